@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+# A thin face over Meson: `make`, `make demo`, `make test`, `make install`.
+BUILD   ?= build
+PREFIX  ?= /usr/local
+NINJA   := $(shell command -v ninja || echo ninja)
+
+BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev clang-19 llvm-19 bpftool
+TEST_PACKAGES  := spin python3 g++ util-linux procps
+DEMO_PACKAGES  := rocksdb-tools sysbench
+BENCH_PACKAGES := rt-tests linux-perf valgrind
+
+all: $(BUILD)/build.ninja
+	@$(NINJA) -C $(BUILD) $(NINJAFLAGS)
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD) --prefix=$(PREFIX) $(MESONFLAGS)
+
+# Installs only what is missing, so that it needs no network on a machine that has it all.
+deps-build:
+	@./packaging/need-packages $(BUILD_PACKAGES)
+deps-test: deps-build
+	@./packaging/need-packages $(TEST_PACKAGES)
+deps-demo: deps-build
+	@./packaging/need-packages $(DEMO_PACKAGES)
+deps-bench: deps-build
+	@./packaging/need-packages $(BENCH_PACKAGES)
+
+demo: deps-demo
+	@$(MAKE) --no-print-directory all
+	@$(BUILD)/flexguard demo
+
+test: deps-test
+	@$(MAKE) --no-print-directory all
+	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --num-processes 1 $(TESTFLAGS)
+
+bench: deps-bench
+	@$(MAKE) --no-print-directory all
+	@./bench/run $(BUILD)
+
+install: all
+	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(DESTDIR))
+
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: all demo test bench install clean deps-build deps-test deps-demo deps-bench

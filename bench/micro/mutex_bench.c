@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One mutex, N threads, each in a loop: lock, critical section, unlock, work
+ * outside.  A plain pthread program: the same binary runs on glibc's mutex and,
+ * under LD_PRELOAD, on another one.
+ *
+ *   cc -O2 -pthread -o mutex_bench mutex_bench.c
+ *   ./mutex_bench -t 4 -c 1000 -o 1000            the sweet spot, 1 us
+ *   ./mutex_bench -t 4 -c lines -O 100            the FlexGuard paper's loop
+ *
+ * Throughput and fairness come from two snapshots of the per-thread counters,
+ * taken while the threads run, so neither start-up nor the end counts.  At the
+ * end the data that the mutex protects must add up, or the exit status is 1.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "work.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_LINES = 64, MAX_HOGS = 256 };
+enum phase { WARM_UP, MEASURE, STOP };
+
+/* Acquisition latencies, log-linear: 2^SUB_BITS buckets to each power of two of ns. */
+enum { SUB_BITS = 3, SUB = 1 << SUB_BITS, BUCKETS = (64 - SUB_BITS + 1) * SUB };
+
+struct thread {
+	uint64_t sections; /* written by the thread, read by main at any time */
+	uint64_t sink;	   /* keeps the work alive */
+	uint64_t intrusions;
+	uint64_t lat_max;
+	uint64_t *lat; /* BUCKETS, with -L */
+	pthread_t id;
+	unsigned nr;
+} OWN_LINES;
+
+struct line {
+	uint64_t count; /* guarded by the mutex, as `owner` */
+	uint64_t owner;
+} __attribute__((aligned(CACHE_LINE)));
+
+struct snapshot {
+	uint64_t ns;
+	uint64_t *sections;
+	struct rusage ru;
+};
+
+static struct {
+	unsigned threads, lines, hogs;
+	double seconds, warm_up, cs_ns, out_ns, out_cycles, units_per_us;
+	int kind;
+	bool json, latency;
+} opt = {.threads = 2, .lines = 2, .seconds = 1.0, .warm_up = 0.1, .kind = PTHREAD_MUTEX_DEFAULT};
+
+static uint64_t cs_units, out_units;
+static struct thread *threads;
+
+static pthread_barrier_t start;
+static struct {
+	int v;
+} phase OWN_LINES;
+static struct {
+	pthread_mutex_t m;
+} lock OWN_LINES;
+static struct {
+	struct line line[MAX_LINES];
+} data OWN_LINES;
+
+static unsigned bucket_of(uint64_t ns)
+{
+	if (ns < SUB)
+		return (unsigned)ns;
+	unsigned e = 63u - (unsigned)__builtin_clzll(ns);
+
+	return (e - SUB_BITS + 1) * SUB + (unsigned)((ns >> (e - SUB_BITS)) & (SUB - 1));
+}
+
+static uint64_t bucket_low(unsigned b)
+{
+	if (b < SUB)
+		return b;
+	return (uint64_t)(SUB + b % SUB) << (b / SUB - 1);
+}
+
+static void latency_add(struct thread *t, uint64_t ns)
+{
+	t->lat[bucket_of(ns)]++;
+	if (ns > t->lat_max)
+		t->lat_max = ns;
+}
+
+/*
+ * The work takes up what was read inside, as a program's would.  Without that
+ * dependency the CPU overlaps short work with the lock operations next to it.
+ */
+static inline uint64_t critical_section(struct thread *t, uint64_t x)
+{
+	uint64_t me = t->nr + 1;
+
+	data.line[0].owner = me;
+	for (unsigned i = 0; i < opt.lines; i++)
+		x += data.line[i].count++;
+	if (cs_units)
+		x = work(cs_units, x);
+	__asm__ volatile("" ::: "memory");
+	if (data.line[0].owner != me)
+		t->intrusions++;
+	return x;
+}
+
+static void *worker(void *arg)
+{
+	struct thread *t = arg;
+	uint64_t n = 0, x = t->nr;
+	int now;
+
+	pthread_barrier_wait(&start);
+	while ((now = __atomic_load_n(&phase.v, __ATOMIC_RELAXED)) != STOP) {
+		if (opt.latency) {
+			uint64_t t0 = now_ns();
+
+			pthread_mutex_lock(&lock.m);
+			uint64_t t1 = now_ns();
+
+			x = critical_section(t, x);
+			pthread_mutex_unlock(&lock.m);
+			if (now == MEASURE)
+				latency_add(t, t1 - t0);
+		} else {
+			pthread_mutex_lock(&lock.m);
+			x = critical_section(t, x);
+			pthread_mutex_unlock(&lock.m);
+		}
+		__atomic_store_n(&t->sections, ++n, __ATOMIC_RELAXED);
+		if (out_units)
+			x = work(out_units, x);
+	}
+	t->sink = x;
+	return NULL;
+}
+
+/*
+ * One consistent picture: main competes for a CPU with the threads that it
+ * counts, and one that was preempted half-way tries again.
+ */
+static void take_snapshot(struct snapshot *s)
+{
+	uint64_t t0, t1;
+	int tries = 0;
+
+	do {
+		t0 = now_ns();
+		for (unsigned i = 0; i < opt.threads; i++)
+			s->sections[i] = __atomic_load_n(&threads[i].sections, __ATOMIC_RELAXED);
+		t1 = now_ns();
+	} while (t1 - t0 > 20000 + 100 * opt.threads && ++tries < 100);
+	s->ns = t0 + (t1 - t0) / 2;
+	getrusage(RUSAGE_SELF, &s->ru);
+}
+
+/* Processes that want a CPU and take no lock. */
+static void start_hogs(pid_t *pid)
+{
+	for (unsigned i = 0; i < opt.hogs; i++) {
+		pid[i] = fork();
+		if (pid[i])
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (uint64_t x = i;;)
+			x = work(1000, x);
+	}
+}
+
+static double tv_ms(struct timeval tv)
+{
+	return (double)tv.tv_sec * 1e3 + (double)tv.tv_usec / 1e3;
+}
+
+static uint64_t percentile(const uint64_t *lat, uint64_t total, double p)
+{
+	uint64_t want = (uint64_t)(p * (double)total), seen = 0;
+
+	for (unsigned b = 0; b < BUCKETS; b++) {
+		seen += lat[b];
+		if (lat[b] && seen > want)
+			return (bucket_low(b) + bucket_low(b + 1)) / 2;
+	}
+	return 0;
+}
+
+static void report_latency(void)
+{
+	static uint64_t all[BUCKETS];
+	uint64_t total = 0, max = 0;
+
+	for (unsigned i = 0; i < opt.threads; i++) {
+		for (unsigned b = 0; b < BUCKETS; b++) {
+			all[b] += threads[i].lat[b];
+			total += threads[i].lat[b];
+		}
+		if (threads[i].lat_max > max)
+			max = threads[i].lat_max;
+	}
+	static const struct {
+		double p;
+		const char *name;
+	} want[] = {{0.5, "p50"}, {0.99, "p99"}, {0.999, "p99.9"}};
+
+	printf(opt.json ? ", \"latency_ns\": {" : "acquire (ns)     ");
+	for (unsigned i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		uint64_t v = percentile(all, total, want[i].p);
+
+		v = v > max ? max : v;
+		printf(opt.json ? "\"%s\": %llu, " : " %s %llu", want[i].name, (unsigned long long)v);
+	}
+	printf(opt.json ? "\"max\": %llu, \"samples\": %llu, \"log2\": [" : " max %llu, %llu samples\n",
+	       (unsigned long long)max, (unsigned long long)total);
+	/* log2[e]: acquisitions that took [2^e, 2^(e+1)) ns, 0 ns with 1 ns */
+	uint64_t log2[64] = {0};
+	unsigned last = 0;
+
+	for (unsigned b = 0; b < BUCKETS; b++) {
+		uint64_t low = bucket_low(b);
+
+		if (!all[b])
+			continue;
+		last = low ? 63u - (unsigned)__builtin_clzll(low) : 0;
+		log2[last] += all[b];
+	}
+	for (unsigned e = 0; e <= last; e++) {
+		if (opt.json)
+			printf("%s%llu", e ? ", " : "", (unsigned long long)log2[e]);
+		else if (log2[e])
+			printf("  %12llu ns  %llu\n", 1ull << e, (unsigned long long)log2[e]);
+	}
+	if (opt.json)
+		printf("]}");
+}
+
+/* Dice's fairness factor: share of the busier half of the threads; 0.5 is even, 1 starves half. */
+static double fairness(const uint64_t *sorted, unsigned n, uint64_t total)
+{
+	double top = 0;
+
+	if (n < 2 || !total)
+		return 0.5;
+	for (unsigned i = n - n / 2; i < n; i++)
+		top += (double)sorted[i];
+	if (n % 2)
+		top += (double)sorted[n / 2] / 2;
+	return top / (double)total;
+}
+
+static void report(const struct snapshot *a, const struct snapshot *b, bool ok)
+{
+	uint64_t *n = calloc(opt.threads, sizeof(*n)), total = 0;
+	double ms = (double)(b->ns - a->ns) / 1e6;
+
+	for (unsigned i = 0; i < opt.threads; i++)
+		total += n[i] = b->sections[i] - a->sections[i];
+	qsort(n, opt.threads, sizeof(*n), cmp_u64);
+
+	double user = tv_ms(b->ru.ru_utime) - tv_ms(a->ru.ru_utime);
+	double sys = tv_ms(b->ru.ru_stime) - tv_ms(a->ru.ru_stime);
+	long vol = b->ru.ru_nvcsw - a->ru.ru_nvcsw, invol = b->ru.ru_nivcsw - a->ru.ru_nivcsw;
+
+	if (opt.json)
+		printf("{\"threads\": %u, \"per_ms\": %.3f, \"fairness\": %.4f, \"sections\": %llu, "
+		       "\"min\": %llu, \"max\": %llu, \"window_ms\": %.3f, \"user_ms\": %.1f, "
+		       "\"sys_ms\": %.1f, \"voluntary\": %ld, \"involuntary\": %ld, "
+		       "\"units_per_us\": %.3f, \"cs_units\": %llu, \"outside_units\": %llu, "
+		       "\"lines\": %u, \"check\": %s",
+		       opt.threads, (double)total / ms, fairness(n, opt.threads, total),
+		       (unsigned long long)total, (unsigned long long)n[0],
+		       (unsigned long long)n[opt.threads - 1], ms, user, sys, vol, invol, opt.units_per_us,
+		       (unsigned long long)cs_units, (unsigned long long)out_units, opt.lines,
+		       ok ? "true" : "false");
+	else
+		printf("threads           %u\n"
+		       "sections/ms       %.1f\n"
+		       "fairness factor   %.3f\n"
+		       "per thread        min %llu max %llu\n"
+		       "CPU (ms)          user %.0f system %.0f in %.0f\n"
+		       "switches          voluntary %ld involuntary %ld\n"
+		       "work units        inside %llu outside %llu, %.1f/us\n"
+		       "mutual exclusion  %s\n",
+		       opt.threads, (double)total / ms, fairness(n, opt.threads, total),
+		       (unsigned long long)n[0], (unsigned long long)n[opt.threads - 1], user, sys, ms, vol,
+		       invol, (unsigned long long)cs_units, (unsigned long long)out_units, opt.units_per_us,
+		       ok ? "held" : "VIOLATED");
+	if (opt.latency)
+		report_latency();
+	if (opt.json)
+		printf("}\n");
+	free(n);
+}
+
+static bool data_adds_up(void)
+{
+	uint64_t total = 0, intrusions = 0;
+	bool ok = true;
+
+	for (unsigned i = 0; i < opt.threads; i++) {
+		total += threads[i].sections;
+		intrusions += threads[i].intrusions;
+	}
+	for (unsigned i = 0; i < opt.lines; i++)
+		if (data.line[i].count != total) {
+			fprintf(stderr, "mutex_bench: line %u counted %llu of %llu sections\n", i,
+				(unsigned long long)data.line[i].count, (unsigned long long)total);
+			ok = false;
+		}
+	if (intrusions) {
+		fprintf(stderr, "mutex_bench: %llu sections saw another thread inside\n",
+			(unsigned long long)intrusions);
+		ok = false;
+	}
+	return ok;
+}
+
+static void fail(const char *what, int err)
+{
+	fprintf(stderr, "mutex_bench: %s: %s\n", what, strerror(err));
+	exit(2);
+}
+
+static void usage(FILE *f)
+{
+	fputs("usage: mutex_bench [options]\n"
+	      "  -t N         threads (2)\n"
+	      "  -d SECONDS   measuring window (1)\n"
+	      "  -w SECONDS   warm-up before it (0.1)\n"
+	      "  -c NS        busy work inside the critical section, beside the cache lines\n"
+	      "  -c lines     only the cache lines (default)\n"
+	      "  -l N         cache lines read and written inside (2, at least 1, at most 64)\n"
+	      "  -o NS        busy work outside (0)\n"
+	      "  -O CYCLES    the same in ticks of the cycle counter (TSC)\n"
+	      "  -u N         work units in a microsecond; without: calibrate at start\n"
+	      "  -U           calibrate, print units in a microsecond, exit\n"
+	      "  -k KIND      normal, adaptive, recursive or errorcheck\n"
+	      "  -b N         busy processes beside the benchmark (0)\n"
+	      "  -L           histogram of the time to acquire (costs two clock reads a section)\n"
+	      "  -j           one line of JSON\n",
+	      f);
+	exit(f == stdout ? 0 : 2);
+}
+
+static double number(const char *s, double low, double high)
+{
+	char *end;
+	double v = strtod(s, &end);
+
+	if (end == s || *end || !(v >= low && v <= high)) {
+		fprintf(stderr, "mutex_bench: '%s' is not a number from %g to %g\n", s, low, high);
+		exit(2);
+	}
+	return v;
+}
+
+static int kind_of(const char *s)
+{
+	if (!strcmp(s, "normal"))
+		return PTHREAD_MUTEX_DEFAULT;
+	if (!strcmp(s, "adaptive"))
+		return PTHREAD_MUTEX_ADAPTIVE_NP;
+	if (!strcmp(s, "recursive"))
+		return PTHREAD_MUTEX_RECURSIVE;
+	if (!strcmp(s, "errorcheck"))
+		return PTHREAD_MUTEX_ERRORCHECK;
+	fprintf(stderr, "mutex_bench: unknown kind '%s'\n", s);
+	exit(2);
+}
+
+static void parse(int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "t:d:w:c:l:o:O:u:Uk:b:Ljh")) != -1) {
+		switch (c) {
+		case 't':
+			opt.threads = (unsigned)number(optarg, 1, 100000);
+			break;
+		case 'd':
+			opt.seconds = number(optarg, 1e-3, 1e6);
+			break;
+		case 'w':
+			opt.warm_up = number(optarg, 0, 1e6);
+			break;
+		case 'c':
+			opt.cs_ns = strcmp(optarg, "lines") ? number(optarg, 0, 1e12) : 0;
+			break;
+		case 'l':
+			opt.lines = (unsigned)number(optarg, 1, MAX_LINES);
+			break;
+		case 'o':
+			opt.out_ns = number(optarg, 0, 1e12);
+			break;
+		case 'O':
+			opt.out_cycles = number(optarg, 0, 1e12);
+			break;
+		case 'u':
+			opt.units_per_us = number(optarg, 1e-3, 1e9);
+			break;
+		case 'U':
+			printf("%.3f\n", calibrate_units_per_us());
+			exit(0);
+		case 'k':
+			opt.kind = kind_of(optarg);
+			break;
+		case 'b':
+			opt.hogs = (unsigned)number(optarg, 0, MAX_HOGS);
+			break;
+		case 'L':
+			opt.latency = true;
+			break;
+		case 'j':
+			opt.json = true;
+			break;
+		case 'h':
+			usage(stdout);
+			break;
+		default:
+			usage(stderr);
+		}
+	}
+	if (optind < argc)
+		usage(stderr);
+}
+
+static void set_work(void)
+{
+	double out_us = opt.out_ns / 1e3;
+
+	if (opt.out_cycles > 0) {
+		if (!HAVE_CYCLES) {
+			fputs("mutex_bench: no cycle counter on this architecture; use -o\n", stderr);
+			exit(2);
+		}
+		out_us += opt.out_cycles / cycles_per_us();
+	}
+	if (opt.units_per_us <= 0 && (opt.cs_ns > 0 || out_us > 0))
+		opt.units_per_us = calibrate_units_per_us();
+	cs_units = (uint64_t)(opt.cs_ns / 1e3 * opt.units_per_us + 0.5);
+	out_units = (uint64_t)(out_us * opt.units_per_us + 0.5);
+}
+
+static void make_mutex(void)
+{
+	pthread_mutexattr_t a;
+
+	pthread_mutexattr_init(&a);
+	int err = pthread_mutexattr_settype(&a, opt.kind);
+
+	if (!err)
+		err = pthread_mutex_init(&lock.m, opt.kind == PTHREAD_MUTEX_DEFAULT ? NULL : &a);
+	if (err)
+		fail("mutex", err);
+	pthread_mutexattr_destroy(&a);
+}
+
+int main(int argc, char **argv)
+{
+	pid_t hogs[MAX_HOGS];
+	struct snapshot a, b;
+
+	parse(argc, argv);
+	set_work();
+	make_mutex();
+	threads = aligned_alloc(2 * CACHE_LINE, opt.threads * sizeof(*threads));
+	a.sections = calloc(opt.threads, sizeof(uint64_t));
+	b.sections = calloc(opt.threads, sizeof(uint64_t));
+	if (!threads || !a.sections || !b.sections)
+		fail("memory", ENOMEM);
+	memset(threads, 0, opt.threads * sizeof(*threads));
+	start_hogs(hogs);
+	pthread_barrier_init(&start, NULL, opt.threads + 1);
+	for (unsigned i = 0; i < opt.threads; i++) {
+		threads[i].nr = i;
+		if (opt.latency && !(threads[i].lat = calloc(BUCKETS + 1, sizeof(uint64_t))))
+			fail("memory", ENOMEM);
+		int err = pthread_create(&threads[i].id, NULL, worker, &threads[i]);
+
+		if (err)
+			fail("pthread_create", err);
+	}
+	pthread_barrier_wait(&start);
+	sleep_ns((uint64_t)(opt.warm_up * 1e9));
+	take_snapshot(&a);
+	__atomic_store_n(&phase.v, MEASURE, __ATOMIC_RELAXED);
+	sleep_ns((uint64_t)(opt.seconds * 1e9));
+	take_snapshot(&b);
+	__atomic_store_n(&phase.v, STOP, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < opt.threads; i++)
+		pthread_join(threads[i].id, NULL);
+	for (unsigned i = 0; i < opt.hogs; i++)
+		if (hogs[i] > 0) {
+			kill(hogs[i], SIGKILL);
+			waitpid(hogs[i], NULL, 0);
+		}
+	bool ok = data_adds_up();
+
+	report(&a, &b, ok);
+	return ok ? 0 : 1;
+}

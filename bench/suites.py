@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: MIT
+"""The suites: what is run, what is reported, and the project's targets.
+
+A suite has points (what varies along its rows) and contenders.  `run_one`
+makes one run and returns a flat dictionary of metrics; the runner calls it in
+random order for every (point, contender) of every round, then `report` prints
+tables and PASS or MISS for each target.
+"""
+import os
+import shutil
+import signal
+import subprocess
+
+from harness import Failed, Samples, cell, fmt, kill_group, metric_table, own_env, run, run_json, table
+
+BASE = "glibc"
+
+
+def of_threads(n):
+    return "1 thread" if n == 1 else f"{n} threads"
+
+
+class Suite:
+    name = title = ""
+    default_threads = []
+    quick_threads = []
+
+    def __init__(self, env):
+        self.env = env  # Environment of bench/run: build, units, seconds, threads...
+        self.samples = {}
+        self.failures = []  # (contender, what)
+
+    def points(self):
+        return self.env.threads or (self.quick_threads if self.env.quick else self.default_threads)
+
+    def contenders(self):
+        return self.env.contenders
+
+    def missing(self):
+        return None
+
+    def guess_seconds(self):
+        """Of one run, before any has been timed."""
+        return self.env.seconds + 0.3
+
+    def bench(self, name):
+        return os.path.join(self.env.build, "bench", name)
+
+    def add(self, point, contender, metrics):
+        for k, v in metrics.items():
+            self.samples.setdefault(k, Samples()).add(point, contender, v)
+
+    def metric(self, name):
+        return self.samples.setdefault(name, Samples())
+
+    def verdict(self, contender, text, worst, good):
+        """One PASS/MISS line; `worst` says where the margin is smallest."""
+        word = "----" if good is None else "PASS" if good else "MISS"
+        print(f"  {word}  {contender:20} {text:46} {worst}")
+        self.env.log({"type": "target", "suite": self.name, "contender": contender, "target": text,
+                      "pass": good, "detail": worst})
+
+    def judge(self, contender, text, ratios, extreme, word, good):
+        """A target over all (label, ratio); a contender that failed a run has missed it."""
+        failed = sum(name == contender for name, _ in self.failures)
+        have = [(r, label) for label, r in ratios if r is not None]
+        if failed:
+            self.verdict(contender, text, f"{failed} run{'s'[:failed - 1]} failed", False)
+        elif not have:
+            self.verdict(contender, text, "not measured", None)
+        else:
+            r, label = extreme(have)
+            self.verdict(contender, text, f"{word} {r:.2f}x at {label}", good(r))
+
+    def at_least(self, contender, text, ratios, limit):
+        self.judge(contender, text, ratios, min, "lowest", lambda r: r >= limit)
+
+    def at_most(self, contender, text, ratios, limit):
+        self.judge(contender, text, ratios, max, "highest", lambda r: r <= limit)
+
+    def challengers(self):
+        return [c.name for c in self.contenders() if c.base != BASE]
+
+
+class MutexSuite(Suite):
+    """mutex_bench over numbers of threads."""
+    args = []
+
+    def run_one(self, threads, contender, more=()):
+        e = self.env
+        argv = [self.bench("mutex_bench"), "-j", "-t", str(threads), "-d", str(e.seconds), "-w", str(e.warm_up),
+                "-u", f"{e.units:.3f}", "-k", contender.kind] + self.args + list(more)
+        r = run_json(*contender.wrap(argv), timeout=60 + 10 * e.seconds)
+        if not r["check"]:
+            raise Failed("mutual exclusion violated")
+        cpus = (r["user_ms"] + r["sys_ms"]) / r["window_ms"]
+        out = {"per_ms": r["per_ms"], "fairness": r["fairness"], "cpus": cpus}
+        if "latency_ns" in r:
+            out.update({k: v for k, v in r["latency_ns"].items() if k not in ("log2", "samples")})
+        return out, r
+
+    def report(self):
+        names = [c.name for c in self.contenders()]
+        metric_table("sections/ms: median (min..max), ratio to glibc", self.metric("per_ms"), self.points(),
+                     names, "threads", BASE)
+        print("\nfairness factor (0.50 even, 1.00 half the threads starve) / CPUs used, medians")
+        rows = []
+        for p in self.points():
+            rows.append([str(p)] + [f"{fmt(self.metric('fairness').median(p, n))} / "
+                                    f"{fmt(self.metric('cpus').median(p, n))}" for n in names])
+        table(["threads"] + names, rows)
+
+    def ratios(self, name, wanted):
+        return [(of_threads(p), self.metric("per_ms").ratio(p, name, BASE)) for p in self.points() if wanted(p)]
+
+
+class Paper(MutexSuite):
+    name = "paper"
+    title = "the paper's loop: two cache lines inside, 100 cycles outside"
+    default_threads = [1, 2, 3, 4, 8, 16, 32, 64]
+    quick_threads = [1, 2, 4, 16, 64]
+    args = ["-c", "lines", "-l", "2", "-O", "100"]
+
+    def own(self, name):
+        s = self.metric("per_ms")
+        two = s.median(2, name)
+        return [(p, s.median(p, name) / two if two and s.median(p, name) is not None else None)
+                for p in self.points()]
+
+    def report(self):
+        super().report()
+        names = [c.name for c in self.contenders()]
+        print("\nratio to the contender's own figure at 2 threads")
+        own = {n: dict(self.own(n)) for n in names}
+        table(["threads"] + names, [[str(p)] + [fmt(own[n][p]) for n in names] for p in self.points()])
+        print()
+        for n in self.challengers():
+            self.at_least(n, ">= 0.8x of its own 2 threads at 3..64",
+                          [(of_threads(p), r) for p, r in self.own(n) if 3 <= p <= 64], 0.8)
+            self.at_least(n, ">= 0.9x glibc everywhere", self.ratios(n, lambda p: True), 0.9)
+
+
+class Sweet(MutexSuite):
+    default_threads = [1, 2, 4, 8, 16, 32]
+    quick_threads = [1, 2, 8, 32]
+
+    def report(self):
+        super().report()
+        print()
+        for n in self.challengers():
+            self.at_least(n, ">= 1.6x glibc at 2..32 threads", self.ratios(n, lambda p: 2 <= p <= 32), 1.6)
+            self.at_least(n, ">= 0.95x glibc at 1 thread", self.ratios(n, lambda p: p == 1), 0.95)
+
+
+class Sweet1(Sweet):
+    name = "sweet1"
+    title = "sweet spot: 1 us inside, 1 us outside"
+    args = ["-c", "1000", "-o", "1000"]
+
+
+class Sweet5(Sweet):
+    name = "sweet5"
+    title = "sweet spot: 5 us inside, 5 us outside"
+    args = ["-c", "5000", "-o", "5000"]
+
+
+class Latency(MutexSuite):
+    name = "latency"
+    title = "time to acquire: 1 us inside, 1 us outside (each acquisition timed)"
+    default_threads = [1, 2, 4, 16]
+    quick_threads = [2, 16]
+    args = ["-c", "1000", "-o", "1000", "-L"]
+
+    def report(self):
+        names = [c.name for c in self.contenders()]
+        for key in ("p50", "p99", "p99.9", "max"):
+            metric_table(f"{key} in ns: median (min..max) over the rounds, ratio to glibc", self.metric(key),
+                         self.points(), names, "threads", BASE)
+        metric_table("sections/ms with the clock reads", self.metric("per_ms"), self.points(), names, "threads",
+                     BASE)
+
+
+class Uncontended(Suite):
+    name = "uncontended"
+    title = "one operation, nobody else wants the lock: best ns of many batches"
+
+    def points(self):
+        return ["all"]
+
+    def guess_seconds(self):
+        return 1.0
+
+    def run_one(self, point, contender):
+        batches = 500 if self.env.quick else 2000
+        argv = [self.bench("uncontended"), "-j", "-b", str(batches)]
+        r = run_json(*contender.wrap(argv), timeout=120)
+        return {(x["op"], x["threads"]): x["best_ns"] for x in r}, r
+
+    def add(self, point, contender, metrics):
+        for key, v in metrics.items():
+            self.metric("best").add(key, contender, v)
+
+    def keys(self):
+        return list(dict.fromkeys(k for k, _ in self.metric("best").values))
+
+    def report(self):
+        names = [c.name for c in self.contenders()]
+        best = self.metric("best")
+        for threads in (1, 2):
+            print(f"\nns, process with {threads} thread{'s, one idle' if threads > 1 else ''}: "
+                  "median of the rounds (min..max), ratio to glibc")
+            table(["operation"] + names, [[k[0]] + [cell(best, k, n, BASE) for n in names]
+                                          for k in self.keys() if k[1] == threads])
+        print()
+        for n in self.challengers():
+            def ratios(wanted):
+                return [(f"{k[0]}, {of_threads(k[1])}", best.ratio(k, n, BASE))
+                        for k in self.keys() if wanted(k[0])]
+            self.at_most(n, "<= 1.1x glibc, mutex lock + unlock", ratios(lambda op: op == "mutex"), 1.1)
+            self.at_most(n, "<= 1.1x glibc, other mutex operations",
+                         ratios(lambda op: op in ("trylock", "trylock-busy", "nested", "recursive", "relock",
+                                                  "errorcheck")), 1.1)
+            self.at_most(n, "<= 1.1x glibc, signal and broadcast",
+                         ratios(lambda op: op in ("signal", "broadcast")), 1.1)
+
+
+class Condition:
+    """A state of the machine that `overhead` compares; takes a contender's place."""
+    base = BASE
+
+    def __init__(self, name):
+        self.name = name
+
+
+class Overhead(Suite):
+    """What the monitor costs programs: those that use it and those that do not."""
+    name = "overhead"
+    title = "cost of the monitor for context switches (us or s, lower is better)"
+    NONE, EMPTY, BESIDE, INSIDE = "no monitor", "monitor, empty", "other registered", "itself registered"
+
+    def missing(self):
+        if not self.flexguard():
+            return "needs a contender flexguard or flexguard:paper"
+        if not self.points():
+            return "needs perf or hackbench (make deps-bench)"
+        return None
+
+    def points(self):
+        have = []
+        if shutil.which("perf"):
+            have.append("perf sched pipe (us)")
+        if shutil.which("hackbench"):
+            have.append("hackbench (s)")
+        return have
+
+    def contenders(self):
+        return [Condition(n) for n in (self.NONE, self.EMPTY, self.BESIDE, self.INSIDE)]
+
+    def guess_seconds(self):
+        return 1.5
+
+    def flexguard(self):
+        """The first contender that comes with a monitor: not every policy listens to one."""
+        return next((c for c in self.env.contenders
+                     if c.base == "flexguard" and c.policy in ("", "default", "paper")), None)
+
+    def hold_monitor(self, registered):
+        """`flexguard run` around a sleeping process, one that uses the library or one that does not."""
+        child = "echo $$; exec sleep 1000"
+        argv, env = self.flexguard().wrap(["sh", "-c", child if registered else "unset LD_PRELOAD; " + child])
+        p = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+        line = p.stdout.readline().strip()
+        if not line.isdigit():
+            kill_group(p)
+            raise Failed("the monitor's child did not start")
+        return p, int(line)
+
+    @staticmethod
+    def end_monitor(p, child):
+        """The command ends with its child, and takes the monitor down in order."""
+        try:
+            os.kill(child, signal.SIGTERM)
+            p.wait(timeout=10)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            kill_group(p)
+        p.stdout.close()
+
+    def run_one(self, point, condition):
+        scale = 4 if self.env.quick else 1
+        if point.startswith("perf"):
+            argv = ["perf", "bench", "-f", "simple", "sched", "pipe", "-l", str(100000 // scale)]
+        else:
+            argv = ["hackbench", "-g", "4", "-f", "10", "-l", str(2000 // scale), "-s", "512"]
+        env, holder = own_env(), None
+        try:
+            if condition.name == self.INSIDE:
+                argv, env = self.flexguard().wrap(argv)
+            elif condition.name != self.NONE:
+                holder = self.hold_monitor(condition.name == self.BESIDE)
+            out, _ = run(argv, env, 120)
+        finally:
+            if holder:
+                self.end_monitor(*holder)
+        words = out.replace("Time:", " ").split()
+        try:
+            value = float(words[-1])
+        except (IndexError, ValueError):
+            raise Failed("no time in the output") from None
+        if point.startswith("perf"):
+            value *= 1e6 / (100000 // scale)
+        return {"time": value}, {"value": value}
+
+    def report(self):
+        names = [c.name for c in self.contenders()]
+        metric_table("median (min..max), ratio to no monitor", self.metric("time"), self.points(), names, "",
+                     self.NONE)
+
+
+ALL = [Uncontended, Paper, Sweet1, Sweet5, Overhead, Latency]

@@ -1,0 +1,649 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The preemption monitor.  At each context switch it asks whether the thread
+ * that leaves the CPU is on the critical path of a lock, and keeps two counts
+ * of such threads: `p`, runnable but off CPU, and `b`, asleep.  It also writes
+ * back to each thread's slot whether the thread runs, so that a waiter can look
+ * at one owner instead of at everybody.
+ *
+ * The mark.  Whether a thread is counted, and where, is one 64-bit word in its
+ * task storage.  Counters go up only together with the store of a mark, and
+ * down only by whoever takes that mark away (exchange or compare-and-swap), by
+ * exactly what the mark says.  So nothing is counted twice, nothing is taken
+ * back twice, and a counter never goes below zero, whichever events are missed:
+ *
+ *	bits 0..7    kind: NONE, DEFER (not counted yet), P or B
+ *	bits 8..31   CPU that the thread is queued on
+ *	bits 32..63  domain
+ *
+ *	switch-out, critical   NONE -> P | B | DEFER     the thread's own CPU
+ *	other user task runs   DEFER -> P                that CPU's next switch
+ *	wake-up                B -> P
+ *	migration              P -> P, DEFER -> P        with the new CPU
+ *	switch-in, exit, exec  any -> NONE
+ *	audit                  stale -> NONE
+ *
+ * A marked thread is off CPU, and must be switched in before it can exit, which
+ * takes the mark.  Should that event be missed, the next switch-out, the exit
+ * or the audit takes it.
+ */
+#include "vmlinux_min.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "../src/monitor/protocol.h"
+#include "monitor_types.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define READ_ONCE(x)	 (*(const volatile typeof(x) *)&(x))
+#define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
+
+enum mark_kind {
+	MARK_NONE = 0,
+	MARK_DEFER = 1,
+	MARK_P = 2,
+	MARK_B = 3,
+};
+
+/* A bound thread.  Written by the CPU that switches it, but for `mark` (above). */
+struct thread {
+	__u64 mark;
+	__u32 index;   /* of the slot array; the index stays with a process for life */
+	__u32 slot;    /* 0: not bound */
+	__u32 domain;
+	__u32 state;   /* what slot.state should be; the slot itself is the client's to scribble on */
+	__u32 marks;   /* incremented with each new mark: tells the audit old from new */
+	__u32 audited; /* `marks` as the audit saw it last */
+	__u32 audits;  /* audits that found this same mark */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+/*
+ * Apart from `threads`, because the daemon overwrites entries as a whole, and
+ * must not overwrite the mark of a leader that is counted right now.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct fg_owner);
+} owners SEC(".maps");
+
+/*
+ * BPF_F_INNER_MAP lets the arrays differ in size, at the price of a look-up
+ * that is a call instead of inlined.  One fixed size would have to be the
+ * largest, and its pages are allocated at creation: 512 KB for each `ls`.
+ */
+struct slot_array {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fg_slot);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* the loader sets it */
+	__type(key, __u32);
+	__array(values, struct slot_array);
+} processes SEC(".maps");
+
+/* Frozen by the loader: user space can map it read-only and nothing else. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fg_counters);
+} counters SEC(".maps");
+
+/* Registered processes; nothing to do at all while it is 0.  Written by the loader. */
+__u64 active;
+
+/* bpf_task_from_pid exists (>= 6.2).  Without it nothing is deferred. */
+const volatile __u64 can_defer;
+extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *p) __ksym __weak;
+
+/* The thread that waits for a kernel thread to leave this CPU again; own CPU only. */
+static struct {
+	__u64 pid;
+	__u64 pad[7];
+} deferred[FG_MAX_CPUS];
+
+/* ---- counting -------------------------------------------------------------- */
+
+static __always_inline __u64 make_mark(__u32 kind, __u32 cpu, __u32 domain)
+{
+	return kind | (__u64)(cpu & 0xffffff) << 8 | (__u64)domain << 32;
+}
+
+static __always_inline __u32 mark_kind(__u64 mark)
+{
+	return mark & 0xff;
+}
+
+static __always_inline struct fg_counters *get_counters(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+/* Add `by` (1 or -1) to every counter that a thread with this mark belongs to. */
+static __noinline int count(__u64 mark, __u32 by)
+{
+	struct fg_counters *c = get_counters();
+	__u32 cpu = (__u32)mark >> 8, domain = mark >> 32;
+
+	if (!c)
+		return 0;
+	if (mark_kind(mark) == MARK_P) {
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].p, by);
+		if (domain > 0 && domain < FG_MAX_DOMAINS)
+			__sync_fetch_and_add(&c->dom[domain].p, by);
+		if (cpu < FG_MAX_CPUS)
+			__sync_fetch_and_add(&c->cpu[cpu].p, by);
+	} else if (mark_kind(mark) == MARK_B) {
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].b, by);
+		if (domain > 0 && domain < FG_MAX_DOMAINS)
+			__sync_fetch_and_add(&c->dom[domain].b, by);
+	}
+	return 0;
+}
+
+/* One more event in the totals, which only ever grow. */
+static __noinline int count_event(__u64 mark)
+{
+	struct fg_counters *c = get_counters();
+	__u32 cpu = (__u32)mark >> 8, domain = mark >> 32;
+
+	if (!c)
+		return 0;
+	if (mark_kind(mark) == MARK_P) {
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_p, 1);
+		if (domain > 0 && domain < FG_MAX_DOMAINS)
+			__sync_fetch_and_add(&c->dom[domain].total_p, 1);
+		if (cpu < FG_MAX_CPUS)
+			__sync_fetch_and_add(&c->cpu[cpu].total_p, 1);
+	} else if (mark_kind(mark) == MARK_B) {
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_b, 1);
+		if (domain > 0 && domain < FG_MAX_DOMAINS)
+			__sync_fetch_and_add(&c->dom[domain].total_b, 1);
+	}
+	return 0;
+}
+
+static __always_inline void count_missed(void)
+{
+	struct fg_counters *c = get_counters();
+
+	if (c)
+		__sync_fetch_and_add(&c->missed, 1);
+}
+
+/*
+ * Replace the mark `old`; true if it was still there.  Counts up before the
+ * swap and down after it, so that no counter is below the truth in between.
+ */
+static __always_inline bool swap_mark(struct thread *t, __u64 old, __u64 new)
+{
+	count(new, 1);
+	if (__sync_val_compare_and_swap(&t->mark, old, new) != old) {
+		count(new, -1);
+		return false;
+	}
+	count(old, -1);
+	return true;
+}
+
+static __always_inline void clear_mark(struct thread *t)
+{
+	__u64 old = __sync_lock_test_and_set(&t->mark, 0);
+
+	if (old)
+		count(old, -1);
+}
+
+/* The caller has cleared the old mark, and runs on the CPU that switches the thread. */
+static __always_inline void set_mark(struct thread *t, __u64 mark)
+{
+	t->marks++;
+	count(mark, 1);
+	WRITE_ONCE(t->mark, mark);
+}
+
+/* ---- threads, slots -------------------------------------------------------- */
+
+/*
+ * The pointer test costs a load where the helper costs a call: most tasks of a
+ * machine have no storage of any kind.
+ */
+static __always_inline bool has_storage(struct task_struct *task)
+{
+	return !bpf_core_field_exists(task->bpf_storage) || task->bpf_storage;
+}
+
+static __always_inline struct thread *thread_of(struct task_struct *task)
+{
+	return has_storage(task) ? bpf_task_storage_get(&threads, task, NULL, 0) : NULL;
+}
+
+static __always_inline struct fg_slot *slot_at(__u32 index, __u32 slot)
+{
+	void *array;
+
+	if (!slot)
+		return NULL;
+	array = bpf_map_lookup_elem(&processes, &index);
+	return array ? bpf_map_lookup_elem(array, &slot) : NULL;
+}
+
+/* The thread's slot, if no other thread has been bound to it since. */
+static __always_inline struct fg_slot *slot_of(struct thread *t, __u32 pid)
+{
+	struct fg_slot *slot = slot_at(t->index, t->slot);
+
+	return slot && READ_ONCE(slot->bound) == pid ? slot : NULL;
+}
+
+static __always_inline __u32 cpu_of(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		return task->thread_info.cpu;
+	return task->wake_cpu;
+}
+
+/* A throttled task is queued nowhere: it waits for its quota, not for a CPU. */
+static __always_inline bool is_throttled(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->throttled) && task->throttled;
+}
+
+static __always_inline __u64 rseq_area(struct task_struct *task)
+{
+	struct task_struct___rseq_pointer *by_pointer = (void *)task;
+	struct task_struct___rseq_data *by_data = (void *)task;
+	__u64 area = 0;
+
+	/* Not by a plain load: arithmetic on what that gives is refused. */
+	if (bpf_core_field_exists(by_data->rseq.usrptr))
+		bpf_core_read(&area, sizeof(area), &by_data->rseq.usrptr);
+	else if (bpf_core_field_exists(by_pointer->rseq))
+		bpf_core_read(&area, sizeof(area), &by_pointer->rseq);
+	return area;
+}
+
+/*
+ * Bind the current task to the slot that its TLS names.  `task` must be current
+ * (only then is its memory the one that is mapped); `t` is its storage, if it
+ * has any.
+ */
+static __noinline struct fg_slot *bind(struct task_struct *task, struct thread **thread)
+{
+	struct task_struct *leader = task->group_leader;
+	struct fg_tls_bind tls;
+	struct fg_owner *owner;
+	struct fg_slot *slot;
+	struct thread *t;
+	__u64 area;
+
+	if (!has_storage(leader))
+		return NULL;
+	owner = bpf_task_storage_get(&owners, leader, NULL, 0);
+	if (!owner)
+		return NULL;
+	area = rseq_area(task);
+	if (!area || bpf_probe_read_user(&tls, sizeof(tls), (void *)(area + owner->tls_offset)))
+		return NULL;
+	if (!tls.slot || tls.check != (tls.slot ^ FG_TLS_MAGIC))
+		return NULL;
+	slot = slot_at(owner->index, tls.slot);
+	if (!slot)
+		return NULL;
+	t = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t)
+		return NULL;
+	t->index = owner->index;
+	t->slot = tls.slot;
+	t->domain = owner->domain;
+	WRITE_ONCE(slot->bound, task->pid);
+	*thread = t;
+	return slot;
+}
+
+static __always_inline __u32 read_user_u32(__u64 address)
+{
+	__u32 value = 0;
+
+	/* A fault leaves 0: unmapped memory is nobody's lock (case 19). */
+	bpf_probe_read_user(&value, sizeof(value), (void *)address);
+	return value;
+}
+
+/* The test that is documented at struct fg_slot.  The slot's thread is current. */
+static __always_inline bool is_critical(struct fg_slot *slot)
+{
+	__u64 pending = READ_ONCE(slot->pending);
+	__u32 role = READ_ONCE(slot->role);
+	__u32 id = READ_ONCE(slot->owner_id);
+	__u32 state;
+
+	if (READ_ONCE(slot->cs))
+		return true;
+	if (role == FG_ROLE_LINKING || role == FG_ROLE_HEAD)
+		return true;
+	/* No word is owned by id 0: that is what a free one holds. */
+	if (pending && id && (read_user_u32(pending) & FG_WORD_ID) == id)
+		return true;
+	if (role != FG_ROLE_WAITING)
+		return false;
+	state = read_user_u32(READ_ONCE(slot->node)) & FG_NODE_STATE_MASK;
+	return state == FG_NODE_GRANTED || state == FG_NODE_HEAD;
+}
+
+/* ---- context switch -------------------------------------------------------- */
+
+static __always_inline void switched_out(struct task_struct *prev, struct task_struct *next, bool preempt,
+					 __u32 cpu)
+{
+	struct thread *t = thread_of(prev);
+	struct fg_slot *slot = NULL;
+	bool runnable;
+	__u64 mark;
+
+	if (t) {
+		/* It ran until now, so a mark is left over from a switch-in that we did not see (20). */
+		if (t->mark) {
+			clear_mark(t);
+			count_missed();
+		}
+		slot = slot_of(t, prev->pid);
+	}
+	if (!slot) {
+		slot = bind(prev, &t);
+		if (!slot || !t)
+			return;
+	}
+
+	runnable = (preempt || !prev->__state) && !is_throttled(prev);
+	t->state = runnable ? FG_STATE_RUNNABLE : FG_STATE_SLEEP;
+	WRITE_ONCE(slot->state, t->state);
+	WRITE_ONCE(slot->cpu, cpu);
+	if (runnable)
+		slot->involuntary++;
+	if (!is_critical(slot))
+		return;
+
+	if (can_defer && runnable && next->flags & PF_KTHREAD && cpu < FG_MAX_CPUS) {
+		/* One in five comes straight back (14): wait who runs here next. */
+		set_mark(t, make_mark(MARK_DEFER, cpu, t->domain));
+		deferred[cpu].pid = prev->pid;
+		return;
+	}
+	mark = make_mark(runnable ? MARK_P : MARK_B, cpu, t->domain);
+	set_mark(t, mark);
+	count_event(mark);
+	if (runnable)
+		slot->preempted++;
+	else
+		slot->blocked++;
+}
+
+static __always_inline void switched_in(struct task_struct *next, __u32 cpu)
+{
+	struct thread *t = thread_of(next);
+	struct fg_slot *slot;
+
+	if (!t)
+		return;
+	if (t->mark)
+		clear_mark(t);
+	if (next->flags & PF_EXITING)
+		return; /* its slot says DEAD, or is somebody else's by now */
+	t->state = FG_STATE_ON;
+	slot = slot_of(t, next->pid);
+	if (slot) {
+		WRITE_ONCE(slot->state, FG_STATE_ON);
+		WRITE_ONCE(slot->cpu, cpu);
+	}
+}
+
+/* The thread did not come straight back: count it, on the CPU that it is queued on now. */
+static __always_inline void promote(struct thread *t, __u32 pid, __u64 old, __u32 cpu)
+{
+	__u64 mark = make_mark(MARK_P, cpu, old >> 32);
+	struct fg_slot *slot;
+
+	if (!swap_mark(t, old, mark) || mark_kind(old) != MARK_DEFER)
+		return;
+	count_event(mark);
+	slot = slot_of(t, pid);
+	if (slot)
+		__sync_fetch_and_add(&slot->preempted, 1);
+}
+
+/*
+ * A user task gets this CPU.  If it is not the deferred thread, that one is
+ * preempted for good.  It may also have been switched in elsewhere, or be dead
+ * and its pid another's: the mark, which names this CPU, tells.
+ */
+static __noinline int settle_deferred(__u32 cpu, __u32 next_pid)
+{
+	struct task_struct *task;
+	struct thread *t;
+	__u32 pid;
+	__u64 old;
+
+	if (cpu >= FG_MAX_CPUS)
+		return 0;
+	pid = deferred[cpu].pid;
+	deferred[cpu].pid = 0;
+	if (pid == next_pid)
+		return 0;
+	task = bpf_task_from_pid(pid);
+	if (!task)
+		return 0;
+	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (t) {
+		old = READ_ONCE(t->mark);
+		if (old == make_mark(MARK_DEFER, cpu, old >> 32))
+			promote(t, pid, old, cpu);
+	}
+	bpf_task_release(task);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	__u32 cpu;
+
+	if (!active)
+		return 0;
+	cpu = bpf_get_smp_processor_id();
+	/* An exiting holder is never switched in again, so nothing would undo its mark (5). */
+	if (!(prev->flags & (PF_KTHREAD | PF_EXITING)))
+		switched_out(prev, next, preempt, cpu);
+	if (next->flags & PF_KTHREAD)
+		return 0;
+	if (can_defer && cpu < FG_MAX_CPUS && deferred[cpu].pid)
+		settle_deferred(cpu, next->pid);
+	switched_in(next, cpu);
+	return 0;
+}
+
+/* ---- the other events ------------------------------------------------------ */
+
+/* sched_wakeup, not sched_waking: only now is it on a run queue, and its CPU known. */
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+	struct fg_slot *slot;
+	struct thread *t;
+	__u64 old;
+	__u32 cpu;
+
+	if (!active)
+		return 0;
+	t = thread_of(task);
+	/* Woken before it was switched out: still ON, nothing has been counted. */
+	if (!t || t->state != FG_STATE_SLEEP || is_throttled(task))
+		return 0;
+	cpu = cpu_of(task);
+	t->state = FG_STATE_RUNNABLE;
+	old = READ_ONCE(t->mark);
+	if (mark_kind(old) == MARK_B) {
+		t->marks++;
+		swap_mark(t, old, make_mark(MARK_P, cpu, old >> 32));
+	}
+	slot = slot_of(t, task->pid);
+	if (slot) {
+		WRITE_ONCE(slot->state, FG_STATE_RUNNABLE);
+		WRITE_ONCE(slot->cpu, cpu);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *task, int dest)
+{
+	struct fg_slot *slot;
+	struct thread *t;
+	__u64 old;
+
+	if (!active)
+		return 0;
+	t = thread_of(task);
+	if (!t || t->state != FG_STATE_RUNNABLE)
+		return 0;
+	old = READ_ONCE(t->mark);
+	/* A deferred thread that is sent elsewhere does not come straight back. */
+	if (mark_kind(old) == MARK_P || mark_kind(old) == MARK_DEFER)
+		promote(t, task->pid, old, dest);
+	slot = slot_of(t, task->pid);
+	if (slot)
+		WRITE_ONCE(slot->cpu, dest);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct fg_slot *slot;
+	struct thread *t;
+
+	t = thread_of(task);
+	if (!t)
+		return 0;
+	clear_mark(t);
+	t->state = FG_STATE_DEAD;
+	slot = slot_of(t, task->pid);
+	if (slot)
+		WRITE_ONCE(slot->state, FG_STATE_DEAD);
+	return 0;
+}
+
+/* Old offsets, new image: forget the thread and the process until it says hello again. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	struct fg_slot *slot;
+	struct thread *t;
+
+	if (!has_storage(task))
+		return 0;
+	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (t) {
+		clear_mark(t);
+		slot = slot_of(t, task->pid);
+		if (slot)
+			WRITE_ONCE(slot->state, FG_STATE_DEAD);
+		bpf_task_storage_delete(&threads, task);
+	}
+	bpf_task_storage_delete(&owners, task);
+	return 0;
+}
+
+/* ---- run by the daemon ----------------------------------------------------- */
+
+/*
+ * Looks at each thread for a mark whose cause is gone (20).  Seeing a marked
+ * thread on CPU once proves nothing: it may be leaving it this very moment.
+ * Seeing it there with the same mark again, an audit later, does.
+ */
+SEC("iter/task")
+int audit(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread *t;
+	__u64 mark;
+
+	if (!task || !has_storage(task))
+		return 0;
+	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (!t)
+		return 0;
+	mark = READ_ONCE(t->mark);
+	if (!mark)
+		return 0;
+	if (t->audited != t->marks) {
+		t->audited = t->marks;
+		t->audits = 0;
+		return 0;
+	}
+	t->audits++;
+	if (task->on_cpu || task->flags & PF_EXITING) {
+		if (swap_mark(t, mark, MARK_NONE))
+			count_missed();
+	} else if (mark_kind(mark) == MARK_DEFER) {
+		promote(t, task->pid, mark, (__u32)mark >> 8);
+	} else if (mark_kind(mark) == MARK_P && t->audits >= FG_AUDIT_CAP) {
+		swap_mark(t, mark, MARK_NONE);
+	}
+	return 0;
+}
+
+/* The counters are frozen for user space, the daemon included. */
+SEC("syscall")
+int tick(struct fg_tick *args)
+{
+	struct fg_counters *c = get_counters();
+
+	if (!c)
+		return 1;
+	if (args->generation)
+		c->generation = args->generation;
+	WRITE_ONCE(c->heartbeat_ns, bpf_ktime_get_ns());
+	return 0;
+}
+
+/*
+ * After the hooks are detached, nobody takes marks any more: leave the pages
+ * that clients still map at zero, and dead at once (16).
+ */
+SEC("syscall")
+int reset(void *args)
+{
+	struct fg_counters *c = get_counters();
+	int i;
+
+	if (!c)
+		return 1;
+	c->heartbeat_ns = 0;
+	for (i = 0; i < FG_MAX_DOMAINS; i++) {
+		c->dom[i].p = 0;
+		c->dom[i].b = 0;
+	}
+	for (i = 0; i < FG_MAX_CPUS; i++)
+		c->cpu[i].p = 0;
+	return 0;
+}

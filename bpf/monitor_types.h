@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the loader and the monitor program tell each other.  Clients never see
+ * any of it; what they share with the program is src/monitor/protocol.h.
+ */
+#ifndef FG_MONITOR_TYPES_H
+#define FG_MONITOR_TYPES_H
+
+/* A registered process: storage of its group leader, written by the daemon only. */
+struct fg_owner {
+	__s64 tls_offset; /* fg_hello.tls_offset */
+	__u32 index;	  /* its slot array in the map of maps */
+	__u32 domain;
+};
+
+/* Argument of the `tick` program. */
+struct fg_tick {
+	__u64 generation; /* 0: leave as it is */
+};
+
+/*
+ * Audits that a thread may stay counted as preempted without having run.  The
+ * audit runs every FG_HEARTBEAT_NS while anything is counted: about 2 s.
+ * A thread that starves for longer than that is not preempted, it is stalled,
+ * and no spinner gains from waiting for it to be scheduled any minute now.
+ */
+#define FG_AUDIT_CAP 20
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The few kernel types and constants that the monitor program looks at.  All
+ * offsets are relocated at load time (CO-RE), so only the names and the kinds
+ * of the members have to be right, not their order.  A `___suffix` marks a
+ * flavour: the same kernel type as another range of versions defines it.
+ */
+#ifndef FG_VMLINUX_MIN_H
+#define FG_VMLINUX_MIN_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+enum { false, true };
+#define NULL ((void *)0)
+
+/* include/uapi/linux/bpf.h */
+enum {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+#define BPF_F_NO_PREALLOC		 (1U << 0)
+#define BPF_F_MMAPABLE			 (1U << 10)
+#define BPF_F_INNER_MAP			 (1U << 12)
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1ULL
+
+/* include/linux/sched.h */
+#define PF_EXITING 0x00000004
+#define PF_KTHREAD 0x00200000
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct rseq;
+struct bpf_local_storage;
+
+struct thread_info {
+	__u32 cpu;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	int wake_cpu;
+	int pid;
+	struct task_struct *group_leader;
+	struct bpf_local_storage *bpf_storage;
+	bool throttled; /* >= 6.18: dequeued, because its cgroup used up its quota */
+};
+
+struct task_struct___rseq_pointer { /* <= 6.18 */
+	struct rseq *rseq;
+};
+
+struct rseq_data___usrptr { /* >= 6.19 */
+	struct rseq *usrptr;
+};
+struct task_struct___rseq_data {
+	struct rseq_data___usrptr rseq;
+};
+
+struct bpf_iter_meta;
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FG_ARCH_X86_64_H
+#define FG_ARCH_X86_64_H
+
+static inline void fg_pause(void)
+{
+	__asm__ volatile("pause" ::: "memory");
+}
+
+static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+#endif

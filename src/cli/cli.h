@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the command share: messages, the three commands, and the
+ * steps of `flexguard run` (find and check the target, monitor, statistics,
+ * supervise).
+ */
+#ifndef FG_CLI_H
+#define FG_CLI_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/* Exit statuses of our own, those of env(1) and of test harnesses. */
+#define FG_EXIT_SKIP	 77  /* demo: packages missing */
+#define FG_EXIT_OWN	 125 /* flexguard itself failed or refused */
+#define FG_EXIT_NOEXEC	 126 /* found, but cannot be executed */
+#define FG_EXIT_NOTFOUND 127
+
+/* ---- commands: argv[0] is the command's name; the exit status is returned ---- */
+int fg_cmd_run(int argc, char **argv);
+int fg_cmd_doctor(int argc, char **argv);
+int fg_cmd_demo(int argc, char **argv);
+extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[];
+
+/* ---- message.c ---- */
+/* One line on stderr, "flexguard: ..."; fg_note() is silenced by FLEXGUARD_VERBOSE=0. */
+void fg_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void fg_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Index of `name` in a table of options.h, or -1. */
+int fg_lock_by_name(const char *name);
+int fg_policy_by_name(const char *name);
+const char *fg_lock_names(void); /* "a, b, c" */
+const char *fg_policy_names(void);
+extern const char *const fg_policy_name[];
+/* "1.23 M" and "4.56 ms"; the buffer holds 24 bytes at least. */
+const char *fg_human_count(char *buf, size_t size, double n);
+const char *fg_human_ns(char *buf, size_t size, double ns);
+void fg_json_string(FILE *f, const char *s);
+/* Whether `arg` is --NAME or --NAME=VALUE; *value is VALUE or NULL. */
+bool fg_option(const char *arg, const char *name, const char **value);
+int fg_fd_high(int fd); /* the same file, close-on-exec, never 0, 1 or 2 */
+
+/* ---- target.c: the program to run ---- */
+enum fg_refusal {
+	FG_TARGET_OK,
+	FG_TARGET_NOTFOUND,
+	FG_TARGET_NOEXEC,
+	FG_TARGET_SCRIPT, /* text without an interpreter */
+	FG_TARGET_STATIC,
+	FG_TARGET_SETID,
+	FG_TARGET_FOREIGN,
+	FG_TARGET_LIBC,
+};
+
+struct fg_target {
+	char *path;	   /* what to give to execve() */
+	char *binary;	   /* the ELF file that will run: the end of the #! chain */
+	char why[512];	   /* when refused: one sentence, what is wrong and what to do */
+	enum fg_refusal refusal;
+};
+
+/* Search PATH as execvp(3) does, and see whether a library can be preloaded. */
+void fg_target_find(struct fg_target *t, const char *name);
+int fg_target_exit_status(const struct fg_target *t);
+/* Path of libflexguard-preload.so, or NULL with a sentence in `why`. */
+char *fg_preload_library(char *why, size_t why_size);
+
+/* ---- embed.c: which monitor ---- */
+struct fg_embed {
+	pid_t pid; /* 0: none */
+	int hangup; /* the monitor ends when this end of a pipe is closed */
+	char socket[64];
+};
+
+const char *fg_socket_path(void); /* $FLEXGUARD_SOCKET or the default */
+bool fg_daemon_answers(const char *path);
+int fg_embed_start(struct fg_embed *e, char *why, size_t why_size);
+void fg_embed_stop(struct fg_embed *e);
+
+/* ---- statsfile.c ---- */
+struct fg_stats;
+struct fg_statsfile {
+	struct fg_stats *map;
+	char dir[256];
+	char path[320];
+};
+
+int fg_statsfile_create(struct fg_statsfile *s); /* 0 or -errno */
+void fg_statsfile_remove(struct fg_statsfile *s);
+struct fg_stats_report {
+	const char *program;
+	double seconds;
+	int wait_status;
+};
+void fg_stats_print(FILE *f, const struct fg_stats *s, const struct fg_stats_report *r);
+void fg_stats_print_json(FILE *f, const struct fg_stats *s, const struct fg_stats_report *r);
+
+/* ---- supervise.c ---- */
+/*
+ * Run the target as a child, be transparent for signals and job control, and
+ * return its wait status, or -errno.  `keep` are descriptors that the
+ * supervisor needs itself; it closes the others, which are the program's.
+ */
+int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon, const int *keep, int nr_keep,
+		 const sigset_t *mask);
+/* End as the child did: same exit status or same signal. */
+_Noreturn void fg_exit_like(int wait_status);
+/* execve() in place; on failure says why and returns 126 or 127. */
+int fg_exec(const struct fg_target *t, char **argv);
+
+#endif

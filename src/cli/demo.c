@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `flexguard demo`: real programs on this machine, glibc's locks against
+ * FlexGuard's, each run started as a user would start it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/demo.h"
+
+/* Rounds are started while one more fits into the budget; the limit ends a round. */
+#define BUDGET_S       150.0
+#define QUICK_BUDGET_S 40.0
+#define LIMIT_S	       165.0
+
+const char fg_help_demo[] =
+	"usage: flexguard demo [--quick] [--json[=FILE]]\n\n"
+	"Measures RocksDB's db_bench (fillrandom, readrandom) and sysbench threads on this\n"
+	"machine, glibc's locks against FlexGuard's, with half as many threads as CPUs, as\n"
+	"many, twice and eight times as many.  Takes less than 3 minutes.\n\n"
+	"  --quick        fewer numbers of threads and repeats, under a minute\n"
+	"  --json[=FILE]  JSON lines, on stdout in place of the table or in FILE\n\n"
+	"Needs the packages rocksdb-tools and sysbench; exit status 77 without them.\n"
+	"FLEXGUARD_POLICY selects the policy.\n";
+
+struct options {
+	bool quick, json;
+	const char *json_file;
+};
+
+static bool in_path(const char *name)
+{
+	struct fg_target t;
+
+	fg_target_find(&t, name);
+	free(t.path);
+	free(t.binary);
+	return t.refusal == FG_TARGET_OK;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static bool make_dir(struct fg_demo *d)
+{
+	const char *tmp = getenv("TMPDIR");
+	const char *const base[] = {"/dev/shm", tmp && *tmp ? tmp : "/tmp", "/tmp"};
+
+	for (size_t i = 0; i < sizeof(base) / sizeof(base[0]); i++) {
+		snprintf(d->dir, sizeof(d->dir), "%.100s/flexguard-demo-XXXXXX", base[i]);
+		if (mkdtemp(d->dir))
+			return true;
+	}
+	return false;
+}
+
+static void make_cells(struct fg_demo *d, bool quick)
+{
+	int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	int threads[4] = {cpus > 1 ? cpus / 2 : 1, cpus, 2 * cpus, 8 * cpus};
+
+	for (int w = 0; w < FG_WORKLOADS; w++)
+		for (int i = 0; i < 4; i++) {
+			bool left_out = quick && (i == 0 || i == 2);
+
+			if (left_out || (i && threads[i] == threads[i - 1] && !quick))
+				continue;
+			d->cell[d->nr_cells++] = (struct fg_cell){.workload = (enum fg_workload)w, .threads = threads[i]};
+		}
+}
+
+/* On a terminal one line that changes, else a line each. */
+static void progress(bool done, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void progress(bool done, const char *fmt, ...)
+{
+	bool tty = isatty(STDERR_FILENO);
+	va_list ap;
+
+	if (!tty && !done)
+		return;
+	fprintf(stderr, tty ? "\r\033[K" : "");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, tty ? "" : "\n");
+	fflush(stderr);
+}
+
+/* Two runs in random order; false when interrupted. */
+static bool run_pair(struct fg_demo *d, struct fg_cell *c, int round)
+{
+	double rate[FG_SIDES] = {0, 0};
+	unsigned char coin = 0;
+	char why[200], a[24], b[24];
+	bool ok = true;
+
+	(void)!getrandom(&coin, 1, GRND_NONBLOCK);
+	for (int k = 0; k < FG_SIDES; k++) {
+		enum fg_side side = (enum fg_side)((k + coin) & 1);
+		int err;
+
+		progress(false, "round %d: %s, %d threads, on %s ...", round + 1, fg_workload_name[c->workload],
+			 c->threads, side == FG_SIDE_GLIBC ? "glibc" : "FlexGuard");
+		err = fg_demo_run(d, c, side, &rate[side], why, sizeof(why));
+		if (err == -EINTR)
+			return false;
+		if (err) {
+			progress(true, "round %d: %s, %d threads, failed on %s: %s", round + 1,
+				 fg_workload_name[c->workload], c->threads,
+				 side == FG_SIDE_GLIBC ? "glibc" : "FlexGuard", why);
+			c->failed[side]++;
+			ok = false;
+		}
+	}
+	if (!ok)
+		return true;
+	for (int side = 0; side < FG_SIDES; side++)
+		c->rate[side][c->pairs] = rate[side];
+	c->pairs++;
+	progress(true, "round %d: %s, %d threads: glibc %s ops/s, FlexGuard %s ops/s", round + 1,
+		 fg_workload_name[c->workload], c->threads, fg_human_count(a, sizeof(a), rate[FG_SIDE_GLIBC]),
+		 fg_human_count(b, sizeof(b), rate[FG_SIDE_FLEXGUARD]));
+	return true;
+}
+
+static void measure(struct fg_demo *d, double budget)
+{
+	double longest = 0;
+
+	for (int round = 0; round < FG_DEMO_PAIRS; round++) {
+		double start = fg_demo_now();
+
+		if (round && start + longest - d->started > budget)
+			return;
+		for (int i = 0; i < d->nr_cells; i++) {
+			if (fg_demo_now() - d->started > LIMIT_S || !run_pair(d, &d->cell[i], round))
+				return;
+		}
+		d->rounds++;
+		if (fg_demo_now() - start > longest)
+			longest = fg_demo_now() - start;
+	}
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+	const char *value;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--quick")) {
+			o->quick = true;
+		} else if (fg_option(argv[i], "json", &value)) {
+			o->json = true;
+			o->json_file = value;
+		} else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(fg_help_demo, stdout);
+			return 1;
+		} else {
+			fg_error("demo: unknown option '%s'; one of: --quick, --json[=FILE], --help", argv[i]);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* The glibc side must be glibc's, whatever this command was started with. */
+static void clean_environment(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+
+	if (preload && strstr(preload, "libflexguard"))
+		unsetenv("LD_PRELOAD");
+	unsetenv("FLEXGUARD_STATS");
+	unsetenv("FLEXGUARD_LOCK");
+}
+
+static void context_at_start(struct fg_demo *d)
+{
+	time_t t = time(NULL);
+	struct tm tm;
+
+	strftime(d->date, sizeof(d->date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+	d->steal_start = fg_steal_seconds();
+	d->load_start = fg_load_average();
+	d->started = fg_demo_now();
+	snprintf(d->monitor, sizeof(d->monitor), "unknown");
+}
+
+int fg_cmd_demo(int argc, char **argv)
+{
+	static struct fg_demo d = {.seconds = 1};
+	struct options o = {0};
+	FILE *json = NULL;
+	char why[300];
+	ssize_t n;
+	int err;
+
+	err = parse(&o, argc, argv);
+	if (err)
+		return err > 0 ? 0 : FG_EXIT_OWN;
+	if (!in_path("db_bench") || !in_path("sysbench")) {
+		fg_error("demo needs db_bench and sysbench: run `make demo` as root, or apt-get install rocksdb-tools "
+			 "sysbench");
+		return FG_EXIT_SKIP;
+	}
+	if (o.json) {
+		json = o.json_file ? fopen(o.json_file, "we") : stdout;
+		if (!json) {
+			fg_error("demo: cannot write '%s': %s", o.json_file, strerror(errno));
+			return FG_EXIT_OWN;
+		}
+	}
+	n = readlink("/proc/self/exe", d.self, sizeof(d.self) - 1);
+	if (n <= 0 || !make_dir(&d)) {
+		fg_error("demo: cannot make a directory in /dev/shm, TMPDIR or /tmp: %s", strerror(errno));
+		return FG_EXIT_OWN;
+	}
+	fg_catch_interrupts();
+	clean_environment();
+	context_at_start(&d);
+	make_cells(&d, o.quick);
+	progress(true, "flexguard demo: preparing a database and warming up; Ctrl-C ends early, with what is measured");
+	err = fg_demo_prepare(&d, why, sizeof(why));
+	if (!err)
+		measure(&d, o.quick ? QUICK_BUDGET_S : BUDGET_S);
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K");
+	nftw(d.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	if (err && err != -EINTR) {
+		fg_error("demo: db_bench failed: %s", why);
+		return FG_EXIT_OWN;
+	}
+	if (json != stdout)
+		fg_demo_table(&d);
+	n = fg_interrupted;
+	fg_interrupted = 0; /* the context asks programs for versions */
+	if (json) {
+		fg_demo_json(json, &d);
+		if (json != stdout && fclose(json))
+			fg_error("demo: cannot write '%s': %s", o.json_file, strerror(errno));
+	}
+	return n ? 128 + (int)n : 0;
+}

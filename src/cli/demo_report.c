@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What `flexguard demo` says at the end: medians, spreads, the ratio of each
+ * pair, and one sentence a workload that claims no more than the pairs show.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli/demo.h"
+#include "sys/options.h"
+
+struct summary {
+	double median[FG_SIDES], spread[FG_SIDES]; /* spread: half the range, over the median */
+	double ratio, low, high;		   /* of the pairs, FlexGuard / glibc */
+};
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(const double *v, int n, double *low, double *high)
+{
+	double s[FG_DEMO_PAIRS];
+
+	memcpy(s, v, (size_t)n * sizeof(*v));
+	qsort(s, (size_t)n, sizeof(*s), compare);
+	*low = s[0];
+	*high = s[n - 1];
+	return n % 2 ? s[n / 2] : (s[n / 2 - 1] + s[n / 2]) / 2;
+}
+
+static struct summary summarise(const struct fg_cell *c)
+{
+	double ratio[FG_DEMO_PAIRS], low, high;
+	struct summary s;
+
+	for (int side = 0; side < FG_SIDES; side++) {
+		s.median[side] = median(c->rate[side], c->pairs, &low, &high);
+		s.spread[side] = (high - low) / 2 / s.median[side];
+	}
+	for (int i = 0; i < c->pairs; i++)
+		ratio[i] = c->rate[FG_SIDE_FLEXGUARD][i] / c->rate[FG_SIDE_GLIBC][i];
+	s.ratio = median(ratio, c->pairs, &s.low, &s.high);
+	return s;
+}
+
+/* +1 faster in every pair, -1 slower in every pair, 0 no difference that the pairs agree on. */
+static int verdict(const struct summary *s)
+{
+	if (s->low > 1 && s->ratio >= 1.02)
+		return 1;
+	if (s->high < 1 && s->ratio <= 0.98)
+		return -1;
+	return 0;
+}
+
+static void sentence(const struct fg_demo *d, enum fg_workload w)
+{
+	static const char *const word[] = {"slower", "no clear difference", "faster"};
+	char text[3][200] = {"", "", ""};
+	int measured = 0, pairs = FG_DEMO_PAIRS;
+
+	for (int i = 0; i < d->nr_cells; i++) {
+		const struct fg_cell *c = &d->cell[i];
+		struct summary s;
+		char *t;
+		size_t len;
+
+		if (c->workload != w || !c->pairs)
+			continue;
+		s = summarise(c);
+		t = text[verdict(&s) + 1];
+		len = strlen(t);
+		measured++;
+		pairs = c->pairs < pairs ? c->pairs : pairs;
+		snprintf(t + len, sizeof(text[0]) - len, "%s%d (%.2fx)", len ? ", " : "", c->threads, s.ratio);
+	}
+	printf("%s: ", fg_workload_name[w]);
+	if (!measured) {
+		puts("nothing was measured.");
+		return;
+	}
+	printf("on FlexGuard");
+	for (int k = 2, n = 0; k >= 0; k--)
+		if (*text[k])
+			printf("%s %s with %s threads", n++ ? ";" : "", word[k], text[k]);
+	puts(pairs < 2 ? " - one pair only, so chance is not excluded." : ".");
+}
+
+void fg_demo_table(const struct fg_demo *d)
+{
+	char a[24], b[24];
+
+	printf("\n%-10s %8s  %18s  %18s  %s\n", "workload", "threads", "glibc ops/s", "FlexGuard ops/s",
+	       "FlexGuard/glibc (pairs)");
+	for (int i = 0; i < d->nr_cells; i++) {
+		const struct fg_cell *c = &d->cell[i];
+		struct summary s;
+
+		if (c->failed[FG_SIDE_GLIBC] || c->failed[FG_SIDE_FLEXGUARD])
+			printf("%-10s %8d  failed: glibc %d, FlexGuard %d times\n", fg_workload_name[c->workload],
+			       c->threads, c->failed[FG_SIDE_GLIBC], c->failed[FG_SIDE_FLEXGUARD]);
+		if (!c->pairs)
+			continue;
+		s = summarise(c);
+		printf("%-10s %8d  %10s +-%3.0f %%  %10s +-%3.0f %%  %5.2f  (%.2f to %.2f, %d)\n",
+		       fg_workload_name[c->workload], c->threads,
+		       fg_human_count(a, sizeof(a), s.median[FG_SIDE_GLIBC]), 100 * s.spread[FG_SIDE_GLIBC],
+		       fg_human_count(b, sizeof(b), s.median[FG_SIDE_FLEXGUARD]), 100 * s.spread[FG_SIDE_FLEXGUARD],
+		       s.ratio, s.low, s.high, c->pairs);
+	}
+	printf("\nMedians of runs of %d s; +- is half the range; preemption monitor: %s.\n\n", d->seconds, d->monitor);
+	for (int w = 0; w < FG_WORKLOADS; w++)
+		sentence(d, (enum fg_workload)w);
+}
+
+/* Of all CPUs since boot: time that the hypervisor gave to others. */
+double fg_steal_seconds(void)
+{
+	unsigned long long v[8] = {0};
+	FILE *f = fopen("/proc/stat", "re");
+
+	if (f) {
+		if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
+			   &v[6], &v[7]) != 8)
+			v[7] = 0;
+		fclose(f);
+	}
+	return (double)v[7] / (double)sysconf(_SC_CLK_TCK);
+}
+
+double fg_load_average(void)
+{
+	double v[1] = {0};
+
+	getloadavg(v, 1);
+	return v[0];
+}
+
+static void cpu_model(char *buf, size_t size)
+{
+	char line[256];
+	FILE *f = fopen("/proc/cpuinfo", "re");
+
+	snprintf(buf, size, "unknown");
+	while (f && fgets(line, sizeof(line), f)) {
+		char *colon = strchr(line, ':');
+
+		if (colon && (!strncmp(line, "model name", 10) || !strncmp(line, "Processor", 9))) {
+			colon[strcspn(colon, "\n")] = '\0';
+			snprintf(buf, size, "%s", colon + 2);
+			break;
+		}
+	}
+	if (f)
+		fclose(f);
+}
+
+static void package_version(FILE *f, const char *package)
+{
+	const char *argv[] = {"dpkg-query", "-W", "-f", "${Version}", package, NULL};
+	char out[256];
+
+	fprintf(f, ", \"%s\": ", package);
+	if (fg_capture(argv, 5, out, sizeof(out)) == 0)
+		fg_json_string(f, out);
+	else
+		fputs("null", f);
+}
+
+static void context(FILE *f, const struct fg_demo *d)
+{
+	const char *policy = getenv(FG_POLICY_ENV);
+	double wall = fg_demo_now() - d->started;
+	char model[200];
+	struct utsname u;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	uname(&u);
+	cpu_model(model, sizeof(model));
+	fprintf(f, "{\"context\": {\"flexguard\": \"" FG_VERSION "\", \"date\": \"%s\", \"kernel\": ", d->date);
+	fg_json_string(f, u.release);
+	fprintf(f, ", \"machine\": ");
+	fg_json_string(f, u.machine);
+	fprintf(f, ", \"cpu_model\": ");
+	fg_json_string(f, model);
+	fprintf(f, ", \"cpus\": %ld, \"load_at_start\": %.2f, \"steal_percent\": %.2f", cpus, d->load_start,
+		wall > 0 ? 100 * (fg_steal_seconds() - d->steal_start) / wall / (double)cpus : 0);
+	fprintf(f, ", \"policy\": ");
+	fg_json_string(f, policy && *policy ? policy : fg_policy_name[FG_POLICY_DEFAULT]);
+	fprintf(f, ", \"monitor\": ");
+	fg_json_string(f, d->monitor);
+	fprintf(f, ", \"seconds_per_run\": %d, \"rounds\": %d, \"wall_s\": %.1f, \"interrupted\": %s", d->seconds,
+		d->rounds, wall, fg_interrupted ? "true" : "false");
+	package_version(f, "rocksdb-tools");
+	package_version(f, "sysbench");
+	fprintf(f, "}}\n");
+}
+
+void fg_demo_json(FILE *f, const struct fg_demo *d)
+{
+	context(f, d);
+	for (int i = 0; i < d->nr_cells; i++) {
+		const struct fg_cell *c = &d->cell[i];
+		struct summary s;
+
+		for (int k = 0; k < c->pairs; k++)
+			fprintf(f, "{\"pair\": {\"workload\": \"%s\", \"threads\": %d, \"n\": %d, \"glibc\": %.1f, "
+				   "\"flexguard\": %.1f}}\n",
+				fg_workload_name[c->workload], c->threads, k, c->rate[FG_SIDE_GLIBC][k],
+				c->rate[FG_SIDE_FLEXGUARD][k]);
+		if (!c->pairs && !c->failed[FG_SIDE_GLIBC] && !c->failed[FG_SIDE_FLEXGUARD])
+			continue;
+		fprintf(f, "{\"result\": {\"workload\": \"%s\", \"threads\": %d, \"pairs\": %d, \"failed_glibc\": %d, "
+			   "\"failed_flexguard\": %d",
+			fg_workload_name[c->workload], c->threads, c->pairs, c->failed[FG_SIDE_GLIBC],
+			c->failed[FG_SIDE_FLEXGUARD]);
+		if (c->pairs) {
+			s = summarise(c);
+			fprintf(f, ", \"glibc_median\": %.1f, \"flexguard_median\": %.1f, \"ratio\": %.4f, "
+				   "\"ratio_low\": %.4f, \"ratio_high\": %.4f",
+				s.median[FG_SIDE_GLIBC], s.median[FG_SIDE_FLEXGUARD], s.ratio, s.low, s.high);
+		}
+		fprintf(f, "}}\n");
+	}
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `flexguard doctor`: what works on this machine, found out by trying it.
+ * Exit status 0: fully; 1: with limits (the fallback); 2: not at all.
+ */
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "monitor/monitor.h"
+
+const char fg_help_doctor[] =
+	"usage: flexguard doctor [--json] [program]\n\n"
+	"Says what works on this machine and, for a program, whether `flexguard run` can\n"
+	"help it.\n\n"
+	"Exit status: 0 it can be helped (without a program: the eBPF monitor works),\n"
+	"1 with limits, 2 it cannot; 125 flexguard's own errors.\n";
+
+void fg_found(struct fg_findings *t, const char *name, enum fg_grade grade, const char *fmt, ...)
+{
+	struct fg_finding *r = &t->row[t->nr];
+	va_list ap;
+
+	if (t->nr == (int)(sizeof(t->row) / sizeof(t->row[0])))
+		return;
+	t->nr++;
+	r->name = name;
+	r->grade = grade;
+	va_start(ap, fmt);
+	vsnprintf(r->text, sizeof(r->text), fmt, ap);
+	va_end(ap);
+}
+
+static bool read_line(const char *path, char *buf, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	bool ok = f && fgets(buf, (int)size, f);
+
+	if (ok)
+		buf[strcspn(buf, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+static void check_kernel(struct fg_findings *t)
+{
+	char line[256];
+	struct utsname u;
+	int major = 0, minor = 0;
+
+	uname(&u);
+	sscanf(u.release, "%d.%d", &major, &minor);
+	/* 5.11 brought the task storage in tracing programs that the monitor is built on. */
+	if (major > 5 || (major == 5 && minor >= 11))
+		fg_found(t, "kernel", FG_GOOD, "%s %s, %s", u.sysname, u.release, u.machine);
+	else
+		fg_found(t, "kernel", FG_WARN, "%s %s, %s: too old for the monitor (5.11)", u.sysname, u.release,
+			 u.machine);
+	if (!access("/sys/kernel/btf/vmlinux", R_OK))
+		fg_found(t, "kernel BTF", FG_GOOD, "/sys/kernel/btf/vmlinux");
+	else
+		fg_found(t, "kernel BTF", FG_WARN,
+			 "none at /sys/kernel/btf/vmlinux: the monitor needs a kernel with CONFIG_DEBUG_INFO_BTF");
+	if (read_line("/proc/sys/kernel/unprivileged_bpf_disabled", line, sizeof(line)))
+		fg_found(t, "unprivileged eBPF", FG_INFO, "%s",
+			 *line == '0' ? "allowed (not needed)" : "not allowed (not needed: see capabilities)");
+	if (read_line("/sys/kernel/security/lockdown", line, sizeof(line))) {
+		bool hard = strstr(line, "[confidentiality]");
+
+		fg_found(t, "lockdown", hard ? FG_WARN : FG_INFO, "%s%s", line,
+			 hard ? ": forbids eBPF to read kernel memory" : "");
+	}
+}
+
+static void check_capabilities(struct fg_findings *t)
+{
+	char line[256];
+	unsigned long long eff = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+	bool bpf, perfmon, admin;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %llx", &eff) == 1)
+			break;
+	if (f)
+		fclose(f);
+	bpf = eff >> CAP_BPF & 1;
+	perfmon = eff >> CAP_PERFMON & 1;
+	admin = eff >> CAP_SYS_ADMIN & 1;
+	if (admin || (bpf && perfmon))
+		fg_found(t, "capabilities", FG_GOOD, "%s%s%s", bpf ? "CAP_BPF " : "", perfmon ? "CAP_PERFMON " : "",
+			 admin ? "CAP_SYS_ADMIN" : "");
+	else
+		fg_found(t, "capabilities", FG_WARN, "%s%s%s missing: run as root, or run the flexguard daemon",
+			 bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
+}
+
+static bool check_monitor(struct fg_findings *t, bool *daemon)
+{
+	struct fg_monitor *m = NULL;
+	char why[400] = "";
+	const char *path = fg_socket_path();
+	int err = fg_monitor_open(&m, NULL, why, sizeof(why));
+
+	if (!err) {
+		fg_found(t, "eBPF monitor", FG_GOOD, "loads and attaches (tried now)");
+		fg_monitor_close(m);
+	} else {
+		fg_found(t, "eBPF monitor", FG_WARN, "%s", *why ? why : strerror(-err));
+	}
+	*daemon = fg_daemon_answers(path);
+	if (*daemon)
+		fg_found(t, "daemon", FG_GOOD, "answers at %s", path);
+	else
+		fg_found(t, "daemon", FG_INFO, "none at %s: `flexguard run` starts a monitor of its own%s", path,
+			 err ? ", where it may" : "");
+	return !err;
+}
+
+static bool check_library(struct fg_findings *t)
+{
+	const unsigned *rseq_size = dlsym(RTLD_DEFAULT, "__rseq_size");
+	char why[600], *library = fg_preload_library(why, sizeof(why));
+	bool ok = library != NULL;
+
+	fg_found(t, "glibc", FG_GOOD, "%s", gnu_get_libc_version());
+	if (rseq_size && *rseq_size)
+		fg_found(t, "rseq", FG_GOOD, "registered by glibc (%u bytes)", *rseq_size);
+	else
+		fg_found(t, "rseq", FG_WARN,
+			 "not registered by glibc (needs glibc 2.35 and GLIBC_TUNABLES glibc.pthread.rseq=1): the "
+			 "monitor cannot find the threads");
+	if (ok)
+		fg_found(t, "library", FG_GOOD, "%s", library);
+	else
+		fg_found(t, "library", FG_BAD, "%s", why);
+	free(library);
+	return ok;
+}
+
+static void print_text(const struct fg_findings *t, const char *program, int system_rows, const char *verdict)
+{
+	static const char *const mark[] = {"ok", "-", "limit", "NO"};
+	int width = 0;
+
+	for (int i = 0; i < t->nr; i++)
+		if ((int)strlen(t->row[i].name) > width)
+			width = (int)strlen(t->row[i].name);
+	puts("this machine");
+	for (int i = 0; i < t->nr; i++) {
+		if (i == system_rows)
+			printf("\n%s\n", program);
+		printf("  %-*s  %-5s  %s\n", width, t->row[i].name, mark[t->row[i].grade], t->row[i].text);
+	}
+	printf("\n%s\n", verdict);
+}
+
+static void print_rows_json(const struct fg_findings *t, int from, int to)
+{
+	static const char *const grade[] = {"good", "info", "limit", "bad"};
+
+	putchar('[');
+	for (int i = from; i < to; i++) {
+		printf("%s{\"check\": ", i > from ? ", " : "");
+		fg_json_string(stdout, t->row[i].name);
+		printf(", \"grade\": \"%s\", \"text\": ", grade[t->row[i].grade]);
+		fg_json_string(stdout, t->row[i].text);
+		putchar('}');
+	}
+	putchar(']');
+}
+
+static void print_json(const struct fg_findings *t, const char *program, int system_rows, const char *verdict,
+		       int status)
+{
+	printf("{\"version\": \"" FG_VERSION "\", \"machine\": ");
+	print_rows_json(t, 0, system_rows);
+	if (program) {
+		printf(", \"program\": ");
+		fg_json_string(stdout, program);
+		printf(", \"findings\": ");
+		print_rows_json(t, system_rows, t->nr);
+	}
+	printf(", \"verdict\": ");
+	fg_json_string(stdout, verdict);
+	printf(", \"status\": %d}\n", status);
+}
+
+int fg_cmd_doctor(int argc, char **argv)
+{
+	struct fg_findings t = {.nr = 0};
+	const char *program = NULL;
+	char verdict[600];
+	bool json = false, monitor, daemon, library;
+	int status, system_rows, i;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
+		if (!strcmp(argv[i], "--json")) {
+			json = true;
+		} else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(fg_help_doctor, stdout);
+			return 0;
+		} else if (!strcmp(argv[i], "--")) {
+			i++;
+			break;
+		} else {
+			fg_error("doctor: unknown option '%s'; one of: --json, --help", argv[i]);
+			return FG_EXIT_OWN;
+		}
+	}
+	if (i < argc)
+		program = argv[i++];
+	if (i < argc && !strcmp(argv[i], "--json")) {
+		json = true;
+		i++;
+	}
+	if (i < argc) {
+		fg_error("doctor: one program at a time; '%s' is too much", argv[i]);
+		return FG_EXIT_OWN;
+	}
+
+	check_kernel(&t);
+	fg_found(&t, "CPUs", FG_INFO, "%ld", cpus);
+	check_capabilities(&t);
+	monitor = check_monitor(&t, &daemon);
+	library = check_library(&t);
+	if (monitor || daemon)
+		fg_found(&t, "waiting", FG_GOOD, "by the monitor (policy default)");
+	else
+		fg_found(&t, "waiting", FG_WARN,
+			 "by the fallback: the owner's last CPU, its CPU clock, then a bounded spin");
+	system_rows = t.nr;
+	if (program) {
+		status = fg_doctor_program(&t, program, verdict, sizeof(verdict));
+		if (!library && status < 2) {
+			status = 2;
+			snprintf(verdict, sizeof(verdict), "cannot be helped: FlexGuard's own library is missing here");
+		}
+	} else if (!library) {
+		status = 2;
+		snprintf(verdict, sizeof(verdict), "FlexGuard cannot work here: its library is missing");
+	} else if (monitor || daemon) {
+		status = 0;
+		snprintf(verdict, sizeof(verdict), "FlexGuard works here, with the preemption monitor");
+	} else {
+		status = 1;
+		snprintf(verdict, sizeof(verdict),
+			 "FlexGuard works here with limits: without the monitor, on the fallback");
+	}
+	if (json)
+		print_json(&t, program, system_rows, verdict, status);
+	else
+		print_text(&t, program, system_rows, verdict);
+	return status;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* A table of findings that `flexguard doctor` fills and then prints, as text or JSON. */
+#ifndef FG_CLI_DOCTOR_H
+#define FG_CLI_DOCTOR_H
+
+#include "cli/cli.h"
+
+enum fg_grade { FG_GOOD, FG_INFO, FG_WARN, FG_BAD };
+
+struct fg_finding {
+	const char *name;
+	enum fg_grade grade;
+	char text[400];
+};
+
+struct fg_findings {
+	struct fg_finding row[32];
+	int nr;
+};
+
+void fg_found(struct fg_findings *t, const char *name, enum fg_grade grade, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Look at a program; returns the exit status (0, 1, 2) and the verdict in one sentence. */
+int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, size_t size);
+
+#endif

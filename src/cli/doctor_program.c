@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `flexguard doctor PROGRAM`: which locks a program and the libraries that it
+ * is linked with import, and which of its locks lie out of reach (languages
+ * and libraries that call futex themselves).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "cli/elf.h"
+
+/* What the whole program uses: the file itself, and its libraries. */
+struct use {
+	unsigned own, libraries; /* families */
+	char by[FG_FAMILY_COUNT][160]; /* libraries that import the family */
+	bool gmutex, cxx, dlopen, glib;
+	int nr_libraries, missing;
+};
+
+/*
+ * Libraries of the runtime that import lock functions for whoever needs them;
+ * their imports alone do not say that the program locks anything.
+ */
+static bool is_runtime(const char *file)
+{
+	static const char *const names[] = {"libstdc++.so", "libc++.so", "libgcc_s.so", "libc.so", "libpthread.so", "ld-linux"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(file, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+static void add_library(struct use *u, const char *path)
+{
+	const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	struct fg_elf e;
+
+	u->nr_libraries++;
+	u->cxx |= !strncmp(file, "libstdc++.so", 12) || !strncmp(file, "libc++.so", 9);
+	u->glib |= !strncmp(file, "libglib-2.0.so", 14);
+	if (is_runtime(file) || fg_elf_read(&e, path))
+		return;
+	u->libraries |= e.families;
+	u->gmutex |= e.gmutex;
+	for (int i = 0; i < FG_FAMILY_COUNT; i++) {
+		size_t len = strlen(u->by[i]);
+
+		if (!(e.families >> i & 1))
+			continue;
+		if (len + strlen(file) + 8 < sizeof(u->by[i]))
+			snprintf(u->by[i] + len, sizeof(u->by[i]) - len, "%s%s", len ? " " : "", file);
+		else if (len + 5 < sizeof(u->by[i]) && strcmp(u->by[i] + len - 3, "..."))
+			strcat(u->by[i], " ...");
+	}
+}
+
+/*
+ * Ask the program's loader which libraries it would load, as ldd does.  The
+ * loader is named by the file, so only one that belongs to root is started.
+ */
+static bool trace_libraries(struct use *u, const char *interp, const char *program)
+{
+	char *line = NULL, *path, *absolute = realpath(program, NULL);
+	size_t size = 0;
+	struct stat st;
+	int fd[2], status;
+	pid_t pid;
+	FILE *f;
+
+	if (!absolute || stat(interp, &st) || st.st_uid != 0 || (st.st_mode & 022) || pipe2(fd, O_CLOEXEC)) {
+		free(absolute);
+		return false;
+	}
+	pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		dup2(null, 0);
+		dup2(fd[1], 1);
+		dup2(null, 2);
+		unsetenv("LD_PRELOAD");
+		setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
+		execl(interp, interp, absolute, (char *)NULL);
+		_exit(FG_EXIT_NOEXEC);
+	}
+	free(absolute);
+	close(fd[1]);
+	f = pid > 0 ? fdopen(fd[0], "re") : NULL;
+	/* "\tlibm.so.6 => /lib/libm.so.6 (0x...)", "\t/lib64/ld.so (0x...)", "=> not found" */
+	while (f && getline(&line, &size, f) >= 0) {
+		char *end = strstr(line, " (0x");
+
+		if (strstr(line, "not found")) {
+			u->missing++;
+			continue;
+		}
+		path = strchr(line, '/');
+		if (!path || !end || end < path)
+			continue;
+		*end = '\0';
+		add_library(u, path);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	else
+		close(fd[0]);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void families(char *buf, size_t size, unsigned set)
+{
+	size_t len = 0;
+
+	snprintf(buf, size, "none");
+	for (int i = 0; i < FG_FAMILY_COUNT; i++)
+		if (set >> i & 1)
+			len += (size_t)snprintf(buf + len, size - len, "%s%s", len ? ", " : "", fg_family_name[i]);
+}
+
+static void describe_elf(struct fg_findings *t, const struct fg_target *target, const struct fg_elf *e)
+{
+	char machine[24];
+
+	if (strcmp(target->path, target->binary))
+		fg_found(t, "script", FG_INFO, "run by %s, which is what is looked at; programs that it starts are reached too", target->binary);
+	fg_found(t, "file", e->native ? FG_GOOD : FG_BAD, "ELF, %d bit, %s, %s", e->elf_class,
+		 fg_elf_machine(e->machine, machine, sizeof(machine)),
+		 !e->native ? "not this machine's" : e->dynamic ? "dynamic" : "static");
+	if (e->interp[0])
+		fg_found(t, "loader", target->refusal == FG_TARGET_LIBC ? FG_BAD : FG_GOOD, "%s%s", e->interp,
+			 target->refusal == FG_TARGET_LIBC ? " (not glibc)" : "");
+}
+
+/* Locks that no preloaded library can reach; how many kinds. */
+static int out_of_reach(struct fg_findings *t, const struct fg_elf *e, const struct use *u, char *names, size_t size)
+{
+	size_t len = 0;
+	int n = 0;
+#define OUT(cond, name, text)                                                                            \
+	do {                                                                                             \
+		if (cond) {                                                                              \
+			fg_found(t, name, FG_WARN, text);                                                \
+			len += (size_t)snprintf(names + len, size - len, "%s%s", n++ ? ", " : "", name); \
+		}                                                                                        \
+	} while (0)
+	names[0] = '\0';
+	OUT(e->go, "Go", "the Go runtime locks with futexes of its own; only C code in the program is reached");
+	OUT(e->rust, "Rust", "std and parking_lot locks use futexes themselves; only C code and the flexguard crate are reached");
+	OUT(e->gmutex || u->gmutex, "GMutex", "GLib's GMutex and GCond use futexes themselves; GRecMutex and GRWLock are reached");
+#undef OUT
+	return n;
+}
+
+int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, size_t size)
+{
+	char own[128], all[128], out[128];
+	struct fg_target target;
+	struct use u = {0};
+	struct fg_elf e;
+	bool traced;
+	int beyond;
+
+	fg_target_find(&target, name);
+	if (target.refusal == FG_TARGET_NOTFOUND || target.refusal == FG_TARGET_NOEXEC ||
+	    target.refusal == FG_TARGET_SCRIPT) {
+		fg_found(t, "file", FG_BAD, "%s", target.why);
+		snprintf(verdict, size, "cannot be helped: %s", target.why);
+		return 2;
+	}
+	if (fg_elf_read(&e, target.binary) || !e.is_elf) {
+		fg_found(t, "file", FG_WARN, "%s: unreadable or not ELF", target.binary);
+		snprintf(verdict, size, "partly: cannot look into '%s'; try `flexguard run --stats`", target.binary);
+		return 1;
+	}
+	describe_elf(t, &target, &e);
+	if (target.refusal) {
+		if (target.refusal == FG_TARGET_SETID)
+			fg_found(t, "privileges", FG_BAD, "setuid, setgid or file capabilities");
+		snprintf(verdict, size, "cannot be helped: %s", target.why);
+		return 2;
+	}
+	fg_found(t, "privileges", FG_GOOD, "no setuid, setgid or file capabilities");
+
+	traced = e.interp[0] && trace_libraries(&u, e.interp, target.binary);
+	u.own = e.families;
+	if (traced && !u.missing)
+		fg_found(t, "libraries", FG_GOOD, "%d loaded at start", u.nr_libraries);
+	else if (traced)
+		fg_found(t, "libraries", FG_WARN, "%d loaded at start, %d not found", u.nr_libraries, u.missing);
+	else
+		fg_found(t, "libraries", FG_WARN, "unknown: the loader did not list them");
+	families(own, sizeof(own), u.own);
+	families(all, sizeof(all), u.own | u.libraries);
+	fg_found(t, "own locks", u.own ? FG_GOOD : FG_INFO, "%s", own);
+	for (int i = 0; i < FG_FAMILY_COUNT; i++)
+		if (u.libraries >> i & 1)
+			fg_found(t, fg_family_name[i], FG_GOOD, "imported by %s", u.by[i]);
+	if (e.cxx || u.cxx)
+		fg_found(t, "C++", FG_INFO,
+			 "std::mutex, shared_mutex and condition_variable are reached; counting_semaphore, latch, "
+			 "barrier and atomic wait are not");
+	if (e.dlopen)
+		fg_found(t, "dlopen", FG_INFO, "libraries that it loads later are reached, but not seen here");
+	beyond = out_of_reach(t, &e, &u, out, sizeof(out));
+
+	if (!(u.own | u.libraries)) {
+		if (e.dlopen && !beyond) {
+			snprintf(verdict, size, "partly: no pthread lock seen; only libraries that it loads later may have some");
+			return 1;
+		}
+		snprintf(verdict, size, "cannot be helped: it%s no pthread lock%s%s",
+			 traced ? " and its libraries use" : " uses", beyond ? ", but locks out of reach: " : "", out);
+		return 2;
+	}
+	if (beyond) {
+		snprintf(verdict, size, "partly: %s can be helped; out of reach: %s", all, out);
+		return 1;
+	}
+	if (!u.own) {
+		snprintf(verdict, size, "can be helped: %s, in its libraries", all);
+		return 0;
+	}
+	snprintf(verdict, size, "can be helped: %s", all);
+	return 0;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages and names: one line on stderr each, and the tables of options.h as
+ * text, so that no command has a list of its own.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "sys/options.h"
+
+/* One write(), so that lines of several processes do not mix. */
+static void say(const char *fmt, va_list ap)
+{
+	char line[1024] = "flexguard: ";
+	size_t len = strlen(line);
+	int n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
+
+	if (n < 0)
+		return;
+	len = strlen(line);
+	line[len++] = '\n';
+	while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
+		;
+}
+
+void fg_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
+void fg_note(const char *fmt, ...)
+{
+	const char *verbose = getenv(FG_VERBOSE_ENV);
+	va_list ap;
+
+	if (verbose && !strcmp(verbose, "0"))
+		return;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
+#define X(id, name, help) name,
+static const char *const lock_name[] = {FG_LOCK_TABLE(X)};
+const char *const fg_policy_name[] = {FG_POLICY_TABLE(X)};
+#undef X
+
+/* Each name with ", " before it; the users skip the first two bytes. */
+#define X(id, name, help) ", " name
+static const char locks[] = FG_LOCK_TABLE(X);
+static const char policies[] = FG_POLICY_TABLE(X);
+#undef X
+
+int fg_lock_by_name(const char *name)
+{
+	for (int i = 0; i < FG_LOCK_COUNT; i++)
+		if (!strcmp(name, lock_name[i]))
+			return i;
+	return -1;
+}
+
+int fg_policy_by_name(const char *name)
+{
+	for (int i = 0; i < FG_POLICY_COUNT; i++)
+		if (!strcmp(name, fg_policy_name[i]))
+			return i;
+	return -1;
+}
+
+const char *fg_lock_names(void)
+{
+	return locks + 2;
+}
+
+const char *fg_policy_names(void)
+{
+	return policies + 2;
+}
+
+static const char *scaled(char *buf, size_t size, double v, double step, const char *const *unit, int units)
+{
+	int u = 0;
+
+	while (u < units - 1 && v >= step * 0.9995) {
+		v /= step;
+		u++;
+	}
+	/* three significant digits; whole numbers below the first step */
+	snprintf(buf, size, "%.*f%s%s", u == 0 ? 0 : v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, *unit[u] ? " " : "", unit[u]);
+	return buf;
+}
+
+const char *fg_human_count(char *buf, size_t size, double n)
+{
+	static const char *const unit[] = {"", "k", "M", "G", "T"};
+
+	if (n < 10000) {
+		snprintf(buf, size, "%.0f", n);
+		return buf;
+	}
+	return scaled(buf, size, n, 1000, unit, 5);
+}
+
+const char *fg_human_ns(char *buf, size_t size, double ns)
+{
+	static const char *const unit[] = {"ns", "us", "ms", "s"};
+
+	return scaled(buf, size, ns, 1000, unit, 4);
+}
+
+void fg_json_string(FILE *f, const char *s)
+{
+	putc('"', f);
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			fprintf(f, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			fprintf(f, "\\u%04x", c);
+		else
+			putc(c, f);
+	}
+	putc('"', f);
+}
+
+bool fg_option(const char *arg, const char *name, const char **value)
+{
+	size_t len = strlen(name);
+
+	if (strncmp(arg, "--", 2) || strncmp(arg + 2, name, len))
+		return false;
+	if (arg[2 + len] != '\0' && arg[2 + len] != '=')
+		return false;
+	*value = arg[2 + len] == '=' ? arg + 3 + len : NULL;
+	return true;
+}
+
+int fg_fd_high(int fd)
+{
+	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	if (fd >= 0)
+		close(fd);
+	return high;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `flexguard run`: start a program on FlexGuard's locks.  Where neither a
+ * monitor of our own nor statistics are wanted, it is an exec in place;
+ * otherwise the program is a child and everything that can be seen from
+ * outside (status, signals, job control, descriptors) is passed through.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "monitor/protocol.h"
+#include "sys/options.h"
+#include "sys/stats.h"
+
+#define OPTIONS "--lock NAME, --policy NAME, --stats[=FILE], --help"
+
+#define X(id, name, help) "    " name "\n        " help "\n"
+const char fg_help_run[] =
+	"usage: flexguard run [--lock NAME] [--policy NAME] [--stats[=FILE]] [--] program [args...]\n\n"
+	"Runs the program with FlexGuard's locks in place of glibc's.\n\n"
+	"  --lock NAME     the lock (or FLEXGUARD_LOCK):\n" FG_LOCK_TABLE(X)
+	"  --policy NAME   when a waiter spins (or FLEXGUARD_POLICY):\n" FG_POLICY_TABLE(X)
+	"  --stats[=FILE]  at exit, what the locks of the program and its children did:\n"
+	"                  on stderr, or in FILE (as JSON where it ends in .json)\n\n"
+	"Exit status: the program's; 125 flexguard's own errors, 126 the program cannot be\n"
+	"executed, 127 it was not found.  FLEXGUARD_VERBOSE=0 silences notes.\n";
+#undef X
+
+struct run {
+	const char *lock, *policy; /* NULL: from the environment, or the default */
+	bool stats;
+	const char *stats_file;
+	char **argv;
+};
+
+/* The option's value: after '=', or the next argument. */
+static const char *value_of(const char *value, int argc, char **argv, int *i)
+{
+	if (!value && *i + 1 < argc)
+		value = argv[++*i];
+	return value;
+}
+
+/* 0, or an exit status + 1. */
+static int parse(struct run *r, int argc, char **argv)
+{
+	const char *value;
+	int i;
+
+	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
+		if (!strcmp(argv[i], "--")) {
+			i++;
+			break;
+		}
+		if (fg_option(argv[i], "lock", &value)) {
+			r->lock = value_of(value, argc, argv, &i);
+			if (!r->lock || fg_lock_by_name(r->lock) < 0) {
+				fg_error("unknown lock '%s'; one of: %s", r->lock ? r->lock : "", fg_lock_names());
+				return FG_EXIT_OWN + 1;
+			}
+		} else if (fg_option(argv[i], "policy", &value)) {
+			r->policy = value_of(value, argc, argv, &i);
+			if (!r->policy || fg_policy_by_name(r->policy) < 0) {
+				fg_error("unknown policy '%s'; one of: %s", r->policy ? r->policy : "",
+					 fg_policy_names());
+				return FG_EXIT_OWN + 1;
+			}
+		} else if (fg_option(argv[i], "stats", &value)) {
+			r->stats = true;
+			r->stats_file = value;
+			if (value && !*value) {
+				fg_error("--stats= needs the name of a file; --stats alone prints on stderr");
+				return FG_EXIT_OWN + 1;
+			}
+		} else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(fg_help_run, stdout);
+			return 0 + 1;
+		} else {
+			fg_error("run: unknown option '%s'; one of: " OPTIONS, argv[i]);
+			return FG_EXIT_OWN + 1;
+		}
+	}
+	if (i >= argc) {
+		fg_error("run: which program? usage: flexguard run [options] [--] program [args...]");
+		return FG_EXIT_OWN + 1;
+	}
+	r->argv = argv + i;
+	return 0;
+}
+
+/* Whether this choice of lock and policy listens to a monitor; -1: a bad name in the environment. */
+static int wants_monitor(const struct run *r)
+{
+	const char *lock = r->lock ? r->lock : getenv(FG_LOCK_ENV);
+	const char *policy = r->policy ? r->policy : getenv(FG_POLICY_ENV);
+	int l = lock && *lock ? fg_lock_by_name(lock) : FG_LOCK_FLEXGUARD;
+	int p = policy && *policy ? fg_policy_by_name(policy) : FG_POLICY_DEFAULT;
+
+	if (l < 0) {
+		fg_error("unknown lock '%s' in " FG_LOCK_ENV "; one of: %s", lock, fg_lock_names());
+		return -1;
+	}
+	if (p < 0) {
+		fg_error("unknown policy '%s' in " FG_POLICY_ENV "; one of: %s", policy, fg_policy_names());
+		return -1;
+	}
+	return l == FG_LOCK_FLEXGUARD && (p == FG_POLICY_DEFAULT || p == FG_POLICY_PAPER);
+}
+
+/* Ours first, then what was there; once only, should run be nested. */
+static int set_preload(const char *library)
+{
+	const char *old = getenv("LD_PRELOAD");
+	size_t len = strlen(library);
+	char *list;
+	int err;
+
+	if (!old || !*old)
+		return setenv("LD_PRELOAD", library, 1);
+	if (!strncmp(old, library, len) && (!old[len] || strchr(": ", old[len])))
+		return 0;
+	if (asprintf(&list, "%s:%s", library, old) < 0)
+		return -1;
+	err = setenv("LD_PRELOAD", list, 1);
+	free(list);
+	return err;
+}
+
+static FILE *open_report(const char *file)
+{
+	int fd = fg_fd_high(file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)
+				 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!f)
+		fg_error("--stats: cannot write '%s': %s", file ? file : "stderr", strerror(errno));
+	return f;
+}
+
+static void report(FILE *f, const char *file, const struct fg_stats *s, const struct fg_stats_report *r)
+{
+	size_t len = file ? strlen(file) : 0;
+
+	if (len >= 5 && !strcmp(file + len - 5, ".json"))
+		fg_stats_print_json(f, s, r);
+	else
+		fg_stats_print(f, s, r);
+	if (fclose(f))
+		fg_error("--stats: cannot write '%s': %s", file ? file : "stderr", strerror(errno));
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static int supervised(const struct run *r, const struct fg_target *t, struct fg_embed *mon)
+{
+	struct fg_statsfile sf = {0};
+	FILE *out = NULL;
+	sigset_t all, mask;
+	double start;
+	int status, err, keep[2], nr_keep = 0;
+
+	if (r->stats) {
+		out = open_report(r->stats_file);
+		if (!out)
+			return FG_EXIT_OWN;
+		keep[nr_keep++] = fileno(out);
+	}
+	/* From here on a signal goes to the program, and the statistics file does not stay behind. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &mask);
+	if (r->stats) {
+		err = fg_statsfile_create(&sf);
+		if (err || setenv(FG_STATS_ENV, sf.path, 1)) {
+			fg_error("--stats: cannot create a file in /dev/shm, TMPDIR or /tmp: %s",
+				 strerror(err ? -err : errno));
+			fg_statsfile_remove(&sf);
+			return FG_EXIT_OWN;
+		}
+	}
+	if (mon->pid)
+		keep[nr_keep++] = mon->hangup;
+	start = now();
+	status = fg_supervise(t, r->argv, mon, keep, nr_keep, &mask);
+	fg_statsfile_remove(&sf);
+	if (status < 0) {
+		fg_error("cannot fork: %s", strerror(-status));
+		return FG_EXIT_OWN;
+	}
+	if (out)
+		report(out, r->stats_file, sf.map,
+		       &(struct fg_stats_report){r->argv[0], now() - start, status});
+	fg_embed_stop(mon);
+	fg_exit_like(status);
+}
+
+int fg_cmd_run(int argc, char **argv)
+{
+	struct fg_embed mon = {0};
+	struct fg_target target;
+	struct run r = {0};
+	char why[600], *library;
+	int err, monitor;
+
+	err = parse(&r, argc, argv);
+	if (err)
+		return err - 1;
+	monitor = wants_monitor(&r);
+	if (monitor < 0)
+		return FG_EXIT_OWN;
+	fg_target_find(&target, r.argv[0]);
+	if (target.refusal) {
+		fg_error("%s", target.why);
+		return fg_target_exit_status(&target);
+	}
+	library = fg_preload_library(why, sizeof(why));
+	if (!library) {
+		fg_error("%s", why);
+		return FG_EXIT_OWN;
+	}
+	if (monitor && !fg_daemon_answers(fg_socket_path())) {
+		if (fg_embed_start(&mon, why, sizeof(why)))
+			fg_note("no preemption monitor, going on with the fallback: %s", why);
+	}
+	/* Not earlier: neither we nor the monitor need them. */
+	if (set_preload(library) || (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||
+	    (r.policy && setenv(FG_POLICY_ENV, r.policy, 1)) ||
+	    (mon.pid && setenv(FG_SOCKET_ENV, mon.socket, 1))) {
+		fg_error("cannot set the environment: %s", strerror(errno));
+		return FG_EXIT_OWN;
+	}
+	if (mon.pid || r.stats)
+		return supervised(&r, &target, &mon);
+	return fg_exec(&target, r.argv);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The statistics file of `flexguard run --stats` (format: src/sys/stats.h).
+ *
+ * Children that change their uid must still be able to open it, so anyone may
+ * write it; but whoever can open it could also truncate it and so kill the
+ * program with SIGBUS.  Hence it lies in a directory that only its owner can
+ * list, under a name that only the program's environment tells.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "sys/stats.h"
+
+static int create_in(struct fg_statsfile *s, const char *base)
+{
+	uint64_t name;
+	int fd, err;
+
+	if (getrandom(&name, sizeof(name), 0) != (ssize_t)sizeof(name))
+		return -EIO;
+	if ((size_t)snprintf(s->dir, sizeof(s->dir), "%s/flexguard-XXXXXX", base) >= sizeof(s->dir))
+		return -ENAMETOOLONG;
+	if (!mkdtemp(s->dir))
+		return -errno;
+	snprintf(s->path, sizeof(s->path), "%s/%016llx", s->dir, (unsigned long long)name);
+	fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || fchmod(fd, 0666) || chmod(s->dir, 0711) || ftruncate(fd, sizeof(struct fg_stats)))
+		goto fail;
+	s->map = mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (s->map == MAP_FAILED)
+		goto fail;
+	close(fd);
+	s->map->abi = FG_STATS_ABI;
+	s->map->count = FG_STAT_COUNT;
+	s->map->shards = FG_STATS_SHARDS;
+	__atomic_store_n(&s->map->magic, (uint32_t)FG_STATS_MAGIC, __ATOMIC_RELEASE);
+	return 0;
+fail:
+	err = -errno;
+	s->map = NULL;
+	if (fd >= 0)
+		close(fd);
+	unlink(s->path);
+	rmdir(s->dir);
+	return err;
+}
+
+int fg_statsfile_create(struct fg_statsfile *s)
+{
+	const char *tmp = getenv("TMPDIR");
+	const char *const base[] = {"/dev/shm", tmp && *tmp == '/' ? tmp : "/tmp", "/tmp"};
+	int err = -ENOENT;
+
+	for (size_t i = 0; err && i < sizeof(base) / sizeof(base[0]); i++)
+		err = create_in(s, base[i]);
+	return err;
+}
+
+void fg_statsfile_remove(struct fg_statsfile *s)
+{
+	if (!s->map)
+		return;
+	unlink(s->path);
+	rmdir(s->dir);
+}
+
+#define X(id, name, text) {name, text},
+static const struct {
+	const char *name, *text;
+} stat_text[] = {FG_STATS_TABLE(X)};
+#undef X
+
+static uint64_t sum(const struct fg_stats *s, int what)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < FG_STATS_SHARDS; i++)
+		total += __atomic_load_n(&s->shard[i].v[what], __ATOMIC_RELAXED);
+	return total;
+}
+
+static bool is_ns(int what)
+{
+	size_t len = strlen(stat_text[what].name);
+
+	return len > 3 && !strcmp(stat_text[what].name + len - 3, "_ns");
+}
+
+void fg_stats_print(FILE *f, const struct fg_stats *s, const struct fg_stats_report *r)
+{
+	char value[24];
+	int width = 0;
+
+	for (int i = 0; i < FG_STAT_COUNT; i++) {
+		int len = (int)strlen(stat_text[i].text) - (is_ns(i) ? 5 : 0);
+
+		width = len > width ? len : width;
+	}
+	fprintf(f, "flexguard: locks of '%s' and its children, %.2f s\n", r->program, r->seconds);
+	for (int i = 0; i < FG_STAT_COUNT; i++) {
+		double v = (double)sum(s, i);
+		const char *text = stat_text[i].text, *unit = is_ns(i) ? strstr(text, " (ns)") : NULL;
+
+		fprintf(f, "  %-*.*s  %10s\n", width, (int)(unit ? unit - text : (long)strlen(text)), text,
+			is_ns(i) ? fg_human_ns(value, sizeof(value), v) : fg_human_count(value, sizeof(value), v));
+	}
+}
+
+void fg_stats_print_json(FILE *f, const struct fg_stats *s, const struct fg_stats_report *r)
+{
+	fprintf(f, "{\"program\": ");
+	fg_json_string(f, r->program);
+	fprintf(f, ", \"seconds\": %.6f, ", r->seconds);
+	if (WIFSIGNALED(r->wait_status))
+		fprintf(f, "\"signal\": %d", WTERMSIG(r->wait_status));
+	else
+		fprintf(f, "\"exit_status\": %d", WEXITSTATUS(r->wait_status));
+	fprintf(f, ", \"stats\": {");
+	for (int i = 0; i < FG_STAT_COUNT; i++)
+		fprintf(f, "%s\"%s\": %llu", i ? ", " : "", stat_text[i].name, (unsigned long long)sum(s, i));
+	fprintf(f, "}}\n");
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Find the program that `flexguard run` shall start, and see whether the
+ * loader will take our library into it.  Where it will not, say so instead of
+ * running the program without the locks that were asked for.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/elf.h"
+
+#define PRELOAD_NAME "libflexguard-preload.so"
+#define MAX_CHAIN    5	 /* #! lines that the kernel follows */
+#define SHEBANG_MAX  256 /* bytes of the first line that it reads (BINPRM_BUF_SIZE) */
+
+static void refuse(struct fg_target *t, enum fg_refusal why, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void refuse(struct fg_target *t, enum fg_refusal why, const char *fmt, ...)
+{
+	va_list ap;
+
+	t->refusal = why;
+	va_start(ap, fmt);
+	vsnprintf(t->why, sizeof(t->why), fmt, ap);
+	va_end(ap);
+}
+
+/* 0 when `path` is a file that we may execute, else errno. */
+static int executable(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? EISDIR : EACCES;
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) ? errno : 0;
+}
+
+/* As execvp(3): a directory where it exists but may not be run does not end the search. */
+static char *search(const char *name, int *err)
+{
+	const char *path = getenv("PATH"), *p, *end;
+	char *file;
+	int e;
+
+	if (strchr(name, '/')) {
+		*err = executable(name);
+		return *err ? NULL : strdup(name);
+	}
+	*err = ENOENT;
+	if (!*name)
+		return NULL;
+	for (p = path ? path : "/bin:/usr/bin";; p = end + 1) {
+		end = strchrnul(p, ':');
+		if (asprintf(&file, "%.*s%s%s", (int)(end - p), p, end > p ? "/" : "./", name) < 0) {
+			*err = ENOMEM;
+			return NULL;
+		}
+		e = executable(file);
+		if (!e) {
+			*err = 0;
+			return file;
+		}
+		free(file);
+		if (e == EACCES)
+			*err = e;
+		if (!*end)
+			return NULL;
+	}
+}
+
+/* The first bytes of a file; -1 when we may run it but not read it. */
+static ssize_t first_bytes(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, size);
+	close(fd);
+	return n;
+}
+
+/*
+ * The interpreter that a #! line leads to, allocated; NULL and *err when it
+ * cannot be run.  `#!/usr/bin/env NAME` leads to NAME.
+ */
+static char *interpreter(char *line, char *name, size_t name_size, int *err)
+{
+	char *save, *file = strtok_r(line + 2, " \t", &save), *arg, *found;
+
+	snprintf(name, name_size, "%s", file ? file : "");
+	found = file ? search(*file == '/' || strchr(file, '/') ? file : "", err) : NULL;
+	if (!file)
+		*err = ENOENT;
+	if (!found || strcmp(basename(file), "env"))
+		return found;
+	while ((arg = strtok_r(NULL, " \t", &save)) && (*arg == '-' || strchr(arg, '=')))
+		;
+	if (!arg)
+		return found;
+	snprintf(name, name_size, "%s", arg);
+	free(found);
+	return search(arg, err);
+}
+
+/* Follow #! lines to the ELF file; false when refused. */
+static bool follow(struct fg_target *t, const char *name)
+{
+	char head[SHEBANG_MAX + 1], wanted[SHEBANG_MAX + 1];
+	char *next;
+	int err;
+
+	for (int depth = 0;; depth++) {
+		ssize_t n = first_bytes(t->binary, head, SHEBANG_MAX);
+
+		if (n < 0)
+			return true; /* runnable but unreadable: nothing to see */
+		head[n] = '\0';
+		if (n >= SELFMAG && !memcmp(head, ELFMAG, SELFMAG))
+			return true;
+		if (strncmp(head, "#!", 2)) {
+			if (memchr(head, 0, (size_t)n))
+				return true; /* some other binary format: the kernel decides */
+			refuse(t, FG_TARGET_SCRIPT,
+			       "'%s' is a text file without a #! line, so no program is named that would run it; "
+			       "name one: flexguard run -- sh %s",
+			       t->binary, t->binary);
+			return false;
+		}
+		if (depth == MAX_CHAIN) {
+			refuse(t, FG_TARGET_SCRIPT, "the #! lines that '%s' leads to do not end", name);
+			return false;
+		}
+		head[strcspn(head, "\n")] = '\0';
+		next = interpreter(head, wanted, sizeof(wanted), &err);
+		if (!next) {
+			refuse(t, FG_TARGET_SCRIPT,
+			       "the #! line of '%s' names the interpreter '%s', which cannot be run (%s); "
+			       "install it or correct the line",
+			       t->binary, wanted, strerror(err));
+			return false;
+		}
+		free(t->binary);
+		t->binary = next;
+	}
+}
+
+static void check_binary(struct fg_target *t)
+{
+	char m1[24], m2[24];
+	struct fg_elf elf;
+	struct stat st;
+
+	if (stat(t->binary, &st))
+		return;
+	if ((st.st_mode & S_ISUID) || ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP))) {
+		refuse(t, FG_TARGET_SETID,
+		       "'%s' is a %s program, for which the loader ignores LD_PRELOAD; run the program that it starts "
+		       "instead (inside it), or a copy without that bit",
+		       t->binary, st.st_mode & S_ISUID ? "setuid" : "setgid");
+		return;
+	}
+	if (getxattr(t->binary, "security.capability", NULL, 0) > 0) {
+		refuse(t, FG_TARGET_SETID,
+		       "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it; run a copy "
+		       "without them, with the capabilities given otherwise",
+		       t->binary);
+		return;
+	}
+	if (fg_elf_read(&elf, t->binary) || !elf.is_elf)
+		return;
+	if (!elf.native)
+		refuse(t, FG_TARGET_FOREIGN,
+		       "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s; use a FlexGuard built for its "
+		       "architecture",
+		       t->binary, elf.elf_class, fg_elf_machine(elf.machine, m1, sizeof(m1)),
+		       8 * (int)sizeof(void *), fg_elf_machine(fg_elf_own_machine(), m2, sizeof(m2)));
+	else if (!elf.dynamic)
+		refuse(t, FG_TARGET_STATIC,
+		       "'%s' is a static program, into which no library can be loaded; link it dynamically "
+		       "(without -static)",
+		       t->binary);
+	else if (strstr(elf.interp, "ld-musl") || strstr(elf.interp, "/linker"))
+		refuse(t, FG_TARGET_LIBC,
+		       "'%s' uses another C library (loader %s), and FlexGuard replaces glibc's locks only; use a "
+		       "build for glibc",
+		       t->binary, elf.interp);
+}
+
+void fg_target_find(struct fg_target *t, const char *name)
+{
+	int err;
+
+	memset(t, 0, sizeof(*t));
+	t->path = search(name, &err);
+	if (!t->path) {
+		if (err == ENOENT || err == ENOTDIR)
+			refuse(t, FG_TARGET_NOTFOUND, "cannot find '%s'%s", name,
+			       strchr(name, '/') ? "" : " in PATH; a program in this directory is ./NAME");
+		else
+			refuse(t, FG_TARGET_NOEXEC, "cannot execute '%s': %s", name, strerror(err));
+		return;
+	}
+	t->binary = strdup(t->path);
+	if (follow(t, name))
+		check_binary(t);
+}
+
+int fg_target_exit_status(const struct fg_target *t)
+{
+	switch (t->refusal) {
+	case FG_TARGET_OK:
+		return 0;
+	case FG_TARGET_NOTFOUND:
+		return FG_EXIT_NOTFOUND;
+	case FG_TARGET_NOEXEC:
+	case FG_TARGET_SCRIPT:
+		return FG_EXIT_NOEXEC;
+	default:
+		return FG_EXIT_OWN;
+	}
+}
+
+/* Not installed, the library lies beside the command. */
+char *fg_preload_library(char *why, size_t why_size)
+{
+	char exe[PATH_MAX], *file = NULL;
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	if (n > 0) {
+		exe[n] = '\0';
+		if (asprintf(&file, "%s/" PRELOAD_NAME, dirname(exe)) < 0)
+			file = NULL;
+	}
+	if (!file || access(file, R_OK)) {
+		free(file);
+		file = strdup(FG_LIBDIR "/" PRELOAD_NAME);
+	}
+	if (!file || access(file, R_OK)) {
+		snprintf(why, why_size, "cannot find " PRELOAD_NAME " beside the command or in " FG_LIBDIR
+					"; build it (ninja) or install FlexGuard");
+		free(file);
+		return NULL;
+	}
+	/* LD_PRELOAD is a list separated by these, and has no escape. */
+	if (strpbrk(file, " :")) {
+		snprintf(why, why_size, "LD_PRELOAD cannot name '%s', because of the space or colon in it; move it", file);
+		free(file);
+		return NULL;
+	}
+	return file;
+}

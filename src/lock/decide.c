@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The policies.  What they read are hints: every one of them ends every wait
+ * in a sleep at the latest after FG_SPIN_CAP_NS, so a monitor that lies, dies
+ * or never answers costs time only, also to a SCHED_FIFO thread that spins for
+ * an owner which it keeps off the CPU.
+ */
+#include "lock/decide.h"
+
+#include <time.h>
+
+#include "arch/arch.h"
+#include "sys/count.h"
+#include "sys/futex.h"
+
+enum fg_policy fg_policy = FG_POLICY_DEFAULT;
+enum fg_policy fg_policy_now = FG_POLICY_FALLBACK;
+uint32_t fg_domain = FG_DOMAIN_ALL;
+uint64_t fg_spin_ns = 3000;
+
+static const struct fg_counters no_counters;
+const struct fg_counters *fg_counters = &no_counters;
+
+/* The longest time in one go that a waiter believes a policy which says "spin". */
+#define FG_SPIN_CAP_NS 4000000u
+
+/* Clock readings cost as much as two pauses: one for every CLOCK_EVERY questions. */
+#define CLOCK_EVERY 64u
+
+/*
+ * Without a monitor.  A waiter first spins FALLBACK_SPIN_NS whatever the owner
+ * does (most sections are shorter); then it reads the owner's CPU clock twice,
+ * CLOCK_APART_NS apart: a clock that stands still is an owner off its CPU.
+ * While it runs, the waiter goes on, FALLBACK_MAX_NS at most.  Numbers:
+ * shared design notes of monitor.md, measured on a 2-CPU VM, Linux 6.18.
+ */
+#define FALLBACK_SPIN_NS 3000u
+#define CLOCK_APART_NS	 1000u
+#define FALLBACK_MAX_NS	 100000u
+
+void fg_policy_set(enum fg_policy policy)
+{
+	fg_policy = policy;
+	fg_policy_monitor(fg_counters == &no_counters ? NULL : fg_counters, fg_domain);
+}
+
+void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain)
+{
+	bool wants_monitor = fg_policy == FG_POLICY_DEFAULT || fg_policy == FG_POLICY_PAPER;
+
+	fg_store_relaxed(&fg_domain, domain < FG_MAX_DOMAINS ? domain : FG_DOMAIN_ALL);
+	fg_store_release(&fg_counters, counters ? counters : &no_counters);
+	fg_store_release(&fg_policy_now, wants_monitor && !counters ? FG_POLICY_FALLBACK : fg_policy);
+}
+
+bool fg_is_off_cpu(uint32_t index)
+{
+	uint32_t state = fg_load_relaxed(&fg_slots[index].state);
+
+	return state >= FG_STATE_RUNNABLE && fg_counters != &no_counters;
+}
+
+bool fg_critical_path_preempted(void)
+{
+	return fg_load_relaxed(&fg_counters->dom[fg_domain].p) != 0;
+}
+
+static bool owner_off_cpu(uint32_t owner)
+{
+	const struct fg_slot *slot;
+
+	if (!fg_id_has_slot(owner))
+		return false;
+	slot = &fg_slots[fg_id_index(owner)];
+	if (fg_load_relaxed(&slot->owner_id) != owner)
+		return true; /* died with the lock */
+	return fg_load_relaxed(&slot->state) >= FG_STATE_RUNNABLE;
+}
+
+static enum fg_verdict preempted(struct fg_wait *w)
+{
+	fg_count(w->self, FG_STAT_PREEMPTIONS, 1);
+	return FG_BLOCK;
+}
+
+static enum fg_verdict decide_default(struct fg_wait *w)
+{
+	uint32_t cpu = fg_load_relaxed(w->self->cpu);
+
+	if (fg_load_relaxed(&fg_counters->dom[fg_domain].p))
+		return preempted(w);
+	if (cpu < FG_MAX_CPUS && fg_load_relaxed(&fg_counters->cpu[cpu].p))
+		return preempted(w);
+	if (w->owner && owner_off_cpu(w->owner))
+		return preempted(w);
+	return FG_SPIN;
+}
+
+/* SOSP'25, section 3.1: one counter for the whole machine and nothing else. */
+static enum fg_verdict decide_paper(struct fg_wait *w)
+{
+	return fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].p) ? preempted(w) : FG_SPIN;
+}
+
+/* 0 if the thread is gone. */
+static uint64_t thread_cpu_ns(uint32_t tid)
+{
+	/* CPUCLOCK_SCHED of one thread: the kernel's encoding, as pthread_getcpuclockid(3) makes it. */
+	clockid_t clock = (clockid_t)((~tid << 3) | 6u);
+	struct timespec t;
+
+	if (clock_gettime(clock, &t))
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + 1;
+}
+
+static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
+{
+	const struct fg_thread *owner;
+	uint32_t cpu, owner_cpu;
+	uint64_t spent;
+
+	if (!fg_id_has_slot(w->owner))
+		return now - w->since_ns < FALLBACK_SPIN_NS ? FG_SPIN : FG_BLOCK;
+
+	/* It took the lock on the CPU that I run on: it certainly does not run here now. */
+	cpu = fg_load_relaxed(w->self->cpu);
+	owner_cpu = fg_load_relaxed(&fg_slots[fg_id_index(w->owner)].acq_cpu);
+	if (cpu == owner_cpu && cpu < FG_MAX_CPUS)
+		return preempted(w);
+
+	if (now - w->since_ns < FALLBACK_SPIN_NS)
+		return FG_SPIN;
+	if (now - w->since_ns > FALLBACK_MAX_NS)
+		return FG_BLOCK;
+	if (now - w->cpu_at_ns < CLOCK_APART_NS)
+		return FG_SPIN;
+	owner = fg_thread_of(fg_id_index(w->owner));
+	spent = thread_cpu_ns(fg_load_relaxed(&owner->tid));
+	if (!spent || spent == w->cpu_ns)
+		return preempted(w);
+	w->cpu_ns = spent;
+	w->cpu_at_ns = now;
+	return FG_SPIN;
+}
+
+/* Every CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
+static enum fg_verdict decide_slowly(struct fg_wait *w)
+{
+	uint64_t now = fg_now_ns(), beat;
+
+	if (!w->since_ns)
+		w->since_ns = now;
+	if (now - w->since_ns > FG_SPIN_CAP_NS && fg_policy_now != FG_POLICY_SPIN)
+		return FG_BLOCK;
+	switch (fg_policy_now) {
+	case FG_POLICY_FALLBACK:
+		return decide_fallback(w, now);
+	case FG_POLICY_SPIN_THEN_PARK:
+		return now - w->since_ns < fg_spin_ns ? FG_SPIN : FG_BLOCK;
+	case FG_POLICY_DEFAULT:
+	case FG_POLICY_PAPER:
+		beat = fg_load_relaxed(&fg_counters->heartbeat_ns);
+		if (now - beat > FG_HEARTBEAT_STALE_NS && now > beat)
+			fg_policy_monitor(NULL, 0); /* comes back with the next registration */
+		return FG_SPIN;
+	default:
+		return FG_SPIN;
+	}
+}
+
+enum fg_verdict fg_decide(struct fg_wait *w)
+{
+	if (fg_unlikely(w->asked++ % CLOCK_EVERY == 0) && decide_slowly(w) == FG_BLOCK)
+		return FG_BLOCK;
+	switch (fg_load_relaxed(&fg_policy_now)) {
+	case FG_POLICY_DEFAULT:
+		return decide_default(w);
+	case FG_POLICY_PAPER:
+		return decide_paper(w);
+	case FG_POLICY_BLOCK:
+		return FG_BLOCK;
+	default:
+		return FG_SPIN; /* these policies know only the clock */
+	}
+}

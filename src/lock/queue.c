@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/queue.h"
+
+#include "lock/decide.h"
+
+/*
+ * A node's number is thread index * FG_NODES + k; index 0 is nobody's, so 0 can
+ * mean "none".  The tail has the epoch in front: after a fork the child's copy
+ * of a queue names nodes of threads that it does not have.
+ */
+#define NODE_BITS      18
+#define EPOCH_MASK     ((1u << (32 - NODE_BITS)) - 1)
+#define FG_NODE_HANDED 0xffffffffu /* in `next`: the owner has left; who links here is the head */
+_Static_assert(FG_MAX_THREADS * FG_NODES == 1u << NODE_BITS, "node numbers fit into the tail");
+
+#define INCARNATION 8u /* one step of it in fg_node.state */
+
+static struct fg_node *node_at(uint32_t n)
+{
+	return &fg_threads[n / FG_NODES].node[n % FG_NODES];
+}
+
+static uint32_t tail_of(uint32_t n)
+{
+	return (fg_epoch & EPOCH_MASK) << NODE_BITS | n;
+}
+
+static uint32_t state_of(uint32_t state)
+{
+	return state & FG_NODE_STATE_MASK;
+}
+
+static uint32_t with_state(uint32_t state, enum fg_node_state s)
+{
+	return (state & ~FG_NODE_STATE_MASK) | s;
+}
+
+static bool node_cas(struct fg_node *node, uint32_t from, enum fg_node_state to)
+{
+	return fg_cas_acq_rel(&node->state, &from, with_state(from, to));
+}
+
+/* Release: whoever re-uses the node (alloc's acquire) sees that we are done with it. */
+static void node_free(struct fg_node *node)
+{
+	fg_store_release(&node->state, with_state(fg_load_relaxed(&node->state), FG_NODE_FREE));
+}
+
+/*
+ * A node of ours that nobody refers to, marked busy.  First busy, then the look
+ * at its state: a signal handler in between may use and leave behind another
+ * node, but not this one.
+ */
+static uint32_t node_alloc(struct fg_self *t)
+{
+	struct fg_thread *me;
+	uint32_t k;
+
+	if (!fg_id_has_slot(t->id))
+		return 0;
+	me = fg_thread_of(fg_id_index(t->id));
+	for (k = 0; k < FG_NODES; k++) {
+		if (me->busy & 1u << k)
+			continue;
+		me->busy |= 1u << k;
+		fg_fence_local();
+		if (state_of(fg_load_acquire(&me->node[k].state)) == FG_NODE_FREE)
+			return fg_id_index(t->id) * FG_NODES + k;
+		me->busy &= ~(1u << k);
+	}
+	return 0;
+}
+
+static void node_drop(struct fg_self *t, uint32_t n)
+{
+	fg_set_role(t, FG_ROLE_NONE);
+	fg_thread_of(n / FG_NODES)->busy &= ~(1u << n % FG_NODES);
+}
+
+static void become_head(struct fg_self *t, struct fg_node *node)
+{
+	fg_store_relaxed(&node->state, with_state(fg_load_relaxed(&node->state), FG_NODE_HEAD));
+	fg_set_role(t, FG_ROLE_HEAD);
+}
+
+uint32_t fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
+{
+	uint32_t n = node_alloc(t), before;
+	struct fg_node *node;
+
+	*head = false;
+	if (!n)
+		return 0;
+	node = node_at(n);
+	fg_store_relaxed(&node->next, 0);
+	fg_store_relaxed(&node->state, with_state(node->state + INCARNATION, FG_NODE_WAITING));
+	fg_store_relaxed(&t->slot->node, (uint64_t)(uintptr_t)&node->state);
+	fg_set_role(t, FG_ROLE_LINKING);
+
+	/* Release: the node is ready.  Acquire: so is the predecessor's. */
+	before = fg_xchg_acq_rel(&l->tail, tail_of(n));
+	if (!before || before >> NODE_BITS != (fg_epoch & EPOCH_MASK)) {
+		become_head(t, node);
+		*head = true;
+	} else {
+		struct fg_node *pred = node_at(before & ((1u << NODE_BITS) - 1));
+
+		if (fg_xchg_acq_rel(&pred->next, n) == FG_NODE_HANDED) {
+			node_free(pred); /* its owner left the role here for us */
+			become_head(t, node);
+			*head = true;
+		} else {
+			fg_set_role(t, FG_ROLE_WAITING);
+		}
+	}
+	return n;
+}
+
+enum fg_queue_poll fg_queue_poll(struct fg_self *t, uint32_t n)
+{
+	struct fg_node *node = node_at(n);
+	uint32_t state = fg_load_acquire(&node->state);
+
+	if (fg_likely(state_of(state) == FG_NODE_WAITING))
+		return FG_QUEUE_WAIT;
+	if (state_of(state) == FG_NODE_GRANTED && node_cas(node, state, FG_NODE_HEAD)) {
+		fg_set_role(t, FG_ROLE_HEAD);
+		return FG_QUEUE_HEAD;
+	}
+	/* Skipped, revoked, or reset by a fork under us.  The node is no longer ours to touch. */
+	node_drop(t, n);
+	return FG_QUEUE_LOST;
+}
+
+bool fg_queue_leave(struct fg_self *t, uint32_t n)
+{
+	struct fg_node *node = node_at(n);
+	uint32_t state = fg_load_relaxed(&node->state);
+
+	while (state_of(state) == FG_NODE_WAITING) {
+		if (node_cas(node, state, FG_NODE_LEFT)) {
+			node_drop(t, n);
+			return true;
+		}
+		state = fg_load_relaxed(&node->state);
+	}
+	return fg_queue_poll(t, n) == FG_QUEUE_LOST;
+}
+
+/*
+ * Walks to the first successor that waits and runs.  Each node passed is FREE
+ * for its owner from then on and not touched again.
+ */
+void fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n)
+{
+	uint32_t at = n;
+
+	for (;;) {
+		struct fg_node *here = node_at(at), *node;
+		uint32_t next = fg_load_acquire(&here->next), state;
+
+		if (!next) {
+			uint32_t tail = tail_of(at), none = 0;
+
+			if (fg_cas_acq_rel(&l->tail, &tail, 0)) {
+				node_free(here);
+				break;
+			}
+			/* Somebody has joined and not linked yet.  Do not wait for it. */
+			if (fg_cas_acq_rel(&here->next, &none, FG_NODE_HANDED))
+				break;
+			next = none;
+		}
+		node_free(here);
+		at = next;
+		node = node_at(next);
+		state = fg_load_acquire(&node->state);
+		if (state_of(state) != FG_NODE_WAITING)
+			continue;
+		if (fg_is_off_cpu(next / FG_NODES)) {
+			/* On failure it has left by itself: LEFT, ours to reclaim as well. */
+			node_cas(node, state, FG_NODE_LEFT);
+			continue;
+		}
+		if (!node_cas(node, state, FG_NODE_GRANTED))
+			continue;
+		/* Dekker with the monitor: it sets "off" and then looks at the state. */
+		fg_fence_seq_cst();
+		if (fg_is_off_cpu(next / FG_NODES) &&
+		    node_cas(node, with_state(state, FG_NODE_GRANTED), FG_NODE_LEFT))
+			continue;
+		break;
+	}
+	node_drop(t, n);
+}

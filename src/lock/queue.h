@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The queue of a lock's spinning waiters: an MCS queue (Mellor-Crummey, Scott,
+ * TOCS 1991) that its members may leave at any time and whose hand-over never
+ * waits.  Exactly one of its members at a time is the head, and only the head
+ * looks at the lock word.
+ *
+ *   node state  meaning                              who moves it on
+ *   FREE        in no queue                          owner -> WAITING
+ *   WAITING     behind somebody                      owner -> LEFT, predecessor -> GRANTED, LEFT (skipped)
+ *   GRANTED     offered the head's role              owner -> HEAD, predecessor -> LEFT (revoked)
+ *   HEAD        its owner is the head                owner, by handing over -> FREE
+ *   LEFT        left behind in the queue             whoever hands over past it -> FREE
+ *
+ * The state carries an incarnation number, so that a predecessor that was held
+ * up cannot revoke a later use of the same node.  Nodes are numbers, not
+ * pointers: type-stable memory, 18 bits, and room for the fork epoch.
+ *
+ * Invariants, the model that checks them: docs/design/lock.md, test/verify/lock.pml.
+ */
+#ifndef FG_QUEUE_H
+#define FG_QUEUE_H
+
+#include "lock/lock.h"
+
+/*
+ * Joins the queue of `l` if a node is to be had.  Returns its number, 0 if all
+ * nodes of this thread are in use.  *head says whether the caller is the head
+ * now; if not, fg_queue_poll tells.
+ */
+uint32_t fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head);
+
+enum fg_queue_poll {
+	FG_QUEUE_WAIT, /* still behind somebody */
+	FG_QUEUE_HEAD, /* the caller is the head now */
+	FG_QUEUE_LOST, /* passed over while off CPU; the caller is out, its node gone */
+};
+enum fg_queue_poll fg_queue_poll(struct fg_self *t, uint32_t n);
+
+/* A waiting member goes: true, it is out.  False: it has just been made the head, and still is in. */
+bool fg_queue_leave(struct fg_self *t, uint32_t n);
+
+/* The head passes its role on and is out.  Never waits. */
+void fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n);
+
+#endif

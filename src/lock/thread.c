@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Giving threads an identity: an index (slot, nodes), an id, and both back at
+ * the thread's end.  There is no hook at thread creation: a thread sets itself
+ * up when it first takes a lock, and a destructor of thread-specific data
+ * takes it down.  Nothing here allocates with malloc, since malloc may be what
+ * is taking its first lock.
+ */
+#include "lock/thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/arch.h"
+#include "sys/count.h"
+
+__thread struct fg_self fg_self_tls __attribute__((tls_model("initial-exec"), aligned(8)));
+struct fg_slot *fg_slots;
+struct fg_thread *fg_threads;
+uint32_t fg_epoch;
+
+/* Where threads without index publish; nobody reads it. */
+static struct fg_slot nowhere;
+static const uint32_t no_cpu = ~0u;
+
+static uint64_t used[FG_MAX_THREADS / 64]; /* indices handed out; index 0 is never */
+static uint32_t lowest_word;		   /* hint: no free index below this word of `used` */
+static uint32_t highest_index;		   /* ever handed out */
+static pthread_key_t exit_key;
+static bool have_exit_key;
+
+#define SLOTS_SIZE   ((size_t)FG_MAX_THREADS * sizeof(struct fg_slot))
+#define THREADS_SIZE ((size_t)FG_MAX_THREADS * sizeof(struct fg_thread))
+
+uint64_t fg_announce_outer(struct fg_self *t)
+{
+	uint64_t prev = t->pending;
+
+	if (fg_id_has_slot(t->id)) {
+		struct fg_thread *me = fg_thread_of(fg_id_index(t->id));
+
+		if (fg_unlikely(fg_load_relaxed(&me->foreign))) {
+			uint32_t gone = fg_xchg_acq_rel(&me->foreign, 0);
+
+			t->held = t->held > gone ? t->held - gone : 0;
+			if (!t->held)
+				prev = 0;
+		}
+	}
+	if (t->cs != t->held)
+		fg_set_cs(t, t->held);
+	return prev;
+}
+
+static void *reserve(size_t size)
+{
+	long p = fg_syscall6(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p < 0 && p > -4096 ? NULL : (void *)p;
+}
+
+/* Whoever comes first reserves; the memory costs nothing until a thread uses its part. */
+static void *reserve_once(void **where, size_t size)
+{
+	void *have = __atomic_load_n(where, __ATOMIC_ACQUIRE), *mine;
+
+	if (have)
+		return have;
+	mine = reserve(size);
+	if (!mine)
+		return NULL;
+	if (__atomic_compare_exchange_n(where, &have, mine, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return mine;
+	fg_syscall6(SYS_munmap, (long)mine, (long)size, 0, 0, 0, 0);
+	return have;
+}
+
+static bool regions(void)
+{
+	return reserve_once((void **)&fg_threads, THREADS_SIZE) && reserve_once((void **)&fg_slots, SLOTS_SIZE);
+}
+
+static void raise_highest(uint32_t index)
+{
+	uint32_t have = fg_load_relaxed(&highest_index);
+
+	while (have < index && !fg_cas_relaxed(&highest_index, &have, index))
+		;
+}
+
+static uint32_t index_take(void)
+{
+	uint32_t word;
+
+	for (word = fg_load_relaxed(&lowest_word); word < FG_MAX_THREADS / 64; word++) {
+		uint64_t have = fg_load_relaxed(&used[word]) | (word == 0);
+
+		while (~have) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(~have);
+
+			/* Acquire: pairs with the release in index_give_back; the node states are seen. */
+			have = fg_or_acquire(&used[word], 1ull << bit) | (word == 0);
+			if (!(have & (1ull << bit))) {
+				fg_store_relaxed(&lowest_word, word);
+				raise_highest(word * 64 + bit);
+				return word * 64 + bit;
+			}
+		}
+	}
+	return 0;
+}
+
+static void index_give_back(uint32_t index)
+{
+	uint32_t word = index / 64;
+
+	fg_and_release(&used[word], ~(1ull << (index % 64)));
+	if (word < fg_load_relaxed(&lowest_word))
+		fg_store_relaxed(&lowest_word, word);
+}
+
+/* All indices are taken: some may belong to threads that ended without telling (see thread_exit). */
+static void sweep(void)
+{
+	long pid = fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	uint32_t i;
+
+	for (i = 1; i < FG_MAX_THREADS; i++) {
+		uint32_t tid = fg_load_relaxed(&fg_threads[i].tid);
+
+		if (tid && fg_syscall6(SYS_tgkill, pid, tid, 0, 0, 0, 0) == -ESRCH &&
+		    fg_cas_relaxed(&fg_threads[i].tid, &tid, 0)) {
+			fg_threads[i].gen++;
+			index_give_back(i);
+		}
+	}
+	fg_store_relaxed(&lowest_word, 0);
+}
+
+static const uint32_t *rseq_cpu(void)
+{
+	const struct rseq *area;
+
+	if (__rseq_size == 0) /* switched off by a tunable, or a kernel without */
+		return &no_cpu;
+	area = (const struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
+	return &area->cpu_id;
+}
+
+/* A slot that says: this thread holds nothing, waits for nothing. */
+static void slot_clear(struct fg_slot *slot, uint32_t id)
+{
+	memset(slot, 0, sizeof(*slot));
+	slot->owner_id = id;
+}
+
+void fg_thread_init(struct fg_self *t)
+{
+	uint32_t tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	uint32_t index = 0;
+
+	if (regions()) {
+		index = index_take();
+		if (!index) {
+			sweep();
+			index = index_take();
+		}
+	}
+	t->held = 0;
+	t->cs = 0;
+	t->role = FG_ROLE_NONE;
+	t->pending = 0;
+	t->cpu = rseq_cpu();
+	if (index) {
+		struct fg_thread *me = &fg_threads[index];
+		uint32_t id = (me->gen & ((1u << FG_GEN_BITS) - 1)) << FG_INDEX_BITS | index;
+
+		fg_store_relaxed(&me->tid, tid);
+		me->busy = 0;
+		fg_store_relaxed(&me->foreign, 0);
+		t->slot = &fg_slots[index];
+		slot_clear(t->slot, id);
+		fg_fence_local();
+		t->bind.check = index ^ FG_TLS_MAGIC;
+		fg_store_relaxed(&t->bind.slot, index);
+		t->id = id;
+	} else {
+		t->slot = &nowhere;
+		t->id = FG_ID_NO_SLOT | tid;
+	}
+	fg_count_thread(t);
+	/* Keys below 32 need no memory; above, this may call malloc: a lock taken there is ready by now. */
+	if (have_exit_key)
+		pthread_setspecific(exit_key, t);
+}
+
+/*
+ * Runs among the destructors of thread-specific data.  A later destructor that
+ * locks sets the thread up again, which asks for another round of destructors;
+ * what is left after the last round is found by sweep().
+ */
+static void thread_exit(void *arg)
+{
+	struct fg_self *t = arg;
+	uint32_t id = t->id, index = fg_id_index(id);
+
+	if (!id)
+		return;
+	t->id = 0;
+	t->bind.slot = 0;
+	t->bind.check = 0;
+	if (!fg_id_has_slot(id))
+		return;
+	fg_fence_local();
+	slot_clear(t->slot, 0);
+	t->slot = &nowhere;
+	fg_threads[index].gen++;
+	fg_store_relaxed(&fg_threads[index].tid, 0);
+	index_give_back(index);
+}
+
+void fg_threads_setup(void)
+{
+	have_exit_key = pthread_key_create(&exit_key, thread_exit) == 0;
+	/* The thread that runs the constructors may have locked before there was a key. */
+	if (have_exit_key && fg_self_tls.id)
+		pthread_setspecific(exit_key, &fg_self_tls);
+}
+
+int fg_slots_map(int fd, uint32_t slots)
+{
+	size_t size = (size_t)slots * sizeof(struct fg_slot);
+	uint32_t i;
+	long p;
+
+	if (!regions())
+		return -ENOMEM;
+	if (fd < 0)
+		p = fg_syscall6(SYS_mmap, (long)fg_slots, SLOTS_SIZE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	else
+		p = fg_syscall6(SYS_mmap, (long)fg_slots, (long)size, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_FIXED, fd, 0);
+	if (p < 0 && p > -4096)
+		return (int)p;
+	/*
+	 * What threads had published is gone from the new page.  Each of them
+	 * publishes again at its next lock operation; only their ids are written
+	 * once, and so are restored here.
+	 */
+	for (i = 1; i < slots && i <= fg_load_relaxed(&highest_index); i++)
+		if (fg_load_relaxed(&fg_threads[i].tid))
+			fg_store_relaxed(&fg_slots[i].owner_id,
+					 (fg_threads[i].gen & ((1u << FG_GEN_BITS) - 1)) << FG_INDEX_BITS | i);
+	return 0;
+}
+
+void fg_threads_after_fork(void)
+{
+	struct fg_self *t = &fg_self_tls;
+	uint32_t i, mine = fg_id_has_slot(t->id) ? fg_id_index(t->id) : 0;
+
+	fg_epoch++; /* queues of locks name nodes of threads that do not exist here */
+	if (!fg_threads)
+		return;
+	fg_slots_map(-1, 0); /* the parent's page is not ours */
+	for (i = 1; i <= highest_index; i++) {
+		struct fg_thread *th = &fg_threads[i];
+
+		memset(th->node, 0, sizeof(th->node));
+		if (i == mine)
+			continue;
+		th->gen++;
+		th->tid = 0;
+	}
+	memset(used, 0, sizeof(used));
+	lowest_word = 0;
+	if (!mine)
+		return;
+	/*
+	 * The id stays: POSIX lets the child release what the forking thread held.
+	 * A fork inside a wait comes from a signal handler; the wait's node is
+	 * FREE now and its queue is of another epoch, so the wait starts over.
+	 */
+	used[mine / 64] = 1ull << (mine % 64);
+	fg_threads[mine].tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	t->slot->owner_id = t->id;
+	fg_set_pending(t, t->pending);
+	fg_set_cs(t, t->held);
+	fg_set_role(t, t->role);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads: who I am, what I publish, and the queue nodes that serve all my locks.
+ *
+ * A thread has three pieces of memory, 248 bytes in all:
+ *
+ *   fg_self    in its thread-local storage: the truth about itself
+ *   fg_slot    in the page that the monitor sees: a copy of what matters, only
+ *              ever stored to, so that a child of a raw clone() that still
+ *              shares the page cannot spoil it for good
+ *   fg_thread  in private memory that outlives the thread (neighbours in a
+ *              queue may still look at it) and is copied by fork
+ */
+#ifndef FG_THREAD_H
+#define FG_THREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "monitor/protocol.h"
+#include "sys/atomic.h"
+
+#define FG_NODES 4 /* queue nodes a thread: one for each signal handler nested in a wait, and spares */
+
+/* More threads than this at once run without slot and nodes: they sleep instead of queueing. */
+#define FG_INDEX_BITS  16
+#define FG_MAX_THREADS (1u << FG_INDEX_BITS)
+
+/*
+ * Ids are index | generation << 16.  The generation changes whenever an index
+ * changes hands, so that a lock left behind by a dead thread does not look like
+ * the property of a new one.  Bit 29 marks a thread without index: tid | bit 29.
+ */
+#define FG_GEN_BITS   13
+#define FG_ID_NO_SLOT 0x20000000u
+
+struct fg_node {
+	uint32_t next;	/* 0, the successor's number, or FG_NODE_HANDED */
+	uint32_t state; /* incarnation << 3 | enum fg_node_state */
+};
+
+struct fg_thread {
+	struct fg_node node[FG_NODES];
+	uint32_t busy;	  /* bit k: node k is in use by a frame of this thread; only the thread writes it */
+	uint32_t foreign; /* locks of this thread that others released for it; atomic */
+	uint32_t gen;	  /* of the index; only written while nobody has the index */
+	uint32_t tid;	  /* 0 = nobody has the index */
+	uint32_t unused[4];
+} __attribute__((aligned(FG_CACHE_LINE)));
+_Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
+
+struct fg_self {
+	struct fg_tls_bind bind; /* the eBPF program reads this once */
+	uint32_t id;		 /* what lock words hold while this thread owns them; 0 = not set up */
+	uint32_t held;		 /* locks held */
+	uint32_t cs;		 /* what slot->cs says: locks held beside the pending one */
+	uint8_t role;		 /* what slot->role says */
+	uint8_t give_way;	 /* my turn is over: sleep at the next contended lock (lock.c) */
+	uint8_t tangled;	 /* locks were not released in reverse order: `prev` chains are stale */
+	uint8_t unused;
+	struct fg_slot *slot;
+	uint64_t pending;    /* what slot->pending says */
+	const uint32_t *cpu; /* cpu_id of the rseq area: the CPU that I run on */
+	uint64_t turn_ns;    /* when I last came back from sleep */
+};
+_Static_assert(sizeof(struct fg_self) + sizeof(struct fg_slot) + sizeof(struct fg_thread) < 256,
+	       "promised: under 256 bytes a thread");
+
+extern __thread struct fg_self fg_self_tls;
+extern struct fg_slot *fg_slots;     /* [FG_MAX_THREADS], the first fg_slots_shared are the monitor's */
+extern struct fg_thread *fg_threads; /* [FG_MAX_THREADS] */
+extern uint32_t fg_epoch;	     /* counts forks, for queues copied from a parent */
+
+void fg_thread_init(struct fg_self *t);
+
+static inline struct fg_self *fg_self(void)
+{
+	struct fg_self *t = &fg_self_tls;
+
+	if (fg_unlikely(!t->id))
+		fg_thread_init(t);
+	return t;
+}
+
+/* Library life cycle (thread.c); the monitor's part is in monitor_client.c. */
+void fg_threads_setup(void);
+void fg_threads_after_fork(void); /* in the child, by its only thread */
+
+/*
+ * Puts `slots` slots of the shared array behind descriptor `fd` in place of the
+ * private ones, or private ones again with fd -1.
+ */
+int fg_slots_map(int fd, uint32_t slots);
+
+static inline struct fg_thread *fg_thread_of(uint32_t index)
+{
+	return &fg_threads[index];
+}
+
+static inline bool fg_id_has_slot(uint32_t id)
+{
+	return id && !(id & FG_ID_NO_SLOT);
+}
+
+static inline uint32_t fg_id_index(uint32_t id)
+{
+	return id & (FG_MAX_THREADS - 1);
+}
+
+/* ---- publication.  Plain stores; the eBPF program runs on this CPU, in program order. ---- */
+
+static inline void fg_set_pending(struct fg_self *t, uint64_t addr)
+{
+	t->pending = addr;
+	fg_store_relaxed(&t->slot->pending, addr);
+	fg_fence_local();
+}
+
+static inline void fg_set_cs(struct fg_self *t, uint32_t cs)
+{
+	t->cs = cs;
+	fg_store_relaxed(&t->slot->cs, cs);
+	fg_fence_local();
+}
+
+static inline void fg_set_role(struct fg_self *t, enum fg_role role)
+{
+	t->role = (uint8_t)role;
+	fg_store_relaxed(&t->slot->role, role);
+	fg_fence_local();
+}
+
+/* About to take another lock while holding some: all that is held counts as "beside the pending one". */
+uint64_t fg_announce_outer(struct fg_self *t);
+
+/* About to release one of `held` locks, with `prev` to be pending next: leave the others in cs. */
+static inline uint64_t fg_settle(struct fg_self *t, uint64_t prev)
+{
+	fg_set_cs(t, t->held - 1);
+	if (t->held == 1 && t->tangled) {
+		t->tangled = 0;
+		return 0;
+	}
+	return prev;
+}
+
+#endif

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Clients, from accept to welcome.  One packet each way, then the connection
+ * is closed; a client that says nothing is dropped after a second, and a crowd
+ * of silent ones pushes out its own oldest, never the next honest one.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <bpf/libbpf.h>
+#include "monitor/internal.h"
+#include "monitor.skel.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+void fg_client_drop(struct fg_monitor *m, uint32_t index)
+{
+	struct fg_client *c = &m->clients[index];
+
+	if (c->fd < 0)
+		return;
+	close(c->fd); /* epoll forgets it: nobody else has this descriptor */
+	c->fd = -1;
+	m->nr_clients--;
+}
+
+static uint32_t oldest(const struct fg_monitor *m)
+{
+	uint32_t i, best = 0;
+
+	for (i = 1; i < FG_MAX_CLIENTS; i++)
+		if (m->clients[i].fd >= 0 &&
+		    (m->clients[best].fd < 0 || m->clients[i].deadline_ns < m->clients[best].deadline_ns))
+			best = i;
+	return best;
+}
+
+void fg_client_expire(struct fg_monitor *m, uint64_t now_ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < FG_MAX_CLIENTS && m->nr_clients; i++)
+		if (m->clients[i].fd >= 0 && m->clients[i].deadline_ns <= now_ns)
+			fg_client_drop(m, i);
+}
+
+void fg_client_accept(struct fg_monitor *m, int listen_fd)
+{
+	uint32_t i;
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0) {
+		/* Out of descriptors: the listening socket stays ready, so give one back or wait a little. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+			if (m->nr_clients)
+				fg_client_drop(m, oldest(m));
+			else
+				poll(NULL, 0, 10);
+		}
+		return;
+	}
+	if (m->nr_clients == FG_MAX_CLIENTS)
+		fg_client_drop(m, oldest(m));
+	for (i = 0; m->clients[i].fd >= 0; i++)
+		;
+	m->clients[i].fd = fd;
+	m->clients[i].deadline_ns = fg_now_ns() + FG_HELLO_NS;
+	m->nr_clients++;
+	if (fg_watch(m, fd, FG_EV_CLIENT, i))
+		fg_client_drop(m, i);
+}
+
+/*
+ * The peer as the kernel remembers it from connect().  SO_PEERPIDFD (6.5) works
+ * across pid namespaces and cannot mean a later process with the same pid.
+ */
+static int peer(int fd, struct ucred *cred)
+{
+	socklen_t len = sizeof(*cred);
+	int pidfd = -1;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len))
+		return -errno;
+	len = sizeof(pidfd);
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len))
+		return pidfd;
+	if (errno != ENOPROTOOPT)
+		return -errno;
+	if (cred->pid <= 0)
+		return -ESRCH;
+	pidfd = syscall(SYS_pidfd_open, cred->pid, 0);
+	return pidfd < 0 ? -errno : pidfd;
+}
+
+static void answer(int fd, const struct fg_welcome *welcome, const int *fds, size_t nr_fds)
+{
+	char control[CMSG_SPACE(2 * sizeof(int))] = {0};
+	struct iovec iov = {(void *)welcome, sizeof(*welcome)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *cmsg;
+
+	if (nr_fds) {
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_SPACE(nr_fds * sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(nr_fds * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fds, nr_fds * sizeof(int));
+	}
+	/* A client that cannot take its answer has left: nothing to do about it. */
+	sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int check(const struct fg_hello *hello, ssize_t size)
+{
+	if (size < (ssize_t)(2 * sizeof(uint32_t)) || hello->magic != FG_PROTO_MAGIC)
+		return -EPROTO;
+	if (hello->abi != FG_ABI_VERSION)
+		return -EPROTONOSUPPORT;
+	if (size != sizeof(*hello))
+		return -EPROTO;
+	return hello->flags ? -EINVAL : 0;
+}
+
+/* A packet, or the end of the connection. */
+void fg_client_ready(struct fg_monitor *m, uint32_t index)
+{
+	struct fg_welcome welcome = {.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION};
+	int fds[2] = {-1, bpf_map__fd(m->skel->maps.counters)};
+	int fd = m->clients[index].fd, pidfd;
+	struct fg_hello hello = {0};
+	struct ucred cred;
+	ssize_t n;
+	int err;
+
+	if (fd < 0)
+		return;
+	n = recv(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0) {
+		err = check(&hello, n);
+		if (!err) {
+			pidfd = peer(fd, &cred);
+			err = pidfd < 0 ? pidfd : 0;
+		}
+		if (!err) {
+			err = fg_process_register(m, pidfd, cred.pid, cred.uid, &hello, &welcome, &fds[0]);
+			if (err)
+				close(pidfd);
+		}
+		welcome.error = err;
+		welcome.nr_cpus = libbpf_num_possible_cpus();
+		answer(fd, &welcome, fds, err ? 0 : 2);
+		if (fds[0] >= 0)
+			close(fds[0]);
+	}
+	fg_client_drop(m, index);
+}

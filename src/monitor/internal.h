@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the monitor share: the state of one monitor.  All of it
+ * belongs to the thread that runs fg_monitor_serve; nothing here is locked.
+ */
+#ifndef FG_MONITOR_INTERNAL_H
+#define FG_MONITOR_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "monitor/monitor.h"
+#include "monitor/protocol.h"
+
+#define FG_DEFAULT_PROCESSES 4096u
+#define FG_DEFAULT_SLOTS     4096u /* of one process: 512 KB of kernel memory */
+#define FG_MIN_SLOTS	     32u   /* one page */
+#define FG_MAX_CLIENTS	     64u   /* connections that have not said hello yet */
+#define FG_HELLO_NS	     1000000000ull
+
+/* A registered process.  Its index here is its index in the map of maps. */
+struct fg_process {
+	uint64_t id; /* of this process and no later one (process.c) */
+	int pidfd;   /* -1: free */
+	uid_t uid;
+	uint32_t domain;
+};
+
+/* A connection that has not said hello yet. */
+struct fg_client {
+	int fd; /* -1: free */
+	uint64_t deadline_ns;
+};
+
+struct fg_monitor {
+	struct monitor_bpf *skel;
+	struct fg_counters *counters; /* mapped read-only */
+	struct fg_monitor_config cfg; /* no zeros: defaults filled in */
+
+	struct fg_process *processes; /* cfg.max_processes of them */
+	uint32_t nr_processes;
+	uint32_t next_process; /* where the search for a free one starts */
+	struct {
+		uid_t uid;
+		uint32_t users; /* processes; 0: the domain is free */
+	} domains[FG_MAX_DOMAINS];
+
+	struct fg_client clients[FG_MAX_CLIENTS];
+	uint32_t nr_clients;
+
+	int epoll_fd;
+	uint64_t audit_next_ns;
+};
+
+/* epoll_event.data: what became ready, and which of them. */
+enum fg_event { FG_EV_LISTEN, FG_EV_STOP, FG_EV_TICK, FG_EV_CLIENT, FG_EV_PROCESS };
+int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index);
+
+uint64_t fg_now_ns(void);
+
+/* load.c: run one of the SEC("syscall") programs, or the audit. */
+int fg_monitor_tick(struct fg_monitor *m, uint64_t generation);
+int fg_monitor_audit(struct fg_monitor *m);
+
+/* why.c: one sentence for the person who reads it; returns the errno to report. */
+int fg_why_preflight(char *why, size_t size);
+int fg_why_load(int err, char *why, size_t size);
+
+/* process.c: takes over `pidfd` on success; the slot array's descriptor is the caller's to close. */
+int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, const struct fg_hello *hello,
+			struct fg_welcome *welcome, int *slots_fd);
+void fg_process_forget(struct fg_monitor *m, uint32_t index);
+void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it has died */
+
+/* client.c */
+void fg_client_accept(struct fg_monitor *m, int listen_fd);
+void fg_client_ready(struct fg_monitor *m, uint32_t index);
+void fg_client_drop(struct fg_monitor *m, uint32_t index);
+void fg_client_expire(struct fg_monitor *m, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The monitor's socket.  Any user may connect: who a client is comes from the
+ * kernel, and what it may have does not depend on who can reach the path.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "monitor/monitor.h"
+
+/* A path that nobody listens on is left over from a monitor that was killed. */
+static int remove_stale(const struct sockaddr_un *addr, socklen_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat st;
+	int err = -EADDRINUSE;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)addr, len) && errno == ECONNREFUSED &&
+	    !lstat(addr->sun_path, &st) && S_ISSOCK(st.st_mode) && !unlink(addr->sun_path))
+		err = 0;
+	close(fd);
+	return err;
+}
+
+int fg_monitor_listen(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	bool abstract = path[0] == '@';
+	size_t n = strlen(path);
+	socklen_t len;
+	int fd, err;
+
+	/* An abstract name is not terminated; a path is. */
+	if (n < 1 + (size_t)abstract || n + !abstract > sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(addr.sun_path, path, n);
+	if (abstract)
+		addr.sun_path[0] = '\0';
+	len = offsetof(struct sockaddr_un, sun_path) + n + !abstract;
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	err = bind(fd, (struct sockaddr *)&addr, len) ? -errno : 0;
+	if (err == -EADDRINUSE && !abstract) {
+		err = remove_stale(&addr, len);
+		if (!err)
+			err = bind(fd, (struct sockaddr *)&addr, len) ? -errno : 0;
+	}
+	if (!err && !abstract && chmod(path, 0666))
+		err = -errno;
+	if (!err && listen(fd, SOMAXCONN))
+		err = -errno;
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}

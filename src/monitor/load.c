@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Loads the eBPF program and attaches it: open, set, load, freeze, attach.  No
+ * pins: the program lives as long as this process, and the kernel detaches it
+ * whichever way the process ends.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include "monitor/internal.h"
+#include "monitor_types.h"
+#include "monitor.skel.h"
+
+uint64_t fg_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* A library does not print; but a verifier log is what a bug report needs. */
+static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
+{
+	const char *verbose = getenv("FLEXGUARD_VERBOSE");
+
+	if (!verbose || atoi(verbose) < 2 || level == LIBBPF_DEBUG)
+		return 0;
+	return vfprintf(stderr, format, args);
+}
+
+/* libbpf leaves an unknown kfunc unresolved; the program must then not reach the call. */
+static bool kernel_has_func(const char *name)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool found = btf && btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
+
+	btf__free(btf);
+	return found;
+}
+
+static int load(struct fg_monitor *m, char *why, size_t size)
+{
+	int err;
+
+	m->skel = monitor_bpf__open();
+	if (!m->skel)
+		return fg_why_load(-errno, why, size);
+	m->skel->rodata->can_defer = kernel_has_func("bpf_task_from_pid");
+	bpf_map__set_max_entries(m->skel->maps.processes, m->cfg.max_processes);
+	err = monitor_bpf__load(m->skel);
+	if (err)
+		return fg_why_load(err, why, size);
+	/* From here on nobody can write the counters, other than the program. */
+	if (bpf_map_freeze(bpf_map__fd(m->skel->maps.counters))) {
+		err = -errno;
+		snprintf(why, size, "cannot make the counters read-only: %s", strerror(-err));
+		return err;
+	}
+	return 0;
+}
+
+static int attach(struct fg_monitor *m, char *why, size_t size)
+{
+	struct timespec now;
+	int err;
+
+	m->counters = mmap(NULL, sizeof(*m->counters), PROT_READ, MAP_SHARED, bpf_map__fd(m->skel->maps.counters), 0);
+	if (m->counters == MAP_FAILED) {
+		m->counters = NULL;
+		err = -errno;
+		snprintf(why, size, "cannot map the counters: %s", strerror(-err));
+		return err;
+	}
+	err = monitor_bpf__attach(m->skel);
+	if (err) {
+		snprintf(why, size, "cannot attach to the scheduler's tracepoints: %s", strerror(-err));
+		return err == -EPERM || err == -EACCES ? -EPERM : -ENOTSUP;
+	}
+	/* Wall-clock time differs between any two monitors, across reboots as well. */
+	clock_gettime(CLOCK_REALTIME, &now);
+	err = fg_monitor_tick(m, now.tv_sec * 1000000000ull + now.tv_nsec);
+	if (err)
+		snprintf(why, size, "cannot run the monitor's heartbeat program: %s", strerror(-err));
+	return err;
+}
+
+int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size)
+{
+	char unused[1];
+	struct fg_monitor *m;
+	uint32_t i;
+	int err;
+
+	*out = NULL;
+	if (!why_size) {
+		why = unused;
+		why_size = sizeof(unused);
+	}
+	libbpf_set_print(print_libbpf);
+	err = fg_why_preflight(why, why_size);
+	if (err)
+		return err;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		goto no_memory;
+	m->epoll_fd = -1;
+	if (cfg)
+		m->cfg = *cfg;
+	if (!m->cfg.max_processes)
+		m->cfg.max_processes = FG_DEFAULT_PROCESSES;
+	if (!m->cfg.max_slots)
+		m->cfg.max_slots = FG_DEFAULT_SLOTS;
+	if (m->cfg.max_slots < FG_MIN_SLOTS)
+		m->cfg.max_slots = FG_MIN_SLOTS;
+	if (!m->cfg.max_per_uid)
+		m->cfg.max_per_uid = m->cfg.max_processes;
+	m->processes = calloc(m->cfg.max_processes, sizeof(*m->processes));
+	if (!m->processes)
+		goto no_memory;
+	for (i = 0; i < m->cfg.max_processes; i++)
+		m->processes[i].pidfd = -1;
+	for (i = 0; i < FG_MAX_CLIENTS; i++)
+		m->clients[i].fd = -1;
+
+	err = load(m, why, why_size);
+	if (!err)
+		err = attach(m, why, why_size);
+	if (err) {
+		fg_monitor_close(m);
+		return err;
+	}
+	*out = m;
+	return 0;
+
+no_memory:
+	fg_monitor_close(m);
+	snprintf(why, why_size, "out of memory");
+	return -ENOMEM;
+}
+
+static int run_program(const struct bpf_program *prog, void *args, size_t size)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = size);
+	int err = bpf_prog_test_run_opts(bpf_program__fd(prog), &opts);
+
+	if (err)
+		return err < 0 ? err : -err;
+	return opts.retval ? -EIO : 0;
+}
+
+int fg_monitor_tick(struct fg_monitor *m, uint64_t generation)
+{
+	struct fg_tick args = {.generation = generation};
+
+	return run_program(m->skel->progs.tick, &args, sizeof(args));
+}
+
+/* Reading the iterator runs the program over all tasks; it prints nothing. */
+int fg_monitor_audit(struct fg_monitor *m)
+{
+	char buf[64];
+	ssize_t n;
+	int fd = bpf_iter_create(bpf_link__fd(m->skel->links.audit));
+
+	if (fd < 0)
+		return -errno;
+	do
+		n = read(fd, buf, sizeof(buf));
+	while (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)));
+	n = n < 0 ? -errno : 0;
+	close(fd);
+	return n;
+}
+
+const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m)
+{
+	return m->counters;
+}
+
+void fg_monitor_close(struct fg_monitor *m)
+{
+	uint32_t i;
+
+	if (!m)
+		return;
+	for (i = 0; i < FG_MAX_CLIENTS && m->epoll_fd >= 0; i++)
+		fg_client_drop(m, i);
+	for (i = 0; m->processes && i < m->cfg.max_processes; i++)
+		if (m->processes[i].pidfd >= 0)
+			close(m->processes[i].pidfd);
+	if (m->epoll_fd >= 0)
+		close(m->epoll_fd);
+	if (m->counters) {
+		/* In this order: a hook that still runs would count after the reset. */
+		monitor_bpf__detach(m->skel);
+		run_program(m->skel->progs.reset, NULL, 0);
+		munmap(m->counters, sizeof(*m->counters));
+	}
+	if (m->skel)
+		monitor_bpf__destroy(m->skel);
+	free(m->processes);
+	free(m);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The ABI between a process (src/lock, src/sys), the monitor (src/monitor) and
+ * the eBPF program (bpf/).  Three things are shared, each with one direction:
+ *
+ *   slot array   the process writes what its threads do, the monitor writes
+ *                back whether each of them runs.  One array per process; no
+ *                other process can see it.
+ *   counters     written by the eBPF program only, read-only for everyone.
+ *   socket       one SEQPACKET exchange: hello -> welcome + two descriptors.
+ *
+ * Everything here is a hint.  A process that reads nonsense from either page
+ * may wait in the wrong way; it never enters a critical section wrongly and
+ * never waits for ever (docs/design/lock.md).
+ */
+#ifndef FG_PROTOCOL_H
+#define FG_PROTOCOL_H
+
+#ifndef __bpf__
+#include <linux/types.h>
+#endif
+
+#define FG_ABI_VERSION 1
+#define FG_CACHE_LINE  64
+
+/* ---- lock word ----------------------------------------------------------
+ * The layout of a robust futex, so that the holder test is one comparison:
+ *
+ *   bits 0..29  id of the owner, 0 = nobody holds it.  The monitor compares
+ *               it with fg_slot.owner_id and looks at no other bit.
+ *   bit 30      FG_WORD_SPINNER   (legend: src/lock/lock.h)
+ *   bit 31      FG_WORD_WAITERS   (legend: src/lock/lock.h)
+ */
+#define FG_WORD_ID	0x3fffffffu
+#define FG_WORD_SPINNER 0x40000000u
+#define FG_WORD_WAITERS 0x80000000u
+
+/* What a thread does in the queue of the lock that it waits for (fg_slot.role). */
+enum fg_role {
+	FG_ROLE_NONE = 0,
+	FG_ROLE_LINKING = 1, /* between joining the tail and being linked: critical */
+	FG_ROLE_WAITING = 2, /* critical iff *fg_slot.node is GRANTED or HEAD */
+	FG_ROLE_HEAD = 3,    /* the next owner: critical */
+};
+
+/* State of a queue node: incarnation << 3 | one of these (src/lock/queue.c). */
+enum fg_node_state {
+	FG_NODE_FREE = 0,
+	FG_NODE_WAITING = 1,
+	FG_NODE_GRANTED = 2,
+	FG_NODE_HEAD = 3,
+	FG_NODE_LEFT = 4,
+};
+#define FG_NODE_STATE_MASK 7u
+
+/* Where a thread is, as the monitor saw it last (fg_slot.state). */
+enum fg_state {
+	FG_STATE_UNKNOWN = 0,  /* no monitor, or the thread has not been switched yet */
+	FG_STATE_ON = 1,       /* on a CPU */
+	FG_STATE_RUNNABLE = 2, /* wants a CPU and has none: preempted */
+	FG_STATE_SLEEP = 3,    /* sleeps, is stopped, traced, frozen or throttled */
+	FG_STATE_DEAD = 4,
+};
+
+/*
+ * One thread.  Two cache lines, because they have two writers: the first
+ * changes at every lock operation, the second at every context switch, and
+ * waiters poll the second.
+ *
+ * A switched-out thread is critical (on the critical path of some lock) iff
+ *	cs > 0
+ *	|| (pending != 0 && (*(u32 *)pending & FG_WORD_ID) == owner_id)
+ *	|| role == LINKING || role == HEAD
+ *	|| (role == WAITING && (*(u32 *)node & FG_NODE_STATE_MASK) is GRANTED or HEAD)
+ */
+struct fg_slot {
+	/* Written by the thread with plain stores. */
+	__u64 pending; /* address of the lock word it is taking, holding or releasing; 0 */
+	__u64 node;    /* address of the state word of its queue node; valid iff role == WAITING */
+	__u32 cs;      /* locks that it holds beside the pending one */
+	__u32 role;    /* enum fg_role */
+	__u32 acq_cpu; /* CPU on which it last took a lock; the fallback without a monitor */
+	__u32 unused0[9];
+
+	/* Written by the eBPF program, but for owner_id. */
+	__u32 state;	 /* enum fg_state */
+	__u32 cpu;	 /* the CPU that it runs, or is queued, on */
+	__u32 owner_id;	 /* by the process when it hands out the slot; what lock words hold */
+	__u32 bound;	 /* kernel's id of the thread bound to this slot: detects re-use */
+	__u64 preempted; /* times switched out, runnable, while critical (a "p" event) */
+	__u64 blocked;	 /* times it went to sleep while critical (a "b" event) */
+	__u64 involuntary; /* times switched out while runnable, critical or not */
+	__u32 unused1[6];
+} __attribute__((aligned(FG_CACHE_LINE)));
+
+/* ---- counters: one read-only page set for all processes ------------------ */
+
+#define FG_MAX_DOMAINS 64
+#define FG_MAX_CPUS    512
+#define FG_DOMAIN_ALL  0 /* the paper's system-wide counter */
+
+struct fg_count {
+	__u32 p; /* critical threads that are runnable but off CPU now */
+	__u32 b; /* critical threads that sleep now */
+	__u64 total_p; /* p events since the monitor started */
+	__u64 total_b;
+	__u32 unused[10];
+} __attribute__((aligned(FG_CACHE_LINE)));
+
+struct fg_counters {
+	__u64 generation;   /* of the monitor; changes when it restarts */
+	__u64 heartbeat_ns; /* CLOCK_MONOTONIC of its last sign of life, every FG_HEARTBEAT_NS */
+	__u64 missed;	    /* switch events found missing by the audit (monitor.md, case 20) */
+	__u64 unused[5];
+	struct fg_count dom[FG_MAX_DOMAINS];
+	struct fg_count cpu[FG_MAX_CPUS]; /* by the CPU that the thread is queued on; p only */
+} __attribute__((aligned(FG_CACHE_LINE)));
+
+#define FG_HEARTBEAT_NS	      100000000ull /* 100 ms */
+#define FG_HEARTBEAT_STALE_NS 500000000ull /* then clients take the monitor for dead */
+
+/* ---- thread registration, in band ---------------------------------------
+ * Each thread has this in its thread-local storage, at one distance from its
+ * rseq area that is the same for all threads of the process.  The eBPF program
+ * reads it when it first switches the thread out; there is no system call.
+ */
+struct fg_tls_bind {
+	__u32 slot;  /* index into the slot array, 0 = none yet */
+	__u32 check; /* slot ^ FG_TLS_MAGIC */
+};
+#define FG_TLS_MAGIC 0x46474c4bu
+
+/* ---- socket -------------------------------------------------------------
+ * AF_UNIX, SOCK_SEQPACKET, at $FLEXGUARD_SOCKET ('@' first: abstract name) or
+ * FG_SOCKET_PATH.  The client sends fg_hello, the monitor answers fg_welcome;
+ * with error == 0 two descriptors come along (SCM_RIGHTS): the slot array
+ * (mmap read-write, slots * sizeof(struct fg_slot)) and the counters (mmap
+ * read-only, sizeof(struct fg_counters)).  The client may close the socket at
+ * once: the monitor follows the process by pidfd.  A second hello of the same
+ * process (after fork: another process; after exec: same) replaces the first.
+ */
+#define FG_SOCKET_PATH "/run/flexguard/flexguard.sock"
+#define FG_SOCKET_ENV  "FLEXGUARD_SOCKET"
+#define FG_PROTO_MAGIC 0x4b4c4746u
+
+struct fg_hello {
+	__u32 magic;
+	__u32 abi;
+	__u32 want_slots; /* threads that the client would like to have seen */
+	__u32 flags;	  /* 0 */
+	__s64 tls_offset; /* address of fg_tls_bind minus address of the thread's rseq area */
+};
+
+struct fg_welcome {
+	__u32 magic;
+	__u32 abi;
+	__s32 error; /* 0 or -errno; then no descriptors follow */
+	__u32 slots; /* slots granted, the unused slot 0 included */
+	__u32 domain; /* index into fg_counters.dom */
+	__u32 nr_cpus;
+};
+
+#ifndef __bpf__
+_Static_assert(sizeof(struct fg_slot) == 2 * FG_CACHE_LINE, "two lines, two writers");
+_Static_assert(sizeof(struct fg_count) == FG_CACHE_LINE, "one line a counter");
+_Static_assert(sizeof(struct fg_hello) == 24 && sizeof(struct fg_welcome) == 24, "wire format");
+#endif
+
+#endif

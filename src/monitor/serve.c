@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The monitor's loop: clients, ends of processes, and the heartbeat with the
+ * audit behind it.  One thread, nothing blocks; the eBPF program works without
+ * it, and for FG_HEARTBEAT_STALE_NS after it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include "monitor/internal.h"
+
+int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)kind << 32 | index};
+
+	return epoll_ctl(m->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static int start_timer(void)
+{
+	struct itimerspec every = {
+		.it_interval.tv_nsec = FG_HEARTBEAT_NS,
+		.it_value.tv_nsec = FG_HEARTBEAT_NS,
+	};
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (fd >= 0 && timerfd_settime(fd, 0, &every, NULL)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/*
+ * The audit walks all threads of the machine.  While nothing is counted there
+ * is nothing to find; while it is, keep the walks below 1 % of one CPU.
+ */
+static void audit_if_due(struct fg_monitor *m, uint64_t now)
+{
+	const struct fg_count *all = &m->counters->dom[FG_DOMAIN_ALL];
+
+	if (now < m->audit_next_ns)
+		return;
+	if (!__atomic_load_n(&all->p, __ATOMIC_RELAXED) && !__atomic_load_n(&all->b, __ATOMIC_RELAXED))
+		return;
+	fg_monitor_audit(m);
+	m->audit_next_ns = fg_now_ns() + 100 * (fg_now_ns() - now);
+}
+
+static int on_tick(struct fg_monitor *m, int timer_fd)
+{
+	uint64_t now = fg_now_ns(), expirations;
+	int err;
+
+	if (read(timer_fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
+		return -errno;
+	err = fg_monitor_tick(m, 0);
+	fg_client_expire(m, now);
+	audit_if_due(m, now);
+	return err;
+}
+
+static int loop(struct fg_monitor *m, int listen_fd, int timer_fd)
+{
+	struct epoll_event events[32];
+	int i, n, err;
+
+	for (;;) {
+		n = epoll_wait(m->epoll_fd, events, 32, -1);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		for (i = 0; i < n; i++) {
+			uint32_t index = (uint32_t)events[i].data.u64;
+
+			/*
+			 * An event may be out of date: an earlier one of this batch freed the
+			 * entry.  Each handler looks again before it acts.
+			 */
+			switch ((enum fg_event)(events[i].data.u64 >> 32)) {
+			case FG_EV_STOP:
+				return 0;
+			case FG_EV_TICK:
+				err = on_tick(m, timer_fd);
+				if (err)
+					return err;
+				break;
+			case FG_EV_LISTEN:
+				fg_client_accept(m, listen_fd);
+				break;
+			case FG_EV_CLIENT:
+				fg_client_ready(m, index);
+				break;
+			case FG_EV_PROCESS:
+				fg_process_reap(m, index);
+				break;
+			}
+		}
+	}
+}
+
+int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)
+{
+	int timer_fd = -1, err = 0;
+
+	m->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (m->epoll_fd < 0)
+		return -errno;
+	/* accept must not wait for a client that has changed its mind. */
+	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) | O_NONBLOCK);
+	timer_fd = start_timer();
+	if (timer_fd < 0)
+		err = -errno;
+	/* The first client must find a fresh heartbeat, however long ago the program was loaded. */
+	if (!err)
+		err = fg_monitor_tick(m, 0);
+	if (!err)
+		err = fg_watch(m, timer_fd, FG_EV_TICK, 0);
+	if (!err)
+		err = fg_watch(m, listen_fd, FG_EV_LISTEN, 0);
+	if (!err && stop_fd >= 0)
+		err = fg_watch(m, stop_fd, FG_EV_STOP, 0);
+	if (!err)
+		err = loop(m, listen_fd, timer_fd);
+	if (timer_fd >= 0)
+		close(timer_fd);
+	return err;
+}

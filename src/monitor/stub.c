@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+/* The monitor of a build without eBPF: it says so, and nothing can be opened. */
+#include <errno.h>
+#include <stdio.h>
+#include "monitor/monitor.h"
+
+int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size)
+{
+	*out = NULL;
+	if (why_size)
+		snprintf(why, why_size,
+			 "this flexguard was built without eBPF (it needs clang >= 16, bpftool and libbpf >= 1.0)");
+	return -ENOSYS;
+}
+
+int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)
+{
+	return -ENOSYS;
+}
+
+const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m)
+{
+	return NULL;
+}
+
+void fg_monitor_close(struct fg_monitor *m)
+{
+}

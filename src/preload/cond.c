@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pthread_cond_*.  A private condition variable is ours and works with every
+ * mutex, since it only releases and takes it.  A process-shared one stays
+ * glibc's, whose waiters in other processes need not run FlexGuard.
+ */
+#include "preload/preload.h"
+
+#include <errno.h>
+
+static bool is_shared(pthread_cond_t *cond)
+{
+	return fg_cond_of(cond)->flags & FG_COND_SHARED;
+}
+
+static int release_mutex(void *mutex)
+{
+	return pthread_mutex_unlock(mutex);
+}
+
+static int take_mutex(void *mutex)
+{
+	return pthread_mutex_lock(mutex);
+}
+
+int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
+{
+	struct fg_cond *c = fg_cond_of(cond);
+	clockid_t clock = CLOCK_REALTIME;
+	int shared = PTHREAD_PROCESS_PRIVATE;
+
+	if (attr) {
+		pthread_condattr_getpshared(attr, &shared);
+		pthread_condattr_getclock(attr, &clock);
+		if (shared != PTHREAD_PROCESS_PRIVATE)
+			return fg_native_pthread_cond_init()(cond, attr);
+	}
+	*c = (struct fg_cond){ .epoch = fg_epoch, .flags = clock == CLOCK_MONOTONIC ? FG_COND_MONOTONIC : 0 };
+	return 0;
+}
+
+/*
+ * glibc's condition variable with a mutex of ours: glibc would release and take
+ * a mutex that it does not know.  So it gets one of its own, which waiters hold
+ * from before they release theirs until they sleep, and which signallers of
+ * this process hold as well: no signal comes in between.
+ */
+static pthread_mutex_t bridges[64];
+
+static pthread_mutex_t *bridge(const pthread_cond_t *cond)
+{
+	return &bridges[(uintptr_t)cond / sizeof(*cond) % 64];
+}
+
+struct bridged {
+	pthread_mutex_t *bridge, *mutex;
+};
+
+static void leave_bridge(void *arg)
+{
+	struct bridged *b = arg;
+
+	fg_native_pthread_mutex_unlock()(b->bridge);
+	pthread_mutex_lock(b->mutex);
+}
+
+static int native_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
+{
+	if (clock < 0)
+		return at ? fg_native_pthread_cond_timedwait()(cond, mutex, at) :
+			    fg_native_pthread_cond_wait()(cond, mutex);
+	return fg_native_pthread_cond_clockwait()(cond, mutex, clock, at);
+}
+
+static int shared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
+{
+	struct bridged b = { bridge(cond), mutex };
+	int r;
+
+	if (!fg_mutex_is_ours(fg_mutex_of(mutex)))
+		return native_wait(cond, mutex, clock, at);
+	fg_native_pthread_mutex_lock()(b.bridge);
+	r = pthread_mutex_unlock(mutex);
+	if (r) {
+		fg_native_pthread_mutex_unlock()(b.bridge);
+		return r;
+	}
+	pthread_cleanup_push(leave_bridge, &b);
+	r = native_wait(cond, b.bridge, clock, at);
+	pthread_cleanup_pop(1);
+	return r;
+}
+
+static int shared_wake(pthread_cond_t *cond, bool all)
+{
+	pthread_mutex_t *b = bridge(cond);
+	int r;
+
+	fg_native_pthread_mutex_lock()(b);
+	r = all ? fg_native_pthread_cond_broadcast()(cond) : fg_native_pthread_cond_signal()(cond);
+	fg_native_pthread_mutex_unlock()(b);
+	return r;
+}
+
+static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
+{
+	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex };
+	struct fg_deadline deadline = { .clock = clock };
+
+	if (at) {
+		if (!fg_valid_timespec(at))
+			return EINVAL;
+		deadline.at = *at;
+	}
+	return fg_cond_wait(fg_cond_of(cond), &m, at ? &deadline : NULL);
+}
+
+int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	if (fg_unlikely(is_shared(cond)))
+		return shared_wait(cond, mutex, -1, NULL);
+	return wait_until(cond, mutex, CLOCK_REALTIME, NULL);
+}
+
+int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *abstime)
+{
+	if (fg_unlikely(is_shared(cond)))
+		return shared_wait(cond, mutex, -1, abstime);
+	return wait_until(cond, mutex,
+			  fg_cond_of(cond)->flags & FG_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME, abstime);
+}
+
+int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+			   const struct timespec *abstime)
+{
+	if (!fg_valid_clock(clock))
+		return EINVAL;
+	if (fg_unlikely(is_shared(cond)))
+		return shared_wait(cond, mutex, clock, abstime);
+	return wait_until(cond, mutex, clock, abstime);
+}
+
+int pthread_cond_signal(pthread_cond_t *cond)
+{
+	if (fg_unlikely(is_shared(cond)))
+		return shared_wake(cond, false);
+	fg_cond_signal(fg_cond_of(cond));
+	return 0;
+}
+
+int pthread_cond_broadcast(pthread_cond_t *cond)
+{
+	if (fg_unlikely(is_shared(cond)))
+		return shared_wake(cond, true);
+	fg_cond_broadcast(fg_cond_of(cond));
+	return 0;
+}
+
+int pthread_cond_destroy(pthread_cond_t *cond)
+{
+	if (is_shared(cond))
+		return fg_native_pthread_cond_destroy()(cond);
+	fg_cond_destroy(fg_cond_of(cond));
+	return 0;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pthread_mutex_*: which mutexes are ours, and POSIX's argument checks.  All
+ * names of the family stand here: one that escaped to glibc on a mutex of ours
+ * would be the end of mutual exclusion.
+ */
+#include "preload/preload.h"
+
+#include <errno.h>
+
+int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+{
+	struct fg_mutex *m = fg_mutex_of(mutex);
+	int type = PTHREAD_MUTEX_NORMAL, shared = 0, robust = 0, protocol = 0;
+
+	if (attr) {
+		pthread_mutexattr_gettype(attr, &type);
+		pthread_mutexattr_getpshared(attr, &shared);
+		pthread_mutexattr_getrobust(attr, &robust);
+		pthread_mutexattr_getprotocol(attr, &protocol);
+		if (shared != PTHREAD_PROCESS_PRIVATE || robust != PTHREAD_MUTEX_STALLED ||
+		    protocol != PTHREAD_PRIO_NONE)
+			return fg_native_pthread_mutex_init()(mutex, attr);
+	}
+	*m = (struct fg_mutex){ .kind = type & FG_KIND_TYPE };
+	return 0;
+}
+
+int pthread_mutex_destroy(pthread_mutex_t *mutex)
+{
+	struct fg_mutex *m = fg_mutex_of(mutex);
+
+	return fg_mutex_is_ours(m) ? fg_mutex_destroy(m) : fg_native_pthread_mutex_destroy()(mutex);
+}
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	struct fg_mutex *m = fg_mutex_of(mutex);
+
+	if (fg_unlikely(!fg_mutex_is_ours(m)))
+		return fg_native_pthread_mutex_lock()(mutex);
+	return fg_mutex_lock_until(m, NULL);
+}
+
+int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	struct fg_mutex *m = fg_mutex_of(mutex);
+
+	if (fg_unlikely(!fg_mutex_is_ours(m)))
+		return fg_native_pthread_mutex_trylock()(mutex);
+	return fg_mutex_trylock(m);
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	struct fg_mutex *m = fg_mutex_of(mutex);
+
+	if (fg_unlikely(!fg_mutex_is_ours(m)))
+		return fg_native_pthread_mutex_unlock()(mutex);
+	return fg_mutex_unlock(m);
+}
+
+/* A free mutex is locked whatever the time says; only who would wait is told that it is invalid. */
+static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *at)
+{
+	struct fg_deadline deadline = { .clock = clock, .at = *at };
+
+	if (!fg_valid_timespec(at)) {
+		int r = fg_mutex_trylock(m);
+
+		return r == EBUSY ? EINVAL : r;
+	}
+	return fg_mutex_lock_until(m, &deadline);
+}
+
+int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *abstime)
+{
+	struct fg_mutex *m = fg_mutex_of(mutex);
+
+	if (fg_unlikely(!fg_mutex_is_ours(m)))
+		return fg_native_pthread_mutex_timedlock()(mutex, abstime);
+	return lock_by(m, CLOCK_REALTIME, abstime);
+}
+
+int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *abstime)
+{
+	struct fg_mutex *m = fg_mutex_of(mutex);
+
+	if (fg_unlikely(!fg_mutex_is_ours(m)))
+		return fg_native_pthread_mutex_clocklock()(mutex, clock, abstime);
+	if (!fg_valid_clock(clock))
+		return EINVAL;
+	return lock_by(m, clock, abstime);
+}
+
+int pthread_mutex_consistent(pthread_mutex_t *mutex)
+{
+	if (fg_mutex_is_ours(fg_mutex_of(mutex)))
+		return EINVAL; /* not robust */
+	return fg_native_pthread_mutex_consistent()(mutex);
+}
+
+int pthread_mutex_getprioceiling(const pthread_mutex_t *mutex, int *ceiling)
+{
+	if (fg_mutex_is_ours(fg_mutex_of((pthread_mutex_t *)mutex)))
+		return EINVAL; /* not PTHREAD_PRIO_PROTECT */
+	return fg_native_pthread_mutex_getprioceiling()(mutex, ceiling);
+}
+
+int pthread_mutex_setprioceiling(pthread_mutex_t *mutex, int ceiling, int *old)
+{
+	if (fg_mutex_is_ours(fg_mutex_of(mutex)))
+		return EINVAL;
+	return fg_native_pthread_mutex_setprioceiling()(mutex, ceiling, old);
+}
+
+/* Names that glibc exports beside the standard ones, and that some programs call. */
+#define ALIAS(other, name) extern __typeof__(name) other __attribute__((alias(#name), copy(name)))
+ALIAS(__pthread_mutex_init, pthread_mutex_init);
+ALIAS(__pthread_mutex_destroy, pthread_mutex_destroy);
+ALIAS(__pthread_mutex_lock, pthread_mutex_lock);
+ALIAS(__pthread_mutex_trylock, pthread_mutex_trylock);
+ALIAS(__pthread_mutex_unlock, pthread_mutex_unlock);

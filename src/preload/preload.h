@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* What the adaptors share: views of the pthread types, and POSIX's argument checks. */
+#ifndef FG_PRELOAD_H
+#define FG_PRELOAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "lock/cond.h"
+#include "lock/mutex.h"
+#include "preload/native.h"
+
+/* The library is built with hidden visibility: what the adaptors define is the exception. */
+#pragma GCC visibility push(default)
+
+_Static_assert(sizeof(struct fg_mutex) == sizeof(pthread_mutex_t), "in place");
+_Static_assert(sizeof(struct fg_cond) == sizeof(pthread_cond_t), "in place");
+
+static inline struct fg_mutex *fg_mutex_of(pthread_mutex_t *mutex)
+{
+	return (struct fg_mutex *)mutex;
+}
+
+static inline struct fg_cond *fg_cond_of(pthread_cond_t *cond)
+{
+	return (struct fg_cond *)cond;
+}
+
+static inline bool fg_valid_timespec(const struct timespec *t)
+{
+	return t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
+}
+
+static inline bool fg_valid_clock(clockid_t clock)
+{
+	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
+
+#endif

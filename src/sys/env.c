@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "sys/env.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lock/decide.h"
+#include "sys/count.h"
+#include "sys/options.h"
+
+struct fg_stats *fg_stats;
+
+void fg_env_read(void)
+{
+	static const char *const policies[] = {
+#define X(id, name, help) name,
+		FG_POLICY_TABLE(X)
+#undef X
+	};
+	const char *policy = getenv(FG_POLICY_ENV), *spin_ns = getenv(FG_SPIN_NS_ENV);
+	unsigned i;
+
+	if (spin_ns)
+		fg_spin_ns = strtoull(spin_ns, NULL, 10);
+	for (i = 0; policy && i < FG_POLICY_COUNT; i++)
+		if (!strcmp(policy, policies[i]))
+			fg_policy_set((enum fg_policy)i);
+}
+
+void fg_stats_open(void)
+{
+	const char *path = getenv(FG_STATS_ENV);
+	struct stat st;
+	void *p;
+	int fd;
+
+	if (!path || !*path)
+		return;
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return;
+	p = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size >= sizeof(struct fg_stats) ?
+		    mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) :
+		    MAP_FAILED;
+	close(fd);
+	if (p == MAP_FAILED)
+		return;
+	fg_stats = p;
+	if (fg_stats->magic != FG_STATS_MAGIC || fg_stats->abi != FG_STATS_ABI ||
+	    fg_stats->count != FG_STAT_COUNT || fg_stats->shards != FG_STATS_SHARDS) {
+		munmap(p, sizeof(struct fg_stats));
+		fg_stats = NULL;
+		return;
+	}
+	fg_count(&fg_self_tls, FG_STAT_PROCESSES, 1);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* What the environment chooses (options.h), read once by the library's constructor. */
+#ifndef FG_ENV_H
+#define FG_ENV_H
+
+void fg_env_read(void);	 /* policy; unknown names are left for `flexguard run` to refuse */
+void fg_stats_open(void); /* the file named by FLEXGUARD_STATS, if there is one */
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "sys/futex.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/arch.h"
+
+/* FUTEX_WAIT_BITSET takes an absolute time on either clock; FUTEX_WAIT a relative one. */
+static int wait_op(const struct fg_deadline *deadline)
+{
+	int op = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
+
+	if (deadline && deadline->clock == CLOCK_REALTIME)
+		op |= FUTEX_CLOCK_REALTIME;
+	return op;
+}
+
+/* The kernel refuses times before the epoch with EINVAL; for us they have just passed. */
+static bool before_epoch(const struct fg_deadline *deadline)
+{
+	return deadline && deadline->at.tv_sec < 0;
+}
+
+int fg_futex_wait(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline)
+{
+	if (before_epoch(deadline))
+		return -ETIMEDOUT;
+	return (int)fg_syscall6(SYS_futex, (long)word, wait_op(deadline), expected,
+				(long)(deadline ? &deadline->at : NULL), 0, (long)FUTEX_BITSET_MATCH_ANY);
+}
+
+int fg_futex_wake(uint32_t *word, int count)
+{
+	return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, 0, 0, 0);
+}
+
+int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline)
+{
+	int saved_errno = errno, type, r;
+
+	if (before_epoch(deadline)) {
+		pthread_testcancel();
+		return -ETIMEDOUT;
+	}
+	/*
+	 * libc's own cancellation points do the same.  The call must be libc's
+	 * syscall(): the unwinder then finds a call site in this frame.
+	 */
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	r = (int)syscall(SYS_futex, word, wait_op(deadline), expected, deadline ? &deadline->at : NULL, NULL,
+			 FUTEX_BITSET_MATCH_ANY);
+	if (r < 0)
+		r = -errno;
+	pthread_setcanceltype(type, NULL);
+	errno = saved_errno;
+	return r;
+}
+
+uint64_t fg_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+bool fg_deadline_passed(const struct fg_deadline *deadline)
+{
+	struct timespec t;
+
+	if (!deadline)
+		return false;
+	clock_gettime(deadline->clock, &t);
+	return t.tv_sec > deadline->at.tv_sec ||
+	       (t.tv_sec == deadline->at.tv_sec && t.tv_nsec >= deadline->at.tv_nsec);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sleeping and waking: the futex calls and the deadlines that they take.  None
+ * of them touches errno.  Source: futex(2); Franke, Russell, Kirkwood, "Fuss,
+ * Futexes and Furwocks", OLS 2002.
+ */
+#ifndef FG_FUTEX_H
+#define FG_FUTEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* When a wait ends: absolute, on CLOCK_REALTIME or CLOCK_MONOTONIC.  NULL: never. */
+struct fg_deadline {
+	clockid_t clock;
+	struct timespec at;
+};
+
+/* 0 if woken (or spuriously), -EAGAIN if *word != expected, -EINTR, -ETIMEDOUT. */
+int fg_futex_wait(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline);
+
+/* Wakes up to `count` sleepers; returns how many.  `word` need not be mapped any more. */
+int fg_futex_wake(uint32_t *word, int count);
+
+/*
+ * The same wait as a cancellation point: a pending or arriving cancellation of
+ * the calling thread unwinds from inside.  The caller has its cleanup handler
+ * pushed and must take the cancelled wait for one that may have been woken.
+ */
+int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline);
+
+uint64_t fg_now_ns(void); /* CLOCK_MONOTONIC */
+bool fg_deadline_passed(const struct fg_deadline *deadline);
+
+#endif

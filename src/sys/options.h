@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names that a user can choose from, in one place for the library (which
+ * reads the environment) and the command (which checks and documents them).
+ */
+#ifndef FG_OPTIONS_H
+#define FG_OPTIONS_H
+
+/* enum suffix, name, one line of help */
+#define FG_LOCK_TABLE(X)                                                                       \
+	X(FLEXGUARD, "flexguard", "the FlexGuard lock (default)")                              \
+	X(GLIBC, "glibc", "glibc's own locks: the preload library stands aside")
+
+#define FG_POLICY_TABLE(X)                                                                     \
+	X(DEFAULT, "default", "spin while the owner runs and nobody critical waits for a CPU here") \
+	X(PAPER, "paper", "the FlexGuard paper's rule: one system-wide counter")               \
+	X(FALLBACK, "fallback", "no monitor: owner's CPU, owner's CPU clock, bounded spin")    \
+	X(SPIN, "spin", "always spin (a spinlock; collapses when oversubscribed)")             \
+	X(BLOCK, "block", "always block (a futex lock)")                                       \
+	X(SPIN_THEN_PARK, "spin-then-park", "spin for FLEXGUARD_SPIN_NS, then block")
+
+enum fg_lock_kind {
+#define X(id, name, help) FG_LOCK_##id,
+	FG_LOCK_TABLE(X)
+#undef X
+	FG_LOCK_COUNT
+};
+
+enum fg_policy {
+#define X(id, name, help) FG_POLICY_##id,
+	FG_POLICY_TABLE(X)
+#undef X
+	FG_POLICY_COUNT
+};
+
+/* Environment, set by `flexguard run` and read once by the library's constructor. */
+#define FG_LOCK_ENV    "FLEXGUARD_LOCK"	   /* a name of FG_LOCK_TABLE */
+#define FG_POLICY_ENV  "FLEXGUARD_POLICY"  /* a name of FG_POLICY_TABLE */
+#define FG_SPIN_NS_ENV "FLEXGUARD_SPIN_NS" /* spin-then-park: ns, default 3000 */
+#define FG_VERBOSE_ENV "FLEXGUARD_VERBOSE" /* the command's messages: 0 silences them */
+/* FLEXGUARD_SOCKET: src/monitor/protocol.h.  FLEXGUARD_STATS: src/sys/stats.h. */
+
+#endif

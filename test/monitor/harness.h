@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the monitor's tests share: a monitor in a child process, a client that
+ * speaks the protocol, and actors: threads that publish in their slot what the
+ * library would, and run, sleep, yield or exit when they are told to.
+ *
+ * Tests wait for states with a deadline and never assert how long something
+ * takes.  Exit status: 0 passed, 1 failed, 77 skipped with one sentence.
+ */
+#ifndef FG_TEST_HARNESS_H
+#define FG_TEST_HARNESS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "monitor/monitor.h"
+#include "monitor/protocol.h"
+
+#define DEADLINE_S 20
+
+_Noreturn void skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#define CHECK(cond)                                                                     \
+	do {                                                                            \
+		if (!(cond))                                                            \
+			fail("%s:%d: not true: %s", __FILE__, __LINE__, #cond);         \
+	} while (0)
+
+#define WAIT_FOR(cond)                                                                  \
+	do {                                                                            \
+		uint64_t until_ = now_ns() + DEADLINE_S * 1000000000ull;                \
+		while (!(cond)) {                                                       \
+			if (now_ns() > until_)                                          \
+				fail("%s:%d: waited in vain for: %s", __FILE__, __LINE__, #cond); \
+			usleep(100);                                                    \
+		}                                                                       \
+	} while (0)
+
+uint64_t now_ns(void);
+
+/* Arms the watchdog; call it first. */
+void test_begin(void);
+
+/* ---- monitor ---- */
+
+struct monitor {
+	pid_t pid;
+	int stop_fd; /* the monitor stops when this end is closed */
+	char name[48];
+};
+
+/* Returns when clients are answered.  Skips the test where eBPF cannot be had. */
+void monitor_start(struct monitor *m, const struct fg_monitor_config *cfg);
+void monitor_stop(struct monitor *m); /* orderly: fg_monitor_close */
+void monitor_kill(struct monitor *m); /* SIGKILL */
+
+/* Opens in this process; skips like monitor_start. */
+struct fg_monitor *monitor_open_or_skip(const struct fg_monitor_config *cfg);
+
+/* ---- client ---- */
+
+struct client {
+	struct fg_slot *slots;
+	const struct fg_counters *counters;
+	struct fg_welcome welcome;
+	int slots_fd, counters_fd;
+};
+
+int64_t tls_offset(void);
+int client_connect(const char *name);
+/* Sends `size` bytes and waits for the answer: 0, or -errno (-EPIPE: connection closed without one). */
+int client_exchange(int sock, const void *hello, size_t size, struct fg_welcome *welcome, int fds[2]);
+void client_join(struct client *c, const char *name, uint32_t want_slots);
+void client_leave(struct client *c);
+
+/* Name this thread's slot in its TLS, and its owner id in the slot. */
+void bind_thread(struct client *c, uint32_t slot);
+
+/* All counts of all domains and CPUs are 0. */
+bool all_zero(const struct fg_counters *c);
+/* No count is below zero (in its unsigned disguise) or above `limit`. */
+bool all_sane(const struct fg_counters *c, uint32_t limit);
+
+/* ---- actors ---- */
+
+enum deed { ACT_SLEEP, ACT_BUSY, ACT_YIELD, ACT_SYSCALL, ACT_QUIT };
+
+struct actor {
+	pthread_t thread;
+	struct client *client; /* NULL: a competitor that nobody monitors */
+	uint32_t slot;
+	int cpu;    /* -1: any */
+	int policy; /* SCHED_OTHER, SCHED_IDLE */
+	pid_t tid;
+	uint32_t deed; /* enum deed, also the futex that ACT_SLEEP waits on */
+	uint32_t word; /* its lock */
+	uint64_t rounds;
+};
+
+void actor_start(struct actor *a, struct client *c, uint32_t slot, int cpu, int policy);
+void actor_tell(struct actor *a, enum deed deed);
+void actor_join(struct actor *a); /* tells it to quit, too */
+static inline struct fg_slot *actor_slot(const struct actor *a)
+{
+	return &a->client->slots[a->slot];
+}
+
+/* What lock() and unlock() do to the slot and to the word. */
+void actor_acquire(struct actor *a);
+void actor_release(struct actor *a);
+
+/* CPUs that this process may use; returns how many, at most `max`. */
+int usable_cpus(int *cpus, int max);
+void pin(pid_t tid, int cpu);
+
+/* Run `child` in a new process that dies with this one. */
+pid_t spawn(void (*child)(void *), void *arg);
+void reap(pid_t pid); /* and check that it exited with 0 */
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every test program shares: assertions that name their line, a watchdog,
+ * a seeded generator and the thread calls that must not fail.  Nothing here
+ * knows FlexGuard: the programs are plain pthread programs, and each of them
+ * passes on glibc alone.
+ *
+ * Exit status: 0 passed, 1 an assertion failed, 77 skipped, 124 hung, 2 the
+ * test was set up wrongly.
+ *
+ * Environment: CHECK_SEED the seed; CHECK_PRELOAD a part of the name of the
+ * object that pthread_mutex_lock has to come from (without it a mistyped
+ * LD_PRELOAD would pass every test); CHECK_SCALE multiplies the watchdog's time;
+ * CHECK_STOP=1 stops a program that hangs or fails, for a debugger.
+ */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK_FAILED 1
+#define CHECK_SETUP  2
+#define CHECK_SKIP   77
+#define CHECK_HUNG   124
+
+#define CHECK_UNUSED __attribute__((unused))
+
+static const char *check_name CHECK_UNUSED = "test";
+static uint64_t check_seed CHECK_UNUSED = 1;
+static unsigned check_seconds CHECK_UNUSED;
+
+/* One write, no stdio lock, no malloc: also called from signal handlers. */
+__attribute__((format(printf, 1, 2))) static inline void check_say(const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+	int n = snprintf(line, sizeof line, "%s[%d]: ", check_name, (int)getpid());
+
+	va_start(ap, fmt);
+	n += vsnprintf(line + n, sizeof line - n, fmt, ap);
+	va_end(ap);
+	if (n > (int)sizeof line - 2)
+		n = sizeof line - 2;
+	line[n++] = '\n';
+	if (write(2, line, n) < 0)
+		return;
+}
+
+__attribute__((noreturn)) static inline void check_end(int status)
+{
+	if (status != CHECK_SKIP && getenv("CHECK_STOP"))
+		kill(getpid(), SIGSTOP);
+	_exit(status);
+}
+
+__attribute__((noreturn)) static inline void check_fail(const char *file, int line, const char *what)
+{
+	check_say("%s:%d: failed: %s (seed %llu)", file, line, what, (unsigned long long)check_seed);
+	check_end(CHECK_FAILED);
+}
+
+__attribute__((noreturn)) static inline void check_fail_eq(const char *file, int line, const char *what,
+							   long long got, long long want)
+{
+	check_say("%s:%d: failed: %s is %lld, not %lld (seed %llu)", file, line, what, got, want,
+		  (unsigned long long)check_seed);
+	check_end(CHECK_FAILED);
+}
+
+#define CHECK(e)                                                 \
+	do {                                                     \
+		if (!(e))                                        \
+			check_fail(__FILE__, __LINE__, #e);      \
+	} while (0)
+
+#define CHECK_EQ(got, want)                                                               \
+	do {                                                                              \
+		long long check_got = (long long)(got), check_want = (long long)(want);   \
+		if (check_got != check_want)                                              \
+			check_fail_eq(__FILE__, __LINE__, #got, check_got, check_want);   \
+	} while (0)
+
+__attribute__((noreturn, format(printf, 1, 2))) static inline void check_skip(const char *fmt, ...)
+{
+	char why[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof why, fmt, ap);
+	va_end(ap);
+	check_say("skipped: %s", why);
+	check_end(CHECK_SKIP);
+}
+
+static inline void check_alarm(int sig)
+{
+	(void)sig;
+	check_say("watchdog: hangs after %u s (seed %llu)", check_seconds, (unsigned long long)check_seed);
+	check_end(CHECK_HUNG);
+}
+
+/*
+ * Ends the process after so many seconds.  One signal, once: a periodic one
+ * would interrupt futex waits and so repair the lost wake-ups that it is to find.
+ * Children of fork and new images have to call it again.
+ */
+static inline void check_watchdog(unsigned seconds)
+{
+	struct sigaction sa;
+	const char *scale = getenv("CHECK_SCALE");
+
+	memset(&sa, 0, sizeof sa);
+	sa.sa_handler = check_alarm;
+	sigaction(SIGALRM, &sa, NULL);
+	check_seconds = seconds * (scale ? atoi(scale) : 1);
+	alarm(check_seconds);
+}
+
+static inline void check_begin(const char *argv0, unsigned seconds)
+{
+	const char *slash = strrchr(argv0, '/'), *seed = getenv("CHECK_SEED");
+	const char *preload = getenv("CHECK_PRELOAD");
+	Dl_info info;
+
+	check_name = slash ? slash + 1 : argv0;
+	if (seed)
+		check_seed = strtoull(seed, NULL, 0);
+	check_watchdog(seconds);
+	if (preload && *preload) {
+		void *f = dlsym(RTLD_DEFAULT, "pthread_mutex_lock");
+
+		if (!f || !dladdr(f, &info) || !strstr(info.dli_fname, preload)) {
+			check_say("set up wrongly: pthread_mutex_lock does not come from %s", preload);
+			check_end(CHECK_SETUP);
+		}
+	}
+}
+
+/* ---- generator: xorshift64*, one state a thread -------------------------- */
+
+static inline uint64_t rnd(uint64_t *s)
+{
+	*s ^= *s >> 12;
+	*s ^= *s << 25;
+	*s ^= *s >> 27;
+	return *s * 0x2545f4914f6cdd1dull >> 16;
+}
+
+static inline uint64_t rnd_seed(uint64_t n)
+{
+	uint64_t s = check_seed * 0x9e3779b97f4a7c15ull + n * 0xbf58476d1ce4e5b9ull + 1;
+
+	if (!s)
+		s = 1;
+	rnd(&s);
+	rnd(&s);
+	return s;
+}
+
+static inline unsigned rnd_below(uint64_t *s, unsigned n)
+{
+	return (unsigned)(rnd(s) % n);
+}
+
+/* ---- threads and time ---------------------------------------------------- */
+
+static inline pthread_t start(void *(*f)(void *), void *arg)
+{
+	pthread_t t;
+
+	CHECK_EQ(pthread_create(&t, NULL, f, arg), 0);
+	return t;
+}
+
+static inline void *join(pthread_t t)
+{
+	void *r;
+
+	CHECK_EQ(pthread_join(t, &r), 0);
+	return r;
+}
+
+static inline void sleep_us(unsigned us)
+{
+	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
+
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		;
+}
+
+/* Polls until somebody else has made e true; the watchdog bounds it. */
+#define UNTIL(e)                      \
+	do {                          \
+		while (!(e))          \
+			sleep_us(50); \
+	} while (0)
+
+#define LOAD(x)	    __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define STORE(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELEASE)
+#define ADD(x, v)   __atomic_add_fetch(&(x), v, __ATOMIC_ACQ_REL)
+
+static inline struct timespec in_us(clockid_t clock, long us)
+{
+	struct timespec ts;
+	long long ns;
+
+	clock_gettime(clock, &ts);
+	ns = ts.tv_sec * 1000000000ll + ts.tv_nsec + us * 1000ll;
+	ts.tv_sec = ns / 1000000000ll;
+	ts.tv_nsec = ns % 1000000000ll;
+	return ts;
+}
+
+/* Whether the deadline has passed: what ETIMEDOUT claims. */
+static inline int is_past(clockid_t clock, struct timespec t)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec > t.tv_sec || (now.tv_sec == t.tv_sec && now.tv_nsec >= t.tv_nsec);
+}
+
+static inline void mutex_of_type(pthread_mutex_t *m, int type)
+{
+	pthread_mutexattr_t a;
+
+	CHECK_EQ(pthread_mutexattr_init(&a), 0);
+	CHECK_EQ(pthread_mutexattr_settype(&a, type), 0);
+	CHECK_EQ(pthread_mutex_init(m, &a), 0);
+	CHECK_EQ(pthread_mutexattr_destroy(&a), 0);
+}
+
+static inline void lock(pthread_mutex_t *m)
+{
+	CHECK_EQ(pthread_mutex_lock(m), 0);
+}
+
+static inline void unlock(pthread_mutex_t *m)
+{
+	CHECK_EQ(pthread_mutex_unlock(m), 0);
+}
+
+/* The result of f(arg) in a thread of its own. */
+static inline long in_thread(void *(*f)(void *), void *arg)
+{
+	return (long)join(start(f, arg));
+}
+
+/* What pthread_mutex_trylock and _unlock say to another thread. */
+static inline void *check_try(void *m)
+{
+	long r = pthread_mutex_trylock((pthread_mutex_t *)m);
+
+	if (!r)
+		unlock((pthread_mutex_t *)m);
+	return (void *)r;
+}
+
+static inline long try_elsewhere(pthread_mutex_t *m)
+{
+	return in_thread(check_try, m);
+}
+
+/* ---- processes ----------------------------------------------------------- */
+
+/* fork; the child has a watchdog of its own and dies with its parent's thread at the latest then. */
+static inline pid_t check_fork(void)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid)
+		check_watchdog(check_seconds ? check_seconds : 10);
+	return pid;
+}
+
+/* Waits for a child, which has to end by exit(0) or to be skipped. */
+static inline void check_child(pid_t pid)
+{
+	int status;
+	pid_t r;
+
+	do {
+		r = waitpid(pid, &status, 0);
+	} while (r < 0 && errno == EINTR);
+	CHECK_EQ(r, pid);
+	if (WIFSIGNALED(status)) {
+		check_say("child %d died of signal %d", (int)pid, WTERMSIG(status));
+		check_end(CHECK_FAILED);
+	}
+	if (WEXITSTATUS(status) == CHECK_SKIP || WEXITSTATUS(status) == CHECK_HUNG)
+		check_end(WEXITSTATUS(status));
+	CHECK_EQ(WEXITSTATUS(status), 0);
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The watchdog of the stress programs: a thread that looks at what the workers
+ * have done and ends the process when all of them, or one of them, stand still.
+ * It sends no signal and takes no lock, so it cannot repair what it looks for.
+ */
+#ifndef PROGRESS_H
+#define PROGRESS_H
+
+#include "check.h"
+
+#define PROGRESS_MAX 256
+
+struct progress {
+	uint64_t ops;	   /* by the worker, relaxed */
+	const char *where; /* by the worker: what it does now; NULL = it is done or waits legitimately */
+} __attribute__((aligned(64)));
+
+static struct progress progress[PROGRESS_MAX];
+static unsigned progress_limit = 15; /* seconds */
+static int progress_stop;
+
+static inline void progress_at(int i, const char *where)
+{
+	__atomic_store_n(&progress[i].where, where, __ATOMIC_RELAXED);
+}
+
+static inline void progress_made(int i)
+{
+	__atomic_store_n(&progress[i].ops, progress[i].ops + 1, __ATOMIC_RELAXED);
+}
+
+__attribute__((noreturn)) static inline void progress_report(int stuck)
+{
+	check_say("watchdog: %s for %u s (seed %llu)", stuck < 0 ? "no progress" : "a thread stands still",
+		  progress_limit, (unsigned long long)check_seed);
+	for (int i = 0; i < PROGRESS_MAX; i++)
+		if (progress[i].where && (stuck < 0 || i == stuck))
+			check_say("  thread %d: %s, after %llu operations", i, progress[i].where,
+				  (unsigned long long)progress[i].ops);
+	check_end(CHECK_HUNG);
+}
+
+static void *progress_watch(void *arg)
+{
+	uint64_t seen[PROGRESS_MAX] = { 0 };
+	unsigned still[PROGRESS_MAX] = { 0 }, still_all = 0;
+
+	(void)arg;
+	while (!LOAD(progress_stop)) {
+		int moved = 0;
+
+		for (int tenth = 0; tenth < 10 && !LOAD(progress_stop); tenth++)
+			sleep_us(100000);
+		for (int i = 0; i < PROGRESS_MAX; i++) {
+			uint64_t ops = __atomic_load_n(&progress[i].ops, __ATOMIC_RELAXED);
+			int is_busy = __atomic_load_n(&progress[i].where, __ATOMIC_RELAXED) != NULL;
+
+			if (ops != seen[i] || !is_busy)
+				still[i] = 0;
+			else if (++still[i] > 2 * progress_limit)
+				progress_report(i);
+			moved |= ops != seen[i];
+			seen[i] = ops;
+		}
+		still_all = moved ? 0 : still_all + 1;
+		if (still_all > progress_limit)
+			progress_report(-1);
+	}
+	return NULL;
+}
+
+/* The alarm stays as a backstop for a watchdog that does not get to run. */
+static inline pthread_t progress_begin(unsigned seconds)
+{
+	const char *scale = getenv("CHECK_SCALE");
+	sigset_t all, old;
+	pthread_t t;
+
+	progress_limit *= scale ? atoi(scale) : 1;
+	check_watchdog(seconds + 4 * progress_limit + 60);
+	progress_stop = 0;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	t = start(progress_watch, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return t;
+}
+
+static inline void progress_end(pthread_t t)
+{
+	STORE(progress_stop, 1);
+	join(t);
+	alarm(0);
+}
+
+#endif

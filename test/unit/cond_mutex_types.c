@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Condition waits release and re-take mutexes of every type; EPERM for an error-checking one that is not held. */
+#include "../tools/check.h"
+
+static pthread_mutex_t m;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static int waiting, go;
+
+static void *wait_for_go(void *arg)
+{
+	lock(&m);
+	waiting = 1;
+	while (!go)
+		CHECK_EQ(pthread_cond_wait(&c, &m), 0);
+	unlock(&m);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static const int types[] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
+				     PTHREAD_MUTEX_ADAPTIVE_NP };
+
+	check_begin(argv[0], 20);
+	for (int i = 0; i < 200; i++) {
+		pthread_t t;
+		int type = types[i % 4];
+		struct timespec ts;
+
+		mutex_of_type(&m, type);
+		if (type == PTHREAD_MUTEX_ERRORCHECK) {
+			CHECK_EQ(pthread_cond_wait(&c, &m), EPERM);
+			ts = in_us(CLOCK_REALTIME, 1000);
+			CHECK_EQ(pthread_cond_timedwait(&c, &m, &ts), EPERM);
+		}
+		waiting = go = 0;
+		t = start(wait_for_go, NULL);
+		for (int there = 0; !there;) {
+			lock(&m);
+			there = waiting;
+			if (there) {
+				go = 1;
+				CHECK_EQ(pthread_cond_signal(&c), 0);
+			}
+			unlock(&m);
+		}
+		join(t);
+		lock(&m);
+		ts = in_us(CLOCK_REALTIME, 10);
+		CHECK_EQ(pthread_cond_timedwait(&c, &m, &ts), ETIMEDOUT);
+		if (type == PTHREAD_MUTEX_ERRORCHECK)
+			CHECK_EQ(pthread_mutex_lock(&m), EDEADLK); /* the owner is known again */
+		unlock(&m);
+		CHECK_EQ(try_elsewhere(&m), 0);
+		CHECK_EQ(pthread_mutex_destroy(&m), 0);
+	}
+	return 0;
+}
