@@ -115,16 +115,26 @@ def run_json(argv, env, timeout):
 
 # ---- the machine ----------------------------------------------------------
 
-def cpu_ticks():
-    """(all, steal) of /proc/stat, in clock ticks since boot."""
-    with open("/proc/stat") as f:
-        v = [int(x) for x in f.readline().split()[1:9]]
-    return sum(v), v[7]
+class CpuTime:
+    """CPU time of the whole machine since then, as shares: stolen by the host, used by others than us."""
 
+    def __init__(self):
+        self.total, self.busy, self.steal, self.ours = self.read()
 
-def steal_share(before, after):
-    total = after[0] - before[0]
-    return (after[1] - before[1]) / total if total > 0 else 0.0
+    @staticmethod
+    def read():
+        with open("/proc/stat") as f:
+            user, nice, system, idle, iowait, irq, softirq, steal = map(int, f.readline().split()[1:9])
+        busy = user + nice + system
+        t = os.times()
+        ours = (t.user + t.system + t.children_user + t.children_system) * os.sysconf("SC_CLK_TCK")
+        return busy + idle + iowait + irq + softirq + steal, busy, steal, ours
+
+    def shares(self):
+        total, busy, steal, ours = self.read()
+        all_ticks = max(1, total - self.total)
+        others = max(0.0, (busy - self.busy) - (ours - self.ours))
+        return {"steal": round((steal - self.steal) / all_ticks, 4), "others": round(others / all_ticks, 4)}
 
 
 def cpu_model():

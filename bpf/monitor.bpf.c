@@ -53,9 +53,12 @@ struct thread {
 	__u32 slot;    /* 0: not bound */
 	__u32 domain;
 	__u32 state;   /* what slot.state should be; the slot itself is the client's to scribble on */
-	__u32 marks;   /* incremented with each new mark: tells the audit old from new */
-	__u32 audited; /* `marks` as the audit saw it last */
-	__u32 audits;  /* audits that found this same mark */
+	__u32 changes; /* incremented when it stops running, or stops sleeping */
+
+	/* Written by the audit only. */
+	__u32 audited; /* `changes` as the audit saw it last */
+	__u32 audits;  /* audits since then */
+	__u32 odd;     /* enum odd, as the audit saw it last */
 };
 
 struct {
@@ -216,7 +219,6 @@ static __always_inline void clear_mark(struct thread *t)
 /* The caller has cleared the old mark, and runs on the CPU that switches the thread. */
 static __always_inline void set_mark(struct thread *t, __u64 mark)
 {
-	t->marks++;
 	count(mark, 1);
 	WRITE_ONCE(t->mark, mark);
 }
@@ -369,11 +371,16 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 		slot = slot_of(t, prev->pid);
 	}
 	if (!slot) {
+		if (t) {
+			t->slot = 0;
+			t->state = FG_STATE_UNKNOWN;
+		}
 		slot = bind(prev, &t);
 		if (!slot || !t)
 			return;
 	}
 
+	t->changes++;
 	runnable = (preempt || !prev->__state) && !is_throttled(prev);
 	t->state = runnable ? FG_STATE_RUNNABLE : FG_STATE_SLEEP;
 	WRITE_ONCE(slot->state, t->state);
@@ -407,8 +414,9 @@ static __always_inline void switched_in(struct task_struct *next, __u32 cpu)
 		return;
 	if (t->mark)
 		clear_mark(t);
-	if (next->flags & PF_EXITING)
-		return; /* its slot says DEAD, or is somebody else's by now */
+	/* An exiting thread's slot says DEAD, or is somebody else's by now. */
+	if (!t->slot || next->flags & PF_EXITING)
+		return;
 	t->state = FG_STATE_ON;
 	slot = slot_of(t, next->pid);
 	if (slot) {
@@ -500,11 +508,10 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 		return 0;
 	cpu = cpu_of(task);
 	t->state = FG_STATE_RUNNABLE;
+	t->changes++;
 	old = READ_ONCE(t->mark);
-	if (mark_kind(old) == MARK_B) {
-		t->marks++;
+	if (mark_kind(old) == MARK_B)
 		swap_mark(t, old, make_mark(MARK_P, cpu, old >> 32));
-	}
 	slot = slot_of(t, task->pid);
 	if (slot) {
 		WRITE_ONCE(slot->state, FG_STATE_RUNNABLE);
@@ -575,15 +582,23 @@ int BPF_PROG(on_exec, struct task_struct *task)
 
 /* ---- run by the daemon ----------------------------------------------------- */
 
+enum odd {
+	ODD_NOT = 0,
+	ODD_RUNS = 1,     /* on CPU, though counted or written down as off it */
+	ODD_RUNS_NOT = 2, /* the other way round */
+};
+
 /*
- * Looks at each thread for a mark whose cause is gone (20).  Seeing a marked
- * thread on CPU once proves nothing: it may be leaving it this very moment.
- * Seeing it there with the same mark again, an audit later, does.
+ * Looks for threads that are not what their last event says (20).  Seeing one
+ * once proves nothing: the hooks run a moment before the switch itself.  Seeing
+ * the same again, an audit later and without an event in between, does.
  */
 SEC("iter/task")
 int audit(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	enum odd odd = ODD_NOT, before;
+	struct fg_slot *slot;
 	struct thread *t;
 	__u64 mark;
 
@@ -593,17 +608,34 @@ int audit(struct bpf_iter__task *ctx)
 	if (!t)
 		return 0;
 	mark = READ_ONCE(t->mark);
-	if (!mark)
-		return 0;
-	if (t->audited != t->marks) {
-		t->audited = t->marks;
+	if (task->flags & PF_EXITING)
+		odd = mark ? ODD_RUNS : ODD_NOT;
+	else if (task->on_cpu)
+		odd = mark || (t->slot && t->state != FG_STATE_ON) ? ODD_RUNS : ODD_NOT;
+	else if (t->slot && t->state == FG_STATE_ON)
+		odd = ODD_RUNS_NOT;
+	before = t->odd;
+	t->odd = odd;
+	if (t->audited != t->changes) {
+		t->audited = t->changes;
 		t->audits = 0;
 		return 0;
 	}
 	t->audits++;
-	if (task->on_cpu || task->flags & PF_EXITING) {
-		if (swap_mark(t, mark, MARK_NONE))
-			count_missed();
+
+	if (odd && odd == before) {
+		count_missed();
+		if (mark)
+			swap_mark(t, mark, MARK_NONE);
+		if (task->flags & PF_EXITING)
+			return 0;
+		/* It was not current when it left, so whether it is critical cannot be told any more. */
+		t->state = odd == ODD_RUNS ? FG_STATE_ON : task->__state ? FG_STATE_SLEEP : FG_STATE_RUNNABLE;
+		slot = slot_of(t, task->pid);
+		if (slot) {
+			WRITE_ONCE(slot->state, t->state);
+			WRITE_ONCE(slot->cpu, cpu_of(task));
+		}
 	} else if (mark_kind(mark) == MARK_DEFER) {
 		promote(t, task->pid, mark, (__u32)mark >> 8);
 	} else if (mark_kind(mark) == MARK_P && t->audits >= FG_AUDIT_CAP) {

@@ -20,7 +20,7 @@ struct fg_tick {
 
 /*
  * Audits that a thread may stay counted as preempted without having run.  The
- * audit runs every FG_HEARTBEAT_NS while anything is counted: about 2 s.
+ * audit runs every FG_HEARTBEAT_NS or less often: 2 s at least.
  * A thread that starves for longer than that is not preempted, it is stalled,
  * and no spinner gains from waiting for it to be scheduled any minute now.
  */

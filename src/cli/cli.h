@@ -56,9 +56,9 @@ enum fg_refusal {
 };
 
 struct fg_target {
-	char *path;	   /* what to give to execve() */
-	char *binary;	   /* the ELF file that will run: the end of the #! chain */
-	char why[512];	   /* when refused: one sentence, what is wrong and what to do */
+	char *path;    /* what to give to execve() */
+	char *binary;  /* the ELF file that will run: the end of the #! chain */
+	char why[512]; /* when refused: one sentence, what is wrong and what to do */
 	enum fg_refusal refusal;
 };
 
@@ -70,7 +70,7 @@ char *fg_preload_library(char *why, size_t why_size);
 
 /* ---- embed.c: which monitor ---- */
 struct fg_embed {
-	pid_t pid; /* 0: none */
+	pid_t pid;  /* 0: none */
 	int hangup; /* the monitor ends when this end of a pipe is closed */
 	char socket[64];
 };

@@ -19,18 +19,18 @@
 
 /* Rounds are started while one more fits into the budget; the limit ends a round. */
 #define BUDGET_S       150.0
-#define QUICK_BUDGET_S 40.0
+#define QUICK_BUDGET_S 50.0
 #define LIMIT_S	       165.0
 
 const char fg_help_demo[] =
-	"usage: flexguard demo [--quick] [--json[=FILE]]\n\n"
-	"Measures RocksDB's db_bench (fillrandom, readrandom) and sysbench threads on this\n"
-	"machine, glibc's locks against FlexGuard's, with half as many threads as CPUs, as\n"
-	"many, twice and eight times as many.  Takes less than 3 minutes.\n\n"
-	"  --quick        fewer numbers of threads and repeats, under a minute\n"
-	"  --json[=FILE]  JSON lines, on stdout in place of the table or in FILE\n\n"
-	"Needs the packages rocksdb-tools and sysbench; exit status 77 without them.\n"
-	"FLEXGUARD_POLICY selects the policy.\n";
+    "usage: flexguard demo [--quick] [--json[=FILE]]\n\n"
+    "Measures RocksDB's db_bench (fillrandom, readrandom) and sysbench threads on this\n"
+    "machine, glibc's locks against FlexGuard's, with half as many threads as CPUs, as\n"
+    "many, twice and eight times as many.  Takes less than 3 minutes.\n\n"
+    "  --quick        fewer numbers of threads and repeats, about a minute\n"
+    "  --json[=FILE]  JSON lines, on stdout in place of the table or in FILE\n\n"
+    "Needs the packages rocksdb-tools and sysbench; exit status 77 without them.\n"
+    "FLEXGUARD_POLICY selects the policy.\n";
 
 struct options {
 	bool quick, json;
@@ -76,7 +76,8 @@ static void make_cells(struct fg_demo *d, bool quick)
 
 			if (left_out || (i && threads[i] == threads[i - 1] && !quick))
 				continue;
-			d->cell[d->nr_cells++] = (struct fg_cell){.workload = (enum fg_workload)w, .threads = threads[i]};
+			d->cell[d->nr_cells++] =
+			    (struct fg_cell){.workload = (enum fg_workload)w, .threads = threads[i]};
 		}
 }
 
@@ -111,8 +112,9 @@ static bool run_pair(struct fg_demo *d, struct fg_cell *c, int round)
 		enum fg_side side = (enum fg_side)((k + coin) & 1);
 		int err;
 
-		progress(false, "round %d: %s, %d threads, on %s ...", round + 1, fg_workload_name[c->workload],
-			 c->threads, side == FG_SIDE_GLIBC ? "glibc" : "FlexGuard");
+		progress(false, "round %d: %s, %d threads, on %s ...", round + 1,
+			 fg_workload_name[c->workload], c->threads,
+			 side == FG_SIDE_GLIBC ? "glibc" : "FlexGuard");
 		err = fg_demo_run(d, c, side, &rate[side], why, sizeof(why));
 		if (err == -EINTR)
 			return false;
@@ -168,7 +170,8 @@ static int parse(struct options *o, int argc, char **argv)
 			fputs(fg_help_demo, stdout);
 			return 1;
 		} else {
-			fg_error("demo: unknown option '%s'; one of: --quick, --json[=FILE], --help", argv[i]);
+			fg_error("demo: unknown option '%s'; one of: --quick, --json[=FILE], --help",
+				 argv[i]);
 			return -1;
 		}
 	}
@@ -211,7 +214,8 @@ int fg_cmd_demo(int argc, char **argv)
 	if (err)
 		return err > 0 ? 0 : FG_EXIT_OWN;
 	if (!in_path("db_bench") || !in_path("sysbench")) {
-		fg_error("demo needs db_bench and sysbench: run `make demo` as root, or apt-get install rocksdb-tools "
+		fg_error("demo needs db_bench and sysbench: run `make demo` as root, or apt-get install "
+			 "rocksdb-tools "
 			 "sysbench");
 		return FG_EXIT_SKIP;
 	}
@@ -231,7 +235,9 @@ int fg_cmd_demo(int argc, char **argv)
 	clean_environment();
 	context_at_start(&d);
 	make_cells(&d, o.quick);
-	progress(true, "flexguard demo: preparing a database and warming up; Ctrl-C ends early, with what is measured");
+	progress(
+	    true,
+	    "flexguard demo: preparing a database and warming up; Ctrl-C ends early, with what is measured");
 	err = fg_demo_prepare(&d, why, sizeof(why));
 	if (!err)
 		measure(&d, o.quick ? QUICK_BUDGET_S : BUDGET_S);

@@ -11,9 +11,13 @@
 #include "cli/demo.h"
 #include "sys/options.h"
 
+/* Three runs a side all apart are a chance of 1 in 10 already; fewer prove nothing. */
+#define MIN_PAIRS 3
+
 struct summary {
 	double median[FG_SIDES], spread[FG_SIDES]; /* spread: half the range, over the median */
 	double ratio, low, high;		   /* of the pairs, FlexGuard / glibc */
+	bool apart;				   /* every run of one side beats every run of the other */
 };
 
 static int compare(const void *a, const void *b)
@@ -36,32 +40,32 @@ static double median(const double *v, int n, double *low, double *high)
 
 static struct summary summarise(const struct fg_cell *c)
 {
-	double ratio[FG_DEMO_PAIRS], low, high;
+	double ratio[FG_DEMO_PAIRS], low[FG_SIDES], high[FG_SIDES];
 	struct summary s;
 
 	for (int side = 0; side < FG_SIDES; side++) {
-		s.median[side] = median(c->rate[side], c->pairs, &low, &high);
-		s.spread[side] = (high - low) / 2 / s.median[side];
+		s.median[side] = median(c->rate[side], c->pairs, &low[side], &high[side]);
+		s.spread[side] = (high[side] - low[side]) / 2 / s.median[side];
 	}
+	s.apart = c->pairs >= MIN_PAIRS && (low[FG_SIDE_FLEXGUARD] > high[FG_SIDE_GLIBC] ||
+					    high[FG_SIDE_FLEXGUARD] < low[FG_SIDE_GLIBC]);
 	for (int i = 0; i < c->pairs; i++)
 		ratio[i] = c->rate[FG_SIDE_FLEXGUARD][i] / c->rate[FG_SIDE_GLIBC][i];
 	s.ratio = median(ratio, c->pairs, &s.low, &s.high);
 	return s;
 }
 
-/* +1 faster in every pair, -1 slower in every pair, 0 no difference that the pairs agree on. */
+/* +1 faster, -1 slower, 0 no difference that stands out of the spread. */
 static int verdict(const struct summary *s)
 {
-	if (s->low > 1 && s->ratio >= 1.02)
-		return 1;
-	if (s->high < 1 && s->ratio <= 0.98)
-		return -1;
-	return 0;
+	if (!s->apart)
+		return 0;
+	return s->ratio >= 1.02 ? 1 : s->ratio <= 0.98 ? -1 : 0;
 }
 
 static void sentence(const struct fg_demo *d, enum fg_workload w)
 {
-	static const char *const word[] = {"slower", "no clear difference", "faster"};
+	static const char *const word[] = {"slower", "within the spread", "faster"};
 	char text[3][200] = {"", "", ""};
 	int measured = 0, pairs = FG_DEMO_PAIRS;
 
@@ -78,18 +82,19 @@ static void sentence(const struct fg_demo *d, enum fg_workload w)
 		len = strlen(t);
 		measured++;
 		pairs = c->pairs < pairs ? c->pairs : pairs;
-		snprintf(t + len, sizeof(text[0]) - len, "%s%d (%.2fx)", len ? ", " : "", c->threads, s.ratio);
+		snprintf(t + len, sizeof(text[0]) - len, "%s%d (%.2fx)", len ? ", " : "", c->threads,
+			 s.ratio);
 	}
 	printf("%s: ", fg_workload_name[w]);
 	if (!measured) {
 		puts("nothing was measured.");
 		return;
 	}
-	printf("on FlexGuard");
+	printf("on FlexGuard,");
 	for (int k = 2, n = 0; k >= 0; k--)
 		if (*text[k])
-			printf("%s %s with %s threads", n++ ? ";" : "", word[k], text[k]);
-	puts(pairs < 2 ? " - one pair only, so chance is not excluded." : ".");
+			printf("%s %s at %s threads", n++ ? ";" : "", word[k], text[k]);
+	puts(pairs < MIN_PAIRS ? "; too few pairs for more." : ".");
 }
 
 void fg_demo_table(const struct fg_demo *d)
@@ -103,18 +108,24 @@ void fg_demo_table(const struct fg_demo *d)
 		struct summary s;
 
 		if (c->failed[FG_SIDE_GLIBC] || c->failed[FG_SIDE_FLEXGUARD])
-			printf("%-10s %8d  failed: glibc %d, FlexGuard %d times\n", fg_workload_name[c->workload],
-			       c->threads, c->failed[FG_SIDE_GLIBC], c->failed[FG_SIDE_FLEXGUARD]);
+			printf("%-10s %8d  failed: glibc %d, FlexGuard %d times\n",
+			       fg_workload_name[c->workload], c->threads, c->failed[FG_SIDE_GLIBC],
+			       c->failed[FG_SIDE_FLEXGUARD]);
 		if (!c->pairs)
 			continue;
 		s = summarise(c);
 		printf("%-10s %8d  %10s +-%3.0f %%  %10s +-%3.0f %%  %5.2f  (%.2f to %.2f, %d)\n",
 		       fg_workload_name[c->workload], c->threads,
 		       fg_human_count(a, sizeof(a), s.median[FG_SIDE_GLIBC]), 100 * s.spread[FG_SIDE_GLIBC],
-		       fg_human_count(b, sizeof(b), s.median[FG_SIDE_FLEXGUARD]), 100 * s.spread[FG_SIDE_FLEXGUARD],
-		       s.ratio, s.low, s.high, c->pairs);
+		       fg_human_count(b, sizeof(b), s.median[FG_SIDE_FLEXGUARD]),
+		       100 * s.spread[FG_SIDE_FLEXGUARD], s.ratio, s.low, s.high, c->pairs);
 	}
-	printf("\nMedians of runs of %d s; +- is half the range; preemption monitor: %s.\n\n", d->seconds, d->monitor);
+	printf("\nMedians of runs of %d s; +- is half the range; preemption monitor: %s.\n\n", d->seconds,
+	       d->monitor);
+	if (d->load_start > 0.5 * (double)sysconf(_SC_NPROCESSORS_ONLN))
+		printf(
+		    "The machine was not idle (load %.1f at the start): other work is in these figures.\n\n",
+		    d->load_start);
 	for (int w = 0; w < FG_WORKLOADS; w++)
 		sentence(d, (enum fg_workload)w);
 }
@@ -126,8 +137,8 @@ double fg_steal_seconds(void)
 	FILE *f = fopen("/proc/stat", "re");
 
 	if (f) {
-		if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
-			   &v[6], &v[7]) != 8)
+		if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
+			   &v[4], &v[5], &v[6], &v[7]) != 8)
 			v[7] = 0;
 		fclose(f);
 	}
@@ -183,7 +194,8 @@ static void context(FILE *f, const struct fg_demo *d)
 
 	uname(&u);
 	cpu_model(model, sizeof(model));
-	fprintf(f, "{\"context\": {\"flexguard\": \"" FG_VERSION "\", \"date\": \"%s\", \"kernel\": ", d->date);
+	fprintf(f,
+		"{\"context\": {\"flexguard\": \"" FG_VERSION "\", \"date\": \"%s\", \"kernel\": ", d->date);
 	fg_json_string(f, u.release);
 	fprintf(f, ", \"machine\": ");
 	fg_json_string(f, u.machine);
@@ -195,8 +207,8 @@ static void context(FILE *f, const struct fg_demo *d)
 	fg_json_string(f, policy && *policy ? policy : fg_policy_name[FG_POLICY_DEFAULT]);
 	fprintf(f, ", \"monitor\": ");
 	fg_json_string(f, d->monitor);
-	fprintf(f, ", \"seconds_per_run\": %d, \"rounds\": %d, \"wall_s\": %.1f, \"interrupted\": %s", d->seconds,
-		d->rounds, wall, fg_interrupted ? "true" : "false");
+	fprintf(f, ", \"seconds_per_run\": %d, \"rounds\": %d, \"wall_s\": %.1f, \"interrupted\": %s",
+		d->seconds, d->rounds, wall, fg_interrupted ? "true" : "false");
 	package_version(f, "rocksdb-tools");
 	package_version(f, "sysbench");
 	fprintf(f, "}}\n");
@@ -210,20 +222,25 @@ void fg_demo_json(FILE *f, const struct fg_demo *d)
 		struct summary s;
 
 		for (int k = 0; k < c->pairs; k++)
-			fprintf(f, "{\"pair\": {\"workload\": \"%s\", \"threads\": %d, \"n\": %d, \"glibc\": %.1f, "
-				   "\"flexguard\": %.1f}}\n",
-				fg_workload_name[c->workload], c->threads, k, c->rate[FG_SIDE_GLIBC][k],
-				c->rate[FG_SIDE_FLEXGUARD][k]);
+			fprintf(
+			    f,
+			    "{\"pair\": {\"workload\": \"%s\", \"threads\": %d, \"n\": %d, \"glibc\": %.1f, "
+			    "\"flexguard\": %.1f}}\n",
+			    fg_workload_name[c->workload], c->threads, k, c->rate[FG_SIDE_GLIBC][k],
+			    c->rate[FG_SIDE_FLEXGUARD][k]);
 		if (!c->pairs && !c->failed[FG_SIDE_GLIBC] && !c->failed[FG_SIDE_FLEXGUARD])
 			continue;
-		fprintf(f, "{\"result\": {\"workload\": \"%s\", \"threads\": %d, \"pairs\": %d, \"failed_glibc\": %d, "
-			   "\"failed_flexguard\": %d",
+		fprintf(f,
+			"{\"result\": {\"workload\": \"%s\", \"threads\": %d, \"pairs\": %d, "
+			"\"failed_glibc\": %d, "
+			"\"failed_flexguard\": %d",
 			fg_workload_name[c->workload], c->threads, c->pairs, c->failed[FG_SIDE_GLIBC],
 			c->failed[FG_SIDE_FLEXGUARD]);
 		if (c->pairs) {
 			s = summarise(c);
-			fprintf(f, ", \"glibc_median\": %.1f, \"flexguard_median\": %.1f, \"ratio\": %.4f, "
-				   "\"ratio_low\": %.4f, \"ratio_high\": %.4f",
+			fprintf(f,
+				", \"glibc_median\": %.1f, \"flexguard_median\": %.1f, \"ratio\": %.4f, "
+				"\"ratio_low\": %.4f, \"ratio_high\": %.4f",
 				s.median[FG_SIDE_GLIBC], s.median[FG_SIDE_FLEXGUARD], s.ratio, s.low, s.high);
 		}
 		fprintf(f, "}}\n");

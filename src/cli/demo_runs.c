@@ -13,10 +13,10 @@
 
 #include "cli/demo.h"
 
-#define OUTPUT_MAX  16384
-#define DB_KEYS	    "200000"
-#define MAX_ARGS    24
-#define GRACE_S	    30.0 /* for a run to start and end, beyond its own time */
+#define OUTPUT_MAX 16384
+#define DB_KEYS	   "200000"
+#define MAX_ARGS   24
+#define GRACE_S	   12.0 /* for a run to start and end, beyond its own time */
 
 const char *const fg_workload_name[FG_WORKLOADS] = {"fillrandom", "readrandom", "threads"};
 volatile int fg_interrupted;
@@ -164,7 +164,8 @@ static bool parse(enum fg_workload w, const char *out, double *rate)
 
 	if (w != FG_THREADS)
 		return number_before(out, fg_workload_name[w], "ops/sec", rate);
-	if (!number_after(out, "total number of events:", &events) || !number_after(out, "total time:", &seconds))
+	if (!number_after(out, "total number of events:", &events) ||
+	    !number_after(out, "total time:", &seconds))
 		return false;
 	*rate = events / seconds;
 	return true;
@@ -195,7 +196,8 @@ static void add(struct command *c, const char *arg)
 }
 
 /* As a user would type it. */
-static void command(struct command *c, const struct fg_demo *d, enum fg_workload w, int threads, enum fg_side side)
+static void command(struct command *c, const struct fg_demo *d, enum fg_workload w, int threads,
+		    enum fg_side side)
 {
 	memset(c, 0, sizeof(*c));
 	if (side == FG_SIDE_FLEXGUARD) {
@@ -232,8 +234,8 @@ static void command(struct command *c, const struct fg_demo *d, enum fg_workload
 	}
 }
 
-int fg_demo_run(const struct fg_demo *d, const struct fg_cell *cell, enum fg_side side, double *rate, char *why,
-		size_t why_size)
+int fg_demo_run(const struct fg_demo *d, const struct fg_cell *cell, enum fg_side side, double *rate,
+		char *why, size_t why_size)
 {
 	static char out[OUTPUT_MAX];
 	struct command c;
@@ -254,7 +256,8 @@ int fg_demo_run(const struct fg_demo *d, const struct fg_cell *cell, enum fg_sid
 static void find_monitor(struct fg_demo *d, char *out, size_t size)
 {
 	char file[160], option[200], line[4096] = "";
-	const char *argv[] = {d->self, "run", option, "--", "sysbench", "threads", "--threads=2", "--time=1", "run", NULL};
+	const char *argv[] = {d->self,	 "run",		option,	    "--",  "sysbench",
+			      "threads", "--threads=2", "--time=1", "run", NULL};
 	double n;
 	FILE *f;
 
@@ -281,8 +284,9 @@ int fg_demo_prepare(struct fg_demo *d, char *why, size_t why_size)
 {
 	static char out[OUTPUT_MAX];
 	char db[160];
-	const char *argv[] = {"db_bench", "--benchmarks=fillrandom,compact", "--num=" DB_KEYS,
-			      "--compression_type=none", db, NULL};
+	const char *argv[] = {
+	    "db_bench", "--benchmarks=fillrandom,compact", "--num=" DB_KEYS, "--compression_type=none", db,
+	    NULL};
 	int status;
 
 	snprintf(db, sizeof(db), "--db=%s/read", d->dir);

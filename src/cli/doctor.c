@@ -17,11 +17,11 @@
 #include "monitor/monitor.h"
 
 const char fg_help_doctor[] =
-	"usage: flexguard doctor [--json] [program]\n\n"
-	"Says what works on this machine and, for a program, whether `flexguard run` can\n"
-	"help it.\n\n"
-	"Exit status: 0 it can be helped (without a program: the eBPF monitor works),\n"
-	"1 with limits, 2 it cannot; 125 flexguard's own errors.\n";
+    "usage: flexguard doctor [--json] [program]\n\n"
+    "Says what works on this machine and, for a program, whether `flexguard run` can\n"
+    "help it.\n\n"
+    "Exit status: 0 it can be helped (without a program: the eBPF monitor works),\n"
+    "1 with limits, 2 it cannot; 125 flexguard's own errors.\n";
 
 void fg_found(struct fg_findings *t, const char *name, enum fg_grade grade, const char *fmt, ...)
 {
@@ -62,16 +62,18 @@ static void check_kernel(struct fg_findings *t)
 	if (major > 5 || (major == 5 && minor >= 11))
 		fg_found(t, "kernel", FG_GOOD, "%s %s, %s", u.sysname, u.release, u.machine);
 	else
-		fg_found(t, "kernel", FG_WARN, "%s %s, %s: too old for the monitor (5.11)", u.sysname, u.release,
-			 u.machine);
+		fg_found(t, "kernel", FG_WARN, "%s %s, %s: too old for the monitor (5.11)", u.sysname,
+			 u.release, u.machine);
 	if (!access("/sys/kernel/btf/vmlinux", R_OK))
 		fg_found(t, "kernel BTF", FG_GOOD, "/sys/kernel/btf/vmlinux");
 	else
-		fg_found(t, "kernel BTF", FG_WARN,
-			 "none at /sys/kernel/btf/vmlinux: the monitor needs a kernel with CONFIG_DEBUG_INFO_BTF");
+		fg_found(
+		    t, "kernel BTF", FG_WARN,
+		    "none at /sys/kernel/btf/vmlinux: the monitor needs a kernel with CONFIG_DEBUG_INFO_BTF");
 	if (read_line("/proc/sys/kernel/unprivileged_bpf_disabled", line, sizeof(line)))
 		fg_found(t, "unprivileged eBPF", FG_INFO, "%s",
-			 *line == '0' ? "allowed (not needed)" : "not allowed (not needed: see capabilities)");
+			 *line == '0' ? "allowed (not needed)"
+				      : "not allowed (not needed: see capabilities)");
 	if (read_line("/sys/kernel/security/lockdown", line, sizeof(line))) {
 		bool hard = strstr(line, "[confidentiality]");
 
@@ -96,10 +98,10 @@ static void check_capabilities(struct fg_findings *t)
 	perfmon = eff >> CAP_PERFMON & 1;
 	admin = eff >> CAP_SYS_ADMIN & 1;
 	if (admin || (bpf && perfmon))
-		fg_found(t, "capabilities", FG_GOOD, "%s%s%s", bpf ? "CAP_BPF " : "", perfmon ? "CAP_PERFMON " : "",
-			 admin ? "CAP_SYS_ADMIN" : "");
+		fg_found(t, "capabilities", FG_GOOD, "%s%s%s", bpf ? "CAP_BPF " : "",
+			 perfmon ? "CAP_PERFMON " : "", admin ? "CAP_SYS_ADMIN" : "");
 	else
-		fg_found(t, "capabilities", FG_WARN, "%s%s%s missing: run as root, or run the flexguard daemon",
+		fg_found(t, "capabilities", FG_WARN, "%s%s%s missing: run as root, or with these",
 			 bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
 }
 
@@ -120,8 +122,8 @@ static bool check_monitor(struct fg_findings *t, bool *daemon)
 	if (*daemon)
 		fg_found(t, "daemon", FG_GOOD, "answers at %s", path);
 	else
-		fg_found(t, "daemon", FG_INFO, "none at %s: `flexguard run` starts a monitor of its own%s", path,
-			 err ? ", where it may" : "");
+		fg_found(t, "daemon", FG_INFO, "none at %s: `flexguard run` starts a monitor of its own%s",
+			 path, err ? ", where it may" : "");
 	return !err;
 }
 
@@ -135,9 +137,10 @@ static bool check_library(struct fg_findings *t)
 	if (rseq_size && *rseq_size)
 		fg_found(t, "rseq", FG_GOOD, "registered by glibc (%u bytes)", *rseq_size);
 	else
-		fg_found(t, "rseq", FG_WARN,
-			 "not registered by glibc (needs glibc 2.35 and GLIBC_TUNABLES glibc.pthread.rseq=1): the "
-			 "monitor cannot find the threads");
+		fg_found(
+		    t, "rseq", FG_WARN,
+		    "not registered by glibc (needs glibc 2.35 and GLIBC_TUNABLES glibc.pthread.rseq=1): the "
+		    "monitor cannot find the threads");
 	if (ok)
 		fg_found(t, "library", FG_GOOD, "%s", library);
 	else
@@ -243,7 +246,8 @@ int fg_cmd_doctor(int argc, char **argv)
 		status = fg_doctor_program(&t, program, verdict, sizeof(verdict));
 		if (!library && status < 2) {
 			status = 2;
-			snprintf(verdict, sizeof(verdict), "cannot be helped: FlexGuard's own library is missing here");
+			snprintf(verdict, sizeof(verdict),
+				 "cannot be helped: FlexGuard's own library is missing here");
 		}
 	} else if (!library) {
 		status = 2;

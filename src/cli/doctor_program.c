@@ -17,7 +17,7 @@
 
 /* What the whole program uses: the file itself, and its libraries. */
 struct use {
-	unsigned own, libraries; /* families */
+	unsigned own, libraries;       /* families */
 	char by[FG_FAMILY_COUNT][160]; /* libraries that import the family */
 	bool gmutex, cxx, dlopen, glib;
 	int nr_libraries, missing;
@@ -29,7 +29,8 @@ struct use {
  */
 static bool is_runtime(const char *file)
 {
-	static const char *const names[] = {"libstdc++.so", "libc++.so", "libgcc_s.so", "libc.so", "libpthread.so", "ld-linux"};
+	static const char *const names[] = {"libstdc++.so", "libc++.so",     "libgcc_s.so",
+					    "libc.so",	    "libpthread.so", "ld-linux"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strncmp(file, names[i], strlen(names[i])))
@@ -122,7 +123,8 @@ static void families(char *buf, size_t size, unsigned set)
 	snprintf(buf, size, "none");
 	for (int i = 0; i < FG_FAMILY_COUNT; i++)
 		if (set >> i & 1)
-			len += (size_t)snprintf(buf + len, size - len, "%s%s", len ? ", " : "", fg_family_name[i]);
+			len += (size_t)snprintf(buf + len, size - len, "%s%s", len ? ", " : "",
+						fg_family_name[i]);
 }
 
 static void describe_elf(struct fg_findings *t, const struct fg_target *target, const struct fg_elf *e)
@@ -130,31 +132,40 @@ static void describe_elf(struct fg_findings *t, const struct fg_target *target, 
 	char machine[24];
 
 	if (strcmp(target->path, target->binary))
-		fg_found(t, "script", FG_INFO, "run by %s, which is what is looked at; programs that it starts are reached too", target->binary);
+		fg_found(t, "script", FG_INFO,
+			 "run by %s, which is what is looked at; programs that it starts are reached too",
+			 target->binary);
 	fg_found(t, "file", e->native ? FG_GOOD : FG_BAD, "ELF, %d bit, %s, %s", e->elf_class,
 		 fg_elf_machine(e->machine, machine, sizeof(machine)),
-		 !e->native ? "not this machine's" : e->dynamic ? "dynamic" : "static");
+		 !e->native   ? "not this machine's"
+		 : e->dynamic ? "dynamic"
+			      : "static");
 	if (e->interp[0])
 		fg_found(t, "loader", target->refusal == FG_TARGET_LIBC ? FG_BAD : FG_GOOD, "%s%s", e->interp,
 			 target->refusal == FG_TARGET_LIBC ? " (not glibc)" : "");
 }
 
 /* Locks that no preloaded library can reach; how many kinds. */
-static int out_of_reach(struct fg_findings *t, const struct fg_elf *e, const struct use *u, char *names, size_t size)
+static int out_of_reach(struct fg_findings *t, const struct fg_elf *e, const struct use *u, char *names,
+			size_t size)
 {
 	size_t len = 0;
 	int n = 0;
-#define OUT(cond, name, text)                                                                            \
-	do {                                                                                             \
-		if (cond) {                                                                              \
-			fg_found(t, name, FG_WARN, text);                                                \
-			len += (size_t)snprintf(names + len, size - len, "%s%s", n++ ? ", " : "", name); \
-		}                                                                                        \
+#define OUT(cond, name, text)                                                                                \
+	do {                                                                                                 \
+		if (cond) {                                                                                  \
+			fg_found(t, name, FG_WARN, text);                                                    \
+			len += (size_t)snprintf(names + len, size - len, "%s%s", n++ ? ", " : "", name);     \
+		}                                                                                            \
 	} while (0)
 	names[0] = '\0';
-	OUT(e->go, "Go", "the Go runtime locks with futexes of its own; only C code in the program is reached");
-	OUT(e->rust, "Rust", "std and parking_lot locks use futexes themselves; only C code and the flexguard crate are reached");
-	OUT(e->gmutex || u->gmutex, "GMutex", "GLib's GMutex and GCond use futexes themselves; GRecMutex and GRWLock are reached");
+	OUT(e->go, "Go",
+	    "the Go runtime locks with futexes of its own; only C code in the program is reached");
+	OUT(e->rust, "Rust",
+	    "std and parking_lot locks use futexes themselves; only C code and the flexguard crate are "
+	    "reached");
+	OUT(e->gmutex || u->gmutex, "GMutex",
+	    "GLib's GMutex and GCond use futexes themselves; GRecMutex and GRWLock are reached");
 #undef OUT
 	return n;
 }
@@ -177,7 +188,8 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 	}
 	if (fg_elf_read(&e, target.binary) || !e.is_elf) {
 		fg_found(t, "file", FG_WARN, "%s: unreadable or not ELF", target.binary);
-		snprintf(verdict, size, "partly: cannot look into '%s'; try `flexguard run --stats`", target.binary);
+		snprintf(verdict, size, "partly: cannot look into '%s'; try `flexguard run --stats`",
+			 target.binary);
 		return 1;
 	}
 	describe_elf(t, &target, &e);
@@ -194,7 +206,8 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 	if (traced && !u.missing)
 		fg_found(t, "libraries", FG_GOOD, "%d loaded at start", u.nr_libraries);
 	else if (traced)
-		fg_found(t, "libraries", FG_WARN, "%d loaded at start, %d not found", u.nr_libraries, u.missing);
+		fg_found(t, "libraries", FG_WARN, "%d loaded at start, %d not found", u.nr_libraries,
+			 u.missing);
 	else
 		fg_found(t, "libraries", FG_WARN, "unknown: the loader did not list them");
 	families(own, sizeof(own), u.own);
@@ -204,20 +217,25 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		if (u.libraries >> i & 1)
 			fg_found(t, fg_family_name[i], FG_GOOD, "imported by %s", u.by[i]);
 	if (e.cxx || u.cxx)
-		fg_found(t, "C++", FG_INFO,
-			 "std::mutex, shared_mutex and condition_variable are reached; counting_semaphore, latch, "
-			 "barrier and atomic wait are not");
+		fg_found(
+		    t, "C++", FG_INFO,
+		    "std::mutex, shared_mutex and condition_variable are reached; counting_semaphore, latch, "
+		    "barrier and atomic wait are not");
 	if (e.dlopen)
-		fg_found(t, "dlopen", FG_INFO, "libraries that it loads later are reached, but not seen here");
+		fg_found(t, "dlopen", FG_INFO,
+			 "libraries that it loads later are reached, but not seen here");
 	beyond = out_of_reach(t, &e, &u, out, sizeof(out));
 
 	if (!(u.own | u.libraries)) {
 		if (e.dlopen && !beyond) {
-			snprintf(verdict, size, "partly: no pthread lock seen; only libraries that it loads later may have some");
+			snprintf(
+			    verdict, size,
+			    "partly: no pthread lock seen; only libraries that it loads later may have some");
 			return 1;
 		}
 		snprintf(verdict, size, "cannot be helped: it%s no pthread lock%s%s",
-			 traced ? " and its libraries use" : " uses", beyond ? ", but locks out of reach: " : "", out);
+			 traced ? " and its libraries use" : " uses",
+			 beyond ? ", but locks out of reach: " : "", out);
 		return 2;
 	}
 	if (beyond) {

@@ -24,7 +24,7 @@ static const struct {
 	const char *a, *b;
 } family_symbol[] = {
 #define X(id, name, a, b) {a, b},
-	FG_FAMILY_TABLE(X)
+    FG_FAMILY_TABLE(X)
 #undef X
 };
 
@@ -32,9 +32,10 @@ static const struct {
 	uint16_t em;
 	const char *name;
 } machines[] = {
-	{EM_386, "i386"},     {EM_X86_64, "x86-64"}, {EM_ARM, "arm"},	    {EM_AARCH64, "aarch64"},
-	{EM_RISCV, "riscv"},  {EM_PPC64, "powerpc64"}, {EM_PPC, "powerpc"}, {EM_S390, "s390"},
-	{EM_MIPS, "mips"},    {EM_SPARCV9, "sparc64"}, {EM_LOONGARCH, "loongarch"}, {EM_IA_64, "ia64"},
+    {EM_386, "i386"},	     {EM_X86_64, "x86-64"},	  {EM_ARM, "arm"},
+    {EM_AARCH64, "aarch64"}, {EM_RISCV, "riscv"},	  {EM_PPC64, "powerpc64"},
+    {EM_PPC, "powerpc"},     {EM_S390, "s390"},		  {EM_MIPS, "mips"},
+    {EM_SPARCV9, "sparc64"}, {EM_LOONGARCH, "loongarch"}, {EM_IA_64, "ia64"},
 };
 
 struct image {
@@ -67,7 +68,7 @@ const char *fg_elf_machine(uint16_t machine, char *buf, size_t size)
 uint16_t fg_elf_own_machine(void)
 {
 	static uint16_t own;
-	const ElfW(Ehdr) *eh;
+	const ElfW(Ehdr) * eh;
 	struct image im;
 	int fd;
 
@@ -95,7 +96,8 @@ static void imported(struct fg_elf *e, const char *name)
 		e->gmutex = true;
 	if (!strcmp(name, "dlopen"))
 		e->dlopen = true;
-	if (!strncmp(name, "_ZNSt", 5) || !strcmp(name, "__cxa_throw") || !strcmp(name, "__gxx_personality_v0"))
+	if (!strncmp(name, "_ZNSt", 5) || !strcmp(name, "__cxa_throw") ||
+	    !strcmp(name, "__gxx_personality_v0"))
 		e->cxx = true;
 }
 
@@ -104,9 +106,9 @@ static bool contains(const void *hay, size_t size, const char *needle)
 	return hay && memmem(hay, size, needle, strlen(needle));
 }
 
-static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(Ehdr) *eh)
+static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(Ehdr) * eh)
 {
-	const ElfW(Shdr) *sh, *names;
+	const ElfW(Shdr) * sh, *names;
 
 	if (eh->e_shentsize != sizeof(*sh) || eh->e_shnum == 0 || eh->e_shstrndx >= eh->e_shnum)
 		return;
@@ -116,7 +118,8 @@ static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(E
 	names = &sh[eh->e_shstrndx];
 	for (int i = 0; i < eh->e_shnum; i++) {
 		const char *name = string_at(im, names->sh_offset + sh[i].sh_name);
-		const void *data = sh[i].sh_type == SHT_NOBITS ? NULL : at(im, sh[i].sh_offset, sh[i].sh_size);
+		const void *data =
+		    sh[i].sh_type == SHT_NOBITS ? NULL : at(im, sh[i].sh_offset, sh[i].sh_size);
 
 		if (!name)
 			continue;
@@ -143,9 +146,9 @@ static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(E
 	}
 }
 
-static void read_segments(struct fg_elf *e, const struct image *im, const ElfW(Ehdr) *eh)
+static void read_segments(struct fg_elf *e, const struct image *im, const ElfW(Ehdr) * eh)
 {
-	const ElfW(Phdr) *ph;
+	const ElfW(Phdr) * ph;
 	bool soname = false, pie = false;
 
 	if (eh->e_phentsize != sizeof(*ph))
@@ -162,7 +165,8 @@ static void read_segments(struct fg_elf *e, const struct image *im, const ElfW(E
 		if (ph[i].p_type == PT_DYNAMIC) {
 			const ElfW(Dyn) *d = at(im, ph[i].p_offset, ph[i].p_filesz);
 
-			for (size_t k = 0; d && k < ph[i].p_filesz / sizeof(*d) && d[k].d_tag != DT_NULL; k++) {
+			for (size_t k = 0; d && k < ph[i].p_filesz / sizeof(*d) && d[k].d_tag != DT_NULL;
+			     k++) {
 				soname |= d[k].d_tag == DT_SONAME;
 				pie |= d[k].d_tag == DT_FLAGS_1 && (d[k].d_un.d_val & DF_1_PIE);
 			}
@@ -176,7 +180,7 @@ static void read_segments(struct fg_elf *e, const struct image *im, const ElfW(E
 int fg_elf_read(struct fg_elf *e, const char *path)
 {
 	struct image im = {NULL, 0};
-	const ElfW(Ehdr) *eh;
+	const ElfW(Ehdr) * eh;
 	struct stat st;
 	int fd, err = 0;
 
@@ -199,7 +203,9 @@ int fg_elf_read(struct fg_elf *e, const char *path)
 		bool little = im.base[EI_DATA] == ELFDATA2LSB;
 
 		e->is_elf = true;
-		e->elf_class = im.base[EI_CLASS] == ELFCLASS64 ? 64 : im.base[EI_CLASS] == ELFCLASS32 ? 32 : 0;
+		e->elf_class = im.base[EI_CLASS] == ELFCLASS64	 ? 64
+			       : im.base[EI_CLASS] == ELFCLASS32 ? 32
+								 : 0;
 		/* e_type and e_machine lie at the same place in both classes */
 		e->type = (uint16_t)(im.base[16 + !little] | im.base[16 + little] << 8);
 		e->machine = (uint16_t)(im.base[18 + !little] | im.base[18 + little] << 8);

@@ -8,19 +8,19 @@
 #include <stdint.h>
 
 /* Families of locks that the preload library replaces. */
-#define FG_FAMILY_TABLE(X)                                                     \
-	X(MUTEX, "mutex", "pthread_mutex_lock", "mtx_lock")                    \
-	X(COND, "cond", "pthread_cond_wait", "pthread_cond_timedwait")         \
-	X(RWLOCK, "rwlock", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock")  \
-	X(SPIN, "spin", "pthread_spin_lock", "pthread_spin_trylock")           \
-	X(SEM, "sem", "sem_wait", "sem_timedwait")                             \
+#define FG_FAMILY_TABLE(X)                                                                                   \
+	X(MUTEX, "mutex", "pthread_mutex_lock", "mtx_lock")                                                  \
+	X(COND, "cond", "pthread_cond_wait", "pthread_cond_timedwait")                                       \
+	X(RWLOCK, "rwlock", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock")                                \
+	X(SPIN, "spin", "pthread_spin_lock", "pthread_spin_trylock")                                         \
+	X(SEM, "sem", "sem_wait", "sem_timedwait")                                                           \
 	X(BARRIER, "barrier", "pthread_barrier_wait", "pthread_barrier_wait")
 
 enum fg_family {
 #define X(id, name, a, b) FG_FAMILY_##id,
 	FG_FAMILY_TABLE(X)
 #undef X
-	FG_FAMILY_COUNT
+	    FG_FAMILY_COUNT
 };
 
 struct fg_elf {

@@ -168,7 +168,8 @@ int fg_embed_start(struct fg_embed *e, char *why, size_t why_size)
 		close(stop[1]);
 		return -EIO;
 	}
-	snprintf(e->socket, sizeof(e->socket), "@flexguard-%d-%016llx", (int)getpid(), (unsigned long long)random);
+	snprintf(e->socket, sizeof(e->socket), "@flexguard-%d-%016llx", (int)getpid(),
+		 (unsigned long long)random);
 	e->pid = fork();
 	if (e->pid == 0) {
 		close(stop[1]);

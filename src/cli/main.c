@@ -11,9 +11,9 @@ static const struct command {
 	const char *help;
 	const char *brief;
 } commands[] = {
-	{"run", fg_cmd_run, fg_help_run, "run a program with FlexGuard's locks in place of glibc's"},
-	{"doctor", fg_cmd_doctor, fg_help_doctor, "say what works on this machine, and for a program"},
-	{"demo", fg_cmd_demo, fg_help_demo, "measure real programs, glibc's locks against FlexGuard's"},
+    {"run", fg_cmd_run, fg_help_run, "run a program with FlexGuard's locks in place of glibc's"},
+    {"doctor", fg_cmd_doctor, fg_help_doctor, "say what works on this machine, and for a program"},
+    {"demo", fg_cmd_demo, fg_help_demo, "measure real programs, glibc's locks against FlexGuard's"},
 };
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -96,7 +96,12 @@ static const char *scaled(char *buf, size_t size, double v, double step, const c
 		u++;
 	}
 	/* three significant digits; whole numbers below the first step */
-	snprintf(buf, size, "%.*f%s%s", u == 0 ? 0 : v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, *unit[u] ? " " : "", unit[u]);
+	snprintf(buf, size, "%.*f%s%s",
+		 u == 0	     ? 0
+		 : v < 9.995 ? 2
+		 : v < 99.95 ? 1
+			     : 0,
+		 v, *unit[u] ? " " : "", unit[u]);
 	return buf;
 }
 

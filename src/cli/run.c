@@ -21,15 +21,23 @@
 #define OPTIONS "--lock NAME, --policy NAME, --stats[=FILE], --help"
 
 #define X(id, name, help) "    " name "\n        " help "\n"
-const char fg_help_run[] =
-	"usage: flexguard run [--lock NAME] [--policy NAME] [--stats[=FILE]] [--] program [args...]\n\n"
-	"Runs the program with FlexGuard's locks in place of glibc's.\n\n"
-	"  --lock NAME     the lock (or FLEXGUARD_LOCK):\n" FG_LOCK_TABLE(X)
-	"  --policy NAME   when a waiter spins (or FLEXGUARD_POLICY):\n" FG_POLICY_TABLE(X)
-	"  --stats[=FILE]  at exit, what the locks of the program and its children did:\n"
-	"                  on stderr, or in FILE (as JSON where it ends in .json)\n\n"
-	"Exit status: the program's; 125 flexguard's own errors, 126 the program cannot be\n"
-	"executed, 127 it was not found.  FLEXGUARD_VERBOSE=0 silences notes.\n";
+const char fg_help_run[] = "usage: flexguard run [--lock NAME] [--policy NAME] [--stats[=FILE]] [--] program "
+			   "[args...]\n\n"
+			   "Runs the program with FlexGuard's locks in place of glibc's.\n\n"
+			   "  --lock NAME     the lock (or FLEXGUARD_LOCK):\n" FG_LOCK_TABLE(
+			       X) "  --policy NAME   when a waiter spins (or "
+				  "FLEXGUARD_POLICY):\n" FG_POLICY_TABLE(X) "  --stats[=FILE]  at exit, what "
+									    "the locks of the program and "
+									    "its children did:\n"
+									    "                  on stderr, or "
+									    "in FILE (as JSON where it ends "
+									    "in .json)\n\n"
+									    "Exit status: the program's; 125 "
+									    "flexguard's own errors, 126 the "
+									    "program cannot be\n"
+									    "executed, 127 it was not found. "
+									    " FLEXGUARD_VERBOSE=0 silences "
+									    "notes.\n";
 #undef X
 
 struct run {
@@ -61,7 +69,8 @@ static int parse(struct run *r, int argc, char **argv)
 		if (fg_option(argv[i], "lock", &value)) {
 			r->lock = value_of(value, argc, argv, &i);
 			if (!r->lock || fg_lock_by_name(r->lock) < 0) {
-				fg_error("unknown lock '%s'; one of: %s", r->lock ? r->lock : "", fg_lock_names());
+				fg_error("unknown lock '%s'; one of: %s", r->lock ? r->lock : "",
+					 fg_lock_names());
 				return FG_EXIT_OWN + 1;
 			}
 		} else if (fg_option(argv[i], "policy", &value)) {

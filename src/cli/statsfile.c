@@ -111,7 +111,8 @@ void fg_stats_print(FILE *f, const struct fg_stats *s, const struct fg_stats_rep
 		const char *text = stat_text[i].text, *unit = is_ns(i) ? strstr(text, " (ns)") : NULL;
 
 		fprintf(f, "  %-*.*s  %10s\n", width, (int)(unit ? unit - text : (long)strlen(text)), text,
-			is_ns(i) ? fg_human_ns(value, sizeof(value), v) : fg_human_count(value, sizeof(value), v));
+			is_ns(i) ? fg_human_ns(value, sizeof(value), v)
+				 : fg_human_count(value, sizeof(value), v));
 	}
 }
 

@@ -116,7 +116,8 @@ static int wait_for(pid_t child, struct fg_embed *mon, sigset_t early)
 				stop_as_well(WSTOPSIG(status));
 			if (pid == mon->pid && !WIFSTOPPED(status)) {
 				mon->pid = 0;
-				fg_note("the preemption monitor ended; the program goes on with the fallback");
+				fg_note(
+				    "the preemption monitor ended; the program goes on with the fallback");
 			}
 		}
 		if (sigwaitinfo(&all, &si) < 0 || si.si_signo == SIGCHLD)

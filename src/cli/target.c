@@ -24,7 +24,7 @@
 #define SHEBANG_MAX  256 /* bytes of the first line that it reads (BINPRM_BUF_SIZE) */
 
 static void refuse(struct fg_target *t, enum fg_refusal why, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 
 static void refuse(struct fg_target *t, enum fg_refusal why, const char *fmt, ...)
 {
@@ -136,7 +136,8 @@ static bool follow(struct fg_target *t, const char *name)
 			if (memchr(head, 0, (size_t)n))
 				return true; /* some other binary format: the kernel decides */
 			refuse(t, FG_TARGET_SCRIPT,
-			       "'%s' is a text file without a #! line, so no program is named that would run it; "
+			       "'%s' is a text file without a #! line, so no program is named that would run "
+			       "it; "
 			       "name one: flexguard run -- sh %s",
 			       t->binary, t->binary);
 			return false;
@@ -169,14 +170,16 @@ static void check_binary(struct fg_target *t)
 		return;
 	if ((st.st_mode & S_ISUID) || ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP))) {
 		refuse(t, FG_TARGET_SETID,
-		       "'%s' is a %s program, for which the loader ignores LD_PRELOAD; run the program that it starts "
+		       "'%s' is a %s program, for which the loader ignores LD_PRELOAD; run the program that "
+		       "it starts "
 		       "instead (inside it), or a copy without that bit",
 		       t->binary, st.st_mode & S_ISUID ? "setuid" : "setgid");
 		return;
 	}
 	if (getxattr(t->binary, "security.capability", NULL, 0) > 0) {
 		refuse(t, FG_TARGET_SETID,
-		       "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it; run a copy "
+		       "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it; run a "
+		       "copy "
 		       "without them, with the capabilities given otherwise",
 		       t->binary);
 		return;
@@ -185,7 +188,8 @@ static void check_binary(struct fg_target *t)
 		return;
 	if (!elf.native)
 		refuse(t, FG_TARGET_FOREIGN,
-		       "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s; use a FlexGuard built for its "
+		       "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s; use a FlexGuard built "
+		       "for its "
 		       "architecture",
 		       t->binary, elf.elf_class, fg_elf_machine(elf.machine, m1, sizeof(m1)),
 		       8 * (int)sizeof(void *), fg_elf_machine(fg_elf_own_machine(), m2, sizeof(m2)));
@@ -196,7 +200,8 @@ static void check_binary(struct fg_target *t)
 		       t->binary);
 	else if (strstr(elf.interp, "ld-musl") || strstr(elf.interp, "/linker"))
 		refuse(t, FG_TARGET_LIBC,
-		       "'%s' uses another C library (loader %s), and FlexGuard replaces glibc's locks only; use a "
+		       "'%s' uses another C library (loader %s), and FlexGuard replaces glibc's locks only; "
+		       "use a "
 		       "build for glibc",
 		       t->binary, elf.interp);
 }
@@ -251,14 +256,16 @@ char *fg_preload_library(char *why, size_t why_size)
 		file = strdup(FG_LIBDIR "/" PRELOAD_NAME);
 	}
 	if (!file || access(file, R_OK)) {
-		snprintf(why, why_size, "cannot find " PRELOAD_NAME " beside the command or in " FG_LIBDIR
-					"; build it (ninja) or install FlexGuard");
+		snprintf(why, why_size,
+			 "cannot find " PRELOAD_NAME " beside the command or in " FG_LIBDIR
+			 "; build it (ninja) or install FlexGuard");
 		free(file);
 		return NULL;
 	}
 	/* LD_PRELOAD is a list separated by these, and has no escape. */
 	if (strpbrk(file, " :")) {
-		snprintf(why, why_size, "LD_PRELOAD cannot name '%s', because of the space or colon in it; move it", file);
+		snprintf(why, why_size,
+			 "LD_PRELOAD cannot name '%s', because of the space or colon in it; move it", file);
 		free(file);
 		return NULL;
 	}

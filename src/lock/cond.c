@@ -35,14 +35,11 @@ static void enter_epoch(struct fg_cond *c)
 	}
 }
 
-static struct fg_self *cond_lock(struct fg_cond *c)
+static void cond_lock(struct fg_cond *c)
 {
-	struct fg_self *t = fg_self();
-
 	if (fg_unlikely(fg_load_acquire(&c->epoch) != fg_epoch))
 		enter_epoch(c);
-	fg_lock_until(&c->lock, t, NULL);
-	return t;
+	fg_lock(&c->lock);
 }
 
 static void list_append(struct fg_cond *c, struct fg_waiter *n)
@@ -103,29 +100,27 @@ static bool nobody_waits(const struct fg_cond *c)
 
 void fg_cond_signal(struct fg_cond *c)
 {
-	struct fg_self *t;
 	struct fg_waiter *n;
 
 	if (nobody_waits(c))
 		return;
-	t = cond_lock(c);
+	cond_lock(c);
 	n = signal_first(c, false);
-	fg_unlock(&c->lock, t);
+	fg_unlock(&c->lock);
 	if (n)
 		fg_futex_wake(&n->word, 1); /* an address; the waiter may have returned */
 }
 
 void fg_cond_broadcast(struct fg_cond *c)
 {
-	struct fg_self *t;
 	struct fg_waiter *n;
 
 	if (nobody_waits(c))
 		return;
-	t = cond_lock(c);
+	cond_lock(c);
 	while ((n = signal_first(c, true)))
 		fg_futex_wake(&n->word, 1);
-	fg_unlock(&c->lock, t);
+	fg_unlock(&c->lock);
 }
 
 struct wait {
@@ -138,13 +133,12 @@ struct wait {
 static bool go(struct wait *w)
 {
 	uint32_t waiting = WAITING;
-	struct fg_self *t;
 
 	if (!fg_cas_acquire(&w->node.word, &waiting, GONE))
 		return false;
-	t = cond_lock(w->cond);
+	cond_lock(w->cond);
 	list_remove(w->cond, w->node.prev, w->node.next);
-	fg_unlock(&w->cond->lock, t);
+	fg_unlock(&w->cond->lock);
 	return true;
 }
 
@@ -175,18 +169,18 @@ static void cancelled(void *arg)
 int fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
 {
 	struct wait w = { .cond = c, .mutex = m };
-	struct fg_self *t = cond_lock(c);
 	int r, locked;
 
+	cond_lock(c);
 	list_append(c, &w.node);
-	fg_unlock(&c->lock, t);
+	fg_unlock(&c->lock);
 	r = m->unlock(m->mutex);
 	if (r) {
 		if (!go(&w))
 			pass_on(&w);
 		return r;
 	}
-	fg_count(t, FG_STAT_COND_WAITS, 1);
+	fg_count(fg_self(), FG_STAT_COND_WAITS, 1);
 
 	pthread_cleanup_push(cancelled, &w);
 	/* Acquire: pairs with the release in signal_first. */
@@ -209,13 +203,12 @@ int fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct 
 void fg_cond_destroy(struct fg_cond *c)
 {
 	for (;;) {
-		struct fg_self *t;
-		bool empty;
+			bool empty;
 
-		t = cond_lock(c);
+		cond_lock(c);
 		/* Acquire: pairs with confirm(). */
 		empty = !c->first && !fg_load_acquire(&c->signaled);
-		fg_unlock(&c->lock, t);
+		fg_unlock(&c->lock);
 		if (empty)
 			return;
 		/* A waiter is about to leave or to confirm, and nobody will tell us. */

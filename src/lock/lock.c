@@ -175,8 +175,8 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, const struct 
 	return r == -ETIMEDOUT ? TIMED_OUT : UNDECIDED;
 }
 
-__attribute__((noinline, cold)) int fg_lock_slow(struct fg_lock *l, struct fg_self *t,
-						 const struct fg_deadline *deadline)
+/* The word was not simply free. */
+static int lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline)
 {
 	/* A signal handler that waits while its thread waits: the outer wait's role comes back at the end. */
 	enum fg_role outer_role = t->role;
@@ -208,6 +208,123 @@ __attribute__((noinline, cold)) int fg_lock_slow(struct fg_lock *l, struct fg_se
 	}
 	return o == ACQUIRED ? 0 : ETIMEDOUT;
 }
+
+/* ---- publication, when a thread holds several locks ------------------------ */
+
+static uint64_t address(const struct fg_lock *l)
+{
+	return (uint64_t)(uintptr_t)l;
+}
+
+/* How many locks of this thread others have released for it since it last asked. */
+static uint32_t released_for_me(const struct fg_self *t)
+{
+	struct fg_thread *me;
+
+	if (!fg_id_has_slot(t->id))
+		return 0;
+	me = fg_thread_of(fg_id_index(t->id));
+	return fg_load_relaxed(&me->foreign) ? fg_xchg_acq_rel(&me->foreign, 0) : 0;
+}
+
+/* Locks that this thread is known to have, the one that an interrupted frame is taking included. */
+static uint32_t locks_held(const struct fg_self *t)
+{
+	uint32_t held = t->only == FG_ONLY_SEVERAL ? t->held : t->only != FG_ONLY_NONE;
+	uint32_t gone = released_for_me(t);
+
+	return held > gone ? held - gone : 0;
+}
+
+/* What a thread publishes that holds `held` locks, and takes or holds `pending` as the latest. */
+static void publish(struct fg_self *t, uint32_t held, uint64_t pending)
+{
+	t->held = held;
+	if (held == 0)
+		pending = 0;
+	if (held <= 1 && !t->tangled) {
+		t->only = held && pending ? pending : held ? FG_ONLY_SEVERAL : FG_ONLY_NONE;
+		fg_set_pending(t, pending);
+		fg_set_cs(t, held && !pending);
+		return;
+	}
+	t->only = held ? FG_ONLY_SEVERAL : FG_ONLY_NONE;
+	t->tangled = held ? t->tangled : 0;
+	fg_set_cs(t, held); /* all of them, so the order of these two does not matter */
+	fg_set_pending(t, pending);
+}
+
+/* Announces that `l` is being taken, besides what is held.  Returns what was pending. */
+static uint64_t announce(struct fg_lock *l, struct fg_self *t)
+{
+	uint64_t prev = 0;
+
+	t->held = locks_held(t);
+	if (t->held) {
+		prev = t->slot->pending;
+		t->only = FG_ONLY_SEVERAL;
+		fg_set_cs(t, t->held);
+	} else {
+		t->only = address(l);
+		fg_set_cs(t, 0);
+	}
+	fg_set_pending(t, address(l));
+	return prev;
+}
+
+static void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
+{
+	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
+	if (t->only == FG_ONLY_SEVERAL) {
+		l->prev = prev;
+		t->held++;
+	}
+}
+
+static void not_acquired(struct fg_self *t, uint64_t prev)
+{
+	publish(t, t->only == FG_ONLY_SEVERAL ? t->held : 0, prev);
+}
+
+__attribute__((noinline)) int fg_lock_general(struct fg_lock *l, const struct fg_deadline *deadline)
+{
+	struct fg_self *t = fg_self();
+	/* The fast path has announced it already, unless this is our own lock once more. */
+	bool announced = t->only == address(l) && (fg_load_relaxed(&l->word) & FG_WORD_ID) != t->id;
+	uint64_t prev = announced ? 0 : announce(l, t);
+
+	if (announced)
+		released_for_me(t); /* it can only have been this one */
+	if (!fg_take_free(l, t)) {
+		int r = lock_contended(l, t, deadline);
+
+		if (r) {
+			not_acquired(t, prev);
+			return r;
+		}
+	}
+	acquired(l, t, prev);
+	return 0;
+}
+
+__attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
+{
+	struct fg_self *t = fg_self();
+	uint64_t prev;
+
+	if (fg_load_relaxed(&l->word) & FG_WORD_ID)
+		return false;
+	prev = announce(l, t);
+	/* Free with sleepers, or with a head about to take it, is free. */
+	if (!fg_take_free(l, t) && !take(l, t, 0, 0)) {
+		not_acquired(t, prev);
+		return false;
+	}
+	acquired(l, t, prev);
+	return true;
+}
+
+/* ---- release --------------------------------------------------------------- */
 
 /* True, and a new turn begins, if this thread has had its turn and others sleep meanwhile. */
 static bool turn_is_over(struct fg_self *t)
@@ -260,32 +377,31 @@ static void unlock_foreign(struct fg_lock *l, struct fg_self *t, uint32_t w)
 		wake_one(l, t);
 }
 
-__attribute__((noinline, cold)) void fg_unlock_slow(struct fg_lock *l, struct fg_self *t)
+__attribute__((noinline)) void fg_unlock_general(struct fg_lock *l)
 {
-	uint32_t w = fg_load_relaxed(&l->word);
-	uint64_t prev = l->prev;
-	bool in_order = t->pending == (uint64_t)(uintptr_t)l, wake;
+	struct fg_self *t = fg_self();
+	uint32_t w = fg_load_relaxed(&l->word), held;
+	uint64_t pending = t->slot->pending, prev;
 
 	if ((w & FG_WORD_ID) != t->id) {
 		unlock_foreign(l, t, w);
 		return;
 	}
-	/* Until the wake-up is out this thread is critical: the lock is free and nobody is coming. */
-	if (w & FG_WORD_WAITERS)
-		fg_set_cs(t, t->held);
-	else if (t->cs >= t->held)
-		fg_set_cs(t, t->held - 1);
-	wake = release(l, t, w);
-	if (wake)
+	held = t->only == FG_ONLY_SEVERAL ? t->held : 1;
+	if (pending != address(l)) { /* not the latest: what is pending stays so */
+		prev = pending;
+		t->tangled = held > 2;
+	} else {
+		prev = held > 1 ? l->prev : 0;
+	}
+	/*
+	 * cs stops counting this lock before the release, pending is exact until
+	 * it.  With sleepers the thread stays critical until the wake-up is out:
+	 * the lock is free then and nobody is coming.
+	 */
+	fg_set_pending(t, address(l));
+	fg_set_cs(t, w & FG_WORD_WAITERS ? held : held - 1);
+	if (release(l, t, w))
 		wake_one(l, t);
-
-	t->held--;
-	if (t->cs > t->held)
-		fg_set_cs(t, t->held);
-	if (!in_order)
-		t->tangled = t->held != 0;
-	else
-		fg_set_pending(t, t->tangled && !t->held ? 0 : prev);
-	if (!t->held)
-		t->tangled = 0;
+	publish(t, held - 1, prev);
 }

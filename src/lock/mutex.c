@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The mutex types that know their owner. */
+/* The types of mutexes: what happens before the lock is asked for. */
 #include "lock/mutex.h"
 
-static bool owned_by(const struct fg_mutex *m, const struct fg_self *t)
+static bool knows_owner(const struct fg_mutex *m)
 {
-	/* Relaxed: only we can have written our own id. */
-	return (fg_load_relaxed(&m->lock.word) & FG_WORD_ID) == t->id;
+	int type = m->kind & FG_KIND_TYPE;
+
+	return type == FG_KIND_RECURSIVE || type == FG_KIND_ERRORCHECK;
 }
 
-static int type_of(const struct fg_mutex *m)
+static bool is_recursive(const struct fg_mutex *m)
 {
-	return m->kind & FG_KIND_TYPE;
+	return (m->kind & FG_KIND_TYPE) == FG_KIND_RECURSIVE;
+}
+
+static bool owned(const struct fg_mutex *m)
+{
+	/* Relaxed: only we can have written our own id. */
+	return (fg_load_relaxed(&m->lock.word) & FG_WORD_ID) == fg_self()->id;
 }
 
 static int lock_again(struct fg_mutex *m)
@@ -21,28 +28,32 @@ static int lock_again(struct fg_mutex *m)
 	return 0;
 }
 
-int fg_mutex_lock_typed(struct fg_mutex *m, struct fg_self *t, const struct fg_deadline *deadline)
+int fg_mutex_lock_until(struct fg_mutex *m, const struct fg_deadline *deadline)
 {
-	if (owned_by(m, t))
-		return type_of(m) == FG_KIND_RECURSIVE ? lock_again(m) : EDEADLK;
-	return fg_lock_until(&m->lock, t, deadline);
-}
-
-int fg_mutex_trylock_typed(struct fg_mutex *m, struct fg_self *t)
-{
-	if (type_of(m) == FG_KIND_RECURSIVE && owned_by(m, t))
-		return lock_again(m);
-	return fg_trylock(&m->lock, t) ? 0 : EBUSY;
-}
-
-int fg_mutex_unlock_typed(struct fg_mutex *m, struct fg_self *t)
-{
-	if (!owned_by(m, t))
-		return EPERM;
-	if (m->count) {
-		m->count--;
+	if (knows_owner(m) && owned(m))
+		return is_recursive(m) ? lock_again(m) : EDEADLK;
+	if (fg_lock_only(&m->lock))
 		return 0;
+	return fg_lock_general(&m->lock, deadline);
+}
+
+int fg_mutex_trylock(struct fg_mutex *m)
+{
+	if (is_recursive(m) && owned(m))
+		return lock_again(m);
+	return fg_trylock_general(&m->lock) ? 0 : EBUSY;
+}
+
+int fg_mutex_unlock(struct fg_mutex *m)
+{
+	if (knows_owner(m)) {
+		if (!owned(m))
+			return EPERM;
+		if (m->count) {
+			m->count--;
+			return 0;
+		}
 	}
-	fg_unlock(&m->lock, t);
+	fg_unlock(&m->lock);
 	return 0;
 }

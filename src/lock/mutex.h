@@ -34,11 +34,10 @@ struct fg_mutex {
 _Static_assert(sizeof(struct fg_mutex) == 40, "in place of pthread_mutex_t");
 _Static_assert(offsetof(struct fg_mutex, kind) == 16, "glibc's static initialisers set it");
 
-static inline bool fg_mutex_is_plain(const struct fg_mutex *m)
+/* Ours, and of a type that does not know its owner. */
+static inline bool fg_mutex_is_normal(const struct fg_mutex *m)
 {
-	uint32_t type = (uint32_t)m->kind & (FG_KIND_TYPE | FG_KIND_FOREIGN);
-
-	return type == FG_KIND_NORMAL || type == FG_KIND_ADAPTIVE;
+	return !(m->kind & (FG_KIND_TYPE | FG_KIND_FOREIGN));
 }
 
 static inline bool fg_mutex_is_ours(const struct fg_mutex *m)
@@ -46,42 +45,14 @@ static inline bool fg_mutex_is_ours(const struct fg_mutex *m)
 	return !(m->kind & FG_KIND_FOREIGN);
 }
 
-/* Recursive and errorcheck types: out of line. */
-int fg_mutex_lock_typed(struct fg_mutex *m, struct fg_self *t, const struct fg_deadline *deadline);
-int fg_mutex_trylock_typed(struct fg_mutex *m, struct fg_self *t);
-int fg_mutex_unlock_typed(struct fg_mutex *m, struct fg_self *t);
+/* For all mutexes of ours; the fast paths for normal ones are fg_lock_only and fg_unlock_only. */
 
 /* 0; ETIMEDOUT with a deadline; EDEADLK (errorcheck, own already); EAGAIN (recursion too deep). */
-static inline int fg_mutex_lock_until(struct fg_mutex *m, const struct fg_deadline *deadline)
-{
-	struct fg_self *t = fg_self();
-
-	if (fg_likely(fg_mutex_is_plain(m)))
-		return fg_lock_until(&m->lock, t, deadline);
-	return fg_mutex_lock_typed(m, t, deadline);
-}
-
+int fg_mutex_lock_until(struct fg_mutex *m, const struct fg_deadline *deadline);
 /* 0 or EBUSY; EAGAIN (recursion too deep). */
-static inline int fg_mutex_trylock(struct fg_mutex *m)
-{
-	struct fg_self *t = fg_self();
-
-	if (fg_likely(fg_mutex_is_plain(m)))
-		return fg_trylock(&m->lock, t) ? 0 : EBUSY;
-	return fg_mutex_trylock_typed(m, t);
-}
-
+int fg_mutex_trylock(struct fg_mutex *m);
 /* 0; EPERM (recursive, errorcheck: not the owner). */
-static inline int fg_mutex_unlock(struct fg_mutex *m)
-{
-	struct fg_self *t = fg_self();
-
-	if (fg_likely(fg_mutex_is_plain(m))) {
-		fg_unlock(&m->lock, t);
-		return 0;
-	}
-	return fg_mutex_unlock_typed(m, t);
-}
+int fg_mutex_unlock(struct fg_mutex *m);
 
 /* 0 or EBUSY. */
 static inline int fg_mutex_destroy(struct fg_mutex *m)

@@ -19,7 +19,9 @@
 #include "arch/arch.h"
 #include "sys/count.h"
 
-__thread struct fg_self fg_self_tls __attribute__((tls_model("initial-exec"), aligned(8)));
+__thread struct fg_self fg_self_tls __attribute__((tls_model("initial-exec"), aligned(8))) = {
+	.only = FG_ONLY_NOT_SET_UP
+};
 struct fg_slot *fg_slots;
 struct fg_thread *fg_threads;
 uint32_t fg_epoch;
@@ -36,26 +38,6 @@ static bool have_exit_key;
 
 #define SLOTS_SIZE   ((size_t)FG_MAX_THREADS * sizeof(struct fg_slot))
 #define THREADS_SIZE ((size_t)FG_MAX_THREADS * sizeof(struct fg_thread))
-
-uint64_t fg_announce_outer(struct fg_self *t)
-{
-	uint64_t prev = t->pending;
-
-	if (fg_id_has_slot(t->id)) {
-		struct fg_thread *me = fg_thread_of(fg_id_index(t->id));
-
-		if (fg_unlikely(fg_load_relaxed(&me->foreign))) {
-			uint32_t gone = fg_xchg_acq_rel(&me->foreign, 0);
-
-			t->held = t->held > gone ? t->held - gone : 0;
-			if (!t->held)
-				prev = 0;
-		}
-	}
-	if (t->cs != t->held)
-		fg_set_cs(t, t->held);
-	return prev;
-}
 
 static void *reserve(size_t size)
 {
@@ -172,10 +154,7 @@ void fg_thread_init(struct fg_self *t)
 			index = index_take();
 		}
 	}
-	t->held = 0;
-	t->cs = 0;
 	t->role = FG_ROLE_NONE;
-	t->pending = 0;
 	t->cpu = rseq_cpu();
 	if (index) {
 		struct fg_thread *me = &fg_threads[index];
@@ -194,6 +173,7 @@ void fg_thread_init(struct fg_self *t)
 		t->slot = &nowhere;
 		t->id = FG_ID_NO_SLOT | tid;
 	}
+	t->only = FG_ONLY_NONE;
 	fg_count_thread(t);
 	/* Keys below 32 need no memory; above, this may call malloc: a lock taken there is ready by now. */
 	if (have_exit_key)
@@ -213,6 +193,7 @@ static void thread_exit(void *arg)
 	if (!id)
 		return;
 	t->id = 0;
+	t->only = FG_ONLY_NOT_SET_UP;
 	t->bind.slot = 0;
 	t->bind.check = 0;
 	if (!fg_id_has_slot(id))
@@ -265,6 +246,7 @@ void fg_threads_after_fork(void)
 {
 	struct fg_self *t = &fg_self_tls;
 	uint32_t i, mine = fg_id_has_slot(t->id) ? fg_id_index(t->id) : 0;
+	struct fg_slot published = mine ? *t->slot : (struct fg_slot){ 0 };
 
 	fg_epoch++; /* queues of locks name nodes of threads that do not exist here */
 	if (!fg_threads)
@@ -290,8 +272,8 @@ void fg_threads_after_fork(void)
 	 */
 	used[mine / 64] = 1ull << (mine % 64);
 	fg_threads[mine].tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
-	t->slot->owner_id = t->id;
-	fg_set_pending(t, t->pending);
-	fg_set_cs(t, t->held);
-	fg_set_role(t, t->role);
+	slot_clear(t->slot, t->id);
+	t->slot->pending = published.pending;
+	t->slot->cs = published.cs;
+	t->slot->role = published.role;
 }

@@ -51,20 +51,29 @@ _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 
 struct fg_self {
 	struct fg_tls_bind bind; /* the eBPF program reads this once */
-	uint32_t id;		 /* what lock words hold while this thread owns them; 0 = not set up */
-	uint32_t held;		 /* locks held */
-	uint32_t cs;		 /* what slot->cs says: locks held beside the pending one */
-	uint8_t role;		 /* what slot->role says */
-	uint8_t give_way;	 /* my turn is over: sleep at the next contended lock (lock.c) */
-	uint8_t tangled;	 /* locks were not released in reverse order: `prev` chains are stale */
-	uint8_t unused;
+	uint64_t only;		 /* address of the one lock that this thread holds or takes, or FG_ONLY_* */
 	struct fg_slot *slot;
-	uint64_t pending;    /* what slot->pending says */
 	const uint32_t *cpu; /* cpu_id of the rseq area: the CPU that I run on */
 	uint64_t turn_ns;    /* when I last came back from sleep */
+	uint32_t id;	     /* what lock words hold while this thread owns them; 0 = not set up */
+	uint32_t held;	     /* locks held; valid iff only == FG_ONLY_SEVERAL */
+	uint8_t role;	     /* what slot->role says */
+	uint8_t give_way;    /* my turn is over: sleep at the next contended lock (lock.c) */
+	uint8_t tangled;     /* locks were not released in reverse order: `prev` chains are stale */
+	uint8_t unused[5];
 };
 _Static_assert(sizeof(struct fg_self) + sizeof(struct fg_slot) + sizeof(struct fg_thread) < 256,
 	       "promised: under 256 bytes a thread");
+
+/*
+ * The fast paths serve a thread that holds one lock at a time, and know all
+ * that they need from this one field.  No address is below 4096.
+ */
+enum {
+	FG_ONLY_NONE = 0,
+	FG_ONLY_NOT_SET_UP = 1, /* initial value of thread-local storage */
+	FG_ONLY_SEVERAL = 2,	/* `held` counts them, `prev` chains them */
+};
 
 extern __thread struct fg_self fg_self_tls;
 extern struct fg_slot *fg_slots;     /* [FG_MAX_THREADS], the first fg_slots_shared are the monitor's */
@@ -77,7 +86,7 @@ static inline struct fg_self *fg_self(void)
 {
 	struct fg_self *t = &fg_self_tls;
 
-	if (fg_unlikely(!t->id))
+	if (fg_unlikely(t->only == FG_ONLY_NOT_SET_UP))
 		fg_thread_init(t);
 	return t;
 }
@@ -111,14 +120,12 @@ static inline uint32_t fg_id_index(uint32_t id)
 
 static inline void fg_set_pending(struct fg_self *t, uint64_t addr)
 {
-	t->pending = addr;
 	fg_store_relaxed(&t->slot->pending, addr);
 	fg_fence_local();
 }
 
 static inline void fg_set_cs(struct fg_self *t, uint32_t cs)
 {
-	t->cs = cs;
 	fg_store_relaxed(&t->slot->cs, cs);
 	fg_fence_local();
 }
@@ -128,20 +135,6 @@ static inline void fg_set_role(struct fg_self *t, enum fg_role role)
 	t->role = (uint8_t)role;
 	fg_store_relaxed(&t->slot->role, role);
 	fg_fence_local();
-}
-
-/* About to take another lock while holding some: all that is held counts as "beside the pending one". */
-uint64_t fg_announce_outer(struct fg_self *t);
-
-/* About to release one of `held` locks, with `prev` to be pending next: leave the others in cs. */
-static inline uint64_t fg_settle(struct fg_self *t, uint64_t prev)
-{
-	fg_set_cs(t, t->held - 1);
-	if (t->held == 1 && t->tangled) {
-		t->tangled = 0;
-		return 0;
-	}
-	return prev;
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the monitor share: the state of one monitor.  All of it
- * belongs to the thread that runs fg_monitor_serve; nothing here is locked.
+ * belongs to the thread that runs fg_monitor_serve; nothing here is locked, and
+ * the publisher's thread looks only at what does not change while it runs.
  */
 #ifndef FG_MONITOR_INTERNAL_H
 #define FG_MONITOR_INTERNAL_H
@@ -50,6 +51,9 @@ struct fg_monitor {
 
 	int epoll_fd;
 	uint64_t audit_next_ns;
+
+	struct fg_publisher *publisher;
+	int empty_fd; /* the slot array of nobody */
 };
 
 /* epoll_event.data: what became ready, and which of them. */
@@ -71,6 +75,16 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 			struct fg_welcome *welcome, int *slots_fd);
 void fg_process_forget(struct fg_monitor *m, uint32_t index);
 void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it has died */
+
+/* publish.c: make a slot array visible to the program, and to the process's threads; or take it away. */
+struct fg_owner;
+int fg_publisher_start(struct fg_monitor *m);
+void fg_publisher_stop(struct fg_monitor *m);
+int fg_publish(struct fg_monitor *m, uint32_t index, int array_fd, int pidfd, const struct fg_owner *owner);
+int fg_unpublish(struct fg_monitor *m, uint32_t index);
+
+/* process.c: a fresh slot array, or -errno */
+int fg_slots_create(uint32_t slots);
 
 /* client.c */
 void fg_client_accept(struct fg_monitor *m, int listen_fd);

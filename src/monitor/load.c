@@ -64,6 +64,9 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 		snprintf(why, size, "cannot make the counters read-only: %s", strerror(-err));
 		return err;
 	}
+	m->empty_fd = fg_slots_create(1);
+	if (m->empty_fd < 0)
+		return fg_why_load(m->empty_fd, why, size);
 	return 0;
 }
 
@@ -111,7 +114,7 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		goto no_memory;
-	m->epoll_fd = -1;
+	m->epoll_fd = m->empty_fd = -1;
 	if (cfg)
 		m->cfg = *cfg;
 	if (!m->cfg.max_processes)
@@ -198,6 +201,8 @@ void fg_monitor_close(struct fg_monitor *m)
 			close(m->processes[i].pidfd);
 	if (m->epoll_fd >= 0)
 		close(m->epoll_fd);
+	if (m->empty_fd >= 0)
+		close(m->empty_fd);
 	if (m->counters) {
 		/* In this order: a hook that still runs would count after the reset. */
 		monitor_bpf__detach(m->skel);

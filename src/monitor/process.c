@@ -112,10 +112,17 @@ static uint32_t grant(const struct fg_monitor *m, uint32_t want)
 	return (want + FG_MIN_SLOTS - 1) / FG_MIN_SLOTS * FG_MIN_SLOTS;
 }
 
+int fg_slots_create(uint32_t slots)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fg_slots", sizeof(uint32_t), sizeof(struct fg_slot), slots, &opts);
+
+	return fd < 0 ? -errno : fd;
+}
+
 int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 	struct fg_owner owner = {.tls_offset = hello->tls_offset};
 	uint64_t id = pidfd_id(pidfd, pid);
 	uint32_t slots = grant(m, hello->want_slots), index;
@@ -129,45 +136,32 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 	p = &m->processes[index];
 	is_new = p->pidfd < 0;
 
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fg_slots", sizeof(uint32_t), sizeof(struct fg_slot), slots, &opts);
+	fd = fg_slots_create(slots);
 	if (fd < 0)
-		return -errno;
-	if (bpf_map_update_elem(bpf_map__fd(m->skel->maps.processes), &index, &fd, BPF_ANY)) {
-		err = -errno;
+		return fd;
+	if (is_new) {
+		p->domain = domain_get(m, uid);
+		err = fg_watch(m, pidfd, FG_EV_PROCESS, index);
+	}
+	owner.index = index;
+	owner.domain = p->domain;
+	if (!err)
+		err = fg_publish(m, index, fd, pidfd, &owner);
+	if (err) {
 		close(fd);
+		if (is_new)
+			m->domains[p->domain].users--; /* closing the pidfd unwatches it */
 		return err;
 	}
 	if (is_new) {
 		p->id = id;
 		p->pidfd = pidfd;
 		p->uid = uid;
-		p->domain = domain_get(m, uid);
 		m->nr_processes++;
 		__atomic_fetch_add(&m->skel->bss->active, 1, __ATOMIC_RELAXED);
-	}
-	owner.index = index;
-	owner.domain = p->domain;
-	err = bpf_map_update_elem(bpf_map__fd(m->skel->maps.owners), &pidfd, &owner, BPF_ANY) ? -errno : 0;
-	if (!err && is_new)
-		err = fg_watch(m, pidfd, FG_EV_PROCESS, index);
-	if (err) {
-		close(fd);
-		if (is_new) {
-			/*
-			 * The caller keeps its pidfd.  The owner entry may stay behind in a
-			 * live process, so its index must not go to another: it stays taken
-			 * by a pidfd of our own until the process ends.
-			 */
-			p->pidfd = dup(pidfd);
-			if (p->pidfd < 0 || fg_watch(m, p->pidfd, FG_EV_PROCESS, index)) {
-				bpf_map_delete_elem(bpf_map__fd(m->skel->maps.owners), &pidfd);
-				fg_process_forget(m, index);
-			}
-		}
-		return err;
-	}
-	if (!is_new)
+	} else {
 		close(pidfd);
+	}
 	welcome->slots = slots;
 	welcome->domain = p->domain;
 	*slots_fd = fd;
@@ -178,10 +172,9 @@ void fg_process_forget(struct fg_monitor *m, uint32_t index)
 {
 	struct fg_process *p = &m->processes[index];
 
-	/* The map goes first: only then may the index be given to another. */
-	bpf_map_delete_elem(bpf_map__fd(m->skel->maps.processes), &index);
-	if (p->pidfd >= 0)
-		close(p->pidfd);
+	/* Without memory for the request the array stays until its index has another user. */
+	fg_unpublish(m, index);
+	close(p->pidfd);
 	p->pidfd = -1;
 	m->domains[p->domain].users--;
 	m->nr_processes--;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The monitor's loop: clients, ends of processes, and the heartbeat with the
- * audit behind it.  One thread, nothing blocks; the eBPF program works without
- * it, and for FG_HEARTBEAT_STALE_NS after it.
+ * audit behind it.  Nothing in it blocks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,17 +33,10 @@ static int start_timer(void)
 	return fd;
 }
 
-/*
- * The audit walks all threads of the machine.  While nothing is counted there
- * is nothing to find; while it is, keep the walks below 1 % of one CPU.
- */
+/* The audit walks all threads of the machine: keep that below 1 % of one CPU. */
 static void audit_if_due(struct fg_monitor *m, uint64_t now)
 {
-	const struct fg_count *all = &m->counters->dom[FG_DOMAIN_ALL];
-
-	if (now < m->audit_next_ns)
-		return;
-	if (!__atomic_load_n(&all->p, __ATOMIC_RELAXED) && !__atomic_load_n(&all->b, __ATOMIC_RELAXED))
+	if (now < m->audit_next_ns || !m->nr_processes)
 		return;
 	fg_monitor_audit(m);
 	m->audit_next_ns = fg_now_ns() + 100 * (fg_now_ns() - now);
@@ -123,7 +115,10 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)
 	if (!err && stop_fd >= 0)
 		err = fg_watch(m, stop_fd, FG_EV_STOP, 0);
 	if (!err)
+		err = fg_publisher_start(m);
+	if (!err)
 		err = loop(m, listen_fd, timer_fd);
+	fg_publisher_stop(m);
 	if (timer_fd >= 0)
 		close(timer_fd);
 	return err;

@@ -33,13 +33,30 @@ int pthread_mutex_destroy(pthread_mutex_t *mutex)
 	return fg_mutex_is_ours(m) ? fg_mutex_destroy(m) : fg_native_pthread_mutex_destroy()(mutex);
 }
 
+/* Out of line, so that the fast paths need no stack. */
+static __attribute__((noinline)) int lock_otherwise(struct fg_mutex *m)
+{
+	if (!fg_mutex_is_ours(m))
+		return fg_native_pthread_mutex_lock()((pthread_mutex_t *)m);
+	if (fg_mutex_is_normal(m))
+		return fg_lock_general(&m->lock, NULL);
+	return fg_mutex_lock_until(m, NULL);
+}
+
+static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
+{
+	if (!fg_mutex_is_ours(m))
+		return fg_native_pthread_mutex_unlock()((pthread_mutex_t *)m);
+	return fg_mutex_unlock(m);
+}
+
 int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	if (fg_unlikely(!fg_mutex_is_ours(m)))
-		return fg_native_pthread_mutex_lock()(mutex);
-	return fg_mutex_lock_until(m, NULL);
+	if (fg_likely(fg_mutex_is_normal(m)) && fg_likely(fg_lock_only(&m->lock)))
+		return 0;
+	return lock_otherwise(m);
 }
 
 int pthread_mutex_trylock(pthread_mutex_t *mutex)
@@ -55,9 +72,9 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	if (fg_unlikely(!fg_mutex_is_ours(m)))
-		return fg_native_pthread_mutex_unlock()(mutex);
-	return fg_mutex_unlock(m);
+	if (fg_likely(fg_mutex_is_normal(m)) && fg_likely(fg_unlock_only(&m->lock)))
+		return 0;
+	return unlock_otherwise(m);
 }
 
 /* A free mutex is locked whatever the time says; only who would wait is told that it is invalid. */

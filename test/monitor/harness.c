@@ -16,6 +16,7 @@
 #include "harness.h"
 
 static __thread struct fg_tls_bind tls_bind;
+void (*monitor_prepare)(void);
 
 void skip(const char *format, ...)
 {
@@ -104,9 +105,12 @@ struct fg_monitor *monitor_open_or_skip(const struct fg_monitor_config *cfg)
 static void run_monitor(void *arg)
 {
 	struct start *s = arg;
-	struct fg_monitor *m = monitor_open_or_skip(s->cfg);
+	struct fg_monitor *m;
 	int err;
 
+	if (monitor_prepare)
+		monitor_prepare();
+	m = monitor_open_or_skip(s->cfg);
 	if (write(s->ready_fd, "", 1) != 1)
 		_exit(1);
 	err = fg_monitor_serve(m, s->listen_fd, s->stop_fd);
@@ -127,8 +131,6 @@ void monitor_start(struct monitor *m, const struct fg_monitor_config *cfg)
 	CHECK(s.listen_fd >= 0);
 	s.stop_fd = stop[0];
 	s.ready_fd = ready[1];
-	/* The write end must not live on in the child, or it would never hang up. */
-	fcntl(stop[1], F_SETFD, FD_CLOEXEC);
 	m->pid = fork();
 	CHECK(m->pid >= 0);
 	if (!m->pid) {

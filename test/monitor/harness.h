@@ -57,6 +57,9 @@ struct monitor {
 	char name[48];
 };
 
+/* If set, runs in the monitor's process before fg_monitor_open. */
+extern void (*monitor_prepare)(void);
+
 /* Returns when clients are answered.  Skips the test where eBPF cannot be had. */
 void monitor_start(struct monitor *m, const struct fg_monitor_config *cfg);
 void monitor_stop(struct monitor *m); /* orderly: fg_monitor_close */

@@ -295,7 +295,7 @@ static void talk_garbage(int fd, uint64_t *r, unsigned turn)
 		break;
 	case 5: /* an error, and still descriptors */
 		w.error = -EPERM;
-		send_with(fd, &w, sizeof w, rnd(r) & 1 ? fds : NULL, rnd(r) & 1 ? 2 : 0);
+		send_with(fd, &w, sizeof w, fds, rnd(r) & 1 ? 2 : 0);
 		break;
 	case 6: /* no descriptors */
 		send_with(fd, &w, sizeof w, NULL, 0);
@@ -342,6 +342,7 @@ static void *server(void *arg)
 	for (;;) {
 		struct timeval limit = { 1, 0 };
 		struct fg_hello h;
+		ssize_t got;
 		int fd;
 
 		if (mode == SILENT && (seed & 1))
@@ -356,7 +357,12 @@ static void *server(void *arg)
 			continue;
 		}
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-		if (recv(fd, &h, sizeof h, 0) != sizeof h || h.magic != FG_PROTO_MAGIC || h.abi != FG_ABI_VERSION) {
+		got = recv(fd, &h, sizeof h, 0);
+		if (got <= 0) { /* its process ended in between */
+			close(fd);
+			continue;
+		}
+		if (got != sizeof h || h.magic != FG_PROTO_MAGIC || h.abi != FG_ABI_VERSION) {
 			fprintf(stderr, "fakemon: not a hello\n");
 			_exit(1);
 		}

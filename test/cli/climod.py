@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the command share: find it, run it, compare, count failures.
+
+Each test is called with the path of the command and, where it needs them, of
+small programs that Meson built.  Functions named check_* are run in order.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+FLEXGUARD = os.path.abspath(sys.argv[1])
+HELPERS = [os.path.abspath(p) for p in sys.argv[2:]]
+TMP = tempfile.mkdtemp(prefix="flexguard-test-")
+os.chmod(TMP, 0o755)
+
+# The tests say themselves what a program's environment holds.
+for name in [n for n in os.environ if n.startswith("FLEXGUARD_")] + ["LD_PRELOAD"]:
+    os.environ.pop(name, None)
+
+
+class Failed(Exception):
+    pass
+
+
+class Skip(Exception):
+    pass
+
+
+def run(*args, env=None, timeout=60, **kw):
+    """`flexguard args...`; text on both sides."""
+    e = dict(os.environ, **(env or {}))
+    return subprocess.run([FLEXGUARD, *args], env=e, timeout=timeout, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, **kw)
+
+
+def start(*args, env=None, **kw):
+    e = dict(os.environ, **(env or {}))
+    return subprocess.Popen([FLEXGUARD, *args], env=e, text=True, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
+
+
+def same(what, got, want):
+    if got != want:
+        raise Failed(f"{what}: got {got!r}, want {want!r}")
+
+
+def true(what, cond):
+    if not cond:
+        raise Failed(what)
+
+
+def one_line(text):
+    """Our own messages are one line each."""
+    true(f"one line, got {text!r}", text.startswith("flexguard: ") and text.count("\n") == 1)
+
+
+def wait_until(what, f, timeout=10):
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        value = f()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise Failed(f"timed out: {what}")
+
+
+def stat_fields(pid):
+    """comm, state, parent, process group; None when it is gone."""
+    try:
+        text = open(f"/proc/{pid}/stat").read()
+    except OSError:
+        return None
+    comm = text[text.index("(") + 1:text.rindex(")")]
+    rest = text[text.rindex(")") + 2:].split()
+    return comm, rest[0], int(rest[1]), int(rest[2])
+
+
+def children(pid):
+    """{pid: comm} of the children that live."""
+    found = {}
+    for p in filter(str.isdigit, os.listdir("/proc")):
+        f = stat_fields(p)
+        if f and f[2] == pid and f[1] != "Z":
+            found[int(p)] = f[0]
+    return found
+
+
+def monitor_of(pid):
+    return next((p for p, comm in children(pid).items() if comm == "flexguard-mon"), None)
+
+
+def script(name, text, mode=0o755):
+    path = os.path.join(TMP, name)
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, mode)
+    return path
+
+
+def can_monitor():
+    """Whether `flexguard run` starts a monitor here: the note says when not."""
+    return run("run", "true").stderr == ""
+
+
+def main(namespace):
+    failed = ran = 0
+    for name, f in list(namespace.items()):
+        if not name.startswith("check_"):
+            continue
+        try:
+            f()
+            ran += 1
+        except Skip as e:
+            print(f"{name}: skipped: {e}")
+        except (Failed, subprocess.TimeoutExpired, AssertionError) as e:
+            print(f"{name}: FAILED: {e}")
+            failed += 1
+    shutil.rmtree(TMP, ignore_errors=True)
+    sys.exit(1 if failed else 0 if ran else 77)

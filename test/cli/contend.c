@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that fight for one mutex for a while, and then see that no increment
+ * was lost.  Usage: contend MILLISECONDS [exit|_exit|kill]: how to end.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS 8
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static unsigned long count, own[THREADS];
+static int stop;
+
+static void *work(void *arg)
+{
+	unsigned long *mine = arg;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		pthread_mutex_lock(&mutex);
+		for (int i = 0; i < 20; i++)
+			__atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
+		pthread_mutex_unlock(&mutex);
+		*mine += 20;
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	int ms = argc > 1 ? atoi(argv[1]) : 100;
+	const char *end = argc > 2 ? argv[2] : "exit";
+	struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
+	pthread_t t[THREADS];
+	unsigned long sum = 0;
+
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, work, &own[i]);
+	puts("ready");
+	fflush(stdout);
+	nanosleep(&ts, NULL);
+	if (!strcmp(end, "kill"))
+		kill(getpid(), SIGKILL);
+	if (!strcmp(end, "_exit"))
+		_exit(3);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(t[i], NULL);
+		sum += own[i];
+	}
+	if (sum != count) {
+		printf("lost: %lu of %lu\n", sum - count, sum);
+		return 1;
+	}
+	puts("exact");
+	return 0;
+}

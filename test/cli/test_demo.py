@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""flexguard demo with stand-ins for db_bench and sysbench: table, JSON lines, failures, Ctrl-C."""
+import json
+import os
+import signal
+import time
+
+from climod import *
+
+BIN = os.path.join(TMP, "bin")
+os.mkdir(BIN)
+script("bin/db_bench", """#!/bin/sh
+[ -n "$FAIL" ] && case "$*" in *readrandom*) echo "no such thing" >&2; exit 1;; esac
+sleep ${NAP:-0.01}
+case "$*" in
+*fillrandom*) echo "fillrandom   :      27.692 micros/op 143593 ops/sec 1.017 seconds 145996 operations;   15.9 MB/s" ;;
+*) echo "readrandom   :       9.993 micros/op 398058 ops/sec 1.010 seconds 401996 operations;   27.8 MB/s (5 of 8 found)" ;;
+esac
+""")
+script("bin/sysbench", """#!/bin/sh
+sleep ${NAP:-0.01}
+printf 'General statistics:\\n    total time:                          2.0000s\\n    total number of events:              600\\n'
+""")
+PATH = {"PATH": BIN + ":" + os.environ["PATH"], "FLEXGUARD_POLICY": "block"}
+
+
+def folders():
+    return {f for f in os.listdir("/dev/shm") if f.startswith("flexguard-demo-")} if os.path.isdir("/dev/shm") else set()
+
+
+def check_table_and_json():
+    before = folders()
+    p = run("demo", "--quick", f"--json={TMP}/d.json", env=PATH, timeout=120)
+    same(f"status ({p.stderr})", p.returncode, 0)
+    for word in ("fillrandom", "readrandom", "threads", "144 k", "398 k", "300", "monitor: no"):
+        true(f"{word} in {p.stdout}", word in p.stdout)
+    lines = [json.loads(l) for l in open(f"{TMP}/d.json")]
+    true("context", {"kernel", "cpus", "cpu_model", "policy", "monitor", "steal_percent", "load_at_start", "date"}
+         <= set(lines[0]["context"]))
+    results = [l["result"] for l in lines if "result" in l]
+    same("cells", len(results), 6)
+    true("pairs", all(r["pairs"] >= 3 and abs(r["ratio"] - 1) < 1e-9 for r in results))
+    same("nothing stays behind", folders() - before, set())
+
+
+def check_json_on_stdout():
+    p = run("demo", "--quick", "--json", env=PATH, timeout=120)
+    true("only JSON", all(json.loads(l) for l in p.stdout.splitlines()))
+
+
+def check_failing_program():
+    p = run("demo", "--quick", env=dict(PATH, FAIL="1"), timeout=120)
+    true(p.stdout, "readrandom" in p.stdout and "failed" in p.stdout)
+    true(p.stderr, "no such thing" in p.stderr)
+
+
+def check_interrupt():
+    before = folders()
+    p = start("demo", "--quick", env=dict(PATH, NAP="0.3"))
+    wait_until("folder", lambda: folders() - before)
+    time.sleep(2)
+    t = time.monotonic()
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=20)
+    true("soon", time.monotonic() - t < 5)
+    same("status", p.returncode, 130)
+    true(f"table: {out}", "workload" in out)
+    same("nothing stays behind", folders() - before, set())
+
+
+def check_missing_packages():
+    p = run("demo", env={"PATH": TMP})
+    same("status", p.returncode, 77)
+    one_line(p.stderr)
+    true(p.stderr, "make demo" in p.stderr and "apt-get install" in p.stderr)
+
+
+main(globals())

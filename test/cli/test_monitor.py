@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Which monitor flexguard run uses, and that the program outlives it."""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+from climod import *
+
+CONTEND = HELPERS[0]
+SOCKET = ["sh", "-c", "echo socket=$FLEXGUARD_SOCKET"]
+
+
+def need_monitor():
+    if not can_monitor():
+        raise Skip("no eBPF monitor can be loaded here: " + run("run", "true").stderr.strip())
+
+
+def check_own_monitor():
+    need_monitor()
+    p = run("run", *SOCKET)
+    true(p.stdout, re.match(r"socket=@flexguard-\d+-[0-9a-f]{16}$", p.stdout))
+    same("silent", p.stderr, "")
+
+
+def check_it_goes_with_the_program():
+    need_monitor()
+    p = start("run", "sh", "-c", "echo ready; read x < /dev/tty; sleep 0.3", start_new_session=True)
+    p.stdout.readline()
+    mon = wait_until("monitor", lambda: monitor_of(p.pid))
+    true("out of the program's session", os.getsid(mon) == mon)
+    p.wait()
+    true("gone", not os.path.exists(f"/proc/{mon}"))
+
+
+def check_it_keeps_little():
+    need_monitor()
+    p = start("run", "sh", "-c", "echo ready; sleep 1")
+    p.stdout.readline()
+    mon = wait_until("monitor", lambda: monitor_of(p.pid))
+    status = open(f"/proc/{mon}/status").read()
+    same("no new privileges", re.search(r"NoNewPrivs:\s+(\d)", status).group(1), "1")
+    eff = int(re.search(r"CapEff:\s+([0-9a-f]+)", status).group(1), 16)
+    true(f"capabilities {eff:x}", eff & ~(1 << 39 | 1 << 38 | 1 << 21) == 0)
+    p.wait()
+
+
+def check_monitor_killed():
+    need_monitor()
+    p = start("run", CONTEND, "1500")
+    same("ready", p.stdout.readline(), "ready\n")
+    mon = wait_until("monitor", lambda: monitor_of(p.pid))
+    os.kill(mon, signal.SIGKILL)
+    out, err = p.communicate(timeout=30)
+    same("the program ends well", (p.returncode, out), (0, "exact\n"))
+
+
+def check_supervisor_killed():
+    need_monitor()
+    p = start("run", CONTEND, "1000")
+    same("ready", p.stdout.readline(), "ready\n")
+    mon = wait_until("monitor", lambda: monitor_of(p.pid))
+    p.kill()
+    same("the program ends well", p.stdout.read(), "exact\n")
+    wait_until("the monitor ends too", lambda: not os.path.exists(f"/proc/{mon}"))
+    p.wait()
+
+
+def check_no_monitor_where_none_is_needed():
+    for args in (["--policy=spin"], ["--policy=block"], ["--policy=spin-then-park"], ["--policy=fallback"],
+                 ["--lock=glibc"]):
+        p = run("run", *args, *SOCKET)
+        same(args, (p.stdout, p.stderr), ("socket=\n", ""))
+
+
+def check_exec_in_place():
+    p = start("run", "--policy=block", "sh", "-c", "echo $$")
+    same("same process", int(p.stdout.readline()), p.pid)
+    p.wait()
+
+
+def listener(path):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.bind("\0" + path[1:] if path[0] == "@" else path)
+    s.listen(8)
+    return s
+
+
+def check_a_daemon_is_used():
+    for path in (f"{TMP}/sock", f"@flexguard-test-{os.getpid()}"):
+        s = listener(path)
+        p = start("run", *SOCKET, env={"FLEXGUARD_SOCKET": path})
+        # the probe, then perhaps the library: each sees us hang up
+        s.settimeout(0.1)
+        while p.poll() is None:
+            try:
+                s.accept()[0].close()
+            except TimeoutError:
+                pass
+        same("socket", p.stdout.read(), f"socket={path}\n")
+        s.close()
+
+
+def check_a_dead_daemon_is_not():
+    path = f"{TMP}/dead"
+    listener(path).close()
+    p = run("run", *SOCKET, env={"FLEXGUARD_SOCKET": path})
+    same("status", p.returncode, 0)
+    if can_monitor():
+        true(p.stdout, p.stdout.startswith("socket=@flexguard-"))
+
+
+def check_without_permission():
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("needs root and setpriv")
+    nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all"]
+    if subprocess.run([*nobody, FLEXGUARD, "--version"], stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL).returncode:
+        raise Skip("nobody cannot reach the build folder")
+
+    def as_nobody(**env):
+        return subprocess.run([*nobody, FLEXGUARD, "run", *SOCKET], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=dict(os.environ, **env))
+
+    p = as_nobody()
+    same("goes on", (p.returncode, p.stdout), (0, "socket=\n"))
+    one_line(p.stderr)
+    p = as_nobody(FLEXGUARD_VERBOSE="0")
+    same("silenced", (p.returncode, p.stderr), (0, ""))
+
+
+main(globals())

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""flexguard run: status, errors, names, environment and descriptors are those of exec."""
+import os
+import signal
+import sys
+
+from climod import *
+
+LIBRARY = "libflexguard-preload.so"
+
+
+def both():
+    """In place (policy block needs no monitor), and supervised."""
+    return [["run", "--policy", "block", "--"], ["run", "--policy", "block", f"--stats={TMP}/s"]]
+
+
+def check_exit_status():
+    for r in both():
+        for status in (0, 1, 37, 255):
+            same("status", run(*r, "sh", "-c", f"exit {status}").returncode, status)
+
+
+def check_signal():
+    for r in both():
+        for sig in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGINT):
+            same(f"signal {sig}", run(*r, "sh", "-c", f"kill -{int(sig)} $$").returncode, -sig)
+
+
+def check_not_found():
+    p = run("run", "no-such-program")
+    same("status", p.returncode, 127)
+    one_line(p.stderr)
+    same("status", run("run", f"{TMP}/none").returncode, 127)
+
+
+def check_not_executable():
+    for path in (script("plain", "x\n", 0o644), TMP):
+        p = run("run", path)
+        same(path, p.returncode, 126)
+        one_line(p.stderr)
+
+
+def check_unknown_names():
+    for args, names in ((["--lock", "nope"], ("flexguard", "glibc")),
+                        (["--policy=nope"], ("default", "paper", "spin-then-park")),
+                        (["--nope"], ("--lock", "--policy", "--stats"))):
+        p = run("run", *args, "true")
+        same(args, p.returncode, 125)
+        one_line(p.stderr)
+        for n in names:
+            true(f"{n} named in {p.stderr!r}", n in p.stderr)
+    p = run("run", "true", env={"FLEXGUARD_POLICY": "nope"})
+    same("from the environment", p.returncode, 125)
+    one_line(p.stderr)
+    same("no program", run("run").returncode, 125)
+    same("no command", run().returncode, 125)
+    same("unknown command", run("nope").returncode, 125)
+
+
+def check_options_end_at_the_program():
+    p = run("run", "--policy", "block", "echo", "--lock", "x", "--")
+    same("arguments", p.stdout, "--lock x --\n")
+
+
+def check_preload_is_kept():
+    other = os.path.realpath(next(l.split()[-1] for l in open("/proc/self/maps") if "/libc.so" in l))
+    p = run("run", "--policy=block", "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": other})
+    ours, rest = p.stdout.strip().split(":")
+    true("ours first", ours.endswith("/" + LIBRARY))
+    same("then the old", rest, other)
+    # nested runs name it once
+    p = run("run", "--policy=block", FLEXGUARD, "run", "--policy=block", "sh", "-c", "echo $LD_PRELOAD")
+    same("nested", p.stdout.count(LIBRARY), 1)
+
+
+def check_environment():
+    show = [sys.executable, "-c", "import os; [print(k, v) for k, v in sorted(os.environ.items())]"]
+
+    def changed(*args):
+        p = run("run", *args, *show)
+        lines = dict(l.split(" ", 1) for l in p.stdout.splitlines() if " " in l)
+        return {k: v for k, v in lines.items() if os.environ.get(k) != v and k not in ("_", "LC_CTYPE")}
+
+    same("only the library", set(changed("--policy=block")), {"LD_PRELOAD", "FLEXGUARD_POLICY"})
+    c = changed("--lock=glibc", f"--stats={TMP}/s")
+    same("and the statistics", set(c), {"LD_PRELOAD", "FLEXGUARD_LOCK", "FLEXGUARD_STATS"})
+    true("gone at exit", not os.path.exists(c["FLEXGUARD_STATS"]))
+
+
+def check_no_extra_descriptors():
+    code = "import os; print(sorted(os.listdir('/proc/self/fd')))"
+    want = run("run", "--policy=block", sys.executable, "-c", code).stdout
+    same("plain", want, "['0', '1', '2', '3']\n")
+    for args in (["--stats"], [f"--stats={TMP}/s"], []):
+        same(args, run("run", *args, sys.executable, "-c", code).stdout, want)
+    # and those of the caller get through
+    r, w = os.pipe()
+    p = run("run", "--stats", "sh", "-c", f"echo through >&{w}", pass_fds=(w,))
+    same("status", p.returncode, 0)
+    same("inherited", os.read(r, 100), b"through\n")
+    os.close(w)
+    same("nobody else holds it", os.read(r, 100), b"")
+    os.close(r)
+
+
+def check_closed_standard_descriptors():
+    p = run("run", f"--stats={TMP}/s.json", sys.executable, "-c", "import os,sys; sys.exit(os.path.exists('/proc/self/fd/0'))",
+            preexec_fn=lambda: os.close(0))
+    true("runs", p.returncode in (0, 1))
+    true("statistics", open(f"{TMP}/s.json").read().startswith("{"))
+
+
+def check_version_and_help():
+    true("version", run("--version").stdout.startswith("flexguard "))
+    for args in (["--help"], ["help"], ["help", "run"], ["help", "doctor"], ["help", "demo"], ["run", "--help"],
+                 ["doctor", "--help"], ["demo", "--help"]):
+        p = run(*args)
+        true(f"{args}", p.returncode == 0 and p.stdout.startswith("usage: flexguard") and not p.stderr)
+
+
+main(globals())

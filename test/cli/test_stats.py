@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""flexguard run --stats: the table appears however the program ends, and counts its children."""
+import json
+import os
+import re
+
+from climod import *
+
+CONTEND = HELPERS[0]
+
+
+def stats_of(*program, policy="block", **kw):
+    path = f"{TMP}/stats.json"
+    p = run("run", f"--policy={policy}", f"--stats={path}", *program, **kw)
+    return p, json.load(open(path))
+
+
+def check_table_on_stderr():
+    p = run("run", "--policy=block", "--stats", CONTEND, "100")
+    same("status", p.returncode, 0)
+    lines = p.stderr.splitlines()
+    true("title", lines[0].startswith("flexguard: "))
+    true("rows", len(lines) > 5)
+    same("aligned", len({len(l) for l in lines[1:]}), 1)
+    same("stdout is the program's", p.stdout, "ready\nexact\n")
+
+
+def check_counts_after_any_end():
+    for end, status in (("exit", 0), ("_exit", 3), ("kill", -9)):
+        p, s = stats_of(CONTEND, "200", end)
+        same(end, p.returncode, status)
+        same("processes", s["stats"]["processes"], 1)
+        true(f"{end}: contended", s["stats"]["contended"] > 0)
+        same(end, (s.get("exit_status"), s.get("signal")), (status, None) if status >= 0 else (None, -status))
+
+
+def check_children_count():
+    p, s = stats_of("sh", "-c", f"{CONTEND} 50; {CONTEND} 50 _exit; exit 0")
+    true(f"the shell and two: {s}", s["stats"]["processes"] >= 2)
+
+
+def check_other_uid_counts():
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+    p, s = stats_of("setpriv", "--reuid=65534", "--clear-groups", "sh", "-c", "exit 0")
+    if p.returncode:
+        raise Skip(f"setpriv: {p.stderr}")
+    p2, plain = stats_of("sh", "-c", "exit 0")
+    same("as many after exec by another uid", s["stats"]["processes"], plain["stats"]["processes"] + 1)
+
+
+def check_nothing_stays_behind():
+    def ours():
+        return {f for f in os.listdir("/dev/shm") if f.startswith("flexguard-")} if os.path.isdir("/dev/shm") else set()
+
+    before = ours()
+    stats_of(CONTEND, "20", "kill")
+    same("in /dev/shm", ours() - before, set())
+
+
+def check_bad_file():
+    p = run("run", "--stats=/no/such/dir/file", "true")
+    same("status", p.returncode, 125)
+    one_line(p.stderr)
+
+
+def check_text_file():
+    path = f"{TMP}/stats.txt"
+    same("status", run("run", "--policy=block", f"--stats={path}", "true").returncode, 0)
+    true("text", re.match(r"flexguard: ", open(path).read()))
+
+
+main(globals())

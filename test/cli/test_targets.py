@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""flexguard run and doctor refuse what no library can be preloaded into, and say why."""
+import os
+import shutil
+import stat
+import subprocess
+import sys
+
+from climod import *
+
+STATIC = HELPERS[0] if HELPERS else None
+
+
+def refused(path, status, *words):
+    p = run("run", "--policy=block", path)
+    same(f"{path}: status", p.returncode, status)
+    one_line(p.stderr)
+    for w in words:
+        true(f"{w!r} in {p.stderr!r}", w in p.stderr)
+    same("nothing ran", p.stdout, "")
+    d = run("doctor", path)
+    same("doctor", d.returncode, 2)
+    true(f"doctor's verdict: {d.stdout!r}", "cannot be helped" in d.stdout)
+
+
+def real(name):
+    return os.path.realpath(shutil.which(name))
+
+
+def check_static():
+    if not STATIC:
+        raise Skip("no static C library to build a static program with")
+    refused(STATIC, 125, "static")
+
+
+def check_foreign():
+    # ELF headers: aarch64 and big-endian powerpc64 (64 bit), i386 (32 bit)
+    for name, head, word in (("arm", b"\x7fELF\x02\x01\x01" + b"\0" * 9 + b"\x03\0\xb7\0", "aarch64"),
+                             ("ppc", b"\x7fELF\x02\x02\x01" + b"\0" * 9 + b"\0\x02\0\x15", "powerpc64"),
+                             ("x86", b"\x7fELF\x01\x01\x01" + b"\0" * 9 + b"\x02\0\x03\0", "i386")):
+        if word == os.uname().machine:
+            continue
+        path = os.path.join(TMP, name)
+        with open(path, "wb") as f:
+            f.write(head + b"\0" * 100)
+        os.chmod(path, 0o755)
+        refused(path, 125, word, "architecture")
+
+
+def check_damaged_elf():
+    with open(real("true"), "rb") as f:
+        image = f.read()
+    path = os.path.join(TMP, "damaged")
+    for size in (20, 63, 64, 100, 400, len(image) // 2):
+        with open(path, "wb") as f:
+            f.write(image[:size])
+        os.chmod(path, 0o755)
+        true(f"{size} bytes", run("doctor", path).returncode in (0, 1, 2))
+
+
+def check_setuid():
+    for bit, word in ((stat.S_ISUID, "setuid"), (stat.S_ISGID, "setgid")):
+        path = os.path.join(TMP, word)
+        shutil.copy(real("true"), path)
+        os.chmod(path, 0o755 | bit)
+        refused(path, 125, word)
+
+
+def check_file_capabilities():
+    path = os.path.join(TMP, "caps")
+    shutil.copy(real("true"), path)
+    try:
+        # vfs_cap_data, revision 2: CAP_NET_RAW permitted
+        os.setxattr(path, "security.capability", bytes.fromhex("0000000200200000000000000000000000000000"))
+    except OSError as e:
+        raise Skip(f"cannot set file capabilities: {e}")
+    refused(path, 125, "capabilities")
+
+
+def check_script():
+    same("sh", run("run", "--policy=block", script("ok", "#!/bin/sh\nexit 5\n")).returncode, 5)
+    same("env", run("run", "--policy=block", script("env", "#!/usr/bin/env sh\nexit 6\n")).returncode, 6)
+    inner = script("inner", "#!/bin/sh\nexit 7\n")
+    same("chain", run("run", "--policy=block", script("outer", f"#!{inner}\n")).returncode, 7)
+
+
+def check_script_without_interpreter():
+    refused(script("bare", "echo hello\n"), 126, "#!")
+    refused(script("missing", "#!/no/such/interpreter\n"), 126, "/no/such/interpreter")
+    refused(script("envmissing", "#!/usr/bin/env no-such-interpreter\n"), 126, "no-such-interpreter")
+    loop = os.path.join(TMP, "loop")
+    refused(script("loop", f"#!{loop}\n"), 126, "#!")
+    if STATIC:
+        refused(script("tostatic", f"#!{STATIC}\n"), 125, "static")
+
+
+main(globals())

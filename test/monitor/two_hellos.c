@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A second hello on the same connection is not answered; on a new one it
+ * replaces the first: the same process, fresh slots, threads bound again.
+ */
+#include <sched.h>
+#include <sys/socket.h>
+#include "harness.h"
+
+int main(void)
+{
+	/* One place only: the second hello must not need another. */
+	struct fg_monitor_config cfg = {.max_processes = 1};
+	struct fg_hello hello = {FG_PROTO_MAGIC, FG_ABI_VERSION, 8, 0, tls_offset()};
+	struct fg_welcome welcome;
+	struct monitor m;
+	struct client c, d;
+	struct actor a;
+	int sock, fds[2];
+
+	test_begin();
+	monitor_start(&m, &cfg);
+	sock = client_connect(m.name);
+	CHECK(sock >= 0);
+	CHECK(!client_exchange(sock, &hello, sizeof(hello), &welcome, fds) && !welcome.error);
+	CHECK(client_exchange(sock, &hello, sizeof(hello), &welcome, fds) < 0);
+	close(sock);
+
+	client_join(&c, m.name, 8);
+	actor_start(&a, &c, 1, -1, SCHED_OTHER);
+	WAIT_FOR(c.slots[1].state == FG_STATE_SLEEP);
+	actor_acquire(&a);
+	actor_tell(&a, ACT_SLEEP);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
+
+	/* While a thread is counted: its count goes when it runs. */
+	client_join(&d, m.name, 64);
+	CHECK(d.welcome.slots == 64 && !d.slots[1].bound);
+	a.client = &d;
+	d.slots[1].owner_id = 1;
+	CHECK(d.counters->dom[FG_DOMAIN_ALL].b == 1);
+	actor_tell(&a, ACT_YIELD);
+	WAIT_FOR(d.slots[1].bound == (uint32_t)a.tid);
+	WAIT_FOR(all_zero(d.counters));
+	actor_acquire(&a);
+	actor_tell(&a, ACT_SLEEP);
+	WAIT_FOR(d.counters->dom[FG_DOMAIN_ALL].b == 1 && d.slots[1].blocked);
+	actor_join(&a);
+	WAIT_FOR(all_zero(c.counters));
+	monitor_stop(&m);
+	return 0;
+}
