@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the monitor share: the state of one monitor.  All of it
- * belongs to the thread that runs fg_monitor_serve; nothing here is locked, and
- * the publisher's thread looks only at what does not change while it runs.
+ * belongs to the thread that runs fg_monitor_serve; nothing here is locked.  The
+ * publisher's threads touch only fg_process.leaving and what does not change.
  */
 #ifndef FG_MONITOR_INTERNAL_H
 #define FG_MONITOR_INTERNAL_H
@@ -25,6 +25,7 @@ struct fg_process {
 	int pidfd;   /* -1: free */
 	uid_t uid;
 	uint32_t domain;
+	bool leaving; /* free, but the program may still find its slot array */
 };
 
 /* A connection that has not said hello yet. */
@@ -76,11 +77,10 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 void fg_process_forget(struct fg_monitor *m, uint32_t index);
 void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it has died */
 
-/* publish.c: make a slot array visible to the program, and to the process's threads; or take it away. */
-struct fg_owner;
+/* publish.c: let the program find a slot array at this index, or none */
 int fg_publisher_start(struct fg_monitor *m);
 void fg_publisher_stop(struct fg_monitor *m);
-int fg_publish(struct fg_monitor *m, uint32_t index, int array_fd, int pidfd, const struct fg_owner *owner);
+int fg_publish(struct fg_monitor *m, uint32_t index, int array_fd);
 int fg_unpublish(struct fg_monitor *m, uint32_t index);
 
 /* process.c: a fresh slot array, or -errno */

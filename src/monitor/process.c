@@ -93,7 +93,8 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 		return -EDQUOT;
 	for (k = 0; k < m->cfg.max_processes; k++) {
 		i = (m->next_process + k) % m->cfg.max_processes;
-		if (m->processes[i].pidfd < 0) {
+		/* Acquire pairs with the release in publish.c: its last user's array is gone. */
+		if (m->processes[i].pidfd < 0 && !__atomic_load_n(&m->processes[i].leaving, __ATOMIC_ACQUIRE)) {
 			m->next_process = i + 1;
 			*index = i;
 			return 0;
@@ -139,29 +140,33 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 	fd = fg_slots_create(slots);
 	if (fd < 0)
 		return fd;
-	if (is_new) {
-		p->domain = domain_get(m, uid);
-		err = fg_watch(m, pidfd, FG_EV_PROCESS, index);
-	}
-	owner.index = index;
-	owner.domain = p->domain;
-	if (!err)
-		err = fg_publish(m, index, fd, pidfd, &owner);
+	err = fg_publish(m, index, fd);
 	if (err) {
 		close(fd);
-		if (is_new)
-			m->domains[p->domain].users--; /* closing the pidfd unwatches it */
 		return err;
 	}
 	if (is_new) {
 		p->id = id;
 		p->pidfd = pidfd;
 		p->uid = uid;
+		p->domain = domain_get(m, uid);
 		m->nr_processes++;
 		__atomic_fetch_add(&m->skel->bss->active, 1, __ATOMIC_RELAXED);
-	} else {
-		close(pidfd);
+		err = fg_watch(m, pidfd, FG_EV_PROCESS, index);
 	}
+	owner.index = index;
+	owner.domain = p->domain;
+	/* Only after the array: threads must not be bound to what this index led to before. */
+	if (!err && bpf_map_update_elem(bpf_map__fd(m->skel->maps.owners), &pidfd, &owner, BPF_ANY))
+		err = -errno;
+	if (err) {
+		close(fd);
+		if (is_new)
+			fg_process_forget(m, index);
+		return err;
+	}
+	if (!is_new)
+		close(pidfd);
 	welcome->slots = slots;
 	welcome->domain = p->domain;
 	*slots_fd = fd;
@@ -172,7 +177,8 @@ void fg_process_forget(struct fg_monitor *m, uint32_t index)
 {
 	struct fg_process *p = &m->processes[index];
 
-	/* Without memory for the request the array stays until its index has another user. */
+	/* Without memory for the request the index stays out of use: better than two users at a time. */
+	__atomic_store_n(&p->leaving, true, __ATOMIC_RELAXED);
 	fg_unpublish(m, index);
 	close(p->pidfd);
 	p->pidfd = -1;

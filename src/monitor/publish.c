@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Puts slot arrays into the map of maps.  The kernel ends each such update with
- * a wait for all programs that may still see the old entry (synchronize_rcu):
- * 5 to 20 ms (2-CPU VM, Linux 6.18).  No client should wait for that, nor for
- * the one before it, so a thread of its own does it, and takes all that has come
- * together meanwhile in one update.  The client has its answer by then; the
- * monitor sees its threads that little later.
+ * Puts slot arrays into the map of maps.  Each such update takes effect at once,
+ * but the kernel ends it with a wait for all programs that may still see the old
+ * entry (synchronize_rcu): 5 to 20 ms (2-CPU VM, Linux 6.18).  No client should
+ * wait for that, its own or that of the one before it, so threads of this file
+ * make the updates, and the loop only waits until it can see the result.
  *
- * Requests are done in the order in which they came, so an index may be asked
- * for again while the removal of its last user is still waiting.
+ * Removals have a thread of their own, which does all that have come together
+ * in one update.  The index is not given to another process before that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,25 +18,30 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "monitor/internal.h"
-#include "monitor_types.h"
 #include "monitor.skel.h"
 
-#define BATCH 64
+#define BATCH	64
+#define ADDERS	4
+#define WAIT_NS 50000000ull
 
 struct request {
 	struct request *next;
 	uint32_t index;
 	int array_fd; /* -1: remove */
-	int pidfd;    /* whose; -1: nobody's any more */
-	struct fg_owner owner;
 };
 
-struct fg_publisher {
-	pthread_t thread;
+struct queue {
+	struct fg_monitor *monitor;
 	pthread_mutex_t mutex; /* guards the rest */
 	pthread_cond_t wake;
 	struct request *head, **tail;
 	bool stop;
+};
+
+struct fg_publisher {
+	struct queue add, remove;
+	pthread_t threads[ADDERS + 1];
+	int nr_threads;
 };
 
 /*
@@ -49,7 +53,7 @@ static void update_arrays(struct fg_monitor *m, const uint32_t *index, const int
 	int map = bpf_map__fd(m->skel->maps.processes);
 	uint32_t i, done = n;
 
-	if (!bpf_map_update_batch(map, index, fd, &done, NULL))
+	if (n > 1 && !bpf_map_update_batch(map, index, fd, &done, NULL))
 		return;
 	/* Not supported, or one of them failed: one by one, then the others still work. */
 	for (i = 0; i < n; i++)
@@ -58,7 +62,6 @@ static void update_arrays(struct fg_monitor *m, const uint32_t *index, const int
 
 static void publish(struct fg_monitor *m, struct request *list)
 {
-	int owners = bpf_map__fd(m->skel->maps.owners);
 	uint32_t index[BATCH], n;
 	struct request *r, *first;
 	int fd[BATCH];
@@ -70,16 +73,13 @@ static void publish(struct fg_monitor *m, struct request *list)
 			fd[n] = list->array_fd >= 0 ? list->array_fd : m->empty_fd;
 		}
 		update_arrays(m, index, fd, n);
-		/* Only now: until then the index may still lead to the array of its last user. */
 		while (first != list) {
 			r = first;
 			first = first->next;
-			if (r->pidfd >= 0) {
-				bpf_map_update_elem(owners, &r->pidfd, &r->owner, BPF_ANY);
-				close(r->pidfd);
-			}
 			if (r->array_fd >= 0)
 				close(r->array_fd);
+			else /* pairs with the acquire in fg_process_register's search */
+				__atomic_store_n(&m->processes[r->index].leaving, false, __ATOMIC_RELEASE);
 			free(r);
 		}
 	}
@@ -87,94 +87,116 @@ static void publish(struct fg_monitor *m, struct request *list)
 
 static void *run(void *arg)
 {
-	struct fg_monitor *m = arg;
-	struct fg_publisher *p = m->publisher;
+	struct queue *q = arg;
 	struct request *list;
 
-	pthread_mutex_lock(&p->mutex);
-	while (p->head || !p->stop) {
-		if (!p->head) {
-			pthread_cond_wait(&p->wake, &p->mutex);
+	pthread_mutex_lock(&q->mutex);
+	while (q->head || !q->stop) {
+		if (!q->head) {
+			pthread_cond_wait(&q->wake, &q->mutex);
 			continue;
 		}
-		list = p->head;
-		p->head = NULL;
-		p->tail = &p->head;
-		pthread_mutex_unlock(&p->mutex);
-		publish(m, list);
-		pthread_mutex_lock(&p->mutex);
+		list = q->head;
+		q->head = NULL;
+		q->tail = &q->head;
+		pthread_mutex_unlock(&q->mutex);
+		publish(q->monitor, list);
+		pthread_mutex_lock(&q->mutex);
 	}
-	pthread_mutex_unlock(&p->mutex);
+	pthread_mutex_unlock(&q->mutex);
 	return NULL;
 }
 
-static int post(struct fg_monitor *m, struct request *r)
-{
-	struct fg_publisher *p = m->publisher;
-
-	pthread_mutex_lock(&p->mutex);
-	*p->tail = r;
-	p->tail = &r->next;
-	pthread_cond_signal(&p->wake);
-	pthread_mutex_unlock(&p->mutex);
-	return 0;
-}
-
-int fg_publish(struct fg_monitor *m, uint32_t index, int array_fd, int pidfd, const struct fg_owner *owner)
+static int post(struct queue *q, uint32_t index, int array_fd)
 {
 	struct request *r = calloc(1, sizeof(*r));
-	int err;
 
 	if (!r)
 		return -ENOMEM;
-	/* Descriptors of its own: the caller may close its at any time. */
 	r->index = index;
-	r->owner = *owner;
-	r->array_fd = fcntl(array_fd, F_DUPFD_CLOEXEC, 3);
-	r->pidfd = r->array_fd < 0 ? -1 : fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
-	if (r->pidfd < 0) {
-		err = -errno;
-		if (r->array_fd >= 0)
-			close(r->array_fd);
-		free(r);
+	r->array_fd = array_fd;
+	pthread_mutex_lock(&q->mutex);
+	*q->tail = r;
+	q->tail = &r->next;
+	pthread_cond_signal(&q->wake);
+	pthread_mutex_unlock(&q->mutex);
+	return 0;
+}
+
+/* What user space reads from a map of maps is the id of the map in there. */
+static bool is_visible(struct fg_monitor *m, uint32_t index, uint32_t id)
+{
+	uint32_t found = 0;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(m->skel->maps.processes), &index, &found) && found == id;
+}
+
+int fg_publish(struct fg_monitor *m, uint32_t index, int array_fd)
+{
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+	uint64_t until;
+	int fd, err;
+
+	if (bpf_obj_get_info_by_fd(array_fd, &info, &size))
+		return -errno;
+	/* The thread is done with it later than the caller. */
+	fd = fcntl(array_fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return -errno;
+	err = post(&m->publisher->add, index, fd);
+	if (err) {
+		close(fd);
 		return err;
 	}
-	return post(m, r);
+	/* All adders busy, and the machine as well?  Then it becomes visible a little later. */
+	for (until = fg_now_ns() + WAIT_NS; !is_visible(m, index, info.id) && fg_now_ns() < until;)
+		usleep(20);
+	return 0;
 }
 
 int fg_unpublish(struct fg_monitor *m, uint32_t index)
 {
-	struct request *r = calloc(1, sizeof(*r));
+	return post(&m->publisher->remove, index, -1);
+}
 
-	if (!r)
-		return -ENOMEM;
-	r->index = index;
-	r->array_fd = r->pidfd = -1;
-	return post(m, r);
+static void queue_init(struct queue *q, struct fg_monitor *m)
+{
+	q->monitor = m;
+	q->tail = &q->head;
+	pthread_mutex_init(&q->mutex, NULL);
+	pthread_cond_init(&q->wake, NULL);
+}
+
+static void queue_stop(struct queue *q)
+{
+	pthread_mutex_lock(&q->mutex);
+	q->stop = true;
+	pthread_cond_broadcast(&q->wake);
+	pthread_mutex_unlock(&q->mutex);
 }
 
 int fg_publisher_start(struct fg_monitor *m)
 {
 	struct fg_publisher *p = calloc(1, sizeof(*p));
 	sigset_t all, old;
-	int err;
+	int i, err = 0;
 
 	if (!p)
 		return -ENOMEM;
-	pthread_mutex_init(&p->mutex, NULL);
-	pthread_cond_init(&p->wake, NULL);
-	p->tail = &p->head;
 	m->publisher = p;
-	/* The host program's signals are not for this thread. */
+	queue_init(&p->add, m);
+	queue_init(&p->remove, m);
+	/* The host program's signals are not for these threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
-	err = pthread_create(&p->thread, NULL, run, m);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err) {
-		m->publisher = NULL;
-		free(p);
+	for (i = 0; i <= ADDERS && !err; i++) {
+		err = pthread_create(&p->threads[i], NULL, run, i ? &p->add : &p->remove);
+		p->nr_threads += !err;
 	}
-	return -err;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	/* One of each is enough. */
+	return p->nr_threads >= 2 ? 0 : -err;
 }
 
 void fg_publisher_stop(struct fg_monitor *m)
@@ -183,13 +205,10 @@ void fg_publisher_stop(struct fg_monitor *m)
 
 	if (!p)
 		return;
-	pthread_mutex_lock(&p->mutex);
-	p->stop = true;
-	pthread_cond_signal(&p->wake);
-	pthread_mutex_unlock(&p->mutex);
-	pthread_join(p->thread, NULL);
-	pthread_mutex_destroy(&p->mutex);
-	pthread_cond_destroy(&p->wake);
+	queue_stop(&p->add);
+	queue_stop(&p->remove);
+	while (p->nr_threads)
+		pthread_join(p->threads[--p->nr_threads], NULL);
 	m->publisher = NULL;
 	free(p);
 }

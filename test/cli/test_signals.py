@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A supervised program sees the signals that were meant for it, once, and job control works."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,10 +94,12 @@ def check_same_process_group():
 
 
 def check_supervisor_killed():
-    p = begin("sh", "-c", "echo ready; sleep 0.5; echo lives")
+    p = begin("sh", "-c", "echo ready; sleep 0.5; echo $FLEXGUARD_STATS")
     p.kill()
     p.wait()
-    same("the program goes on", p.stdout.read(), "lives\n")
+    out = p.stdout.read().strip()
+    true("the program goes on", out)
+    shutil.rmtree(os.path.dirname(out))  # nobody was left to do it
 
 
 def check_background_child_is_not_waited_for():
