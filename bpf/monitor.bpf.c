@@ -49,8 +49,8 @@ enum mark_kind {
 /* A bound thread.  Written by the CPU that switches it, but for `mark` (above). */
 struct thread {
 	__u64 mark;
-	__u32 index;   /* of the slot array; the index stays with a process for life */
-	__u32 slot;    /* 0: not bound */
+	__u32 index; /* of the slot array; the index stays with a process for life */
+	__u32 slot;  /* 0: not bound */
 	__u32 domain;
 	__u32 state;   /* what slot.state should be; the slot itself is the client's to scribble on */
 	__u32 changes; /* incremented when it stops running, or stops sleeping */
@@ -58,7 +58,7 @@ struct thread {
 	/* Written by the audit only. */
 	__u32 audited; /* `changes` as the audit saw it last */
 	__u32 audits;  /* audits since then */
-	__u32 odd;     /* enum odd, as the audit saw it last */
+	__u32 odd;     /* enum odd, seen since then */
 };
 
 struct {
@@ -405,7 +405,7 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 		slot->blocked++;
 }
 
-static __always_inline void switched_in(struct task_struct *next, __u32 cpu)
+static __always_inline void switched_in(struct task_struct *next, __u32 cpu, bool displaces)
 {
 	struct thread *t = thread_of(next);
 	struct fg_slot *slot;
@@ -421,6 +421,7 @@ static __always_inline void switched_in(struct task_struct *next, __u32 cpu)
 	slot = slot_of(t, next->pid);
 	if (slot) {
 		WRITE_ONCE(slot->state, FG_STATE_ON);
+		WRITE_ONCE(slot->displaces, displaces);
 		WRITE_ONCE(slot->cpu, cpu);
 	}
 }
@@ -485,7 +486,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		return 0;
 	if (can_defer && cpu < FG_MAX_CPUS && deferred[cpu].pid)
 		settle_deferred(cpu, next->pid);
-	switched_in(next, cpu);
+	switched_in(next, cpu, prev->tgid == next->tgid && (preempt || !prev->__state));
 	return 0;
 }
 
@@ -584,14 +585,14 @@ int BPF_PROG(on_exec, struct task_struct *task)
 
 enum odd {
 	ODD_NOT = 0,
-	ODD_RUNS = 1,     /* on CPU, though counted or written down as off it */
+	ODD_RUNS = 1,	  /* on CPU, though counted or written down as off it */
 	ODD_RUNS_NOT = 2, /* the other way round */
 };
 
 /*
  * Looks for threads that are not what their last event says (20).  Seeing one
  * once proves nothing: the hooks run a moment before the switch itself.  Seeing
- * the same again, an audit later and without an event in between, does.
+ * the same again, in a later audit and without an event in between, does.
  */
 SEC("iter/task")
 int audit(struct bpf_iter__task *ctx)
@@ -614,16 +615,19 @@ int audit(struct bpf_iter__task *ctx)
 		odd = mark || (t->slot && t->state != FG_STATE_ON) ? ODD_RUNS : ODD_NOT;
 	else if (t->slot && t->state == FG_STATE_ON)
 		odd = ODD_RUNS_NOT;
-	before = t->odd;
-	t->odd = odd;
 	if (t->audited != t->changes) {
 		t->audited = t->changes;
 		t->audits = 0;
+		t->odd = odd;
 		return 0;
 	}
 	t->audits++;
+	before = t->odd;
+	if (odd)
+		t->odd = odd;
 
 	if (odd && odd == before) {
+		t->odd = ODD_NOT;
 		count_missed();
 		if (mark)
 			swap_mark(t, mark, MARK_NONE);

@@ -29,9 +29,9 @@ enum {
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
-#define BPF_F_NO_PREALLOC		 (1U << 0)
-#define BPF_F_MMAPABLE			 (1U << 10)
-#define BPF_F_INNER_MAP			 (1U << 12)
+#define BPF_F_NO_PREALLOC	       (1U << 0)
+#define BPF_F_MMAPABLE		       (1U << 10)
+#define BPF_F_INNER_MAP		       (1U << 12)
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1ULL
 
 /* include/linux/sched.h */
@@ -50,6 +50,7 @@ struct thread_info {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
+	int tgid;
 	unsigned int flags;
 	int on_cpu;
 	int wake_cpu;

@@ -26,7 +26,6 @@ static void enter_epoch(struct fg_cond *c)
 		if (epoch != EPOCH_RESETTING && fg_cas_acquire(&c->epoch, &epoch, EPOCH_RESETTING)) {
 			c->lock = (struct fg_lock){ 0 };
 			c->first = c->last = NULL;
-			fg_store_relaxed(&c->signaled, 0);
 			fg_store_release(&c->epoch, fg_epoch); /* pairs with the acquire above */
 			return;
 		}
@@ -80,14 +79,14 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast)
 
 		next = n->next;
 		if (!last)
-			fg_add_relaxed(&c->signaled, 1);
+			fg_add_relaxed(&c->lock.tag, 1);
 		/* Release: the waiter sees all that we did.  After it, its stack may be gone. */
 		if (fg_cas_release(&n->word, &waiting, last ? LAST : SIGNALED)) {
 			list_remove(c, prev, next);
 			return n;
 		}
 		if (!last)
-			fg_add_relaxed(&c->signaled, -1u);
+			fg_add_relaxed(&c->lock.tag, -1u);
 	}
 	return NULL;
 }
@@ -146,7 +145,7 @@ static bool go(struct wait *w)
 static void confirm(struct wait *w)
 {
 	if (fg_load_acquire(&w->node.word) == SIGNALED)
-		__atomic_fetch_sub(&w->cond->signaled, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_sub(&w->cond->lock.tag, 1, __ATOMIC_RELEASE);
 }
 
 /* POSIX: a thread that is cancelled, or that fails, consumes no signal that others wait for. */
@@ -207,7 +206,7 @@ void fg_cond_destroy(struct fg_cond *c)
 
 		cond_lock(c);
 		/* Acquire: pairs with confirm(). */
-		empty = !c->first && !fg_load_acquire(&c->signaled);
+		empty = !c->first && !fg_load_acquire(&c->lock.tag);
 		fg_unlock(&c->lock);
 		if (empty)
 			return;

@@ -29,12 +29,11 @@ struct fg_waiter {
 };
 
 struct fg_cond {
-	struct fg_lock lock;
-	struct fg_waiter *first, *last; /* guarded by lock */
-	uint32_t epoch; /* fork epoch of lock and list: a parent's threads do not exist in the child */
-	uint32_t flags; /* where glibc keeps its own; only FG_COND_* are looked at */
-	uint32_t signaled; /* waiters in SIGNALED; atomic */
-	uint32_t unused;
+	struct fg_lock lock;	 /* lock.tag: waiters in SIGNALED; atomic */
+	struct fg_waiter *first; /* guarded by lock, as `last` */
+	uint32_t epoch;		 /* fork epoch of lock and list: a parent's threads do not exist in the child */
+	uint32_t flags;		 /* where glibc keeps its own; only FG_COND_* are looked at */
+	struct fg_waiter *last;
 };
 #define FG_COND_SHARED	  1u /* glibc's bit: initialised as process-shared, not ours */
 #define FG_COND_MONOTONIC 2u /* glibc's bit: timed waits are on CLOCK_MONOTONIC */

@@ -60,9 +60,9 @@ bool fg_is_off_cpu(uint32_t index)
 	return state >= FG_STATE_RUNNABLE && fg_counters != &no_counters;
 }
 
-bool fg_critical_path_preempted(void)
+bool fg_displaced_another(const struct fg_self *t)
 {
-	return fg_load_relaxed(&fg_counters->dom[fg_domain].p) != 0;
+	return fg_load_relaxed(&t->slot->displaces) != 0;
 }
 
 static bool owner_off_cpu(uint32_t owner)
@@ -93,7 +93,8 @@ static enum fg_verdict decide_default(struct fg_wait *w)
 		return preempted(w);
 	if (w->owner && owner_off_cpu(w->owner))
 		return preempted(w);
-	return FG_SPIN;
+	/* It came on in the place of another thread of the process, and has nothing to do but wait. */
+	return fg_displaced_another(w->self) ? FG_BLOCK : FG_SPIN;
 }
 
 /* SOSP'25, section 3.1: one counter for the whole machine and nothing else. */

@@ -30,8 +30,11 @@ enum fg_verdict fg_decide(struct fg_wait *w);
 /* True if the thread with this index is known to be off its CPU: do not hand it anything. */
 bool fg_is_off_cpu(uint32_t index);
 
-/* True if a monitor says that some critical thread of our domain waits for a CPU. */
-bool fg_critical_path_preempted(void);
+/*
+ * True if this thread, when it came on last, took its CPU from another thread
+ * of this process: more of them are awake than have room.
+ */
+bool fg_displaced_another(const struct fg_self *t);
 
 /*
  * What the policies look at.  fg_counters always points to something readable:

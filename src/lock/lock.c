@@ -2,14 +2,20 @@
 /*
  * The slow paths of the FlexGuard lock (legend: lock.h).
  *
- * A waiter spins in the queue while fg_decide() says so and sleeps on the word
- * otherwise.  In contrast to the paper's listing a release wakes nobody while
- * the head of the queue spins: on a machine with N CPUs about N threads take
- * the lock in turn without any system call, and the others sleep.  So that
- * they do not sleep for ever, a thread that has been awake for TURN_NS wakes
- * one of them and sleeps in its place at its next contended acquisition (the
- * idea of culling and re-admitting waiters: Dice, "Malthusian Locks",
- * EuroSys 2017).
+ * A waiter spins in the queue while fg_decide() says so and sleeps otherwise.  In contrast to the paper's listing a release does not wake
+ * anybody as long as the threads that are awake keep the lock busy: on a
+ * machine with N CPUs about N threads take the lock in turn without any system
+ * call, and the others sleep.  Three things keep that honest:
+ *
+ *   - a sleeper is left asleep only while somebody looks after the lock: the
+ *     spinning head, or a sleeper with a time limit (the heir);
+ *   - only a thread that releases the lock often leaves it to the heir;
+ *   - a thread that has had its turn wakes the longest sleeper and sleeps in
+ *     its place when it next has to wait.
+ *
+ * Culling waiters and re-admitting them: Dice, "Malthusian Locks", EuroSys 2017.
+ * There a queue is culled at each hand-over; here the scheduler's decisions cull
+ * (a preempted critical path makes waiters sleep), and sleep is the passive set.
  */
 #include "lock/lock.h"
 
@@ -22,19 +28,37 @@
 #include "sys/monitor_client.h"
 
 /* How long a thread that has others asleep behind it keeps taking the lock. */
-#define TURN_NS 5000000u
+#define TURN_US 5000u
 
-enum outcome { ACQUIRED, UNDECIDED, TIMED_OUT };
+/* It sleeps when it next has to wait; one that does not have to for so long only wakes the other. */
+#define GRACE_US 1000u
 
-/* Deadlines are looked at once in so many questions. */
+/* A thread that releases a lock less often than this wakes a sleeper each time. */
+#define BUSY_US 50u
+
+/*
+ * A thread that goes to sleep first takes a nap: if the CPU that it left is
+ * not in use by another thread of the process afterwards, it comes back.  Then
+ * it sleeps until it is woken, unless it is the heir.
+ */
+#define NAP_NS 100000u
+#define NAPS   2
+
+/* The heir's time limit; doubled, PATROL_LIMIT_NS at most, while it finds the lock in one and the same hand. */
+#define PATROL_NS	500000u
+#define PATROL_LIMIT_NS 4000000u
+#define PATROL_SAME	8 /* then the lock is held for long, and its release will wake somebody */
+
+/* In the child of a fork the heir may have been a thread of the parent.  Who finds one waits so long for it. */
+#define GHOST_NS 100000000u
+
+enum outcome { ACQUIRED, UNDECIDED, PATROL, TIMED_OUT };
+
+/* Deadlines, and the owner by those who are not the head, are looked at once in so many questions. */
 #define DEADLINE_EVERY 64u
+#define OWNER_EVERY    64u
 
-static bool timed_out(const struct fg_wait *w, const struct fg_deadline *deadline)
-{
-	return fg_unlikely(deadline != NULL) && w->asked % DEADLINE_EVERY == 1 && fg_deadline_passed(deadline);
-}
-
-/* Takes a free word, leaving `keep` of its flags as they are and setting `set`. */
+/* Takes a free word, without the flags in `drop` and with those in `set`. */
 static bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t set)
 {
 	uint32_t w = fg_load_relaxed(&l->word);
@@ -45,75 +69,106 @@ static bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t s
 	return false;
 }
 
-/* The head goes without the lock.  It may not leave SPINNER behind: true if it got the lock after all. */
-static bool stand_down(struct fg_lock *l, struct fg_self *t)
+static void wake_one(struct fg_lock *l, const struct fg_self *t)
+{
+#ifndef FG_BROKEN_WAKE /* a test proves that the tests notice */
+	fg_futex_wake(&l->wakes, 1); /* an address, not an access */
+	fg_count(t, FG_STAT_WAKEUPS, 1);
+#endif
+}
+
+/* One acquisition on its way through the slow path. */
+struct attempt {
+	struct fg_wait wait;
+	const struct fg_deadline *deadline;
+	uint32_t duty;	  /* SPINNER, HEIR: bits of the word that this thread has set and must not leave behind */
+	uint32_t patrol_ns;
+	uint32_t naps;	  /* since it was awake last */
+	uint32_t same;	  /* patrols in a row that found the same owner */
+	uint32_t seen;	  /* owner at the last patrol */
+	bool slept;
+};
+
+static bool timed_out(const struct attempt *a)
+{
+	return fg_unlikely(a->deadline != NULL) && a->wait.asked % DEADLINE_EVERY == 1 &&
+	       fg_deadline_passed(a->deadline);
+}
+
+/* Takes the word if it is free and drops our duties with it. */
+static bool take_over(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	if (!take(l, t, a->duty, 0))
+		return false;
+	a->duty = 0;
+	return true;
+}
+
+/* Goes without the lock, and leaves no duty behind.  True if it got the lock after all. */
+static bool stand_down(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
 	uint32_t w = fg_load_relaxed(&l->word);
 
-	while (w & FG_WORD_SPINNER) {
-		/* Released to us: the releaser has left the sleepers asleep because of us. */
+	while (w & a->duty) {
+		/* Free: released to us; the releaser has left the sleepers asleep because of us. */
 		if (!(w & FG_WORD_ID)) {
-			if (fg_cas_acquire(&l->word, &w, (w & ~FG_WORD_SPINNER) | t->id))
+			if (take_over(l, t, a))
 				return true;
-		} else if (fg_cas_relaxed(&l->word, &w, w & ~FG_WORD_SPINNER)) {
+			w = fg_load_relaxed(&l->word);
+		} else if (fg_cas_relaxed(&l->word, &w, w & ~a->duty)) {
 			break;
 		}
 	}
+	a->duty = 0;
 	return false;
 }
 
 /* The only waiter that looks at the word. */
-static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct fg_wait *w,
-				 const struct fg_deadline *deadline)
+static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
 	for (;;) {
 		uint32_t word = fg_load_relaxed(&l->word);
 
 		if (!(word & FG_WORD_ID)) {
-			if (take(l, t, FG_WORD_SPINNER, 0))
+			if (take_over(l, t, a))
 				return ACQUIRED;
 			continue;
 		}
-		if ((word & (FG_WORD_WAITERS | FG_WORD_SPINNER)) == FG_WORD_WAITERS)
-			fg_cas_relaxed(&l->word, &word, word | FG_WORD_SPINNER);
-		w->owner = word & FG_WORD_ID;
-		if (fg_decide(w) == FG_BLOCK)
+		if ((word & (FG_WORD_WAITERS | FG_WORD_SPINNER)) == FG_WORD_WAITERS &&
+		    fg_cas_relaxed(&l->word, &word, word | FG_WORD_SPINNER))
+			a->duty |= FG_WORD_SPINNER;
+		a->wait.owner = word & FG_WORD_ID;
+		if (fg_decide(&a->wait) == FG_BLOCK)
 			return UNDECIDED;
-		if (timed_out(w, deadline))
-			return stand_down(l, t) ? ACQUIRED : TIMED_OUT;
+		if (timed_out(a))
+			return TIMED_OUT;
 		fg_pause();
 	}
 }
 
-/* Behind somebody: spins on the node.  UNDECIDED: no longer in the queue. */
-static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct fg_wait *w, uint32_t n,
-				  const struct fg_deadline *deadline, bool *head)
+/* Behind somebody: spins on the node.  UNDECIDED: the head, or no longer in the queue. */
+static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t n, bool *head)
 {
 	for (;;) {
 		enum fg_queue_poll poll = fg_queue_poll(t, n);
-		bool late;
+		bool late = false;
 
-		if (poll == FG_QUEUE_LOST)
-			return UNDECIDED;
-		if (poll == FG_QUEUE_HEAD) {
-			*head = true;
+		if (poll != FG_QUEUE_WAIT) {
+			*head = poll == FG_QUEUE_HEAD;
 			return UNDECIDED;
 		}
-		if (w->asked % DEADLINE_EVERY == 0)
-			w->owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
-		if (fg_decide(w) == FG_BLOCK || (late = timed_out(w, deadline))) {
-			if (!fg_queue_leave(t, n)) {
-				*head = true; /* just granted: decide again as the head */
-				return UNDECIDED;
-			}
-			return late ? TIMED_OUT : UNDECIDED;
+		/* The word belongs to the owner and the head; the others look at it rarely. */
+		if (a->wait.asked % OWNER_EVERY == 0)
+			a->wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+		if (fg_decide(&a->wait) == FG_BLOCK || (late = timed_out(a))) {
+			*head = !fg_queue_leave(t, n); /* just granted: decide again as the head */
+			return late && !*head ? TIMED_OUT : UNDECIDED;
 		}
 		fg_pause();
 	}
 }
 
-static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct fg_wait *w,
-			 const struct fg_deadline *deadline)
+static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
 	enum outcome o = UNDECIDED;
 	bool head;
@@ -122,57 +177,151 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct fg_wait *w
 	if (!n)
 		return UNDECIDED;
 	if (!head)
-		o = spin_in_queue(l, t, w, n, deadline, &head);
+		o = spin_in_queue(l, t, a, n, &head);
 	if (head) {
-		o = spin_as_head(l, t, w, deadline);
+		o = spin_as_head(l, t, a);
 		fg_queue_hand_over(l, t, n);
 	}
 	return o;
 }
 
-static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline)
+/*
+ * Sets the bits with which this thread goes to sleep: WAITERS, and HEIR if it
+ * becomes the heir.  SPINNER goes whoever has set it: a head that still spins
+ * sets it again; one that does not (it is us, or was in the parent of a fork)
+ * would keep everybody asleep for ever.  Returns the word, or 0 with the lock;
+ * in *wakes what to sleep on.
+ */
+static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attempt *a, bool may_be_heir,
+			      uint32_t *wakes)
 {
-	uint32_t w = fg_load_relaxed(&l->word), asleep;
-	uint64_t since = fg_now_ns();
-	int r;
+	uint32_t asleep, duty, w;
 
-	/*
-	 * SPINNER goes whoever has set it: a head that still spins sets it again;
-	 * one that does not (it was in the parent of a fork, or is us) would keep
-	 * everybody asleep for ever.
-	 */
-	do {
+	/* Before the look at the word: see release(). */
+	*wakes = fg_load_acquire(&l->wakes);
+	w = fg_load_acquire(&l->word);
+
+	for (;;) {
 		if (!(w & FG_WORD_ID)) {
-			if (take(l, t, FG_WORD_SPINNER, 0))
-				return ACQUIRED;
+			if (take(l, t, a->duty | FG_WORD_SPINNER, 0)) {
+				a->duty = 0;
+				return 0;
+			}
 			w = fg_load_relaxed(&l->word);
-			asleep = 0;
 			continue;
 		}
 		asleep = (w & ~FG_WORD_SPINNER) | FG_WORD_WAITERS;
-	} while (!asleep || (w != asleep && !fg_cas_relaxed(&l->word, &w, asleep)));
-
-	fg_count(t, FG_STAT_PARKS, 1);
-	r = fg_futex_wait(&l->word, asleep, deadline);
-	t->turn_ns = fg_now_ns();
-	fg_count(t, FG_STAT_BLOCKED_NS, t->turn_ns - since);
-	if (r == 0) {
-		/*
-		 * The release that woke us has cleared WAITERS for all.  It must be
-		 * set again, by taking the lock with it or on the lock of another,
-		 * before we do anything else: other sleepers depend on it.
-		 */
-		for (w = fg_load_relaxed(&l->word);;) {
-			if (!(w & FG_WORD_ID)) {
-				if (take(l, t, 0, FG_WORD_WAITERS))
-					return ACQUIRED;
-				w = fg_load_relaxed(&l->word);
-			} else if ((w & FG_WORD_WAITERS) || fg_cas_relaxed(&l->word, &w, w | FG_WORD_WAITERS)) {
-				break;
-			}
+		duty = a->duty & FG_WORD_HEIR;
+		if (!may_be_heir) {
+			asleep &= ~duty;
+			duty = 0;
+		} else if (!(w & FG_WORD_HEIR)) {
+			asleep |= FG_WORD_HEIR;
+			duty = FG_WORD_HEIR;
+		}
+		if (w == asleep || fg_cas_acq_rel(&l->word, &w, asleep)) {
+			a->duty = duty;
+			return asleep;
 		}
 	}
-	return r == -ETIMEDOUT ? TIMED_OUT : UNDECIDED;
+}
+
+static void deadline_in(struct fg_deadline *d, uint64_t ns)
+{
+	uint64_t at = fg_now_ns() + ns;
+
+	d->clock = CLOCK_MONOTONIC;
+	d->at.tv_sec = (time_t)(at / 1000000000u);
+	d->at.tv_nsec = (long)(at % 1000000000u);
+}
+
+/* True if a->seen has had the lock for so long that its release may as well wake somebody. */
+static bool held_for_long(struct attempt *a, uint32_t owner)
+{
+	if (owner != a->seen) {
+		a->seen = owner;
+		a->same = 0;
+		a->patrol_ns = PATROL_NS;
+		return false;
+	}
+	if (a->patrol_ns < PATROL_LIMIT_NS)
+		a->patrol_ns *= 2;
+	return ++a->same > PATROL_SAME;
+}
+
+/*
+ * Woken by a release, which has cleared WAITERS for all.  It must be set again,
+ * by taking the lock with it or on the lock of another, before anything else is
+ * done: other sleepers depend on it.  True with the lock.
+ */
+static bool retake(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	uint32_t w = fg_load_relaxed(&l->word);
+
+	for (;;) {
+		if (!(w & FG_WORD_ID)) {
+			if (take(l, t, a->duty, FG_WORD_WAITERS)) {
+				a->duty = 0;
+				return true;
+			}
+			w = fg_load_relaxed(&l->word);
+		} else if ((w & FG_WORD_WAITERS) || fg_cas_relaxed(&l->word, &w, w | FG_WORD_WAITERS)) {
+			return false;
+		}
+	}
+}
+
+static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	bool may_be_heir = !a->deadline && fg_policy_now != FG_POLICY_BLOCK && a->same <= PATROL_SAME;
+	uint64_t since = fg_now_ns(), until;
+	const struct fg_deadline *limit = a->deadline;
+	struct fg_deadline soon;
+	uint32_t wakes, asleep = prepare_sleep(l, t, a, may_be_heir, &wakes);
+	bool ghost = false;
+	int r;
+
+	if (!asleep)
+		return ACQUIRED;
+	if (may_be_heir && a->naps < NAPS && !fg_displaced_another(t)) {
+		deadline_in(&soon, NAP_NS << 2 * a->naps++);
+		limit = &soon;
+	} else if (a->duty & FG_WORD_HEIR) {
+		if (!a->patrol_ns)
+			a->patrol_ns = PATROL_NS;
+		deadline_in(&soon, a->patrol_ns);
+		limit = &soon;
+	} else if (fg_unlikely(fg_epoch != 0 && (asleep & FG_WORD_HEIR) && !a->deadline)) {
+		deadline_in(&soon, GHOST_NS);
+		limit = &soon;
+		ghost = true;
+	}
+	a->slept = true;
+	fg_count(t, FG_STAT_PARKS, 1);
+	r = fg_futex_wait(&l->wakes, wakes, limit);
+	until = fg_now_ns();
+	fg_count(t, FG_STAT_BLOCKED_NS, until - since);
+	if (r == 0) {
+		t->turn_us = t->busy_us = (uint32_t)(until / 1000);
+		a->same = a->naps = 0;
+		return retake(l, t, a) ? ACQUIRED : UNDECIDED;
+	}
+	if (r != -ETIMEDOUT)
+		return UNDECIDED;
+	if (a->deadline)
+		return TIMED_OUT;
+	if (ghost) {
+		a->duty = FG_WORD_HEIR; /* ours to clear now; a living heir would only be one too many */
+		return stand_down(l, t, a) ? ACQUIRED : UNDECIDED;
+	}
+	/* The heir's patrol. */
+	if (take_over(l, t, a))
+		return ACQUIRED;
+	held_for_long(a, fg_load_relaxed(&l->word) & FG_WORD_ID);
+	if (fg_displaced_another(t))
+		return PATROL;
+	t->turn_us = t->busy_us = (uint32_t)(until / 1000);
+	return UNDECIDED; /* there is room: come and stay */
 }
 
 /* The word was not simply free. */
@@ -181,27 +330,33 @@ static int lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_
 	/* A signal handler that waits while its thread waits: the outer wait's role comes back at the end. */
 	enum fg_role outer_role = t->role;
 	uint64_t outer_node = t->slot->node;
-	struct fg_wait w = { .self = t };
+	struct attempt a = { .wait.self = t, .deadline = deadline };
 	enum outcome o = take(l, t, 0, 0) ? ACQUIRED : UNDECIDED; /* free, with sleepers or a head: barge */
-	bool slept = false;
 
 	if (o != ACQUIRED) {
 		fg_count(t, FG_STAT_CONTENDED, 1);
 		fg_monitor_register_if_due();
 	}
-	while (o == UNDECIDED) {
-		w.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
-		if (!t->give_way && fg_decide(&w) == FG_SPIN)
-			o = spin(l, t, &w, deadline);
+	if (fg_unlikely(t->give_way) && o != ACQUIRED) {
+		/* Its sleep comes first thing below; no nap. */
+		wake_one(l, t);
+		a.naps = NAPS;
+		o = PATROL;
 		t->give_way = 0;
-		if (o == ACQUIRED && !slept)
+	}
+	while (o == UNDECIDED || o == PATROL) {
+		a.wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+		if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
+			o = spin(l, t, &a);
+		if (o == ACQUIRED && !a.slept)
 			fg_count(t, FG_STAT_SPUN, 1);
-		if (o == UNDECIDED) {
-			slept = true;
-			o = sleep_on(l, t, deadline);
-			w = (struct fg_wait){ .self = t };
+		if (o == UNDECIDED || o == PATROL) {
+			o = sleep_on(l, t, &a);
+			a.wait = (struct fg_wait){ .self = t };
 		}
 	}
+	if (o == TIMED_OUT && stand_down(l, t, &a))
+		o = ACQUIRED;
 	if (fg_unlikely(outer_role != FG_ROLE_NONE)) {
 		fg_store_relaxed(&t->slot->node, outer_node);
 		fg_set_role(t, outer_role);
@@ -326,42 +481,64 @@ __attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
 
 /* ---- release --------------------------------------------------------------- */
 
-/* True, and a new turn begins, if this thread has had its turn and others sleep meanwhile. */
-static bool turn_is_over(struct fg_self *t)
+/*
+ * Others sleep, and somebody looks after the lock.  False: wake one all the
+ * same, because this thread has had its turn, or (with nobody spinning) because
+ * it does not release often enough to keep the lock busy.
+ */
+static bool leave_asleep(struct fg_self *t, uint32_t word)
 {
-	uint64_t now = fg_now_ns();
+	uint32_t now = (uint32_t)(fg_now_ns() / 1000);
+	bool busy = now - t->busy_us < BUSY_US;
 
-	if (now - t->turn_ns < TURN_NS)
-		return false;
-	t->turn_ns = now;
-	t->give_way = 1;
-	return true;
+	t->busy_us = now;
+	if (fg_unlikely(now - t->turn_us >= TURN_US)) {
+		if (t->give_way) {
+			t->give_way = 0;
+			t->turn_us = now;
+			return false;
+		}
+		t->give_way = 1;
+		t->turn_us = now - TURN_US + GRACE_US;
+	}
+	return busy || (word & FG_WORD_SPINNER);
 }
 
-/* Clears the owner.  Returns true if a sleeper has to be woken. */
+/*
+ * Clears the owner.  Returns true if a sleeper has to be woken.
+ *
+ * A waiter reads the count of wake-ups, makes sure that WAITERS is set, and
+ * sleeps if the count is still the same.  So a wake-up that clears WAITERS does
+ * it in three steps: clear it while the lock is held, count, release.  Who has
+ * set it before the first step has an old count; who sets it after that makes
+ * the third step fail, and all is done again.
+ */
 static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
-	bool keep_asleep;
+	bool wake = false, decided = false;
 
-	do {
-		keep_asleep = (w & FG_WORD_SPINNER) && (w & FG_WORD_WAITERS);
-	} while (!fg_cas_release(&l->word, &w, keep_asleep ? w & ~FG_WORD_ID : 0));
-	/* From here on the lock may be gone. */
-	if (!(w & FG_WORD_WAITERS))
-		return false;
-	if (keep_asleep && !fg_critical_path_preempted() && !turn_is_over(t)) {
-		fg_count(t, FG_STAT_WAKEUPS_SAVED, 1);
-		return false;
+	for (;;) {
+		if (!(w & FG_WORD_WAITERS)) {
+			if (fg_cas_release(&l->word, &w, 0))
+				return wake;
+		} else if (w & (FG_WORD_SPINNER | FG_WORD_HEIR)) {
+			if (!decided && !leave_asleep(t, w)) {
+				fg_store_relaxed(&l->wakes, l->wakes + 1);
+				wake = true;
+			}
+			decided = true;
+			if (fg_cas_release(&l->word, &w, w & ~FG_WORD_ID)) {
+				if (!wake)
+					fg_count(t, FG_STAT_WAKEUPS_SAVED, 1);
+				return wake;
+			}
+		} else if (fg_cas_acq_rel(&l->word, &w, w & FG_WORD_ID)) {
+			fg_store_relaxed(&l->wakes, l->wakes + 1);
+			wake = true;
+			w &= FG_WORD_ID;
+		}
 	}
-	return true;
-}
-
-static void wake_one(struct fg_lock *l, const struct fg_self *t)
-{
-#ifndef FG_BROKEN_WAKE /* a test proves that the tests notice */
-	fg_futex_wake(&l->word, 1); /* an address, not an access */
-	fg_count(t, FG_STAT_WAKEUPS, 1);
-#endif
+	/* After each return the lock may be gone. */
 }
 
 /* A lock that this thread does not hold: what glibc does with normal mutexes, which programs use. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FlexGuard lock: 16 bytes, zero is unlocked.
+ * The FlexGuard lock: 24 bytes, zero is unlocked.
  *
  * Laforet, Kashyap, Iorgulescu, Lawall, Lozi, "FlexGuard: Fast Mutual Exclusion
  * Independent of Subscription", SOSP 2025, Listing 2, with its queue repaired
@@ -12,22 +12,32 @@
  *   id       owner.  Set by whoever takes the lock, cleared by whoever releases
  *            it (not always the same thread: POSIX programs use a normal mutex
  *            as a semaphore).  Nobody else writes it.
- *   WAITERS  somebody may sleep on the word.  Set by a waiter before it sleeps,
+ *   WAITERS  somebody may sleep.  Set by a waiter before it sleeps,
  *            and by a woken one when it takes the lock or goes on waiting: a
  *            wake-up clears the bit on behalf of one sleeper while others may
  *            still sleep.  Errs on the side of being set: costs a useless wake-up.
- *   SPINNER  the head of the queue spins, has seen WAITERS and will either take
+ *   SPINNER  the head of the queue spins, has seen WAITERS, and will either take
  *            the lock or clear this bit before it sleeps.  So a release may
  *            leave all sleepers asleep.  Errs on the side of being clear: costs
  *            a wake-up too many.  Means nothing without WAITERS.
+ *   HEIR     one of the sleepers sleeps with a time limit and looks after the
+ *            lock by itself then; it will either take the lock or clear this
+ *            bit before it sleeps without limit.  So a release may leave all
+ *            asleep for that long when other threads that are awake keep coming
+ *            back.  Errs like SPINNER; means nothing without WAITERS.
+ *
+ * Sleepers do not sleep on the word, which changes with every owner, but on the
+ * count of wake-ups, which the owner raises while it still holds the lock: a
+ * sleeper reads it before it sets WAITERS, so a release that it has not been
+ * early enough for makes its futex call return at once.
  *
  *   word                     state
  *   0                        free
  *   id                       held; waiters, if any, spin
- *   id | WAITERS             held; the release wakes one
+ *   id | WAITERS             held; the release clears all and wakes one
  *   id | WAITERS | SPINNER   held; the release leaves the bits and wakes nobody
- *   WAITERS | SPINNER        free, sleepers sleep on, the head is about to take it
- *   SPINNER [| id]           as without; a head that found WAITERS gone clears it
+ *   id | WAITERS | HEIR      held; the same if this thread takes the lock often
+ *   WAITERS | ...            free, sleepers sleep on, somebody is about to take it
  */
 #ifndef FG_LOCK_H
 #define FG_LOCK_H
@@ -44,10 +54,12 @@ extern char __libc_single_threaded;
 
 struct fg_lock {
 	uint32_t word;
-	uint32_t tail; /* of the queue: fork epoch << 18 | node, 0 = empty (queue.c) */
-	uint64_t prev; /* owner's: what was pending when it took this lock as one of several */
+	uint32_t tail;	/* of the queue: fork epoch << 18 | node, 0 = empty (queue.c) */
+	uint64_t prev;	/* owner's: what was pending when it took this lock as one of several */
+	uint32_t tag;	/* not the lock's: for the type around it, which has a place to fill */
+	uint32_t wakes; /* what sleepers sleep on; counted up by the owner before a release that wakes */
 };
-_Static_assert(sizeof(struct fg_lock) == 16, "has to fit into pthread types");
+_Static_assert(sizeof(struct fg_lock) == 24, "has to fit into pthread types");
 
 /*
  * Everything but the fast path: not set up, several locks, contention, time,

@@ -4,14 +4,14 @@
 
 static bool knows_owner(const struct fg_mutex *m)
 {
-	int type = m->kind & FG_KIND_TYPE;
+	uint32_t type = m->lock.tag & FG_KIND_TYPE;
 
 	return type == FG_KIND_RECURSIVE || type == FG_KIND_ERRORCHECK;
 }
 
 static bool is_recursive(const struct fg_mutex *m)
 {
-	return (m->kind & FG_KIND_TYPE) == FG_KIND_RECURSIVE;
+	return (m->lock.tag & FG_KIND_TYPE) == FG_KIND_RECURSIVE;
 }
 
 static bool owned(const struct fg_mutex *m)

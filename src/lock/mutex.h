@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The mutex: an fg_lock with the types of POSIX, in the 40 bytes of a
- * pthread_mutex_t.  `kind` stands where glibc has it and holds glibc's numbers,
+ * pthread_mutex_t.  The kind stands where glibc has it and holds glibc's numbers,
  * so that its static initialisers are ours; everything else is ours alone.
  *
  * All functions return 0 or a positive error number.
@@ -26,23 +26,22 @@ enum {
 };
 
 struct fg_mutex {
-	struct fg_lock lock;
-	int32_t kind;
-	uint32_t count; /* recursive: acquisitions beyond the first; guarded by the lock */
-	uint64_t unused[2];
+	struct fg_lock lock; /* lock.tag: the kind */
+	uint64_t count;	     /* recursive: acquisitions beyond the first; guarded by the lock */
+	uint64_t unused;
 };
 _Static_assert(sizeof(struct fg_mutex) == 40, "in place of pthread_mutex_t");
-_Static_assert(offsetof(struct fg_mutex, kind) == 16, "glibc's static initialisers set it");
+_Static_assert(offsetof(struct fg_mutex, lock.tag) == 16, "glibc's static initialisers set the kind there");
 
 /* Ours, and of a type that does not know its owner. */
 static inline bool fg_mutex_is_normal(const struct fg_mutex *m)
 {
-	return !(m->kind & (FG_KIND_TYPE | FG_KIND_FOREIGN));
+	return !(m->lock.tag & (FG_KIND_TYPE | FG_KIND_FOREIGN));
 }
 
 static inline bool fg_mutex_is_ours(const struct fg_mutex *m)
 {
-	return !(m->kind & FG_KIND_FOREIGN);
+	return !(m->lock.tag & FG_KIND_FOREIGN);
 }
 
 /* For all mutexes of ours; the fast paths for normal ones are fg_lock_only and fg_unlock_only. */
@@ -59,7 +58,7 @@ static inline int fg_mutex_destroy(struct fg_mutex *m)
 {
 	if (fg_load_relaxed(&m->lock.word) & FG_WORD_ID)
 		return EBUSY;
-	m->kind = -1; /* as glibc does; not ours any more, and glibc says EINVAL to it */
+	m->lock.tag = ~0u; /* as glibc does; not ours any more, and glibc says EINVAL to it */
 	return 0;
 }
 

@@ -29,10 +29,10 @@
 /*
  * Ids are index | generation << 16.  The generation changes whenever an index
  * changes hands, so that a lock left behind by a dead thread does not look like
- * the property of a new one.  Bit 29 marks a thread without index: tid | bit 29.
+ * the property of a new one.  Bit 28 marks a thread without index: tid | bit 28.
  */
-#define FG_GEN_BITS   13
-#define FG_ID_NO_SLOT 0x20000000u
+#define FG_GEN_BITS   12
+#define FG_ID_NO_SLOT 0x10000000u
 
 struct fg_node {
 	uint32_t next;	/* 0, the successor's number, or FG_NODE_HANDED */
@@ -54,9 +54,10 @@ struct fg_self {
 	uint64_t only;		 /* address of the one lock that this thread holds or takes, or FG_ONLY_* */
 	struct fg_slot *slot;
 	const uint32_t *cpu; /* cpu_id of the rseq area: the CPU that I run on */
-	uint64_t turn_ns;    /* when I last came back from sleep */
 	uint32_t id;	     /* what lock words hold while this thread owns them; 0 = not set up */
 	uint32_t held;	     /* locks held; valid iff only == FG_ONLY_SEVERAL */
+	uint32_t turn_us;    /* when my turn began: I woke up, or my last turn ended; low bits of the clock */
+	uint32_t busy_us;    /* when I last released a lock that others sleep on, or woke up; same */
 	uint8_t role;	     /* what slot->role says */
 	uint8_t give_way;    /* my turn is over: sleep at the next contended lock (lock.c) */
 	uint8_t tangled;     /* locks were not released in reverse order: `prev` chains are stale */

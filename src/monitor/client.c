@@ -153,8 +153,7 @@ void fg_client_ready(struct fg_monitor *m, uint32_t index)
 		}
 		if (!err) {
 			err = fg_process_register(m, pidfd, cred.pid, cred.uid, &hello, &welcome, &fds[0]);
-			if (err)
-				close(pidfd);
+			close(pidfd);
 		}
 		welcome.error = err;
 		welcome.nr_cpus = libbpf_num_possible_cpus();

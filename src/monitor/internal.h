@@ -71,7 +71,7 @@ int fg_monitor_audit(struct fg_monitor *m);
 int fg_why_preflight(char *why, size_t size);
 int fg_why_load(int err, char *why, size_t size);
 
-/* process.c: takes over `pidfd` on success; the slot array's descriptor is the caller's to close. */
+/* process.c: `pidfd` and the slot array's descriptor are the caller's to close. */
 int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd);
 void fg_process_forget(struct fg_monitor *m, uint32_t index);

@@ -75,7 +75,8 @@ static int attach(struct fg_monitor *m, char *why, size_t size)
 	struct timespec now;
 	int err;
 
-	m->counters = mmap(NULL, sizeof(*m->counters), PROT_READ, MAP_SHARED, bpf_map__fd(m->skel->maps.counters), 0);
+	m->counters =
+	    mmap(NULL, sizeof(*m->counters), PROT_READ, MAP_SHARED, bpf_map__fd(m->skel->maps.counters), 0);
 	if (m->counters == MAP_FAILED) {
 		m->counters = NULL;
 		err = -errno;

@@ -9,6 +9,7 @@
  * system-wide one.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -94,7 +95,8 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 	for (k = 0; k < m->cfg.max_processes; k++) {
 		i = (m->next_process + k) % m->cfg.max_processes;
 		/* Acquire pairs with the release in publish.c: its last user's array is gone. */
-		if (m->processes[i].pidfd < 0 && !__atomic_load_n(&m->processes[i].leaving, __ATOMIC_ACQUIRE)) {
+		if (m->processes[i].pidfd < 0 &&
+		    !__atomic_load_n(&m->processes[i].leaving, __ATOMIC_ACQUIRE)) {
 			m->next_process = i + 1;
 			*index = i;
 			return 0;
@@ -116,7 +118,8 @@ static uint32_t grant(const struct fg_monitor *m, uint32_t want)
 int fg_slots_create(uint32_t slots)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fg_slots", sizeof(uint32_t), sizeof(struct fg_slot), slots, &opts);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fg_slots", sizeof(uint32_t), sizeof(struct fg_slot),
+				slots, &opts);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -129,7 +132,7 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 	uint32_t slots = grant(m, hello->want_slots), index;
 	struct fg_process *p;
 	bool is_new;
-	int fd, err;
+	int fd, own_pidfd, err;
 
 	err = find_entry(m, id, uid, &index);
 	if (err)
@@ -140,19 +143,22 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 	fd = fg_slots_create(slots);
 	if (fd < 0)
 		return fd;
-	err = fg_publish(m, index, fd);
+	own_pidfd = is_new ? fcntl(pidfd, F_DUPFD_CLOEXEC, 3) : p->pidfd;
+	err = own_pidfd < 0 ? -errno : fg_publish(m, index, fd);
 	if (err) {
 		close(fd);
+		if (is_new && own_pidfd >= 0)
+			close(own_pidfd);
 		return err;
 	}
 	if (is_new) {
 		p->id = id;
-		p->pidfd = pidfd;
+		p->pidfd = own_pidfd;
 		p->uid = uid;
 		p->domain = domain_get(m, uid);
 		m->nr_processes++;
 		__atomic_fetch_add(&m->skel->bss->active, 1, __ATOMIC_RELAXED);
-		err = fg_watch(m, pidfd, FG_EV_PROCESS, index);
+		err = fg_watch(m, p->pidfd, FG_EV_PROCESS, index);
 	}
 	owner.index = index;
 	owner.domain = p->domain;
@@ -165,8 +171,6 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 			fg_process_forget(m, index);
 		return err;
 	}
-	if (!is_new)
-		close(pidfd);
 	welcome->slots = slots;
 	welcome->domain = p->domain;
 	*slots_fd = fd;

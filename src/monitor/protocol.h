@@ -24,14 +24,14 @@
 #define FG_CACHE_LINE  64
 
 /* ---- lock word ----------------------------------------------------------
- * The layout of a robust futex, so that the holder test is one comparison:
- *
- *   bits 0..29  id of the owner, 0 = nobody holds it.  The monitor compares
+ *   bits 0..28  id of the owner, 0 = nobody holds it.  The monitor compares
  *               it with fg_slot.owner_id and looks at no other bit.
- *   bit 30      FG_WORD_SPINNER   (legend: src/lock/lock.h)
- *   bit 31      FG_WORD_WAITERS   (legend: src/lock/lock.h)
+ *   bit 29      FG_WORD_HEIR      (legend of the three: src/lock/lock.h)
+ *   bit 30      FG_WORD_SPINNER
+ *   bit 31      FG_WORD_WAITERS
  */
-#define FG_WORD_ID	0x3fffffffu
+#define FG_WORD_ID	0x1fffffffu
+#define FG_WORD_HEIR	0x20000000u
 #define FG_WORD_SPINNER 0x40000000u
 #define FG_WORD_WAITERS 0x80000000u
 
@@ -90,7 +90,8 @@ struct fg_slot {
 	__u64 preempted; /* times switched out, runnable, while critical (a "p" event) */
 	__u64 blocked;	 /* times it went to sleep while critical (a "b" event) */
 	__u64 involuntary; /* times switched out while runnable, critical or not */
-	__u32 unused1[6];
+	__u32 displaces; /* 1: it took its CPU from a thread of its own process that wanted to go on */
+	__u32 unused1[5];
 } __attribute__((aligned(FG_CACHE_LINE)));
 
 /* ---- counters: one read-only page set for all processes ------------------ */
@@ -123,6 +124,10 @@ struct fg_counters {
  * Each thread has this in its thread-local storage, at one distance from its
  * rseq area that is the same for all threads of the process.  The eBPF program
  * reads it when it first switches the thread out; there is no system call.
+ *
+ * It reads it again only when slot.bound is no longer this thread.  So whoever
+ * hands out a slot stores 0 to its `bound`, and to that of the slot that a live
+ * thread gives up; and a fork child sets `slot` to 0 before it says hello.
  */
 struct fg_tls_bind {
 	__u32 slot;  /* index into the slot array, 0 = none yet */

@@ -21,7 +21,7 @@
 #include "monitor.skel.h"
 
 #define BATCH	64
-#define ADDERS	4
+#define ADDERS	8
 #define WAIT_NS 50000000ull
 
 struct request {

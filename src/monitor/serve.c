@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 #include "monitor/internal.h"
 
@@ -21,8 +22,8 @@ int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index)
 static int start_timer(void)
 {
 	struct itimerspec every = {
-		.it_interval.tv_nsec = FG_HEARTBEAT_NS,
-		.it_value.tv_nsec = FG_HEARTBEAT_NS,
+	    .it_interval.tv_nsec = FG_HEARTBEAT_NS,
+	    .it_value.tv_nsec = FG_HEARTBEAT_NS,
 	};
 	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
@@ -33,13 +34,24 @@ static int start_timer(void)
 	return fd;
 }
 
+static uint64_t cpu_time_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
 /* The audit walks all threads of the machine: keep that below 1 % of one CPU. */
 static void audit_if_due(struct fg_monitor *m, uint64_t now)
 {
+	uint64_t before;
+
 	if (now < m->audit_next_ns || !m->nr_processes)
 		return;
+	before = cpu_time_ns();
 	fg_monitor_audit(m);
-	m->audit_next_ns = fg_now_ns() + 100 * (fg_now_ns() - now);
+	m->audit_next_ns = now + 100 * (cpu_time_ns() - before);
 }
 
 static int on_tick(struct fg_monitor *m, int timer_fd)

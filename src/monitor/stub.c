@@ -9,7 +9,8 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 	*out = NULL;
 	if (why_size)
 		snprintf(why, why_size,
-			 "this flexguard was built without eBPF (it needs clang >= 16, bpftool and libbpf >= 1.0)");
+			 "this flexguard was built without eBPF (it needs clang >= 16, bpftool and libbpf >= "
+			 "1.0)");
 	return -ENOSYS;
 }
 

@@ -66,13 +66,16 @@ int fg_why_preflight(char *why, size_t size)
 	}
 	if (access("/sys/kernel/btf/vmlinux", F_OK)) {
 		snprintf(why, size,
-			 "the kernel has no type information (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF=y%s",
+			 "the kernel has no type information (/sys/kernel/btf/vmlinux): it needs "
+			 "CONFIG_DEBUG_INFO_BTF=y%s",
 			 access("/sys/kernel", F_OK) ? ", or /sys is not mounted" : "");
 		return -ENOTSUP;
 	}
-	if (!(caps & CAP_BIT_SYS_ADMIN) && (caps & (CAP_BIT_BPF | CAP_BIT_PERFMON)) != (CAP_BIT_BPF | CAP_BIT_PERFMON)) {
+	if (!(caps & CAP_BIT_SYS_ADMIN) &&
+	    (caps & (CAP_BIT_BPF | CAP_BIT_PERFMON)) != (CAP_BIT_BPF | CAP_BIT_PERFMON)) {
 		snprintf(why, size, "no permission to load eBPF programs: run as root or grant %s%s%s",
-			 caps & CAP_BIT_BPF ? "" : "CAP_BPF", caps & (CAP_BIT_BPF | CAP_BIT_PERFMON) ? "" : " and ",
+			 caps & CAP_BIT_BPF ? "" : "CAP_BPF",
+			 caps & (CAP_BIT_BPF | CAP_BIT_PERFMON) ? "" : " and ",
 			 caps & CAP_BIT_PERFMON ? "" : "CAP_PERFMON");
 		return -EPERM;
 	}
@@ -89,26 +92,32 @@ int fg_why_load(int err, char *why, size_t size)
 		getrlimit(RLIMIT_MEMLOCK, &lock);
 		if (locked_down())
 			snprintf(why, size,
-				 "kernel lockdown (confidentiality mode) forbids eBPF programs that read kernel memory");
+				 "kernel lockdown (confidentiality mode) forbids eBPF programs that read "
+				 "kernel memory");
 		else if (lock.rlim_cur != RLIM_INFINITY && older_than(5, 11))
-			snprintf(why, size, "the locked-memory limit is too low: raise it with `ulimit -l unlimited`");
+			snprintf(why, size,
+				 "the locked-memory limit is too low: raise it with `ulimit -l unlimited`");
 		else
 			snprintf(why, size,
-				 "the kernel refused the eBPF program in spite of CAP_BPF and CAP_PERFMON (a container's seccomp filter, or a security module?)");
+				 "the kernel refused the eBPF program in spite of CAP_BPF and CAP_PERFMON (a "
+				 "container's seccomp filter, or a security module?)");
 		return -EPERM;
 	case -ENOMEM:
 		snprintf(why, size, "not enough kernel memory for the monitor's eBPF maps");
 		return -ENOMEM;
 	case -EMFILE:
 	case -ENFILE:
-		snprintf(why, size, "no free file descriptors for the monitor's eBPF maps: raise `ulimit -n`");
+		snprintf(why, size,
+			 "no free file descriptors for the monitor's eBPF maps: raise `ulimit -n`");
 		return err;
 	case -ENOSYS:
-		snprintf(why, size, "the kernel was built without the bpf() system call (CONFIG_BPF_SYSCALL)");
+		snprintf(why, size,
+			 "the kernel was built without the bpf() system call (CONFIG_BPF_SYSCALL)");
 		return -ENOTSUP;
 	default:
 		snprintf(why, size,
-			 "this kernel does not accept the monitor's eBPF program (%s); FLEXGUARD_VERBOSE=2 shows its reasons",
+			 "this kernel does not accept the monitor's eBPF program (%s); FLEXGUARD_VERBOSE=2 "
+			 "shows its reasons",
 			 strerror(-err));
 		return -ENOTSUP;
 	}

@@ -22,7 +22,7 @@ int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 		    protocol != PTHREAD_PRIO_NONE)
 			return fg_native_pthread_mutex_init()(mutex, attr);
 	}
-	*m = (struct fg_mutex){ .kind = type & FG_KIND_TYPE };
+	*m = (struct fg_mutex){ .lock.tag = (uint32_t)type & FG_KIND_TYPE };
 	return 0;
 }
 

@@ -55,7 +55,7 @@ int main(void)
 	struct client c;
 	pthread_t thread;
 	char name[64];
-	uint64_t missed;
+	uint64_t missed, until;
 	void *err;
 
 	test_begin();
@@ -80,11 +80,15 @@ int main(void)
 	close(stop[1]);
 	CHECK(!pthread_join(thread, &err) && !err);
 	missed = c.counters->missed;
-	come_back_unseen(&c, &a);
-	CHECK(c.counters->dom[FG_DOMAIN_ALL].b == 1);
-	hook();
-	actor_tell(&a, ACT_SLEEP);
-	WAIT_FOR(all_zero(c.counters));
+	until = now_ns() + DEADLINE_S * 1000000000ull;
+	do {
+		come_back_unseen(&c, &a);
+		CHECK(c.counters->dom[FG_DOMAIN_ALL].b == 1);
+		hook();
+		actor_tell(&a, ACT_SLEEP);
+		WAIT_FOR(all_zero(c.counters));
+		/* Off CPU when the hooks came back, it was switched in in full view: once more. */
+	} while (c.counters->missed == missed && now_ns() < until);
 	CHECK(c.counters->missed > missed);
 
 	/* Missed at the very end: exit takes it. */

@@ -190,10 +190,10 @@ int client_exchange(int sock, const void *hello, size_t size, struct fg_welcome 
 	char control[CMSG_SPACE(2 * sizeof(int))] = {0};
 	struct iovec iov = {welcome, sizeof(*welcome)};
 	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
+	    .msg_iov = &iov,
+	    .msg_iovlen = 1,
+	    .msg_control = control,
+	    .msg_controllen = sizeof(control),
 	};
 	struct cmsghdr *cmsg;
 	ssize_t n;
@@ -216,10 +216,10 @@ int client_exchange(int sock, const void *hello, size_t size, struct fg_welcome 
 void client_join(struct client *c, const char *name, uint32_t want_slots)
 {
 	struct fg_hello hello = {
-		.magic = FG_PROTO_MAGIC,
-		.abi = FG_ABI_VERSION,
-		.want_slots = want_slots,
-		.tls_offset = tls_offset(),
+	    .magic = FG_PROTO_MAGIC,
+	    .abi = FG_ABI_VERSION,
+	    .want_slots = want_slots,
+	    .tls_offset = tls_offset(),
 	};
 	int sock = client_connect(name), fds[2], err;
 
@@ -250,6 +250,11 @@ void bind_thread(struct client *c, uint32_t slot)
 	c->slots[slot].owner_id = slot;
 	tls_bind.slot = slot;
 	tls_bind.check = slot ^ FG_TLS_MAGIC;
+}
+
+void unbind_thread(void)
+{
+	tls_bind.slot = 0;
 }
 
 bool all_sane(const struct fg_counters *c, uint32_t limit)

@@ -28,20 +28,20 @@
 _Noreturn void skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-#define CHECK(cond)                                                                     \
-	do {                                                                            \
-		if (!(cond))                                                            \
-			fail("%s:%d: not true: %s", __FILE__, __LINE__, #cond);         \
+#define CHECK(cond)                                                                                          \
+	do {                                                                                                 \
+		if (!(cond))                                                                                 \
+			fail("%s:%d: not true: %s", __FILE__, __LINE__, #cond);                              \
 	} while (0)
 
-#define WAIT_FOR(cond)                                                                  \
-	do {                                                                            \
-		uint64_t until_ = now_ns() + DEADLINE_S * 1000000000ull;                \
-		while (!(cond)) {                                                       \
-			if (now_ns() > until_)                                          \
-				fail("%s:%d: waited in vain for: %s", __FILE__, __LINE__, #cond); \
-			usleep(100);                                                    \
-		}                                                                       \
+#define WAIT_FOR(cond)                                                                                       \
+	do {                                                                                                 \
+		uint64_t until_ = now_ns() + DEADLINE_S * 1000000000ull;                                     \
+		while (!(cond)) {                                                                            \
+			if (now_ns() > until_)                                                               \
+				fail("%s:%d: waited in vain for: %s", __FILE__, __LINE__, #cond);            \
+			usleep(100);                                                                         \
+		}                                                                                            \
 	} while (0)
 
 uint64_t now_ns(void);
@@ -86,6 +86,9 @@ void client_leave(struct client *c);
 
 /* Name this thread's slot in its TLS, and its owner id in the slot. */
 void bind_thread(struct client *c, uint32_t slot);
+
+/* Back to no slot; what an atfork handler does before the child says hello. */
+void unbind_thread(void);
 
 /* All counts of all domains and CPUs are 0. */
 bool all_zero(const struct fg_counters *c);

@@ -29,6 +29,8 @@ static void hold(void *arg)
 	a.slot = 2;
 	pin(0, cpu);
 	actor_acquire(&a);
+	/* The word is gone with the memory when the last switch comes; this is not. */
+	c.slots[2].cs = 1;
 	__atomic_store_n(ready, getpid(), __ATOMIC_RELEASE);
 	if (crash) {
 		while (!__atomic_load_n(&c.slots[2].preempted, __ATOMIC_RELAXED))

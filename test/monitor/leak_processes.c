@@ -39,7 +39,7 @@ static void live(void *arg)
 int main(void)
 {
 	/* Fewer places than processes: they have to be given back. */
-	struct fg_monitor_config cfg = {.max_processes = 32};
+	struct fg_monitor_config cfg = {.max_processes = 64};
 	pid_t pid[AT_ONCE];
 	struct client c;
 	int i, k;

@@ -19,7 +19,8 @@ static void join_with_offset(struct client *c, int64_t offset, uint32_t slots)
 	CHECK(!client_exchange(sock, &hello, sizeof(hello), &c->welcome, fds));
 	CHECK(!c->welcome.error);
 	close(sock);
-	c->slots = mmap(NULL, c->welcome.slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	c->slots = mmap(NULL, c->welcome.slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE, MAP_SHARED,
+			fds[0], 0);
 	c->counters = mmap(NULL, sizeof(struct fg_counters), PROT_READ, MAP_SHARED, fds[1], 0);
 	CHECK(c->slots != MAP_FAILED && c->counters != MAP_FAILED);
 }
@@ -32,7 +33,8 @@ static void nap(int times)
 
 static void wrong_offset(void *arg)
 {
-	static const int64_t offsets[] = {0, 1, -1, INT64_MAX, INT64_MIN, 1ll << 47, -(1ll << 47), 4096 * 1024};
+	static const int64_t offsets[] = {0,	     1,		-1,	      INT64_MAX,
+					  INT64_MIN, 1ll << 47, -(1ll << 47), 4096 * 1024};
 	struct client c;
 	size_t i;
 
@@ -66,7 +68,8 @@ static void wrong_slot(void *arg)
 /* Pending and node point to where nothing is, or may not be read from. */
 static void wrong_pointer(void *arg)
 {
-	static const uint64_t pointers[] = {1, 8, 4094, 0xffffffff81000000ull, ~0ull, 1ull << 63, 0x7ffffffff000ull};
+	static const uint64_t pointers[] = {
+	    1, 8, 4094, 0xffffffff81000000ull, ~0ull, 1ull << 63, 0x7ffffffff000ull};
 	struct client c;
 	void *gone;
 	size_t i;

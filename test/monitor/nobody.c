@@ -17,8 +17,8 @@ static void become_nobody(uint64_t caps)
 {
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct data[2] = {
-		{.effective = caps, .permitted = caps},
-		{.effective = caps >> 32, .permitted = caps >> 32},
+	    {.effective = caps, .permitted = caps},
+	    {.effective = caps >> 32, .permitted = caps >> 32},
 	};
 
 	CHECK(!prctl(PR_SET_KEEPCAPS, 1));

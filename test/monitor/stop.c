@@ -66,9 +66,9 @@ static void freezer(pid_t pid)
 	static const struct {
 		const char *root, *file, *freeze, *thaw;
 	} kinds[] = {
-		{"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"},
-		{"/sys/fs/cgroup", "cgroup.freeze", "1", "0"},
-		{"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"},
+	    {"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"},
+	    {"/sys/fs/cgroup", "cgroup.freeze", "1", "0"},
+	    {"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"},
 	};
 	char dir[128], number[16];
 	size_t i;
@@ -78,7 +78,8 @@ static void freezer(pid_t pid)
 		snprintf(dir, sizeof(dir), "%s/flexguard-test-%d", kinds[i].root, getpid());
 		if (mkdir(dir, 0755))
 			continue;
-		if (write_file(dir, "cgroup.procs", number) && write_file(dir, kinds[i].file, kinds[i].freeze)) {
+		if (write_file(dir, "cgroup.procs", number) &&
+		    write_file(dir, kinds[i].file, kinds[i].freeze)) {
 			expect_stopped();
 			CHECK(write_file(dir, kinds[i].file, kinds[i].thaw));
 			expect_running();

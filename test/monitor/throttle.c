@@ -33,7 +33,8 @@ static bool make_group(void)
 	root = "/sys/fs/cgroup/cpu";
 	snprintf(dir, sizeof(dir), "%s/flexguard-test-%d", root, getpid());
 	if (!mkdir(dir, 0755)) {
-		if (write_file(dir, "cpu.cfs_period_us", "50000") && write_file(dir, "cpu.cfs_quota_us", "5000"))
+		if (write_file(dir, "cpu.cfs_period_us", "50000") &&
+		    write_file(dir, "cpu.cfs_quota_us", "5000"))
 			return true;
 		rmdir(dir);
 	}

@@ -35,8 +35,13 @@ int main(void)
 	actor_tell(&hog, ACT_BUSY);
 	WAIT_FOR(hog.rounds > 1000);
 	for (until = now_ns() + DEADLINE_S * 1000000000ull; !seen && now_ns() < until;) {
-		uint64_t preempted = slot->preempted;
+		uint64_t preempted;
 
+		if (c.counters->dom[FG_DOMAIN_ALL].b != 1) {
+			usleep(100);
+			continue;
+		}
+		preempted = slot->preempted;
 		actor_tell(&holder, ACT_SLEEP); /* a wake-up without any other reason */
 		/* p, and it has not run since: the wake-up alone did it. */
 		seen = c.counters->dom[FG_DOMAIN_ALL].p == 1 && c.counters->cpu[cpu].p == 1 &&

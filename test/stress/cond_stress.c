@@ -9,7 +9,7 @@
  *   -m M  signal|broadcast|mixed                        -w S  hang limit
  *   -k T  type of the mutex: normal|recursive|errorcheck|adaptive
  *   -T    most waits have a deadline near the moment of the signal
- *   -C    consumers are cancelled and replaced
+ *   -C    further consumers, which wait before they look, are cancelled in their waits
  *   -S    signals interrupt the waits
  */
 #include "../tools/progress.h"
@@ -18,6 +18,7 @@
 
 #define MAX_PARTIES 32
 #define MAX_PLACES  64
+#define EXTRA	    3
 
 struct item {
 	int producer;
@@ -41,8 +42,8 @@ static long last_taken[MAX_PARTIES]; /* by producer */
 static long produced, consumed, cancelled, interrupted;
 
 static int stop;
-static uint64_t rng[2 * MAX_PARTIES];
-static int tids[2 * MAX_PARTIES];
+static uint64_t rng[2 * MAX_PARTIES + EXTRA];
+static int tids[2 * MAX_PARTIES + EXTRA];
 
 static void enter(void)
 {
@@ -121,7 +122,7 @@ static void *produce(void *arg)
 		progress_at(id, "producer waits for a place");
 		while (filled == (unsigned)places)
 			wait_on(&not_full, r);
-		queue[(head + filled++) % MAX_PLACES] = (struct item){ id, i };
+		queue[(head + filled++) % MAX_PLACES] = (struct item){id, i};
 		produced++;
 		progress_at(id, "producer in unlock and signal");
 		leave_and_notify(&not_empty, r);
@@ -144,9 +145,13 @@ static void on_cancel(void *arg)
 	CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
 }
 
+/*
+ * One that may be cancelled waits first and looks then: nothing but a signal
+ * brings it an item, so a signal that dies with it is an item that nobody takes.
+ */
 static void *consume(void *arg)
 {
-	int id = (int)(intptr_t)arg, old;
+	int id = (int)(intptr_t)arg, old, blind = id >= n_producers + n_consumers;
 	uint64_t *r = &rng[id];
 
 	STORE(tids[id], (int)syscall(SYS_gettid));
@@ -156,8 +161,10 @@ static void *consume(void *arg)
 		progress_at(id, "consumer in lock");
 		lock(&mutex);
 		enter();
-		progress_at(id, "consumer waits for an item");
+		progress_at(id, blind ? NULL : "consumer waits for an item");
 		pthread_cleanup_push(on_cancel, NULL);
+		if (blind && !closed)
+			wait_on(&not_empty, r);
 		while (!filled && !closed)
 			wait_on(&not_empty, r);
 		pthread_cleanup_pop(0);
@@ -192,8 +199,12 @@ static void on_signal(int sig)
 
 static void *disturb(void *arg)
 {
-	pthread_t *consumers = arg;
+	int first = n_producers + n_consumers;
+	pthread_t extra[EXTRA];
 	uint64_t r = rnd_seed(3000);
+
+	for (int i = 0; i < EXTRA && do_cancel; i++)
+		extra[i] = start(consume, (void *)(intptr_t)(first + i));
 
 	while (!LOAD(stop)) {
 		int i = (int)rnd_below(&r, n_producers + n_consumers);
@@ -202,18 +213,23 @@ static void *disturb(void *arg)
 		if (do_signals && LOAD(tids[i]))
 			syscall(SYS_tgkill, getpid(), LOAD(tids[i]), SIGUSR1);
 		if (do_cancel) {
-			i = (int)rnd_below(&r, n_consumers);
-			pthread_cancel(consumers[i]);
-			if (join(consumers[i]) == PTHREAD_CANCELED || !LOAD(stop))
-				consumers[i] = start(consume, (void *)(intptr_t)(n_producers + i));
+			i = (int)rnd_below(&r, EXTRA);
+			CHECK_EQ(pthread_cancel(extra[i]), 0);
+			CHECK(join(extra[i]) == PTHREAD_CANCELED);
+			extra[i] = start(consume, (void *)(intptr_t)(first + i));
 		}
+	}
+	for (int i = 0; i < EXTRA && do_cancel; i++) {
+		CHECK_EQ(pthread_cancel(extra[i]), 0);
+		CHECK(join(extra[i]) == PTHREAD_CANCELED);
+		progress_at(first + i, NULL);
 	}
 	return NULL;
 }
 
 static void parse(int argc, char **argv)
 {
-	static const char *const kinds[] = { "normal", "recursive", "errorcheck", "adaptive" };
+	static const char *const kinds[] = {"normal", "recursive", "errorcheck", "adaptive"};
 	int c;
 
 	while ((c = getopt(argc, argv, "p:c:q:d:n:s:m:w:k:TCS")) != -1)
@@ -277,7 +293,7 @@ int main(int argc, char **argv)
 	pthread_condattr_init(&a);
 	CHECK_EQ(pthread_condattr_setclock(&a, CLOCK_MONOTONIC), 0);
 	CHECK_EQ(pthread_cond_init(&not_full, &a), 0);
-	for (int i = 0; i < 2 * MAX_PARTIES; i++)
+	for (int i = 0; i < 2 * MAX_PARTIES + EXTRA; i++)
 		rng[i] = rnd_seed(i);
 	watch = progress_begin(seconds);
 	if (do_signals) {
@@ -292,7 +308,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n_producers; i++)
 		p[i] = start(produce, (void *)(intptr_t)i);
 	if (do_signals || do_cancel)
-		disturber = start(disturb, c);
+		disturber = start(disturb, NULL);
 	if (seconds) {
 		sleep_us(seconds * 1000000u);
 		STORE(stop, 1);

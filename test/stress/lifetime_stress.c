@@ -110,8 +110,8 @@ static void check_pattern(unsigned char *page)
 
 static struct object *object_new(uint64_t *rng)
 {
-	static const int types[] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ADAPTIVE_NP,
-				     PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_RECURSIVE };
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ADAPTIVE_NP,
+				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_RECURSIVE};
 	static const pthread_mutex_t init = PTHREAD_MUTEX_INITIALIZER;
 	struct object *o;
 

@@ -148,7 +148,7 @@ static void *child_thread(void *arg)
  */
 __attribute__((noreturn)) static void in_child(struct object **held, int n, struct worker *w)
 {
-	struct child_work work = { held[0], 50 };
+	struct child_work work = {held[0], 50};
 	long before = held[0]->count;
 	pthread_t t[2];
 
@@ -160,7 +160,8 @@ __attribute__((noreturn)) static void in_child(struct object **held, int n, stru
 	for (int i = n; i-- > 0;) {
 		/* glibc knows owners by their thread id, which is another one in the child */
 		int r = pthread_mutex_unlock(&held[i]->mutex);
-		int owned = held[i]->type == PTHREAD_MUTEX_RECURSIVE || held[i]->type == PTHREAD_MUTEX_ERRORCHECK;
+		int owned =
+		    held[i]->type == PTHREAD_MUTEX_RECURSIVE || held[i]->type == PTHREAD_MUTEX_ERRORCHECK;
 
 		CHECK(r == 0 || (r == EPERM && owned));
 		if (r)
@@ -186,7 +187,7 @@ __attribute__((noreturn)) static void in_child(struct object **held, int n, stru
 
 static pid_t fork_in_section(struct object **held, int n, struct worker *w)
 {
-	char *argv[] = { self, "-q", "-t3", "-l1", "-n200", "-w5", NULL };
+	char *argv[] = {self, "-q", "-t3", "-l1", "-n200", "-w5", NULL};
 	sigset_t block, old;
 	pid_t pid = 0;
 
@@ -403,7 +404,7 @@ static int kind = PTHREAD_MUTEX_NORMAL, mixed;
 
 static void parse(int argc, char **argv)
 {
-	static const char *const names[] = { "normal", "recursive", "errorcheck", "adaptive" };
+	static const char *const names[] = {"normal", "recursive", "errorcheck", "adaptive"};
 	int c;
 
 	while ((c = getopt(argc, argv, "t:d:n:k:l:s:w:STCFXRyq")) != -1)

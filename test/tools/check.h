@@ -79,17 +79,17 @@ __attribute__((noreturn)) static inline void check_fail_eq(const char *file, int
 	check_end(CHECK_FAILED);
 }
 
-#define CHECK(e)                                                 \
-	do {                                                     \
-		if (!(e))                                        \
-			check_fail(__FILE__, __LINE__, #e);      \
+#define CHECK(e)                                                                                             \
+	do {                                                                                                 \
+		if (!(e))                                                                                    \
+			check_fail(__FILE__, __LINE__, #e);                                                  \
 	} while (0)
 
-#define CHECK_EQ(got, want)                                                               \
-	do {                                                                              \
-		long long check_got = (long long)(got), check_want = (long long)(want);   \
-		if (check_got != check_want)                                              \
-			check_fail_eq(__FILE__, __LINE__, #got, check_got, check_want);   \
+#define CHECK_EQ(got, want)                                                                                  \
+	do {                                                                                                 \
+		long long check_got = (long long)(got), check_want = (long long)(want);                      \
+		if (check_got != check_want)                                                                 \
+			check_fail_eq(__FILE__, __LINE__, #got, check_got, check_want);                      \
 	} while (0)
 
 __attribute__((noreturn, format(printf, 1, 2))) static inline void check_skip(const char *fmt, ...)
@@ -194,17 +194,17 @@ static inline void *join(pthread_t t)
 
 static inline void sleep_us(unsigned us)
 {
-	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
+	struct timespec ts = {us / 1000000, (long)(us % 1000000) * 1000};
 
 	while (nanosleep(&ts, &ts) && errno == EINTR)
 		;
 }
 
 /* Polls until somebody else has made e true; the watchdog bounds it. */
-#define UNTIL(e)                      \
-	do {                          \
-		while (!(e))          \
-			sleep_us(50); \
+#define UNTIL(e)                                                                                             \
+	do {                                                                                                 \
+		while (!(e))                                                                                 \
+			sleep_us(50);                                                                        \
 	} while (0)
 
 #define LOAD(x)	    __atomic_load_n(&(x), __ATOMIC_ACQUIRE)

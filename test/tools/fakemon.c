@@ -43,7 +43,8 @@
 #define MAX_SLOTS   65536
 
 enum mode { FLIP, LIE, SCRIBBLE, STALE, DEAD, GARBAGE, SILENT, NONE };
-static const char *const mode_names[] = { "flip", "lie", "scribble", "stale", "dead", "garbage", "silent", "none" };
+static const char *const mode_names[] = {"flip", "lie",	    "scribble", "stale",
+					 "dead", "garbage", "silent",	"none"};
 
 struct client {
 	struct fg_slot *slots;
@@ -113,8 +114,8 @@ static void flip_counts(uint64_t *r)
 
 static void flip_slot(struct fg_slot *s, uint64_t *r)
 {
-	static const uint32_t states[] = { FG_STATE_ON,    FG_STATE_ON,	   FG_STATE_ON, FG_STATE_RUNNABLE,
-					   FG_STATE_SLEEP, FG_STATE_SLEEP, FG_STATE_UNKNOWN, FG_STATE_DEAD };
+	static const uint32_t states[] = {FG_STATE_ON,	  FG_STATE_ON,	  FG_STATE_ON,	    FG_STATE_RUNNABLE,
+					  FG_STATE_SLEEP, FG_STATE_SLEEP, FG_STATE_UNKNOWN, FG_STATE_DEAD};
 
 	SET(s->state, states[rnd(r) % 8]);
 	SET(s->cpu, (uint32_t)(rnd(r) % nr_cpus));
@@ -155,7 +156,7 @@ static struct fg_slot *any_slot(struct client *c, uint64_t *r)
 static void change_something(uint64_t *r)
 {
 	unsigned times = (unsigned)(rnd(r) % 16);
-	struct client c = { NULL, 0 };
+	struct client c = {NULL, 0};
 
 	pthread_mutex_lock(&clients_lock);
 	if (n_clients) /* the oldest one is the program itself */
@@ -187,7 +188,7 @@ static void *flipper(void *arg)
 	(void)arg;
 	prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
 	for (;;) {
-		struct timespec ts = { 0, (long)(rnd(&r) % 16 ? rnd(&r) % 100000 : rnd(&r) % 3000000) };
+		struct timespec ts = {0, (long)(rnd(&r) % 16 ? rnd(&r) % 100000 : rnd(&r) % 3000000)};
 
 		if (mode == FLIP || (mode == LIE && !(rnd(&r) % 64)) || (mode == STALE && now_ns() < end))
 			SET(counters->heartbeat_ns, now_ns());
@@ -203,8 +204,8 @@ static void *flipper(void *arg)
 static void send_with(int fd, const void *data, size_t len, const int *fds, int n)
 {
 	char control[CMSG_SPACE(4 * sizeof(int))];
-	struct iovec iov = { (void *)data, len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct iovec iov = {(void *)data, len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
 	memset(control, 0, sizeof control);
 	if (n) {
@@ -235,10 +236,11 @@ static int memory(const char *name, size_t bytes, void **map)
 
 static void welcome(int fd, const struct fg_hello *h, uint64_t *r)
 {
-	struct fg_welcome w = { .magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .domain = 1, .nr_cpus = nr_cpus };
+	struct fg_welcome w = {
+	    .magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .domain = 1, .nr_cpus = nr_cpus};
 	struct client c;
 	void *map;
-	int fds[2] = { -1, counters_fd };
+	int fds[2] = {-1, counters_fd};
 
 	c.n = h->want_slots < 2 ? 2 : h->want_slots > max_slots ? max_slots : h->want_slots;
 	fds[0] = memory("slots", c.n * sizeof(struct fg_slot), &map);
@@ -260,8 +262,8 @@ static void welcome(int fd, const struct fg_hello *h, uint64_t *r)
 
 static void talk_garbage(int fd, uint64_t *r, unsigned turn)
 {
-	struct fg_welcome w = { .magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .slots = 64, .domain = 1,
-				.nr_cpus = nr_cpus };
+	struct fg_welcome w = {
+	    .magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .slots = 64, .domain = 1, .nr_cpus = nr_cpus};
 	unsigned char noise[512];
 	int fds[4], pipes[2], small;
 	void *map;
@@ -340,7 +342,7 @@ static void *server(void *arg)
 
 	(void)arg;
 	for (;;) {
-		struct timeval limit = { 1, 0 };
+		struct timeval limit = {1, 0};
 		struct fg_hello h;
 		ssize_t got;
 		int fd;
@@ -377,12 +379,13 @@ static void *server(void *arg)
 
 static void listen_at(char *name, size_t size)
 {
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
 	snprintf(name, size, "@flexguard-fake-%d", (int)getpid());
 	memcpy(a.sun_path + 1, name + 1, strlen(name) - 1);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (listener < 0 || bind(listener, (struct sockaddr *)&a, offsetof(struct sockaddr_un, sun_path) + strlen(name)) ||
+	if (listener < 0 ||
+	    bind(listener, (struct sockaddr *)&a, offsetof(struct sockaddr_un, sun_path) + strlen(name)) ||
 	    listen(listener, 64))
 		die("socket");
 }
@@ -414,9 +417,9 @@ static void pass_on(int sig)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "mode", 1, NULL, 'm' },    { "seed", 1, NULL, 's' },
-						 { "preload", 1, NULL, 'p' }, { "slots", 1, NULL, 'n' },
-						 { "verbose", 0, NULL, 'v' }, { NULL, 0, NULL, 0 } };
+	static const struct option options[] = {{"mode", 1, NULL, 'm'},	   {"seed", 1, NULL, 's'},
+						{"preload", 1, NULL, 'p'}, {"slots", 1, NULL, 'n'},
+						{"verbose", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
 	const char *preload = NULL;
 	char name[64] = "@flexguard-fake-none";
 	int c, status, verbose = 0;
@@ -446,7 +449,9 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	if (optind == argc || max_slots < 2 || max_slots > MAX_SLOTS)
-		return fprintf(stderr, "usage: fakemon [--mode M] [--seed N] [--preload LIB] [--] program...\n"), 2;
+		return fprintf(stderr,
+			       "usage: fakemon [--mode M] [--seed N] [--preload LIB] [--] program...\n"),
+		       2;
 	nr_cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
 	signal(SIGPIPE, SIG_IGN);
 	make_counters();

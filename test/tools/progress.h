@@ -43,8 +43,8 @@ __attribute__((noreturn)) static inline void progress_report(int stuck)
 
 static void *progress_watch(void *arg)
 {
-	uint64_t seen[PROGRESS_MAX] = { 0 };
-	unsigned still[PROGRESS_MAX] = { 0 }, still_all = 0;
+	uint64_t seen[PROGRESS_MAX] = {0};
+	unsigned still[PROGRESS_MAX] = {0}, still_all = 0;
 
 	(void)arg;
 	while (!LOAD(progress_stop)) {

@@ -38,7 +38,8 @@ static int try_it(void *arg)
 
 int main(int argc, char **argv)
 {
-	static const int types[] = { mtx_plain, mtx_timed, mtx_plain | mtx_recursive, mtx_timed | mtx_recursive };
+	static const int types[] = {mtx_plain, mtx_timed, mtx_plain | mtx_recursive,
+				    mtx_timed | mtx_recursive};
 	thrd_t t[THREADS];
 
 	check_begin(argv[0], 20);

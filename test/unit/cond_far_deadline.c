@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A wait with a deadline that is far away, also beyond what nanoseconds in 64 bits hold, is ended by a signal. */
+/* A wait with a deadline that is far away, also beyond what nanoseconds in 64 bits hold, is ended by a
+ * signal. */
 #include "../tools/check.h"
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
@@ -20,8 +21,8 @@ static void *wait_long(void *arg)
 
 int main(int argc, char **argv)
 {
-	static struct timespec far[] = { { 4102444800, 0 }, { 9223372036, 999999999 }, { 99999999999, 0 },
-					 { INT64_MAX, 999999999 } };
+	static struct timespec far[] = {
+	    {4102444800, 0}, {9223372036, 999999999}, {99999999999, 0}, {INT64_MAX, 999999999}};
 
 	check_begin(argv[0], 20);
 	for (int i = 0; i < 4; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Condition waits release and re-take mutexes of every type; EPERM for an error-checking one that is not held. */
+/* Condition waits release and re-take mutexes of every type; EPERM for an error-checking one that is not
+ * held. */
 #include "../tools/check.h"
 
 static pthread_mutex_t m;
@@ -18,8 +19,8 @@ static void *wait_for_go(void *arg)
 
 int main(int argc, char **argv)
 {
-	static const int types[] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				     PTHREAD_MUTEX_ADAPTIVE_NP };
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
+				    PTHREAD_MUTEX_ADAPTIVE_NP};
 
 	check_begin(argv[0], 20);
 	for (int i = 0; i < 200; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Deadlines of both clocks, given by attribute or by call: not before time, the mutex held, EINVAL for nonsense. */
+/* Deadlines of both clocks, given by attribute or by call: not before time, the mutex held, EINVAL for
+ * nonsense. */
 #include "../tools/check.h"
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
@@ -16,7 +17,7 @@ static int wait_until(pthread_cond_t *c, int by_call, clockid_t clock, const str
 
 static void exercise(pthread_cond_t *c, int by_call, clockid_t clock)
 {
-	static const long waits[] = { -1000000, -1, 0, 100, 5000 };
+	static const long waits[] = {-1000000, -1, 0, 100, 5000};
 	struct timespec ts;
 
 	lock(&m);
@@ -37,14 +38,14 @@ static void exercise(pthread_cond_t *c, int by_call, clockid_t clock)
 	ts.tv_nsec = -1;
 	CHECK_EQ(wait_until(c, by_call, clock, &ts), EINVAL);
 	expect_held();
-	ts = (struct timespec){ -1, 0 };
+	ts = (struct timespec){-1, 0};
 	CHECK_EQ(wait_until(c, by_call, clock, &ts), ETIMEDOUT);
 	unlock(&m);
 }
 
 int main(int argc, char **argv)
 {
-	static const clockid_t clocks[] = { CLOCK_REALTIME, CLOCK_MONOTONIC };
+	static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC};
 	pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 	struct timespec ts = in_us(CLOCK_MONOTONIC, 1000);
 

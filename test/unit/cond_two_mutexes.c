@@ -18,7 +18,7 @@ static void *wait_with(void *m)
 
 int main(int argc, char **argv)
 {
-	pthread_mutex_t *all[] = { &a, &b, &pi };
+	pthread_mutex_t *all[] = {&a, &b, &pi};
 	pthread_mutexattr_t attr;
 
 	check_begin(argv[0], 20);

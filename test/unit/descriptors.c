@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program finds the descriptors that it expects: 3 is free at the start, all may be closed, none may be had. */
+/* A program finds the descriptors that it expects: 3 is free at the start, all may be closed, none may be
+ * had. */
 #include "../tools/check.h"
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
 			pid_t pid = check_fork();
 
 			if (!pid) {
-				struct rlimit few = { 4, 4 };
+				struct rlimit few = {4, 4};
 
 				CHECK_EQ(syscall(SYS_close_range, 3u, ~0u, 0u), 0);
 				if (i)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* exec while locks are held and waited for, by the main thread and by another; the new image locks as usual. */
+/* exec while locks are held and waited for, by the main thread and by another; the new image locks as usual.
+ */
 #include "../tools/check.h"
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
 {
 	int round = argc > 1 ? atoi(argv[1]) : 0;
 	char next[16];
-	char *const next_args[] = { argv[0], next, NULL };
+	char *const next_args[] = {argv[0], next, NULL};
 	pthread_t t[3];
 
 	check_begin(argv[0], 20);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A real-time thread that waits for a lock whose owner is an ordinary thread of the same CPU lets the owner run. */
+/* A real-time thread that waits for a lock whose owner is an ordinary thread of the same CPU lets the owner
+ * run. */
 #include "../tools/check.h"
 #include <sched.h>
 
@@ -30,7 +31,7 @@ static void *hold(void *arg)
 
 static void *want(void *arg)
 {
-	struct sched_param p = { .sched_priority = 10 };
+	struct sched_param p = {.sched_priority = 10};
 	double begin;
 
 	UNTIL(LOAD(held));

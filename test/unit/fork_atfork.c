@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The usual fork handlers: lock all in prepare, unlock all in parent and child, while others fight for the locks. */
+/* The usual fork handlers: lock all in prepare, unlock all in parent and child, while others fight for the
+ * locks. */
 #include "../tools/check.h"
 
 enum { LOCKS = 3 };
-static pthread_mutex_t m[LOCKS] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };
+static pthread_mutex_t m[LOCKS] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+				   PTHREAD_MUTEX_INITIALIZER};
 static long a[LOCKS], b[LOCKS];
 static int stop;
 

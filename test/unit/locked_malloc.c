@@ -59,7 +59,7 @@ void *malloc(size_t n)
 	struct chunk *c;
 
 	while (class < CLASSES && size_of(class) < n + ALIGN)
-		class++;
+		class ++;
 	if (class == CLASSES) {
 		errno = ENOMEM;
 		return NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The exported __pthread_mutex_* names are the same functions: a lock taken by one name is held for the other. */
+/* The exported __pthread_mutex_* names are the same functions: a lock taken by one name is held for the
+ * other. */
 #include "../tools/check.h"
 
 typedef int mutex_fn(pthread_mutex_t *);
@@ -19,7 +20,7 @@ int main(int argc, char **argv)
 	mutex_fn *unlock2 = (mutex_fn *)find("__pthread_mutex_unlock");
 	mutex_fn *destroy2 = (mutex_fn *)find("__pthread_mutex_destroy");
 	int (*init2)(pthread_mutex_t *, const pthread_mutexattr_t *) =
-		(int (*)(pthread_mutex_t *, const pthread_mutexattr_t *))find("__pthread_mutex_init");
+	    (int (*)(pthread_mutex_t *, const pthread_mutexattr_t *))find("__pthread_mutex_init");
 	pthread_mutex_t m;
 
 	check_begin(argv[0], 20);

@@ -3,12 +3,12 @@
 #include "../tools/check.h"
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static const clockid_t clocks[] = { CLOCK_MONOTONIC, CLOCK_REALTIME };
+static const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_REALTIME};
 
 static void *contend(void *arg)
 {
 	for (int c = 0; c < 2; c++) {
-		static const long waits[] = { -1000000, 0, 100, 10000 };
+		static const long waits[] = {-1000000, 0, 100, 10000};
 		struct timespec ts;
 
 		for (int i = 0; i < 4; i++) {
@@ -27,7 +27,7 @@ static void *contend(void *arg)
 
 static void *get_it(void *arg)
 {
-	struct timespec ts = { INT64_MAX, 999999999 };
+	struct timespec ts = {INT64_MAX, 999999999};
 
 	CHECK_EQ(pthread_mutex_clocklock(&m, *(const clockid_t *)arg, &ts), 0);
 	unlock(&m);
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 	for (int c = 0; c < 2; c++) {
 		pthread_t t;
 
-		ts = (struct timespec){ 0, 0 };
+		ts = (struct timespec){0, 0};
 		CHECK_EQ(pthread_mutex_clocklock(&m, clocks[c], &ts), 0);
 		t = start(get_it, (void *)&clocks[c]);
 		sleep_us(10000);

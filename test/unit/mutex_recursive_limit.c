@@ -11,7 +11,7 @@ int main(int argc, char **argv)
 	static union {
 		pthread_mutex_t m;
 		uint32_t words[sizeof(pthread_mutex_t) / 4];
-	} u = { PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP };
+	} u = {PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 	uint32_t at[4][sizeof(pthread_mutex_t) / 4], *count = NULL;
 	int n = 0, r;
 

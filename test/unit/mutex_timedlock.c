@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* timedlock: ETIMEDOUT after the deadline and not before, EINVAL for bad nanoseconds, success on a free lock whatever the deadline. */
+/* timedlock: ETIMEDOUT after the deadline and not before, EINVAL for bad nanoseconds, success on a free lock
+ * whatever the deadline. */
 #include "../tools/check.h"
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 
 static void *contend(void *arg)
 {
-	static const long waits[] = { -1000000, -1, 0, 1, 100, 3000, 30000 };
+	static const long waits[] = {-1000000, -1, 0, 1, 100, 3000, 30000};
 	struct timespec ts;
 
 	for (unsigned i = 0; i < sizeof waits / sizeof *waits; i++) {
@@ -14,9 +15,9 @@ static void *contend(void *arg)
 		CHECK_EQ(pthread_mutex_timedlock(&m, &ts), ETIMEDOUT);
 		CHECK(is_past(CLOCK_REALTIME, ts));
 	}
-	ts = (struct timespec){ 0, 0 };
+	ts = (struct timespec){0, 0};
 	CHECK_EQ(pthread_mutex_timedlock(&m, &ts), ETIMEDOUT);
-	ts = (struct timespec){ -1, 0 };
+	ts = (struct timespec){-1, 0};
 	CHECK_EQ(pthread_mutex_timedlock(&m, &ts), ETIMEDOUT);
 	ts = in_us(CLOCK_REALTIME, 1000000);
 	ts.tv_nsec = -1;
@@ -37,7 +38,7 @@ static void *get_it(void *arg)
 
 int main(int argc, char **argv)
 {
-	struct timespec ts = { 0, 0 };
+	struct timespec ts = {0, 0};
 	pthread_t t;
 
 	check_begin(argv[0], 20);

@@ -36,10 +36,10 @@ static void expect_silence(const char *name, const char *value)
 
 int main(int argc, char **argv)
 {
-	static const char *const names[] = { "FLEXGUARD_POLICY", "FLEXGUARD_LOCK", "FLEXGUARD_SPIN_NS",
-					     "FLEXGUARD_SOCKET", "FLEXGUARD_STATS" };
-	static const char *const values[] = { "", "nonsense", "-1", "99999999999999999999999", "@", "/dev/null",
-					      "/does/not/exist" };
+	static const char *const names[] = {"FLEXGUARD_POLICY", "FLEXGUARD_LOCK", "FLEXGUARD_SPIN_NS",
+					    "FLEXGUARD_SOCKET", "FLEXGUARD_STATS"};
+	static const char *const values[] = {
+	    "", "nonsense", "-1", "99999999999999999999999", "@", "/dev/null", "/does/not/exist"};
 
 	check_begin(argv[0], 20);
 	if (argc > 1) {

@@ -30,7 +30,7 @@ static int handled;
 
 static void handler(int sig)
 {
-	struct timespec ts = { 0, 0 };
+	struct timespec ts = {0, 0};
 
 	pthread_mutex_lock(&h);
 	pthread_mutex_unlock(&h);
@@ -53,8 +53,9 @@ int main(int argc, char **argv)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), min = (size_t)sysconf(_SC_MINSIGSTKSZ);
 	size_t size = (min + 2048 + page - 1) / page * page;
-	unsigned char *alt = mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	stack_t ss = { .ss_sp = alt + page, .ss_size = size };
+	unsigned char *alt =
+	    mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack_t ss = {.ss_sp = alt + page, .ss_size = size};
 	pthread_t t[THREADS];
 	pthread_attr_t a;
 	struct sigaction sa;

@@ -3,8 +3,8 @@
 #include "../tools/check.h"
 
 enum { THREADS = 2000 };
-static pthread_mutex_t m[4] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
-				PTHREAD_MUTEX_INITIALIZER };
+static pthread_mutex_t m[4] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+			       PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static long count[4];
 static int here, go;

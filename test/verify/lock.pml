@@ -11,11 +11,13 @@
  *   -DFORKED   start as the child of a fork: thread 1 holds the lock, the word
  *              has the flags and the tail the node of threads that do not exist
  *   -DRMW      a compare-and-swap that is repeated until it succeeds is one step
+ *   -DHEIRLESS nobody becomes the heir, as with the policy "block"
  *   -DMON      with the monitor and preemption; -DP=n: n preemptions in all
  *
- * What fg_decide() answers is open at each question, as are the hints about who
- * is off CPU, the end of a turn and fg_critical_path_preempted().  With MON the
- * hints are the monitor's, and fg_decide() blocks iff the count is not 0.
+ * What fg_decide() answers is open at each question, and so are the hints about
+ * who is off CPU, the lengths of turns, naps and patrols, and whether a release
+ * finds the lock busy.  With MON the hints are the monitor's, and fg_decide()
+ * says "spin" only while the count is 0.
  * MUT_* and FG_BROKEN_* are faults that the properties below have to catch.
  */
 #ifndef N
@@ -31,23 +33,18 @@
 #define R1 R
 #endif
 
-/* [protocol.h:fg_node_state], and the word of [lock.h:fg_lock]. */
+/* [protocol.h:fg_node_state], and the word and tail of [lock.h:fg_lock]. */
 #define FREE    0
 #define WAITING 1
 #define GRANTED 2
 #define HEAD    3
 #define LEFT    4
-#define STATE(s)   ((s) & 7)
-#define WITH(s, x) (((s) & 24) | (x))
-#ifdef MUT_NO_INCARNATION
-#define NEXT_USE(s) WAITING
-#else
-#define NEXT_USE(s) ((((s) + 8) & 24) | WAITING) /* modulo 4; real ones have 29 bits */
-#endif
 #define ID(w)   ((w) & 7)
 #define WAITERS 8
 #define SPINNER 16
-#define FLAGS   (WAITERS | SPINNER)
+#define HEIR    32
+#define FLAGS   (WAITERS | SPINNER | HEIR)
+#define GUARDED(w) ((w) & (SPINNER | HEIR))
 #define HANDED  255
 #define OTHER_EPOCH 254 /* a tail from before a fork */
 #define OWNER(n) (((n) - 1) / K + 1)
@@ -56,13 +53,18 @@
 byte word, tail;
 /* Queue nodes, 1..N*K; index 0 is nobody's. */
 byte nx[N * K + 1], st[N * K + 1];
+/*
+ * Whose offer a GRANTED node has.  Stands for the incarnation number: 29 bits
+ * are taken not to come round while one hand-over looks at a node.  A few bits
+ * do come round, within the four critical sections of three threads.
+ */
+byte granter[N * K + 1];
 /* In futex_wait on the word. */
 bit asleep[N + 1];
 
 /* Ghosts: what the properties are about; no step of the lock depends on them. */
 byte inside;              /* threads in the critical section */
 byte heads;               /* threads that have the head's role */
-byte granter[N * K + 1];  /* who has offered the role to the node, until it is claimed */
 byte users = N;           /* threads that will use the lock again or are inside */
 bit gone;                 /* the last user has destroyed it */
 byte ndone;
@@ -89,17 +91,16 @@ byte preemptions;
 byte has_role;            /* whose the head's role is, offered ones included */
 byte behind[N * K + 1];   /* the thread that joined behind the node */
 bit owes[N + 1];          /* has released, has to wake somebody, has not yet */
-bit must[N + 1];          /* may have left SPINNER set, has to take the lock or clear it */
+bit spinner[N + 1];       /* has set SPINNER, has neither taken the lock nor cleared it yet */
 #ifndef P
 #define P 2
 #endif
 #define GATE provided (runs[me])
 #define PUB(x) x
 #define SPINS  (count == 0)
-#define BLOCKS (count != 0)
+#define BLOCKS true
 #define IS_OFF(i) (off[i])
 #define IS_ON(i)  (!off[i])
-#define PATH_PREEMPTED (count != 0)
 #else
 #define GATE
 #define PUB(x) skip
@@ -109,9 +110,19 @@ bit must[N + 1];          /* may have left SPINNER set, has to take the lock or 
 #define IS_ON(i)  true
 #endif
 
+#ifndef FORKED_FLAGS
+#define FORKED_FLAGS FLAGS
+#endif
+#ifdef HEIRLESS
+#define NO_HEIR true
+#else
+#define NO_HEIR false
+#endif
+
 #define ACQUIRED  1
 #define UNDECIDED 2
-#define TIMED_OUT 3
+#define PATROL    3
+#define TIMED_OUT 4
 #ifdef TIMED
 #define TIMED_WAIT (timed)
 #else
@@ -129,8 +140,9 @@ inline cas_word(new) {
 	:: word == w -> word = new; ok = 1
 	:: else -> w = word; ok = 0
 	fi;
-	/* SPINNER without WAITERS does not occur, nor WAITERS alone on a free word. */
-	assert((word & FLAGS) != SPINNER && word != WAITERS)
+	/* Neither SPINNER nor HEIR without WAITERS; on a free word not WAITERS without one of them. */
+	assert(!GUARDED(word) || (word & WAITERS));
+	assert(word != WAITERS)
 }
 
 /* [lock.c:take]  ok: taken; if not, w was not free. */
@@ -156,27 +168,43 @@ inline take(drop, set) {
 }
 #endif
 
+/* [lock.c:take_over] */
+#ifdef MUT_KEEP_DUTY
+#define DROPPED 0
+#else
+#define DROPPED duty
+#endif
+inline take_over() {
+	take(DROPPED, 0);
+	if
+	:: ok -> duty = 0; PUB(spinner[me] = 0)
+	:: else
+	fi
+}
+
 /* [lock.c:stand_down]  ok: got the lock after all. */
 inline stand_down() {
-#ifdef MUT_KEEP_SPINNER
+#ifdef MUT_STAYS_ON_DUTY
 	ok = 0;
 #else
 	atomic { load_word(); ok = 0 };
 	do
-	:: !(w & SPINNER) -> break
-	:: atomic { (w & SPINNER) && ID(w) == 0 -> cas_word((w & ~SPINNER) | me) }
-	   if
-	   :: ok -> break
-	   :: else
-	   fi
-	:: atomic { (w & SPINNER) && ID(w) != 0 -> cas_word(w & ~SPINNER) }
+	:: !(w & duty) -> ok = 0; break
+	:: (w & duty) && ID(w) == 0 ->
+		take_over();
+		if
+		:: ok -> break
+		:: else -> atomic { load_word() }
+		fi
+	:: atomic { (w & duty) && ID(w) != 0 -> cas_word(w & (255 - duty)) }
 	   if
 	   :: ok -> ok = 0; break
 	   :: else
 	   fi
 	od;
 #endif
-	PUB(must[me] = 0);
+	duty = 0;
+	PUB(spinner[me] = 0);
 	w = 0
 }
 
@@ -190,12 +218,12 @@ inline role_taken() { heads++; assert(heads == 1); ROLE_TO(me) }
 
 /* [queue.c:node_free] */
 inline node_free(i) {
-	atomic { assert(STATE(st[i]) == HEAD || STATE(st[i]) == LEFT); st[i] = WITH(st[i], FREE) }
+	atomic { assert(st[i] == HEAD || st[i] == LEFT); st[i] = FREE }
 }
 
 /* [queue.c:become_head] */
 inline become_head() {
-	st[n] = WITH(st[n], HEAD);
+	st[n] = HEAD;
 	PUB(role[me] = RN_HEAD);
 	head = 1
 }
@@ -203,16 +231,16 @@ inline become_head() {
 /* [queue.c:fg_queue_join] with [queue.c:node_alloc].  n: 0 if there is no node. */
 inline queue_join() {
 	if
-	:: STATE(st[(me - 1) * K + 1]) == FREE -> n = (me - 1) * K + 1
+	:: st[(me - 1) * K + 1] == FREE -> n = (me - 1) * K + 1
 #if K > 1
-	:: STATE(st[(me - 1) * K + 1]) != FREE && STATE(st[(me - 1) * K + 2]) == FREE -> n = (me - 1) * K + 2
+	:: st[(me - 1) * K + 1] != FREE && st[(me - 1) * K + 2] == FREE -> n = (me - 1) * K + 2
 #endif
 	:: else /* the nodes cannot become free in between: that only costs a sleep */
 	fi;
 	if
 	:: n != 0 ->
 		/* Nobody else refers to the node. */
-		d_step { nx[n] = 0; st[n] = NEXT_USE(st[n]); granter[n] = 0; PUB(node[me] = n) };
+		d_step { nx[n] = 0; st[n] = WAITING; PUB(node[me] = n) };
 		PUB(role[me] = RN_LINKING);
 		atomic {
 			TOUCH;
@@ -227,7 +255,7 @@ inline queue_join() {
 		:: at == 0 -> become_head()
 		:: else ->
 			atomic {
-				assert(STATE(st[at]) != FREE);
+				assert(st[at] != FREE);
 				next = nx[at];
 				nx[at] = n;
 				if
@@ -250,10 +278,10 @@ inline queue_join() {
 inline queue_poll() {
 	s = st[n];
 	if
-	:: STATE(s) == GRANTED ->
+	:: s == GRANTED ->
 		atomic {
 			if
-			:: st[n] == s -> st[n] = WITH(s, HEAD); granter[n] = 0; role_taken(); head = 1
+			:: st[n] == s -> st[n] = HEAD; granter[n] = 0; role_taken(); head = 1
 			:: else
 			fi
 		}
@@ -270,13 +298,13 @@ inline queue_poll() {
 inline queue_leave() {
 	s = st[n];
 	do
-	:: STATE(s) == WAITING ->
+	:: s == WAITING ->
 		atomic {
 			if
 #ifdef MUT_NO_LEFT
-			:: st[n] == s -> st[n] = WITH(s, FREE); ok = 1
+			:: st[n] == s -> st[n] = FREE; ok = 1
 #else
-			:: st[n] == s -> st[n] = WITH(s, LEFT); ok = 1
+			:: st[n] == s -> st[n] = LEFT; ok = 1
 #endif
 			:: else -> s = st[n]; ok = 0
 			fi
@@ -295,7 +323,7 @@ inline queue_leave() {
 inline hand_over() {
 	at = n;
 	do
-	:: atomic { assert(STATE(st[at]) != FREE); next = nx[at] };
+	:: atomic { assert(st[at] != FREE); next = nx[at] };
 	   if
 	   :: next == 0 ->
 		atomic {
@@ -313,7 +341,7 @@ inline hand_over() {
 		node_free(at);
 #endif
 		atomic {
-			assert(STATE(st[at]) != FREE);
+			assert(st[at] != FREE);
 			if
 			:: nx[at] == 0 -> nx[at] = HANDED; heads--; ROLE_TO(behind[at]); ok = 1
 			:: else -> next = nx[at]; ok = 0
@@ -327,17 +355,17 @@ inline hand_over() {
 	   fi;
 	   node_free(at);
 	   at = next;
-	   atomic { s = st[at]; assert(STATE(s) == WAITING || STATE(s) == LEFT) };
+	   atomic { s = st[at]; assert(s == WAITING || s == LEFT) };
 	   if
-	   :: STATE(s) != WAITING
+	   :: s != WAITING
 	   :: else ->
 		if
 #ifndef MUT_NO_SKIP
 		:: IS_OFF(OWNER(at)) ->
 			atomic {
 				if
-				:: st[at] == s -> st[at] = WITH(s, LEFT)
-				:: else -> assert(STATE(st[at]) == LEFT)
+				:: st[at] == s -> st[at] = LEFT
+				:: else -> assert(st[at] == LEFT)
 				fi
 			}
 		:: IS_ON(OWNER(at)) ->
@@ -346,7 +374,7 @@ inline hand_over() {
 #endif
 			atomic {
 				if
-				:: st[at] == s -> st[at] = WITH(s, GRANTED); granter[at] = me; heads--; ok = 1
+				:: st[at] == s -> st[at] = GRANTED; granter[at] = me; heads--; ok = 1
 				:: else -> ok = 0
 				fi
 			};
@@ -362,9 +390,13 @@ inline hand_over() {
 #else
 			   atomic {
 				if
-				:: st[at] == WITH(s, GRANTED) ->
-					assert(granter[at] == me); /* this grant, not a later one */
-					st[at] = WITH(s, LEFT); granter[at] = 0; role_taken()
+#ifdef MUT_NO_INCARNATION
+				:: st[at] == GRANTED ->
+					assert(granter[at] == me); /* this offer, not a later one */
+#else
+				:: st[at] == GRANTED && granter[at] == me ->
+#endif
+					st[at] = LEFT; granter[at] = 0; role_taken()
 				:: else -> ok = 1
 				fi
 			   };
@@ -401,30 +433,31 @@ inline hand_over() {
 inline spin_as_head() {
 	do
 	:: atomic {
-		ID(word) == 0 || (word & FLAGS) == WAITERS || !stay || BLOCKS -> load_word() }
+		ID(word) == 0 || (word & (WAITERS | SPINNER)) == WAITERS || !stay || BLOCKS -> load_word() }
 	   if
 	   :: ID(w) == 0 ->
-		take(SPINNER, 0);
+		take_over();
 		if
-		:: ok -> o = ACQUIRED; PUB(must[me] = 0); break
+		:: ok -> o = ACQUIRED; break
 		:: else
 		fi
 	   :: else ->
 		if
-		:: (w & FLAGS) == WAITERS -> atomic { cas_word(w | SPINNER); PUB(must[me] = ok | must[me]) }
+		:: (w & (WAITERS | SPINNER)) == WAITERS ->
+			atomic {
+				cas_word(w | SPINNER);
+				if
+				:: ok -> duty = duty | SPINNER; PUB(spinner[me] = 1)
+				:: else
+				fi
+			}
 		:: else
 		fi;
 		w = 0;
 		if
 		:: SPINS
 		:: BLOCKS && !stay -> o = UNDECIDED; break
-		:: TIMED_WAIT && !stay ->
-			stand_down();
-			if
-			:: ok -> o = ACQUIRED
-			:: else -> o = TIMED_OUT
-			fi;
-			break
+		:: TIMED_WAIT && !stay -> o = TIMED_OUT; break
 		fi
 	   fi
 	od;
@@ -435,7 +468,7 @@ inline spin_as_head() {
 /* [lock.c:spin_in_queue] */
 inline spin_in_queue() {
 	do
-	:: STATE(st[n]) != WAITING -> queue_poll(); break
+	:: st[n] != WAITING -> queue_poll(); break
 	:: BLOCKS && !stay -> queue_leave(); break
 	:: TIMED_WAIT && !stay ->
 		queue_leave();
@@ -476,30 +509,36 @@ inline choose_stay() {
 #endif
 }
 
-/* [futex.c:fg_futex_wait]  ok: woken, which a timeout or a signal never hides. */
+/* Time limits of a sleep. */
+#define NONE     0
+#define SOON     1 /* a nap, or the heir's patrol */
+#define GHOST    2
+#define DEADLINE 3
+
+/*
+ * [futex.c:fg_futex_wait]  ok: woken, which no timeout and no signal hides.
+ * limit: NONE unless the time is over.
+ */
 inline futex_wait(expected) {
 	atomic {
 		TOUCH;
 		if
-		:: word == (expected) -> asleep[me] = 1
-		:: else
+		:: word == (expected) -> asleep[me] = 1; ok = 1
+		:: else -> limit = NONE; ok = 0
 		fi;
-		ok = asleep[me];
 		w = 0
 	}
 	if
 	:: ok ->
 		if
-		:: !asleep[me] /* woken */
-#ifdef TIMED
+		:: atomic { !asleep[me] -> limit = NONE } /* woken */
 #ifdef MUT_TIMEOUT_HIDES
-		:: atomic { TIMED_WAIT -> asleep[me] = 0; o = TIMED_OUT; ok = 0 }
+		:: atomic { limit != NONE -> asleep[me] = 0; ok = 0 }
 #else
-		:: atomic { TIMED_WAIT && asleep[me] -> asleep[me] = 0; o = TIMED_OUT; ok = 0 }
-#endif
+		:: atomic { limit != NONE && asleep[me] -> asleep[me] = 0; ok = 0 }
 #endif
 #ifdef EINTR
-		:: atomic { asleep[me] && interrupts < EINTR -> asleep[me] = 0; interrupts++;
+		:: atomic { asleep[me] && interrupts < EINTR -> asleep[me] = 0; interrupts++; limit = NONE;
 			if
 			:: ok = 0
 			:: ok = 1
@@ -510,66 +549,137 @@ inline futex_wait(expected) {
 	fi
 }
 
-/* [lock.c:sleep_on] */
+/*
+ * [lock.c:prepare_sleep]  `may`: may be the heir.  With o == UNDECIDED, w is
+ * the word to sleep on.
+ */
 #ifdef MUT_SLEEPER_KEEPS
-#define MARKED(w) ((w) | WAITERS)
+#define UNSPUN(w) (w)
 #else
-#define MARKED(w) (((w) & ~SPINNER) | WAITERS)
+#define UNSPUN(w) ((w) & (255 - SPINNER))
 #endif
-inline sleep_on() {
+inline prepare_sleep() {
 	atomic { load_word() };
 	do
 	:: ID(w) == 0 ->
-		take(SPINNER, 0);
+		take(duty | SPINNER, 0);
 		if
-		:: ok -> o = ACQUIRED; PUB(must[me] = 0); break
+		:: ok -> o = ACQUIRED; duty = 0; break
 		:: else -> atomic { load_word() }
 		fi
-	:: ID(w) != 0 && w == MARKED(w) -> break
-	:: ID(w) != 0 && w != MARKED(w) ->
+	:: else ->
 		atomic {
-			next = w;
-			cas_word(MARKED(w));
+			next = UNSPUN(w) | WAITERS;
+			s = duty & HEIR;
 			if
-			:: ok -> w = MARKED(next)
+#ifdef MUT_HEIR_STAYS
+			:: !may -> s = 0
+#else
+			:: !may -> next = next & (255 - s); s = 0
+#endif
+			:: may && !(w & HEIR) -> next = next | HEIR; s = HEIR
 			:: else
 			fi;
-			next = 0
+			if
+			:: w == next -> ok = 1
+			:: else -> cas_word(next)
+			fi;
+			if
+			:: ok -> w = next; duty = s
+			:: else
+			fi;
+			next = 0;
+			s = 0
 		}
 		if
 		:: ok -> break
 		:: else
 		fi
 	od;
-	if
-	:: o != ACQUIRED ->
-		PUB(must[me] = 0);
-		futex_wait(w);
-#ifndef MUT_NO_RESET
+	PUB(spinner[me] = 0)
+}
+
+/* [lock.c:retake]  ok: has the lock. */
+inline retake() {
+#ifdef MUT_NO_RESET
+	ok = 0
+#else
+	atomic { load_word() };
+	do
+	:: ID(w) == 0 ->
+		take(duty, WAITERS);
 		if
-		:: ok ->
-			atomic { load_word() };
-			do
-			:: ID(w) == 0 ->
-				take(0, WAITERS);
-				if
-				:: ok -> o = ACQUIRED; break
-				:: else -> atomic { load_word() }
-				fi
-			:: ID(w) != 0 && (w & WAITERS) -> break
-			:: ID(w) != 0 && !(w & WAITERS) ->
-				atomic { cas_word(w | WAITERS) }
-				if
-				:: ok -> break
-				:: else
-				fi
-			od
+		:: ok -> duty = 0; break
+		:: else -> atomic { load_word() }
+		fi
+	:: ID(w) != 0 && (w & WAITERS) -> ok = 0; break
+	:: ID(w) != 0 && !(w & WAITERS) ->
+		atomic { cas_word(w | WAITERS) }
+		if
+		:: ok -> ok = 0; break
 		:: else
 		fi
+	od
 #endif
+}
+
+/*
+ * [lock.c:sleep_on] with [lock.c:deadline_in].  [lock.c:held_for_long], the
+ * number of naps and [decide.c:fg_displaced_another] are open.
+ */
+inline sleep_on() {
+	o = UNDECIDED;
+	if
+	:: may = 0
+	:: !TIMED_WAIT && !NO_HEIR -> may = 1
+	fi;
+	prepare_sleep();
+	if
+	:: o == UNDECIDED ->
+		if
+		:: TIMED_WAIT -> limit = DEADLINE
+		:: !TIMED_WAIT && may -> limit = SOON /* a nap */
+		:: !TIMED_WAIT && (duty & HEIR) -> limit = SOON
+#ifdef FORKED
+		:: !TIMED_WAIT && !(duty & HEIR) && (w & HEIR) -> limit = GHOST
+#else
+		:: !TIMED_WAIT && !(duty & HEIR)
+#endif
+		fi;
+#ifdef FORKED
+		if
+		:: limit == NONE && (w & HEIR) -> limit = GHOST
+		:: else
+		fi;
+#endif
+		futex_wait(w);
+		if
+		:: ok ->
+			retake();
+			if
+			:: ok -> o = ACQUIRED
+			:: else
+			fi
+		:: !ok && limit == DEADLINE -> o = TIMED_OUT
+		:: !ok && limit == GHOST ->
+			duty = HEIR;
+			stand_down();
+			if
+			:: ok -> o = ACQUIRED
+			:: else
+			fi
+		:: !ok && limit == SOON ->
+			take_over();
+			if
+			:: ok -> o = ACQUIRED
+			:: !ok
+			:: !ok -> o = PATROL
+			fi
+		:: !ok && limit == NONE
+		fi
 	:: else
 	fi;
-	atomic { w = 0; ok = 0 }
+	atomic { w = 0; ok = 0; may = 0; limit = NONE }
 }
 
 /* [futex.c:fg_futex_wake] of one sleeper, any; an address, not an access. */
@@ -589,11 +699,11 @@ inline futex_wake() {
 	}
 }
 
-/* [lock.c:release]  w: what the word was.  [lock.c:turn_is_over] is open. */
+/* [lock.c:release]  w: what the word was.  [lock.c:leave_asleep] is open. */
 #ifdef MUT_WAKES_NOBODY
-#define KEEPS(w) ((w) & WAITERS) /* sleepers sleep on although nobody spins */
+#define KEEPS(w) ((w) & WAITERS) /* sleepers sleep on although nobody looks after the lock */
 #else
-#define KEEPS(w) (((w) & FLAGS) == FLAGS)
+#define KEEPS(w) (((w) & WAITERS) && GUARDED(w))
 #endif
 inline release() {
 	do
@@ -618,8 +728,8 @@ inline release() {
 	od
 }
 
-/* [lock.c:fg_lock_slow] */
-inline lock_slow() {
+/* [lock.c:lock_contended] */
+inline lock_contended() {
 #ifdef MUT_BARGE_CLEARS
 	take(FLAGS, 0);
 #else
@@ -627,26 +737,45 @@ inline lock_slow() {
 #endif
 	if
 	:: ok -> o = ACQUIRED
-	:: else -> o = UNDECIDED
+	:: !ok -> o = UNDECIDED
+#ifndef MON
+	:: !ok -> /* give_way */
+#ifndef FG_BROKEN_WAKE
+		futex_wake();
+#endif
+		o = PATROL
+#endif
 	fi;
 	ok = 0;
 	do
-	:: o == UNDECIDED ->
+	:: o == UNDECIDED || o == PATROL ->
 		if
-		:: SPINS -> spin()
-		:: true /* fg_decide() says "block", or give_way */
+		:: o == UNDECIDED && SPINS -> spin()
+		:: true /* PATROL, or fg_decide() says "block" */
 		fi;
 		if
-		:: o == UNDECIDED -> sleep_on()
+		:: o == UNDECIDED || o == PATROL -> sleep_on()
 		:: else
 		fi
 	:: else -> break
-	od
+	od;
+	if
+	:: o == TIMED_OUT ->
+		stand_down();
+		if
+		:: ok -> o = ACQUIRED; ok = 0
+		:: else
+		fi
+	:: else
+	fi;
+	duty = 0
 }
 
-/* [lock.h:fg_lock_until] with [lock.h:fg_announce] and [lock.h:fg_take_free] */
-inline lock_until() {
-	PUB(pending[me] = 1);
+/*
+ * [lock.h:fg_lock_only], [lock.c:fg_lock_general], [lock.c:announce].  The
+ * general path tries [lock.h:fg_take_free] once more, and take() after that.
+ */
+inline fast() {
 	atomic {
 		TOUCH;
 #ifdef FG_BROKEN_LOCK
@@ -657,9 +786,13 @@ inline lock_until() {
 		:: else
 		fi
 #endif
-	};
+	}
+}
+inline lock_any() {
+	PUB(pending[me] = 1);
+	fast();
 	if
-	:: o != ACQUIRED -> lock_slow()
+	:: o != ACQUIRED -> lock_contended()
 	:: else
 	fi;
 	if
@@ -668,13 +801,9 @@ inline lock_until() {
 	fi
 }
 
-/* [lock.h:fg_unlock], [lock.c:fg_unlock_slow], [lock.c:wake_one] */
+/* [lock.h:fg_unlock_only], [lock.c:fg_unlock_general], [lock.c:wake_one], [lock.c:publish] */
 inline unlock() {
-	atomic { load_word(); ok = 0 };
-	if
-	:: w == me -> atomic { cas_word(0) }
-	:: else
-	fi;
+	atomic { w = me; cas_word(0) };
 	if
 	:: !ok ->
 		atomic { load_word(); assert(ID(w) == me) };
@@ -685,25 +814,20 @@ inline unlock() {
 #endif
 #ifndef FG_BROKEN_WAKE
 		if
-		:: (w & WAITERS) && !KEEPS(w) -> futex_wake()
-#ifdef MON
-		:: KEEPS(w) && PATH_PREEMPTED -> futex_wake()
-#else
-		:: KEEPS(w) -> futex_wake()
-#endif
+		:: (w & WAITERS) -> futex_wake()
 		:: !(w & WAITERS) || KEEPS(w)
 		fi;
 #endif
+		PUB(pending[me] = 0);
 		PUB(cs[me] = 0)
-	:: else
+	:: else -> PUB(pending[me] = 0)
 	fi;
-	PUB(pending[me] = 0);
 	atomic { w = 0; ok = 0 }
 }
 
 proctype Thread(byte me) GATE {
-	byte it, o, w, n, at, next, s;
-	bit ok, head, stay, last;
+	byte it, o, w, n, at, next, s, duty, limit;
+	bit ok, head, stay, last, may;
 #ifdef TIMED
 	bit timed;
 #endif
@@ -722,7 +846,7 @@ proctype Thread(byte me) GATE {
 		:: timed = 1
 		fi;
 #endif
-		lock_until();
+		lock_any();
 		if
 		:: o == TIMED_OUT ->
 			if
@@ -764,7 +888,7 @@ cs_:
  * on the CPU that the thread leaves, so the thread itself stands still.
  */
 #define CRITICAL(i) (cs[i] || (pending[i] && ID(word) == i) || role[i] == RN_LINKING || role[i] == RN_HEAD || \
-	(role[i] == RN_WAITING && (STATE(st[node[i]]) == GRANTED || STATE(st[node[i]]) == HEAD)))
+	(role[i] == RN_WAITING && (st[node[i]] == GRANTED || st[node[i]] == HEAD)))
 
 proctype Cpu(byte i) {
 	bit c;
@@ -802,7 +926,7 @@ proctype Cpu(byte i) {
 #if defined(ASK_WAKER)
 #define BAD(i) (UNSEEN(i) && owes[i])
 #elif defined(ASK_SPINNER)
-#define BAD(i) (UNSEEN(i) && must[i] && word == FLAGS && heads == 0 && has_role == 0)
+#define BAD(i) (UNSEEN(i) && spinner[i] && word == (WAITERS | SPINNER) && heads == 0 && has_role == 0)
 #else
 #define BAD(i) (UNSEEN(i) && (ID(word) == i || has_role == i))
 #endif
@@ -820,7 +944,7 @@ init {
 
 	atomic {
 #ifdef FORKED
-		word = 1 | FLAGS;
+		word = 1 | FORKED_FLAGS;
 		tail = OTHER_EPOCH;
 #endif
 		do
@@ -837,14 +961,14 @@ init {
 	/* Quiet at the end. */
 	d_step {
 #ifdef FORKED
-		assert(word == 0 || word == FLAGS);
+		assert(ID(word) == 0);
 		assert(tail == 0 || tail == OTHER_EPOCH);
 #else
 		assert(word == 0);
 		assert(tail == 0);
 #endif
 		assert(heads == 0);
-		for (i : 1 .. N * K) { assert(STATE(st[i]) == FREE) };
+		for (i : 1 .. N * K) { assert(st[i] == FREE) };
 		for (i : 1 .. N) { assert(!asleep[i]) }
 	}
 }

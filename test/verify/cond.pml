@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The condition variable of src/lock/cond.c.  Each step is one access to shared
+ * memory, under sequential consistency; the list operations, which the inner
+ * lock guards, are one step each.  That lock is taken to be right (lock.pml).
+ * Names in brackets: see lock.pml.
+ *
+ *   W waiters, S signals (or, with -DBROADCAST, S - 1 and a broadcast)
+ *   -DTIMED, -DCANCEL   all waiters but the last may time out, be cancelled
+ *
+ * -DITEMS: a producer makes S items and signals each, with or without the mutex;
+ * consumers wait for one item each.  Those that time out or are cancelled take
+ * none.  Nobody may be left asleep while an item lies there.
+ *
+ * Otherwise: each waiter waits once; when all do, somebody signals, then
+ * broadcasts, and destroys the condition variable at once.  Everybody has to
+ * return, and nobody may touch the condition variable after the destruction.
+ *
+ * With -DITEMS sleepers at the end are right, so pan needs -E; the assertions at
+ * the end tell which are not.
+ */
+#ifndef W
+#define W 3
+#endif
+#ifndef S
+#define S 2
+#endif
+
+/* [cond.h:fg_waiter] word, and the link fields; index 0 is NULL. */
+#define WAITING  0
+#define SIGNALED 1
+#define LAST     2
+#define GONE     3
+byte word[W + 1], next[W + 1], prev[W + 1];
+bit asleep[W + 1];
+
+/* [cond.h:fg_cond] */
+byte first, last, signaled;
+bit lock;
+
+bit mutex;                /* the user's */
+byte items, entered, ndone;
+
+/* Ghosts. */
+bit alive[W + 1];         /* the waiter's node, on its stack */
+bit gone;                 /* the condition variable is destroyed */
+
+#define TOUCH    assert(!gone)
+#define NODE(i)  assert((i) == 0 || alive[i])
+
+/* [cond.c:cond_lock] and the release of its lock, which touches nothing afterwards. */
+inline cond_lock() { atomic { TOUCH; !lock -> lock = 1 } }
+inline cond_unlock() { atomic { TOUCH; lock = 0 } }
+inline mutex_lock() { atomic { !mutex -> mutex = 1 } }
+inline mutex_unlock() { mutex = 0 }
+
+/* [cond.c:list_append] */
+inline list_append(i) {
+	d_step {
+		TOUCH;
+		NODE(last);
+		next[i] = 0;
+		prev[i] = last;
+		if
+		:: last != 0 -> next[last] = i
+		:: else -> first = i
+		fi;
+		last = i
+	}
+}
+
+/* [cond.c:list_remove] */
+inline list_remove(before, after) {
+	d_step {
+		TOUCH;
+		NODE(before);
+		NODE(after);
+		if
+		:: (before) != 0 -> next[before] = after
+		:: else -> first = after
+		fi;
+		if
+		:: (after) != 0 -> prev[after] = before
+		:: else -> last = before
+		fi
+	}
+}
+
+inline wake(i) { asleep[i] = 0 }
+
+/* [cond.c:signal_first]  n: the waiter, or 0. */
+inline signal_first(all) {
+	d_step { TOUCH; n = first };
+	do
+	:: n != 0 ->
+		d_step {
+			NODE(n);
+			p = prev[n];
+			q = next[n];
+			is_last = (all || first == last)
+		};
+#ifdef MUT_ALL_LAST
+		is_last = 1;
+#endif
+		if
+		:: !is_last -> atomic { TOUCH; signaled++ }
+		:: else
+		fi;
+		atomic {
+			NODE(n);
+			if
+#ifdef MUT_BLIND
+			:: true -> word[n] = (is_last -> LAST : SIGNALED); ok = 1
+#else
+			:: word[n] == WAITING -> word[n] = (is_last -> LAST : SIGNALED); ok = 1
+#endif
+			:: else -> ok = 0
+			fi
+		};
+		if
+		:: ok -> list_remove(p, q); break
+		:: else
+		fi;
+		if
+		:: !is_last -> atomic { TOUCH; signaled-- }
+		:: else
+		fi;
+		n = q
+	:: else -> break
+	od;
+	atomic { p = 0; q = 0; ok = 0; is_last = 0 }
+}
+
+/* [cond.c:fg_cond_signal] with [cond.c:nobody_waits] */
+inline cond_signal() {
+	atomic { TOUCH; n = first };
+	if
+	:: n != 0 ->
+		cond_lock();
+		signal_first(false);
+		cond_unlock();
+		if
+		:: n != 0 -> wake(n); n = 0
+		:: else
+		fi
+	:: else
+	fi
+}
+
+/* [cond.c:fg_cond_broadcast] */
+inline cond_broadcast() {
+	atomic { TOUCH; n = first };
+	if
+	:: n != 0 ->
+		cond_lock();
+		do
+		:: true ->
+			signal_first(true);
+			if
+			:: n != 0 -> wake(n)
+			:: else -> break
+			fi
+		od;
+		cond_unlock();
+		n = 0
+	:: else
+	fi
+}
+
+/* [cond.c:go]  ok: the wait has ended by itself. */
+inline go() {
+	atomic {
+		if
+		:: word[me] == WAITING -> word[me] = GONE; ok = 1
+		:: else -> ok = 0
+		fi
+	};
+	if
+	:: ok ->
+		cond_lock();
+		list_remove(prev[me], next[me]);
+		cond_unlock()
+	:: else
+	fi
+}
+
+/* [cond.c:confirm] */
+inline confirm() {
+	if
+#ifdef MUT_LAST_CONFIRMS
+	:: word[me] == SIGNALED || word[me] == LAST -> atomic { TOUCH; signaled = signaled - (signaled > 0 -> 1 : 0) }
+#else
+	:: word[me] == SIGNALED -> atomic { TOUCH; assert(signaled > 0); signaled-- }
+#endif
+	:: else
+	fi
+}
+
+/* [cond.c:pass_on] */
+inline pass_on() {
+#ifndef MUT_NO_PASS_ON
+	if
+	:: word[me] == SIGNALED -> cond_signal()
+	:: else
+	fi;
+#endif
+	confirm()
+}
+
+#define BY_SIGNAL 0
+#define BY_TIME   1
+#define BY_CANCEL 2
+
+/* [cond.c:fg_cond_wait], [cond.c:cancelled], [futex.c:fg_futex_wait_cancellable] */
+inline cond_wait() {
+	d_step { alive[me] = 1; word[me] = WAITING; r = BY_SIGNAL };
+	cond_lock();
+	list_append(me);
+	cond_unlock();
+	mutex_unlock();
+	do
+	:: word[me] != WAITING -> break
+	:: word[me] == WAITING ->
+		atomic {
+			if
+			:: word[me] == WAITING -> asleep[me] = 1
+			:: else
+			fi
+		};
+		if
+		:: !asleep[me] /* woken, or not WAITING any more */
+#ifdef TIMED
+		:: atomic { me != W && asleep[me] -> asleep[me] = 0 };
+		   go();
+		   if
+		   :: ok -> r = BY_TIME; ok = 0; break
+		   :: else
+		   fi
+#endif
+#ifdef CANCEL
+		/* Also if it has just been woken. */
+		:: atomic { me != W -> asleep[me] = 0; r = BY_CANCEL }; break
+#endif
+		fi
+	od;
+	if
+	:: r == BY_SIGNAL -> confirm()
+	:: r == BY_TIME
+	:: r == BY_CANCEL ->
+		go();
+		if
+		:: !ok -> pass_on()
+		:: else
+		fi;
+		ok = 0
+	fi;
+	mutex_lock();
+	atomic { alive[me] = 0; prev[me] = 0; next[me] = 0; asleep[me] = 0 }
+}
+
+proctype Waiter(byte me) {
+	byte n, p, q, r;
+	bit ok, is_last;
+
+	mutex_lock();
+#ifdef ITEMS
+	do
+	:: items == 0 && r == BY_SIGNAL -> cond_wait()
+	:: r != BY_SIGNAL -> break
+	:: items != 0 && r == BY_SIGNAL -> items--; break
+	od;
+#else
+	entered++;
+	cond_wait();
+#endif
+	mutex_unlock();
+	ndone++
+}
+
+#ifdef ITEMS
+proctype Producer() {
+	byte n, p, q, k;
+	bit ok, is_last, inside;
+
+	do
+	:: k < S ->
+		k++;
+		if
+		:: inside = 0
+		:: inside = 1
+		fi;
+		mutex_lock();
+		items++;
+		if
+		:: inside -> cond_signal(); mutex_unlock()
+		:: else -> mutex_unlock(); cond_signal()
+		fi;
+		inside = 0
+	:: else -> break
+	od;
+	ndone++
+}
+
+/* At the end of everything who still waits has nothing to take and has not been signalled. */
+#define LOST(i) (alive[i] && (items > 0 || word[i] != WAITING))
+init {
+	byte i = 1;
+	atomic {
+		do
+		:: i <= W -> run Waiter(i); i++
+		:: else -> break
+		od;
+		run Producer();
+		i = 0
+	};
+	timeout;
+	for (i : 1 .. W) { assert(!LOST(i)) };
+	assert(!lock && !mutex)
+}
+#else
+proctype Destroyer() {
+	byte n, p, q, k;
+	bit ok, is_last, drained;
+
+	(entered == W);
+	mutex_lock(); /* the last of them has released the mutex, so it waits */
+	mutex_unlock();
+	do
+	:: k < S -> k++; cond_signal()
+	:: else -> break
+	od;
+	cond_broadcast();
+	/* [cond.c:fg_cond_destroy] */
+	do
+	:: cond_lock();
+#ifdef MUT_NO_DRAIN
+	   drained = 1;
+#else
+	   atomic { TOUCH; drained = (first == 0) };
+	   if
+	   :: drained -> atomic { TOUCH; drained = (signaled == 0) }
+	   :: else
+	   fi;
+#endif
+	   cond_unlock();
+	   if
+	   :: drained -> break
+	   :: else
+	   fi
+	od;
+	gone = 1;
+	ndone++
+}
+
+init {
+	byte i = 1;
+	atomic {
+		do
+		:: i <= W -> run Waiter(i); i++
+		:: else -> break
+		od;
+		run Destroyer()
+	};
+	ndone == W + 1;
+	assert(first == 0 && last == 0 && signaled == 0)
+}
+#endif
