@@ -21,6 +21,7 @@ struct fg_wait {
 	uint32_t owner;	    /* id of the owner of the lock when it was last looked at, 0 = free or not known */
 	uint32_t asked;	    /* questions so far */
 	uint64_t since_ns;  /* of the first clock reading; 0 before */
+	uint64_t off_ns;    /* since when the critical path has been seen off its CPU; 0 = it runs */
 	uint64_t cpu_ns;    /* fallback: owner's CPU clock at `cpu_at_ns` */
 	uint64_t cpu_at_ns;
 };

@@ -49,6 +49,9 @@
 #define PATROL_LIMIT_NS 4000000u
 #define PATROL_SAME	8 /* then the lock is held for long, and its release will wake somebody */
 
+/* One patrol in so many comes to stay although there seems to be no room: the scheduler may find some. */
+#define PROBE_EVERY 8
+
 /* In the child of a fork the heir may have been a thread of the parent.  Who finds one waits so long for it. */
 #define GHOST_NS 100000000u
 
@@ -84,6 +87,7 @@ struct attempt {
 	uint32_t duty;	  /* SPINNER, HEIR: bits of the word that this thread has set and must not leave behind */
 	uint32_t patrol_ns;
 	uint32_t naps;	  /* since it was awake last */
+	uint32_t patrols; /* that found no room */
 	uint32_t same;	  /* patrols in a row that found the same owner */
 	uint32_t seen;	  /* owner at the last patrol */
 	bool slept;
@@ -318,7 +322,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	if (take_over(l, t, a))
 		return ACQUIRED;
 	held_for_long(a, fg_load_relaxed(&l->word) & FG_WORD_ID);
-	if (fg_displaced_another(t))
+	if (fg_displaced_another(t) && ++a->patrols % PROBE_EVERY)
 		return PATROL;
 	t->turn_us = t->busy_us = (uint32_t)(until / 1000);
 	return UNDECIDED; /* there is room: come and stay */

@@ -640,18 +640,13 @@ inline sleep_on() {
 		:: TIMED_WAIT -> limit = DEADLINE
 		:: !TIMED_WAIT && may -> limit = SOON /* a nap */
 		:: !TIMED_WAIT && (duty & HEIR) -> limit = SOON
+		:: !TIMED_WAIT && !(duty & HEIR) ->
 #ifdef FORKED
-		:: !TIMED_WAIT && !(duty & HEIR) && (w & HEIR) -> limit = GHOST
+			limit = ((w & HEIR) -> GHOST : NONE)
 #else
-		:: !TIMED_WAIT && !(duty & HEIR)
+			skip
 #endif
 		fi;
-#ifdef FORKED
-		if
-		:: limit == NONE && (w & HEIR) -> limit = GHOST
-		:: else
-		fi;
-#endif
 		futex_wait(w);
 		if
 		:: ok ->
