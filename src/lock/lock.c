@@ -37,6 +37,17 @@
 #define BUSY_US 50u
 
 /*
+ * Sections of a few dozen ns cost less than the cache lines that change hands
+ * with the lock.  A head that knows that its waits are that short (SHORT_WAITS
+ * timed ones in a row were) looks at the word only every POLITE_NS, and the
+ * owner takes the lock some more times meanwhile.
+ */
+#define SHORT_NS    200u
+#define SHORT_WAITS 3
+#define POLITE_NS   500u
+#define TIMED_EVERY 16u
+
+/*
  * A thread that goes to sleep first takes a nap: if the CPU that it left is
  * not in use by another thread of the process afterwards, it comes back.  Then
  * it sleeps until it is woken, unless it is the heir.
@@ -127,16 +138,49 @@ static bool stand_down(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 	return false;
 }
 
+/* Every TIMED-th wait of a head is timed. */
+static bool begin_timed(struct fg_self *t, uint64_t *since)
+{
+	_Static_assert(TIMED_EVERY == 16, "fg_self.heads wraps there");
+	if (t->heads++)
+		return false;
+	*since = fg_now_ns();
+	return true;
+}
+
+static void end_timed(struct fg_self *t, uint64_t since)
+{
+	if (fg_now_ns() - since >= SHORT_NS)
+		t->short_waits = 0;
+	else if (t->short_waits < SHORT_WAITS)
+		t->short_waits++;
+}
+
+static void pause_for(uint64_t ns)
+{
+	uint64_t until = fg_now_ns() + ns;
+
+	while (fg_now_ns() < until)
+		fg_pause();
+}
+
 /* The only waiter that looks at the word. */
 static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
+	uint64_t since;
+	bool timed = begin_timed(t, &since), polite = !timed && t->short_waits == SHORT_WAITS;
+
+	if (polite)
+		pause_for(POLITE_NS);
 	for (;;) {
 		uint32_t word = fg_load_relaxed(&l->word);
 
 		if (!(word & FG_WORD_ID)) {
-			if (take_over(l, t, a))
-				return ACQUIRED;
-			continue;
+			if (!take_over(l, t, a))
+				continue;
+			if (timed)
+				end_timed(t, since);
+			return ACQUIRED;
 		}
 		if ((word & (FG_WORD_WAITERS | FG_WORD_SPINNER)) == FG_WORD_WAITERS &&
 		    fg_cas_relaxed(&l->word, &word, word | FG_WORD_SPINNER))
@@ -146,7 +190,10 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 			return UNDECIDED;
 		if (timed_out(a))
 			return TIMED_OUT;
-		fg_pause();
+		if (polite)
+			pause_for(POLITE_NS);
+		else
+			fg_pause();
 	}
 }
 
@@ -375,6 +422,12 @@ static uint64_t address(const struct fg_lock *l)
 	return (uint64_t)(uintptr_t)l;
 }
 
+/* The lock that was announced last, and is not released yet. */
+static uint64_t pending_of(const struct fg_self *t)
+{
+	return t->only == FG_ONLY_SEVERAL ? t->pending : t->only;
+}
+
 /* How many locks of this thread others have released for it since it last asked. */
 static uint32_t released_for_me(const struct fg_self *t)
 {
@@ -395,38 +448,44 @@ static uint32_t locks_held(const struct fg_self *t)
 	return held > gone ? held - gone : 0;
 }
 
-/* What a thread publishes that holds `held` locks, and takes or holds `pending` as the latest. */
+/* What a thread publishes that holds `held` locks, and holds or takes `pending` as the latest. */
 static void publish(struct fg_self *t, uint32_t held, uint64_t pending)
 {
-	t->held = held;
-	if (held == 0)
-		pending = 0;
-	if (held <= 1 && !t->tangled) {
-		t->only = held && pending ? pending : held ? FG_ONLY_SEVERAL : FG_ONLY_NONE;
+	if (held == 0) {
+		t->tangled = 0;
+		t->only = FG_ONLY_NONE;
+		fg_set_pending(t, 0);
+		fg_set_cs(t, 0);
+	} else if (held == 1 && pending && !t->tangled) {
+		t->only = pending;
 		fg_set_pending(t, pending);
-		fg_set_cs(t, held && !pending);
-		return;
+		fg_set_cs(t, 0);
+	} else {
+		t->held = (uint16_t)held;
+		t->pending = pending;
+		fg_fence_local();
+		t->only = FG_ONLY_SEVERAL;
+		fg_set_cs(t, held); /* all of them, so the order of these two does not matter */
+		fg_set_pending(t, pending);
 	}
-	t->only = held ? FG_ONLY_SEVERAL : FG_ONLY_NONE;
-	t->tangled = held ? t->tangled : 0;
-	fg_set_cs(t, held); /* all of them, so the order of these two does not matter */
-	fg_set_pending(t, pending);
 }
 
 /* Announces that `l` is being taken, besides what is held.  Returns what was pending. */
 static uint64_t announce(struct fg_lock *l, struct fg_self *t)
 {
+	uint32_t held = locks_held(t);
 	uint64_t prev = 0;
 
-	t->held = locks_held(t);
-	if (t->held) {
-		prev = t->slot->pending;
+	if (held) {
+		prev = pending_of(t);
+		t->held = (uint16_t)held;
+		t->pending = address(l);
+		fg_fence_local(); /* a signal handler sees a whole state */
 		t->only = FG_ONLY_SEVERAL;
-		fg_set_cs(t, t->held);
 	} else {
 		t->only = address(l);
-		fg_set_cs(t, 0);
 	}
+	fg_set_cs(t, held);
 	fg_set_pending(t, address(l));
 	return prev;
 }
@@ -562,7 +621,7 @@ __attribute__((noinline)) void fg_unlock_general(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
 	uint32_t w = fg_load_relaxed(&l->word), held;
-	uint64_t pending = t->slot->pending, prev;
+	uint64_t pending = pending_of(t), prev;
 
 	if ((w & FG_WORD_ID) != t->id) {
 		unlock_foreign(l, t, w);

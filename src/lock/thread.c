@@ -217,6 +217,9 @@ void fg_threads_setup(void)
 int fg_slots_map(int fd, uint32_t slots)
 {
 	size_t size = (size_t)slots * sizeof(struct fg_slot);
+	struct fg_self *t = &fg_self_tls;
+	bool have_slot = fg_id_has_slot(t->id);
+	struct fg_slot mine = have_slot ? *t->slot : (struct fg_slot){ 0 };
 	uint32_t i;
 	long p;
 
@@ -231,14 +234,21 @@ int fg_slots_map(int fd, uint32_t slots)
 	if (p < 0 && p > -4096)
 		return (int)p;
 	/*
-	 * What threads had published is gone from the new page.  Each of them
-	 * publishes again at its next lock operation; only their ids are written
-	 * once, and so are restored here.
+	 * What other threads had published is gone from the new page.  Each of
+	 * them publishes again at its next lock operation; only their ids are
+	 * written once, and so are restored here.
 	 */
 	for (i = 1; i < slots && i <= fg_load_relaxed(&highest_index); i++)
 		if (fg_load_relaxed(&fg_threads[i].tid))
 			fg_store_relaxed(&fg_slots[i].owner_id,
 					 (fg_threads[i].gen & ((1u << FG_GEN_BITS) - 1)) << FG_INDEX_BITS | i);
+	if (have_slot) {
+		t->slot->owner_id = t->id;
+		t->slot->pending = mine.pending;
+		t->slot->cs = mine.cs;
+		t->slot->node = mine.node;
+		t->slot->role = mine.role;
+	}
 	return 0;
 }
 
@@ -246,7 +256,6 @@ void fg_threads_after_fork(void)
 {
 	struct fg_self *t = &fg_self_tls;
 	uint32_t i, mine = fg_id_has_slot(t->id) ? fg_id_index(t->id) : 0;
-	struct fg_slot published = mine ? *t->slot : (struct fg_slot){ 0 };
 
 	fg_epoch++; /* queues of locks name nodes of threads that do not exist here */
 	if (!fg_threads)
@@ -272,8 +281,4 @@ void fg_threads_after_fork(void)
 	 */
 	used[mine / 64] = 1ull << (mine % 64);
 	fg_threads[mine].tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
-	slot_clear(t->slot, t->id);
-	t->slot->pending = published.pending;
-	t->slot->cs = published.cs;
-	t->slot->role = published.role;
 }

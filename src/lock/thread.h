@@ -5,9 +5,9 @@
  * A thread has three pieces of memory, 248 bytes in all:
  *
  *   fg_self    in its thread-local storage: the truth about itself
- *   fg_slot    in the page that the monitor sees: a copy of what matters, only
- *              ever stored to, so that a child of a raw clone() that still
- *              shares the page cannot spoil it for good
+ *   fg_slot    in the page that the monitor sees: a copy of what matters.  The
+ *              thread only stores to it and believes nothing in it: the monitor
+ *              may be a liar, and a child of a raw clone() shares the page
  *   fg_thread  in private memory that outlives the thread (neighbours in a
  *              queue may still look at it) and is copied by fork
  */
@@ -54,14 +54,16 @@ struct fg_self {
 	uint64_t only;		 /* address of the one lock that this thread holds or takes, or FG_ONLY_* */
 	struct fg_slot *slot;
 	const uint32_t *cpu; /* cpu_id of the rseq area: the CPU that I run on */
+	uint64_t pending;    /* what slot->pending says; valid iff only == FG_ONLY_SEVERAL */
 	uint32_t id;	     /* what lock words hold while this thread owns them; 0 = not set up */
-	uint32_t held;	     /* locks held; valid iff only == FG_ONLY_SEVERAL */
 	uint32_t turn_us;    /* when my turn began: I woke up, or my last turn ended; low bits of the clock */
 	uint32_t busy_us;    /* when I last released a lock that others sleep on, or woke up; same */
+	uint16_t held;	     /* locks held; valid iff only == FG_ONLY_SEVERAL */
 	uint8_t role;	     /* what slot->role says */
-	uint8_t give_way;    /* my turn is over: sleep at the next contended lock (lock.c) */
-	uint8_t tangled;     /* locks were not released in reverse order: `prev` chains are stale */
-	uint8_t unused[5];
+	uint8_t give_way : 1;	 /* my turn is over: sleep when I next have to wait (lock.c) */
+	uint8_t tangled : 1;	 /* locks were not released in reverse order: `prev` chains are stale */
+	uint8_t short_waits : 2; /* timed waits in a row that were short (lock.c) */
+	uint8_t heads : 4;	 /* counts times that I was the head, to time some of them */
 };
 _Static_assert(sizeof(struct fg_self) + sizeof(struct fg_slot) + sizeof(struct fg_thread) < 256,
 	       "promised: under 256 bytes a thread");

@@ -164,8 +164,15 @@ static void change_something(uint64_t *r)
 	while (times--) {
 		if (mode == SCRIBBLE) {
 			scribble(counters, sizeof *counters, r, 64);
-			if (c.slots)
+			if (c.slots) {
+				struct fg_slot *one = any_slot(&c, r);
+
 				scribble(c.slots, c.n * sizeof *c.slots, r, 64);
+				SET(one->pending,
+				    rnd(r) % 4); /* what a thread might take for a state of its own */
+				SET(one->cs, (uint32_t)(rnd(r) % 4));
+				SET(one->role, (uint32_t)(rnd(r) % 8));
+			}
 		} else if (mode == LIE) {
 			scribble(counters, sizeof *counters, r, 16);
 			if (rnd(r) & 1)
