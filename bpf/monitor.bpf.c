@@ -111,10 +111,8 @@ struct {
 /* Registered processes; nothing to do at all while it is 0.  Written by the loader. */
 __u64 active;
 
-/* bpf_task_from_pid exists (>= 6.2).  Without it nothing is deferred. */
-const volatile __u64 can_defer;
-extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
-extern void bpf_task_release(struct task_struct *p) __ksym __weak;
+extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym;
+extern void bpf_task_release(struct task_struct *p) __ksym;
 
 /* The thread that waits for a kernel thread to leave this CPU again; own CPU only. */
 static struct {
@@ -270,6 +268,12 @@ static __always_inline bool is_throttled(struct task_struct *task)
 	return bpf_core_field_exists(task->throttled) && task->throttled;
 }
 
+/* Whether a thread that leaves its CPU would have used it any longer. */
+static __always_inline bool wants_cpu(struct task_struct *prev, bool preempt)
+{
+	return (preempt || !prev->__state) && !is_throttled(prev);
+}
+
 static __always_inline __u64 rseq_area(struct task_struct *task)
 {
 	struct task_struct___rseq_pointer *by_pointer = (void *)task;
@@ -381,7 +385,7 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 	}
 
 	t->changes++;
-	runnable = (preempt || !prev->__state) && !is_throttled(prev);
+	runnable = wants_cpu(prev, preempt);
 	t->state = runnable ? FG_STATE_RUNNABLE : FG_STATE_SLEEP;
 	WRITE_ONCE(slot->state, t->state);
 	WRITE_ONCE(slot->cpu, cpu);
@@ -390,7 +394,7 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 	if (!is_critical(slot))
 		return;
 
-	if (can_defer && runnable && next->flags & PF_KTHREAD && cpu < FG_MAX_CPUS) {
+	if (runnable && next->flags & PF_KTHREAD && cpu < FG_MAX_CPUS) {
 		/* One in five comes straight back (14): wait who runs here next. */
 		set_mark(t, make_mark(MARK_DEFER, cpu, t->domain));
 		deferred[cpu].pid = prev->pid;
@@ -405,7 +409,14 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 		slot->blocked++;
 }
 
-static __always_inline void switched_in(struct task_struct *next, __u32 cpu, bool displaces)
+/* An exiting thread takes no more locks: its CPU is as good as free. */
+static __always_inline bool displaces(struct task_struct *next, struct task_struct *prev, bool preempt)
+{
+	return prev->tgid == next->tgid && !(prev->flags & PF_EXITING) && wants_cpu(prev, preempt);
+}
+
+static __always_inline void switched_in(struct task_struct *next, struct task_struct *prev, bool preempt,
+					__u32 cpu)
 {
 	struct thread *t = thread_of(next);
 	struct fg_slot *slot;
@@ -421,7 +432,7 @@ static __always_inline void switched_in(struct task_struct *next, __u32 cpu, boo
 	slot = slot_of(t, next->pid);
 	if (slot) {
 		WRITE_ONCE(slot->state, FG_STATE_ON);
-		WRITE_ONCE(slot->displaces, displaces);
+		WRITE_ONCE(slot->displaces, displaces(next, prev, preempt));
 		WRITE_ONCE(slot->cpu, cpu);
 	}
 }
@@ -484,9 +495,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		switched_out(prev, next, preempt, cpu);
 	if (next->flags & PF_KTHREAD)
 		return 0;
-	if (can_defer && cpu < FG_MAX_CPUS && deferred[cpu].pid)
+	if (cpu < FG_MAX_CPUS && deferred[cpu].pid)
 		settle_deferred(cpu, next->pid);
-	switched_in(next, cpu, prev->tgid == next->tgid && (preempt || !prev->__state));
+	switched_in(next, prev, preempt, cpu);
 	return 0;
 }
 

@@ -37,15 +37,17 @@
 #define BUSY_US 50u
 
 /*
- * Sections of a few dozen ns cost less than the cache lines that change hands
- * with the lock.  A head that knows that its waits are that short (SHORT_WAITS
- * timed ones in a row were) looks at the word only every POLITE_NS, and the
- * owner takes the lock some more times meanwhile.
+ * Where a thread is back for the lock a few dozen ns after it has released it,
+ * the cache lines that change hands with the lock cost more than the sections.
+ * A head that knows its own rounds (section and what is between two) to be that
+ * short looks at the word only every POLITE_NS, and the owner takes the lock
+ * many more times meanwhile.  One round in TIMED_EVERY that begins as the head
+ * is timed; the fast paths know nothing of that.
  */
-#define SHORT_NS    200u
-#define SHORT_WAITS 3
-#define POLITE_NS   500u
-#define TIMED_EVERY 16u
+#define SHORT_ROUND_NS	600u
+#define SHORT_ROUNDS	2 /* of 3 */
+#define POLITE_NS	3000u
+#define TIMED_EVERY	16u
 
 /*
  * A thread that goes to sleep first takes a nap: if the CPU that it left is
@@ -77,6 +79,9 @@ static bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t s
 {
 	uint32_t w = fg_load_relaxed(&l->word);
 
+#ifdef FG_BROKEN_LOCK
+	return fg_take_free(l, t);
+#endif
 	while (!(w & FG_WORD_ID))
 		if (fg_cas_acquire(&l->word, &w, (w & ~drop) | set | t->id)) /* pairs with release() */
 			return true;
@@ -138,24 +143,6 @@ static bool stand_down(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 	return false;
 }
 
-/* Every TIMED-th wait of a head is timed. */
-static bool begin_timed(struct fg_self *t, uint64_t *since)
-{
-	_Static_assert(TIMED_EVERY == 16, "fg_self.heads wraps there");
-	if (t->heads++)
-		return false;
-	*since = fg_now_ns();
-	return true;
-}
-
-static void end_timed(struct fg_self *t, uint64_t since)
-{
-	if (fg_now_ns() - since >= SHORT_NS)
-		t->short_waits = 0;
-	else if (t->short_waits < SHORT_WAITS)
-		t->short_waits++;
-}
-
 static void pause_for(uint64_t ns)
 {
 	uint64_t until = fg_now_ns() + ns;
@@ -167,8 +154,7 @@ static void pause_for(uint64_t ns)
 /* The only waiter that looks at the word. */
 static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
-	uint64_t since;
-	bool timed = begin_timed(t, &since), polite = !timed && t->short_waits == SHORT_WAITS;
+	bool polite = t->short_rounds >= SHORT_ROUNDS;
 
 	if (polite)
 		pause_for(POLITE_NS);
@@ -176,11 +162,9 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 		uint32_t word = fg_load_relaxed(&l->word);
 
 		if (!(word & FG_WORD_ID)) {
-			if (!take_over(l, t, a))
-				continue;
-			if (timed)
-				end_timed(t, since);
-			return ACQUIRED;
+			if (take_over(l, t, a))
+				return ACQUIRED;
+			continue;
 		}
 		if ((word & (FG_WORD_WAITERS | FG_WORD_SPINNER)) == FG_WORD_WAITERS &&
 		    fg_cas_relaxed(&l->word, &word, word | FG_WORD_SPINNER))
@@ -375,20 +359,18 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	return UNDECIDED; /* there is room: come and stay */
 }
 
-/* The word was not simply free. */
-static int lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline)
+/* The lock is held. */
+static int lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline, bool *as_head)
 {
 	/* A signal handler that waits while its thread waits: the outer wait's role comes back at the end. */
 	enum fg_role outer_role = t->role;
 	uint64_t outer_node = t->slot->node;
 	struct attempt a = { .wait.self = t, .deadline = deadline };
-	enum outcome o = take(l, t, 0, 0) ? ACQUIRED : UNDECIDED; /* free, with sleepers or a head: barge */
+	enum outcome o = UNDECIDED;
 
-	if (o != ACQUIRED) {
-		fg_count(t, FG_STAT_CONTENDED, 1);
-		fg_monitor_register_if_due();
-	}
-	if (fg_unlikely(t->give_way) && o != ACQUIRED) {
+	fg_count(t, FG_STAT_CONTENDED, 1);
+	fg_monitor_register_if_due();
+	if (fg_unlikely(t->give_way)) {
 		/* Its sleep comes first thing below; no nap. */
 		wake_one(l, t);
 		a.naps = NAPS;
@@ -399,8 +381,11 @@ static int lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_
 		a.wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
 		if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
 			o = spin(l, t, &a);
-		if (o == ACQUIRED && !a.slept)
-			fg_count(t, FG_STAT_SPUN, 1);
+		if (o == ACQUIRED) {
+			*as_head = true;
+			if (!a.slept)
+				fg_count(t, FG_STAT_SPUN, 1);
+		}
 		if (o == UNDECIDED || o == PATROL) {
 			o = sleep_on(l, t, &a);
 			a.wait = (struct fg_wait){ .self = t };
@@ -490,13 +475,22 @@ static uint64_t announce(struct fg_lock *l, struct fg_self *t)
 	return prev;
 }
 
+/*
+ * Taken here and not in the fast path: as likely as not somebody waits when it
+ * is released, and "several" makes the release come here at once.
+ */
 static void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 {
 	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
+	l->prev = prev;
 	if (t->only == FG_ONLY_SEVERAL) {
-		l->prev = prev;
 		t->held++;
+		return;
 	}
+	t->held = 1;
+	t->pending = address(l);
+	fg_fence_local();
+	t->only = FG_ONLY_SEVERAL;
 }
 
 static void not_acquired(struct fg_self *t, uint64_t prev)
@@ -504,22 +498,80 @@ static void not_acquired(struct fg_self *t, uint64_t prev)
 	publish(t, t->only == FG_ONLY_SEVERAL ? t->held : 0, prev);
 }
 
+/* ---- timed rounds ------------------------------------------------------------ */
+
+static uint32_t now_ns(void)
+{
+	return (uint32_t)fg_now_ns() | 1;
+}
+
+static struct fg_thread *round_of(const struct fg_self *t)
+{
+	return fg_id_has_slot(t->id) ? fg_thread_of(fg_id_index(t->id)) : NULL;
+}
+
+/* The head has got the lock, its only one. */
+static void round_begins(struct fg_self *t)
+{
+	struct fg_thread *me = round_of(t);
+
+	_Static_assert(TIMED_EVERY == 16, "fg_self.heads wraps there");
+	if (t->heads++ || !me)
+		return;
+	me->got_ns = now_ns();
+	me->held_ns = 0;
+}
+
+/* It has released its last lock.  "Several", with none held, sends its next lock this way. */
+static void round_releases(struct fg_self *t)
+{
+	struct fg_thread *me = round_of(t);
+
+	if (!me || !me->got_ns || me->held_ns)
+		return;
+	me->held_ns = now_ns() - me->got_ns;
+	t->held = 0;
+	t->pending = 0;
+	fg_fence_local();
+	t->only = FG_ONLY_SEVERAL;
+}
+
+/* It is back. */
+static void round_ends(struct fg_self *t)
+{
+	struct fg_thread *me = round_of(t);
+
+	if (!me || !me->held_ns)
+		return;
+	if (now_ns() - me->got_ns > SHORT_ROUND_NS)
+		t->short_rounds -= t->short_rounds > 0;
+	else
+		t->short_rounds += t->short_rounds < 3;
+	me->got_ns = me->held_ns = 0;
+}
+
 __attribute__((noinline)) int fg_lock_general(struct fg_lock *l, const struct fg_deadline *deadline)
 {
 	struct fg_self *t = fg_self();
 	/* The fast path has announced it already, unless this is our own lock once more. */
 	bool announced = t->only == address(l) && (fg_load_relaxed(&l->word) & FG_WORD_ID) != t->id;
-	uint64_t prev = announced ? 0 : announce(l, t);
+	uint64_t prev;
 
+	round_ends(t);
+	prev = announced ? 0 : announce(l, t);
 	if (announced)
 		released_for_me(t); /* it can only have been this one */
-	if (!fg_take_free(l, t)) {
-		int r = lock_contended(l, t, deadline);
+	/* Free, perhaps with sleepers or with a head that is about to take it: barge. */
+	if (!take(l, t, 0, 0)) {
+		bool as_head = false;
+		int r = lock_contended(l, t, deadline, &as_head);
 
 		if (r) {
 			not_acquired(t, prev);
 			return r;
 		}
+		if (as_head && t->only == address(l))
+			round_begins(t);
 	}
 	acquired(l, t, prev);
 	return 0;
@@ -534,7 +586,7 @@ __attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
 		return false;
 	prev = announce(l, t);
 	/* Free with sleepers, or with a head about to take it, is free. */
-	if (!fg_take_free(l, t) && !take(l, t, 0, 0)) {
+	if (!take(l, t, 0, 0)) {
 		not_acquired(t, prev);
 		return false;
 	}
@@ -547,13 +599,17 @@ __attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
 /*
  * Others sleep, and somebody looks after the lock.  False: wake one all the
  * same, because this thread has had its turn, or (with nobody spinning) because
- * it does not release often enough to keep the lock busy.
+ * it does not release often enough to keep the lock busy.  While it does, the
+ * clock is read at one release in 16 only.
  */
 static bool leave_asleep(struct fg_self *t, uint32_t word)
 {
-	uint32_t now = (uint32_t)(fg_now_ns() / 1000);
-	bool busy = now - t->busy_us < BUSY_US;
+	uint32_t now;
 
+	if (t->busy && t->releases++)
+		return true;
+	now = (uint32_t)(fg_now_ns() / 1000);
+	t->busy = now - t->busy_us < (t->busy ? 16 : 1) * BUSY_US;
 	t->busy_us = now;
 	if (fg_unlikely(now - t->turn_us >= TURN_US)) {
 		if (t->give_way) {
@@ -564,7 +620,7 @@ static bool leave_asleep(struct fg_self *t, uint32_t word)
 		t->give_way = 1;
 		t->turn_us = now - TURN_US + GRACE_US;
 	}
-	return busy || (word & FG_WORD_SPINNER);
+	return t->busy || (word & FG_WORD_SPINNER);
 }
 
 /*
@@ -644,4 +700,6 @@ __attribute__((noinline)) void fg_unlock_general(struct fg_lock *l)
 	if (release(l, t, w))
 		wake_one(l, t);
 	publish(t, held - 1, prev);
+	if (held == 1)
+		round_releases(t);
 }

@@ -45,7 +45,9 @@ struct fg_thread {
 	uint32_t foreign; /* locks of this thread that others released for it; atomic */
 	uint32_t gen;	  /* of the index; only written while nobody has the index */
 	uint32_t tid;	  /* 0 = nobody has the index */
-	uint32_t unused[4];
+	uint32_t got_ns;  /* a timed round (lock.c), low bits of the clock; 0 = none: when it got the lock */
+	uint32_t held_ns; /* for how long it held it, when it has released it */
+	uint32_t unused[2];
 } __attribute__((aligned(FG_CACHE_LINE)));
 _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 
@@ -59,11 +61,13 @@ struct fg_self {
 	uint32_t turn_us;    /* when my turn began: I woke up, or my last turn ended; low bits of the clock */
 	uint32_t busy_us;    /* when I last released a lock that others sleep on, or woke up; same */
 	uint16_t held;	     /* locks held; valid iff only == FG_ONLY_SEVERAL */
-	uint8_t role;	     /* what slot->role says */
+	uint8_t role : 2;	 /* what slot->role says */
 	uint8_t give_way : 1;	 /* my turn is over: sleep when I next have to wait (lock.c) */
 	uint8_t tangled : 1;	 /* locks were not released in reverse order: `prev` chains are stale */
-	uint8_t short_waits : 2; /* timed waits in a row that were short (lock.c) */
-	uint8_t heads : 4;	 /* counts times that I was the head, to time some of them */
+	uint8_t short_rounds : 2; /* of the timed ones, were most short? (lock.c) */
+	uint8_t busy : 1;	 /* I release locks that others sleep on often (lock.c) */
+	uint8_t heads : 4;	 /* counts locks got as the head, to time some of them */
+	uint8_t releases : 4;	 /* counts releases with sleepers, to look at the clock at some of them */
 };
 _Static_assert(sizeof(struct fg_self) + sizeof(struct fg_slot) + sizeof(struct fg_thread) < 256,
 	       "promised: under 256 bytes a thread");
@@ -135,7 +139,7 @@ static inline void fg_set_cs(struct fg_self *t, uint32_t cs)
 
 static inline void fg_set_role(struct fg_self *t, enum fg_role role)
 {
-	t->role = (uint8_t)role;
+	t->role = (uint8_t)role & 3;
 	fg_store_relaxed(&t->slot->role, role);
 	fg_fence_local();
 }

@@ -68,6 +68,7 @@ int fg_monitor_tick(struct fg_monitor *m, uint64_t generation);
 int fg_monitor_audit(struct fg_monitor *m);
 
 /* why.c: one sentence for the person who reads it; returns the errno to report. */
+int fg_why_release(const char *release, char *why, size_t size); /* a kernel that is too old */
 int fg_why_preflight(char *why, size_t size);
 int fg_why_load(int err, char *why, size_t size);
 

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include "monitor/internal.h"
 #include "monitor_types.h"
@@ -36,16 +35,6 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 	return vfprintf(stderr, format, args);
 }
 
-/* libbpf leaves an unknown kfunc unresolved; the program must then not reach the call. */
-static bool kernel_has_func(const char *name)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool found = btf && btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
-
-	btf__free(btf);
-	return found;
-}
-
 static int load(struct fg_monitor *m, char *why, size_t size)
 {
 	int err;
@@ -53,7 +42,6 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	m->skel = monitor_bpf__open();
 	if (!m->skel)
 		return fg_why_load(-errno, why, size);
-	m->skel->rodata->can_defer = kernel_has_func("bpf_task_from_pid");
 	bpf_map__set_max_entries(m->skel->maps.processes, m->cfg.max_processes);
 	err = monitor_bpf__load(m->skel);
 	if (err)

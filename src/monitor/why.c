@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "monitor/internal.h"
@@ -30,16 +29,6 @@ static unsigned long long effective_caps(void)
 	return caps;
 }
 
-static bool older_than(int major, int minor)
-{
-	struct utsname u;
-	int a, b;
-
-	if (uname(&u) || sscanf(u.release, "%d.%d", &a, &b) != 2)
-		return false;
-	return a < major || (a == major && b < minor);
-}
-
 /* Lockdown forbids what every tracing program needs: reading kernel memory. */
 static bool locked_down(void)
 {
@@ -54,16 +43,33 @@ static bool locked_down(void)
 	return strstr(line, "[confidentiality]");
 }
 
+/*
+ * The program creates task storage in sched_switch, under the run queue's lock.
+ * Since 6.4 the memory comes from an allocator made for that (bpf_mem_alloc,
+ * commit 08a7ce384e33).  Before, it was kmalloc, which may wake a thread, take
+ * that lock again and stop the machine.  The verifier accepts the program all
+ * the same, so only the version tells; one that cannot be read is refused.
+ */
+int fg_why_release(const char *release, char *why, size_t size)
+{
+	int major, minor;
+
+	if (sscanf(release, "%d.%d", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 4)))
+		return 0;
+	snprintf(why, size,
+		 "the monitor needs Linux 6.4 or later and this is %s, so programs run on the fallback",
+		 release);
+	return -ENOTSUP;
+}
+
 int fg_why_preflight(char *why, size_t size)
 {
 	unsigned long long caps = effective_caps();
 	struct utsname u;
 
 	uname(&u);
-	if (older_than(5, 14)) {
-		snprintf(why, size, "Linux %s is too old for the monitor: it needs 5.14 or later", u.release);
+	if (fg_why_release(u.release, why, size))
 		return -ENOTSUP;
-	}
 	if (access("/sys/kernel/btf/vmlinux", F_OK)) {
 		snprintf(why, size,
 			 "the kernel has no type information (/sys/kernel/btf/vmlinux): it needs "
@@ -84,19 +90,13 @@ int fg_why_preflight(char *why, size_t size)
 
 int fg_why_load(int err, char *why, size_t size)
 {
-	struct rlimit lock = {RLIM_INFINITY, RLIM_INFINITY};
-
 	switch (err) {
 	case -EPERM:
 	case -EACCES:
-		getrlimit(RLIMIT_MEMLOCK, &lock);
 		if (locked_down())
 			snprintf(why, size,
 				 "kernel lockdown (confidentiality mode) forbids eBPF programs that read "
 				 "kernel memory");
-		else if (lock.rlim_cur != RLIM_INFINITY && older_than(5, 11))
-			snprintf(why, size,
-				 "the locked-memory limit is too low: raise it with `ulimit -l unlimited`");
 		else
 			snprintf(why, size,
 				 "the kernel refused the eBPF program in spite of CAP_BPF and CAP_PERFMON (a "

@@ -47,7 +47,10 @@ static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
 {
 	if (!fg_mutex_is_ours(m))
 		return fg_native_pthread_mutex_unlock()((pthread_mutex_t *)m);
-	return fg_mutex_unlock(m);
+	if (!fg_mutex_is_normal(m))
+		return fg_mutex_unlock(m);
+	fg_unlock_general(&m->lock);
+	return 0;
 }
 
 int pthread_mutex_lock(pthread_mutex_t *mutex)

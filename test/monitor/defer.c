@@ -6,17 +6,7 @@
  */
 #include <fcntl.h>
 #include <sched.h>
-#include <bpf/btf.h>
 #include "harness.h"
-
-static bool has_deferral(void)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool found = btf__find_by_name_kind(btf, "bpf_task_from_pid", BTF_KIND_FUNC) > 0;
-
-	btf__free(btf);
-	return found;
-}
 
 int main(void)
 {
@@ -29,8 +19,6 @@ int main(void)
 
 	test_begin();
 	monitor_start(&m, NULL);
-	if (!has_deferral())
-		skip("the kernel has no bpf_task_from_pid (it has since 6.2): nothing is deferred");
 	usable_cpus(cpus, 2);
 	fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)

@@ -3,9 +3,11 @@
  * Case 12: a holder whose cgroup has used up its CPU quota waits for time, not
  * for a CPU: b, where the kernel says so (task_struct.throttled, since 6.18).
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <bpf/btf.h>
 #include "harness.h"
@@ -28,10 +30,27 @@ static bool write_file(const char *where, const char *file, const char *text)
 	return n == (ssize_t)strlen(text);
 }
 
+#define GROUP "flexguard-test-throttle-%d"
+
+/* A test that was killed leaves its group, which is empty then: the process was all that it held. */
+static void remove_leftovers(void)
+{
+	DIR *d = opendir(root);
+	struct dirent *e;
+	int pid;
+
+	while (d && (e = readdir(d)))
+		if (sscanf(e->d_name, GROUP, &pid) == 1 && kill(pid, 0) && errno == ESRCH)
+			unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+	if (d)
+		closedir(d);
+}
+
 static bool make_group(void)
 {
 	root = "/sys/fs/cgroup/cpu";
-	snprintf(dir, sizeof(dir), "%s/flexguard-test-%d", root, getpid());
+	remove_leftovers();
+	snprintf(dir, sizeof(dir), "%s/" GROUP, root, getpid());
 	if (!mkdir(dir, 0755)) {
 		if (write_file(dir, "cpu.cfs_period_us", "50000") &&
 		    write_file(dir, "cpu.cfs_quota_us", "5000"))
@@ -39,7 +58,8 @@ static bool make_group(void)
 		rmdir(dir);
 	}
 	root = "/sys/fs/cgroup";
-	snprintf(dir, sizeof(dir), "%s/flexguard-test-%d", root, getpid());
+	remove_leftovers();
+	snprintf(dir, sizeof(dir), "%s/" GROUP, root, getpid());
 	if (!mkdir(dir, 0755)) {
 		if (write_file(dir, "cpu.max", "5000 50000"))
 			return true;

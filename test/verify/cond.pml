@@ -5,7 +5,7 @@
  * lock guards, are one step each.  That lock is taken to be right (lock.pml).
  * Names in brackets: see lock.pml.
  *
- *   W waiters, S signals (or, with -DBROADCAST, S - 1 and a broadcast)
+ *   W waiters, S signals
  *   -DTIMED, -DCANCEL   all waiters but the last may time out, be cancelled
  *
  * -DITEMS: a producer makes S items and signals each, with or without the mutex;
