@@ -107,7 +107,7 @@ void fg_cond_signal(struct fg_cond *c)
 	n = signal_first(c, false);
 	fg_unlock(&c->lock);
 	if (n)
-		fg_futex_wake(&n->word, 1); /* an address; the waiter may have returned */
+		fg_futex_wake(&n->word, 1, FG_FUTEX_ANY); /* an address; the waiter may have returned */
 }
 
 void fg_cond_broadcast(struct fg_cond *c)
@@ -118,7 +118,7 @@ void fg_cond_broadcast(struct fg_cond *c)
 		return;
 	cond_lock(c);
 	while ((n = signal_first(c, true)))
-		fg_futex_wake(&n->word, 1);
+		fg_futex_wake(&n->word, 1, FG_FUTEX_ANY);
 	fg_unlock(&c->lock);
 }
 
@@ -220,6 +220,6 @@ void fg_cond_destroy(struct fg_cond *c)
 			soon.at.tv_nsec -= 1000000000;
 			soon.at.tv_sec++;
 		}
-		fg_futex_wait(&never, 0, &soon);
+		fg_futex_wait(&never, 0, FG_FUTEX_ANY, &soon);
 	}
 }

@@ -58,7 +58,7 @@
 #define NAPS   2
 
 /* The heir's time limit; doubled, PATROL_LIMIT_NS at most, while it finds the lock in one and the same hand. */
-#define PATROL_NS	500000u
+#define PATROL_NS	1000000u
 #define PATROL_LIMIT_NS 4000000u
 #define PATROL_SAME	8 /* then the lock is held for long, and its release will wake somebody */
 
@@ -88,10 +88,19 @@ static bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t s
 	return false;
 }
 
-static void wake_one(struct fg_lock *l, const struct fg_self *t)
+/* Sleepers are told apart by the CPU that they ran on last. */
+static uint32_t channel(const struct fg_self *t)
+{
+	return 1u << fg_load_relaxed(t->cpu) % 32;
+}
+
+/* `near`: one that ran on this CPU last, if there is one. */
+static void wake_one(struct fg_lock *l, const struct fg_self *t, bool near)
 {
 #ifndef FG_BROKEN_WAKE /* a test proves that the tests notice */
-	fg_futex_wake(&l->wakes, 1); /* an address, not an access */
+	/* An address, not an access. */
+	if (!near || !fg_futex_wake(&l->wakes, 1, channel(t)))
+		fg_futex_wake(&l->wakes, 1, FG_FUTEX_ANY);
 	fg_count(t, FG_STAT_WAKEUPS, 1);
 #endif
 }
@@ -333,7 +342,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	}
 	a->slept = true;
 	fg_count(t, FG_STAT_PARKS, 1);
-	r = fg_futex_wait(&l->wakes, wakes, limit);
+	r = fg_futex_wait(&l->wakes, wakes, channel(t), limit);
 	until = fg_now_ns();
 	fg_count(t, FG_STAT_BLOCKED_NS, until - since);
 	if (r == 0) {
@@ -372,7 +381,7 @@ static int lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_
 	fg_monitor_register_if_due();
 	if (fg_unlikely(t->give_way)) {
 		/* Its sleep comes first thing below; no nap. */
-		wake_one(l, t);
+		wake_one(l, t, true);
 		a.naps = NAPS;
 		o = PATROL;
 		t->give_way = 0;
@@ -670,7 +679,7 @@ static void unlock_foreign(struct fg_lock *l, struct fg_self *t, uint32_t w)
 	if (fg_id_has_slot(owner))
 		fg_add_relaxed(&fg_thread_of(fg_id_index(owner))->foreign, 1);
 	if (release(l, t, w))
-		wake_one(l, t);
+		wake_one(l, t, false);
 }
 
 __attribute__((noinline)) void fg_unlock_general(struct fg_lock *l)
@@ -698,7 +707,7 @@ __attribute__((noinline)) void fg_unlock_general(struct fg_lock *l)
 	fg_set_pending(t, address(l));
 	fg_set_cs(t, w & FG_WORD_WAITERS ? held : held - 1);
 	if (release(l, t, w))
-		wake_one(l, t);
+		wake_one(l, t, false);
 	publish(t, held - 1, prev);
 	if (held == 1)
 		round_releases(t);

@@ -25,17 +25,18 @@ static bool before_epoch(const struct fg_deadline *deadline)
 	return deadline && deadline->at.tv_sec < 0;
 }
 
-int fg_futex_wait(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline)
+int fg_futex_wait(uint32_t *word, uint32_t expected, uint32_t channels, const struct fg_deadline *deadline)
 {
 	if (before_epoch(deadline))
 		return -ETIMEDOUT;
 	return (int)fg_syscall6(SYS_futex, (long)word, wait_op(deadline), expected,
-				(long)(deadline ? &deadline->at : NULL), 0, (long)FUTEX_BITSET_MATCH_ANY);
+				(long)(deadline ? &deadline->at : NULL), 0, channels);
 }
 
-int fg_futex_wake(uint32_t *word, int count)
+int fg_futex_wake(uint32_t *word, int count, uint32_t channels)
 {
-	return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, 0, 0, 0);
+	return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, count, 0, 0,
+				channels);
 }
 
 int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline)

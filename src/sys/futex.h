@@ -17,11 +17,19 @@ struct fg_deadline {
 	struct timespec at;
 };
 
-/* 0 if woken (or spuriously), -EAGAIN if *word != expected, -EINTR, -ETIMEDOUT. */
-int fg_futex_wait(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline);
+#define FG_FUTEX_ANY 0xffffffffu
 
-/* Wakes up to `count` sleepers; returns how many.  `word` need not be mapped any more. */
-int fg_futex_wake(uint32_t *word, int count);
+/*
+ * 0 if woken (or spuriously), -EAGAIN if *word != expected, -EINTR, -ETIMEDOUT.
+ * `channels` is a set of bits that a wake-up may ask for; FG_FUTEX_ANY if none does.
+ */
+int fg_futex_wait(uint32_t *word, uint32_t expected, uint32_t channels, const struct fg_deadline *deadline);
+
+/*
+ * Wakes up to `count` sleepers with a bit of `channels`; returns how many.
+ * `word` need not be mapped any more.
+ */
+int fg_futex_wake(uint32_t *word, int count, uint32_t channels);
 
 /*
  * The same wait as a cancellation point: a pending or arriving cancellation of
