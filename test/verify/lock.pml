@@ -62,7 +62,13 @@ byte nx[N * K + 1], st[N * K + 1];
  * do come round, within the four critical sections of three threads.
  */
 byte granter[N * K + 1];
-/* In futex_wait on the word. */
+/*
+ * fg_lock.wakes has not changed since the thread read it.  All that is ever
+ * asked of the count; 32 bits are taken not to come round while a thread is on
+ * its way to sleep.
+ */
+bit same[N + 1];
+/* In futex_wait on the count. */
 bit asleep[N + 1];
 
 /* Ghosts: what the properties are about; no step of the lock depends on them. */
@@ -523,13 +529,14 @@ inline choose_stay() {
  * [futex.c:fg_futex_wait]  ok: woken, which no timeout and no signal hides.
  * limit: NONE unless the time is over.
  */
-inline futex_wait(expected) {
+inline futex_wait() {
 	atomic {
 		TOUCH;
 		if
-		:: word == (expected) -> asleep[me] = 1; ok = 1
+		:: same[me] -> asleep[me] = 1; ok = 1
 		:: else -> limit = NONE; ok = 0
 		fi;
+		same[me] = 0;
 		w = 0
 	}
 	if
@@ -555,14 +562,18 @@ inline futex_wait(expected) {
 
 /*
  * [lock.c:prepare_sleep]  `may`: may be the heir.  With o == UNDECIDED, w is
- * the word to sleep on.
+ * the word as it was then.
  */
 #ifdef MUT_SLEEPER_KEEPS
 #define UNSPUN(w) (w)
 #else
 #define UNSPUN(w) ((w) & (255 - SPINNER))
 #endif
+inline read_wakes() { atomic { TOUCH; same[me] = 1 } }
 inline prepare_sleep() {
+#ifndef MUT_READ_LATE
+	read_wakes();
+#endif
 	atomic { load_word() };
 	do
 	:: ID(w) == 0 ->
@@ -600,6 +611,9 @@ inline prepare_sleep() {
 		:: else
 		fi
 	od;
+#ifdef MUT_READ_LATE
+	read_wakes();
+#endif
 	PUB(spinner[me] = 0)
 }
 
@@ -651,7 +665,7 @@ inline sleep_on() {
 			skip
 #endif
 		fi;
-		futex_wait(w);
+		futex_wait();
 		if
 		:: ok ->
 			retake();
@@ -678,7 +692,7 @@ inline sleep_on() {
 		fi
 	:: else
 	fi;
-	atomic { w = 0; ok = 0; may = 0; limit = NONE }
+	atomic { w = 0; ok = 0; may = 0; limit = NONE; same[me] = 0 }
 }
 
 /* [futex.c:fg_futex_wake] of one sleeper, any; an address, not an access. */
@@ -698,32 +712,62 @@ inline futex_wake() {
 	}
 }
 
-/* [lock.c:release]  w: what the word was.  [lock.c:leave_asleep] is open. */
+/*
+ * [lock.c:release]  wake: a sleeper has to be woken.  [lock.c:leave_asleep] is
+ * open; `decided`: it has been asked.
+ */
+inline count_up() {
+	atomic {
+		TOUCH;
+		same[1] = 0;
+#if N > 1
+		same[2] = 0;
+#endif
+#if N > 2
+		same[3] = 0;
+#endif
+	}
+}
 #ifdef MUT_WAKES_NOBODY
-#define KEEPS(w) ((w) & WAITERS) /* sleepers sleep on although nobody looks after the lock */
+#define LOOKED_AFTER(w) true /* sleepers sleep on although nobody looks after the lock */
 #else
-#define KEEPS(w) (((w) & WAITERS) && GUARDED(w))
+#define LOOKED_AFTER(w) GUARDED(w)
 #endif
 inline release() {
 	do
-	:: atomic {
-		next = w;
-		if
-		:: KEEPS(w) -> at = w & FLAGS
-		:: else -> at = 0
-		fi;
-		cas_word(at);
-		at = 0;
-		if
-		:: ok -> w = next; PUB(owes[me] = ((next & FLAGS) == WAITERS))
-		:: else
-		fi;
-		next = 0
-	   }
+	:: atomic { !(w & WAITERS) -> cas_word(0) }
 	   if
 	   :: ok -> break
 	   :: else
 	   fi
+	:: (w & WAITERS) && LOOKED_AFTER(w) ->
+		if
+		:: decided
+		:: !decided
+		:: !decided -> count_up(); wake = 1
+		fi;
+		atomic { decided = 1; cas_word(w & FLAGS) }
+		if
+		:: ok -> break
+		:: else
+		fi
+	:: (w & WAITERS) && !LOOKED_AFTER(w) ->
+#ifdef MUT_COUNT_FIRST
+		count_up();
+#endif
+		atomic {
+			cas_word(ID(w));
+			if
+			:: ok -> w = ID(w); wake = 1; PUB(owes[me] = 1)
+			:: else
+			fi
+		}
+#ifndef MUT_COUNT_FIRST
+		if
+		:: ok -> count_up()
+		:: else
+		fi
+#endif
 	od
 }
 
@@ -818,20 +862,20 @@ inline unlock() {
 #endif
 #ifndef FG_BROKEN_WAKE
 		if
-		:: (w & WAITERS) -> futex_wake()
-		:: !(w & WAITERS) || KEEPS(w)
+		:: wake -> futex_wake()
+		:: else
 		fi;
 #endif
 		PUB(pending[me] = 0);
 		PUB(cs[me] = 0)
 	:: else -> PUB(pending[me] = 0)
 	fi;
-	atomic { w = 0; ok = 0 }
+	atomic { w = 0; ok = 0; wake = 0; decided = 0 }
 }
 
 proctype Thread(byte me) GATE {
 	byte it, o, w, n, at, next, s, duty, limit;
-	bit ok, head, stay, last, may;
+	bit ok, head, stay, last, may, wake, decided;
 #ifdef TIMED
 	bit timed;
 #endif
