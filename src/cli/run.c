@@ -103,8 +103,8 @@ static int parse(struct run *r, int argc, char **argv)
 	return 0;
 }
 
-/* Whether this choice of lock and policy listens to a monitor; -1: a bad name in the environment. */
-static int wants_monitor(const struct run *r)
+/* The lock to run on, and whether this choice of lock and policy listens to a monitor; -1: a bad name. */
+static int choose(const struct run *r, bool *monitor)
 {
 	const char *lock = r->lock ? r->lock : getenv(FG_LOCK_ENV);
 	const char *policy = r->policy ? r->policy : getenv(FG_POLICY_ENV);
@@ -119,7 +119,19 @@ static int wants_monitor(const struct run *r)
 		fg_error("unknown policy '%s' in " FG_POLICY_ENV "; one of: %s", policy, fg_policy_names());
 		return -1;
 	}
-	return l == FG_LOCK_FLEXGUARD && (p == FG_POLICY_DEFAULT || p == FG_POLICY_PAPER);
+	*monitor = l == FG_LOCK_FLEXGUARD && (p == FG_POLICY_DEFAULT || p == FG_POLICY_PAPER);
+	return l;
+}
+
+/* The library stands aside: glibc's locks also inside another `flexguard run`. */
+static int unset_preload(const char *library)
+{
+	const char *old = getenv("LD_PRELOAD");
+	size_t len = strlen(library);
+
+	if (!old || strncmp(old, library, len) || (old[len] && !strchr(": ", old[len])))
+		return 0;
+	return old[len] && old[len + 1] ? setenv("LD_PRELOAD", old + len + 1, 1) : unsetenv("LD_PRELOAD");
 }
 
 /* Ours first, then what was there; once only, should run be nested. */
@@ -220,13 +232,14 @@ int fg_cmd_run(int argc, char **argv)
 	struct fg_target target;
 	struct run r = {0};
 	char why[600], *library;
-	int err, monitor;
+	int err, lock;
+	bool monitor;
 
 	err = parse(&r, argc, argv);
 	if (err)
 		return err - 1;
-	monitor = wants_monitor(&r);
-	if (monitor < 0)
+	lock = choose(&r, &monitor);
+	if (lock < 0)
 		return FG_EXIT_OWN;
 	fg_target_find(&target, r.argv[0]);
 	if (target.refusal) {
@@ -243,7 +256,8 @@ int fg_cmd_run(int argc, char **argv)
 			fg_note("no preemption monitor, going on with the fallback: %s", why);
 	}
 	/* Not earlier: neither we nor the monitor need them. */
-	if (set_preload(library) || (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||
+	if ((lock == FG_LOCK_GLIBC ? unset_preload(library) : set_preload(library)) ||
+	    (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||
 	    (r.policy && setenv(FG_POLICY_ENV, r.policy, 1)) ||
 	    (mon.pid && setenv(FG_SOCKET_ENV, mon.socket, 1))) {
 		fg_error("cannot set the environment: %s", strerror(errno));

@@ -9,7 +9,7 @@
 /* enum suffix, name, one line of help */
 #define FG_LOCK_TABLE(X)                                                                       \
 	X(FLEXGUARD, "flexguard", "the FlexGuard lock (default)")                              \
-	X(GLIBC, "glibc", "glibc's own locks: the preload library stands aside")
+	X(GLIBC, "glibc", "glibc's own locks: nothing is preloaded")
 
 #define FG_POLICY_TABLE(X)                                                                     \
 	X(DEFAULT, "default", "spin while the owner runs and nobody critical waits for a CPU here") \

@@ -26,6 +26,12 @@ def check_signal():
             same(f"signal {sig}", run(*r, "sh", "-c", f"kill -{int(sig)} $$").returncode, -sig)
 
 
+def check_lock_glibc():
+    for r in (["run"], ["run", "--", FLEXGUARD, "run"]):
+        out = run(*r, "--lock", "glibc", "--", "env").stdout
+        same("preloaded", LIBRARY in out, False)
+
+
 def check_not_found():
     p = run("run", "no-such-program")
     same("status", p.returncode, 127)
@@ -82,8 +88,9 @@ def check_environment():
         return {k: v for k, v in lines.items() if os.environ.get(k) != v and k not in ("_", "LC_CTYPE")}
 
     same("only the library", set(changed("--policy=block")), {"LD_PRELOAD", "FLEXGUARD_POLICY"})
-    c = changed("--lock=glibc", f"--stats={TMP}/s")
-    same("and the statistics", set(c), {"LD_PRELOAD", "FLEXGUARD_LOCK", "FLEXGUARD_STATS"})
+    same("not even that", set(changed("--lock=glibc")), {"FLEXGUARD_LOCK"})
+    c = changed("--policy=block", f"--stats={TMP}/s")
+    same("and the statistics", set(c), {"LD_PRELOAD", "FLEXGUARD_POLICY", "FLEXGUARD_STATS"})
     true("gone at exit", not os.path.exists(c["FLEXGUARD_STATS"]))
 
 

@@ -140,9 +140,13 @@ def check_stop_and_continue():
         pid = os.fork()
         if pid == 0:
             os.setpgid(0, 0)
-            os.execv(FLEXGUARD, [FLEXGUARD, *SUPERVISED, "sh", "-c", "while [ ! -e $1 ]; do sleep 0.02; done; exit 11",
-                                 "sh", f"{TMP}/go"])
-        wait_until("program", lambda: "sh" in children(pid).values())
+            # not a shell loop: stopped inside vfork, neither shell nor child can be seen to stop
+            os.execv(FLEXGUARD, [FLEXGUARD, *SUPERVISED, sys.executable, "-c",
+                                 "import os, sys, time\n"
+                                 "open(sys.argv[1] + '.ready', 'w').close()\n"
+                                 "while not os.path.exists(sys.argv[1]): time.sleep(0.02)\n"
+                                 "os._exit(11)\n", f"{TMP}/go"])
+        wait_until("program", lambda: os.path.exists(f"{TMP}/go.ready"))
         os.killpg(os.getpgid(pid), signal.SIGTSTP)
         _, status = os.waitpid(pid, os.WUNTRACED)
         if not os.WIFSTOPPED(status):

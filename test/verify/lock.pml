@@ -18,8 +18,8 @@
  * who is off CPU, the lengths of turns, naps and patrols, and whether a release
  * finds the lock busy.  With MON the hint about CPUs is the monitor's.
  * -DLAX asks nothing of the flags of the word, so that a fault has to show in
- * a thread that is never woken.  -DASK_SPINNER asks for more than is promised:
- * docs/design/lock.md, "Not proved".
+ * a thread that is never woken.  -DASK_SPINNER and -DASK_WAKER ask for
+ * more than is promised: docs/design/lock.md, "Not proved".
  *
  * MUT_* and FG_BROKEN_* are faults that the properties below have to catch.
  */
@@ -848,9 +848,7 @@ inline lock_any() {
 inline unlock() {
 	if
 	:: atomic { w = me; cas_word(0) }
-#ifndef MON
-	:: ok = 0 /* one of several locks, or a round that is being timed */
-#endif
+	:: ok = 0 /* the general path at once: one of several locks, or taken under contention */
 	fi;
 	if
 	:: !ok ->
@@ -971,10 +969,12 @@ proctype Cpu(byte i) {
 }
 
 #define UNSEEN(i) (!runs[i] && !counted[i])
-#ifdef ASK_SPINNER
+#if defined(ASK_WAKER)
+#define BAD(i) (UNSEEN(i) && owes[i])
+#elif defined(ASK_SPINNER)
 #define BAD(i) (UNSEEN(i) && spinner[i] && word == (WAITERS | SPINNER) && heads == 0 && has_role == 0)
 #else
-#define BAD(i) (UNSEEN(i) && (ID(word) == i || has_role == i || owes[i]))
+#define BAD(i) (UNSEEN(i) && (ID(word) == i || has_role == i))
 #endif
 active proctype Watch() {
 end:	atomic { count == 0 && switching == 0 && (BAD(1) || BAD(2)
