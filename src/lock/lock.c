@@ -369,7 +369,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 }
 
 /* The lock is held. */
-static int lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline, bool *as_head)
+static __attribute__((noinline, cold)) int lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline, bool *as_head)
 {
 	/* A signal handler that waits while its thread waits: the outer wait's role comes back at the end. */
 	enum fg_role outer_role = t->role;
@@ -511,65 +511,59 @@ static void not_acquired(struct fg_self *t, uint64_t prev)
 
 static uint32_t now_ns(void)
 {
-	return (uint32_t)fg_now_ns() | 1;
-}
-
-static struct fg_thread *round_of(const struct fg_self *t)
-{
-	return fg_id_has_slot(t->id) ? fg_thread_of(fg_id_index(t->id)) : NULL;
+	return (uint32_t)fg_now_ns();
 }
 
 /* The head has got the lock, its only one. */
 static void round_begins(struct fg_self *t)
 {
-	struct fg_thread *me = round_of(t);
-
 	_Static_assert(TIMED_EVERY == 16, "fg_self.heads wraps there");
-	if (t->heads++ || !me)
+	if (t->heads++ || !fg_id_has_slot(t->id))
 		return;
-	me->got_ns = now_ns();
-	me->held_ns = 0;
+	fg_thread_of(fg_id_index(t->id))->got_ns = now_ns();
+	t->timing = 1;
 }
 
 /* It has released its last lock.  "Several", with none held, sends its next lock this way. */
 static void round_releases(struct fg_self *t)
 {
-	struct fg_thread *me = round_of(t);
-
-	if (!me || !me->got_ns || me->held_ns)
+	if (fg_likely(!t->timing))
 		return;
-	me->held_ns = now_ns() - me->got_ns;
 	t->held = 0;
 	t->pending = 0;
 	fg_fence_local();
 	t->only = FG_ONLY_SEVERAL;
 }
 
-/* It is back. */
+/* It takes a lock again. */
 static void round_ends(struct fg_self *t)
 {
-	struct fg_thread *me = round_of(t);
-
-	if (!me || !me->held_ns)
+	if (fg_likely(!t->timing) || t->only != FG_ONLY_SEVERAL || t->held)
 		return;
-	if (now_ns() - me->got_ns > SHORT_ROUND_NS)
+	if (now_ns() - fg_thread_of(fg_id_index(t->id))->got_ns > SHORT_ROUND_NS)
 		t->short_rounds -= t->short_rounds > 0;
 	else
 		t->short_rounds += t->short_rounds < 3;
-	me->got_ns = me->held_ns = 0;
+	t->timing = 0;
+}
+
+/* Announces `l` unless the fast path has done so (and then failed).  Returns what was pending. */
+static uint64_t announce_once(struct fg_lock *l, struct fg_self *t)
+{
+	if (t->only == address(l) && (fg_load_relaxed(&l->word) & FG_WORD_ID) != t->id) {
+		released_for_me(t); /* if anything, this one: it looks held by us and is not */
+		return 0;
+	}
+	return announce(l, t);
 }
 
 __attribute__((noinline)) int fg_lock_general(struct fg_lock *l, const struct fg_deadline *deadline)
 {
 	struct fg_self *t = fg_self();
-	/* The fast path has announced it already, unless this is our own lock once more. */
-	bool announced = t->only == address(l) && (fg_load_relaxed(&l->word) & FG_WORD_ID) != t->id;
 	uint64_t prev;
 
 	round_ends(t);
-	prev = announced ? 0 : announce(l, t);
-	if (announced)
-		released_for_me(t); /* it can only have been this one */
+	prev = announce_once(l, t);
 	/* Free, perhaps with sleepers or with a head that is about to take it: barge. */
 	if (!take(l, t, 0, 0)) {
 		bool as_head = false;
@@ -589,12 +583,8 @@ __attribute__((noinline)) int fg_lock_general(struct fg_lock *l, const struct fg
 __attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
-	uint64_t prev;
+	uint64_t prev = announce_once(l, t);
 
-	if (fg_load_relaxed(&l->word) & FG_WORD_ID)
-		return false;
-	prev = announce(l, t);
-	/* Free with sleepers, or with a head about to take it, is free. */
 	if (!take(l, t, 0, 0)) {
 		not_acquired(t, prev);
 		return false;

@@ -131,6 +131,14 @@ static inline bool fg_unlock_only(struct fg_lock *l)
 	return true;
 }
 
+static inline bool fg_trylock(struct fg_lock *l)
+{
+	/* A held lock is left alone: no store to its line. */
+	if (fg_load_relaxed(&l->word) & FG_WORD_ID)
+		return false;
+	return fg_likely(fg_lock_only(l)) || fg_trylock_general(l);
+}
+
 static inline int fg_lock(struct fg_lock *l)
 {
 	return fg_likely(fg_lock_only(l)) ? 0 : fg_lock_general(l, NULL);

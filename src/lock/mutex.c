@@ -41,7 +41,7 @@ int fg_mutex_trylock(struct fg_mutex *m)
 {
 	if (is_recursive(m) && owned(m))
 		return lock_again(m);
-	return fg_trylock_general(&m->lock) ? 0 : EBUSY;
+	return fg_trylock(&m->lock) ? 0 : EBUSY;
 }
 
 int fg_mutex_unlock(struct fg_mutex *m)

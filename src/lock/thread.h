@@ -45,9 +45,8 @@ struct fg_thread {
 	uint32_t foreign; /* locks of this thread that others released for it; atomic */
 	uint32_t gen;	  /* of the index; only written while nobody has the index */
 	uint32_t tid;	  /* 0 = nobody has the index */
-	uint32_t got_ns;  /* a timed round (lock.c), low bits of the clock; 0 = none: when it got the lock */
-	uint32_t held_ns; /* for how long it held it, when it has released it */
-	uint32_t unused[2];
+	uint32_t got_ns;  /* a timed round (lock.c): when it began, low bits of the clock */
+	uint32_t unused[3];
 } __attribute__((aligned(FG_CACHE_LINE)));
 _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 
@@ -66,6 +65,7 @@ struct fg_self {
 	uint8_t tangled : 1;	 /* locks were not released in reverse order: `prev` chains are stale */
 	uint8_t short_rounds : 2; /* of the timed ones, were most short? (lock.c) */
 	uint8_t busy : 1;	 /* I release locks that others sleep on often (lock.c) */
+	uint8_t timing : 1;	 /* a round is being timed (lock.c) */
 	uint8_t heads : 4;	 /* counts locks got as the head, to time some of them */
 	uint8_t releases : 4;	 /* counts releases with sleepers, to look at the clock at some of them */
 };

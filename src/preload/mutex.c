@@ -66,7 +66,9 @@ int pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	if (fg_unlikely(!fg_mutex_is_ours(m)))
+	if (fg_likely(fg_mutex_is_normal(m)))
+		return fg_trylock(&m->lock) ? 0 : EBUSY;
+	if (!fg_mutex_is_ours(m))
 		return fg_native_pthread_mutex_trylock()(mutex);
 	return fg_mutex_trylock(m);
 }
