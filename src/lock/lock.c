@@ -74,6 +74,11 @@ enum outcome { ACQUIRED, UNDECIDED, PATROL, TIMED_OUT };
 #define DEADLINE_EVERY 64u
 #define OWNER_EVERY    64u
 
+static uint64_t address(const struct fg_lock *l)
+{
+	return (uint64_t)(uintptr_t)l;
+}
+
 /* Takes a free word, without the flags in `drop` and with those in `set`. */
 static bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t set)
 {
@@ -116,6 +121,7 @@ struct attempt {
 	uint32_t same;	  /* patrols in a row that found the same owner */
 	uint32_t seen;	  /* owner at the last patrol */
 	bool slept;
+	bool in_vain; /* woken by a release, and the lock was taken again */
 };
 
 static bool timed_out(const struct attempt *a)
@@ -229,9 +235,16 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a
 	return o;
 }
 
+static bool keeps_busy(const struct fg_lock *l, const struct fg_self *t)
+{
+	return t->busy && fg_thread_of(fg_id_index(t->id))->busy_lock == (uint32_t)address(l);
+}
+
 /*
  * Sets the bits with which this thread goes to sleep: WAITERS, and HEIR if it
- * becomes the heir.  SPINNER goes whoever has set it: a head that still spins
+ * becomes the heir.  A lock that nobody keeps busy needs no heir, whose time
+ * limit costs a timer: not before a wake-up has been in vain, unless this
+ * thread has kept it busy itself.  SPINNER goes whoever has set it: a head that still spins
  * sets it again; one that does not (it is us, or was in the parent of a fork)
  * would keep everybody asleep for ever.  Returns the word, or 0 with the lock;
  * in *wakes what to sleep on.
@@ -259,7 +272,7 @@ static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attem
 		if (!may_be_heir) {
 			asleep &= ~duty;
 			duty = 0;
-		} else if (!(w & FG_WORD_HEIR)) {
+		} else if (!(w & FG_WORD_HEIR) && (a->in_vain || keeps_busy(l, t))) {
 			asleep |= FG_WORD_HEIR;
 			duty = FG_WORD_HEIR;
 		}
@@ -327,7 +340,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 
 	if (!asleep)
 		return ACQUIRED;
-	if (may_be_heir && a->naps < NAPS && !fg_displaced_another(t)) {
+	if (may_be_heir && (asleep & FG_WORD_HEIR) && a->naps < NAPS && !fg_displaced_another(t)) {
 		deadline_in(&soon, NAP_NS << 2 * a->naps++);
 		limit = &soon;
 	} else if (a->duty & FG_WORD_HEIR) {
@@ -348,6 +361,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	if (r == 0) {
 		t->turn_us = t->busy_us = (uint32_t)(until / 1000);
 		a->same = a->naps = 0;
+		a->in_vain = true;
 		return retake(l, t, a) ? ACQUIRED : UNDECIDED;
 	}
 	if (r != -ETIMEDOUT)
@@ -410,11 +424,6 @@ static __attribute__((noinline, cold)) int lock_contended(struct fg_lock *l, str
 }
 
 /* ---- publication, when a thread holds several locks ------------------------ */
-
-static uint64_t address(const struct fg_lock *l)
-{
-	return (uint64_t)(uintptr_t)l;
-}
 
 /* The lock that was announced last, and is not released yet. */
 static uint64_t pending_of(const struct fg_self *t)
@@ -598,17 +607,23 @@ __attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
 /*
  * Others sleep, and somebody looks after the lock.  False: wake one all the
  * same, because this thread has had its turn, or (with nobody spinning) because
- * it does not release often enough to keep the lock busy.  While it does, the
- * clock is read at one release in 16 only.
+ * it does not release this very lock often enough to keep it busy.  While it
+ * does, the clock is read at one release in 16 only.
  */
-static bool leave_asleep(struct fg_self *t, uint32_t word)
+static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t word)
 {
+	struct fg_thread *me = fg_id_has_slot(t->id) ? fg_thread_of(fg_id_index(t->id)) : NULL;
+	bool same;
 	uint32_t now;
 
-	if (t->busy && t->releases++)
+	if (!me) /* then never "busy" either */
+		return word & FG_WORD_SPINNER;
+	same = me->busy_lock == (uint32_t)address(l);
+	if (t->busy && same && t->releases++)
 		return true;
+	me->busy_lock = (uint32_t)address(l);
 	now = (uint32_t)(fg_now_ns() / 1000);
-	t->busy = now - t->busy_us < (t->busy ? 16 : 1) * BUSY_US;
+	t->busy = same && now - t->busy_us < (t->busy ? 16 : 1) * BUSY_US;
 	t->busy_us = now;
 	if (fg_unlikely(now - t->turn_us >= TURN_US)) {
 		if (t->give_way) {
@@ -640,7 +655,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 			if (fg_cas_release(&l->word, &w, 0))
 				return wake;
 		} else if (w & (FG_WORD_SPINNER | FG_WORD_HEIR)) {
-			if (!decided && !leave_asleep(t, w)) {
+			if (!decided && !leave_asleep(l, t, w)) {
 				fg_store_relaxed(&l->wakes, l->wakes + 1);
 				wake = true;
 			}

@@ -46,7 +46,8 @@ struct fg_thread {
 	uint32_t gen;	  /* of the index; only written while nobody has the index */
 	uint32_t tid;	  /* 0 = nobody has the index */
 	uint32_t got_ns;  /* a timed round (lock.c): when it began, low bits of the clock */
-	uint32_t unused[3];
+	uint32_t busy_lock; /* the one that I keep busy (lock.c), low bits of its address */
+	uint32_t unused[2];
 } __attribute__((aligned(FG_CACHE_LINE)));
 _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 

@@ -593,6 +593,7 @@ inline prepare_sleep() {
 			:: !may -> next = next & (255 - s); s = 0
 #endif
 			:: may && !(w & HEIR) -> next = next | HEIR; s = HEIR
+			:: may && !(w & HEIR) /* the lock is not kept busy */
 			:: else
 			fi;
 			if
@@ -656,7 +657,7 @@ inline sleep_on() {
 	:: o == UNDECIDED ->
 		if
 		:: TIMED_WAIT -> limit = DEADLINE
-		:: !TIMED_WAIT && may -> limit = SOON /* a nap */
+		:: !TIMED_WAIT && may && (w & HEIR) -> limit = SOON /* a nap */
 		:: !TIMED_WAIT && (duty & HEIR) -> limit = SOON
 		:: !TIMED_WAIT && !(duty & HEIR) ->
 #ifdef FORKED
