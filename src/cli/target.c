@@ -243,21 +243,33 @@ int fg_target_exit_status(const struct fg_target *t)
 /* Not installed, the library lies beside the command. */
 char *fg_preload_library(char *why, size_t why_size)
 {
+	/* Not installed; installed, wherever the tree was moved to; as configured. */
+	static const char *const places[] = {".", "../" FG_LIBDIR, FG_PREFIX "/" FG_LIBDIR};
 	char exe[PATH_MAX], *file = NULL;
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	const char *dir = ".";
+	size_t i;
 
 	if (n > 0) {
 		exe[n] = '\0';
-		if (asprintf(&file, "%s/" PRELOAD_NAME, dirname(exe)) < 0)
-			file = NULL;
+		dir = dirname(exe);
 	}
-	if (!file || access(file, R_OK)) {
+	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		free(file);
-		file = strdup(FG_LIBDIR "/" PRELOAD_NAME);
+		if (asprintf(&file, "%s%s%s/" PRELOAD_NAME, *places[i] == '/' ? "" : dir,
+			     *places[i] == '/' ? "" : "/", places[i]) < 0)
+			file = NULL;
+		if (file && !access(file, R_OK)) {
+			char *real = realpath(file, NULL);
+
+			free(file);
+			file = real;
+			break;
+		}
 	}
 	if (!file || access(file, R_OK)) {
 		snprintf(why, why_size,
-			 "cannot find " PRELOAD_NAME " beside the command or in " FG_LIBDIR
+			 "cannot find " PRELOAD_NAME " beside the command or in " FG_PREFIX "/" FG_LIBDIR
 			 "; build it (ninja) or install FlexGuard");
 		free(file);
 		return NULL;
