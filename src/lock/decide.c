@@ -34,8 +34,8 @@ const struct fg_counters *fg_counters = &no_counters;
  * Without a monitor.  A waiter first spins FALLBACK_SPIN_NS whatever the owner
  * does (most sections are shorter); then it reads the owner's CPU clock twice,
  * CLOCK_APART_NS apart: a clock that stands still is an owner off its CPU.
- * While it runs, the waiter goes on, FALLBACK_MAX_NS at most.  Numbers:
- * shared design notes of monitor.md, measured on a 2-CPU VM, Linux 6.18.
+ * While it runs, the waiter goes on, FALLBACK_MAX_NS at most.  Chosen
+ * on a 2-CPU VM, Linux 6.18.
  */
 #define FALLBACK_SPIN_NS 3000u
 #define CLOCK_APART_NS	 1000u

@@ -25,7 +25,7 @@
 	X(SPUN, "spun", "  of these, got it while spinning")                   \
 	X(PARKS, "parks", "times a waiter went to sleep")                      \
 	X(WAKEUPS, "wakeups", "wake-up calls by a releaser")                   \
-	X(WAKEUPS_SAVED, "wakeups_saved", "wake-ups left out: a waiter was spinning") \
+	X(WAKEUPS_SAVED, "wakeups_saved", "wake-ups left out: the lock was kept busy") \
 	X(PREEMPTIONS, "holder_preemptions", "times a waiter saw the critical path off CPU") \
 	X(BLOCKED_NS, "blocking_ns", "time in blocking mode, all threads (ns)") \
 	X(COND_WAITS, "cond_waits", "condition variable waits that slept")     \

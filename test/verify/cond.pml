@@ -35,7 +35,7 @@ byte word[W + 1], next[W + 1], prev[W + 1];
 bit asleep[W + 1];
 
 /* [cond.h:fg_cond] */
-byte first, last, signaled;
+byte first, last, signaled; /* the last is lock.tag */
 bit lock;
 
 bit mutex;                /* the user's */
