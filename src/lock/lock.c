@@ -383,7 +383,9 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 }
 
 /* The lock is held. */
-static __attribute__((noinline, cold)) int lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline, bool *as_head)
+static __attribute__((noinline, cold)) int lock_contended(struct fg_lock *l, struct fg_self *t,
+							  const struct fg_deadline *deadline,
+							  bool *as_head)
 {
 	/* A signal handler that waits while its thread waits: the outer wait's role comes back at the end. */
 	enum fg_role outer_role = t->role;
@@ -666,7 +668,8 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 				return wake;
 			}
 		} else if (fg_cas_acq_rel(&l->word, &w, w & FG_WORD_ID)) {
-			fg_store_relaxed(&l->wakes, l->wakes + 1);
+			/* Release: who sees the new count sees WAITERS cleared (prepare_sleep). */
+			fg_store_release(&l->wakes, l->wakes + 1);
 			wake = true;
 			w &= FG_WORD_ID;
 		}
