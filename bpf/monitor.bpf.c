@@ -343,7 +343,7 @@ static __always_inline bool is_critical(struct fg_slot *slot)
 	__u32 id = READ_ONCE(slot->owner_id);
 	__u32 state;
 
-	if (READ_ONCE(slot->cs))
+	if (READ_ONCE(slot->cs) || READ_ONCE(slot->sections))
 		return true;
 	if (role == FG_ROLE_LINKING || role == FG_ROLE_HEAD)
 		return true;

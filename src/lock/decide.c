@@ -7,6 +7,8 @@
  */
 #include "lock/decide.h"
 
+#include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "arch/arch.h"
@@ -157,18 +159,79 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 	return FG_SPIN;
 }
 
+/* ---- events ---------------------------------------------------------------- */
+
+#define BET_LOST 32u /* four lost bets in a row, and there are no more for as many waits */
+
+/* How old the number of CPUs may be. */
+#define CPUS_EVERY_NS 1000000000u
+
+uint32_t fg_cpus(void)
+{
+	static uint32_t cpus;
+	static uint64_t read_ns;
+	uint64_t now = fg_now_ns();
+	cpu_set_t set;
+
+	if (fg_unlikely(!fg_load_relaxed(&cpus) || now - fg_load_relaxed(&read_ns) > CPUS_EVERY_NS)) {
+		/* Raw, since errno is the program's.  More CPUs than the set holds: enough to go by. */
+		long bytes = fg_syscall6(SYS_sched_getaffinity, 0, sizeof(set), (long)&set, 0, 0, 0);
+
+		fg_store_relaxed(&cpus, bytes > 0 ? (uint32_t)CPU_COUNT_S((size_t)bytes, &set) : CPU_SETSIZE);
+		fg_store_relaxed(&read_ns, now);
+	}
+	return fg_load_relaxed(&cpus);
+}
+
+struct fg_wait fg_wait_for_event(struct fg_self *self, fg_bet *bet)
+{
+	return (struct fg_wait){ .self = self, .bet = bet };
+}
+
+void fg_event_over(struct fg_wait *w, bool awake)
+{
+	fg_bet lost = fg_load_relaxed(w->bet), now = lost;
+
+	if (awake)
+		now = lost / 2;
+	else if (w->since_ns) /* there was a bet */
+		now = lost > 0xff - BET_LOST ? 0xff : (fg_bet)(lost + BET_LOST);
+	else if (lost >= FG_BET_STOP)
+		now = lost - 1;
+	if (now != lost) /* the line may be everybody's */
+		fg_store_relaxed(w->bet, now);
+}
+
+/* Reasons not to wait awake for what may never come. */
+static enum fg_verdict decide_event(struct fg_wait *w, uint64_t now)
+{
+	enum fg_policy policy = fg_load_relaxed(&fg_policy_now);
+
+	if (policy == FG_POLICY_SPIN)
+		return FG_SPIN;
+	if (fg_load_relaxed(w->bet) >= FG_BET_STOP || fg_cpus() == 1 || fg_displaced_another(w->self))
+		return FG_BLOCK;
+	if (!w->since_ns)
+		w->since_ns = now;
+	if (policy != FG_POLICY_SPIN_THEN_PARK && now - w->since_ns >= FG_EVENT_NS)
+		return FG_BLOCK;
+	return FG_SPIN;
+}
+
 /* Every CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
 static enum fg_verdict decide_slowly(struct fg_wait *w)
 {
 	uint64_t now = fg_now_ns(), beat;
 
+	if (w->bet && decide_event(w, now) == FG_BLOCK)
+		return FG_BLOCK;
 	if (!w->since_ns)
 		w->since_ns = now;
 	if (now - w->since_ns > FG_SPIN_CAP_NS && fg_policy_now != FG_POLICY_SPIN)
 		return FG_BLOCK;
 	switch (fg_policy_now) {
 	case FG_POLICY_FALLBACK:
-		return decide_fallback(w, now);
+		return w->bet ? FG_SPIN : decide_fallback(w, now);
 	case FG_POLICY_SPIN_THEN_PARK:
 		return now - w->since_ns < fg_spin_ns ? FG_SPIN : FG_BLOCK;
 	case FG_POLICY_DEFAULT:
@@ -196,4 +259,18 @@ enum fg_verdict fg_decide(struct fg_wait *w)
 	default:
 		return FG_SPIN; /* these policies know only the clock */
 	}
+}
+
+bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint32_t value,
+		   const struct fg_deadline *deadline)
+{
+	/* Acquire: pairs with whoever changes the word to say that the wait is over. */
+	while ((fg_load_acquire(word) & mask) == value) {
+		if (fg_decide(w) == FG_BLOCK)
+			return false;
+		if (fg_unlikely(deadline != NULL) && w->asked % CLOCK_EVERY == 1 && fg_deadline_passed(deadline))
+			return false;
+		fg_pause();
+	}
+	return true;
 }

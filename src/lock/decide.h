@@ -2,6 +2,12 @@
 /*
  * "I wait for this; spin or block?"  The one question of the runtime, asked by
  * every waiting loop.  The policies are those of sys/options.h.
+ *
+ * A wait is for a lock, which somebody holds and will release, or for an event
+ * (a signal, a post, the last one at a barrier), of which nobody knows when it
+ * comes.  To wait awake for an event is a bet: it is made while such bets have
+ * paid at this object (fg_bet), for FG_EVENT_NS at most, and only as long as nobody
+ * critical wants a CPU and the threads of the process have room.
  */
 #ifndef FG_DECIDE_H
 #define FG_DECIDE_H
@@ -11,9 +17,19 @@
 
 #include "lock/thread.h"
 #include "monitor/protocol.h"
+#include "sys/futex.h"
 #include "sys/options.h"
 
 enum fg_verdict { FG_SPIN, FG_BLOCK };
+
+/*
+ * How often waiting awake for an object's events has failed lately; 0, which
+ * static initialisers give, is "never".  A byte of the object, written without
+ * order by whoever waits: a hint.  Above FG_BET_STOP nobody bets, and each wait
+ * without a bet forgives one failure, so that a new one is made after a while.
+ */
+typedef uint8_t fg_bet;
+#define FG_BET_STOP 128u
 
 /* One wait, from its first question to its end or its first sleep. */
 struct fg_wait {
@@ -24,9 +40,34 @@ struct fg_wait {
 	uint64_t off_ns;    /* since when the critical path has been seen off its CPU; 0 = it runs */
 	uint64_t cpu_ns;    /* fallback: owner's CPU clock at `cpu_at_ns` */
 	uint64_t cpu_at_ns;
+	fg_bet *bet;	    /* of an event; NULL: for a lock */
 };
 
+/*
+ * The longest time that a waiter stays awake for an event: about what the way
+ * through the scheduler costs, so that a lost bet costs no more than twice the
+ * price of not betting (Karlin, Li, Manasse, Owicki, "Empirical Studies of
+ * Competitive Spinning for a Shared-Memory Multiprocessor", SOSP 1991).  A
+ * wake-up takes 76 us on a 2-CPU VM, Linux 6.18.
+ */
+#define FG_EVENT_NS 50000u
+
 enum fg_verdict fg_decide(struct fg_wait *w);
+
+/* Begins a wait for an event that happens at the object with this bet. */
+struct fg_wait fg_wait_for_event(struct fg_self *self, fg_bet *bet);
+/* Ends it: `awake` if the event came before the waiter slept. */
+void fg_event_over(struct fg_wait *w, bool awake);
+
+/*
+ * Waits awake, as long as fg_decide() says so, until *word & mask is no longer
+ * `value`: true.  False: sleep now, or the deadline has passed.
+ */
+bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint32_t value,
+		   const struct fg_deadline *deadline);
+
+/* CPUs that this process may use, as of a second ago at most. */
+uint32_t fg_cpus(void);
 
 /* True if the thread with this index is known to be off its CPU: do not hand it anything. */
 bool fg_is_off_cpu(uint32_t index);

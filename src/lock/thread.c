@@ -22,6 +22,7 @@
 __thread struct fg_self fg_self_tls __attribute__((tls_model("initial-exec"), aligned(8))) = {
 	.only = FG_ONLY_NOT_SET_UP
 };
+__thread uint32_t fg_sections __attribute__((tls_model("initial-exec")));
 struct fg_slot *fg_slots;
 struct fg_thread *fg_threads;
 uint32_t fg_epoch;
@@ -156,6 +157,7 @@ void fg_thread_init(struct fg_self *t)
 	}
 	t->role = FG_ROLE_NONE;
 	t->cpu = rseq_cpu();
+	fg_sections = 0;
 	if (index) {
 		struct fg_thread *me = &fg_threads[index];
 		uint32_t id = (me->gen & ((1u << FG_GEN_BITS) - 1)) << FG_INDEX_BITS | index;
@@ -246,6 +248,7 @@ int fg_slots_map(int fd, uint32_t slots)
 		t->slot->owner_id = t->id;
 		t->slot->pending = mine.pending;
 		t->slot->cs = mine.cs;
+		t->slot->sections = fg_sections;
 		t->slot->node = mine.node;
 		t->slot->role = mine.role;
 	}

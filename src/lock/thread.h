@@ -2,9 +2,9 @@
 /*
  * Threads: who I am, what I publish, and the queue nodes that serve all my locks.
  *
- * A thread has three pieces of memory, 248 bytes in all:
+ * A thread has three pieces of memory, 252 bytes in all:
  *
- *   fg_self    in its thread-local storage: the truth about itself
+ *   fg_self    in its thread-local storage, as fg_sections: the truth about itself
  *   fg_slot    in the page that the monitor sees: a copy of what matters.  The
  *              thread only stores to it and believes nothing in it: the monitor
  *              may be a liar, and a child of a raw clone() shares the page
@@ -70,7 +70,7 @@ struct fg_self {
 	uint8_t heads : 4;	 /* counts locks got as the head, to time some of them */
 	uint8_t releases : 4;	 /* counts releases with sleepers, to look at the clock at some of them */
 };
-_Static_assert(sizeof(struct fg_self) + sizeof(struct fg_slot) + sizeof(struct fg_thread) < 256,
+_Static_assert(sizeof(struct fg_self) + sizeof(uint32_t) + sizeof(struct fg_slot) + sizeof(struct fg_thread) < 256,
 	       "promised: under 256 bytes a thread");
 
 /*
@@ -84,6 +84,7 @@ enum {
 };
 
 extern __thread struct fg_self fg_self_tls;
+extern __thread uint32_t fg_sections; /* what slot->sections says; apart, to keep fg_self small */
 extern struct fg_slot *fg_slots;     /* [FG_MAX_THREADS], the first fg_slots_shared are the monitor's */
 extern struct fg_thread *fg_threads; /* [FG_MAX_THREADS] */
 extern uint32_t fg_epoch;	     /* counts forks, for queues copied from a parent */
@@ -135,6 +136,24 @@ static inline void fg_set_pending(struct fg_self *t, uint64_t addr)
 static inline void fg_set_cs(struct fg_self *t, uint32_t cs)
 {
 	fg_store_relaxed(&t->slot->cs, cs);
+	fg_fence_local();
+}
+
+/*
+ * Sections that others wait for and that have no lock word with an owner in it:
+ * read locks, spinlocks.  One preempted inside is on the critical path.
+ */
+static inline void fg_section_enter(struct fg_self *t)
+{
+	fg_store_relaxed(&t->slot->sections, ++fg_sections);
+	fg_fence_local();
+}
+
+static inline void fg_section_leave(struct fg_self *t)
+{
+	/* One that another thread entered: what POSIX leaves open, and programs do. */
+	if (fg_sections)
+		fg_store_relaxed(&t->slot->sections, --fg_sections);
 	fg_fence_local();
 }
 

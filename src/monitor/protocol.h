@@ -68,7 +68,7 @@ enum fg_state {
  * waiters poll the second.
  *
  * A switched-out thread is critical (on the critical path of some lock) iff
- *	cs > 0
+ *	cs > 0 || sections > 0
  *	|| (pending != 0 && (*(u32 *)pending & FG_WORD_ID) == owner_id)
  *	|| role == LINKING || role == HEAD
  *	|| (role == WAITING && (*(u32 *)node & FG_NODE_STATE_MASK) is GRANTED or HEAD)
@@ -80,7 +80,8 @@ struct fg_slot {
 	__u32 cs;      /* locks that it holds beside the pending one */
 	__u32 role;    /* enum fg_role */
 	__u32 acq_cpu; /* CPU on which it last took a lock; the fallback without a monitor */
-	__u32 unused0[9];
+	__u32 sections; /* sections that it is in beside those of mutexes: read locks, spinlocks */
+	__u32 unused0[8];
 
 	/* Written by the eBPF program, but for owner_id. */
 	__u32 state;	 /* enum fg_state */
