@@ -23,7 +23,9 @@
 
 #include "arch/arch.h"
 #include "lock/decide.h"
+#include "lock/held.h"
 #include "lock/queue.h"
+#include "lock/rounds.h"
 #include "sys/count.h"
 #include "sys/monitor_client.h"
 
@@ -36,18 +38,8 @@
 /* A thread that releases a lock less often than this wakes a sleeper each time. */
 #define BUSY_US 50u
 
-/*
- * Where a thread is back for the lock a few dozen ns after it has released it,
- * the cache lines that change hands with the lock cost more than the sections.
- * A head that knows its own rounds (section and what is between two) to be that
- * short looks at the word only every POLITE_NS, and the owner takes the lock
- * many more times meanwhile.  One round in TIMED_EVERY that begins as the head
- * is timed; the fast paths know nothing of that.
- */
-#define SHORT_ROUND_NS	600u
-#define SHORT_ROUNDS	2 /* of 3 */
-#define POLITE_NS	3000u
-#define TIMED_EVERY	16u
+/* How often a head looks at the word that knows its own rounds to be short (rounds.h). */
+#define POLITE_NS 3000u
 
 /*
  * A thread that goes to sleep first takes a nap: if the CPU that it left is
@@ -73,11 +65,6 @@ enum outcome { ACQUIRED, UNDECIDED, PATROL, TIMED_OUT };
 /* Deadlines, and the owner by those who are not the head, are looked at once in so many questions. */
 #define DEADLINE_EVERY 64u
 #define OWNER_EVERY    64u
-
-static uint64_t address(const struct fg_lock *l)
-{
-	return (uint64_t)(uintptr_t)l;
-}
 
 /* Takes a free word, without the flags in `drop` and with those in `set`. */
 static bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t set)
@@ -169,7 +156,7 @@ static void pause_for(uint64_t ns)
 /* The only waiter that looks at the word. */
 static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
-	bool polite = t->short_rounds >= SHORT_ROUNDS;
+	bool polite = rounds_are_short(t);
 
 	if (polite)
 		pause_for(POLITE_NS);
@@ -425,138 +412,7 @@ static __attribute__((noinline, cold)) int lock_contended(struct fg_lock *l, str
 	return o == ACQUIRED ? 0 : ETIMEDOUT;
 }
 
-/* ---- publication, when a thread holds several locks ------------------------ */
-
-/* The lock that was announced last, and is not released yet. */
-static uint64_t pending_of(const struct fg_self *t)
-{
-	return t->only == FG_ONLY_SEVERAL ? t->pending : t->only;
-}
-
-/* How many locks of this thread others have released for it since it last asked. */
-static uint32_t released_for_me(const struct fg_self *t)
-{
-	struct fg_thread *me;
-
-	if (!fg_id_has_slot(t->id))
-		return 0;
-	me = fg_thread_of(fg_id_index(t->id));
-	return fg_load_relaxed(&me->foreign) ? fg_xchg_acq_rel(&me->foreign, 0) : 0;
-}
-
-/* Locks that this thread is known to have, the one that an interrupted frame is taking included. */
-static uint32_t locks_held(const struct fg_self *t)
-{
-	uint32_t held = t->only == FG_ONLY_SEVERAL ? t->held : t->only != FG_ONLY_NONE;
-	uint32_t gone = released_for_me(t);
-
-	return held > gone ? held - gone : 0;
-}
-
-/* What a thread publishes that holds `held` locks, and holds or takes `pending` as the latest. */
-static void publish(struct fg_self *t, uint32_t held, uint64_t pending)
-{
-	if (held == 0) {
-		t->tangled = 0;
-		t->only = FG_ONLY_NONE;
-		fg_set_pending(t, 0);
-		fg_set_cs(t, 0);
-	} else if (held == 1 && pending && !t->tangled) {
-		t->only = pending;
-		fg_set_pending(t, pending);
-		fg_set_cs(t, 0);
-	} else {
-		t->held = (uint16_t)held;
-		t->pending = pending;
-		fg_fence_local();
-		t->only = FG_ONLY_SEVERAL;
-		fg_set_cs(t, held); /* all of them, so the order of these two does not matter */
-		fg_set_pending(t, pending);
-	}
-}
-
-/* Announces that `l` is being taken, besides what is held.  Returns what was pending. */
-static uint64_t announce(struct fg_lock *l, struct fg_self *t)
-{
-	uint32_t held = locks_held(t);
-	uint64_t prev = 0;
-
-	if (held) {
-		prev = pending_of(t);
-		t->held = (uint16_t)held;
-		t->pending = address(l);
-		fg_fence_local(); /* a signal handler sees a whole state */
-		t->only = FG_ONLY_SEVERAL;
-	} else {
-		t->only = address(l);
-	}
-	fg_set_cs(t, held);
-	fg_set_pending(t, address(l));
-	return prev;
-}
-
-/*
- * Taken here and not in the fast path: as likely as not somebody waits when it
- * is released, and "several" makes the release come here at once.
- */
-static void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
-{
-	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
-	l->prev = prev;
-	if (t->only == FG_ONLY_SEVERAL) {
-		t->held++;
-		return;
-	}
-	t->held = 1;
-	t->pending = address(l);
-	fg_fence_local();
-	t->only = FG_ONLY_SEVERAL;
-}
-
-static void not_acquired(struct fg_self *t, uint64_t prev)
-{
-	publish(t, t->only == FG_ONLY_SEVERAL ? t->held : 0, prev);
-}
-
-/* ---- timed rounds ------------------------------------------------------------ */
-
-static uint32_t now_ns(void)
-{
-	return (uint32_t)fg_now_ns();
-}
-
-/* The head has got the lock, its only one. */
-static void round_begins(struct fg_self *t)
-{
-	_Static_assert(TIMED_EVERY == 16, "fg_self.heads wraps there");
-	if (t->heads++ || !fg_id_has_slot(t->id))
-		return;
-	fg_thread_of(fg_id_index(t->id))->got_ns = now_ns();
-	t->timing = 1;
-}
-
-/* It has released its last lock.  "Several", with none held, sends its next lock this way. */
-static void round_releases(struct fg_self *t)
-{
-	if (fg_likely(!t->timing))
-		return;
-	t->held = 0;
-	t->pending = 0;
-	fg_fence_local();
-	t->only = FG_ONLY_SEVERAL;
-}
-
-/* It takes a lock again. */
-static void round_ends(struct fg_self *t)
-{
-	if (fg_likely(!t->timing) || t->only != FG_ONLY_SEVERAL || t->held)
-		return;
-	if (now_ns() - fg_thread_of(fg_id_index(t->id))->got_ns > SHORT_ROUND_NS)
-		t->short_rounds -= t->short_rounds > 0;
-	else
-		t->short_rounds += t->short_rounds < 3;
-	t->timing = 0;
-}
+/* ---- taking and giving back ------------------------------------------------ */
 
 /* Announces `l` unless the fast path has done so (and then failed).  Returns what was pending. */
 static uint64_t announce_once(struct fg_lock *l, struct fg_self *t)

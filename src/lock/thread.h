@@ -45,7 +45,7 @@ struct fg_thread {
 	uint32_t foreign; /* locks of this thread that others released for it; atomic */
 	uint32_t gen;	  /* of the index; only written while nobody has the index */
 	uint32_t tid;	  /* 0 = nobody has the index */
-	uint32_t got_ns;  /* a timed round (lock.c): when it began, low bits of the clock */
+	uint32_t got_ns;  /* a timed round (rounds.h): when it began, low bits of the clock */
 	uint32_t busy_lock; /* the one that I keep busy (lock.c), low bits of its address */
 	uint32_t unused[2];
 } __attribute__((aligned(FG_CACHE_LINE)));
@@ -64,9 +64,9 @@ struct fg_self {
 	uint8_t role : 2;	 /* what slot->role says */
 	uint8_t give_way : 1;	 /* my turn is over: sleep when I next have to wait (lock.c) */
 	uint8_t tangled : 1;	 /* locks were not released in reverse order: `prev` chains are stale */
-	uint8_t short_rounds : 2; /* of the timed ones, were most short? (lock.c) */
+	uint8_t short_rounds : 2; /* of the timed ones, were most short? (rounds.h) */
 	uint8_t busy : 1;	 /* I release locks that others sleep on often (lock.c) */
-	uint8_t timing : 1;	 /* a round is being timed (lock.c) */
+	uint8_t timing : 1;	 /* a round is being timed (rounds.h) */
 	uint8_t heads : 4;	 /* counts locks got as the head, to time some of them */
 	uint8_t releases : 4;	 /* counts releases with sleepers, to look at the clock at some of them */
 };

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a thread publishes when it holds, or takes, more than one lock: `pending`
+ * names the latest, `cs` counts the others, and lock->prev chains them, so that
+ * releases in reverse order find what was pending before.  Part of lock.c.
+ */
+#ifndef FG_HELD_H
+#define FG_HELD_H
+
+#include "lock/lock.h"
+
+static inline uint64_t address(const struct fg_lock *l)
+{
+	return (uint64_t)(uintptr_t)l;
+}
+
+/* The lock that was announced last, and is not released yet. */
+static inline uint64_t pending_of(const struct fg_self *t)
+{
+	return t->only == FG_ONLY_SEVERAL ? t->pending : t->only;
+}
+
+/* How many locks of this thread others have released for it since it last asked. */
+static inline uint32_t released_for_me(const struct fg_self *t)
+{
+	struct fg_thread *me;
+
+	if (!fg_id_has_slot(t->id))
+		return 0;
+	me = fg_thread_of(fg_id_index(t->id));
+	return fg_load_relaxed(&me->foreign) ? fg_xchg_acq_rel(&me->foreign, 0) : 0;
+}
+
+/* Locks that this thread is known to have, the one that an interrupted frame is taking included. */
+static inline uint32_t locks_held(const struct fg_self *t)
+{
+	uint32_t held = t->only == FG_ONLY_SEVERAL ? t->held : t->only != FG_ONLY_NONE;
+	uint32_t gone = released_for_me(t);
+
+	return held > gone ? held - gone : 0;
+}
+
+/* What a thread publishes that holds `held` locks, and holds or takes `pending` as the latest. */
+static inline void publish(struct fg_self *t, uint32_t held, uint64_t pending)
+{
+	if (held == 0) {
+		t->tangled = 0;
+		t->only = FG_ONLY_NONE;
+		fg_set_pending(t, 0);
+		fg_set_cs(t, 0);
+	} else if (held == 1 && pending && !t->tangled) {
+		t->only = pending;
+		fg_set_pending(t, pending);
+		fg_set_cs(t, 0);
+	} else {
+		t->held = (uint16_t)held;
+		t->pending = pending;
+		fg_fence_local();
+		t->only = FG_ONLY_SEVERAL;
+		fg_set_cs(t, held); /* all of them, so the order of these two does not matter */
+		fg_set_pending(t, pending);
+	}
+}
+
+/* Announces that `l` is being taken, besides what is held.  Returns what was pending. */
+static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
+{
+	uint32_t held = locks_held(t);
+	uint64_t prev = 0;
+
+	if (held) {
+		prev = pending_of(t);
+		t->held = (uint16_t)held;
+		t->pending = address(l);
+		fg_fence_local(); /* a signal handler sees a whole state */
+		t->only = FG_ONLY_SEVERAL;
+	} else {
+		t->only = address(l);
+	}
+	fg_set_cs(t, held);
+	fg_set_pending(t, address(l));
+	return prev;
+}
+
+/*
+ * Taken here and not in the fast path: as likely as not somebody waits when it
+ * is released, and "several" makes the release come here at once.
+ */
+static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
+{
+	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
+	l->prev = prev;
+	if (t->only == FG_ONLY_SEVERAL) {
+		t->held++;
+		return;
+	}
+	t->held = 1;
+	t->pending = address(l);
+	fg_fence_local();
+	t->only = FG_ONLY_SEVERAL;
+}
+
+static inline void not_acquired(struct fg_self *t, uint64_t prev)
+{
+	publish(t, t->only == FG_ONLY_SEVERAL ? t->held : 0, prev);
+}
+
+#endif
