@@ -62,6 +62,17 @@ static inline void publish(struct fg_self *t, uint32_t held, uint64_t pending)
 	}
 }
 
+/* Announces that `l` is being taken by a thread that holds `held` others. */
+static inline void announce_beside(struct fg_lock *l, struct fg_self *t, uint32_t held)
+{
+	t->held = (uint16_t)held;
+	t->pending = address(l);
+	fg_fence_local(); /* a signal handler sees a whole state */
+	t->only = FG_ONLY_SEVERAL;
+	fg_set_cs(t, held);
+	fg_set_pending(t, address(l));
+}
+
 /* Announces that `l` is being taken, besides what is held.  Returns what was pending. */
 static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
 {
@@ -70,15 +81,12 @@ static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
 
 	if (held) {
 		prev = pending_of(t);
-		t->held = (uint16_t)held;
-		t->pending = address(l);
-		fg_fence_local(); /* a signal handler sees a whole state */
-		t->only = FG_ONLY_SEVERAL;
+		announce_beside(l, t, held);
 	} else {
 		t->only = address(l);
+		fg_set_cs(t, 0);
+		fg_set_pending(t, address(l));
 	}
-	fg_set_cs(t, held);
-	fg_set_pending(t, address(l));
 	return prev;
 }
 

@@ -74,6 +74,13 @@ static bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t s
 #ifdef FG_BROKEN_LOCK
 	return fg_take_free(l, t);
 #endif
+	if (__libc_single_threaded) { /* as in fg_take_free */
+		if (w & FG_WORD_ID)
+			return false;
+		fg_store_relaxed(&l->word, (w & ~drop) | set | t->id);
+		fg_fence_local();
+		return true;
+	}
 	while (!(w & FG_WORD_ID))
 		if (fg_cas_acquire(&l->word, &w, (w & ~drop) | set | t->id)) /* pairs with release() */
 			return true;
@@ -424,9 +431,36 @@ static uint64_t announce_once(struct fg_lock *l, struct fg_self *t)
 	return announce(l, t);
 }
 
-__attribute__((noinline)) int fg_lock_general(struct fg_lock *l, const struct fg_deadline *deadline)
+/*
+ * The common case of the general path: this thread holds other locks, and this
+ * one is free.  What lock_slowly() would do, without the rest.
+ */
+static inline bool lock_another(struct fg_lock *l, struct fg_self *t)
 {
-	struct fg_self *t = fg_self();
+	uint64_t prev = t->only;
+	uint32_t held = 1;
+
+	if (fg_load_relaxed(&l->word) || t->timing || !fg_id_has_slot(t->id) ||
+	    fg_load_relaxed(&fg_thread_of(fg_id_index(t->id))->foreign))
+		return false;
+	if (prev == FG_ONLY_SEVERAL) {
+		prev = t->pending;
+		held = t->held;
+	}
+	if (!held || prev == FG_ONLY_NONE || prev == address(l))
+		return false;
+	announce_beside(l, t, held);
+	if (!fg_take_free(l, t)) {
+		not_acquired(t, prev);
+		return false;
+	}
+	acquired(l, t, prev);
+	return true;
+}
+
+static __attribute__((noinline)) int lock_slowly(struct fg_lock *l, struct fg_self *t,
+						 const struct fg_deadline *deadline)
+{
 	uint64_t prev;
 
 	round_ends(t);
@@ -445,6 +479,13 @@ __attribute__((noinline)) int fg_lock_general(struct fg_lock *l, const struct fg
 	}
 	acquired(l, t, prev);
 	return 0;
+}
+
+__attribute__((noinline)) int fg_lock_general(struct fg_lock *l, const struct fg_deadline *deadline)
+{
+	struct fg_self *t = fg_self();
+
+	return lock_another(l, t) ? 0 : lock_slowly(l, t, deadline);
 }
 
 __attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
@@ -508,6 +549,8 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
 	bool wake = false, decided = false;
 
+	if (__libc_single_threaded && fg_release_alone(l, t->id))
+		return false;
 	for (;;) {
 		if (!(w & FG_WORD_WAITERS)) {
 			if (fg_cas_release(&l->word, &w, 0))
@@ -570,9 +613,24 @@ static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 	return true;
 }
 
-__attribute__((noinline)) void fg_unlock_general(struct fg_lock *l)
+/* The common case again: the latest of several locks, and nobody waits for it. */
+static inline bool unlock_latest(struct fg_lock *l, struct fg_self *t)
 {
-	struct fg_self *t = fg_self();
+	uint32_t mine = t->id;
+
+	if (t->only != FG_ONLY_SEVERAL || t->pending != address(l) || t->held < 2 || t->tangled)
+		return false;
+	/* cs has not counted this lock yet. */
+	uint64_t prev = l->prev;
+
+	if (__libc_single_threaded ? !fg_release_alone(l, mine) : !fg_cas_release(&l->word, &mine, 0))
+		return false;
+	publish(t, t->held - 1u, prev);
+	return true;
+}
+
+static __attribute__((noinline)) void unlock_slowly(struct fg_lock *l, struct fg_self *t)
+{
 	uint32_t w = fg_load_relaxed(&l->word), held;
 	uint64_t pending = pending_of(t), prev;
 
@@ -601,4 +659,12 @@ __attribute__((noinline)) void fg_unlock_general(struct fg_lock *l)
 	publish(t, held - 1, prev);
 	if (held == 1)
 		round_releases(t);
+}
+
+__attribute__((noinline)) void fg_unlock_general(struct fg_lock *l)
+{
+	struct fg_self *t = fg_self();
+
+	if (!unlock_latest(l, t))
+		unlock_slowly(l, t);
 }

@@ -110,6 +110,16 @@ static inline bool fg_lock_only(struct fg_lock *l)
 	return true;
 }
 
+/* In a process with one thread: the release that wakes nobody. */
+static inline bool fg_release_alone(struct fg_lock *l, uint32_t mine)
+{
+	if (fg_unlikely(l->word != mine))
+		return false;
+	fg_fence_local();
+	fg_store_relaxed(&l->word, 0);
+	return true;
+}
+
 /* True if this was the only lock of this thread, nobody waited for it, and it is released now. */
 static inline bool fg_unlock_only(struct fg_lock *l)
 {
@@ -119,10 +129,8 @@ static inline bool fg_unlock_only(struct fg_lock *l)
 	if (fg_unlikely(t->only != (uint64_t)(uintptr_t)l))
 		return false;
 	if (__libc_single_threaded) {
-		if (fg_unlikely(l->word != mine))
+		if (fg_unlikely(!fg_release_alone(l, mine)))
 			return false;
-		fg_fence_local();
-		fg_store_relaxed(&l->word, 0);
 	} else if (fg_unlikely(!fg_cas_release(&l->word, &mine, 0))) {
 		return false;
 	}

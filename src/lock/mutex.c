@@ -30,10 +30,11 @@ static int lock_again(struct fg_mutex *m)
 
 int fg_mutex_lock_until(struct fg_mutex *m, const struct fg_deadline *deadline)
 {
-	if (knows_owner(m) && owned(m))
-		return is_recursive(m) ? lock_again(m) : EDEADLK;
+	/* A thread that holds nothing holds not this one: no look at the word before the CAS (lock.h). */
 	if (fg_lock_only(&m->lock))
 		return 0;
+	if (knows_owner(m) && owned(m))
+		return is_recursive(m) ? lock_again(m) : EDEADLK;
 	return fg_lock_general(&m->lock, deadline);
 }
 
@@ -47,6 +48,9 @@ int fg_mutex_trylock(struct fg_mutex *m)
 int fg_mutex_unlock(struct fg_mutex *m)
 {
 	if (knows_owner(m)) {
+		/* `count` is ours to read if the release finds that the lock is. */
+		if (!fg_load_relaxed(&m->count) && fg_unlock_only(&m->lock))
+			return 0;
 		if (!owned(m))
 			return EPERM;
 		if (m->count) {

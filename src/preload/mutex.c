@@ -36,21 +36,22 @@ int pthread_mutex_destroy(pthread_mutex_t *mutex)
 /* Out of line, so that the fast paths need no stack. */
 static __attribute__((noinline)) int lock_otherwise(struct fg_mutex *m)
 {
-	if (!fg_mutex_is_ours(m))
-		return fg_native_pthread_mutex_lock()((pthread_mutex_t *)m);
 	if (fg_mutex_is_normal(m))
 		return fg_lock_general(&m->lock, NULL);
+	if (!fg_mutex_is_ours(m))
+		return fg_native_pthread_mutex_lock()((pthread_mutex_t *)m);
 	return fg_mutex_lock_until(m, NULL);
 }
 
 static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
 {
+	if (fg_mutex_is_normal(m)) {
+		fg_unlock_general(&m->lock);
+		return 0;
+	}
 	if (!fg_mutex_is_ours(m))
 		return fg_native_pthread_mutex_unlock()((pthread_mutex_t *)m);
-	if (!fg_mutex_is_normal(m))
-		return fg_mutex_unlock(m);
-	fg_unlock_general(&m->lock);
-	return 0;
+	return fg_mutex_unlock(m);
 }
 
 int pthread_mutex_lock(pthread_mutex_t *mutex)
