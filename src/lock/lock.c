@@ -613,19 +613,26 @@ static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 	return true;
 }
 
-/* The common case again: the latest of several locks, and nobody waits for it. */
+/*
+ * The common case again: the latest of several locks, or one that was taken the
+ * slow way, and nobody sleeps.  The look at the word is for a spinning waiter: a
+ * CAS that fails would pull the line from it for nothing.
+ */
 static inline bool unlock_latest(struct fg_lock *l, struct fg_self *t)
 {
-	uint32_t mine = t->id;
+	uint32_t mine = t->id, held = t->held;
+	uint64_t prev;
 
-	if (t->only != FG_ONLY_SEVERAL || t->pending != address(l) || t->held < 2 || t->tangled)
+	if (t->only != FG_ONLY_SEVERAL || t->pending != address(l) || !held || t->tangled ||
+	    fg_load_relaxed(&l->word) != mine)
 		return false;
-	/* cs has not counted this lock yet. */
-	uint64_t prev = l->prev;
+	prev = l->prev; /* cs has not counted this lock yet */
 
 	if (__libc_single_threaded ? !fg_release_alone(l, mine) : !fg_cas_release(&l->word, &mine, 0))
 		return false;
-	publish(t, t->held - 1u, prev);
+	publish(t, held - 1, prev);
+	if (held == 1)
+		round_releases(t);
 	return true;
 }
 
