@@ -816,7 +816,7 @@ inline lock_contended() {
 }
 
 /*
- * [lock.h:fg_lock_only] with [lock.h:fg_take_free], [lock.c:fg_lock_general],
+ * [lock.h:fg_lock_only] with [lock.h:fg_take_free], [lock.c:lock_slowly],
  * [held.h:announce].  The general path begins with a take(), lock_contended here.
  */
 inline fast() {
@@ -845,7 +845,7 @@ inline lock_any() {
 	fi
 }
 
-/* [lock.h:fg_unlock_only], [lock.c:fg_unlock_general], [lock.c:wake_one], [held.h:publish] */
+/* [lock.h:fg_unlock_only], [lock.c:unlock_slowly], [lock.c:wake_one], [held.h:publish] */
 inline unlock() {
 	if
 	:: atomic { w = me; cas_word(0) }
