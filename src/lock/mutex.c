@@ -38,14 +38,14 @@ int fg_mutex_lock_until(struct fg_mutex *m, const struct fg_deadline *deadline)
 	return fg_lock_general(&m->lock, deadline);
 }
 
-int fg_mutex_trylock(struct fg_mutex *m)
+int fg_mutex_try(struct fg_mutex *m)
 {
 	if (is_recursive(m) && owned(m))
 		return lock_again(m);
 	return fg_trylock(&m->lock) ? 0 : EBUSY;
 }
 
-int fg_mutex_unlock(struct fg_mutex *m)
+int fg_mutex_release(struct fg_mutex *m)
 {
 	if (knows_owner(m)) {
 		/* `count` is ours to read if the release finds that the lock is. */

@@ -49,12 +49,12 @@ static inline bool fg_mutex_is_ours(const struct fg_mutex *m)
 /* 0; ETIMEDOUT with a deadline; EDEADLK (errorcheck, own already); EAGAIN (recursion too deep). */
 int fg_mutex_lock_until(struct fg_mutex *m, const struct fg_deadline *deadline);
 /* 0 or EBUSY; EAGAIN (recursion too deep). */
-int fg_mutex_trylock(struct fg_mutex *m);
+int fg_mutex_try(struct fg_mutex *m);
 /* 0; EPERM (recursive, errorcheck: not the owner). */
-int fg_mutex_unlock(struct fg_mutex *m);
+int fg_mutex_release(struct fg_mutex *m);
 
 /* 0 or EBUSY. */
-static inline int fg_mutex_destroy(struct fg_mutex *m)
+static inline int fg_mutex_end(struct fg_mutex *m)
 {
 	if (fg_load_relaxed(&m->lock.word) & FG_WORD_ID)
 		return EBUSY;

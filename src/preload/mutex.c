@@ -30,7 +30,7 @@ int pthread_mutex_destroy(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	return fg_mutex_is_ours(m) ? fg_mutex_destroy(m) : fg_native_pthread_mutex_destroy()(mutex);
+	return fg_mutex_is_ours(m) ? fg_mutex_end(m) : fg_native_pthread_mutex_destroy()(mutex);
 }
 
 /* Out of line, so that the fast paths need no stack. */
@@ -51,7 +51,7 @@ static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
 	}
 	if (!fg_mutex_is_ours(m))
 		return fg_native_pthread_mutex_unlock()((pthread_mutex_t *)m);
-	return fg_mutex_unlock(m);
+	return fg_mutex_release(m);
 }
 
 int pthread_mutex_lock(pthread_mutex_t *mutex)
@@ -71,7 +71,7 @@ int pthread_mutex_trylock(pthread_mutex_t *mutex)
 		return fg_trylock(&m->lock) ? 0 : EBUSY;
 	if (!fg_mutex_is_ours(m))
 		return fg_native_pthread_mutex_trylock()(mutex);
-	return fg_mutex_trylock(m);
+	return fg_mutex_try(m);
 }
 
 int pthread_mutex_unlock(pthread_mutex_t *mutex)
@@ -89,7 +89,7 @@ static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *a
 	struct fg_deadline deadline = { .clock = clock, .at = *at };
 
 	if (!fg_valid_timespec(at)) {
-		int r = fg_mutex_trylock(m);
+		int r = fg_mutex_try(m);
 
 		return r == EBUSY ? EINVAL : r;
 	}
