@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * FlexGuard: locks that spin while the critical path is running and sleep when
+ * the scheduler takes it off the CPU.  The C API; C++ has flexguard.hpp beside it.
+ *
+ * Rules for all functions:
+ *
+ *   - Those that return int return 0 or a positive error number of <errno.h>,
+ *     and never EINTR.  None of them changes errno.
+ *   - Pointers are to valid objects and not NULL.  An object is valid after its
+ *     init function or static initialiser, or filled with zeroes, which is the
+ *     same as the plain initialiser of its type; it must not be copied or moved
+ *     while it is in use.  Using it after its destroy function, or destroying
+ *     it while threads use it, is undefined.
+ *   - Objects are private to a process.  In the child of a fork they may be used
+ *     as with pthreads: what the forking thread held it may release.
+ *   - Time limits are absolute, on CLOCK_REALTIME or CLOCK_MONOTONIC.  EINVAL:
+ *     another clock, or tv_nsec outside 0..999999999; nothing has happened then.
+ *     One that has passed makes a try of it: what is free is taken, else ETIMEDOUT.
+ *   - No function allocates memory.  None is safe to call from a signal handler
+ *     but those that say so.  None is a cancellation point.
+ *   - What happened before an unlock in one thread is visible after the lock that
+ *     it lets through in another.
+ *
+ * Link with -lflexguard (pkg-config flexguard, CMake package flexguard).
+ */
+#ifndef FLEXGUARD_H
+#define FLEXGUARD_H
+
+#include <sys/types.h>
+#include <time.h>
+
+/* Of this header; fg_version() is that of the library.  Same FG_VERSION_MAJOR and MINOR before 1.0: same ABI. */
+#define FG_VERSION_MAJOR 0
+#define FG_VERSION_MINOR 1
+#define FG_VERSION_PATCH 0
+#define FG_VERSION_NUMBER (FG_VERSION_MAJOR * 10000 + FG_VERSION_MINOR * 100 + FG_VERSION_PATCH)
+
+#if defined(__GNUC__)
+#define FG_API __attribute__((visibility("default")))
+#else
+#define FG_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct timespec; /* strict C99 has none in <time.h> without _POSIX_C_SOURCE */
+
+/* FG_VERSION_NUMBER of the library that runs, which may be newer than this header. */
+FG_API int fg_version(void);
+
+/* ---- mutex ---------------------------------------------------------------- */
+
+/* 40 bytes; the contents are the library's. */
+typedef struct {
+	unsigned long long fg_state[2];
+	unsigned int fg_kind;
+	unsigned int fg_more[5];
+} fg_mutex_t;
+
+enum {
+	FG_MUTEX_NORMAL = 0,	 /* locking it twice deadlocks; another thread may unlock it */
+	FG_MUTEX_RECURSIVE = 1,	 /* its owner may lock it again, and unlocks it as often */
+	FG_MUTEX_ERRORCHECK = 2, /* says EDEADLK and EPERM where a normal one deadlocks or breaks */
+};
+
+/* clang-format off */
+#define FG_MUTEX_INIT		 { { 0, 0 }, FG_MUTEX_NORMAL, { 0, 0, 0, 0, 0 } }
+#define FG_RECURSIVE_MUTEX_INIT	 { { 0, 0 }, FG_MUTEX_RECURSIVE, { 0, 0, 0, 0, 0 } }
+#define FG_ERRORCHECK_MUTEX_INIT { { 0, 0 }, FG_MUTEX_ERRORCHECK, { 0, 0, 0, 0, 0 } }
+/* clang-format on */
+
+/* kind: FG_MUTEX_NORMAL, _RECURSIVE or _ERRORCHECK; EINVAL: none of them. */
+FG_API int fg_mutex_init(fg_mutex_t *mutex, int kind);
+
+/*
+ * EBUSY: it is locked, and stays valid.  Not needed for memory that is simply
+ * given up.  A thread that has locked a mutex as the last user may destroy and
+ * free it right after its unlock, though others may still be in theirs.
+ */
+FG_API int fg_mutex_destroy(fg_mutex_t *mutex);
+
+/* EDEADLK (errorcheck): the caller owns it.  EAGAIN (recursive): locked 2^32 times. */
+FG_API int fg_mutex_lock(fg_mutex_t *mutex);
+
+/* EBUSY: it is locked; by the caller too, unless recursive.  EAGAIN as with fg_mutex_lock. */
+FG_API int fg_mutex_trylock(fg_mutex_t *mutex);
+
+/* ETIMEDOUT; EINVAL (see above); EDEADLK and EAGAIN as with fg_mutex_lock. */
+FG_API int fg_mutex_timedlock(fg_mutex_t *mutex, clockid_t clock, const struct timespec *deadline);
+
+/* EPERM (recursive, errorcheck): the caller does not own it.  The mutex must be locked. */
+FG_API int fg_mutex_unlock(fg_mutex_t *mutex);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* fg_mutex_*: the API's names for lock/mutex.h. */
+#include "api/adapt.h"
+
+#include <errno.h>
+
+#include "lock/mutex.h"
+
+FG_SAME_LAYOUT(fg_mutex_t, struct fg_mutex);
+_Static_assert(offsetof(fg_mutex_t, fg_kind) == offsetof(struct fg_mutex, lock.tag), "static initialisers");
+_Static_assert(FG_MUTEX_NORMAL == (int)FG_KIND_NORMAL && FG_MUTEX_RECURSIVE == (int)FG_KIND_RECURSIVE &&
+		       FG_MUTEX_ERRORCHECK == (int)FG_KIND_ERRORCHECK,
+	       "the header's numbers");
+
+static struct fg_mutex *mutex_of(fg_mutex_t *mutex)
+{
+	return (struct fg_mutex *)mutex;
+}
+
+int fg_mutex_init(fg_mutex_t *mutex, int kind)
+{
+	if (kind < FG_MUTEX_NORMAL || kind > FG_MUTEX_ERRORCHECK)
+		return EINVAL;
+	*mutex_of(mutex) = (struct fg_mutex){ .lock.tag = (uint32_t)kind };
+	return 0;
+}
+
+int fg_mutex_destroy(fg_mutex_t *mutex)
+{
+	return fg_mutex_end(mutex_of(mutex));
+}
+
+/* Out of line, so that the fast paths need no stack. */
+static __attribute__((noinline)) int lock_otherwise(struct fg_mutex *m)
+{
+	return fg_mutex_is_normal(m) ? fg_lock_general(&m->lock, NULL) : fg_mutex_lock_until(m, NULL);
+}
+
+static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
+{
+	if (!fg_mutex_is_normal(m))
+		return fg_mutex_release(m);
+	fg_unlock_general(&m->lock);
+	return 0;
+}
+
+int fg_mutex_lock(fg_mutex_t *mutex)
+{
+	struct fg_mutex *m = mutex_of(mutex);
+
+	if (fg_likely(fg_mutex_is_normal(m)) && fg_likely(fg_lock_only(&m->lock)))
+		return 0;
+	return lock_otherwise(m);
+}
+
+int fg_mutex_trylock(fg_mutex_t *mutex)
+{
+	struct fg_mutex *m = mutex_of(mutex);
+
+	if (fg_likely(fg_mutex_is_normal(m)))
+		return fg_trylock(&m->lock) ? 0 : EBUSY;
+	return fg_mutex_try(m);
+}
+
+int fg_mutex_timedlock(fg_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
+{
+	struct fg_deadline d;
+
+	return fg_deadline_from(&d, clock, deadline) ? fg_mutex_lock_until(mutex_of(mutex), &d) : EINVAL;
+}
+
+int fg_mutex_unlock(fg_mutex_t *mutex)
+{
+	struct fg_mutex *m = mutex_of(mutex);
+
+	if (fg_likely(fg_mutex_is_normal(m)) && fg_likely(fg_unlock_only(&m->lock)))
+		return 0;
+	return unlock_otherwise(m);
+}

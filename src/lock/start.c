@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The runtime's life in a process.  Nothing depends on the constructor having
+ * run: locks taken before it work, on the fallback policy.
+ *
+ * A process has room for one runtime: a thread has one id, the monitor one
+ * registration.  So the preload library has the API and the SONAME of
+ * libflexguard.so, and whatever in the process asks for that gets the one that
+ * is there.  The exception is who loads the library by its path: that copy finds
+ * the marker of the other, and stays asleep.  It works, on the fallback policy.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "lock/thread.h"
+#include "sys/env.h"
+#include "sys/monitor_client.h"
+
+extern const char fg_runtime_marker, fg_own_marker;
+__attribute__((visibility("default"))) const char fg_runtime_marker = 0;
+extern const char fg_own_marker __attribute__((alias("fg_runtime_marker"), visibility("hidden")));
+
+static bool another_runtime(void)
+{
+	const void *first = dlsym(RTLD_DEFAULT, "fg_runtime_marker");
+
+	return first && first != &fg_own_marker;
+}
+
+static void child_of_fork(void)
+{
+	fg_threads_after_fork();
+	fg_monitor_forget();
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	int saved = errno;
+
+	if (another_runtime())
+		return;
+	fg_threads_setup();
+	fg_env_read();
+	fg_stats_open();
+	pthread_atfork(NULL, NULL, child_of_fork);
+	/* Here and not at the first contended lock: the program may give up the right to do so later. */
+	fg_monitor_register();
+	errno = saved;
+}
