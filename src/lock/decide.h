@@ -7,7 +7,8 @@
  * (a signal, a post, the last one at a barrier), of which nobody knows when it
  * comes.  To wait awake for an event is a bet: it is made while such bets have
  * paid at this object (fg_bet), for FG_EVENT_NS at most, and only as long as nobody
- * critical wants a CPU and the threads of the process have room.
+ * critical wants a CPU and the threads of the process have room.  It yields its CPU
+ * now and then, also at the start: the event may have to come from there.
  */
 #ifndef FG_DECIDE_H
 #define FG_DECIDE_H
@@ -58,6 +59,8 @@ enum fg_verdict fg_decide(struct fg_wait *w);
 struct fg_wait fg_wait_for_event(struct fg_self *self, fg_bet *bet);
 /* Ends it: `awake` if the event came before the waiter slept. */
 void fg_event_over(struct fg_wait *w, bool awake);
+/* What that writes, for objects whose waiters may not touch them any more then: `bet` is whether there was one. */
+fg_bet fg_bet_after(fg_bet lost, bool bet, bool awake);
 
 /*
  * Waits awake, as long as fg_decide() says so, until *word & mask is no longer
