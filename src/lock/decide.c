@@ -216,16 +216,19 @@ void fg_event_over(struct fg_wait *w, bool awake)
  */
 #define NO_ROOM_FACTOR 32u
 
-/* False if others kept the CPU for longer than a wake-up takes. */
-static bool stand_aside(uint64_t now)
+#define NO_ROOM_NS     250000u
+
+/* Not counted as time spent on the bet.  False if others kept the CPU for long. */
+static bool stand_aside(struct fg_wait *w, uint64_t now)
 {
-	uint64_t back;
+	uint64_t away;
 
 	fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-	back = fg_now_ns();
-	if (fg_likely(back - now < FG_EVENT_NS))
+	away = fg_now_ns() - now;
+	w->since_ns += away;
+	if (fg_likely(away < NO_ROOM_NS))
 		return true;
-	fg_store_relaxed(&no_room_until_ns, back + (back - now) * NO_ROOM_FACTOR);
+	fg_store_relaxed(&no_room_until_ns, now + away * NO_ROOM_FACTOR);
 	return false;
 }
 
@@ -237,13 +240,13 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t now)
 	if (policy == FG_POLICY_SPIN)
 		return FG_SPIN;
 	if (fg_load_relaxed(w->bet) >= FG_BET_STOP || now < fg_load_relaxed(&no_room_until_ns) ||
-	    fg_cpus() == 1 || fg_displaced_another(w->self))
+	    fg_cpus() == 1)
 		return FG_BLOCK;
 	if (!w->since_ns)
 		w->since_ns = now;
 	if (policy != FG_POLICY_SPIN_THEN_PARK && now - w->since_ns >= FG_EVENT_NS)
 		return FG_BLOCK;
-	return stand_aside(now) ? FG_SPIN : FG_BLOCK;
+	return stand_aside(w, now) ? FG_SPIN : FG_BLOCK;
 }
 
 /* Every CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
