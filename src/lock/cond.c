@@ -6,9 +6,16 @@
 #include <stddef.h>
 
 #include "arch/arch.h"
+#include "lock/decide.h"
 #include "sys/count.h"
 
-enum { WAITING = 0, SIGNALED = 1, LAST = 2, GONE = 3 };
+/* Deadlines and cancellation are looked at once in so many questions. */
+#define LOOK_EVERY 64u
+
+/* So many sleepers are woken by a broadcast after it has released the lock of the condition variable. */
+#define BATCH 64u
+
+enum { WAITING = 0, ASLEEP = 1, SIGNALED = 2, LAST = 3, GONE = 4 };
 
 _Static_assert(offsetof(struct fg_cond, flags) == 36, "glibc marks process-shared ones there");
 
@@ -41,6 +48,13 @@ static void cond_lock(struct fg_cond *c)
 	fg_lock(&c->lock);
 }
 
+/* Who releases this lock has no reason to be back for it soon: nobody is left asleep for that. */
+static void cond_unlock(struct fg_cond *c)
+{
+	fg_lock_going_away(&c->lock);
+	fg_unlock(&c->lock);
+}
+
 static void list_append(struct fg_cond *c, struct fg_waiter *n)
 {
 	n->next = NULL;
@@ -65,24 +79,59 @@ static void list_remove(struct fg_cond *c, struct fg_waiter *prev, struct fg_wai
 }
 
 /*
- * Takes out the first waiter that still waits and gives it the signal.  Those
- * that go by themselves stay until they take themselves out.
+ * The bets of those who wait here, settled by the signaller: a waiter must not
+ * touch the condition variable any more when it knows how its bet has ended.
  */
-static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast)
+static void settle(struct fg_cond *c, bool bet, bool awake)
+{
+	uint32_t flags = fg_load_relaxed(&c->flags);
+	fg_bet lost = (fg_bet)(flags >> FG_COND_BET), now = fg_bet_after(lost, bet, awake);
+
+	if (now != lost)
+		fg_store_relaxed(&c->flags, (flags & FG_COND_GLIBC) | (uint32_t)now << FG_COND_BET);
+}
+
+enum given { NOT_GIVEN, TO_SPINNER, TO_SLEEPER };
+
+/* The waiter's signal, if it still waits.  Its stack may be gone afterwards. */
+static enum given give(struct fg_cond *c, struct fg_waiter *n, uint32_t signal)
+{
+	/* Acquire: pairs with the release in wait_awake(), for n->bet. */
+	uint32_t state = fg_load_acquire(&n->word);
+
+	while (state == WAITING || state == ASLEEP) {
+		bool bet = state == ASLEEP && n->bet;
+
+		/* Release: the waiter sees all that we did. */
+		if (fg_cas_acq_rel(&n->word, &state, signal)) {
+			settle(c, bet, state == WAITING);
+			return state == WAITING ? TO_SPINNER : TO_SLEEPER;
+		}
+	}
+	return NOT_GIVEN;
+}
+
+/*
+ * Takes out the first waiter that still waits and gives it the signal; *asleep:
+ * it has to be woken.  Those that go by themselves stay until they take
+ * themselves out.
+ */
+static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *asleep)
 {
 	struct fg_waiter *n, *next;
 
 	for (n = c->first; n; n = next) {
 		struct fg_waiter *prev = n->prev;
 		bool last = broadcast || c->first == c->last;
-		uint32_t waiting = WAITING;
+		enum given given;
 
 		next = n->next;
 		if (!last)
 			fg_add_relaxed(&c->lock.tag, 1);
-		/* Release: the waiter sees all that we did.  After it, its stack may be gone. */
-		if (fg_cas_release(&n->word, &waiting, last ? LAST : SIGNALED)) {
+		given = give(c, n, last ? LAST : SIGNALED);
+		if (given != NOT_GIVEN) {
 			list_remove(c, prev, next);
+			*asleep = given == TO_SLEEPER;
 			return n;
 		}
 		if (!last)
@@ -100,44 +149,61 @@ static bool nobody_waits(const struct fg_cond *c)
 void fg_cond_signal(struct fg_cond *c)
 {
 	struct fg_waiter *n;
+	bool asleep;
 
 	if (nobody_waits(c))
 		return;
 	cond_lock(c);
-	n = signal_first(c, false);
-	fg_unlock(&c->lock);
-	if (n)
+	n = signal_first(c, false, &asleep);
+	cond_unlock(c);
+	if (n && asleep)
 		fg_futex_wake(&n->word, 1, FG_FUTEX_ANY); /* an address; the waiter may have returned */
 }
 
 void fg_cond_broadcast(struct fg_cond *c)
 {
+	uint32_t *sleeping[BATCH];
 	struct fg_waiter *n;
+	unsigned count = 0;
+	bool asleep;
 
 	if (nobody_waits(c))
 		return;
 	cond_lock(c);
-	while ((n = signal_first(c, true)))
-		fg_futex_wake(&n->word, 1, FG_FUTEX_ANY);
-	fg_unlock(&c->lock);
+	while ((n = signal_first(c, true, &asleep))) {
+		if (!asleep)
+			continue;
+		if (count == BATCH)
+			fg_futex_wake(&n->word, 1, FG_FUTEX_ANY);
+		else
+			sleeping[count++] = &n->word;
+	}
+	cond_unlock(c);
+	/* Without the lock: the first of them may be back for it before the last has been woken. */
+	for (unsigned i = 0; i < count; i++)
+		fg_futex_wake(sleeping[i], 1, FG_FUTEX_ANY);
 }
 
 struct wait {
 	struct fg_cond *cond;
 	const struct fg_cond_mutex *mutex;
 	struct fg_waiter node;
+	fg_bet lost; /* the condition variable's, as it was when the wait began */
 };
 
 /* The waiter ends the wait by itself.  False: too late, it has been signalled. */
 static bool go(struct wait *w)
 {
-	uint32_t waiting = WAITING;
+	uint32_t state = fg_load_relaxed(&w->node.word);
 
-	if (!fg_cas_acquire(&w->node.word, &waiting, GONE))
-		return false;
+	do {
+		if (state != WAITING && state != ASLEEP)
+			return false;
+	} while (!fg_cas_acquire(&w->node.word, &state, GONE));
 	cond_lock(w->cond);
 	list_remove(w->cond, w->node.prev, w->node.next);
-	fg_unlock(&w->cond->lock);
+	settle(w->cond, w->node.bet, false);
+	cond_unlock(w->cond);
 	return true;
 }
 
@@ -165,6 +231,36 @@ static void cancelled(void *arg)
 	w->mutex->lock(w->mutex->mutex);
 }
 
+/*
+ * Waits awake for the signal, as long as that is worth a try.  Not a look at
+ * the condition variable meanwhile: a broadcaster may have destroyed it.
+ * A cancellation point, since policy "spin" never goes to sleep.
+ */
+static void wait_awake(struct wait *w, const struct fg_deadline *deadline)
+{
+	struct fg_wait event = fg_wait_for_event(fg_self(), &w->lost);
+	uint32_t waiting = WAITING;
+
+	/* Acquire: pairs with the release in give(). */
+	while (fg_load_acquire(&w->node.word) == WAITING) {
+		if (event.asked % LOOK_EVERY == 0) {
+			pthread_testcancel();
+			if (fg_deadline_passed(deadline))
+				break;
+		}
+		if (fg_decide(&event) == FG_BLOCK)
+			break;
+		w->node.bet = true;
+		fg_pause();
+	}
+#ifdef FG_BROKEN_COND /* a test proves that the tests notice */
+	waiting = fg_load_relaxed(&w->node.word);
+#endif
+	/* Release: pairs with the acquire in give(), for node.bet. */
+	if (fg_cas_release(&w->node.word, &waiting, ASLEEP))
+		fg_count(event.self, FG_STAT_COND_WAITS, 1);
+}
+
 int fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
 {
 	struct wait w = { .cond = c, .mutex = m };
@@ -172,19 +268,22 @@ int fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct 
 
 	cond_lock(c);
 	list_append(c, &w.node);
-	fg_unlock(&c->lock);
+	w.lost = (fg_bet)(fg_load_relaxed(&c->flags) >> FG_COND_BET);
+	cond_unlock(c);
+	if (m->inner)
+		fg_lock_going_away(m->inner);
 	r = m->unlock(m->mutex);
 	if (r) {
 		if (!go(&w))
 			pass_on(&w);
 		return r;
 	}
-	fg_count(fg_self(), FG_STAT_COND_WAITS, 1);
 
 	pthread_cleanup_push(cancelled, &w);
-	/* Acquire: pairs with the release in signal_first. */
-	while (fg_load_acquire(&w.node.word) == WAITING) {
-		r = fg_futex_wait_cancellable(&w.node.word, WAITING, deadline);
+	wait_awake(&w, deadline);
+	/* Acquire: pairs with the release in give(). */
+	while (fg_load_acquire(&w.node.word) == ASLEEP) {
+		r = fg_futex_wait_cancellable(&w.node.word, ASLEEP, deadline);
 		if (r == -ETIMEDOUT && go(&w))
 			break;
 		r = 0;
@@ -202,12 +301,12 @@ int fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct 
 void fg_cond_destroy(struct fg_cond *c)
 {
 	for (;;) {
-			bool empty;
+		bool empty;
 
 		cond_lock(c);
 		/* Acquire: pairs with confirm(). */
 		empty = !c->first && !fg_load_acquire(&c->lock.tag);
-		fg_unlock(&c->lock);
+		cond_unlock(c);
 		if (empty)
 			return;
 		/* A waiter is about to leave or to confirm, and nobody will tell us. */

@@ -2,21 +2,26 @@
 /*
  * The condition variable: a FIFO of waiters, each on a word of its own on its
  * own stack, guarded by an fg_lock.  48 bytes, zero is "nobody waits".  Tickets
- * and sequence counters lose signals to waiters that time out
- * (docs/design/lock.md); individually enqueued waiters do not.
+ * and sequence counters lose signals, to waiters that fall asleep late and to
+ * those that time out; individually enqueued waiters do not (docs/design/cond.md).
  *
  *   waiter's word   meaning                             who moves it on
- *   WAITING         in the list                         signaller -> SIGNALED, LAST; waiter -> GONE
+ *   WAITING         in the list, awake                  waiter -> ASLEEP, GONE; signaller -> SIGNALED, LAST
+ *   ASLEEP          in the list; has to be woken        signaller -> SIGNALED, LAST; waiter -> GONE
  *   SIGNALED        out of the list, others remain      -
  *   LAST            out of the list, by a broadcast or  -
  *                   as the last one
  *   GONE            timed out or cancelled, still in    the waiter, which takes itself out
  *                   the list
  *
+ * A waiter first stays awake, if fg_decide() takes the bet that the signal comes
+ * soon; then a signal is a store and no system call.
+ *
  * Destruction right after the last waiter was signalled is legal, so a waiter
- * in LAST never touches the condition variable again.  One in GONE or SIGNALED
- * does, once: to leave the list; to pass its signal on if it is cancelled, or
- * to say that it will not.  fg_cond_destroy waits for those.
+ * never touches the condition variable while it waits, and one in LAST never
+ * again.  One in GONE or SIGNALED does, once: to leave the list; to pass its
+ * signal on if it is cancelled, or to say that it will not.  fg_cond_destroy
+ * waits for those.
  */
 #ifndef FG_COND_H
 #define FG_COND_H
@@ -26,17 +31,20 @@
 struct fg_waiter {
 	struct fg_waiter *next, *prev; /* guarded by fg_cond.lock */
 	uint32_t word;
+	bool bet; /* it waited awake first; valid from ASLEEP on */
 };
 
 struct fg_cond {
 	struct fg_lock lock;	 /* lock.tag: waiters in SIGNALED; atomic */
 	struct fg_waiter *first; /* guarded by lock, as `last` */
 	uint32_t epoch;		 /* fork epoch of lock and list: a parent's threads do not exist in the child */
-	uint32_t flags;		 /* where glibc keeps its own; only FG_COND_* are looked at */
+	uint32_t flags;		 /* FG_COND_*, and from bit FG_COND_BET on an fg_bet, guarded by lock */
 	struct fg_waiter *last;
 };
 #define FG_COND_SHARED	  1u /* glibc's bit: initialised as process-shared, not ours */
 #define FG_COND_MONOTONIC 2u /* glibc's bit: timed waits are on CLOCK_MONOTONIC */
+#define FG_COND_GLIBC	  3u
+#define FG_COND_BET	  8 /* of private ones only */
 _Static_assert(sizeof(struct fg_cond) == 48, "in place of pthread_cond_t");
 
 /* The caller's mutex, of whatever kind: the condition variable only releases and takes it. */
@@ -44,6 +52,7 @@ struct fg_cond_mutex {
 	int (*unlock)(void *mutex); /* 0, or an error that ends the wait before it began */
 	int (*lock)(void *mutex);
 	void *mutex;
+	struct fg_lock *inner; /* the lock in it, or NULL: not one of ours */
 };
 
 /* 0, ETIMEDOUT, or what unlock or lock returned.  A cancellation point. */

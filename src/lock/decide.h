@@ -59,7 +59,7 @@ enum fg_verdict fg_decide(struct fg_wait *w);
 struct fg_wait fg_wait_for_event(struct fg_self *self, fg_bet *bet);
 /* Ends it: `awake` if the event came before the waiter slept. */
 void fg_event_over(struct fg_wait *w, bool awake);
-/* What that writes, for objects whose waiters may not touch them any more then: `bet` is whether there was one. */
+/* What that writes, for objects that a waiter may not touch any more then.  `bet`: there was one. */
 fg_bet fg_bet_after(fg_bet lost, bool bet, bool awake);
 
 /*

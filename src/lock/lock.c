@@ -536,6 +536,18 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 	return t->busy || (word & FG_WORD_SPINNER);
 }
 
+void fg_lock_going_away(const struct fg_lock *l)
+{
+	struct fg_self *t = fg_self();
+
+	if (!fg_id_has_slot(t->id))
+		return;
+	if (fg_thread_of(fg_id_index(t->id))->busy_lock == (uint32_t)address(l)) {
+		fg_thread_of(fg_id_index(t->id))->busy_lock = 0;
+		t->busy = 0;
+	}
+}
+
 /*
  * Clears the owner.  Returns true if a sleeper has to be woken.
  *

@@ -69,6 +69,12 @@ int fg_lock_general(struct fg_lock *l, const struct fg_deadline *deadline); /* 0
 bool fg_trylock_general(struct fg_lock *l);
 void fg_unlock_general(struct fg_lock *l);
 
+/*
+ * A hint before a release: this thread will not be back soon, however often it
+ * has been lately.  So the release leaves nobody asleep for its sake.
+ */
+void fg_lock_going_away(const struct fg_lock *l);
+
 static inline bool fg_take_free(struct fg_lock *l, struct fg_self *t)
 {
 	uint32_t free = 0;

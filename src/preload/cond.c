@@ -10,7 +10,7 @@
 
 static bool is_shared(pthread_cond_t *cond)
 {
-	return fg_cond_of(cond)->flags & FG_COND_SHARED;
+	return fg_load_relaxed(&fg_cond_of(cond)->flags) & FG_COND_SHARED;
 }
 
 static int release_mutex(void *mutex)
@@ -104,7 +104,8 @@ static int shared_wake(pthread_cond_t *cond, bool all)
 
 static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
 {
-	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex };
+	struct fg_mutex *ours = fg_mutex_of(mutex);
+	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, fg_mutex_is_ours(ours) ? &ours->lock : NULL };
 	struct fg_deadline deadline = { .clock = clock };
 
 	if (at) {
@@ -127,7 +128,7 @@ int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const s
 	if (fg_unlikely(is_shared(cond)))
 		return shared_wait(cond, mutex, -1, abstime);
 	return wait_until(cond, mutex,
-			  fg_cond_of(cond)->flags & FG_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME, abstime);
+			  fg_load_relaxed(&fg_cond_of(cond)->flags) & FG_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME, abstime);
 }
 
 int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,

@@ -28,9 +28,11 @@
 
 /* [cond.h:fg_waiter] word, and the link fields; index 0 is NULL. */
 #define WAITING  0
-#define SIGNALED 1
-#define LAST     2
-#define GONE     3
+#define ASLEEP   1
+#define SIGNALED 2
+#define LAST     3
+#define GONE     4
+#define WAITS(w) ((w) == WAITING || (w) == ASLEEP)
 byte word[W + 1], next[W + 1], prev[W + 1];
 bit asleep[W + 1];
 
@@ -88,7 +90,38 @@ inline list_remove(before, after) {
 
 inline wake(i) { asleep[i] = 0 }
 
-/* [cond.c:signal_first]  n: the waiter, or 0. */
+/* [cond.c:give] with [cond.c:settle]  ok: the waiter has its signal; state: what it did before. */
+inline give(i, what) {
+	atomic { NODE(i); state = word[i] };
+	do
+	:: WAITS(state) ->
+		atomic {
+			NODE(i);
+			if
+#ifdef MUT_STALE_STATE
+			:: WAITS(word[i]) -> word[i] = what; ok = 1
+#endif
+#ifdef MUT_BLIND
+			:: true -> word[i] = what; ok = 1
+#else
+			:: word[i] == state -> word[i] = what; ok = 1
+#endif
+			:: else -> state = word[i]
+			fi
+		};
+		if
+#ifdef MUT_LATE_BET
+		:: ok -> atomic { NODE(i); TOUCH }; break
+#else
+		:: ok -> atomic { TOUCH }; break
+#endif
+		:: else
+		fi
+	:: else -> break
+	od
+}
+
+/* [cond.c:signal_first]  n: the waiter, or 0; state: ASLEEP if it has to be woken. */
 inline signal_first(all) {
 	d_step { TOUCH; n = first };
 	do
@@ -106,17 +139,7 @@ inline signal_first(all) {
 		:: !is_last -> atomic { TOUCH; signaled++ }
 		:: else
 		fi;
-		atomic {
-			NODE(n);
-			if
-#ifdef MUT_BLIND
-			:: true -> word[n] = (is_last -> LAST : SIGNALED); ok = 1
-#else
-			:: word[n] == WAITING -> word[n] = (is_last -> LAST : SIGNALED); ok = 1
-#endif
-			:: else -> ok = 0
-			fi
-		};
+		give(n, (is_last -> LAST : SIGNALED));
 		if
 		:: ok -> list_remove(p, q); break
 		:: else
@@ -140,14 +163,15 @@ inline cond_signal() {
 		signal_first(false);
 		cond_unlock();
 		if
-		:: n != 0 -> wake(n); n = 0
+		:: n != 0 && state == ASLEEP -> wake(n)
 		:: else
-		fi
+		fi;
+		atomic { n = 0; state = 0 }
 	:: else
 	fi
 }
 
-/* [cond.c:fg_cond_broadcast] */
+/* [cond.c:fg_cond_broadcast]  Sleepers are remembered by address, and woken without the lock. */
 inline cond_broadcast() {
 	atomic { TOUCH; n = first };
 	if
@@ -157,11 +181,18 @@ inline cond_broadcast() {
 		:: true ->
 			signal_first(true);
 			if
-			:: n != 0 -> wake(n)
-			:: else -> break
+			:: n != 0 && state == ASLEEP -> sleeping[n] = 1
+			:: n != 0 && state != ASLEEP
+			:: n == 0 -> break
 			fi
 		od;
 		cond_unlock();
+		atomic { n = 1; state = 0 };
+		do
+		:: n <= W && sleeping[n] -> atomic { wake(n); sleeping[n] = 0; n++ }
+		:: n <= W && !sleeping[n] -> n++
+		:: n > W -> break
+		od;
 		n = 0
 	:: else
 	fi
@@ -171,7 +202,7 @@ inline cond_broadcast() {
 inline go() {
 	atomic {
 		if
-		:: word[me] == WAITING -> word[me] = GONE; ok = 1
+		:: WAITS(word[me]) -> word[me] = GONE; ok = 1
 		:: else -> ok = 0
 		fi
 	};
@@ -211,6 +242,26 @@ inline pass_on() {
 #define BY_TIME   1
 #define BY_CANCEL 2
 
+/* [cond.c:wait_awake]  How long is open; a cancellation point. */
+inline wait_awake() {
+	if
+	:: word[me] != WAITING
+#ifdef CANCEL
+	:: me != W -> r = BY_CANCEL
+#endif
+	:: atomic {
+#ifdef MUT_BLIND_SLEEP
+		true -> word[me] = ASLEEP
+#else
+		if
+		:: word[me] == WAITING -> word[me] = ASLEEP
+		:: else
+		fi
+#endif
+	   }
+	fi
+}
+
 /* [cond.c:fg_cond_wait], [cond.c:cancelled], [futex.c:fg_futex_wait_cancellable] */
 inline cond_wait() {
 	d_step { alive[me] = 1; word[me] = WAITING; r = BY_SIGNAL };
@@ -218,17 +269,18 @@ inline cond_wait() {
 	list_append(me);
 	cond_unlock();
 	mutex_unlock();
+	wait_awake();
 	do
-	:: word[me] != WAITING -> break
-	:: word[me] == WAITING ->
+	:: r != BY_SIGNAL || word[me] != ASLEEP -> break
+	:: r == BY_SIGNAL && word[me] == ASLEEP ->
 		atomic {
 			if
-			:: word[me] == WAITING -> asleep[me] = 1
+			:: word[me] == ASLEEP -> asleep[me] = 1
 			:: else
 			fi
 		};
 		if
-		:: !asleep[me] /* woken, or not WAITING any more */
+		:: !asleep[me] /* woken, or not ASLEEP any more */
 #ifdef TIMED
 		:: atomic { me != W && asleep[me] -> asleep[me] = 0 };
 		   go();
@@ -259,7 +311,7 @@ inline cond_wait() {
 }
 
 proctype Waiter(byte me) {
-	byte n, p, q, r;
+	byte n, p, q, r, state;
 	bit ok, is_last;
 
 	mutex_lock();
@@ -279,7 +331,7 @@ proctype Waiter(byte me) {
 
 #ifdef ITEMS
 proctype Producer() {
-	byte n, p, q, k;
+	byte n, p, q, k, state;
 	bit ok, is_last, inside;
 
 	do
@@ -302,7 +354,7 @@ proctype Producer() {
 }
 
 /* At the end of everything who still waits has nothing to take and has not been signalled. */
-#define LOST(i) (alive[i] && (items > 0 || word[i] != WAITING))
+#define LOST(i) (alive[i] && (items > 0 || !WAITS(word[i])))
 init {
 	byte i = 1;
 	atomic {
@@ -319,8 +371,8 @@ init {
 }
 #else
 proctype Destroyer() {
-	byte n, p, q, k;
-	bit ok, is_last, drained;
+	byte n, p, q, k, state;
+	bit ok, is_last, drained, sleeping[W + 1];
 
 	(entered == W);
 	mutex_lock(); /* the last of them has released the mutex, so it waits */
