@@ -77,6 +77,11 @@ static void raise_highest(uint32_t index)
 		;
 }
 
+uint32_t fg_threads_highest(void)
+{
+	return fg_load_seq_cst(&highest_index);
+}
+
 static uint32_t index_take(void)
 {
 	uint32_t word;

@@ -103,6 +103,7 @@ static inline struct fg_self *fg_self(void)
 /* Library life cycle (thread.c); the monitor's part is in monitor_client.c. */
 void fg_threads_setup(void);
 void fg_threads_after_fork(void); /* in the child, by its only thread */
+uint32_t fg_threads_highest(void); /* index ever handed out; whoever has one has it from before */
 
 /*
  * Puts `slots` slots of the shared array behind descriptor `fd` in place of the

@@ -31,7 +31,20 @@
 	X(pthread_cond_clockwait, "GLIBC_2.34",                                                              \
 	  int (*)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *))                  \
 	X(pthread_cond_signal, "GLIBC_2.3.2", int (*)(pthread_cond_t *))                                     \
-	X(pthread_cond_broadcast, "GLIBC_2.3.2", int (*)(pthread_cond_t *))
+	X(pthread_cond_broadcast, "GLIBC_2.3.2", int (*)(pthread_cond_t *))                                  \
+	X(pthread_rwlock_init, "GLIBC_2.34", int (*)(pthread_rwlock_t *, const pthread_rwlockattr_t *))      \
+	X(pthread_rwlock_rdlock, "GLIBC_2.34", int (*)(pthread_rwlock_t *))                                  \
+	X(pthread_rwlock_tryrdlock, "GLIBC_2.34", int (*)(pthread_rwlock_t *))                               \
+	X(pthread_rwlock_wrlock, "GLIBC_2.34", int (*)(pthread_rwlock_t *))                                  \
+	X(pthread_rwlock_trywrlock, "GLIBC_2.34", int (*)(pthread_rwlock_t *))                               \
+	X(pthread_rwlock_unlock, "GLIBC_2.34", int (*)(pthread_rwlock_t *))                                  \
+	X(pthread_rwlock_destroy, "GLIBC_2.34", int (*)(pthread_rwlock_t *))                                 \
+	X(pthread_rwlock_timedrdlock, "GLIBC_2.34", int (*)(pthread_rwlock_t *, const struct timespec *))    \
+	X(pthread_rwlock_timedwrlock, "GLIBC_2.34", int (*)(pthread_rwlock_t *, const struct timespec *))    \
+	X(pthread_rwlock_clockrdlock, "GLIBC_2.34",                                                          \
+	  int (*)(pthread_rwlock_t *, clockid_t, const struct timespec *))                                   \
+	X(pthread_rwlock_clockwrlock, "GLIBC_2.34",                                                          \
+	  int (*)(pthread_rwlock_t *, clockid_t, const struct timespec *))
 
 enum fg_native_index {
 #define X(name, version, type) FG_NATIVE_##name,

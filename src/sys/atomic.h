@@ -15,6 +15,9 @@
 #define fg_store_release(p, v)	 __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 #define fg_xchg_acq_rel(p, v)	 __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
 #define fg_add_relaxed(p, v)	 __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
+#define fg_add_acq_rel(p, v)	 __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL)
+#define fg_load_seq_cst(p)	 __atomic_load_n((p), __ATOMIC_SEQ_CST)
+#define fg_and_relaxed(p, v)	 __atomic_fetch_and((p), (v), __ATOMIC_RELAXED)
 #define fg_or_acquire(p, v)	 __atomic_fetch_or((p), (v), __ATOMIC_ACQUIRE)
 #define fg_and_release(p, v)	 __atomic_fetch_and((p), (v), __ATOMIC_RELEASE)
 #define fg_fence_seq_cst()	 __atomic_thread_fence(__ATOMIC_SEQ_CST)
@@ -34,5 +37,10 @@ FG_CAS(acquire, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
 FG_CAS(release, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
 FG_CAS(acq_rel, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
 #undef FG_CAS
+
+static inline bool fg_cas64_seq_cst(uint64_t *p, uint64_t *expected, uint64_t desired)
+{
+	return __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
 
 #endif

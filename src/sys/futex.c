@@ -79,3 +79,30 @@ bool fg_deadline_passed(const struct fg_deadline *deadline)
 	return t.tv_sec > deadline->at.tv_sec ||
 	       (t.tv_sec == deadline->at.tv_sec && t.tv_nsec >= deadline->at.tv_nsec);
 }
+
+void fg_deadline_in(struct fg_deadline *deadline, uint64_t ns)
+{
+	uint64_t at = fg_now_ns() + ns;
+
+	deadline->clock = CLOCK_MONOTONIC;
+	deadline->at.tv_sec = (time_t)(at / 1000000000u);
+	deadline->at.tv_nsec = (long)(at % 1000000000u);
+}
+
+uint64_t fg_deadline_left(const struct fg_deadline *deadline)
+{
+	struct timespec t;
+	int64_t s;
+
+	if (!deadline)
+		return UINT64_MAX;
+	clock_gettime(deadline->clock, &t);
+	if (__builtin_sub_overflow(deadline->at.tv_sec, t.tv_sec, &s))
+		return deadline->at.tv_sec < 0 ? 0 : UINT64_MAX;
+	if (s > INT64_MAX / 1000000000 - 1)
+		return UINT64_MAX;
+	if (s < -1)
+		return 0;
+	s = s * 1000000000 + deadline->at.tv_nsec - t.tv_nsec;
+	return s > 0 ? (uint64_t)s : 0;
+}

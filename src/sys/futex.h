@@ -40,5 +40,7 @@ int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected, const struct fg
 
 uint64_t fg_now_ns(void); /* CLOCK_MONOTONIC */
 bool fg_deadline_passed(const struct fg_deadline *deadline);
+void fg_deadline_in(struct fg_deadline *deadline, uint64_t ns); /* from now on; on CLOCK_MONOTONIC */
+uint64_t fg_deadline_left(const struct fg_deadline *deadline);	 /* ns; UINT64_MAX for NULL */
 
 #endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/rwlock.h"
+
+#include <errno.h>
+
+#include "arch/arch.h"
+#include "sys/count.h"
+#include "sys/monitor_client.h"
+
+#define COUNT	       0x0fffffffu
+#define DRAINER_SLEEPS 0x40000000u
+#define WRITER_IN      0x80000000u
+
+/*
+ * Counted readers after the last writer before the bias is set again: their
+ * cost together is some ten times that of taking it back.
+ */
+#define CALM 512u
+
+/* How long a reader waits for a writer before it looks whether it may pass, when it holds a read lock already. */
+#define RECURSIVE_NS 50000u
+
+/* ---- the table of visible readers ------------------------------------------ */
+
+/*
+ * A line of its own for each of the first LINES threads, later ones share.  An
+ * entry holds the address of the lock that is read there, with WANTED if its
+ * writer sleeps until it goes.  A child of fork() inherits it, as POSIX has it
+ * for locks that threads of the parent hold.
+ */
+#define LINES	128
+#define ENTRIES 8
+#define WANTED	1u
+
+static struct {
+	uint64_t entry[ENTRIES];
+} __attribute__((aligned(FG_CACHE_LINE))) visible[LINES];
+
+static uint64_t address(const struct fg_rwlock *rw)
+{
+	return (uint64_t)(uintptr_t)rw;
+}
+
+static uint64_t *entry_in(uint32_t line, const struct fg_rwlock *rw)
+{
+	uint64_t a = address(rw);
+
+	return &visible[line].entry[(a >> 3 ^ a >> 6 ^ a >> 12) % ENTRIES];
+}
+
+/* A futex is 32 bits: the low half, which has WANTED. */
+static uint32_t *low_half(uint64_t *entry)
+{
+	return (uint32_t *)entry + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
+/* After it, the lock may be gone; the table stays. */
+static void leave_visible(uint64_t *entry)
+{
+	/* Release: pairs with the acquire in wait_for_entry(). */
+	if (fg_unlikely(__atomic_exchange_n(entry, 0, __ATOMIC_RELEASE) & WANTED))
+		fg_futex_wake(low_half(entry), 1, FG_FUTEX_ANY);
+}
+
+static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
+{
+	uint64_t none = 0, *entry;
+
+	if (!fg_load_relaxed(&rw->bias) || !fg_id_has_slot(t->id))
+		return false;
+	entry = entry_in(fg_id_index(t->id) % LINES, rw);
+	if (fg_load_relaxed(entry) || !fg_cas64_seq_cst(entry, &none, address(rw)))
+		return false; /* read by this thread already, or a neighbour's */
+#ifndef FG_BROKEN_RWLOCK /* a test proves that the tests notice */
+	/*
+	 * Dekker with revoke(): it clears the bias and then looks here.  Acquire:
+	 * who set the bias has seen what the last writer did.
+	 */
+	if (fg_unlikely(!fg_load_seq_cst(&rw->bias))) {
+		leave_visible(entry);
+		return false;
+	}
+#endif
+	return true;
+}
+
+/* True if an entry of this lock was there and is gone now. */
+static bool take_out(uint64_t *entry, const struct fg_rwlock *rw)
+{
+	if ((fg_load_relaxed(entry) & ~(uint64_t)WANTED) != address(rw))
+		return false;
+	leave_visible(entry);
+	return true;
+}
+
+/* An entry of another thread: one that lets others unlock for it, or one that the parent of this process had. */
+static bool take_out_any(const struct fg_rwlock *rw)
+{
+	uint32_t line;
+
+	for (line = 0; line < LINES; line++)
+		if (take_out(entry_in(line, rw), rw))
+			return true;
+	return false;
+}
+
+/* ---- counted readers -------------------------------------------------------- */
+
+/* False if there is none.  After it, the lock may be gone. */
+static bool leave_counted(struct fg_rwlock *rw)
+{
+	uint32_t r = fg_load_relaxed(&rw->readers);
+
+	while (r & COUNT) {
+		/* Release: pairs with the writer's CAS in drain(). */
+		if (!fg_cas_release(&rw->readers, &r, r - 1))
+			continue;
+		if (fg_unlikely((r & (COUNT | DRAINER_SLEEPS)) == (1 | DRAINER_SLEEPS)))
+			fg_futex_wake(&rw->readers, 1, FG_FUTEX_ANY);
+		return true;
+	}
+	return false;
+}
+
+static void leave(struct fg_rwlock *rw)
+{
+	if (!leave_counted(rw))
+		take_out_any(rw);
+}
+
+/* Acquire: what the last writer did is seen by who finds the gate free. */
+static bool writer_at_gate(struct fg_rwlock *rw)
+{
+	return (fg_load_acquire(&rw->gate.word) & FG_WORD_ID) && fg_load_relaxed(&rw->gate.tag);
+}
+
+static bool i_write(struct fg_rwlock *rw, const struct fg_self *t)
+{
+	return (fg_load_relaxed(&rw->gate.word) & FG_WORD_ID) == t->id && fg_load_relaxed(&rw->gate.tag);
+}
+
+/* Reads, and no writer is about: after some time of that, the bias. */
+static void calm(struct fg_rwlock *rw)
+{
+	uint32_t left = fg_load_relaxed(&rw->calm);
+
+	if (fg_likely(left))
+		fg_store_relaxed(&rw->calm, left - 1);
+	else if (!fg_load_relaxed(&rw->bias))
+		/*
+		 * Counted until we leave, so no writer gets past drain() without seeing
+		 * this.  Release: visible readers see what we have seen of the last writer.
+		 */
+		fg_store_release(&rw->bias, 1);
+}
+
+/*
+ * 0, EBUSY or EAGAIN.  The order of all changes of `readers` decides against a writer: who
+ * is counted before its CAS keeps it waiting, who is counted after sees all that
+ * it did to the gate.
+ */
+static int enter_counted(struct fg_rwlock *rw, bool may_pass)
+{
+	uint32_t r = fg_add_acq_rel(&rw->readers, 1);
+
+	if (fg_likely(!writer_at_gate(rw))) {
+		if (fg_unlikely((r & COUNT) == COUNT - 1)) {
+			leave(rw);
+			return EAGAIN;
+		}
+		calm(rw);
+		return 0;
+	}
+	if (may_pass && !(r & WRITER_IN))
+		return 0;
+	leave(rw);
+	return EBUSY;
+}
+
+/* ---- reading ------------------------------------------------------------------ */
+
+static int gate_lock(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+{
+	if (fg_lock_only(&rw->gate))
+		return 0;
+	return fg_lock_general(&rw->gate, deadline);
+}
+
+/* The earlier of the two. */
+static const struct fg_deadline *no_later(struct fg_deadline *soon, uint64_t ns,
+					 const struct fg_deadline *deadline)
+{
+	if (fg_deadline_left(deadline) <= ns)
+		return deadline;
+	fg_deadline_in(soon, ns);
+	return soon;
+}
+
+/* A writer is about: waits in its queue. */
+static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, struct fg_self *t,
+						      const struct fg_deadline *deadline)
+{
+	bool writers_first = rw->kind == FG_RW_WRITERS_FIRST;
+	int r;
+
+	if (i_write(rw, t))
+		return EDEADLK;
+	for (;;) {
+		bool recursive = fg_sections != 0;
+		struct fg_deadline soon;
+
+		r = gate_lock(rw, writers_first ? deadline :
+			      no_later(&soon, recursive ? RECURSIVE_NS : FG_RW_PATIENCE_NS, deadline));
+		if (!r) {
+			/* No writer now, and none until we are counted. */
+			fg_store_relaxed(&rw->gate.tag, 0);
+			r = enter_counted(rw, true);
+			fg_unlock(&rw->gate);
+			return r;
+		}
+		if (deadline && fg_deadline_passed(deadline))
+			return ETIMEDOUT;
+		r = enter_counted(rw, true);
+		if (r != EBUSY)
+			return r;
+	}
+}
+
+int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+{
+	struct fg_self *t = fg_self();
+	int r;
+
+	if (enter_visible(rw, t)) {
+		fg_section_enter(t);
+		return 0;
+	}
+	r = enter_counted(rw, fg_sections && rw->kind != FG_RW_WRITERS_FIRST);
+	if (fg_unlikely(r == EBUSY))
+		r = rdlock_contended(rw, t, deadline);
+	if (fg_likely(!r))
+		fg_section_enter(t);
+	return r;
+}
+
+int fg_rwlock_tryrdlock(struct fg_rwlock *rw)
+{
+	struct fg_self *t = fg_self();
+	int r = enter_visible(rw, t) ? 0 : enter_counted(rw, rw->kind != FG_RW_WRITERS_FIRST);
+
+	if (!r)
+		fg_section_enter(t);
+	return r;
+}
+
+/* ---- writing ------------------------------------------------------------------- */
+
+/* Waits until the entry no longer names the lock: 0 or ETIMEDOUT. */
+static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line, const struct fg_deadline *deadline)
+{
+	uint64_t *entry = entry_in(line, rw), value = address(rw);
+	struct fg_wait w = { .self = t, .owner = line ? fg_load_relaxed(&fg_slots[line].owner_id) : 0 };
+
+	if (fg_load_relaxed(entry) != (value | WANTED) &&
+	    fg_spin_while(&w, low_half(entry), ~0u, (uint32_t)value, deadline))
+		return 0;
+	for (;;) {
+		/* Acquire: pairs with the release in leave_visible(). */
+		uint64_t have = fg_load_acquire(entry);
+
+		if ((have & ~(uint64_t)WANTED) != value)
+			return 0;
+		if (!(have & WANTED) && !fg_cas64_seq_cst(entry, &have, value | WANTED))
+			continue;
+		fg_count(t, FG_STAT_PARKS, 1);
+		if (fg_futex_wait(low_half(entry), (uint32_t)value | WANTED, FG_FUTEX_ANY, deadline) == -ETIMEDOUT)
+			return ETIMEDOUT;
+	}
+}
+
+/* Takes the bias back and waits for the visible readers. */
+static int revoke(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
+{
+	uint32_t line, lines;
+
+	fg_store_relaxed(&rw->bias, 0);
+	fg_fence_seq_cst(); /* Dekker with enter_visible() */
+	lines = fg_threads_highest() + 1;
+	if (lines > LINES)
+		lines = LINES;
+	for (line = 0; line < lines; line++) {
+		uint64_t have = fg_load_acquire(entry_in(line, rw));
+		int r;
+
+		if (fg_likely((have & ~(uint64_t)WANTED) != address(rw)))
+			continue;
+		r = wait_for_entry(rw, t, line, deadline);
+		if (r) {
+			/* Those that are left are not looked for again unless the bias says so. */
+			fg_store_relaxed(&rw->bias, 1);
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* Waits until no reader is counted: 0 or ETIMEDOUT. */
+static int wait_for_count(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
+{
+	struct fg_wait w = fg_wait_for_event(t, &rw->bet);
+	bool awake = true;
+	int r = 0;
+
+	for (;;) {
+		uint32_t have = fg_load_relaxed(&rw->readers);
+
+		if (!(have & COUNT))
+			break;
+		if (awake && !(deadline && fg_deadline_passed(deadline)) && fg_decide(&w) == FG_SPIN) {
+			fg_pause();
+			continue;
+		}
+		awake = false;
+		if (!(have & DRAINER_SLEEPS)) {
+			if (!fg_cas_relaxed(&rw->readers, &have, have | DRAINER_SLEEPS))
+				continue;
+			have |= DRAINER_SLEEPS;
+		}
+		fg_count(t, FG_STAT_PARKS, 1);
+		if (fg_futex_wait(&rw->readers, have, FG_FUTEX_ANY, deadline) == -ETIMEDOUT) {
+			r = ETIMEDOUT;
+			break;
+		}
+	}
+	if (!awake)
+		fg_and_relaxed(&rw->readers, ~DRAINER_SLEEPS);
+	fg_event_over(&w, awake);
+	return r;
+}
+
+/* With no reader counted: none can be until this writer unlocks. */
+static bool get_in(struct fg_rwlock *rw)
+{
+	uint32_t r = fg_load_relaxed(&rw->readers);
+
+	while (!(r & COUNT))
+		/* Acquire: pairs with leave_counted().  Release: who is counted later sees a writer at the gate. */
+		if (fg_cas_acq_rel(&rw->readers, &r, r | WRITER_IN))
+			return true;
+	return false;
+}
+
+/*
+ * The slow way in.  Until WRITER_IN is set, readers may pass; who sets the bias
+ * is counted while it does, so after get_in() the bias is what it is.
+ */
+static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
+{
+	int r;
+
+	fg_monitor_register_if_due();
+	for (;;) {
+		fg_and_relaxed(&rw->readers, ~WRITER_IN);
+		r = fg_load_relaxed(&rw->bias) ? revoke(rw, t, deadline) : 0;
+		if (!r)
+			r = wait_for_count(rw, t, deadline);
+		if (r)
+			return r;
+		if (get_in(rw) && !fg_load_relaxed(&rw->bias))
+			return 0;
+	}
+}
+
+int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+{
+	struct fg_self *t = fg_self();
+	int r;
+
+	if (!fg_lock_only(&rw->gate)) {
+		if (i_write(rw, t))
+			return EDEADLK;
+		r = fg_lock_general(&rw->gate, deadline);
+		if (r)
+			return r;
+	}
+	fg_store_relaxed(&rw->gate.tag, 1);
+	fg_store_relaxed(&rw->calm, CALM);
+	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias)))
+		return 0;
+	r = drain(rw, t, deadline);
+	if (r)
+		fg_unlock(&rw->gate);
+	return r;
+}
+
+int fg_rwlock_trywrlock(struct fg_rwlock *rw)
+{
+	static const struct fg_deadline past = { .clock = CLOCK_MONOTONIC };
+	struct fg_self *t = fg_self();
+
+	if ((fg_load_relaxed(&rw->readers) & COUNT) || !fg_trylock(&rw->gate))
+		return EBUSY;
+	fg_store_relaxed(&rw->gate.tag, 1);
+	fg_store_relaxed(&rw->calm, CALM);
+	if (get_in(rw) && !fg_load_relaxed(&rw->bias))
+		return 0;
+	if (!drain(rw, t, &past))
+		return 0;
+	fg_unlock(&rw->gate);
+	return EBUSY;
+}
+
+/* ---- both ----------------------------------------------------------------------- */
+
+int fg_rwlock_unlock(struct fg_rwlock *rw)
+{
+	struct fg_self *t = fg_self();
+
+	if (i_write(rw, t)) {
+		fg_unlock(&rw->gate);
+		return 0;
+	}
+	/* Once the lock is released its memory may be gone. */
+	if (!fg_id_has_slot(t->id) || !take_out(entry_in(fg_id_index(t->id) % LINES, rw), rw))
+		leave(rw);
+	fg_section_leave(t);
+	return 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader-writer lock: 56 bytes in place of a pthread_rwlock_t, zero is free.
+ *
+ *   gate      held by the writer, from before it waits for the readers until it
+ *             unlocks; by a reader that had to wait, for a moment.  So writers and
+ *             waiting readers stand in one queue, that of the FlexGuard lock.
+ *   readers   who reads, in two places: a count here, and, while `bias` is set,
+ *             a table of visible readers, where readers of one lock share no
+ *             cache line (Dice, Kogan, "BRAVO: Biased Locking for Reader-Writer
+ *             Locks", ATC 2019).
+ *
+ * Legend of `readers`
+ *
+ *   0..27  readers that are counted, and for a moment those that find that they
+ *          must wait
+ *   DRAINER_SLEEPS (30)  the writer sleeps until the count is 0.  Set and cleared
+ *          by the owner of the gate.
+ *   WRITER_IN (31)  the writer has seen no reader and is in.  Set by it with
+ *          the count at 0.  Means nothing unless a writer has the gate, since
+ *          nobody clears it at the unlock: the release of the gate is the last
+ *          that a writer does to the lock, so that the next owner may destroy it.
+ *
+ * Who comes first.  A reader waits for a writer that waits for readers: writers
+ * do not starve.  Kinds other than WRITERS_FIRST promise that readers do not
+ * wait for readers, so there a reader passes the waiting writer after all if it holds
+ * a read lock already (a recursive one must not wait), or has waited for
+ * FG_RW_PATIENCE_NS (another reader may wait for it).
+ *
+ * All functions return 0 or a positive error number.  docs/design/rwlock.md.
+ */
+#ifndef FG_RWLOCK_H
+#define FG_RWLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lock/decide.h"
+#include "lock/lock.h"
+
+enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its default one */
+
+/* As long as reading sections last less, a writer is not starved by those that overlap. */
+#define FG_RW_PATIENCE_NS 10000000u
+
+struct fg_rwlock {
+	struct fg_lock gate; /* gate.tag: 1 if its owner is, or was last, a writer */
+	uint32_t readers;
+	uint32_t shared;     /* glibc's: not 0 if process-shared, and then not ours */
+	uint32_t bias;	     /* 1: readers may enter through the table.  Cleared by the owner of the gate */
+	uint32_t calm;	     /* counted readers to come until the bias is set again */
+	uint32_t unused[2];
+	uint32_t kind;	     /* glibc's static initialisers set it there */
+	fg_bet bet;	     /* of writers that wait for the counted readers */
+};
+_Static_assert(sizeof(struct fg_rwlock) == 56, "in place of pthread_rwlock_t");
+_Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rwlock, kind) == 48,
+	       "glibc's initialisers");
+
+/* EDEADLK if this thread writes; EAGAIN if there are 2^28 - 1 readers; ETIMEDOUT. */
+int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
+/* EDEADLK if this thread writes; ETIMEDOUT. */
+int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
+/* EBUSY, EAGAIN */
+int fg_rwlock_tryrdlock(struct fg_rwlock *rw);
+/* EBUSY */
+int fg_rwlock_trywrlock(struct fg_rwlock *rw);
+/* Always 0: a lock that nobody holds is left alone. */
+int fg_rwlock_unlock(struct fg_rwlock *rw);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pthread_rwlock_*.  Process-shared ones stay glibc's, whose users in other
+ * processes need not run FlexGuard.
+ */
+#include "preload/preload.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lock/rwlock.h"
+
+_Static_assert(sizeof(struct fg_rwlock) == sizeof(pthread_rwlock_t), "in place");
+
+static struct fg_rwlock *rwlock_of(pthread_rwlock_t *rwlock)
+{
+	return (struct fg_rwlock *)rwlock;
+}
+
+static bool is_ours(pthread_rwlock_t *rwlock)
+{
+	return fg_likely(!rwlock_of(rwlock)->shared);
+}
+
+int pthread_rwlock_init(pthread_rwlock_t *rwlock, const pthread_rwlockattr_t *attr)
+{
+	int shared = PTHREAD_PROCESS_PRIVATE, kind = PTHREAD_RWLOCK_DEFAULT_NP;
+
+	if (attr) {
+		pthread_rwlockattr_getpshared(attr, &shared);
+		pthread_rwlockattr_getkind_np(attr, &kind);
+		if (shared != PTHREAD_PROCESS_PRIVATE)
+			return fg_native_pthread_rwlock_init()(rwlock, attr);
+	}
+	*rwlock_of(rwlock) = (struct fg_rwlock){ .kind = (uint32_t)kind };
+	return 0;
+}
+
+int pthread_rwlock_destroy(pthread_rwlock_t *rwlock)
+{
+	return is_ours(rwlock) ? 0 : fg_native_pthread_rwlock_destroy()(rwlock);
+}
+
+int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
+{
+	return is_ours(rwlock) ? fg_rwlock_rdlock_until(rwlock_of(rwlock), NULL) :
+				 fg_native_pthread_rwlock_rdlock()(rwlock);
+}
+
+int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
+{
+	return is_ours(rwlock) ? fg_rwlock_tryrdlock(rwlock_of(rwlock)) :
+				 fg_native_pthread_rwlock_tryrdlock()(rwlock);
+}
+
+int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
+{
+	return is_ours(rwlock) ? fg_rwlock_wrlock_until(rwlock_of(rwlock), NULL) :
+				 fg_native_pthread_rwlock_wrlock()(rwlock);
+}
+
+int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
+{
+	return is_ours(rwlock) ? fg_rwlock_trywrlock(rwlock_of(rwlock)) :
+				 fg_native_pthread_rwlock_trywrlock()(rwlock);
+}
+
+/* In contrast to mutexes, glibc refuses an invalid time even if there is no need to wait. */
+static int lock_by(int (*lock)(struct fg_rwlock *, const struct fg_deadline *), pthread_rwlock_t *rwlock,
+		   clockid_t clock, const struct timespec *at)
+{
+	struct fg_deadline deadline = { .clock = clock, .at = *at };
+
+	if (!fg_valid_clock(clock) || !fg_valid_timespec(at))
+		return EINVAL;
+	return lock(rwlock_of(rwlock), &deadline);
+}
+
+int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *abstime)
+{
+	return is_ours(rwlock) ? lock_by(fg_rwlock_rdlock_until, rwlock, CLOCK_REALTIME, abstime) :
+				 fg_native_pthread_rwlock_timedrdlock()(rwlock, abstime);
+}
+
+int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *abstime)
+{
+	return is_ours(rwlock) ? lock_by(fg_rwlock_wrlock_until, rwlock, CLOCK_REALTIME, abstime) :
+				 fg_native_pthread_rwlock_timedwrlock()(rwlock, abstime);
+}
+
+int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *abstime)
+{
+	return is_ours(rwlock) ? lock_by(fg_rwlock_rdlock_until, rwlock, clock, abstime) :
+				 fg_native_pthread_rwlock_clockrdlock()(rwlock, clock, abstime);
+}
+
+int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *abstime)
+{
+	return is_ours(rwlock) ? lock_by(fg_rwlock_wrlock_until, rwlock, clock, abstime) :
+				 fg_native_pthread_rwlock_clockwrlock()(rwlock, clock, abstime);
+}
+
+int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
+{
+	return is_ours(rwlock) ? fg_rwlock_unlock(rwlock_of(rwlock)) : fg_native_pthread_rwlock_unlock()(rwlock);
+}
+
+/* Names that glibc exports beside the standard ones, and that some programs call. */
+#define ALIAS(other, name) extern __typeof__(name) other __attribute__((alias(#name), copy(name)))
+ALIAS(__pthread_rwlock_init, pthread_rwlock_init);
+ALIAS(__pthread_rwlock_destroy, pthread_rwlock_destroy);
+ALIAS(__pthread_rwlock_rdlock, pthread_rwlock_rdlock);
+ALIAS(__pthread_rwlock_tryrdlock, pthread_rwlock_tryrdlock);
+ALIAS(__pthread_rwlock_wrlock, pthread_rwlock_wrlock);
+ALIAS(__pthread_rwlock_trywrlock, pthread_rwlock_trywrlock);
+ALIAS(__pthread_rwlock_unlock, pthread_rwlock_unlock);
