@@ -71,7 +71,6 @@ static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 	entry = entry_in(fg_id_index(t->id) % LINES, rw);
 	if (fg_load_relaxed(entry) || !fg_cas64_seq_cst(entry, &none, address(rw)))
 		return false; /* read by this thread already, or a neighbour's */
-#ifndef FG_BROKEN_RWLOCK /* a test proves that the tests notice */
 	/*
 	 * Dekker with revoke(): it clears the bias and then looks here.  Acquire:
 	 * who set the bias has seen what the last writer did.
@@ -80,7 +79,6 @@ static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 		leave_visible(entry);
 		return false;
 	}
-#endif
 	return true;
 }
 
@@ -285,6 +283,9 @@ static int revoke(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadl
 
 	fg_store_relaxed(&rw->bias, 0);
 	fg_fence_seq_cst(); /* Dekker with enter_visible() */
+#ifdef FG_BROKEN_RWLOCK /* a test proves that the tests notice */
+	return 0;
+#endif
 	lines = fg_threads_highest() + 1;
 	if (lines > LINES)
 		lines = LINES;
