@@ -146,7 +146,7 @@ static bool nobody_waits(const struct fg_cond *c)
 	return !fg_load_relaxed(&c->first);
 }
 
-void fg_cond_signal(struct fg_cond *c)
+void fg_cond_wake_one(struct fg_cond *c)
 {
 	struct fg_waiter *n;
 	bool asleep;
@@ -160,7 +160,7 @@ void fg_cond_signal(struct fg_cond *c)
 		fg_futex_wake(&n->word, 1, FG_FUTEX_ANY); /* an address; the waiter may have returned */
 }
 
-void fg_cond_broadcast(struct fg_cond *c)
+void fg_cond_wake_all(struct fg_cond *c)
 {
 	uint32_t *sleeping[BATCH];
 	struct fg_waiter *n;
@@ -218,7 +218,7 @@ static void confirm(struct wait *w)
 static void pass_on(struct wait *w)
 {
 	if (fg_load_acquire(&w->node.word) == SIGNALED)
-		fg_cond_signal(w->cond);
+		fg_cond_wake_one(w->cond);
 	confirm(w);
 }
 
@@ -261,7 +261,7 @@ static void wait_awake(struct wait *w, const struct fg_deadline *deadline)
 		fg_count(event.self, FG_STAT_COND_WAITS, 1);
 }
 
-int fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+int fg_cond_sleep(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
 {
 	struct wait w = { .cond = c, .mutex = m };
 	int r, locked;
@@ -298,7 +298,7 @@ int fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct 
 	return r == -ETIMEDOUT ? ETIMEDOUT : 0;
 }
 
-void fg_cond_destroy(struct fg_cond *c)
+void fg_cond_end(struct fg_cond *c)
 {
 	for (;;) {
 		bool empty;

@@ -20,7 +20,7 @@
  * Destruction right after the last waiter was signalled is legal, so a waiter
  * never touches the condition variable while it waits, and one in LAST never
  * again.  One in GONE or SIGNALED does, once: to leave the list; to pass its
- * signal on if it is cancelled, or to say that it will not.  fg_cond_destroy
+ * signal on if it is cancelled, or to say that it will not.  fg_cond_end
  * waits for those.
  */
 #ifndef FG_COND_H
@@ -56,10 +56,10 @@ struct fg_cond_mutex {
 };
 
 /* 0, ETIMEDOUT, or what unlock or lock returned.  A cancellation point. */
-int fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline);
-void fg_cond_signal(struct fg_cond *c);
-void fg_cond_broadcast(struct fg_cond *c);
+int fg_cond_sleep(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline);
+void fg_cond_wake_one(struct fg_cond *c);
+void fg_cond_wake_all(struct fg_cond *c);
 /* Waits for waiters that are on their way out by themselves; waiting ones are the caller's mistake. */
-void fg_cond_destroy(struct fg_cond *c);
+void fg_cond_end(struct fg_cond *c);
 
 #endif

@@ -113,7 +113,7 @@ static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t cl
 			return EINVAL;
 		deadline.at = *at;
 	}
-	return fg_cond_wait(fg_cond_of(cond), &m, at ? &deadline : NULL);
+	return fg_cond_sleep(fg_cond_of(cond), &m, at ? &deadline : NULL);
 }
 
 int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
@@ -145,7 +145,7 @@ int pthread_cond_signal(pthread_cond_t *cond)
 {
 	if (fg_unlikely(is_shared(cond)))
 		return shared_wake(cond, false);
-	fg_cond_signal(fg_cond_of(cond));
+	fg_cond_wake_one(fg_cond_of(cond));
 	return 0;
 }
 
@@ -153,7 +153,7 @@ int pthread_cond_broadcast(pthread_cond_t *cond)
 {
 	if (fg_unlikely(is_shared(cond)))
 		return shared_wake(cond, true);
-	fg_cond_broadcast(fg_cond_of(cond));
+	fg_cond_wake_all(fg_cond_of(cond));
 	return 0;
 }
 
@@ -161,6 +161,6 @@ int pthread_cond_destroy(pthread_cond_t *cond)
 {
 	if (is_shared(cond))
 		return fg_native_pthread_cond_destroy()(cond);
-	fg_cond_destroy(fg_cond_of(cond));
+	fg_cond_end(fg_cond_of(cond));
 	return 0;
 }

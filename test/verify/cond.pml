@@ -154,7 +154,7 @@ inline signal_first(all) {
 	atomic { p = 0; q = 0; ok = 0; is_last = 0 }
 }
 
-/* [cond.c:fg_cond_signal] with [cond.c:nobody_waits] */
+/* [cond.c:fg_cond_wake_one] with [cond.c:nobody_waits] */
 inline cond_signal() {
 	atomic { TOUCH; n = first };
 	if
@@ -171,7 +171,7 @@ inline cond_signal() {
 	fi
 }
 
-/* [cond.c:fg_cond_broadcast]  Sleepers are remembered by address, and woken without the lock. */
+/* [cond.c:fg_cond_wake_all]  Sleepers are remembered by address, and woken without the lock. */
 inline cond_broadcast() {
 	atomic { TOUCH; n = first };
 	if
@@ -262,7 +262,7 @@ inline wait_awake() {
 	fi
 }
 
-/* [cond.c:fg_cond_wait], [cond.c:cancelled], [futex.c:fg_futex_wait_cancellable] */
+/* [cond.c:fg_cond_sleep], [cond.c:cancelled], [futex.c:fg_futex_wait_cancellable] */
 inline cond_wait() {
 	d_step { alive[me] = 1; word[me] = WAITING; r = BY_SIGNAL };
 	cond_lock();
@@ -382,7 +382,7 @@ proctype Destroyer() {
 	:: else -> break
 	od;
 	cond_broadcast();
-	/* [cond.c:fg_cond_destroy] */
+	/* [cond.c:fg_cond_end] */
 	do
 	:: cond_lock();
 #ifdef MUT_NO_DRAIN
