@@ -18,9 +18,10 @@
  *     another clock, or tv_nsec outside 0..999999999; nothing has happened then.
  *     One that has passed makes a try of it: what is free is taken, else ETIMEDOUT.
  *   - No function allocates memory.  None is safe to call from a signal handler
- *     but those that say so.  None is a cancellation point.
- *   - What happened before an unlock in one thread is visible after the lock that
- *     it lets through in another.
+ *     but those that say so.  None but fg_cond_wait and fg_cond_timedwait is a
+ *     cancellation point.
+ *   - What happened before an unlock, signal or post in one thread is visible
+ *     after the lock or wait that it ends in another.
  *
  * Link with -lflexguard (pkg-config flexguard, CMake package flexguard).
  */
@@ -94,8 +95,59 @@ FG_API int fg_mutex_timedlock(fg_mutex_t *mutex, clockid_t clock, const struct t
 /* EPERM (recursive, errorcheck): the caller does not own it.  The mutex must be locked. */
 FG_API int fg_mutex_unlock(fg_mutex_t *mutex);
 
+/* ---- condition variable ---------------------------------------------------- */
+
+/* 48 bytes; the contents are the library's. */
+typedef struct {
+	unsigned long long fg_state[6];
+} fg_cond_t;
+
+/* clang-format off */
+#define FG_COND_INIT { { 0, 0, 0, 0, 0, 0 } }
+/* clang-format on */
+
+/* Always 0. */
+FG_API int fg_cond_init(fg_cond_t *cond);
+
+/*
+ * Always 0.  Nobody may wait.  Threads that have been woken but have not come
+ * back from their wait may: it waits for those that still need the object.
+ */
+FG_API int fg_cond_destroy(fg_cond_t *cond);
+
+/*
+ * Releases the mutex, sleeps until woken, takes the mutex again, as one step for
+ * whoever signals with the mutex held.  May come back without a signal: wait in
+ * a loop that looks at the condition.  The caller owns the mutex, once.
+ * Different mutexes may be used with one condition variable.
+ *
+ * A cancellation point: a cancelled thread has the mutex again when its cleanup
+ * handlers run, and takes no signal that another waiter could have had.
+ *
+ * EPERM (recursive, errorcheck): the caller does not own the mutex, nothing has
+ * happened.
+ */
+FG_API int fg_cond_wait(fg_cond_t *cond, fg_mutex_t *mutex);
+
+/* The same; ETIMEDOUT: not woken in time; it owns the mutex again then as well.  EINVAL: see above. */
+FG_API int fg_cond_timedwait(fg_cond_t *cond, fg_mutex_t *mutex, clockid_t clock,
+			     const struct timespec *deadline);
+
+/* Wakes one thread, or all, that wait now; nobody, if none does.  Always 0. */
+FG_API int fg_cond_signal(fg_cond_t *cond);
+FG_API int fg_cond_broadcast(fg_cond_t *cond);
+
 #ifdef __cplusplus
 }
+#endif
+
+/* ThreadSanitizer does not see into the library: under it, calls tell it what they order. */
+#if defined(__SANITIZE_THREAD__)
+#include <flexguard_tsan.h>
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#include <flexguard_tsan.h>
+#endif
 #endif
 
 #endif

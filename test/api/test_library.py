@@ -20,15 +20,24 @@ def declared():
 
 
 def check_names():
-    true("the header has functions", len(declared()) > 6)
+    true("the header has functions", len(declared()) > 10)
     same("the library's", exports(LIBRARY), declared() | {f"{MARKER}@@FLEXGUARD_PRIVATE"})
+
+
+def check_manual():
+    """Each function stands in the synopsis of a page."""
+    pages = os.path.join(os.path.dirname(HEADER), "../docs/man")
+    text = "".join(open(f"{pages}/{p}").read() for p in os.listdir(pages) if p.endswith(".3.scd"))
+    for name in declared():
+        name = name.split("@")[0]
+        true(f"{name} in the manual", re.search(rf"\b{name}\(", text))
 
 
 def check_preload_stands_in():
     names = exports(PRELOAD)
     same("the API", {n for n in names if n.startswith("fg_")}, exports(LIBRARY))
     true("unversioned pthread names", "pthread_mutex_lock" in names)
-    same("no others", {n for n in names if not re.match(r"(fg_|(__)?pthread_|sem_)", n)}, set())
+    same("no others", {n for n in names if not re.match(r"fg_|(__)?pthread_|sem_|mtx_|cnd_|call_once", n)}, set())
 
 
 def check_links_nothing_else():
