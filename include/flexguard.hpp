@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+//
+// FlexGuard for C++17: the classes of <mutex>, <shared_mutex> and
+// <condition_variable> on FlexGuard's locks, with their names in namespace fg.
+// They work with std::lock_guard, unique_lock, shared_lock, scoped_lock,
+// std::lock and std::condition_variable_any.  Header only; link with -lflexguard.
+//
+// What differs from the standard library: fg::mutex may be unlocked by another
+// thread, and none of the mutexes needs its destructor to run.  flexguard.h says
+// what each function does.
+#ifndef FLEXGUARD_HPP
+#define FLEXGUARD_HPP
+
+#include <flexguard.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+
+namespace fg {
+
+using std::cv_status;
+
+namespace detail {
+
+inline void check(int error)
+{
+	if (error)
+		throw std::system_error(error, std::generic_category());
+}
+
+struct deadline {
+	clockid_t clock;
+	timespec at;
+};
+
+// A point of one of the two clocks that the kernel waits on, rounded up; what is out of its range, cut off.
+template <class Rep, class Period>
+deadline deadline_at(clockid_t clock, const std::chrono::duration<Rep, Period> &since_epoch)
+{
+	using namespace std::chrono;
+	constexpr double farthest = 4e9; // s: beyond all of them, and far below any overflow
+	const double s = duration<double>(since_epoch).count();
+
+	if (!(s > 0))
+		return {clock, {0, 0}};
+	if (s > farthest)
+		return {clock, {static_cast<time_t>(farthest), 0}};
+	const auto ns = ceil<nanoseconds>(since_epoch);
+	const auto whole = duration_cast<seconds>(ns);
+	return {clock, {static_cast<time_t>(whole.count()), static_cast<long>((ns - whole).count())}};
+}
+
+template <class Duration>
+deadline deadline_of(const std::chrono::time_point<std::chrono::steady_clock, Duration> &t)
+{
+	return deadline_at(CLOCK_MONOTONIC, t.time_since_epoch());
+}
+
+template <class Duration>
+deadline deadline_of(const std::chrono::time_point<std::chrono::system_clock, Duration> &t)
+{
+	return deadline_at(CLOCK_REALTIME, t.time_since_epoch());
+}
+
+template <class Rep, class Period> deadline deadline_in(const std::chrono::duration<Rep, Period> &d)
+{
+	using namespace std::chrono;
+	const auto now = steady_clock::now().time_since_epoch();
+	constexpr double farthest = 4e9;
+
+	if (!(d > d.zero()))
+		return deadline_at(CLOCK_MONOTONIC, now);
+	if (duration<double>(d).count() > farthest)
+		return deadline_at(CLOCK_MONOTONIC, duration<double>(farthest));
+	return deadline_at(CLOCK_MONOTONIC, now + ceil<nanoseconds>(d));
+}
+
+template <class Clock> struct is_kernels : std::false_type {};
+template <> struct is_kernels<std::chrono::steady_clock> : std::true_type {};
+template <> struct is_kernels<std::chrono::system_clock> : std::true_type {};
+
+// The deadline for a time of any clock.  One that the kernel does not know may run at another speed
+// than ours, so it has to be looked at again (is_over) when ours says that it is time.
+template <class Clock, class Duration> deadline deadline_for(const std::chrono::time_point<Clock, Duration> &t)
+{
+	if constexpr (is_kernels<Clock>::value)
+		return deadline_of(t);
+	else
+		return deadline_in(t - Clock::now());
+}
+
+template <class Clock, class Duration> bool is_over(const std::chrono::time_point<Clock, Duration> &t)
+{
+	if constexpr (is_kernels<Clock>::value)
+		return true;
+	else
+		return Clock::now() >= t;
+}
+
+// Tries to get something by f(deadline), which says 0 if it has, until that time.
+template <class Clock, class Duration, class F>
+bool get_until(const std::chrono::time_point<Clock, Duration> &t, F f)
+{
+	do {
+		if (!f(deadline_for(t)))
+			return true;
+	} while (!is_over(t));
+	return false;
+}
+
+// What all mutexes share.  Errors: as std::mutex and its kin, std::system_error where they may throw.
+template <int Kind> class basic_mutex {
+public:
+	using native_handle_type = fg_mutex_t *;
+
+	constexpr basic_mutex() noexcept = default;
+	basic_mutex(const basic_mutex &) = delete;
+	basic_mutex &operator=(const basic_mutex &) = delete;
+
+	void lock()
+	{
+		check(fg_mutex_lock(&mutex_));
+	}
+	bool try_lock() noexcept
+	{
+		return !fg_mutex_trylock(&mutex_);
+	}
+	void unlock() noexcept
+	{
+		fg_mutex_unlock(&mutex_);
+	}
+	native_handle_type native_handle() noexcept
+	{
+		return &mutex_;
+	}
+
+private:
+	fg_mutex_t mutex_ = {{0, 0}, Kind, {0, 0, 0, 0, 0}};
+};
+
+template <int Kind> class basic_timed_mutex : public basic_mutex<Kind> {
+public:
+	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &d)
+	{
+		return lock_by(deadline_in(d)) == 0;
+	}
+	template <class Clock, class Duration>
+	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &t)
+	{
+		return get_until(t, [this](const deadline &d) { return lock_by(d); });
+	}
+
+private:
+	int lock_by(const deadline &d)
+	{
+		return fg_mutex_timedlock(this->native_handle(), d.clock, &d.at);
+	}
+};
+
+} // namespace detail
+
+class mutex : public detail::basic_mutex<FG_MUTEX_NORMAL> {};
+class timed_mutex : public detail::basic_timed_mutex<FG_MUTEX_NORMAL> {};
+class recursive_mutex : public detail::basic_mutex<FG_MUTEX_RECURSIVE> {};
+class recursive_timed_mutex : public detail::basic_timed_mutex<FG_MUTEX_RECURSIVE> {};
+
+// With std::unique_lock<fg::mutex>, which holds its mutex.  The destructor waits for
+// threads that have been notified and are on their way out; nobody else may wait then.
+class condition_variable {
+public:
+	using native_handle_type = fg_cond_t *;
+
+	constexpr condition_variable() noexcept = default;
+	condition_variable(const condition_variable &) = delete;
+	condition_variable &operator=(const condition_variable &) = delete;
+	~condition_variable()
+	{
+		fg_cond_destroy(&cond_);
+	}
+
+	void notify_one() noexcept
+	{
+		fg_cond_signal(&cond_);
+	}
+	void notify_all() noexcept
+	{
+		fg_cond_broadcast(&cond_);
+	}
+
+	// Not noexcept: a thread may be cancelled in it.
+	void wait(std::unique_lock<mutex> &lock)
+	{
+		detail::check(fg_cond_wait(&cond_, lock.mutex()->native_handle()));
+	}
+	template <class Predicate> void wait(std::unique_lock<mutex> &lock, Predicate done)
+	{
+		while (!done())
+			wait(lock);
+	}
+
+	template <class Clock, class Duration>
+	cv_status wait_until(std::unique_lock<mutex> &lock, const std::chrono::time_point<Clock, Duration> &t)
+	{
+		// Not yet time by the caller's clock: back to the caller, who looks at his condition again.
+		return sleep(lock, detail::deadline_for(t)) && detail::is_over(t) ? cv_status::timeout :
+										    cv_status::no_timeout;
+	}
+	template <class Clock, class Duration, class Predicate>
+	bool wait_until(std::unique_lock<mutex> &lock, const std::chrono::time_point<Clock, Duration> &t,
+			Predicate done)
+	{
+		while (!done())
+			if (wait_until(lock, t) == cv_status::timeout)
+				return done();
+		return true;
+	}
+
+	template <class Rep, class Period>
+	cv_status wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &d)
+	{
+		return sleep(lock, detail::deadline_in(d)) ? cv_status::timeout : cv_status::no_timeout;
+	}
+	template <class Rep, class Period, class Predicate>
+	bool wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &d, Predicate done)
+	{
+		const detail::deadline by = detail::deadline_in(d);
+
+		while (!done())
+			if (sleep(lock, by))
+				return done();
+		return true;
+	}
+
+	native_handle_type native_handle() noexcept
+	{
+		return &cond_;
+	}
+
+private:
+	// ETIMEDOUT or 0.
+	int sleep(std::unique_lock<mutex> &lock, const detail::deadline &d)
+	{
+		const int error = fg_cond_timedwait(&cond_, lock.mutex()->native_handle(), d.clock, &d.at);
+
+		if (error != ETIMEDOUT)
+			detail::check(error);
+		return error;
+	}
+
+	fg_cond_t cond_ = FG_COND_INIT;
+};
+
+} // namespace fg
+
+#endif
