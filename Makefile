@@ -5,7 +5,7 @@ PREFIX  ?= /usr/local
 NINJA   := $(shell command -v ninja || echo ninja)
 
 BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev clang-19 llvm-19 bpftool
-TEST_PACKAGES  := spin python3 g++ util-linux procps
+TEST_PACKAGES  := spin python3 g++ util-linux procps cmake
 DEMO_PACKAGES  := rocksdb-tools sysbench
 BENCH_PACKAGES := rt-tests linux-perf valgrind
 

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""An installed copy, staged and then moved, serves programs outside the tree: pkg-config, CMake, README."""
+import json
+import re
+import sysconfig
+
+from climod import *
+
+SOURCE, BUILD = HELPERS
+EXAMPLES = f"{SOURCE}/examples"
+OPTIONS = {o["name"]: o["value"] for o in json.loads(subprocess.run(
+    ["meson", "introspect", "--buildoptions", BUILD], check=True, text=True, stdout=subprocess.PIPE).stdout)}
+MOVED = f"{TMP}/moved"
+LIB = f"{MOVED}/{OPTIONS['libdir']}"
+EXPECTED = {"queue": "800040000\n", "bank": "10000\n"}
+
+
+def call(*args, env=None, **kw):
+    p = subprocess.run(args, env=dict(os.environ, **(env or {})), text=True, timeout=120,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kw)
+    same(f"{' '.join(args)}:\n{p.stdout}", p.returncode, 0)
+    return p.stdout
+
+
+def need(*tools):
+    for tool in tools:
+        if not shutil.which(tool):
+            raise Skip(f"{tool} is not here")
+
+
+def check_install():
+    stage = f"{TMP}/stage"
+    call("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", stage)
+    same("nothing beside the prefix", call("find", stage, "-type", "f", "-not", "-path", f"{stage}{OPTIONS['prefix']}/*"), "")
+    # with the staged copy as it stands: what a packager's next build sees
+    need("pkg-config")
+    flags = call("pkg-config", "--cflags", "--libs", "flexguard", env={
+        "PKG_CONFIG_LIBDIR": f"{stage}{OPTIONS['prefix']}/{OPTIONS['libdir']}/pkgconfig", "PKG_CONFIG_SYSROOT_DIR": stage})
+    true(f"staged: {flags}", f"-I{stage}{OPTIONS['prefix']}/{OPTIONS['includedir']}" in flags)
+    os.rename(f"{stage}{OPTIONS['prefix']}", MOVED)
+    shutil.rmtree(stage)
+
+
+def check_library():
+    found = call("readelf", "-dW", f"{LIB}/libflexguard.so")
+    true("SONAME", "[libflexguard.so.0]" in found)
+    true("no RPATH", "RPATH" not in found and "RUNPATH" not in found)
+    true("by its SONAME", os.path.exists(f"{LIB}/libflexguard.so.0"))
+
+
+def check_manual():
+    need("scdoc")
+    pages = f"{MOVED}/{OPTIONS['mandir']}/man3"
+    names = re.findall(r"FG_API\b[^;(]*\b(fg_\w+)\(", open(f"{MOVED}/{OPTIONS['includedir']}/flexguard.h").read())
+    for name in set(names) - {"fg_version"}:
+        true(f"{name}.3", os.path.exists(f"{pages}/{name}.3"))
+
+
+def runs(directory, env):
+    """Each example, by itself and under `flexguard run` of the installed copy."""
+    for name, expected in EXPECTED.items():
+        program = f"{directory}/{name}"
+        same(name, call(program, env=env), expected)
+        report = f"{TMP}/stats.json"
+        same(f"{name} under run", call(f"{MOVED}/bin/flexguard", "run", f"--stats={report}", program,
+                                       env=dict(env, FLEXGUARD_VERBOSE="0")), expected)
+        same(f"{name}: one runtime", json.load(open(report))["stats"]["processes"], 1)
+
+
+def check_pkg_config():
+    need("pkg-config", "make", "g++")
+    shutil.copytree(EXAMPLES, f"{TMP}/make")
+    call("make", "-C", f"{TMP}/make", f"PKG_CONFIG=pkg-config --define-variable=prefix={MOVED}",
+         env={"PKG_CONFIG_LIBDIR": f"{LIB}/pkgconfig"})
+    runs(f"{TMP}/make", {"LD_LIBRARY_PATH": LIB})
+
+
+def configure(source, directory):
+    return subprocess.run(["cmake", "-S", source, "-B", directory, f"-DCMAKE_PREFIX_PATH={MOVED}",
+                           f"-DCMAKE_LIBRARY_ARCHITECTURE={sysconfig.get_config_var('MULTIARCH') or ''}"],
+                          text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def check_cmake():
+    need("cmake", "g++")
+    p = configure(EXAMPLES, f"{TMP}/cmake")
+    same(p.stdout, p.returncode, 0)
+    call("cmake", "--build", f"{TMP}/cmake")
+    runs(f"{TMP}/cmake", {})
+
+
+def check_cmake_versions():
+    need("cmake")
+    version = re.search(r"version: '(\d+)\.(\d+)\.(\d+)'", open(f"{SOURCE}/meson.build").read())
+    major, minor, patch = map(int, version.groups())
+    for wanted, found in (("", True), (f"{major}.{minor}", True), (f"{major}.{minor}.{patch} EXACT", True),
+                          (f"{major}.{minor}.{patch + 1}", False), (f"{major}.{minor + 1}", False),
+                          (f"{major + 1}.{minor}", False)):
+        os.makedirs(f"{TMP}/versions", exist_ok=True)
+        with open(f"{TMP}/versions/CMakeLists.txt", "w") as f:
+            f.write("cmake_minimum_required(VERSION 3.13)\nproject(p NONE)\n"
+                    f"find_package(FlexGuard {wanted} REQUIRED)\n")
+        p = configure(f"{TMP}/versions", f"{TMP}/versions/b")
+        same(f"version '{wanted}': {p.stdout}", p.returncode == 0, found)
+
+
+def check_readme():
+    """What the README says is a program, is one."""
+    need("g++")
+    section = open(f"{SOURCE}/README.md").read().split("## New programs")[1].split("\n## ")[0]
+    code = re.search(r"```cpp\n(.*?)```", section, re.S).group(1)
+    with open(f"{TMP}/readme.cpp", "w") as f:
+        f.write(code + "\nint main() { std::thread a(add, 1), b(add, 2); a.join(); b.join(); return sum != 3; }\n")
+    call("g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-include", "thread", f"{TMP}/readme.cpp", "-o", f"{TMP}/readme",
+         f"-I{MOVED}/{OPTIONS['includedir']}", f"-L{LIB}", "-lflexguard", "-pthread")
+    call(f"{TMP}/readme", env={"LD_LIBRARY_PATH": LIB})
+
+
+main(globals())
