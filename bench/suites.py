@@ -224,6 +224,51 @@ class Uncontended(Suite):
                          ratios(lambda op: op in ("signal", "broadcast")), 1.1)
 
 
+class CondSuite(Suite):
+    """cond_bench: a point is a mode and a number of threads."""
+    name = "cond"
+    title = "condition variables: hand-overs (ns), queues (items/ms), broadcasts (us a round)"
+    modes = {"pingpong": "-m pingpong", "pingpong, work": "-m pingpong -c 2000",
+             "pingpong, 2 hogs": "-m pingpong -b 2",
+             "queue": "-m queue -t {}", "queue, work": "-m queue -c 1000 -t {}",
+             "broadcast": "-m broadcast -t {}", "broadcast, unlocked": "-m broadcast -o -t {}"}
+
+    def points(self):
+        threads = self.env.threads or ([1, 8] if self.env.quick else [1, 2, 4, 8, 32])
+        return [f"{m}: {n}" for m, args in self.modes.items() for n in (threads if "{}" in args else [2])
+                if not (m.startswith("broadcast") and n == 1)]
+
+    def run_one(self, point, contender):
+        e = self.env
+        mode, n = point.split(": ")
+        argv = [self.bench("cond_bench"), "-j", "-d", str(e.seconds), "-w", str(e.warm_up), "-u", f"{e.units:.3f}"]
+        r = run_json(*contender.wrap(argv + self.modes[mode].format(n).split()), timeout=60 + 10 * e.seconds)
+        if not r["check"]:
+            raise Failed("what was sent did not arrive")
+        return {"result": r["result"], "cpus": r["cpu_ms"] / r["window_ms"]}, r
+
+    def speed(self, point, name):
+        """Of which more is better."""
+        r = self.metric("result").ratio(point, name, BASE)
+        return r if r is None or point.startswith("queue") else 1 / r
+
+    def report(self):
+        names = [c.name for c in self.contenders()]
+        result = self.metric("result")
+        for mode in self.modes:
+            points = [p for p in self.points() if p.startswith(mode + ":")]
+            unit = "items/ms" if mode.startswith("queue") else "us a round" if mode.startswith("broad") else "ns"
+            print(f"\n{mode} ({unit}): median (min..max), as a multiple of glibc's")
+            table(["threads"] + names, [[p.split(": ")[1]] + [cell(result, p, n, BASE) for n in names]
+                                        for p in points])
+        print()
+        for n in self.challengers():
+            def speeds(wanted):
+                return [(p, self.speed(p, n)) for p in self.points() if wanted(p)]
+            self.at_least(n, ">= 2x glibc's speed, pingpong", speeds(lambda p: p == "pingpong: 2"), 2)
+            self.at_least(n, ">= 0.9x glibc's speed everywhere", speeds(lambda p: True), 0.9)
+
+
 class Condition:
     """A state of the machine that `overhead` compares; takes a contender's place."""
     base = BASE
@@ -319,4 +364,4 @@ class Overhead(Suite):
                      self.NONE)
 
 
-ALL = [Uncontended, Paper, Sweet1, Sweet5, Overhead, Latency]
+ALL = [Uncontended, Paper, Sweet1, Sweet5, CondSuite, Overhead, Latency]

@@ -17,15 +17,19 @@
 
 #include <getopt.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-enum { PLACES = 16, MAX_THREADS = 1024 };
+enum { PLACES = 16, MAX_THREADS = 1024, MAX_HOGS = 256 };
 
 static struct {
-	unsigned threads;
+	unsigned threads, hogs;
 	double seconds, warm_up, work_ns, units_per_us;
 	bool outside, json;
 } opt = {.threads = 2, .seconds = 1.0, .warm_up = 0.1};
@@ -198,7 +202,7 @@ static void *leader(void *arg)
 	return NULL;
 }
 
-/* ---- -------------------------------------------------------------------------- */
+/* ---- one run -------------------------------------------------------------------- */
 
 struct mode {
 	const char *name, *unit;
@@ -238,8 +242,30 @@ static void send_home(unsigned consumers)
 
 static bool adds_up(void)
 {
-	return !shared.wrong && (shared.place[0] == 0 || shared.filled == 0) &&
+	return !shared.wrong && !shared.filled &&
 	       (shared.consumed == 0 || (shared.consumed == shared.produced && shared.sum_in == shared.sum_out));
+}
+
+/* Processes that want a CPU and wait for nothing. */
+static void start_hogs(pid_t *pid)
+{
+	for (unsigned i = 0; i < opt.hogs; i++) {
+		pid[i] = fork();
+		if (pid[i])
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (uint64_t x = i;;)
+			x = work(1000, x);
+	}
+}
+
+static void end_hogs(const pid_t *pid)
+{
+	for (unsigned i = 0; i < opt.hogs; i++)
+		if (pid[i] > 0) {
+			kill(pid[i], SIGKILL);
+			waitpid(pid[i], NULL, 0);
+		}
 }
 
 static double cpu_ms(void)
@@ -254,11 +280,13 @@ static double cpu_ms(void)
 static void run(const struct mode *m)
 {
 	static pthread_t first[MAX_THREADS], second[MAX_THREADS];
+	static pid_t hogs[MAX_HOGS];
 	unsigned n = m->threads ? m->threads : opt.threads, leaders = m->first == leader ? 1 : n;
 	uint64_t rounds, t0, ns;
 	double cpu, result;
 	bool ok;
 
+	start_hogs(hogs);
 	shared.arrived = n;
 	for (unsigned i = 0; i < n; i++)
 		start(&second[i], m->second, i + (m->first == player));
@@ -279,6 +307,7 @@ static void run(const struct mode *m)
 		send_home(n);
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(second[i], NULL);
+	end_hogs(hogs);
 	ok = adds_up();
 	result = m->unit_ns > 0 ? (double)ns / (double)(rounds ? rounds : 1) / m->unit_ns :
 				  (double)rounds * -m->unit_ns / (double)ns;
@@ -298,6 +327,7 @@ static void usage(FILE *f)
 	fputs("usage: cond_bench -m MODE [options]\n"
 	      "  -m MODE      pingpong, queue or broadcast\n"
 	      "  -t N         producers and consumers each; followers (2)\n"
+	      "  -b N         busy processes beside the benchmark (0)\n"
 	      "  -c NS        busy work after each round, without the mutex (0)\n"
 	      "  -o           signal and broadcast after the mutex has been released\n"
 	      "  -d SECONDS   measuring window (1)\n"
@@ -325,7 +355,7 @@ int main(int argc, char **argv)
 	const struct mode *m = NULL;
 	int c;
 
-	while ((c = getopt(argc, argv, "m:t:c:od:w:u:jh")) != -1) {
+	while ((c = getopt(argc, argv, "m:t:b:c:od:w:u:jh")) != -1) {
 		switch (c) {
 		case 'm':
 			for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
@@ -334,6 +364,9 @@ int main(int argc, char **argv)
 			break;
 		case 't':
 			opt.threads = (unsigned)number(optarg, 1, MAX_THREADS);
+			break;
+		case 'b':
+			opt.hogs = (unsigned)number(optarg, 0, MAX_HOGS);
 			break;
 		case 'c':
 			opt.work_ns = number(optarg, 0, 1e9);
