@@ -241,7 +241,7 @@ int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadl
 	return r;
 }
 
-int fg_rwlock_tryrdlock(struct fg_rwlock *rw)
+int fg_rwlock_tryrd(struct fg_rwlock *rw)
 {
 	struct fg_self *t = fg_self();
 	int r = enter_visible(rw, t) ? 0 : enter_counted(rw, rw->kind != FG_RW_WRITERS_FIRST);
@@ -394,7 +394,7 @@ int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadl
 	return r;
 }
 
-int fg_rwlock_trywrlock(struct fg_rwlock *rw)
+int fg_rwlock_trywr(struct fg_rwlock *rw)
 {
 	static const struct fg_deadline past = { .clock = CLOCK_MONOTONIC };
 	struct fg_self *t = fg_self();
@@ -413,7 +413,7 @@ int fg_rwlock_trywrlock(struct fg_rwlock *rw)
 
 /* ---- both ----------------------------------------------------------------------- */
 
-int fg_rwlock_unlock(struct fg_rwlock *rw)
+int fg_rwlock_release(struct fg_rwlock *rw)
 {
 	struct fg_self *t = fg_self();
 

@@ -62,10 +62,10 @@ int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadl
 /* EDEADLK if this thread writes; ETIMEDOUT. */
 int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
 /* EBUSY, EAGAIN */
-int fg_rwlock_tryrdlock(struct fg_rwlock *rw);
+int fg_rwlock_tryrd(struct fg_rwlock *rw);
 /* EBUSY */
-int fg_rwlock_trywrlock(struct fg_rwlock *rw);
+int fg_rwlock_trywr(struct fg_rwlock *rw);
 /* Always 0: a lock that nobody holds is left alone. */
-int fg_rwlock_unlock(struct fg_rwlock *rw);
+int fg_rwlock_release(struct fg_rwlock *rw);
 
 #endif

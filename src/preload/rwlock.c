@@ -49,7 +49,7 @@ int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
 
 int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? fg_rwlock_tryrdlock(rwlock_of(rwlock)) :
+	return is_ours(rwlock) ? fg_rwlock_tryrd(rwlock_of(rwlock)) :
 				 fg_native_pthread_rwlock_tryrdlock()(rwlock);
 }
 
@@ -61,7 +61,7 @@ int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 
 int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? fg_rwlock_trywrlock(rwlock_of(rwlock)) :
+	return is_ours(rwlock) ? fg_rwlock_trywr(rwlock_of(rwlock)) :
 				 fg_native_pthread_rwlock_trywrlock()(rwlock);
 }
 
@@ -102,7 +102,7 @@ int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const 
 
 int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? fg_rwlock_unlock(rwlock_of(rwlock)) : fg_native_pthread_rwlock_unlock()(rwlock);
+	return is_ours(rwlock) ? fg_rwlock_release(rwlock_of(rwlock)) : fg_native_pthread_rwlock_unlock()(rwlock);
 }
 
 /* Names that glibc exports beside the standard ones, and that some programs call. */
