@@ -137,6 +137,58 @@ FG_API int fg_cond_timedwait(fg_cond_t *cond, fg_mutex_t *mutex, clockid_t clock
 FG_API int fg_cond_signal(fg_cond_t *cond);
 FG_API int fg_cond_broadcast(fg_cond_t *cond);
 
+/* ---- reader-writer lock ------------------------------------------------------ */
+
+/* 56 bytes; the contents are the library's. */
+typedef struct {
+	unsigned long long fg_state[6];
+	unsigned int fg_kind;
+	unsigned int fg_more;
+} fg_rwlock_t;
+
+/*
+ * Readers let a writer that waits go first, so that writers do not starve.  Of
+ * the default kind, a thread may still read again what it reads already, and no
+ * reader waits for long because another one does not end; with writers first,
+ * every reader that comes waits for every writer that waits.
+ */
+enum {
+	FG_RWLOCK_DEFAULT = 0,
+	FG_RWLOCK_WRITERS_FIRST = 2,
+};
+
+/* clang-format off */
+#define FG_RWLOCK_INIT		     { { 0, 0, 0, 0, 0, 0 }, FG_RWLOCK_DEFAULT, 0 }
+#define FG_WRITERS_FIRST_RWLOCK_INIT { { 0, 0, 0, 0, 0, 0 }, FG_RWLOCK_WRITERS_FIRST, 0 }
+/* clang-format on */
+
+/* kind: one of the two; EINVAL: none of them. */
+FG_API int fg_rwlock_init(fg_rwlock_t *rwlock, int kind);
+
+/* Always 0.  Nobody may hold it.  Not needed for memory that is simply given up. */
+FG_API int fg_rwlock_destroy(fg_rwlock_t *rwlock);
+
+/* To read, together with others.  EDEADLK: the caller writes.  EAGAIN: 2^28 - 1 threads read. */
+FG_API int fg_rwlock_rdlock(fg_rwlock_t *rwlock);
+
+/* EBUSY: somebody writes, or would have to go first.  EAGAIN as with fg_rwlock_rdlock. */
+FG_API int fg_rwlock_tryrdlock(fg_rwlock_t *rwlock);
+
+/* ETIMEDOUT; EINVAL (see above); EDEADLK and EAGAIN as with fg_rwlock_rdlock. */
+FG_API int fg_rwlock_timedrdlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline);
+
+/* To write, alone.  EDEADLK: the caller writes already.  One that reads must not call it: it would wait for itself. */
+FG_API int fg_rwlock_wrlock(fg_rwlock_t *rwlock);
+
+/* EBUSY: somebody reads or writes, the caller too. */
+FG_API int fg_rwlock_trywrlock(fg_rwlock_t *rwlock);
+
+/* ETIMEDOUT; EINVAL (see above); EDEADLK as with fg_rwlock_wrlock. */
+FG_API int fg_rwlock_timedwrlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline);
+
+/* Always 0.  By the thread that has locked it, to read or to write. */
+FG_API int fg_rwlock_unlock(fg_rwlock_t *rwlock);
+
 #ifdef __cplusplus
 }
 #endif

@@ -167,6 +167,79 @@ class timed_mutex : public detail::basic_timed_mutex<FG_MUTEX_NORMAL> {};
 class recursive_mutex : public detail::basic_mutex<FG_MUTEX_RECURSIVE> {};
 class recursive_timed_mutex : public detail::basic_timed_mutex<FG_MUTEX_RECURSIVE> {};
 
+class shared_mutex {
+public:
+	using native_handle_type = fg_rwlock_t *;
+
+	constexpr shared_mutex() noexcept = default;
+	shared_mutex(const shared_mutex &) = delete;
+	shared_mutex &operator=(const shared_mutex &) = delete;
+
+	void lock()
+	{
+		detail::check(fg_rwlock_wrlock(&rwlock_));
+	}
+	bool try_lock() noexcept
+	{
+		return !fg_rwlock_trywrlock(&rwlock_);
+	}
+	void unlock() noexcept
+	{
+		fg_rwlock_unlock(&rwlock_);
+	}
+	void lock_shared()
+	{
+		detail::check(fg_rwlock_rdlock(&rwlock_));
+	}
+	bool try_lock_shared() noexcept
+	{
+		return !fg_rwlock_tryrdlock(&rwlock_);
+	}
+	void unlock_shared() noexcept
+	{
+		fg_rwlock_unlock(&rwlock_);
+	}
+	native_handle_type native_handle() noexcept
+	{
+		return &rwlock_;
+	}
+
+private:
+	fg_rwlock_t rwlock_ = FG_RWLOCK_INIT;
+};
+
+class shared_timed_mutex : public shared_mutex {
+public:
+	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &d)
+	{
+		return write_by(detail::deadline_in(d)) == 0;
+	}
+	template <class Clock, class Duration>
+	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &t)
+	{
+		return detail::get_until(t, [this](const detail::deadline &d) { return write_by(d); });
+	}
+	template <class Rep, class Period> bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &d)
+	{
+		return read_by(detail::deadline_in(d)) == 0;
+	}
+	template <class Clock, class Duration>
+	bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &t)
+	{
+		return detail::get_until(t, [this](const detail::deadline &d) { return read_by(d); });
+	}
+
+private:
+	int write_by(const detail::deadline &d)
+	{
+		return fg_rwlock_timedwrlock(native_handle(), d.clock, &d.at);
+	}
+	int read_by(const detail::deadline &d)
+	{
+		return fg_rwlock_timedrdlock(native_handle(), d.clock, &d.at);
+	}
+};
+
 // With std::unique_lock<fg::mutex>, which holds its mutex.  The destructor waits for
 // threads that have been notified and are on their way out; nobody else may wait then.
 class condition_variable {

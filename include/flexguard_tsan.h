@@ -64,6 +64,42 @@ static inline int fg_tsan_cond_timedwait(fg_cond_t *cond, fg_mutex_t *mutex, clo
 	return error;
 }
 
+static inline int fg_tsan_rwlock_rdlock(fg_rwlock_t *rwlock)
+{
+	return fg_tsan_taken(rwlock, fg_rwlock_rdlock(rwlock));
+}
+
+static inline int fg_tsan_rwlock_tryrdlock(fg_rwlock_t *rwlock)
+{
+	return fg_tsan_taken(rwlock, fg_rwlock_tryrdlock(rwlock));
+}
+
+static inline int fg_tsan_rwlock_timedrdlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline)
+{
+	return fg_tsan_taken(rwlock, fg_rwlock_timedrdlock(rwlock, clock, deadline));
+}
+
+static inline int fg_tsan_rwlock_wrlock(fg_rwlock_t *rwlock)
+{
+	return fg_tsan_taken(rwlock, fg_rwlock_wrlock(rwlock));
+}
+
+static inline int fg_tsan_rwlock_trywrlock(fg_rwlock_t *rwlock)
+{
+	return fg_tsan_taken(rwlock, fg_rwlock_trywrlock(rwlock));
+}
+
+static inline int fg_tsan_rwlock_timedwrlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline)
+{
+	return fg_tsan_taken(rwlock, fg_rwlock_timedwrlock(rwlock, clock, deadline));
+}
+
+static inline int fg_tsan_rwlock_unlock(fg_rwlock_t *rwlock)
+{
+	__tsan_release(rwlock);
+	return fg_rwlock_unlock(rwlock);
+}
+
 #ifdef __cplusplus
 }
 #endif
@@ -74,5 +110,12 @@ static inline int fg_tsan_cond_timedwait(fg_cond_t *cond, fg_mutex_t *mutex, clo
 #define fg_mutex_unlock fg_tsan_mutex_unlock
 #define fg_cond_wait fg_tsan_cond_wait
 #define fg_cond_timedwait fg_tsan_cond_timedwait
+#define fg_rwlock_rdlock fg_tsan_rwlock_rdlock
+#define fg_rwlock_tryrdlock fg_tsan_rwlock_tryrdlock
+#define fg_rwlock_timedrdlock fg_tsan_rwlock_timedrdlock
+#define fg_rwlock_wrlock fg_tsan_rwlock_wrlock
+#define fg_rwlock_trywrlock fg_tsan_rwlock_trywrlock
+#define fg_rwlock_timedwrlock fg_tsan_rwlock_timedwrlock
+#define fg_rwlock_unlock fg_tsan_rwlock_unlock
 
 #endif

@@ -47,6 +47,25 @@ template <class M> constexpr bool is_a_mutex()
 	return is_lockable<M>();
 }
 
+template <class M> constexpr bool is_shared_lockable()
+{
+	static_assert(std::is_void_v<decltype(lvalue<M>().lock_shared())>);
+	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_shared()), bool>);
+	static_assert(std::is_void_v<decltype(lvalue<M>().unlock_shared())>);
+	return noexcept(lvalue<M>().try_lock_shared()) && noexcept(lvalue<M>().unlock_shared());
+}
+
+template <class M> constexpr bool is_shared_timed_lockable()
+{
+	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_shared_for(1.5h)), bool>);
+	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_shared_until(fast_clock::now())), bool>);
+	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_shared_until(std::chrono::system_clock::now())), bool>);
+	return is_shared_lockable<M>() && is_timed_lockable<M>();
+}
+
+static_assert(is_a_mutex<fg::shared_mutex>() && is_shared_lockable<fg::shared_mutex>());
+static_assert(!has_timed<fg::shared_mutex>::value);
+static_assert(is_a_mutex<fg::shared_timed_mutex>() && is_shared_timed_lockable<fg::shared_timed_mutex>());
 static_assert(is_a_mutex<fg::mutex>() && !has_timed<fg::mutex>::value);
 static_assert(is_a_mutex<fg::recursive_mutex>() && !has_timed<fg::recursive_mutex>::value);
 static_assert(is_a_mutex<fg::timed_mutex>() && is_timed_lockable<fg::timed_mutex>());
@@ -69,6 +88,8 @@ STATIC fg::mutex a_mutex;
 STATIC fg::timed_mutex a_timed_mutex;
 STATIC fg::recursive_mutex a_recursive_mutex;
 STATIC fg::recursive_timed_mutex a_recursive_timed_mutex;
+STATIC fg::shared_mutex a_shared_mutex;
+STATIC fg::shared_timed_mutex a_shared_timed_mutex;
 STATIC fg::condition_variable a_condition;
 
 template <class M> static void locks(M &m)
@@ -103,6 +124,8 @@ int main(int, char **argv)
 	api_begin(argv[0], 20);
 	locks(a_mutex);
 	locks(a_timed_mutex);
+	locks(a_shared_mutex);
+	locks(a_shared_timed_mutex);
 	{
 		// A recursive one does not refuse its owner.
 		std::scoped_lock g(a_recursive_mutex, a_recursive_timed_mutex);

@@ -47,10 +47,9 @@ def objects():
         word = line.split()
         if len(word) > 2 and word[0] == "#define" and word[1].startswith("FG_") and word[1].endswith("_INIT"):
             names.append(word[1])
-    types = {"FG_RECURSIVE_MUTEX_INIT": "fg_mutex_t", "FG_ERRORCHECK_MUTEX_INIT": "fg_mutex_t"}
     assert len(names) > 3
-    return "\n".join("extern {0} x{1};\n{0} x{1} = {2};".format(
-        types.get(n, n[:-len("_INIT")].lower() + "_t"), i, n) for i, n in enumerate(names))
+    return "\n".join("extern fg_{0}_t x{1};\nfg_{0}_t x{1} = {2};".format(
+        n.split("_")[-2].lower(), i, n) for i, n in enumerate(names))
 
 
 def compile_all(directory):

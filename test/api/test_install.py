@@ -12,6 +12,7 @@ OPTIONS = {o["name"]: o["value"] for o in json.loads(subprocess.run(
     ["meson", "introspect", "--buildoptions", BUILD], check=True, text=True, stdout=subprocess.PIPE).stdout)}
 MOVED = f"{TMP}/moved"
 LIB = f"{MOVED}/{OPTIONS['libdir']}"
+os.environ.pop("LD_LIBRARY_PATH", None)  # Meson's, which would find the library of the build
 EXPECTED = {"queue": "800040000\n", "bank": "10000\n"}
 
 

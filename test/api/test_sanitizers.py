@@ -72,7 +72,7 @@ def passes(sanitizer, *tests):
 
 def check_thread():
     need("thread", "gcc", "g++")
-    passes("thread", "mutex_sum.c", "cond_queue.c", "cxx_mutex.cpp", "cxx_condition.cpp")
+    passes("thread", "mutex_sum.c", "cond_queue.c", "rwlock.c", "cxx_mutex.cpp", "cxx_condition.cpp")
 
 
 def check_address():

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* fg_rwlock_*: the API's names for lock/rwlock.h. */
+#include "api/adapt.h"
+
+#include <errno.h>
+
+#include "lock/rwlock.h"
+
+FG_SAME_LAYOUT(fg_rwlock_t, struct fg_rwlock);
+_Static_assert(offsetof(fg_rwlock_t, fg_kind) == offsetof(struct fg_rwlock, kind), "static initialisers");
+_Static_assert(FG_RWLOCK_WRITERS_FIRST == (int)FG_RW_WRITERS_FIRST, "the header's number");
+
+static struct fg_rwlock *rwlock_of(fg_rwlock_t *rwlock)
+{
+	return (struct fg_rwlock *)rwlock;
+}
+
+int fg_rwlock_init(fg_rwlock_t *rwlock, int kind)
+{
+	if (kind != FG_RWLOCK_DEFAULT && kind != FG_RWLOCK_WRITERS_FIRST)
+		return EINVAL;
+	*rwlock_of(rwlock) = (struct fg_rwlock){ .kind = (uint32_t)kind };
+	return 0;
+}
+
+int fg_rwlock_destroy(fg_rwlock_t *rwlock)
+{
+	return 0;
+}
+
+int fg_rwlock_rdlock(fg_rwlock_t *rwlock)
+{
+	return fg_rwlock_rdlock_until(rwlock_of(rwlock), NULL);
+}
+
+int fg_rwlock_tryrdlock(fg_rwlock_t *rwlock)
+{
+	return fg_rwlock_tryrd(rwlock_of(rwlock));
+}
+
+int fg_rwlock_timedrdlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline)
+{
+	struct fg_deadline d;
+
+	return fg_deadline_from(&d, clock, deadline) ? fg_rwlock_rdlock_until(rwlock_of(rwlock), &d) : EINVAL;
+}
+
+int fg_rwlock_wrlock(fg_rwlock_t *rwlock)
+{
+	return fg_rwlock_wrlock_until(rwlock_of(rwlock), NULL);
+}
+
+int fg_rwlock_trywrlock(fg_rwlock_t *rwlock)
+{
+	return fg_rwlock_trywr(rwlock_of(rwlock));
+}
+
+int fg_rwlock_timedwrlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline)
+{
+	struct fg_deadline d;
+
+	return fg_deadline_from(&d, clock, deadline) ? fg_rwlock_wrlock_until(rwlock_of(rwlock), &d) : EINVAL;
+}
+
+int fg_rwlock_unlock(fg_rwlock_t *rwlock)
+{
+	return fg_rwlock_release(rwlock_of(rwlock));
+}
