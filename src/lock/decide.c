@@ -249,6 +249,35 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t now)
 	return stand_aside(w, now) ? FG_SPIN : FG_BLOCK;
 }
 
+/* ---- participants of barriers ------------------------------------------------ */
+
+bool fg_have_participants;
+
+/* Threads beyond are not looked at: with so many, some are as likely as not among the first. */
+#define PARTICIPANTS_MAX 256u
+
+/*
+ * Is a thread kept off the CPUs for which others wait at a barrier?  Whoever
+ * waits awake in this process, for whatever, may be what keeps it.  Asked by
+ * those that have spun for a while, and not counted by the monitor: what a
+ * process wants from its own threads is nobody else's business.
+ */
+static bool participant_kept_off(void)
+{
+	uint32_t i, n;
+
+	if (fg_likely(!fg_load_relaxed(&fg_have_participants)))
+		return false;
+	n = fg_threads_highest();
+	if (n > PARTICIPANTS_MAX)
+		n = PARTICIPANTS_MAX;
+	for (i = 1; i <= n; i++)
+		if (fg_load_relaxed(&fg_slots[i].participant) &&
+		    fg_load_relaxed(&fg_slots[i].state) == FG_STATE_RUNNABLE)
+			return true;
+	return false;
+}
+
 /* Every CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
 static enum fg_verdict decide_slowly(struct fg_wait *w)
 {
@@ -270,6 +299,8 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 		beat = fg_load_relaxed(&fg_counters->heartbeat_ns);
 		if (now - beat > FG_HEARTBEAT_STALE_NS && now > beat)
 			fg_policy_monitor(NULL, 0); /* comes back with the next registration */
+		if (w->asked > CLOCK_EVERY && participant_kept_off())
+			return preempted(w);
 		return FG_SPIN;
 	default:
 		return FG_SPIN;

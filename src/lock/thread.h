@@ -158,6 +158,20 @@ static inline void fg_section_leave(struct fg_self *t)
 	fg_fence_local();
 }
 
+/*
+ * Between two waits at a barrier: all the others that are at it wait for this
+ * thread.  fg_decide() looks for those that are kept off the CPUs.
+ */
+static inline void fg_participant_leaves(struct fg_self *t)
+{
+	fg_store_relaxed(&t->slot->participant, 1);
+}
+
+static inline void fg_participant_arrives(struct fg_self *t)
+{
+	fg_store_relaxed(&t->slot->participant, 0);
+}
+
 static inline void fg_set_role(struct fg_self *t, enum fg_role role)
 {
 	t->role = (uint8_t)role & 3;

@@ -81,7 +81,8 @@ struct fg_slot {
 	__u32 role;    /* enum fg_role */
 	__u32 acq_cpu; /* CPU on which it last took a lock; the fallback without a monitor */
 	__u32 sections; /* sections that it is in beside those of mutexes: read locks, spinlocks */
-	__u32 unused0[8];
+	__u32 participant; /* 1: others wait, or will, at a barrier for this thread (the process's own business) */
+	__u32 unused0[7];
 
 	/* Written by the eBPF program, but for owner_id. */
 	__u32 state;	 /* enum fg_state */

@@ -32,6 +32,10 @@
 	  int (*)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *))                  \
 	X(pthread_cond_signal, "GLIBC_2.3.2", int (*)(pthread_cond_t *))                                     \
 	X(pthread_cond_broadcast, "GLIBC_2.3.2", int (*)(pthread_cond_t *))                                  \
+	X(pthread_barrier_init, "GLIBC_2.34",                                                                \
+	  int (*)(pthread_barrier_t *, const pthread_barrierattr_t *, unsigned int))                         \
+	X(pthread_barrier_wait, "GLIBC_2.34", int (*)(pthread_barrier_t *))                                  \
+	X(pthread_barrier_destroy, "GLIBC_2.34", int (*)(pthread_barrier_t *))                               \
 	X(pthread_rwlock_init, "GLIBC_2.34", int (*)(pthread_rwlock_t *, const pthread_rwlockattr_t *))      \
 	X(pthread_rwlock_rdlock, "GLIBC_2.34", int (*)(pthread_rwlock_t *))                                  \
 	X(pthread_rwlock_tryrdlock, "GLIBC_2.34", int (*)(pthread_rwlock_t *))                               \

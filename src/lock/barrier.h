@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The barrier: 32 bytes in place of a pthread_barrier_t.
+ *
+ *   word   generation << 1 | somebody sleeps.  One word for both: with a flag of its
+ *          own, a waiter can set it after the last arrival has looked and sleep
+ *          through the round (test/verify/barrier.pml has that mutant).
+ *   left   participants that have left, of all rounds; 31 bits.  The top bit: the
+ *          destroyer sleeps until the rest have.  The last that a participant
+ *          touches, so the memory may be gone once all have.
+ */
+#ifndef FG_BARRIER_H
+#define FG_BARRIER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lock/decide.h"
+
+struct fg_barrier {
+	uint32_t word;
+	uint32_t arrived; /* in this round; atomic */
+	uint32_t count;
+	uint32_t shared; /* glibc's: not 0 if process-shared, and then not ours */
+	uint32_t left;
+	fg_bet bet;
+	uint8_t unused[11];
+};
+_Static_assert(sizeof(struct fg_barrier) == 32, "in place of pthread_barrier_t");
+_Static_assert(offsetof(struct fg_barrier, shared) == 12, "glibc marks process-shared ones there");
+
+#define FG_BARRIER_MAX 0x7fffffffu /* participants, as in glibc */
+
+void fg_barrier_init(struct fg_barrier *b, uint32_t count);
+/* True for one of the participants of each round: the last one. */
+bool fg_barrier_wait(struct fg_barrier *b);
+/* Waits for participants of the last round that are on their way out.  No round may be under way. */
+void fg_barrier_destroy(struct fg_barrier *b);
+
+#endif

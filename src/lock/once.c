@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/once.h"
+
+#include <pthread.h>
+
+#include "lock/decide.h"
+#include "sys/count.h"
+
+#define RUNNING 1u
+
+/* In bits 2 to 31.  A thread of the parent that was at it does not exist in the child of a fork. */
+static uint32_t running(void)
+{
+	return fg_epoch << 2 | RUNNING;
+}
+
+/* Release: who finds it done sees what the routine did. */
+static void set(uint32_t *once, uint32_t value)
+{
+	fg_store_release(once, value);
+	fg_futex_wake(once, INT32_MAX, FG_FUTEX_ANY);
+}
+
+/* The routine was cancelled, or has thrown. */
+static void undone(void *once)
+{
+	set(once, 0);
+}
+
+static void wait_for(uint32_t *once, uint32_t value)
+{
+	static fg_bet bet;
+	struct fg_wait w = fg_wait_for_event(fg_self(), &bet);
+	bool awake = fg_spin_while(&w, once, ~0u, value, NULL);
+
+	fg_event_over(&w, awake);
+	if (awake)
+		return;
+	fg_count(w.self, FG_STAT_PARKS, 1);
+	fg_futex_wait(once, value, FG_FUTEX_ANY, NULL);
+}
+
+void fg_once_slowly(uint32_t *once, void (*routine)(void))
+{
+	uint32_t have = fg_load_acquire(once);
+
+	while (have != FG_ONCE_DONE) {
+		if (have == running()) {
+			wait_for(once, have);
+			have = fg_load_acquire(once);
+		} else if (fg_cas_acq_rel(once, &have, running())) {
+			pthread_cleanup_push(undone, once);
+			routine();
+			pthread_cleanup_pop(0);
+			set(once, FG_ONCE_DONE);
+			return;
+		}
+	}
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pthread_once and call_once: one call however many threads come at once, none
+ * returns before it has; a cancelled routine has not been called; the child of a fork
+ * in the middle of it calls it itself; one inside the other.
+ */
+#include "../tools/check.h"
+
+#include <threads.h>
+
+static pthread_once_t once_ = PTHREAD_ONCE_INIT, inner = PTHREAD_ONCE_INIT;
+static once_flag flag = ONCE_FLAG_INIT;
+static int calls, inside, done;
+
+static void slow_routine(void)
+{
+	ADD(calls, 1);
+	sleep_us(2000);
+	STORE(done, 1);
+}
+
+static void *by_posix(void *arg)
+{
+	CHECK_EQ(pthread_once(&once_, slow_routine), 0);
+	CHECK_EQ(LOAD(done), 1);
+	return arg;
+}
+
+static void *by_c11(void *arg)
+{
+	call_once(&flag, slow_routine);
+	CHECK_EQ(LOAD(done), 1);
+	return arg;
+}
+
+static void many(void *(*f)(void *))
+{
+	pthread_t t[8];
+
+	calls = done = 0;
+	for (int i = 0; i < 8; i++)
+		t[i] = start(f, NULL);
+	for (int i = 0; i < 8; i++)
+		join(t[i]);
+	CHECK_EQ(calls, 1);
+}
+
+static void nothing(void)
+{
+	ADD(calls, 1);
+}
+
+static void nested(void)
+{
+	CHECK_EQ(pthread_once(&inner, nothing), 0);
+	CHECK_EQ(LOAD(calls), 1);
+}
+
+static void sleeps(void)
+{
+	STORE(inside, 1);
+	for (;;)
+		pause();
+}
+
+static void *to_be_cancelled(void *arg)
+{
+	(void)arg;
+	pthread_once(&once_, sleeps);
+	CHECK(!"returned");
+	return NULL;
+}
+
+static void cancelled(void)
+{
+	pthread_t victim, other;
+
+	once_ = PTHREAD_ONCE_INIT;
+	inside = calls = done = 0;
+	victim = start(to_be_cancelled, NULL);
+	while (!LOAD(inside))
+		sleep_us(100);
+	other = start(by_posix, NULL);
+	sleep_us(10000);
+	CHECK_EQ(LOAD(calls), 0);
+	CHECK_EQ(pthread_cancel(victim), 0);
+	CHECK(join(victim) == PTHREAD_CANCELED);
+	join(other);
+	CHECK_EQ(calls, 1);
+}
+
+static void forks(void)
+{
+	pid_t child = check_fork();
+
+	if (!child) {
+		CHECK_EQ(pthread_once(&once_, nothing), 0);
+		CHECK_EQ(calls, 1);
+		_exit(0);
+	}
+	check_child(child);
+}
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	check_begin(argv[0], 20);
+	many(by_posix);
+	many(by_c11);
+	once_ = PTHREAD_ONCE_INIT;
+	calls = 0;
+	CHECK_EQ(pthread_once(&once_, nested), 0);
+	cancelled();
+	once_ = PTHREAD_ONCE_INIT;
+	calls = 0;
+	CHECK_EQ(pthread_once(&once_, forks), 0);
+	return 0;
+}
