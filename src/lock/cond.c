@@ -19,8 +19,6 @@ enum { WAITING = 0, ASLEEP = 1, SIGNALED = 2, LAST = 3, GONE = 4 };
 
 _Static_assert(offsetof(struct fg_cond, flags) == 36, "glibc marks process-shared ones there");
 
-#define EPOCH_RESETTING 0xffffffffu
-
 /*
  * In the child of a fork: the lock may be held, and the list filled, by threads
  * that exist in the parent only.  Whoever comes first empties both.
@@ -30,7 +28,7 @@ static void enter_epoch(struct fg_cond *c)
 	uint32_t epoch = fg_load_acquire(&c->epoch);
 
 	while (epoch != fg_epoch) {
-		if (epoch != EPOCH_RESETTING && fg_cas_acquire(&c->epoch, &epoch, EPOCH_RESETTING)) {
+		if (epoch != FG_EPOCH_RESETTING && fg_cas_acquire(&c->epoch, &epoch, FG_EPOCH_RESETTING)) {
 			c->lock = (struct fg_lock){ 0 };
 			c->first = c->last = NULL;
 			fg_store_release(&c->epoch, fg_epoch); /* pairs with the acquire above */

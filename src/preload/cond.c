@@ -8,6 +8,8 @@
 
 #include <errno.h>
 
+#include "arch/arch.h"
+
 static bool is_shared(pthread_cond_t *cond)
 {
 	return fg_load_relaxed(&fg_cond_of(cond)->flags) & FG_COND_SHARED;
@@ -46,9 +48,29 @@ int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
  * this process hold as well: no signal comes in between.
  */
 static pthread_mutex_t bridges[64];
+static uint32_t bridges_epoch; /* fork epoch: a parent's thread may have had one when it was copied */
+
+static void enter_epoch(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	uint32_t epoch = fg_load_acquire(&bridges_epoch);
+
+	while (epoch != fg_epoch) {
+		if (epoch != FG_EPOCH_RESETTING && fg_cas_acquire(&bridges_epoch, &epoch, FG_EPOCH_RESETTING)) {
+			for (int i = 0; i < 64; i++)
+				bridges[i] = fresh;
+			fg_store_release(&bridges_epoch, fg_epoch); /* pairs with the acquire above */
+			return;
+		}
+		fg_pause();
+		epoch = fg_load_acquire(&bridges_epoch);
+	}
+}
 
 static pthread_mutex_t *bridge(const pthread_cond_t *cond)
 {
+	if (fg_unlikely(fg_load_acquire(&bridges_epoch) != fg_epoch))
+		enter_epoch();
 	return &bridges[(uintptr_t)cond / sizeof(*cond) % 64];
 }
 
