@@ -9,6 +9,7 @@
 #define FG_NATIVE_H
 
 #include <pthread.h>
+#include <semaphore.h>
 
 /* name, version, type of function */
 #define FG_NATIVE_TABLE(X)                                                                                   \
@@ -32,6 +33,9 @@
 	  int (*)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *))                  \
 	X(pthread_cond_signal, "GLIBC_2.3.2", int (*)(pthread_cond_t *))                                     \
 	X(pthread_cond_broadcast, "GLIBC_2.3.2", int (*)(pthread_cond_t *))                                  \
+	X(sem_wait, "GLIBC_2.34", int (*)(sem_t *))                                                          \
+	X(sem_timedwait, "GLIBC_2.34", int (*)(sem_t *, const struct timespec *))                            \
+	X(sem_clockwait, "GLIBC_2.34", int (*)(sem_t *, clockid_t, const struct timespec *))                 \
 	X(pthread_barrier_init, "GLIBC_2.34",                                                                \
 	  int (*)(pthread_barrier_t *, const pthread_barrierattr_t *, unsigned int))                         \
 	X(pthread_barrier_wait, "GLIBC_2.34", int (*)(pthread_barrier_t *))                                  \

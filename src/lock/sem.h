@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * POSIX semaphores, in glibc's format: named ones live in files that other
+ * processes share, whatever they run.  So glibc's functions post and sleep; this
+ * is the part before the sleep.
+ *
+ *   64 bits   value in the low 32, threads that sleep in the high 32
+ */
+#ifndef FG_SEM_H
+#define FG_SEM_H
+
+#include "lock/decide.h"
+
+/* True if the value was above 0 and has been decremented. */
+bool fg_sem_try(uint64_t *sem);
+/* The same, after waiting awake for a post as long as fg_decide() says so. */
+bool fg_sem_wait_awake(uint64_t *sem, const struct fg_deadline *deadline);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The spinlock: the 4 bytes of a pthread_spinlock_t, with glibc's values, since
+ * one in shared memory may be used by processes that run glibc's code.
+ *
+ *   1      free
+ *   <= 0   held.  glibc's own waiters decrement it while they wait, and its unlock
+ *          stores 1 and wakes nobody.
+ *   ours   bits 12..27: index of the owner's slot, 0 = none; bit 31, which makes it
+ *          negative; bits 28, 29 and 11, which are there to be borrowed from.  So
+ *          a few thousand foreign decrements spoil the hint at most, and the word
+ *          never comes near 1.
+ *
+ * There is no room for "somebody sleeps", and an unlock that had to look for it
+ * with an atomic would cost twice as much as glibc's.  Sleepers register
+ * in a table of this process instead, and an unlock looks there after its
+ * plain store (spin.c).
+ */
+#ifndef FG_SPIN_H
+#define FG_SPIN_H
+
+#include <stdint.h>
+
+#include "lock/thread.h"
+
+#define FG_SPIN_FREE 1
+#define FG_SPIN_HELD 0xb0000800u
+
+#define FG_SPIN_BUCKETS 256u
+
+struct fg_spin_bucket {
+	uint32_t sleepers; /* asleep, or about to be */
+	uint32_t spinners; /* awake: a release needs not wake anybody */
+	uint32_t wakes;	   /* what they sleep on */
+	uint32_t unused[13];
+} __attribute__((aligned(FG_CACHE_LINE)));
+
+extern struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
+
+void fg_spin_lock_slowly(int32_t *lock, struct fg_self *t);
+void fg_spin_wake(int32_t *lock);
+
+static inline uint32_t fg_spin_hash(const int32_t *lock)
+{
+	return (uint32_t)((uintptr_t)lock >> 2) * 0x9e3779b1u;
+}
+
+static inline struct fg_spin_bucket *fg_spin_bucket(const int32_t *lock)
+{
+	return &fg_spin_buckets[fg_spin_hash(lock) >> 24];
+}
+
+/* In the section from before the word says so: the monitor misses no holder. */
+static inline bool fg_spin_trylock(int32_t *lock, struct fg_self *t)
+{
+	uint32_t free = FG_SPIN_FREE;
+
+	fg_section_enter(t);
+	/* Acquire: pairs with the release in fg_spin_unlock(). */
+	if (fg_likely(fg_cas_acquire((uint32_t *)lock, &free,
+				     FG_SPIN_HELD | (fg_id_has_slot(t->id) ? fg_id_index(t->id) << 12 : 0))))
+		return true;
+	fg_section_leave(t);
+	return false;
+}
+
+static inline void fg_spin_lock(int32_t *lock)
+{
+	struct fg_self *t = fg_self();
+
+	if (fg_unlikely(!fg_spin_trylock(lock, t)))
+		fg_spin_lock_slowly(lock, t);
+}
+
+static inline void fg_spin_unlock(int32_t *lock)
+{
+	struct fg_spin_bucket *b = fg_spin_bucket(lock);
+
+	/* After this the lock may be gone. */
+	fg_store_release(lock, FG_SPIN_FREE);
+	fg_fence_local();
+	/* The other half of this order is a sleeper's membarrier(2), or its time limit. */
+	if (fg_unlikely(fg_load_relaxed(&b->sleepers)))
+		fg_spin_wake(lock);
+	fg_section_leave(fg_self());
+}
+
+#endif
