@@ -31,10 +31,10 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* Of this header; fg_version() is that of the library.  Same FG_VERSION_MAJOR and MINOR before 1.0: same ABI. */
-#define FG_VERSION_MAJOR 0
-#define FG_VERSION_MINOR 1
-#define FG_VERSION_PATCH 0
+/* Of this header; fg_version() is that of the library.  Before 1.0, a minor version is one ABI. */
+#define FG_VERSION_MAJOR  0
+#define FG_VERSION_MINOR  1
+#define FG_VERSION_PATCH  0
 #define FG_VERSION_NUMBER (FG_VERSION_MAJOR * 10000 + FG_VERSION_MINOR * 100 + FG_VERSION_PATCH)
 
 #if defined(__GNUC__)
@@ -177,7 +177,10 @@ FG_API int fg_rwlock_tryrdlock(fg_rwlock_t *rwlock);
 /* ETIMEDOUT; EINVAL (see above); EDEADLK and EAGAIN as with fg_rwlock_rdlock. */
 FG_API int fg_rwlock_timedrdlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline);
 
-/* To write, alone.  EDEADLK: the caller writes already.  One that reads must not call it: it would wait for itself. */
+/*
+ * To write, alone.  EDEADLK: the caller writes already.  One that reads must not
+ * call it: it would wait for itself.
+ */
 FG_API int fg_rwlock_wrlock(fg_rwlock_t *rwlock);
 
 /* EBUSY: somebody reads or writes, the caller too. */

@@ -84,7 +84,8 @@ template <> struct is_kernels<std::chrono::system_clock> : std::true_type {};
 
 // The deadline for a time of any clock.  One that the kernel does not know may run at another speed
 // than ours, so it has to be looked at again (is_over) when ours says that it is time.
-template <class Clock, class Duration> deadline deadline_for(const std::chrono::time_point<Clock, Duration> &t)
+template <class Clock, class Duration>
+deadline deadline_for(const std::chrono::time_point<Clock, Duration> &t)
 {
 	if constexpr (is_kernels<Clock>::value)
 		return deadline_of(t);
@@ -297,7 +298,8 @@ public:
 		return sleep(lock, detail::deadline_in(d)) ? cv_status::timeout : cv_status::no_timeout;
 	}
 	template <class Rep, class Period, class Predicate>
-	bool wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &d, Predicate done)
+	bool wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &d,
+		      Predicate done)
 	{
 		const detail::deadline by = detail::deadline_in(d);
 

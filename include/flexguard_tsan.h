@@ -74,7 +74,8 @@ static inline int fg_tsan_rwlock_tryrdlock(fg_rwlock_t *rwlock)
 	return fg_tsan_taken(rwlock, fg_rwlock_tryrdlock(rwlock));
 }
 
-static inline int fg_tsan_rwlock_timedrdlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline)
+static inline int fg_tsan_rwlock_timedrdlock(fg_rwlock_t *rwlock, clockid_t clock,
+					     const struct timespec *deadline)
 {
 	return fg_tsan_taken(rwlock, fg_rwlock_timedrdlock(rwlock, clock, deadline));
 }
@@ -89,7 +90,8 @@ static inline int fg_tsan_rwlock_trywrlock(fg_rwlock_t *rwlock)
 	return fg_tsan_taken(rwlock, fg_rwlock_trywrlock(rwlock));
 }
 
-static inline int fg_tsan_rwlock_timedwrlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline)
+static inline int fg_tsan_rwlock_timedwrlock(fg_rwlock_t *rwlock, clockid_t clock,
+					     const struct timespec *deadline)
 {
 	return fg_tsan_taken(rwlock, fg_rwlock_timedwrlock(rwlock, clock, deadline));
 }
@@ -104,18 +106,18 @@ static inline int fg_tsan_rwlock_unlock(fg_rwlock_t *rwlock)
 }
 #endif
 
-#define fg_mutex_lock fg_tsan_mutex_lock
-#define fg_mutex_trylock fg_tsan_mutex_trylock
-#define fg_mutex_timedlock fg_tsan_mutex_timedlock
-#define fg_mutex_unlock fg_tsan_mutex_unlock
-#define fg_cond_wait fg_tsan_cond_wait
-#define fg_cond_timedwait fg_tsan_cond_timedwait
-#define fg_rwlock_rdlock fg_tsan_rwlock_rdlock
-#define fg_rwlock_tryrdlock fg_tsan_rwlock_tryrdlock
+#define fg_mutex_lock	      fg_tsan_mutex_lock
+#define fg_mutex_trylock      fg_tsan_mutex_trylock
+#define fg_mutex_timedlock    fg_tsan_mutex_timedlock
+#define fg_mutex_unlock	      fg_tsan_mutex_unlock
+#define fg_cond_wait	      fg_tsan_cond_wait
+#define fg_cond_timedwait     fg_tsan_cond_timedwait
+#define fg_rwlock_rdlock      fg_tsan_rwlock_rdlock
+#define fg_rwlock_tryrdlock   fg_tsan_rwlock_tryrdlock
 #define fg_rwlock_timedrdlock fg_tsan_rwlock_timedrdlock
-#define fg_rwlock_wrlock fg_tsan_rwlock_wrlock
-#define fg_rwlock_trywrlock fg_tsan_rwlock_trywrlock
+#define fg_rwlock_wrlock      fg_tsan_rwlock_wrlock
+#define fg_rwlock_trywrlock   fg_tsan_rwlock_trywrlock
 #define fg_rwlock_timedwrlock fg_tsan_rwlock_timedwrlock
-#define fg_rwlock_unlock fg_tsan_rwlock_unlock
+#define fg_rwlock_unlock      fg_tsan_rwlock_unlock
 
 #endif

@@ -9,7 +9,7 @@
 FG_SAME_LAYOUT(fg_mutex_t, struct fg_mutex);
 _Static_assert(offsetof(fg_mutex_t, fg_kind) == offsetof(struct fg_mutex, lock.tag), "static initialisers");
 _Static_assert(FG_MUTEX_NORMAL == (int)FG_KIND_NORMAL && FG_MUTEX_RECURSIVE == (int)FG_KIND_RECURSIVE &&
-		       FG_MUTEX_ERRORCHECK == (int)FG_KIND_ERRORCHECK,
+		   FG_MUTEX_ERRORCHECK == (int)FG_KIND_ERRORCHECK,
 	       "the header's numbers");
 
 static struct fg_mutex *mutex_of(fg_mutex_t *mutex)
@@ -21,7 +21,7 @@ int fg_mutex_init(fg_mutex_t *mutex, int kind)
 {
 	if (kind < FG_MUTEX_NORMAL || kind > FG_MUTEX_ERRORCHECK)
 		return EINVAL;
-	*mutex_of(mutex) = (struct fg_mutex){ .lock.tag = (uint32_t)kind };
+	*mutex_of(mutex) = (struct fg_mutex){.lock.tag = (uint32_t)kind};
 	return 0;
 }
 

@@ -86,11 +86,11 @@ static void far()
 			const auto gone = [&] { return go; };
 
 			waiting++;
-			CHECK(i == 0 ? c.wait_for(l, std::chrono::hours::max(), gone) :
-			      i == 1 ? c.wait_until(l, steady_clock::time_point::max(), gone) :
-			      i == 2 ? c.wait_until(l, system_clock::time_point::max(), gone) :
-			      i == 3 ? c.wait_until(l, fast_clock::time_point::max(), gone) :
-				       c.wait_for(l, std::chrono::duration<double>(1e300), gone));
+			CHECK(i == 0   ? c.wait_for(l, std::chrono::hours::max(), gone)
+			      : i == 1 ? c.wait_until(l, steady_clock::time_point::max(), gone)
+			      : i == 2 ? c.wait_until(l, system_clock::time_point::max(), gone)
+			      : i == 3 ? c.wait_until(l, fast_clock::time_point::max(), gone)
+				       : c.wait_for(l, std::chrono::duration<double>(1e300), gone));
 		});
 	UNTIL(waiting.load() == 5);
 	{

@@ -132,10 +132,10 @@ template <class M> static void timed()
 		m.lock();
 		std::thread t([&] {
 			there = true;
-			CHECK(i % 4 == 0 ? m.try_lock_for(std::chrono::hours::max()) :
-			      i % 4 == 1 ? m.try_lock_until(system_clock::time_point::max()) :
-			      i % 4 == 2 ? m.try_lock_until(fast_clock::now() + 1h) :
-					   m.try_lock_until(slow_clock::now() + 1h));
+			CHECK(i % 4 == 0   ? m.try_lock_for(std::chrono::hours::max())
+			      : i % 4 == 1 ? m.try_lock_until(system_clock::time_point::max())
+			      : i % 4 == 2 ? m.try_lock_until(fast_clock::now() + 1h)
+					   : m.try_lock_until(slow_clock::now() + 1h));
 			m.unlock();
 		});
 		UNTIL(there.load());

@@ -27,14 +27,18 @@ template <class M> constexpr bool is_timed_lockable()
 {
 	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_for(1ms)), bool>);
 	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_for(1.5h)), bool>);
-	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_until(std::chrono::steady_clock::now())), bool>);
-	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_until(std::chrono::system_clock::now())), bool>);
+	static_assert(
+	    std::is_same_v<decltype(lvalue<M>().try_lock_until(std::chrono::steady_clock::now())), bool>);
+	static_assert(
+	    std::is_same_v<decltype(lvalue<M>().try_lock_until(std::chrono::system_clock::now())), bool>);
 	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_until(fast_clock::now())), bool>);
 	return is_lockable<M>();
 }
 
-template <class M, class = void> struct has_timed : std::false_type {};
-template <class M> struct has_timed<M, void_t<decltype(lvalue<M>().try_lock_for(1ms))>> : std::true_type {};
+template <class M, class = void> struct has_timed : std::false_type {
+};
+template <class M> struct has_timed<M, void_t<decltype(lvalue<M>().try_lock_for(1ms))>> : std::true_type {
+};
 
 template <class M> constexpr bool is_a_mutex()
 {
@@ -59,7 +63,9 @@ template <class M> constexpr bool is_shared_timed_lockable()
 {
 	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_shared_for(1.5h)), bool>);
 	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_shared_until(fast_clock::now())), bool>);
-	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_shared_until(std::chrono::system_clock::now())), bool>);
+	static_assert(
+	    std::is_same_v<decltype(lvalue<M>().try_lock_shared_until(std::chrono::system_clock::now())),
+			   bool>);
 	return is_shared_lockable<M>() && is_timed_lockable<M>();
 }
 

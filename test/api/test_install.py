@@ -32,11 +32,13 @@ def need(*tools):
 def check_install():
     stage = f"{TMP}/stage"
     call("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", stage)
-    same("nothing beside the prefix", call("find", stage, "-type", "f", "-not", "-path", f"{stage}{OPTIONS['prefix']}/*"), "")
+    outside = call("find", stage, "-type", "f", "-not", "-path", f"{stage}{OPTIONS['prefix']}/*")
+    same("nothing beside the prefix", outside, "")
     # with the staged copy as it stands: what a packager's next build sees
     need("pkg-config")
     flags = call("pkg-config", "--cflags", "--libs", "flexguard", env={
-        "PKG_CONFIG_LIBDIR": f"{stage}{OPTIONS['prefix']}/{OPTIONS['libdir']}/pkgconfig", "PKG_CONFIG_SYSROOT_DIR": stage})
+        "PKG_CONFIG_LIBDIR": f"{stage}{OPTIONS['prefix']}/{OPTIONS['libdir']}/pkgconfig",
+        "PKG_CONFIG_SYSROOT_DIR": stage})
     true(f"staged: {flags}", f"-I{stage}{OPTIONS['prefix']}/{OPTIONS['includedir']}" in flags)
     os.rename(f"{stage}{OPTIONS['prefix']}", MOVED)
     shutil.rmtree(stage)
@@ -52,7 +54,8 @@ def check_library():
 def check_manual():
     need("scdoc")
     pages = f"{MOVED}/{OPTIONS['mandir']}/man3"
-    names = re.findall(r"FG_API\b[^;(]*\b(fg_\w+)\(", open(f"{MOVED}/{OPTIONS['includedir']}/flexguard.h").read())
+    header = open(f"{MOVED}/{OPTIONS['includedir']}/flexguard.h").read()
+    names = re.findall(r"FG_API\b[^;(]*\b(fg_\w+)\(", header)
     for name in set(names) - {"fg_version"}:
         true(f"{name}.3", os.path.exists(f"{pages}/{name}.3"))
 
@@ -112,8 +115,8 @@ def check_readme():
     code = re.search(r"```cpp\n(.*?)```", section, re.S).group(1)
     with open(f"{TMP}/readme.cpp", "w") as f:
         f.write(code + "\nint main() { std::thread a(add, 1), b(add, 2); a.join(); b.join(); return sum != 3; }\n")
-    call("g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-include", "thread", f"{TMP}/readme.cpp", "-o", f"{TMP}/readme",
-         f"-I{MOVED}/{OPTIONS['includedir']}", f"-L{LIB}", "-lflexguard", "-pthread")
+    call("g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-include", "thread", f"{TMP}/readme.cpp",
+         "-o", f"{TMP}/readme", f"-I{MOVED}/{OPTIONS['includedir']}", f"-L{LIB}", "-lflexguard", "-pthread")
     call(f"{TMP}/readme", env={"LD_LIBRARY_PATH": LIB})
 
 

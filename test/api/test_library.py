@@ -10,7 +10,8 @@ MARKER = "fg_runtime_marker"
 
 
 def exports(path):
-    out = subprocess.run(["nm", "-D", "--defined-only", path], check=True, text=True, stdout=subprocess.PIPE).stdout
+    out = subprocess.run(["nm", "-D", "--defined-only", path], check=True, text=True,
+                         stdout=subprocess.PIPE).stdout
     return {line.split()[-1] for line in out.splitlines() if " A " not in line}
 
 

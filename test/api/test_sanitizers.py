@@ -35,8 +35,8 @@ int main(int argc, char **argv)
 def build(source, sanitizer):
     program = f"{TMP}/{os.path.basename(source)}.{sanitizer}"
     compiler = ["g++", "-std=c++17"] if source.endswith("pp") else ["gcc", "-std=gnu17"]
-    p = subprocess.run([*compiler, "-g", "-O1", "-D_GNU_SOURCE", f"-fsanitize={sanitizer}", source, "-o", program, *LINK],
-                       text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    p = subprocess.run([*compiler, "-g", "-O1", "-D_GNU_SOURCE", f"-fsanitize={sanitizer}", source,
+                        "-o", program, *LINK], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     same(f"{source}: {p.stdout}", p.returncode, 0)
     return program
 
