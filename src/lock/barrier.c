@@ -15,13 +15,13 @@
 #define SLEEPERS  1u
 #define DESTROYER 0x80000000u /* in `left` */
 
-void fg_barrier_init(struct fg_barrier *b, uint32_t count)
+void fg_barrier_setup(struct fg_barrier *b, uint32_t count)
 {
 	*b = (struct fg_barrier){ .count = count };
 	fg_store_relaxed(&fg_have_participants, true);
 }
 
-/* Release: pairs with the acquire in fg_barrier_destroy().  The barrier may be gone afterwards. */
+/* Release: pairs with the acquire in fg_barrier_drain().  The barrier may be gone afterwards. */
 static void leave(struct fg_barrier *b)
 {
 	uint32_t left = __atomic_add_fetch(&b->left, 1, __ATOMIC_RELEASE);
@@ -44,7 +44,7 @@ static void sleep_through(struct fg_barrier *b, struct fg_self *t, uint32_t roun
 	}
 }
 
-bool fg_barrier_wait(struct fg_barrier *b)
+bool fg_barrier_arrive(struct fg_barrier *b)
 {
 	struct fg_self *t = fg_self();
 	uint32_t round = fg_load_relaxed(&b->word) & ~SLEEPERS; /* cannot end without us */
@@ -70,7 +70,7 @@ bool fg_barrier_wait(struct fg_barrier *b)
 	return last;
 }
 
-void fg_barrier_destroy(struct fg_barrier *b)
+void fg_barrier_drain(struct fg_barrier *b)
 {
 	/* Both modulo 2^31. */
 	uint32_t all = (b->word >> 1) * b->count & ~DESTROYER, left;

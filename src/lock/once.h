@@ -23,7 +23,7 @@ void fg_once_slowly(uint32_t *once, void (*routine)(void));
  * Waits while another thread does.  Where the routine is cancelled, or throws,
  * the word is not done, and the next one calls it.
  */
-static inline void fg_once(uint32_t *once, void (*routine)(void))
+static inline void fg_once_run(uint32_t *once, void (*routine)(void))
 {
 	/* Acquire: pairs with the release in fg_once_slowly(). */
 	if (fg_unlikely(fg_load_acquire(once) != FG_ONCE_DONE))
