@@ -6,10 +6,10 @@
  * Rules for all functions:
  *
  *   - Those that return int return 0 or a positive error number of <errno.h>,
- *     and never EINTR.  None of them changes errno.
+ *     and never EINTR; fg_barrier_wait may say FG_BARRIER_SERIAL.  None of them changes errno.
  *   - Pointers are to valid objects and not NULL.  An object is valid after its
  *     init function or static initialiser, or filled with zeroes, which is the
- *     same as the plain initialiser of its type; it must not be copied or moved
+ *     same as the plain initialiser of its type (a barrier needs its init); it must not be copied or moved
  *     while it is in use.  Using it after its destroy function, or destroying
  *     it while threads use it, is undefined.
  *   - Objects are private to a process.  In the child of a fork they may be used
@@ -191,6 +191,47 @@ FG_API int fg_rwlock_timedwrlock(fg_rwlock_t *rwlock, clockid_t clock, const str
 
 /* Always 0.  By the thread that has locked it, to read or to write. */
 FG_API int fg_rwlock_unlock(fg_rwlock_t *rwlock);
+
+/* ---- barrier ------------------------------------------------------------------ */
+
+/* 32 bytes; the contents are the library's.  Zeroes are no valid one. */
+typedef struct {
+	unsigned int fg_state[8];
+} fg_barrier_t;
+
+#define FG_BARRIER_SERIAL (-1)
+
+/* For so many threads.  EINVAL: 0, or more than 2^31 - 1. */
+FG_API int fg_barrier_init(fg_barrier_t *barrier, unsigned int count);
+
+/*
+ * Always 0.  No round is under way.  Threads of the last round that have not come
+ * back from it may be left: it waits for them.
+ */
+FG_API int fg_barrier_destroy(fg_barrier_t *barrier);
+
+/* Waits until `count` threads have come, who then go on.  FG_BARRIER_SERIAL for one of them, 0 for the
+ * others. */
+FG_API int fg_barrier_wait(fg_barrier_t *barrier);
+
+/* ---- once ---------------------------------------------------------------------- */
+
+/* 4 bytes; the contents are the library's. */
+typedef struct {
+	unsigned int fg_state;
+} fg_once_t;
+
+/* clang-format off */
+#define FG_ONCE_INIT { 0 }
+/* clang-format on */
+
+/*
+ * Always 0.  Calls the routine, unless that has been done with this object; waits
+ * while another thread does it.  If the routine is cancelled or throws a C++
+ * exception, it has not been done, and the next caller tries.  It must not call
+ * fg_once with the same object.
+ */
+FG_API int fg_once(fg_once_t *once, void (*routine)(void));
 
 #ifdef __cplusplus
 }

@@ -16,8 +16,10 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <system_error>
+#include <utility>
 
 namespace fg {
 
@@ -327,6 +329,75 @@ private:
 
 	fg_cond_t cond_ = FG_COND_INIT;
 };
+
+// For as many threads as it is made for, round after round.  std::barrier's arrive_and_wait, and no more.
+class barrier {
+public:
+	using native_handle_type = fg_barrier_t *;
+
+	explicit barrier(unsigned int count)
+	{
+		detail::check(fg_barrier_init(&barrier_, count));
+	}
+	barrier(const barrier &) = delete;
+	barrier &operator=(const barrier &) = delete;
+	~barrier()
+	{
+		fg_barrier_destroy(&barrier_);
+	}
+
+	// True for one of the threads of a round.
+	bool arrive_and_wait() noexcept
+	{
+		return fg_barrier_wait(&barrier_) == FG_BARRIER_SERIAL;
+	}
+	native_handle_type native_handle() noexcept
+	{
+		return &barrier_;
+	}
+
+private:
+	fg_barrier_t barrier_;
+};
+
+class once_flag {
+public:
+	constexpr once_flag() noexcept = default;
+	once_flag(const once_flag &) = delete;
+	once_flag &operator=(const once_flag &) = delete;
+
+private:
+	template <class F, class... Args> friend void call_once(once_flag &, F &&, Args &&...);
+
+	fg_once_t once_ = FG_ONCE_INIT;
+};
+
+namespace detail {
+
+// fg_once calls a function without arguments: what it is to do lies here, in the thread that calls it.
+struct once_call {
+	void (*function)(void *);
+	void *argument;
+};
+inline thread_local once_call next_once_call{};
+
+inline void run_once_call()
+{
+	const once_call call = next_once_call; // it may itself call call_once
+
+	call.function(call.argument);
+}
+
+} // namespace detail
+
+// If f throws, the flag stays as it was, and the exception goes to the caller.
+template <class F, class... Args> void call_once(once_flag &flag, F &&f, Args &&...args)
+{
+	auto call = [&] { std::invoke(std::forward<F>(f), std::forward<Args>(args)...); };
+
+	detail::next_once_call = {[](void *c) { (*static_cast<decltype(call) *>(c))(); }, &call};
+	detail::check(fg_once(&flag.once_, detail::run_once_call));
+}
 
 } // namespace fg
 

@@ -102,6 +102,48 @@ static inline int fg_tsan_rwlock_unlock(fg_rwlock_t *rwlock)
 	return fg_rwlock_unlock(rwlock);
 }
 
+/*
+ * After its last round a barrier may be gone before everybody is back.  So what is
+ * given and taken is one of a few bytes that stay, by the barrier's address; weak,
+ * and so the same in the whole program.
+ */
+__attribute__((weak)) char fg_tsan_barriers[61];
+
+static inline int fg_tsan_barrier_wait(fg_barrier_t *barrier)
+{
+	unsigned long address;
+	char *stays;
+	int serial;
+
+	__builtin_memcpy(&address, &barrier, sizeof(address));
+	stays = &fg_tsan_barriers[address / sizeof(*barrier) % sizeof(fg_tsan_barriers)];
+	__tsan_release(stays);
+	serial = fg_barrier_wait(barrier);
+	__tsan_acquire(stays);
+	return serial;
+}
+
+/* The routine gives before fg_once lets others go on: a routine around it, which finds it in its thread. */
+static __thread struct {
+	fg_once_t *once;
+	void (*routine)(void);
+} fg_tsan_once_call;
+
+static inline void fg_tsan_once_routine(void)
+{
+	fg_once_t *once = fg_tsan_once_call.once; /* the routine may itself call fg_once */
+
+	fg_tsan_once_call.routine();
+	__tsan_release(once);
+}
+
+static inline int fg_tsan_once(fg_once_t *once, void (*routine)(void))
+{
+	fg_tsan_once_call.once = once;
+	fg_tsan_once_call.routine = routine;
+	return fg_tsan_taken(once, fg_once(once, fg_tsan_once_routine));
+}
+
 #ifdef __cplusplus
 }
 #endif
@@ -112,6 +154,8 @@ static inline int fg_tsan_rwlock_unlock(fg_rwlock_t *rwlock)
 #define fg_mutex_unlock	      fg_tsan_mutex_unlock
 #define fg_cond_wait	      fg_tsan_cond_wait
 #define fg_cond_timedwait     fg_tsan_cond_timedwait
+#define fg_barrier_wait	      fg_tsan_barrier_wait
+#define fg_once		      fg_tsan_once
 #define fg_rwlock_rdlock      fg_tsan_rwlock_rdlock
 #define fg_rwlock_tryrdlock   fg_tsan_rwlock_tryrdlock
 #define fg_rwlock_timedrdlock fg_tsan_rwlock_timedrdlock

@@ -82,6 +82,9 @@ using condition = fg::condition_variable;
 static_assert(std::is_nothrow_default_constructible_v<condition> && std::is_standard_layout_v<condition>);
 static_assert(!std::is_copy_constructible_v<condition> && !std::is_copy_assignable_v<condition>);
 static_assert(noexcept(lvalue<condition>().notify_one()) && noexcept(lvalue<condition>().notify_all()));
+static_assert(std::is_nothrow_default_constructible_v<fg::once_flag> &&
+	      !std::is_copy_constructible_v<fg::once_flag>);
+static_assert(!std::is_copy_constructible_v<fg::barrier> && !std::is_copy_assignable_v<fg::barrier>);
 static_assert(std::is_same_v<fg::cv_status, std::cv_status>);
 
 // Initialised before any code runs, like their namesakes.
@@ -96,6 +99,7 @@ STATIC fg::recursive_mutex a_recursive_mutex;
 STATIC fg::recursive_timed_mutex a_recursive_timed_mutex;
 STATIC fg::shared_mutex a_shared_mutex;
 STATIC fg::shared_timed_mutex a_shared_timed_mutex;
+STATIC fg::once_flag a_flag;
 STATIC fg::condition_variable a_condition;
 
 template <class M> static void locks(M &m)
@@ -138,6 +142,7 @@ int main(int, char **argv)
 		std::scoped_lock again(a_recursive_mutex, a_recursive_timed_mutex);
 	}
 	a_condition.notify_all();
+	fg::call_once(a_flag, [] {});
 	CHECK_EQ(fg_mutex_trylock(a_mutex.native_handle()), 0);
 	CHECK(!a_mutex.try_lock());
 	CHECK_EQ(fg_mutex_unlock(a_mutex.native_handle()), 0);
