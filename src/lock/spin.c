@@ -108,7 +108,7 @@ __attribute__((noinline)) void fg_spin_lock_slowly(int32_t *lock, struct fg_self
 	fg_monitor_register_if_due();
 	for (;;) {
 		if (spin(lock, t)) {
-			if (fg_spin_trylock(lock, t))
+			if (fg_spin_try(lock, t))
 				return;
 			continue;
 		}

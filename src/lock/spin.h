@@ -51,12 +51,12 @@ static inline struct fg_spin_bucket *fg_spin_bucket(const int32_t *lock)
 }
 
 /* In the section from before the word says so: the monitor misses no holder. */
-static inline bool fg_spin_trylock(int32_t *lock, struct fg_self *t)
+static inline bool fg_spin_try(int32_t *lock, struct fg_self *t)
 {
 	uint32_t free = FG_SPIN_FREE;
 
 	fg_section_enter(t);
-	/* Acquire: pairs with the release in fg_spin_unlock(). */
+	/* Acquire: pairs with the release in fg_spin_release(). */
 	if (fg_likely(fg_cas_acquire((uint32_t *)lock, &free,
 				     FG_SPIN_HELD | (fg_id_has_slot(t->id) ? fg_id_index(t->id) << 12 : 0))))
 		return true;
@@ -64,15 +64,15 @@ static inline bool fg_spin_trylock(int32_t *lock, struct fg_self *t)
 	return false;
 }
 
-static inline void fg_spin_lock(int32_t *lock)
+static inline void fg_spin_take(int32_t *lock)
 {
 	struct fg_self *t = fg_self();
 
-	if (fg_unlikely(!fg_spin_trylock(lock, t)))
+	if (fg_unlikely(!fg_spin_try(lock, t)))
 		fg_spin_lock_slowly(lock, t);
 }
 
-static inline void fg_spin_unlock(int32_t *lock)
+static inline void fg_spin_release(int32_t *lock)
 {
 	struct fg_spin_bucket *b = fg_spin_bucket(lock);
 
