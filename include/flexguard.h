@@ -9,9 +9,9 @@
  *     and never EINTR; fg_barrier_wait may say FG_BARRIER_SERIAL.  None of them changes errno.
  *   - Pointers are to valid objects and not NULL.  An object is valid after its
  *     init function or static initialiser, or filled with zeroes, which is the
- *     same as the plain initialiser of its type (a barrier needs its init); it must not be copied or moved
- *     while it is in use.  Using it after its destroy function, or destroying
- *     it while threads use it, is undefined.
+ *     same as the plain initialiser of its type (a barrier needs its init, a spinlock its initialiser); it
+ * must not be copied or moved while it is in use.  Using it after its destroy function, or destroying it
+ * while threads use it, is undefined.
  *   - Objects are private to a process.  In the child of a fork they may be used
  *     as with pthreads: what the forking thread held it may release.
  *   - Time limits are absolute, on CLOCK_REALTIME or CLOCK_MONOTONIC.  EINVAL:
@@ -232,6 +232,63 @@ typedef struct {
  * fg_once with the same object.
  */
 FG_API int fg_once(fg_once_t *once, void (*routine)(void));
+
+/* ---- semaphore ------------------------------------------------------------------ */
+
+/* 8 bytes; the contents are the library's. */
+typedef struct {
+	unsigned long long fg_state;
+} fg_sem_t;
+
+/* clang-format off */
+#define FG_SEM_INIT(value) { (value) } /* up to 2^31 - 1 */
+/* clang-format on */
+
+/* EINVAL: value above 2^31 - 1. */
+FG_API int fg_sem_init(fg_sem_t *sem, unsigned int value);
+
+/* Always 0.  Nobody may wait.  Not needed for memory that is simply given up. */
+FG_API int fg_sem_destroy(fg_sem_t *sem);
+
+/* Waits until the value is above 0, and takes 1 from it. */
+FG_API int fg_sem_wait(fg_sem_t *sem);
+
+/* EAGAIN: the value is 0. */
+FG_API int fg_sem_trywait(fg_sem_t *sem);
+
+/* ETIMEDOUT; EINVAL (see above). */
+FG_API int fg_sem_timedwait(fg_sem_t *sem, clockid_t clock, const struct timespec *deadline);
+
+/* Adds 1 to the value.  EOVERFLOW: it is 2^31 - 1.  May be called from a signal handler. */
+FG_API int fg_sem_post(fg_sem_t *sem);
+
+/* ---- spinlock ------------------------------------------------------------------- */
+
+/* 4 bytes; the contents are the library's.  Zeroes are no free one. */
+typedef struct {
+	int fg_state;
+} fg_spin_t;
+
+/* clang-format off */
+#define FG_SPIN_INIT { 1 }
+/* clang-format on */
+
+/* Both always 0; when it is destroyed, nobody may hold it. */
+FG_API int fg_spin_init(fg_spin_t *spin);
+FG_API int fg_spin_destroy(fg_spin_t *spin);
+
+/*
+ * Always 0.  For sections of a few instructions where 4 bytes matter; otherwise a
+ * mutex costs no more.  Waiters sleep when the owner is off its CPU.  Not to be
+ * locked twice; unlocked by the thread that has locked it.
+ */
+FG_API int fg_spin_lock(fg_spin_t *spin);
+
+/* EBUSY: locked. */
+FG_API int fg_spin_trylock(fg_spin_t *spin);
+
+/* Always 0. */
+FG_API int fg_spin_unlock(fg_spin_t *spin);
 
 #ifdef __cplusplus
 }

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <system_error>
@@ -359,6 +360,64 @@ public:
 private:
 	fg_barrier_t barrier_;
 };
+
+// LeastMax is a promise to the reader; every one counts to max().
+template <std::ptrdiff_t LeastMax = 0x7fffffff> class counting_semaphore {
+	static_assert(LeastMax >= 0 && LeastMax <= 0x7fffffff, "semaphores count to 2^31 - 1");
+
+public:
+	using native_handle_type = fg_sem_t *;
+
+	static constexpr std::ptrdiff_t max() noexcept
+	{
+		return 0x7fffffff;
+	}
+
+	// 0 <= desired <= max()
+	constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept
+	    : sem_ FG_SEM_INIT(static_cast<unsigned long long>(desired))
+	{
+	}
+	counting_semaphore(const counting_semaphore &) = delete;
+	counting_semaphore &operator=(const counting_semaphore &) = delete;
+
+	void release(std::ptrdiff_t update = 1)
+	{
+		for (; update > 0; update--)
+			detail::check(fg_sem_post(&sem_));
+	}
+	void acquire()
+	{
+		detail::check(fg_sem_wait(&sem_));
+	}
+	bool try_acquire() noexcept
+	{
+		return !fg_sem_trywait(&sem_);
+	}
+	template <class Rep, class Period> bool try_acquire_for(const std::chrono::duration<Rep, Period> &d)
+	{
+		return acquire_by(detail::deadline_in(d)) == 0;
+	}
+	template <class Clock, class Duration>
+	bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &t)
+	{
+		return detail::get_until(t, [this](const detail::deadline &d) { return acquire_by(d); });
+	}
+	native_handle_type native_handle() noexcept
+	{
+		return &sem_;
+	}
+
+private:
+	int acquire_by(const detail::deadline &d)
+	{
+		return fg_sem_timedwait(&sem_, d.clock, &d.at);
+	}
+
+	fg_sem_t sem_;
+};
+
+using binary_semaphore = counting_semaphore<1>;
 
 class once_flag {
 public:

@@ -102,6 +102,43 @@ static inline int fg_tsan_rwlock_unlock(fg_rwlock_t *rwlock)
 	return fg_rwlock_unlock(rwlock);
 }
 
+static inline int fg_tsan_sem_wait(fg_sem_t *sem)
+{
+	return fg_tsan_taken(sem, fg_sem_wait(sem));
+}
+
+static inline int fg_tsan_sem_trywait(fg_sem_t *sem)
+{
+	return fg_tsan_taken(sem, fg_sem_trywait(sem));
+}
+
+static inline int fg_tsan_sem_timedwait(fg_sem_t *sem, clockid_t clock, const struct timespec *deadline)
+{
+	return fg_tsan_taken(sem, fg_sem_timedwait(sem, clock, deadline));
+}
+
+static inline int fg_tsan_sem_post(fg_sem_t *sem)
+{
+	__tsan_release(sem);
+	return fg_sem_post(sem);
+}
+
+static inline int fg_tsan_spin_lock(fg_spin_t *spin)
+{
+	return fg_tsan_taken(spin, fg_spin_lock(spin));
+}
+
+static inline int fg_tsan_spin_trylock(fg_spin_t *spin)
+{
+	return fg_tsan_taken(spin, fg_spin_trylock(spin));
+}
+
+static inline int fg_tsan_spin_unlock(fg_spin_t *spin)
+{
+	__tsan_release(spin);
+	return fg_spin_unlock(spin);
+}
+
 /*
  * After its last round a barrier may be gone before everybody is back.  So what is
  * given and taken is one of a few bytes that stay, by the barrier's address; weak,
@@ -154,6 +191,13 @@ static inline int fg_tsan_once(fg_once_t *once, void (*routine)(void))
 #define fg_mutex_unlock	      fg_tsan_mutex_unlock
 #define fg_cond_wait	      fg_tsan_cond_wait
 #define fg_cond_timedwait     fg_tsan_cond_timedwait
+#define fg_sem_wait	      fg_tsan_sem_wait
+#define fg_sem_trywait	      fg_tsan_sem_trywait
+#define fg_sem_timedwait      fg_tsan_sem_timedwait
+#define fg_sem_post	      fg_tsan_sem_post
+#define fg_spin_lock	      fg_tsan_spin_lock
+#define fg_spin_trylock	      fg_tsan_spin_trylock
+#define fg_spin_unlock	      fg_tsan_spin_unlock
 #define fg_barrier_wait	      fg_tsan_barrier_wait
 #define fg_once		      fg_tsan_once
 #define fg_rwlock_rdlock      fg_tsan_rwlock_rdlock

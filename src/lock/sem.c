@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/sem.h"
 
+#include <errno.h>
+
 #include "sys/count.h"
+#include "sys/monitor_client.h"
 
 /* Not in the semaphore, which other processes map.  Semaphores that meet here share their luck. */
 static fg_bet bets[256];
@@ -36,4 +39,54 @@ bool fg_sem_wait_awake(uint64_t *sem, const struct fg_deadline *deadline)
 		got = fg_sem_try(sem);
 	fg_event_over(&w, got);
 	return got;
+}
+
+#define ONE_SLEEPER (1ull << 32)
+
+/*
+ * Value and sleepers are one word: a post that does not see the sleeper comes
+ * before it, and the sleeper sees its value.
+ */
+static int sleep_for(uint64_t *sem, const struct fg_deadline *deadline)
+{
+	uint64_t have = __atomic_add_fetch(sem, ONE_SLEEPER, __ATOMIC_RELAXED);
+
+	for (;;) {
+		if ((uint32_t)have) {
+			/* Acquire: pairs with the release in fg_sem_give(). */
+			if (__atomic_compare_exchange_n(sem, &have, have - 1 - ONE_SLEEPER, true, __ATOMIC_ACQUIRE,
+							__ATOMIC_RELAXED))
+				return 0;
+			continue;
+		}
+		if (fg_futex_wait(value_of(sem), 0, FG_FUTEX_ANY, deadline) == -ETIMEDOUT) {
+			/* Not woken, so it takes nobody's wake-up with it. */
+			__atomic_fetch_sub(sem, ONE_SLEEPER, __ATOMIC_RELAXED);
+			return ETIMEDOUT;
+		}
+		have = fg_load_relaxed(sem);
+	}
+}
+
+int fg_sem_take(uint64_t *sem, const struct fg_deadline *deadline)
+{
+	if (fg_sem_try(sem) || fg_sem_wait_awake(sem, deadline))
+		return 0;
+	fg_monitor_register_if_due();
+	fg_count(fg_self(), FG_STAT_PARKS, 1);
+	return sleep_for(sem, deadline);
+}
+
+int fg_sem_give(uint64_t *sem)
+{
+	uint64_t have = fg_load_relaxed(sem);
+
+	do {
+		if ((uint32_t)have >= FG_SEM_MAX)
+			return EOVERFLOW;
+		/* Release: pairs with the acquire of whoever takes it. */
+	} while (!__atomic_compare_exchange_n(sem, &have, have + 1, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	if (have >= ONE_SLEEPER)
+		fg_futex_wake(value_of(sem), 1, FG_FUTEX_ANY);
+	return 0;
 }

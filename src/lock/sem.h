@@ -16,4 +16,13 @@ bool fg_sem_try(uint64_t *sem);
 /* The same, after waiting awake for a post as long as fg_decide() says so. */
 bool fg_sem_wait_awake(uint64_t *sem, const struct fg_deadline *deadline);
 
+/* The whole of it, for semaphores of one process; no cancellation points. */
+
+#define FG_SEM_MAX 0x7fffffffu
+
+/* 0 or ETIMEDOUT */
+int fg_sem_take(uint64_t *sem, const struct fg_deadline *deadline);
+/* 0 or EOVERFLOW.  Async-signal-safe; touches nothing once another may have it. */
+int fg_sem_give(uint64_t *sem);
+
 #endif

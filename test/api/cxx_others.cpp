@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// fg::barrier and fg::call_once.
+// fg::barrier, fg::counting_semaphore and fg::call_once.
 #include "api.hpp"
 
 #include <memory>
@@ -26,6 +26,30 @@ static void barriers()
 		thrown = e.code() == std::errc::invalid_argument;
 	}
 	CHECK(thrown);
+}
+
+static void semaphores()
+{
+	static fg::binary_semaphore ping(1), pong(0);
+	fg::counting_semaphore<> s(0);
+	int turn = 0;
+
+	CHECK(!s.try_acquire());
+	CHECK(!s.try_acquire_for(1ms));
+	CHECK(!s.try_acquire_until(slow_clock::now() + 1ms));
+	s.release(3);
+	CHECK(s.try_acquire());
+	CHECK(s.try_acquire_for(std::chrono::hours::max()));
+	CHECK(s.try_acquire_until(std::chrono::system_clock::time_point::max()));
+	CHECK(!s.try_acquire());
+	in_threads(2, [&](int id) {
+		for (int i = 0; i < 500; i++) {
+			(id ? pong : ping).acquire();
+			CHECK_EQ(turn++ % 2, id);
+			(id ? ping : pong).release();
+		}
+	});
+	CHECK_EQ(turn, 1000);
 }
 
 struct counter {
@@ -90,6 +114,7 @@ int main(int, char **argv)
 {
 	api_begin(argv[0], 60);
 	barriers();
+	semaphores();
 	once();
 	for (int i = 0; i < 50; i++)
 		exceptional();

@@ -49,7 +49,7 @@ def objects():
             names.append(word[1])
     assert len(names) > 3
     return "\n".join("extern fg_{0}_t x{1};\nfg_{0}_t x{1} = {2};".format(
-        n.split("_")[-2].lower(), i, n) for i, n in enumerate(names))
+        n.split("_")[-2].lower(), i, n) for i, n in enumerate(names)) + "\nextern fg_sem_t s;\nfg_sem_t s = FG_SEM_INIT(3);"
 
 
 def compile_all(directory):

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* fg_spin_*: the API's names for lock/spin.h. */
+#include "api/adapt.h"
+
+#include <errno.h>
+
+#include "lock/spin.h"
+
+FG_SAME_LAYOUT(fg_spin_t, int32_t);
+_Static_assert(FG_SPIN_FREE == 1, "the header's initialiser");
+
+int fg_spin_init(fg_spin_t *spin)
+{
+	fg_store_release(&spin->fg_state, FG_SPIN_FREE);
+	return 0;
+}
+
+int fg_spin_destroy(fg_spin_t *spin)
+{
+	return 0;
+}
+
+int fg_spin_lock(fg_spin_t *spin)
+{
+	fg_spin_take(&spin->fg_state);
+	return 0;
+}
+
+int fg_spin_trylock(fg_spin_t *spin)
+{
+	/* A held lock is left alone: no store to its line. */
+	if (fg_load_relaxed(&spin->fg_state) != FG_SPIN_FREE)
+		return EBUSY;
+	return fg_spin_try(&spin->fg_state, fg_self()) ? 0 : EBUSY;
+}
+
+int fg_spin_unlock(fg_spin_t *spin)
+{
+	fg_spin_release(&spin->fg_state);
+	return 0;
+}
