@@ -26,6 +26,7 @@
 #include "lock/held.h"
 #include "lock/queue.h"
 #include "lock/rounds.h"
+#include "lock/stranger.h"
 #include "sys/count.h"
 #include "sys/monitor_client.h"
 
@@ -59,6 +60,9 @@
 
 /* In the child of a fork the heir may have been a thread of the parent.  Who finds one waits so long for it. */
 #define GHOST_NS 100000000u
+
+/* How long to sleep for an owner that is no thread of this process, before it is looked at again. */
+#define STRANGER_NS 1000000000u
 
 enum outcome { ACQUIRED, UNDECIDED, PATROL, TIMED_OUT };
 
@@ -329,7 +333,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	const struct fg_deadline *limit = a->deadline;
 	struct fg_deadline soon;
 	uint32_t wakes, asleep = prepare_sleep(l, t, a, may_be_heir, &wakes);
-	bool ghost = false;
+	bool ghost = false, stranger = false;
 	int r;
 
 	if (!asleep)
@@ -346,6 +350,10 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 		deadline_in(&soon, GHOST_NS);
 		limit = &soon;
 		ghost = true;
+	} else if (fg_unlikely(!a->deadline && fg_held_by_stranger(asleep))) {
+		deadline_in(&soon, STRANGER_NS);
+		limit = &soon;
+		stranger = true;
 	}
 	a->slept = true;
 	fg_count(t, FG_STAT_PARKS, 1);
@@ -362,6 +370,10 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 		return UNDECIDED;
 	if (a->deadline)
 		return TIMED_OUT;
+	if (stranger) {
+		fg_report_stranger(l);
+		return UNDECIDED;
+	}
 	if (ghost) {
 		a->duty = FG_WORD_HEIR; /* ours to clear now; a living heir would only be one too many */
 		return stand_down(l, t, a) ? ACQUIRED : UNDECIDED;

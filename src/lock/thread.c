@@ -131,6 +131,58 @@ static void sweep(void)
 	fg_store_relaxed(&lowest_word, 0);
 }
 
+#define GEN_MASK ((1u << FG_GEN_BITS) - 1)
+
+/*
+ * Where this process begins to count generations; never 0.  4095 processes in a
+ * row differ, and neighbours are far apart (2531: coprime, near the golden section).
+ */
+static uint32_t gen_of_process(void)
+{
+	uint32_t pid = (uint32_t)fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
+
+	return 1 + pid % GEN_MASK * 2531 % GEN_MASK;
+}
+
+/* An index that this process has not used yet; its generation is not what a parent's thread had. */
+static void first_use(struct fg_thread *th)
+{
+	uint32_t gen = gen_of_process();
+
+	th->gen = gen + ((th->gen & GEN_MASK) == gen);
+	fg_store_relaxed(&th->first_gen, th->gen);
+}
+
+/* Indices by tid, one for all tids that share a place: who came last is known. */
+#define TIDS 1024u
+static uint16_t by_tid[TIDS];
+
+static uint32_t id_at(uint32_t index)
+{
+	return (fg_load_relaxed(&fg_threads[index].gen) & GEN_MASK) << FG_INDEX_BITS | index;
+}
+
+bool fg_id_is_strange(uint32_t id)
+{
+	uint32_t index = fg_id_index(id), gen = id >> FG_INDEX_BITS & GEN_MASK, first, now;
+
+	if (!fg_id_has_slot(id) || !fg_threads)
+		return false;
+	first = fg_load_relaxed(&fg_threads[index].first_gen);
+	now = fg_load_relaxed(&fg_threads[index].gen);
+	if (!first)
+		return true;
+	/* From the first to the present one it is, or was, ours; after a whole turn of the counter any may be. */
+	return now - first <= GEN_MASK && ((gen - first) & GEN_MASK) > now - first;
+}
+
+uint32_t fg_id_of_tid(uint32_t tid)
+{
+	uint32_t index = fg_load_relaxed(&by_tid[tid % TIDS]);
+
+	return index && fg_load_relaxed(&fg_threads[index].tid) == tid ? id_at(index) : 0;
+}
+
 static const uint32_t *rseq_cpu(void)
 {
 	const struct rseq *area;
@@ -165,9 +217,13 @@ void fg_thread_init(struct fg_self *t)
 	fg_sections = 0;
 	if (index) {
 		struct fg_thread *me = &fg_threads[index];
-		uint32_t id = (me->gen & ((1u << FG_GEN_BITS) - 1)) << FG_INDEX_BITS | index;
+		uint32_t id;
 
+		if (!me->first_gen)
+			first_use(me);
+		id = id_at(index);
 		fg_store_relaxed(&me->tid, tid);
+		fg_store_relaxed(&by_tid[tid % TIDS], (uint16_t)index);
 		me->busy = 0;
 		fg_store_relaxed(&me->foreign, 0);
 		t->slot = &fg_slots[index];
@@ -247,8 +303,7 @@ int fg_slots_map(int fd, uint32_t slots)
 	 */
 	for (i = 1; i < slots && i <= fg_load_relaxed(&highest_index); i++)
 		if (fg_load_relaxed(&fg_threads[i].tid))
-			fg_store_relaxed(&fg_slots[i].owner_id,
-					 (fg_threads[i].gen & ((1u << FG_GEN_BITS) - 1)) << FG_INDEX_BITS | i);
+			fg_store_relaxed(&fg_slots[i].owner_id, id_at(i));
 	if (have_slot) {
 		t->slot->owner_id = t->id;
 		t->slot->pending = mine.pending;
@@ -275,7 +330,7 @@ void fg_threads_after_fork(void)
 		memset(th->node, 0, sizeof(th->node));
 		if (i == mine)
 			continue;
-		th->gen++;
+		th->first_gen = 0;
 		th->tid = 0;
 	}
 	memset(used, 0, sizeof(used));
@@ -283,10 +338,16 @@ void fg_threads_after_fork(void)
 	if (!mine)
 		return;
 	/*
-	 * The id stays: POSIX lets the child release what the forking thread held.
-	 * A fork inside a wait comes from a signal handler; the wait's node is
+	 * The id stays if it holds something: POSIX lets the child release what the
+	 * forking thread held.  A fork inside a wait comes from a signal handler; the wait's node is
 	 * FREE now and its queue is of another epoch, so the wait starts over.
 	 */
 	used[mine / 64] = 1ull << (mine % 64);
 	fg_threads[mine].tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	by_tid[fg_threads[mine].tid % TIDS] = (uint16_t)mine;
+	if (t->only == FG_ONLY_NONE || (t->only == FG_ONLY_SEVERAL && !t->held)) {
+		first_use(&fg_threads[mine]);
+		t->id = id_at(mine);
+		fg_store_relaxed(&t->slot->owner_id, t->id);
+	}
 }

@@ -29,7 +29,9 @@
 /*
  * Ids are index | generation << 16.  The generation changes whenever an index
  * changes hands, so that a lock left behind by a dead thread does not look like
- * the property of a new one.  Bit 28 marks a thread without index: tid | bit 28.
+ * the property of a new one.  The first generation differs between processes,
+ * so that a lock in shared memory shows its foreign owner (stranger.h).
+ * Bit 28 marks a thread without index: tid | bit 28.
  */
 #define FG_GEN_BITS   12
 #define FG_ID_NO_SLOT 0x10000000u
@@ -47,7 +49,8 @@ struct fg_thread {
 	uint32_t tid;	  /* 0 = nobody has the index */
 	uint32_t got_ns;  /* a timed round (rounds.h): when it began, low bits of the clock */
 	uint32_t busy_lock; /* the one that I keep busy (lock.c), low bits of its address */
-	uint32_t unused[2];
+	uint32_t native_ns; /* the same of a native lock; 0 = none is timed */
+	uint32_t first_gen; /* the one that this process began with; 0 = the index is new here */
 } __attribute__((aligned(FG_CACHE_LINE)));
 _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 
@@ -126,6 +129,18 @@ static inline uint32_t fg_id_index(uint32_t id)
 {
 	return id & (FG_MAX_THREADS - 1);
 }
+
+/* The kernel's id of this thread. */
+static inline uint32_t fg_thread_tid(const struct fg_self *t)
+{
+	return fg_id_has_slot(t->id) ? fg_thread_of(fg_id_index(t->id))->tid : t->id & ~FG_ID_NO_SLOT;
+}
+
+/* The id of the thread of this process with this tid; 0: none, or not known.  A look at a table. */
+uint32_t fg_id_of_tid(uint32_t tid);
+
+/* True if no thread of this process has, or had, this id.  Errs on the side of false. */
+bool fg_id_is_strange(uint32_t id);
 
 /* ---- publication.  Plain stores; the eBPF program runs on this CPU, in program order. ---- */
 

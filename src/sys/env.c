@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lock/decide.h"
+#include "lock/stranger.h"
 #include "sys/count.h"
 #include "sys/options.h"
 
@@ -22,7 +23,10 @@ void fg_env_read(void)
 #undef X
 	};
 	const char *policy = getenv(FG_POLICY_ENV), *spin_ns = getenv(FG_SPIN_NS_ENV);
+	const char *verbose = getenv(FG_VERBOSE_ENV);
 	unsigned i;
+
+	fg_silent = verbose && !strcmp(verbose, "0");
 
 	if (spin_ns)
 		fg_spin_ns = strtoull(spin_ns, NULL, 10);

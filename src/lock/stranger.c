@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/stranger.h"
+
+#include <sys/syscall.h>
+
+#include "arch/arch.h"
+#include "sys/maps.h"
+
+bool fg_silent;
+
+/* How often a process reads its own map for this: a child of fork may wait for a dead lock of its parent. */
+#define LOOKS 4u
+
+struct line {
+	char text[320];
+	size_t length;
+};
+
+static void add(struct line *line, const char *text)
+{
+	while (*text && line->length < sizeof(line->text))
+		line->text[line->length++] = *text++;
+}
+
+static void add_number(struct line *line, uint64_t n, unsigned base)
+{
+	char digits[24], *d = digits + sizeof(digits) - 1;
+
+	*d = 0;
+	do {
+		*--d = "0123456789abcdef"[n % base];
+		n /= base;
+	} while (n);
+	add(line, d);
+}
+
+static void say(uint64_t at)
+{
+	struct line line = { .length = 0 };
+
+	add(&line, "flexguard: process ");
+	add_number(&line, (uint64_t)fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0), 10);
+	add(&line, " waits for a lock at 0x");
+	add_number(&line, at, 16);
+	add(&line, ", in shared memory, that another process holds; such locks must be initialised with the "
+		   "attribute PTHREAD_PROCESS_SHARED, or their waiters hang (flexguard-run(1), SHARED MEMORY)\n");
+	fg_syscall6(SYS_write, 2, (long)line.text, (long)line.length, 0, 0, 0);
+}
+
+void fg_report_stranger(const struct fg_lock *l)
+{
+	static uint32_t looks, said;
+	uint64_t at = (uint64_t)(uintptr_t)l;
+
+	if (fg_silent || fg_load_relaxed(&said) || !fg_held_by_stranger(fg_load_relaxed(&l->word)))
+		return;
+	if (fg_load_relaxed(&looks) >= LOOKS || fg_add_relaxed(&looks, 1) >= LOOKS)
+		return;
+	if (fg_is_shared_memory(at) && !fg_xchg_acq_rel(&said, 1))
+		say(at);
+}
