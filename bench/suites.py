@@ -22,6 +22,7 @@ def of_threads(n):
 
 class Suite:
     name = title = ""
+    by_name_only = False
     default_threads = []
     quick_threads = []
 
@@ -162,6 +163,33 @@ class Sweet5(Sweet):
     name = "sweet5"
     title = "sweet spot: 5 us inside, 5 us outside"
     args = ["-c", "5000", "-o", "5000"]
+
+
+class Native(MutexSuite):
+    name = "native"
+    title = "mutexes that stay glibc's: 1 us inside, 1 us outside; the paper's loop (short)"
+    by_name_only = True  # 5 minutes
+    default_threads = [1, 2, 4, 8, 32]
+    quick_threads = [2, 8]
+    kinds = ["pshared", "robust", "pi"]
+    loops = {"1 us": Sweet1.args, "short": Paper.args}
+
+    def points(self):
+        return [f"{kind}, {loop}, {of_threads(n)}" for kind in self.kinds for loop in self.loops
+                for n in super(Native, self).points()]
+
+    def run_one(self, point, contender):
+        kind, loop, threads = point.split(", ")
+        return super().run_one(threads.split()[0], contender, ["-k", kind] + self.loops[loop])
+
+    def report(self):
+        super().report()
+        print()
+        for n in self.challengers():
+            for kind in self.kinds:
+                self.at_least(n, f">= 0.9x glibc, {kind}",
+                              [(p, self.metric("per_ms").ratio(p, n, BASE)) for p in self.points()
+                               if p.startswith(kind)], 0.9)
 
 
 class Latency(MutexSuite):
@@ -364,4 +392,4 @@ class Overhead(Suite):
                      self.NONE)
 
 
-ALL = [Uncontended, Paper, Sweet1, Sweet5, CondSuite, Overhead, Latency]
+ALL = [Uncontended, Paper, Sweet1, Sweet5, CondSuite, Overhead, Latency, Native]

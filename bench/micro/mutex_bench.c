@@ -59,7 +59,7 @@ struct snapshot {
 static struct {
 	unsigned threads, lines, hogs;
 	double seconds, warm_up, cs_ns, out_ns, out_cycles, units_per_us;
-	int kind;
+	int kind, shared, robust, protocol;
 	bool json, latency;
 } opt = {.threads = 2, .lines = 2, .seconds = 1.0, .warm_up = 0.1, .kind = PTHREAD_MUTEX_DEFAULT};
 
@@ -348,7 +348,7 @@ static void usage(FILE *f)
 	      "  -O CYCLES    the same in ticks of the cycle counter (TSC)\n"
 	      "  -u N         work units in a microsecond; without: calibrate at start\n"
 	      "  -U           calibrate, print units in a microsecond, exit\n"
-	      "  -k KIND      normal, adaptive, recursive or errorcheck\n"
+	      "  -k KIND      normal, adaptive, recursive or errorcheck; and pshared, robust, pi, as in robust+pshared\n"
 	      "  -b N         busy processes beside the benchmark (0)\n"
 	      "  -L           histogram of the time to acquire (costs two clock reads a section)\n"
 	      "  -j           one line of JSON\n",
@@ -368,18 +368,36 @@ static double number(const char *s, double low, double high)
 	return v;
 }
 
-static int kind_of(const char *s)
+/* A kind is one or several of these, with '+' between them. */
+static void kind_of(char *s)
 {
-	if (!strcmp(s, "normal"))
-		return PTHREAD_MUTEX_DEFAULT;
-	if (!strcmp(s, "adaptive"))
-		return PTHREAD_MUTEX_ADAPTIVE_NP;
-	if (!strcmp(s, "recursive"))
-		return PTHREAD_MUTEX_RECURSIVE;
-	if (!strcmp(s, "errorcheck"))
-		return PTHREAD_MUTEX_ERRORCHECK;
-	fprintf(stderr, "mutex_bench: unknown kind '%s'\n", s);
-	exit(2);
+	static const struct {
+		const char *name;
+		int type, shared, robust, protocol;
+	} kinds[] = {
+	    {"normal", PTHREAD_MUTEX_DEFAULT, 0, 0, 0},
+	    {"adaptive", PTHREAD_MUTEX_ADAPTIVE_NP, 0, 0, 0},
+	    {"recursive", PTHREAD_MUTEX_RECURSIVE, 0, 0, 0},
+	    {"errorcheck", PTHREAD_MUTEX_ERRORCHECK, 0, 0, 0},
+	    {"pshared", 0, PTHREAD_PROCESS_SHARED, 0, 0},
+	    {"robust", 0, 0, PTHREAD_MUTEX_ROBUST, 0},
+	    {"pi", 0, 0, 0, PTHREAD_PRIO_INHERIT},
+	};
+
+	for (char *word = strtok(s, "+"); word; word = strtok(NULL, "+")) {
+		unsigned i = 0, n = sizeof(kinds) / sizeof(kinds[0]);
+
+		while (i < n && strcmp(word, kinds[i].name))
+			i++;
+		if (i == n) {
+			fprintf(stderr, "mutex_bench: unknown kind '%s'\n", word);
+			exit(2);
+		}
+		opt.kind |= kinds[i].type;
+		opt.shared |= kinds[i].shared;
+		opt.robust |= kinds[i].robust;
+		opt.protocol |= kinds[i].protocol;
+	}
 }
 
 static void parse(int argc, char **argv)
@@ -416,7 +434,8 @@ static void parse(int argc, char **argv)
 			printf("%.3f\n", calibrate_units_per_us());
 			exit(0);
 		case 'k':
-			opt.kind = kind_of(optarg);
+			opt.kind = opt.shared = opt.robust = opt.protocol = 0;
+			kind_of(optarg);
 			break;
 		case 'b':
 			opt.hogs = (unsigned)number(optarg, 0, MAX_HOGS);
@@ -462,8 +481,14 @@ static void make_mutex(void)
 	pthread_mutexattr_init(&a);
 	int err = pthread_mutexattr_settype(&a, opt.kind);
 
+	if (!err && opt.shared)
+		err = pthread_mutexattr_setpshared(&a, opt.shared);
+	if (!err && opt.robust)
+		err = pthread_mutexattr_setrobust(&a, opt.robust);
+	if (!err && opt.protocol)
+		err = pthread_mutexattr_setprotocol(&a, opt.protocol);
 	if (!err)
-		err = pthread_mutex_init(&lock.m, opt.kind == PTHREAD_MUTEX_DEFAULT ? NULL : &a);
+		err = pthread_mutex_init(&lock.m, opt.kind || opt.shared || opt.robust || opt.protocol ? &a : NULL);
 	if (err)
 		fail("mutex", err);
 	pthread_mutexattr_destroy(&a);

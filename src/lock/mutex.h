@@ -21,7 +21,11 @@ enum {
 	FG_KIND_ERRORCHECK = 2,
 	FG_KIND_ADAPTIVE = 3,	  /* a hint to glibc; every mutex here adapts */
 	FG_KIND_TYPE = 0x03,
-	FG_KIND_FOREIGN = 0xf0,	  /* robust 0x10, PI 0x20, protect 0x40, shared 0x80: not ours */
+	FG_KIND_ROBUST = 0x10,
+	FG_KIND_INHERIT = 0x20,
+	FG_KIND_PROTECT = 0x40,
+	FG_KIND_SHARED = 0x80,	  /* also of all robust ones */
+	FG_KIND_FOREIGN = 0xf0,	  /* any of these four: not ours */
 	FG_KIND_NO_ELISION = 0x200, /* glibc's own note to itself */
 };
 

@@ -5,7 +5,7 @@
  * hands with the lock cost more than the sections.  A head that knows its own
  * rounds to be that short looks at the word rarely, and the owner takes the lock
  * many more times meanwhile.  One round in TIMED_EVERY that begins as the head
- * is timed; the fast paths know nothing of that.  Part of lock.c.
+ * is timed; the fast paths know nothing of that.  Part of lock.c and native_wait.c.
  */
 #ifndef FG_ROUNDS_H
 #define FG_ROUNDS_H
@@ -47,15 +47,20 @@ static inline void round_releases(struct fg_self *t)
 	t->only = FG_ONLY_SEVERAL;
 }
 
+static inline void round_took(struct fg_self *t, uint32_t ns)
+{
+	if (ns > SHORT_ROUND_NS)
+		t->short_rounds -= t->short_rounds > 0;
+	else
+		t->short_rounds += t->short_rounds < 3;
+}
+
 /* It takes a lock again. */
 static inline void round_ends(struct fg_self *t)
 {
 	if (fg_likely(!t->timing) || t->only != FG_ONLY_SEVERAL || t->held)
 		return;
-	if (now_ns() - fg_thread_of(fg_id_index(t->id))->got_ns > SHORT_ROUND_NS)
-		t->short_rounds -= t->short_rounds > 0;
-	else
-		t->short_rounds += t->short_rounds < 3;
+	round_took(t, now_ns() - fg_thread_of(fg_id_index(t->id))->got_ns);
 	t->timing = 0;
 }
 

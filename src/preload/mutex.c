@@ -4,6 +4,7 @@
  * names of the family stand here: one that escaped to glibc on a mutex of ours
  * would be the end of mutual exclusion.
  */
+#include "preload/mutex_native.h"
 #include "preload/preload.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ static __attribute__((noinline)) int lock_otherwise(struct fg_mutex *m)
 	if (fg_mutex_is_normal(m))
 		return fg_lock_general(&m->lock, NULL);
 	if (!fg_mutex_is_ours(m))
-		return fg_native_pthread_mutex_lock()((pthread_mutex_t *)m);
+		return fg_native_lock((pthread_mutex_t *)m);
 	return fg_mutex_lock_until(m, NULL);
 }
 
@@ -101,7 +102,7 @@ int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *absti
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
 	if (fg_unlikely(!fg_mutex_is_ours(m)))
-		return fg_native_pthread_mutex_timedlock()(mutex, abstime);
+		return fg_native_timedlock(mutex, abstime);
 	return lock_by(m, CLOCK_REALTIME, abstime);
 }
 
@@ -110,7 +111,7 @@ int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struc
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
 	if (fg_unlikely(!fg_mutex_is_ours(m)))
-		return fg_native_pthread_mutex_clocklock()(mutex, clock, abstime);
+		return fg_native_clocklock(mutex, clock, abstime);
 	if (!fg_valid_clock(clock))
 		return EINVAL;
 	return lock_by(m, clock, abstime);

@@ -16,15 +16,33 @@ struct link {
 	int value;
 };
 
+/* What makes a mutex glibc's own. */
+enum native { NOT_NATIVE, SHARED, ROBUST, INHERIT, ROBUST_INHERIT, NATIVES };
+
 struct object {
 	pthread_mutex_t mutex;
 	int type; /* PTHREAD_MUTEX_*_NP, constant */
+	int native; /* enum native */
 
 	/* guarded by mutex */
 	long inside; /* who is in the section, 0 = nobody */
 	long count, copy;
 	struct link head, links[RING];
 } __attribute__((aligned(64)));
+
+static inline void mutex_native(pthread_mutex_t *m, int type, int native)
+{
+	int robust = native == ROBUST || native == ROBUST_INHERIT;
+	pthread_mutexattr_t a;
+
+	CHECK_EQ(pthread_mutexattr_init(&a), 0);
+	CHECK_EQ(pthread_mutexattr_settype(&a, type), 0);
+	CHECK_EQ(pthread_mutexattr_setpshared(&a, native == SHARED), 0);
+	CHECK_EQ(pthread_mutexattr_setrobust(&a, robust), 0);
+	CHECK_EQ(pthread_mutexattr_setprotocol(&a, native >= INHERIT ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE), 0);
+	CHECK_EQ(pthread_mutex_init(m, &a), 0);
+	CHECK_EQ(pthread_mutexattr_destroy(&a), 0);
+}
 
 static inline void object_init(struct object *o, int type, int static_init)
 {

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/native_wait.h"
+
+#include "arch/arch.h"
+#include "lock/decide.h"
+#include "lock/rounds.h"
+#include "sys/count.h"
+#include "sys/monitor_client.h"
+
+/* How many questions between two looks at the clock. */
+#define CLOCK_EVERY 64u
+
+/*
+ * Questions (about 20 ns each) between two looks at the word, which take its
+ * line from the owner: few at first, then more; many where rounds are short.
+ * Chosen on a 2-CPU VM, Linux 6.18 (docs/design/experiments.md).
+ */
+#define LOOK_FIRST 4u
+#define LOOK_LAST  16u
+#define LOOK_SHORT 160u
+
+/* Two locks that share a bet spoil each other's hint, no more. */
+#define BETS 256u
+static fg_bet bets[BETS];
+
+static fg_bet *bet_of(const uint32_t *word)
+{
+	return &bets[(uint32_t)((uintptr_t)word >> 3) * 0x9e3779b1u >> 24];
+}
+_Static_assert(BETS == 1u << 8, "the top 8 bits of the product");
+
+static uint32_t owner_tid(const struct fg_native_view *lock)
+{
+	return fg_load_relaxed(lock->owner) & lock->tid_bits;
+}
+
+/* FG_EVENT_NS is also what may be lost on a section that turns out to be long. */
+static bool late(const struct fg_wait *w, const struct fg_deadline *deadline)
+{
+	if (fg_likely(w->asked % CLOCK_EVERY != 1))
+		return false;
+	return (fg_policy_now != FG_POLICY_SPIN && fg_now_ns() - w->since_ns >= FG_EVENT_NS) ||
+	       fg_deadline_passed(deadline);
+}
+
+/* Asks so often; false: do not wait on. */
+static bool stay(struct fg_wait *w, uint32_t questions, const struct fg_deadline *deadline)
+{
+	while (questions--) {
+		if (fg_decide(w) == FG_BLOCK || late(w, deadline))
+			return false;
+		fg_pause();
+	}
+	return true;
+}
+
+static bool came_awake(struct fg_wait *w, const struct fg_native_view *lock, const struct fg_deadline *deadline)
+{
+	bool short_rounds = rounds_are_short(w->self);
+	uint32_t questions = short_rounds ? LOOK_SHORT : LOOK_FIRST;
+
+	/* Relaxed: it is the native call that takes the lock. */
+	while (fg_load_relaxed(lock->word) & lock->held) {
+		w->owner = fg_id_of_tid(owner_tid(lock));
+		if (!stay(w, questions, deadline))
+			return false;
+		if (questions < LOOK_LAST)
+			questions *= 2;
+	}
+	return true;
+}
+
+/* Not fg_wait_for_event(), which yields the CPU now and then: the owner of a lock is soon done with it. */
+static bool wait_with_bet(struct fg_self *self, const struct fg_native_view *lock,
+			  const struct fg_deadline *deadline)
+{
+	struct fg_wait w = { .self = self };
+	fg_bet *bet = bet_of(lock->word), lost = fg_load_relaxed(bet), now;
+	bool tries = lost < FG_BET_STOP && fg_cpus() > 1 && !fg_displaced_another(self);
+	bool awake = tries && came_awake(&w, lock, deadline);
+
+	now = fg_bet_after(lost, tries, awake);
+	if (now != lost)
+		fg_store_relaxed(bet, now);
+	return awake;
+}
+
+bool fg_native_wait(struct fg_self *self, const struct fg_native_view *lock, const struct fg_deadline *deadline)
+{
+	if (owner_tid(lock) == fg_thread_tid(self))
+		return false;
+	fg_count(self, FG_STAT_CONTENDED, 1);
+	fg_monitor_register_if_due();
+	if (!wait_with_bet(self, lock, deadline))
+		return false;
+	fg_count(self, FG_STAT_SPUN, 1);
+	if (fg_id_has_slot(self->id) && self->heads++ == 0) /* one in TIMED_EVERY */
+		fg_thread_of(fg_id_index(self->id))->native_ns = now_ns() | 1;
+	return true;
+}
+
+void fg_native_round_ends(struct fg_self *self)
+{
+	struct fg_thread *me = fg_thread_of(fg_id_index(self->id));
+
+	round_took(self, now_ns() - me->native_ns);
+	me->native_ns = 0;
+}
