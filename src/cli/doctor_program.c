@@ -221,6 +221,9 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		    t, "C++", FG_INFO,
 		    "std::mutex, shared_mutex and condition_variable are reached; counting_semaphore, latch, "
 		    "barrier and atomic wait are not");
+	if (e.attributes)
+		fg_found(t, "attributes", FG_INFO,
+			 "mutexes that it makes process-shared, robust or priority-ordered stay glibc's");
 	if (e.dlopen)
 		fg_found(t, "dlopen", FG_INFO,
 			 "libraries that it loads later are reached, but not seen here");

@@ -94,6 +94,9 @@ static void imported(struct fg_elf *e, const char *name)
 			e->families |= 1u << i;
 	if (!strcmp(name, "g_mutex_lock"))
 		e->gmutex = true;
+	if (!strcmp(name, "pthread_mutexattr_setpshared") || !strcmp(name, "pthread_mutexattr_setrobust") ||
+	    !strcmp(name, "pthread_mutexattr_setprotocol"))
+		e->attributes = true;
 	if (!strcmp(name, "dlopen"))
 		e->dlopen = true;
 	if (!strncmp(name, "_ZNSt", 5) || !strcmp(name, "__cxa_throw") ||

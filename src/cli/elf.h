@@ -34,6 +34,7 @@ struct fg_elf {
 	char interp[256];
 	unsigned families; /* 1 << enum fg_family, imported */
 	bool go, rust, cxx, gmutex, dlopen;
+	bool attributes; /* makes mutexes that stay glibc's: sets pshared, robust or protocol */
 };
 
 /* 0 (is_elf tells whether it is one), or -errno. */

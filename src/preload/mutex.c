@@ -90,9 +90,11 @@ static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *a
 	struct fg_deadline deadline = { .clock = clock, .at = *at };
 
 	if (!fg_valid_timespec(at)) {
-		int r = fg_mutex_try(m);
+		int r;
 
-		return r == EBUSY ? EINVAL : r;
+		deadline.at = (struct timespec){ 0 }; /* long ago */
+		r = fg_mutex_lock_until(m, &deadline);
+		return r == ETIMEDOUT ? EINVAL : r;
 	}
 	return fg_mutex_lock_until(m, &deadline);
 }
