@@ -19,6 +19,9 @@ enum { WAITING = 0, ASLEEP = 1, SIGNALED = 2, LAST = 3, GONE = 4 };
 
 _Static_assert(offsetof(struct fg_cond, flags) == 36, "glibc marks process-shared ones there");
 
+#define DRAIN_NS    100000u  /* how often destroy looks whether the last waiters have left */
+#define SPURIOUS_NS 1000000u /* how often a waiter that nobody can wake looks for itself */
+
 /*
  * In the child of a fork: the lock may be held, and the list filled, by threads
  * that exist in the parent only.  Whoever comes first empties both.
@@ -37,6 +40,18 @@ static void enter_epoch(struct fg_cond *c)
 		fg_pause();
 		epoch = fg_load_acquire(&c->epoch);
 	}
+}
+
+/*
+ * A process that came from this one uses it, in memory that both share, though
+ * it is not process-shared.  POSIX leaves that open and glibc survives it: so
+ * the list, which holds addresses of that process, is left alone.
+ */
+static bool is_a_childs(const struct fg_cond *c)
+{
+	uint32_t epoch = fg_load_relaxed(&c->epoch);
+
+	return epoch != FG_EPOCH_RESETTING && epoch > fg_epoch;
 }
 
 static void cond_lock(struct fg_cond *c)
@@ -141,7 +156,7 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 /* No waiter, no lock: one that the caller can know of appended itself before it released its mutex. */
 static bool nobody_waits(const struct fg_cond *c)
 {
-	return !fg_load_relaxed(&c->first);
+	return !fg_load_relaxed(&c->first) || fg_unlikely(is_a_childs(c));
 }
 
 void fg_cond_wake_one(struct fg_cond *c)
@@ -198,6 +213,8 @@ static bool go(struct wait *w)
 		if (state != WAITING && state != ASLEEP)
 			return false;
 	} while (!fg_cas_acquire(&w->node.word, &state, GONE));
+	if (fg_unlikely(is_a_childs(w->cond)))
+		return true; /* it has emptied the list */
 	cond_lock(w->cond);
 	list_remove(w->cond, w->node.prev, w->node.next);
 	settle(w->cond, w->node.bet, false);
@@ -259,11 +276,39 @@ static void wait_awake(struct wait *w, const struct fg_deadline *deadline)
 		fg_count(event.self, FG_STAT_COND_WAITS, 1);
 }
 
+static void take_back(void *mutex)
+{
+	const struct fg_cond_mutex *m = mutex;
+
+	m->lock(m->mutex);
+}
+
+/* Where nobody can wake this thread: a spurious wake-up after a while. */
+static int wake_by_itself(const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+{
+	struct fg_deadline soon;
+	uint32_t never = 0;
+	int r = m->unlock(m->mutex);
+
+	if (r)
+		return r;
+	fg_deadline_in(&soon, SPURIOUS_NS);
+	pthread_cleanup_push(take_back, (void *)m);
+	fg_futex_wait_cancellable(&never, 0, &soon);
+	pthread_cleanup_pop(0);
+	r = m->lock(m->mutex);
+	if (r)
+		return r;
+	return fg_deadline_passed(deadline) ? ETIMEDOUT : 0;
+}
+
 int fg_cond_sleep(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
 {
 	struct wait w = { .cond = c, .mutex = m };
 	int r, locked;
 
+	if (fg_unlikely(is_a_childs(c)))
+		return wake_by_itself(m, deadline);
 	cond_lock(c);
 	list_append(c, &w.node);
 	w.lost = (fg_bet)(fg_load_relaxed(&c->flags) >> FG_COND_BET);
@@ -301,6 +346,8 @@ void fg_cond_end(struct fg_cond *c)
 	for (;;) {
 		bool empty;
 
+		if (fg_unlikely(is_a_childs(c)))
+			return;
 		cond_lock(c);
 		/* Acquire: pairs with confirm(). */
 		empty = !c->first && !fg_load_acquire(&c->lock.tag);
@@ -308,15 +355,10 @@ void fg_cond_end(struct fg_cond *c)
 		if (empty)
 			return;
 		/* A waiter is about to leave or to confirm, and nobody will tell us. */
-		struct fg_deadline soon = { .clock = CLOCK_MONOTONIC };
+		struct fg_deadline soon;
 		uint32_t never = 0;
 
-		clock_gettime(CLOCK_MONOTONIC, &soon.at);
-		soon.at.tv_nsec += 100000;
-		if (soon.at.tv_nsec >= 1000000000) {
-			soon.at.tv_nsec -= 1000000000;
-			soon.at.tv_sec++;
-		}
+		fg_deadline_in(&soon, DRAIN_NS);
 		fg_futex_wait(&never, 0, FG_FUTEX_ANY, &soon);
 	}
 }
