@@ -5,7 +5,9 @@ PREFIX  ?= /usr/local
 NINJA   := $(shell command -v ninja || echo ninja)
 
 BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev clang-19 llvm-19 bpftool
-TEST_PACKAGES  := spin python3 g++ util-linux procps cmake
+TEST_PACKAGES  := spin python3 g++ util-linux procps cmake \
+	rocksdb-tools sysbench stress-ng memcached libmemcached-tools kyotocabinet-utils pbzip2
+CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite
 DEMO_PACKAGES  := rocksdb-tools sysbench
 BENCH_PACKAGES := rt-tests linux-perf valgrind
 
@@ -20,6 +22,8 @@ deps-build:
 	@./packaging/need-packages $(BUILD_PACKAGES)
 deps-test: deps-build
 	@./packaging/need-packages $(TEST_PACKAGES)
+deps-conformance: deps-build
+	@./packaging/need-packages $(CONFORMANCE_PACKAGES)
 deps-demo: deps-build
 	@./packaging/need-packages $(DEMO_PACKAGES)
 deps-bench: deps-build
@@ -33,6 +37,11 @@ test: deps-test
 	@$(MAKE) --no-print-directory all
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --num-processes 1 $(TESTFLAGS)
 
+# Other people's suites; downloads source packages, takes about half an hour.  SUITES= names some.
+conformance: deps-conformance
+	@$(MAKE) --no-print-directory all
+	@./test/conformance/run $(BUILD) $(SUITES)
+
 bench: deps-bench
 	@$(MAKE) --no-print-directory all
 	@./bench/run $(BUILD)
@@ -43,4 +52,5 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test bench install clean deps-build deps-test deps-demo deps-bench
+.PHONY: all demo test conformance bench install clean \
+	deps-build deps-test deps-conformance deps-demo deps-bench

@@ -186,35 +186,6 @@ class Posix(Built):
                 str(source), "-o", str(output), "-pthread", "-lrt"]
 
 
-class Nptl(Built):
-    name, package, compiler = "nptl", "glibc", "gcc"
-    wanted = r"^(nptl|sysdeps/pthread|sysdeps/nptl|support|include|misc|stdio-common)/.*\.(c|h)$|^test-skeleton\.c$"
-    families = r"tst-(mutex|cond|rwlock|barrier|sem|spin|once|robust|mtx-|cnd-|call-once|thrd|cancel|cleanup|pthread-mutex|join|key|_res)"
-    shim = pathlib.Path(__file__).parent / "nptl"
-
-    def sources(self):
-        found = {}
-        for folder in ("sysdeps/pthread", "nptl"):
-            for f in sorted((self.source / folder).glob("tst-*.c")):
-                if re.match(self.families, f.name):
-                    found.setdefault(f.name, f)
-        return list(found.values())
-
-    def name_of(self, source):
-        return source.stem
-
-    def build(self):
-        if not (self.source / "support").exists():
-            raise Missing("its source package has no folder support")
-        super().build()
-
-    def command(self, source, output):
-        # The shim stands for glibc's test support, which needs glibc's own build.
-        return ["gcc", "-std=gnu11", "-O1", "-w", "-D_GNU_SOURCE", "-I", str(self.shim), "-I", str(source.parent),
-                "-I", str(self.source / "sysdeps/pthread"), "-I", str(self.source / "nptl"),
-                str(source), str(self.shim / "support.c"), "-o", str(output), "-pthread", "-lrt", "-lm"]
-
-
 class GLib(Suite):
     name = "glib"
     folder = pathlib.Path("/usr/libexec/installed-tests/glib")
@@ -247,4 +218,4 @@ class CPython(Suite):
                 for t in self.tests]
 
 
-ALL = {s.name: s for s in (LibStdCxx, Posix, Nptl, GLib, CPython)}
+ALL = {s.name: s for s in (LibStdCxx, Posix, GLib, CPython)}
