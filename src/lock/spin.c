@@ -40,7 +40,8 @@ void fg_spin_wake(int32_t *lock)
 
 	if (fg_load_relaxed(&b->spinners))
 		return;
-	fg_add_relaxed(&b->wakes, 1);
+	/* Release: who sees the count sees the lock free (acquire in sleep_on). */
+	fg_add_release(&b->wakes, 1);
 	fg_futex_wake(&b->wakes, 1, channel(lock));
 }
 

@@ -15,6 +15,7 @@
 #define fg_store_release(p, v)	 __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 #define fg_xchg_acq_rel(p, v)	 __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
 #define fg_add_relaxed(p, v)	 __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
+#define fg_add_release(p, v)	 __atomic_fetch_add((p), (v), __ATOMIC_RELEASE)
 #define fg_add_acq_rel(p, v)	 __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL)
 #define fg_load_seq_cst(p)	 __atomic_load_n((p), __ATOMIC_SEQ_CST)
 #define fg_and_relaxed(p, v)	 __atomic_fetch_and((p), (v), __ATOMIC_RELAXED)

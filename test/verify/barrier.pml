@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The barrier.  Mirrors src/lock/barrier.c: [barrier.c:fg_barrier_arrive],
+ * [barrier.c:sleep_through], [barrier.c:leave], [barrier.c:fg_barrier_drain].
+ * Each step is one access to shared memory; a waiter spins or sleeps at will.
+ *
+ *   N threads, R rounds; the serial thread of the last round destroys and frees
+ *
+ * Asked: nobody leaves a round before all have arrived; nobody sleeps for ever;
+ * nobody touches the barrier after it has been freed.  Mutants: MUT_FLAG (the
+ * sleepers' flag beside the generation), MUT_LATE (the count of arrivals reset
+ * after the round is over), MUT_NO_DRAIN (destroy does not wait).
+ */
+#ifndef N
+#define N 3
+#endif
+#ifndef R
+#define R 2
+#endif
+
+byte generation, arrived, leavers;
+bit sleepers, destroyer, gone;
+bit asleep[N + 1]; /* N: the destroyer */
+byte at[N];	   /* round that each has arrived in */
+
+#define TOUCH assert(!gone)
+
+/* A futex wake names an address: no touch. */
+inline wake_all()
+{
+	d_step {
+		i = 0;
+		do
+		:: i < N -> asleep[i] = 0; i++
+		:: else -> break
+		od;
+		i = 0
+	}
+}
+
+proctype Participant(byte me)
+{
+	byte round, mine, i;
+	bit last, wake;
+
+	do
+	:: round < R ->
+		atomic { TOUCH; mine = generation };
+		round++;
+		at[me] = round;
+		atomic { TOUCH; arrived++; last = (arrived == N) };
+		if
+		:: last ->
+#ifdef MUT_FLAG
+			atomic { TOUCH; arrived = 0 };
+			atomic { TOUCH; wake = sleepers; sleepers = 0 };
+			atomic { TOUCH; generation++ };
+#else
+#ifndef MUT_LATE
+			atomic { TOUCH; arrived = 0 };
+#endif
+			atomic { TOUCH; generation++; wake = sleepers; sleepers = 0 };
+#ifdef MUT_LATE
+			atomic { TOUCH; arrived = 0 };
+#endif
+#endif
+			if
+			:: wake -> wake_all()
+			:: else
+			fi
+		:: else ->
+			do
+			:: atomic { generation != mine -> TOUCH }; break
+#ifdef MUT_FLAG
+			:: atomic { generation == mine -> TOUCH };
+			   atomic { TOUCH; sleepers = 1 };
+			   if
+			   :: atomic { generation == mine -> asleep[me] = 1 }; !asleep[me]
+			   :: generation != mine
+			   fi
+#else
+			:: atomic { generation == mine && !sleepers -> TOUCH; sleepers = 1 }
+			:: atomic { generation == mine && sleepers -> TOUCH; asleep[me] = 1 }; !asleep[me]
+#endif
+			od
+		fi;
+		i = 0;
+		do
+		:: i < N -> assert(at[i] >= round); i++
+		:: else -> i = 0; break
+		od;
+		atomic { TOUCH; leavers++; wake = destroyer };
+		if
+		:: wake -> asleep[N] = 0
+		:: else
+		fi
+	:: else -> break
+	od;
+	if
+	:: last ->
+#ifndef MUT_NO_DRAIN
+		do
+		:: leavers == N * R -> break
+		:: atomic { leavers != N * R && !destroyer -> destroyer = 1 }
+		:: atomic { leavers != N * R && destroyer -> asleep[N] = 1 }; !asleep[N]
+		od;
+#endif
+		gone = 1
+	:: else
+	fi
+}
+
+init {
+	byte n;
+
+	atomic {
+		do
+		:: n < N -> run Participant(n); n++
+		:: else -> break
+		od
+	}
+}
