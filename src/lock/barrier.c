@@ -55,8 +55,12 @@ bool fg_barrier_arrive(struct fg_barrier *b)
 	last = fg_add_acq_rel(&b->arrived, 1) + 1 == b->count;
 	if (last) {
 		fg_store_relaxed(&b->arrived, 0);
+#ifdef FG_BROKEN_BARRIER /* a test proves that the tests notice */
+		fg_store_release(&b->word, round + 2);
+#else
 		if (fg_xchg_acq_rel(&b->word, round + 2) & SLEEPERS)
 			fg_futex_wake(&b->word, INT32_MAX, FG_FUTEX_ANY);
+#endif
 	} else {
 		struct fg_wait w = fg_wait_for_event(t, &b->bet);
 		bool awake = fg_spin_while(&w, &b->word, ~SLEEPERS, round, NULL);

@@ -56,6 +56,9 @@ static inline bool fg_spin_try(int32_t *lock, struct fg_self *t)
 	uint32_t free = FG_SPIN_FREE;
 
 	fg_section_enter(t);
+#ifdef FG_BROKEN_SPIN /* a test proves that the tests notice */
+	return true;
+#endif
 	/* Acquire: pairs with the release in fg_spin_release(). */
 	if (fg_likely(fg_cas_acquire((uint32_t *)lock, &free,
 				     FG_SPIN_HELD | (fg_id_has_slot(t->id) ? fg_id_index(t->id) << 12 : 0))))
