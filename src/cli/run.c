@@ -153,9 +153,10 @@ static int set_preload(const char *library)
 	return err;
 }
 
+/* Appending: two runs at once that name the same file each leave a whole report in it. */
 static FILE *open_report(const char *file)
 {
-	int fd = fg_fd_high(file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)
+	int fd = fg_fd_high(file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)
 				 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 

@@ -49,6 +49,15 @@ def check_other_uid_counts():
     same("as many after exec by another uid", s["stats"]["processes"], plain["stats"]["processes"] + 1)
 
 
+def check_runs_that_share_a_file():
+    path = f"{TMP}/shared.json"
+    inner = [FLEXGUARD, "run", "--policy=block", f"--stats={path}", "true"]
+    p = run("run", "--policy=block", f"--stats={path}", *inner)
+    same("status", (p.returncode, p.stderr), (0, ""))
+    with open(path) as f:
+        same("whole reports", len([json.loads(line) for line in f]), 2)
+
+
 def check_nothing_stays_behind():
     def ours():
         return {f for f in os.listdir("/dev/shm") if f.startswith("flexguard-")} if os.path.isdir("/dev/shm") else set()
