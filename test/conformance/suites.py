@@ -206,7 +206,7 @@ class CPython(Suite):
     name = "cpython"
     python = "/usr/bin/python3"
     tests = "test_thread test_threading test_threading_local test_threadsignals test_queue test_sched " \
-            "test_threadedtempfile test_threaded_import test_concurrent_futures test_multiprocessing_fork".split()
+            "test_threadedtempfile test_concurrent_futures test_multiprocessing_fork".split()
 
     def prepare(self):
         p = subprocess.run([self.python, "-c", "import test.test_threading"], capture_output=True)
