@@ -218,24 +218,26 @@ void fg_event_over(struct fg_wait *w, bool awake)
 
 #define NO_ROOM_NS     250000u
 
-/* Not counted as time spent on the bet.  False if others kept the CPU for long. */
-static bool stand_aside(struct fg_wait *w, uint64_t now)
+/* Not counted as time spent on the bet; moves the caller's `now`.  False if others kept the CPU for long. */
+static bool stand_aside(struct fg_wait *w, uint64_t *now)
 {
-	uint64_t away;
+	uint64_t left = *now, away;
 
 	fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-	away = fg_now_ns() - now;
+	*now = fg_now_ns();
+	away = *now - left;
 	w->since_ns += away;
 	if (fg_likely(away < NO_ROOM_NS))
 		return true;
-	fg_store_relaxed(&no_room_until_ns, now + away * NO_ROOM_FACTOR);
+	fg_store_relaxed(&no_room_until_ns, left + away * NO_ROOM_FACTOR);
 	return false;
 }
 
 /* Reasons not to wait awake for what may never come. */
-static enum fg_verdict decide_event(struct fg_wait *w, uint64_t now)
+static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 {
 	enum fg_policy policy = fg_load_relaxed(&fg_policy_now);
+	uint64_t now = *clock;
 
 	if (policy == FG_POLICY_SPIN)
 		return FG_SPIN;
@@ -246,7 +248,7 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t now)
 		w->since_ns = now;
 	if (policy != FG_POLICY_SPIN_THEN_PARK && now - w->since_ns >= FG_EVENT_NS)
 		return FG_BLOCK;
-	return stand_aside(w, now) ? FG_SPIN : FG_BLOCK;
+	return stand_aside(w, clock) ? FG_SPIN : FG_BLOCK;
 }
 
 /* ---- participants of barriers ------------------------------------------------ */
@@ -283,7 +285,7 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 {
 	uint64_t now = fg_now_ns(), beat;
 
-	if (w->bet && decide_event(w, now) == FG_BLOCK)
+	if (w->bet && decide_event(w, &now) == FG_BLOCK)
 		return FG_BLOCK;
 	if (!w->since_ns)
 		w->since_ns = now;
