@@ -18,7 +18,6 @@
 void fg_barrier_setup(struct fg_barrier *b, uint32_t count)
 {
 	*b = (struct fg_barrier){ .count = count };
-	fg_store_relaxed(&fg_have_participants, true);
 }
 
 /* Release: pairs with the acquire in fg_barrier_drain().  The barrier may be gone afterwards. */
@@ -35,6 +34,7 @@ static void sleep_through(struct fg_barrier *b, struct fg_self *t, uint32_t roun
 	uint32_t word;
 
 	fg_monitor_register_if_due();
+	fg_participants_are_late();
 	/* Acquire: pairs with the release of the last arrival. */
 	while (((word = fg_load_acquire(&b->word)) & ~SLEEPERS) == round) {
 		if (!(word & SLEEPERS) && !fg_cas_relaxed(&b->word, &word, round | SLEEPERS))

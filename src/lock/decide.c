@@ -253,7 +253,19 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 
 /* ---- participants of barriers ------------------------------------------------ */
 
-bool fg_have_participants;
+/*
+ * Only for so long after somebody has gone to sleep at a barrier.  Many programs use
+ * one to start their threads together and never again, or have one wait for the
+ * end at another: there nobody's progress hangs on a late thread.
+ */
+#define PARTICIPANTS_NS 2000000u
+
+static uint64_t participants_until_ns;
+
+void fg_participants_are_late(void)
+{
+	fg_store_relaxed(&participants_until_ns, fg_now_ns() + PARTICIPANTS_NS);
+}
 
 /* Threads beyond are not looked at: with so many, some are as likely as not among the first. */
 #define PARTICIPANTS_MAX 256u
@@ -264,11 +276,11 @@ bool fg_have_participants;
  * those that have spun for a while, and not counted by the monitor: what a
  * process wants from its own threads is nobody else's business.
  */
-static bool participant_kept_off(void)
+static bool participant_kept_off(uint64_t now)
 {
 	uint32_t i, n;
 
-	if (fg_likely(!fg_load_relaxed(&fg_have_participants)))
+	if (fg_likely(now > fg_load_relaxed(&participants_until_ns)))
 		return false;
 	n = fg_threads_highest();
 	if (n > PARTICIPANTS_MAX)
@@ -301,7 +313,7 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 		beat = fg_load_relaxed(&fg_counters->heartbeat_ns);
 		if (now - beat > FG_HEARTBEAT_STALE_NS && now > beat)
 			fg_policy_monitor(NULL, 0); /* comes back with the next registration */
-		if (w->asked > CLOCK_EVERY && participant_kept_off())
+		if (w->asked > CLOCK_EVERY && participant_kept_off(now))
 			return preempted(w);
 		return FG_SPIN;
 	default:

@@ -69,8 +69,8 @@ fg_bet fg_bet_after(fg_bet lost, bool bet, bool awake);
 bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint32_t value,
 		   const struct fg_deadline *deadline);
 
-/* This process has used a barrier (fg_slot.participant). */
-extern bool fg_have_participants;
+/* A thread goes to sleep at a barrier, for threads that say so in their slots (fg_slot.participant). */
+void fg_participants_are_late(void);
 
 /* CPUs that this process may use, as of a second ago at most. */
 uint32_t fg_cpus(void);
