@@ -132,16 +132,20 @@ static uint64_t thread_cpu_ns(uint32_t tid)
 static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 {
 	const struct fg_thread *owner;
-	uint32_t cpu, owner_cpu;
+	const struct fg_slot *slot;
+	uint32_t cpu;
 	uint64_t spent;
 
 	if (!fg_id_has_slot(w->owner))
 		return now - w->since_ns < FALLBACK_SPIN_NS ? FG_SPIN : FG_BLOCK;
 
-	/* It took the lock on the CPU that I run on: it certainly does not run here now. */
+	/*
+	 * It took the lock on the CPU that I run on: it certainly does not run here now.
+	 * Only mutexes note the CPU; one in a section may wait for nothing of the kind.
+	 */
 	cpu = fg_load_relaxed(w->self->cpu);
-	owner_cpu = fg_load_relaxed(&fg_slots[fg_id_index(w->owner)].acq_cpu);
-	if (cpu == owner_cpu && cpu < FG_MAX_CPUS)
+	slot = &fg_slots[fg_id_index(w->owner)];
+	if (cpu == fg_load_relaxed(&slot->acq_cpu) && cpu < FG_MAX_CPUS && !fg_load_relaxed(&slot->sections))
 		return preempted(w);
 
 	if (now - w->since_ns < FALLBACK_SPIN_NS)

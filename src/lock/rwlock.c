@@ -12,10 +12,11 @@
 #define WRITER_IN      0x80000000u
 
 /*
- * Counted readers after the last writer before the bias is set again: their
- * cost together is some ten times that of taking it back.
+ * Counted readers after the last writer before the bias is set again, for each line
+ * of the table that the next writer will look at: their cost together is several
+ * times that of taking the bias back.
  */
-#define CALM 512u
+#define CALM 4u
 
 /* How long a reader waits for a writer before it looks whether it may pass, when it holds a read lock already. */
 #define RECURSIVE_NS 50000u
@@ -233,7 +234,10 @@ int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadl
 		fg_section_enter(t);
 		return 0;
 	}
-	r = enter_counted(rw, fg_sections && rw->kind != FG_RW_WRITERS_FIRST);
+	if (fg_unlikely(writer_at_gate(rw)) && !fg_sections)
+		r = EBUSY; /* most likely; without a write to the line that the writer needs */
+	else
+		r = enter_counted(rw, fg_sections && rw->kind != FG_RW_WRITERS_FIRST);
 	if (fg_unlikely(r == EBUSY))
 		r = rdlock_contended(rw, t, deadline);
 	if (fg_likely(!r))
@@ -276,19 +280,24 @@ static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line
 	}
 }
 
+/* Lines that may be in use. */
+static uint32_t lines_of_table(void)
+{
+	uint32_t lines = fg_threads_highest() + 1;
+
+	return lines < LINES ? lines : LINES;
+}
+
 /* Takes the bias back and waits for the visible readers. */
 static int revoke(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
 {
-	uint32_t line, lines;
+	uint32_t line, lines = lines_of_table();
 
 	fg_store_relaxed(&rw->bias, 0);
 	fg_fence_seq_cst(); /* Dekker with enter_visible() */
 #ifdef FG_BROKEN_RWLOCK /* a test proves that the tests notice */
 	return 0;
 #endif
-	lines = fg_threads_highest() + 1;
-	if (lines > LINES)
-		lines = LINES;
 	for (line = 0; line < lines; line++) {
 		uint64_t have = fg_load_acquire(entry_in(line, rw));
 		int r;
@@ -308,7 +317,7 @@ static int revoke(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadl
 /* Waits until no reader is counted: 0 or ETIMEDOUT. */
 static int wait_for_count(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
 {
-	struct fg_wait w = fg_wait_for_event(t, &rw->bet);
+	struct fg_wait w = { .self = t }; /* for readers, who are many and not known, as for an owner */
 	bool awake = true;
 	int r = 0;
 
@@ -335,7 +344,6 @@ static int wait_for_count(struct fg_rwlock *rw, struct fg_self *t, const struct 
 	}
 	if (!awake)
 		fg_and_relaxed(&rw->readers, ~DRAINER_SLEEPS);
-	fg_event_over(&w, awake);
 	return r;
 }
 
@@ -385,7 +393,7 @@ int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadl
 			return r;
 	}
 	fg_store_relaxed(&rw->gate.tag, 1);
-	fg_store_relaxed(&rw->calm, CALM);
+	fg_store_relaxed(&rw->calm, CALM * lines_of_table());
 	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias)))
 		return 0;
 	r = drain(rw, t, deadline);
@@ -402,7 +410,7 @@ int fg_rwlock_trywr(struct fg_rwlock *rw)
 	if ((fg_load_relaxed(&rw->readers) & COUNT) || !fg_trylock(&rw->gate))
 		return EBUSY;
 	fg_store_relaxed(&rw->gate.tag, 1);
-	fg_store_relaxed(&rw->calm, CALM);
+	fg_store_relaxed(&rw->calm, CALM * lines_of_table());
 	if (get_in(rw) && !fg_load_relaxed(&rw->bias))
 		return 0;
 	if (!drain(rw, t, &past))

@@ -51,7 +51,6 @@ struct fg_rwlock {
 	uint32_t calm;	     /* counted readers to come until the bias is set again */
 	uint32_t unused[2];
 	uint32_t kind;	     /* glibc's static initialisers set it there */
-	fg_bet bet;	     /* of writers that wait for the counted readers */
 };
 _Static_assert(sizeof(struct fg_rwlock) == 56, "in place of pthread_rwlock_t");
 _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rwlock, kind) == 48,

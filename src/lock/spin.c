@@ -66,9 +66,8 @@ static bool spin(int32_t *lock, struct fg_self *t)
 {
 	struct fg_spin_bucket *b = fg_spin_bucket(lock);
 	struct fg_wait w = { .self = t };
-	bool is_free;
+	bool is_free, counted = false;
 
-	fg_add_relaxed(&b->spinners, 1);
 	for (;;) {
 		int32_t value = fg_load_relaxed(lock);
 
@@ -78,9 +77,14 @@ static bool spin(int32_t *lock, struct fg_self *t)
 		w.owner = owner_of(value);
 		if (fg_decide(&w) == FG_BLOCK)
 			break;
+		if (!counted && fg_unlikely(fg_load_relaxed(&b->sleepers))) {
+			fg_add_relaxed(&b->spinners, 1);
+			counted = true;
+		}
 		fg_pause();
 	}
-	fg_add_relaxed(&b->spinners, -1u);
+	if (counted)
+		fg_add_relaxed(&b->spinners, -1u);
 	return is_free;
 }
 

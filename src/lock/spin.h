@@ -29,10 +29,11 @@
 #define FG_SPIN_BUCKETS 256u
 
 struct fg_spin_bucket {
-	uint32_t sleepers; /* asleep, or about to be */
-	uint32_t spinners; /* awake: a release needs not wake anybody */
+	uint32_t sleepers; /* asleep, or about to be; each release reads this line */
 	uint32_t wakes;	   /* what they sleep on */
-	uint32_t unused[13];
+	uint32_t unused[14];
+	uint32_t spinners; /* awake: a release needs not wake anybody.  Only those beside sleepers count themselves */
+	uint32_t unused2[15];
 } __attribute__((aligned(FG_CACHE_LINE)));
 
 extern struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
