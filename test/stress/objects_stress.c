@@ -28,6 +28,7 @@ static sem_t room, posted;
 static int in_room, handled;
 static pthread_barrier_t *barrier;
 static pthread_barrier_t swap_begins, swap_ends;
+static int last_time;
 static uint64_t round_of[MAX_THREADS];
 
 static void *work_spin(void *arg)
@@ -102,10 +103,12 @@ static void *work_barrier(void *arg)
 		pthread_barrier_t *b;
 		int serial = 0;
 
-		pthread_barrier_wait(&swap_begins);
+		/* One asks for all: between two that did, `stop` may change. */
+		if (pthread_barrier_wait(&swap_begins) == PTHREAD_BARRIER_SERIAL_THREAD)
+			STORE(last_time, LOAD(stop));
 		b = LOAD(barrier);
-		over = LOAD(stop);
-		pthread_barrier_wait(&swap_ends); /* all have read both */
+		pthread_barrier_wait(&swap_ends);
+		over = LOAD(last_time);
 		for (int i = 0; i < PER_BARRIER; i++) {
 			STORE(round_of[id], round_of[id] + 1);
 			serial = pthread_barrier_wait(b) == PTHREAD_BARRIER_SERIAL_THREAD;
