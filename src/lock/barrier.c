@@ -10,7 +10,6 @@
 
 #include "arch/arch.h"
 #include "sys/count.h"
-#include "sys/monitor_client.h"
 
 #define SLEEPERS  1u
 #define DESTROYER 0x80000000u /* in `left` */
@@ -33,7 +32,6 @@ static void sleep_through(struct fg_barrier *b, struct fg_self *t, uint32_t roun
 {
 	uint32_t word;
 
-	fg_monitor_register_if_due();
 	fg_participants_are_late();
 	/* Acquire: pairs with the release of the last arrival. */
 	while (((word = fg_load_acquire(&b->word)) & ~SLEEPERS) == round) {

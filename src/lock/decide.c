@@ -14,6 +14,7 @@
 #include "arch/arch.h"
 #include "sys/count.h"
 #include "sys/futex.h"
+#include "sys/monitor_client.h"
 
 enum fg_policy fg_policy = FG_POLICY_DEFAULT;
 enum fg_policy fg_policy_now = FG_POLICY_FALLBACK;
@@ -301,6 +302,9 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 {
 	uint64_t now = fg_now_ns(), beat;
 
+	if (fg_unlikely(fg_policy_now == FG_POLICY_FALLBACK && now >= fg_load_relaxed(&fg_monitor_retry_ns)) &&
+	    w->asked == 1 && w->self->role == FG_ROLE_NONE) /* nobody waits for this thread, as far as we know */
+		fg_monitor_retry(now);
 	if (w->bet && decide_event(w, &now) == FG_BLOCK)
 		return FG_BLOCK;
 	if (!w->since_ns)
@@ -316,7 +320,7 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 	case FG_POLICY_PAPER:
 		beat = fg_load_relaxed(&fg_counters->heartbeat_ns);
 		if (now - beat > FG_HEARTBEAT_STALE_NS && now > beat)
-			fg_policy_monitor(NULL, 0); /* comes back with the next registration */
+			fg_policy_monitor(NULL, 0); /* until fg_monitor_retry finds another */
 		if (w->asked > CLOCK_EVERY && participant_kept_off(now))
 			return preempted(w);
 		return FG_SPIN;

@@ -28,7 +28,6 @@
 #include "lock/rounds.h"
 #include "lock/stranger.h"
 #include "sys/count.h"
-#include "sys/monitor_client.h"
 
 /* How long a thread that has others asleep behind it keeps taking the lock. */
 #define TURN_US 5000u
@@ -400,7 +399,6 @@ static __attribute__((noinline, cold)) int lock_contended(struct fg_lock *l, str
 	enum outcome o = UNDECIDED;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
-	fg_monitor_register_if_due();
 	if (fg_unlikely(t->give_way)) {
 		/* Its sleep comes first thing below; no nap. */
 		wake_one(l, t, true);

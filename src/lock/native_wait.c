@@ -5,7 +5,6 @@
 #include "lock/decide.h"
 #include "lock/rounds.h"
 #include "sys/count.h"
-#include "sys/monitor_client.h"
 
 /* How many questions between two looks at the clock. */
 #define CLOCK_EVERY 64u
@@ -90,7 +89,6 @@ bool fg_native_wait(struct fg_self *self, const struct fg_native_view *lock, con
 	if (owner_tid(lock) == fg_thread_tid(self))
 		return false;
 	fg_count(self, FG_STAT_CONTENDED, 1);
-	fg_monitor_register_if_due();
 	if (!wait_with_bet(self, lock, deadline))
 		return false;
 	fg_count(self, FG_STAT_SPUN, 1);

@@ -5,7 +5,6 @@
 
 #include "arch/arch.h"
 #include "sys/count.h"
-#include "sys/monitor_client.h"
 
 #define COUNT	       0x0fffffffu
 #define DRAINER_SLEEPS 0x40000000u
@@ -367,7 +366,6 @@ static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self 
 {
 	int r;
 
-	fg_monitor_register_if_due();
 	for (;;) {
 		fg_and_relaxed(&rw->readers, ~WRITER_IN);
 		r = fg_load_relaxed(&rw->bias) ? revoke(rw, t, deadline) : 0;

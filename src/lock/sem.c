@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "sys/count.h"
-#include "sys/monitor_client.h"
 
 /* Not in the semaphore, which other processes map.  Semaphores that meet here share their luck. */
 static fg_bet bets[256];
@@ -72,7 +71,6 @@ int fg_sem_take(uint64_t *sem, const struct fg_deadline *deadline)
 {
 	if (fg_sem_try(sem) || fg_sem_wait_awake(sem, deadline))
 		return 0;
-	fg_monitor_register_if_due();
 	fg_count(fg_self(), FG_STAT_PARKS, 1);
 	return sleep_for(sem, deadline);
 }

@@ -20,7 +20,6 @@
 #include "arch/arch.h"
 #include "lock/decide.h"
 #include "sys/count.h"
-#include "sys/monitor_client.h"
 
 struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
 
@@ -110,7 +109,6 @@ __attribute__((noinline)) void fg_spin_lock_slowly(int32_t *lock, struct fg_self
 	uint64_t limit_ns = SLEEP_NS;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
-	fg_monitor_register_if_due();
 	for (;;) {
 		if (spin(lock, t)) {
 			if (fg_spin_try(lock, t))

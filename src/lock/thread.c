@@ -277,20 +277,35 @@ void fg_threads_setup(void)
 		pthread_setspecific(exit_key, &fg_self_tls);
 }
 
+/* Slots of the monitor's array; those behind are ours. */
+static uint32_t shared;
+#define SLOTS_PER_PAGE (4096 / sizeof(struct fg_slot))
+
+static long map_private(uint32_t from, uint32_t to)
+{
+	return fg_syscall6(SYS_mmap, (long)&fg_slots[from], (long)((to - from) * sizeof(struct fg_slot)),
+			   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 int fg_slots_map(int fd, uint32_t slots)
 {
 	size_t size = (size_t)slots * sizeof(struct fg_slot);
+	uint32_t end = (uint32_t)((slots + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE * SLOTS_PER_PAGE);
 	struct fg_self *t = &fg_self_tls;
 	bool have_slot = fg_id_has_slot(t->id);
 	struct fg_slot mine = have_slot ? *t->slot : (struct fg_slot){ 0 };
 	uint32_t i;
-	long p;
+	long p = 0;
 
 	if (!regions())
 		return -ENOMEM;
+	/* A later monitor may grant fewer: behind them, the array of the one before must not stay. */
+	if (fd >= 0 && end < shared)
+		p = map_private(end, shared);
+	if (p < 0 && p > -4096)
+		return (int)p;
 	if (fd < 0)
-		p = fg_syscall6(SYS_mmap, (long)fg_slots, SLOTS_SIZE, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		p = map_private(0, FG_MAX_THREADS);
 	else
 		p = fg_syscall6(SYS_mmap, (long)fg_slots, (long)size, PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_FIXED, fd, 0);
@@ -301,9 +316,10 @@ int fg_slots_map(int fd, uint32_t slots)
 	 * them publishes again at its next lock operation; only their ids are
 	 * written once, and so are restored here.
 	 */
-	for (i = 1; i < slots && i <= fg_load_relaxed(&highest_index); i++)
+	for (i = 1; (i < slots || (fd >= 0 && i < shared)) && i <= fg_load_relaxed(&highest_index); i++)
 		if (fg_load_relaxed(&fg_threads[i].tid))
 			fg_store_relaxed(&fg_slots[i].owner_id, id_at(i));
+	shared = fd < 0 ? 0 : end;
 	if (have_slot) {
 		t->slot->owner_id = t->id;
 		t->slot->pending = mine.pending;

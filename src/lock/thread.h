@@ -88,7 +88,7 @@ enum {
 
 extern __thread struct fg_self fg_self_tls;
 extern __thread uint32_t fg_sections; /* what slot->sections says; apart, to keep fg_self small */
-extern struct fg_slot *fg_slots;     /* [FG_MAX_THREADS], the first fg_slots_shared are the monitor's */
+extern struct fg_slot *fg_slots;     /* [FG_MAX_THREADS], the first are the monitor's (fg_slots_map) */
 extern struct fg_thread *fg_threads; /* [FG_MAX_THREADS] */
 extern uint32_t fg_epoch;	     /* counts forks, for queues copied from a parent */
 #define FG_EPOCH_RESETTING 0xffffffffu /* in an object's copy of it: somebody empties it */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Registration with the monitor: one hello, one welcome, two mappings.  Raw
- * system calls, because it may run inside pthread_mutex_lock (first contended
- * lock of a forked child), which is no cancellation point and keeps errno.
+ * Registration with the monitor: one hello, one welcome, two mappings.  At the
+ * start of the process, and from then on whenever a monitor is missing: before the
+ * first one has come, after one has died, in a child of fork.  Raw system calls,
+ * because it may run inside pthread_mutex_lock, which is no cancellation point
+ * and keeps errno.  No descriptor stays open: programs close those that they do
+ * not know, and use the numbers.
  */
 #include "sys/monitor_client.h"
 
@@ -10,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/rseq.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,8 +25,7 @@
 #include "lock/decide.h"
 #include "lock/thread.h"
 #include "sys/count.h"
-
-bool fg_monitor_register_later;
+#include "sys/futex.h"
 
 /* Threads that we would like the monitor to see; those beyond are taken to be always on CPU. */
 #define WANT_SLOTS 1024u
@@ -59,12 +62,13 @@ static socklen_t socket_address(struct sockaddr_un *addr)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
 }
 
-static int connect_monitor(void)
+/* -EAGAIN: somebody listens and does not come round to us. */
+static int connect_monitor(long patience_us)
 {
-	struct timeval patience = { .tv_usec = ANSWER_WITHIN_US };
+	struct timeval patience = { .tv_usec = patience_us };
 	struct sockaddr_un addr;
 	socklen_t size = socket_address(&addr);
-	long fd;
+	long fd, err;
 
 	if (!size)
 		return -1;
@@ -73,9 +77,10 @@ static int connect_monitor(void)
 		return -1;
 	sys(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&patience, sizeof(patience), 0);
 	sys(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, (long)&patience, sizeof(patience), 0);
-	if (sys(SYS_connect, fd, (long)&addr, size, 0, 0, 0) < 0) {
+	err = sys(SYS_connect, fd, (long)&addr, size, 0, 0, 0);
+	if (err < 0) {
 		close_fd((int)fd);
-		return -1;
+		return (int)err;
 	}
 	return (int)fd;
 }
@@ -125,48 +130,136 @@ static bool long_enough(int fd, size_t size)
 static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_fd)
 {
 	uint32_t slots = welcome->slots < FG_MAX_THREADS ? welcome->slots : FG_MAX_THREADS;
+	static void *mapped; /* of an earlier monitor: others may be reading there, so the new page takes its place */
 	long counters;
 
 	if (slots < 2 || !long_enough(slots_fd, slots * sizeof(struct fg_slot)) ||
 	    !long_enough(counters_fd, sizeof(struct fg_counters)))
 		return false;
-	counters = sys(SYS_mmap, 0, sizeof(struct fg_counters), PROT_READ, MAP_SHARED, counters_fd, 0);
+	counters = sys(SYS_mmap, (long)mapped, sizeof(struct fg_counters), PROT_READ,
+		       MAP_SHARED | (mapped ? MAP_FIXED : 0), counters_fd, 0);
 	if (counters < 0 && counters > -4096)
 		return false;
-	if (fg_slots_map(slots_fd, slots) < 0) {
-		sys(SYS_munmap, counters, sizeof(struct fg_counters), 0, 0, 0, 0);
+	mapped = (void *)counters;
+	if (fg_slots_map(slots_fd, slots) < 0)
 		return false;
-	}
 	fg_policy_monitor((const struct fg_counters *)counters, welcome->domain);
 	return true;
 }
 
-void fg_monitor_register(void)
+/* ---- when ------------------------------------------------------------------ */
+
+#define RETRY_NS     1000000000u  /* where nobody listens, which costs next to nothing */
+#define RETRY_MAX_NS 8000000000u  /* where somebody does, and refuses or is silent */
+
+/*
+ * Who moves fg_monitor_retry_ns may try; nobody else until that time.  A thread that
+ * was held up for longer than that finds that it was moved again, and drops what it
+ * has got.  ADOPTING keeps all others away while the pages are put in place.
+ */
+uint64_t fg_monitor_retry_ns = UINT64_MAX; /* until the constructor has run */
+#define ADOPTING UINT64_MAX
+
+static uint64_t retry_after_ns = RETRY_NS;
+static bool filtered_at_start;
+
+/*
+ * Whether system calls of this process are filtered (seccomp).  A program that
+ * has locked itself up since it started may be killed for a socket: it stays
+ * on the fallback.  One in a container is filtered from its start, and that filter
+ * has let the first registration pass.
+ */
+static bool is_filtered(void)
+{
+	return sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
+}
+
+enum answer { NOBODY, SILENT, WELCOME };
+
+/* Acquire and release: what is adopted, one thread at a time. */
+static bool move(uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(&fg_monitor_retry_ns, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* One exchange.  The pages, if any, are adopted if `token` is still what fg_monitor_retry_ns says. */
+static enum answer join_monitor(long patience_us, uint64_t token)
 {
 	struct fg_hello hello = { .magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .want_slots = WANT_SLOTS };
+	uint32_t epoch = fg_load_relaxed(&fg_epoch);
 	struct fg_welcome welcome;
 	int sock, fds[2] = { -1, -1 };
+	enum answer answer = SILENT;
 
-	__atomic_store_n(&fg_monitor_register_later, false, __ATOMIC_RELAXED);
-	if (__rseq_size == 0 || (fg_policy != FG_POLICY_DEFAULT && fg_policy != FG_POLICY_PAPER))
-		return; /* the monitor could not find our threads; we would not listen to it */
 	hello.tls_offset = tls_offset();
-	sock = connect_monitor();
+	sock = connect_monitor(patience_us);
 	if (sock < 0)
-		return;
+		return sock == -EAGAIN ? SILENT : NOBODY;
 	if (sys(SYS_sendto, sock, (long)&hello, sizeof(hello), MSG_NOSIGNAL, 0, 0) == sizeof(hello) &&
-	    receive(sock, &welcome, fds) && adopt(&welcome, fds[0], fds[1]))
-		fg_count(fg_self(), FG_STAT_MONITORED, 1);
+	    receive(sock, &welcome, fds) &&
+	    /* A signal handler may have forked meanwhile: then they are our parent's. */
+	    epoch == fg_load_relaxed(&fg_epoch) && move(token, ADOPTING)) {
+		if (adopt(&welcome, fds[0], fds[1])) {
+			fg_count(fg_self(), FG_STAT_MONITORED, 1);
+			answer = WELCOME;
+		}
+		fg_store_release(&fg_monitor_retry_ns, fg_now_ns() + RETRY_NS);
+		if (fg_unlikely(epoch != fg_load_relaxed(&fg_epoch))) {
+			fg_slots_map(-1, 0);
+			fg_monitor_forget();
+		}
+	}
 	if (fds[0] >= 0)
 		close_fd(fds[0]);
 	if (fds[1] >= 0)
 		close_fd(fds[1]);
 	close_fd(sock);
+	return answer;
+}
+
+static bool is_wanted(void)
+{
+	/* Without rseq, the monitor could not find our threads. */
+	return __rseq_size != 0 && (fg_policy == FG_POLICY_DEFAULT || fg_policy == FG_POLICY_PAPER);
+}
+
+void fg_monitor_register(void)
+{
+	uint64_t token = fg_now_ns() + RETRY_NS;
+
+	if (!is_wanted())
+		return;
+	filtered_at_start = is_filtered();
+	fg_store_relaxed(&fg_monitor_retry_ns, token);
+	join_monitor(ANSWER_WITHIN_US, token);
+}
+
+void fg_monitor_retry(uint64_t now)
+{
+	uint64_t due = fg_load_relaxed(&fg_monitor_retry_ns), after = fg_load_relaxed(&retry_after_ns);
+	enum answer answer;
+
+	/* A signal handler that waits while its thread tries, and other threads: not due. */
+	if (now < due || !is_wanted() || !move(due, now + after))
+		return;
+	if (!filtered_at_start && is_filtered())
+		answer = SILENT;
+	else
+		answer = join_monitor(FG_RETRY_PATIENCE_US, now + after);
+	if (answer == SILENT)
+		after = after < RETRY_MAX_NS / 2 ? after * 2 : RETRY_MAX_NS;
+	else
+		after = RETRY_NS;
+	fg_store_relaxed(&retry_after_ns, after);
 }
 
 void fg_monitor_forget(void)
 {
-	fg_monitor_register_later = fg_policy_now != FG_POLICY_FALLBACK &&
-				    (fg_policy == FG_POLICY_DEFAULT || fg_policy == FG_POLICY_PAPER);
+	if (!is_wanted())
+		return;
+	/* Only if the parent was registered is it worth to ask at once. */
+	fg_store_relaxed(&fg_monitor_retry_ns,
+			 fg_policy_now == FG_POLICY_FALLBACK ? fg_now_ns() + RETRY_NS : 0);
+	fg_store_relaxed(&retry_after_ns, RETRY_NS);
 	fg_policy_monitor(NULL, 0);
 }

@@ -3,7 +3,7 @@
 #ifndef FG_MONITOR_CLIENT_H
 #define FG_MONITOR_CLIENT_H
 
-#include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Registers this process with the monitor, if one answers within a quarter of
@@ -11,15 +11,17 @@
  */
 void fg_monitor_register(void);
 
-/* After fork: this process is not registered any more; does so at its first contended lock. */
+/* After fork: this process is not registered any more; it is at its first contended lock. */
 void fg_monitor_forget(void);
 
-extern bool fg_monitor_register_later;
-
-static inline void fg_monitor_register_if_due(void)
-{
-	if (__builtin_expect(fg_monitor_register_later, 0))
-		fg_monitor_register();
-}
+/*
+ * While a monitor is wanted and there is none, waiters try again now and then, at
+ * the start of a wait: for a monitor that came later, or came back.  A try takes
+ * some microseconds where nobody listens and FG_RETRY_PATIENCE_US where somebody
+ * does and is silent; then the next ones come more rarely.
+ */
+extern uint64_t fg_monitor_retry_ns; /* CLOCK_MONOTONIC; not before */
+void fg_monitor_retry(uint64_t now);
+#define FG_RETRY_PATIENCE_US 100000
 
 #endif
