@@ -42,6 +42,11 @@ conformance: deps-conformance
 	@$(MAKE) --no-print-directory all
 	@./test/conformance/run $(BUILD) $(SUITES)
 
+# Faults of the monitor and of its clients, all at once: SOAK_MINUTES=3, SOAK_SEED= repeats a run.
+soak: deps-test
+	@$(MAKE) --no-print-directory all
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=test/cli python3 test/daemon/soak.py $(BUILD)/flexguard $(BUILD)/test/cli/cli-contend
+
 bench: deps-bench
 	@$(MAKE) --no-print-directory all
 	@./bench/run $(BUILD)
@@ -52,5 +57,5 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test conformance bench install clean \
+.PHONY: all demo test conformance soak bench install clean \
 	deps-build deps-test deps-conformance deps-demo deps-bench

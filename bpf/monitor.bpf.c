@@ -12,16 +12,17 @@
  * exactly what the mark says.  So nothing is counted twice, nothing is taken
  * back twice, and a counter never goes below zero, whichever events are missed:
  *
- *	bits 0..7    kind: NONE, DEFER (not counted yet), P or B
- *	bits 8..31   CPU that the thread is queued on
- *	bits 32..63  domain
+ *	bits 0..3    kind: NONE, DEFER (not counted yet), P or B
+ *	bits 4..15   CPU that the thread is queued on
+ *	bits 16..31  domain
+ *	bits 32..63  groups of CPUs that the thread may use; 0: any CPU
  *
  *	switch-out, critical   NONE -> P | B | DEFER     the thread's own CPU
  *	other user task runs   DEFER -> P                that CPU's next switch
  *	wake-up                B -> P
  *	migration              P -> P, DEFER -> P        with the new CPU
  *	switch-in, exit, exec  any -> NONE
- *	audit                  stale -> NONE
+ *	audit                  stale -> NONE, P -> P      with the CPUs that it may use now
  *
  * A marked thread is off CPU, and must be switched in before it can exit, which
  * takes the mark.  Should that event be missed, the next switch-out, the exit
@@ -111,6 +112,10 @@ struct {
 /* Registered processes; nothing to do at all while it is 0.  Written by the loader. */
 __u64 active;
 
+/* Set by the loader, once. */
+const volatile __u32 online_cpus = 1;
+const volatile __u32 cpu_shift = 0; /* up to 4: FG_MAX_CPUS CPUs in FG_CPU_GROUPS groups */
+
 extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym;
 extern void bpf_task_release(struct task_struct *p) __ksym;
 
@@ -122,14 +127,68 @@ static struct {
 
 /* ---- counting -------------------------------------------------------------- */
 
-static __always_inline __u64 make_mark(__u32 kind, __u32 cpu, __u32 domain)
+static __always_inline __u64 make_mark(__u32 kind, __u32 cpu, __u32 domain, __u32 groups)
 {
-	return kind | (__u64)(cpu & 0xffffff) << 8 | (__u64)domain << 32;
+	return kind | (cpu & 0xfff) << 4 | (domain & 0xffff) << 16 | (__u64)groups << 32;
 }
 
 static __always_inline __u32 mark_kind(__u64 mark)
 {
-	return mark & 0xff;
+	return mark & 0xf;
+}
+
+static __always_inline __u32 mark_cpu(__u64 mark)
+{
+	return (__u32)mark >> 4 & 0xfff;
+}
+
+static __always_inline __u32 mark_domain(__u64 mark)
+{
+	return (__u32)mark >> 16;
+}
+
+static __always_inline __u32 mark_groups(__u64 mark)
+{
+	return mark >> 32;
+}
+
+/* One bit for two, which is set if either is: 32 of them. */
+static __always_inline __u64 halve(__u64 x)
+{
+	x = (x | x >> 1) & 0x5555555555555555;
+	x = (x | x >> 1) & 0x3333333333333333;
+	x = (x | x >> 2) & 0x0f0f0f0f0f0f0f0f;
+	x = (x | x >> 4) & 0x00ff00ff00ff00ff;
+	x = (x | x >> 8) & 0x0000ffff0000ffff;
+	return (x | x >> 16) & 0x00000000ffffffff;
+}
+
+/*
+ * The groups of CPUs that a thread may use, by its affinity and its cpuset as
+ * they are now.  Most threads may use all, which is 0.  No branches on the bits:
+ * the verifier would follow 2^32 of them.
+ */
+static __noinline __u32 groups_of(struct task_struct *task)
+{
+	__u64 bits[FG_MAX_CPUS / 64];
+	__u32 groups = 0, word, i;
+
+	if (task->nr_cpus_allowed >= online_cpus)
+		return 0;
+	/* May read beyond a mask of fewer bits: what is there stands for CPUs that do not exist. */
+	if (bpf_probe_read_kernel(bits, sizeof(bits), task->cpus_ptr))
+		return 0;
+	for (word = 0; word < FG_MAX_CPUS / 64; word++) {
+		__u32 first = word * (64 >> (cpu_shift & 7));
+
+		if (first >= FG_CPU_GROUPS)
+			break;
+		for (i = 0; i < 4; i++)
+			if (i < cpu_shift)
+				bits[word] = halve(bits[word]);
+		groups |= (__u32)bits[word] << first;
+	}
+	return groups;
 }
 
 static __always_inline struct fg_counters *get_counters(void)
@@ -143,16 +202,26 @@ static __always_inline struct fg_counters *get_counters(void)
 static __noinline int count(__u64 mark, __u32 by)
 {
 	struct fg_counters *c = get_counters();
-	__u32 cpu = (__u32)mark >> 8, domain = mark >> 32;
+	__u32 cpu = mark_cpu(mark), domain = mark_domain(mark), groups = mark_groups(mark), g;
 
 	if (!c)
 		return 0;
+	/* Compare these themselves, not the mark that they come from, or the verifier does not see the bounds. */
+	barrier_var(cpu);
+	barrier_var(domain);
 	if (mark_kind(mark) == MARK_P) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].p, by);
-		if (domain > 0 && domain < FG_MAX_DOMAINS)
-			__sync_fetch_and_add(&c->dom[domain].p, by);
 		if (cpu < FG_MAX_CPUS)
 			__sync_fetch_and_add(&c->cpu[cpu].p, by);
+		if (domain == FG_DOMAIN_ALL || domain >= FG_MAX_DOMAINS)
+			return 0;
+		if (cpu < FG_MAX_CPUS)
+			__sync_fetch_and_add(&c->queued[domain][cpu], by);
+		if (!groups)
+			__sync_fetch_and_add(&c->dom[domain].p, by);
+		for (g = 0; g < FG_CPU_GROUPS && groups; g++, groups >>= 1)
+			if (groups & 1)
+				__sync_fetch_and_add(&c->usable[domain][g], by);
 	} else if (mark_kind(mark) == MARK_B) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].b, by);
 		if (domain > 0 && domain < FG_MAX_DOMAINS)
@@ -165,7 +234,7 @@ static __noinline int count(__u64 mark, __u32 by)
 static __noinline int count_event(__u64 mark)
 {
 	struct fg_counters *c = get_counters();
-	__u32 cpu = (__u32)mark >> 8, domain = mark >> 32;
+	__u32 cpu = mark_cpu(mark), domain = mark_domain(mark);
 
 	if (!c)
 		return 0;
@@ -396,11 +465,12 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 
 	if (runnable && next->flags & PF_KTHREAD && cpu < FG_MAX_CPUS) {
 		/* One in five comes straight back (14): wait who runs here next. */
-		set_mark(t, make_mark(MARK_DEFER, cpu, t->domain));
+		set_mark(t, make_mark(MARK_DEFER, cpu, t->domain, 0));
 		deferred[cpu].pid = prev->pid;
 		return;
 	}
-	mark = make_mark(runnable ? MARK_P : MARK_B, cpu, t->domain);
+	mark = runnable ? make_mark(MARK_P, cpu, t->domain, groups_of(prev)) :
+			  make_mark(MARK_B, cpu, t->domain, 0);
 	set_mark(t, mark);
 	count_event(mark);
 	if (runnable)
@@ -438,15 +508,15 @@ static __always_inline void switched_in(struct task_struct *next, struct task_st
 }
 
 /* The thread did not come straight back: count it, on the CPU that it is queued on now. */
-static __always_inline void promote(struct thread *t, __u32 pid, __u64 old, __u32 cpu)
+static __always_inline void promote(struct thread *t, struct task_struct *task, __u64 old, __u32 cpu)
 {
-	__u64 mark = make_mark(MARK_P, cpu, old >> 32);
+	__u64 mark = make_mark(MARK_P, cpu, mark_domain(old), groups_of(task));
 	struct fg_slot *slot;
 
 	if (!swap_mark(t, old, mark) || mark_kind(old) != MARK_DEFER)
 		return;
 	count_event(mark);
-	slot = slot_of(t, pid);
+	slot = slot_of(t, task->pid);
 	if (slot)
 		__sync_fetch_and_add(&slot->preempted, 1);
 }
@@ -475,8 +545,8 @@ static __noinline int settle_deferred(__u32 cpu, __u32 next_pid)
 	t = bpf_task_storage_get(&threads, task, NULL, 0);
 	if (t) {
 		old = READ_ONCE(t->mark);
-		if (old == make_mark(MARK_DEFER, cpu, old >> 32))
-			promote(t, pid, old, cpu);
+		if (old == make_mark(MARK_DEFER, cpu, mark_domain(old), 0))
+			promote(t, task, old, cpu);
 	}
 	bpf_task_release(task);
 	return 0;
@@ -523,7 +593,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 	t->changes++;
 	old = READ_ONCE(t->mark);
 	if (mark_kind(old) == MARK_B)
-		swap_mark(t, old, make_mark(MARK_P, cpu, old >> 32));
+		swap_mark(t, old, make_mark(MARK_P, cpu, mark_domain(old), groups_of(task)));
 	slot = slot_of(t, task->pid);
 	if (slot) {
 		WRITE_ONCE(slot->state, FG_STATE_RUNNABLE);
@@ -547,7 +617,7 @@ int BPF_PROG(on_migrate, struct task_struct *task, int dest)
 	old = READ_ONCE(t->mark);
 	/* A deferred thread that is sent elsewhere does not come straight back. */
 	if (mark_kind(old) == MARK_P || mark_kind(old) == MARK_DEFER)
-		promote(t, task->pid, old, dest);
+		promote(t, task, old, dest);
 	slot = slot_of(t, task->pid);
 	if (slot)
 		WRITE_ONCE(slot->cpu, dest);
@@ -652,9 +722,12 @@ int audit(struct bpf_iter__task *ctx)
 			WRITE_ONCE(slot->cpu, cpu_of(task));
 		}
 	} else if (mark_kind(mark) == MARK_DEFER) {
-		promote(t, task->pid, mark, (__u32)mark >> 8);
+		promote(t, task, mark, mark_cpu(mark));
 	} else if (mark_kind(mark) == MARK_P && t->audits >= FG_AUDIT_CAP) {
 		swap_mark(t, mark, MARK_NONE);
+	} else if (mark_kind(mark) == MARK_P && mark_groups(mark) != groups_of(task)) {
+		/* Its affinity or its cpuset was changed while it waits. */
+		swap_mark(t, mark, make_mark(MARK_P, mark_cpu(mark), mark_domain(mark), groups_of(task)));
 	}
 	return 0;
 }
@@ -667,9 +740,28 @@ int tick(struct fg_tick *args)
 
 	if (!c)
 		return 1;
-	if (args->generation)
+	if (args->generation) {
 		c->generation = args->generation;
+		c->cpu_shift = cpu_shift;
+	}
+	c->processes = active;
 	WRITE_ONCE(c->heartbeat_ns, bpf_ktime_get_ns());
+	return 0;
+}
+
+static long reset_domain(__u32 domain, void *unused)
+{
+	struct fg_counters *c = get_counters();
+	int i;
+
+	if (!c || domain >= FG_MAX_DOMAINS)
+		return 1;
+	c->dom[domain].p = 0;
+	c->dom[domain].b = 0;
+	for (i = 0; i < FG_MAX_CPUS; i++)
+		WRITE_ONCE(c->queued[domain][i], 0);
+	for (i = 0; i < FG_CPU_GROUPS; i++)
+		WRITE_ONCE(c->usable[domain][i], 0);
 	return 0;
 }
 
@@ -686,10 +778,7 @@ int reset(void *args)
 	if (!c)
 		return 1;
 	c->heartbeat_ns = 0;
-	for (i = 0; i < FG_MAX_DOMAINS; i++) {
-		c->dom[i].p = 0;
-		c->dom[i].b = 0;
-	}
+	bpf_loop(FG_MAX_DOMAINS, reset_domain, NULL, 0);
 	for (i = 0; i < FG_MAX_CPUS; i++)
 		c->cpu[i].p = 0;
 	return 0;

@@ -15,7 +15,7 @@ struct fg_owner {
 
 /* Argument of the `tick` program. */
 struct fg_tick {
-	__u64 generation; /* 0: leave as it is */
+	__u64 generation; /* 0: leave it and cpu_shift as they are */
 };
 
 /*

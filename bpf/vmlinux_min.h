@@ -42,6 +42,7 @@ enum {
 
 struct rseq;
 struct bpf_local_storage;
+struct cpumask;
 
 struct thread_info {
 	__u32 cpu;
@@ -55,6 +56,8 @@ struct task_struct {
 	int on_cpu;
 	int wake_cpu;
 	int pid;
+	int nr_cpus_allowed;
+	const struct cpumask *cpus_ptr; /* affinity and cpuset */
 	struct task_struct *group_leader;
 	struct bpf_local_storage *bpf_storage;
 	bool throttled; /* >= 6.18: dequeued, because its cgroup used up its quota */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the command share: messages, the three commands, and the
+ * What the files of the command share: messages, the commands, and the
  * steps of `flexguard run` (find and check the target, monitor, statistics,
  * supervise).
  */
@@ -23,7 +23,8 @@
 int fg_cmd_run(int argc, char **argv);
 int fg_cmd_doctor(int argc, char **argv);
 int fg_cmd_demo(int argc, char **argv);
-extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[];
+int fg_cmd_monitor(int argc, char **argv);
+extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[], fg_help_monitor[];
 
 /* ---- message.c ---- */
 /* One line on stderr, "flexguard: ..."; fg_note() is silenced by FLEXGUARD_VERBOSE=0. */

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,14 +15,13 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "monitor/monitor.h"
+#include "cli/service.h"
 #include "monitor/protocol.h"
 
 /* What the child says once, when it is ready or has failed. */
@@ -64,35 +62,6 @@ bool fg_daemon_answers(const char *path)
 	return answers;
 }
 
-/*
- * Keep what serving needs: a map for each new client takes CAP_BPF, and
- * CAP_PERFMON for what the verifier allows; CAP_SYS_ADMIN where it stood for
- * both (before Linux 5.8, and in containers made for that).
- */
-static void drop_privileges(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct cap[2] = {0};
-	const uint32_t bpf = CAP_TO_MASK(CAP_BPF) | CAP_TO_MASK(CAP_PERFMON);
-
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (syscall(SYS_capget, &head, cap))
-		return;
-	_Static_assert(CAP_TO_INDEX(CAP_BPF) == 1 && CAP_TO_INDEX(CAP_PERFMON) == 1, "second word");
-	if ((cap[1].permitted & bpf) == bpf) {
-		cap[0].permitted = 0;
-		cap[1].permitted = bpf;
-	} else {
-		cap[0].permitted &= CAP_TO_MASK(CAP_SYS_ADMIN);
-		cap[1].permitted &= bpf;
-	}
-	for (int i = 0; i < 2; i++) {
-		cap[i].effective = cap[i].permitted;
-		cap[i].inheritable = 0;
-	}
-	(void)!syscall(SYS_capset, &head, cap);
-}
-
 static void to_null(int fd, int flags)
 {
 	int null = open("/dev/null", flags | O_CLOEXEC);
@@ -105,10 +74,9 @@ static void to_null(int fd, int flags)
 
 static _Noreturn void monitor_main(const char *name, int stop, int report)
 {
-	struct fg_monitor *m = NULL;
+	struct fg_service service = {.socket = name, .listener = -1};
 	struct ready r = {0};
 	sigset_t none;
-	int listener = -1;
 
 	prctl(PR_SET_NAME, "flexguard-mon");
 	setsid();
@@ -129,24 +97,14 @@ static _Noreturn void monitor_main(const char *name, int stop, int report)
 	to_null(1, O_WRONLY);
 	to_null(2, O_WRONLY);
 
-	r.err = fg_monitor_open(&m, NULL, r.why, sizeof(r.why));
-	if (!r.err) {
-		listener = fg_monitor_listen(name);
-		if (listener < 0) {
-			r.err = listener;
-			snprintf(r.why, sizeof(r.why), "cannot listen on %s: %s", name, strerror(-listener));
-		}
-	}
-	(void)!chdir("/");
-	if (!r.err)
-		drop_privileges();
+	r.err = fg_service_open(&service, r.why, sizeof(r.why));
 	if (write(report, &r, sizeof(r)) < 0)
 		_exit(1);
 	close(report);
-	if (!r.err)
-		fg_monitor_serve(m, listener, stop);
-	if (m)
-		fg_monitor_close(m);
+	if (!r.err) {
+		fg_service_run(&service, stop);
+		fg_service_close(&service);
+	}
 	_exit(r.err != 0);
 }
 

@@ -13,6 +13,7 @@ static const struct command {
 } commands[] = {
     {"run", fg_cmd_run, fg_help_run, "run a program with FlexGuard's locks in place of glibc's"},
     {"doctor", fg_cmd_doctor, fg_help_doctor, "say what works on this machine, and for a program"},
+    {"monitor", fg_cmd_monitor, fg_help_monitor, "serve all programs of this machine with one preemption monitor"},
     {"demo", fg_cmd_demo, fg_help_demo, "measure real programs, glibc's locks against FlexGuard's"},
 };
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -21,6 +22,7 @@ static void help(FILE *f)
 {
 	fprintf(f, "usage: flexguard run [options] [--] program [args...]\n"
 		   "       flexguard doctor [--json] [program]\n"
+		   "       flexguard monitor [--socket PATH] [options]\n"
 		   "       flexguard demo [--quick] [--json[=FILE]]\n"
 		   "       flexguard help [command]\n"
 		   "       flexguard --version\n\n");
@@ -41,7 +43,7 @@ int main(int argc, char **argv)
 	const struct command *c;
 
 	if (argc < 2) {
-		fg_error("which command? one of: run, doctor, demo, help (flexguard --help says more)");
+		fg_error("which command? one of: run, doctor, monitor, demo, help (flexguard --help says more)");
 		return FG_EXIT_OWN;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
@@ -58,7 +60,7 @@ int main(int argc, char **argv)
 			fputs(c->help, stdout);
 			return 0;
 		}
-		fg_error("no command '%s'; one of: run, doctor, demo", argv[2]);
+		fg_error("no command '%s'; one of: run, doctor, monitor, demo", argv[2]);
 		return FG_EXIT_OWN;
 	}
 	c = find(argv[1]);
@@ -67,6 +69,6 @@ int main(int argc, char **argv)
 	if (argv[1][0] == '-')
 		fg_error("unknown option '%s'; one of: --help, --version", argv[1]);
 	else
-		fg_error("unknown command '%s'; one of: run, doctor, demo, help", argv[1]);
+		fg_error("unknown command '%s'; one of: run, doctor, monitor, demo, help", argv[1]);
 	return FG_EXIT_OWN;
 }

@@ -89,6 +89,14 @@ static enum fg_verdict preempted(struct fg_wait *w)
 	return FG_BLOCK;
 }
 
+/* Is a critical thread off its CPU that could run on this one? */
+static bool could_run_on(const struct fg_counters *c, uint32_t domain, uint32_t cpu)
+{
+	uint32_t group = cpu >> (fg_load_relaxed(&c->cpu_shift) % 32) & (FG_CPU_GROUPS - 1);
+
+	return fg_load_relaxed(&c->dom[domain].p) || fg_load_relaxed(&c->usable[domain][group]);
+}
+
 /*
  * A critical thread that is queued on my own CPU waits for me: go at once.  One
  * that is off its CPU elsewhere gets GRACE_NS to come back: most preemptions
@@ -97,12 +105,13 @@ static enum fg_verdict preempted(struct fg_wait *w)
  */
 static enum fg_verdict decide_default(struct fg_wait *w)
 {
-	uint32_t cpu = fg_load_relaxed(w->self->cpu);
+	const struct fg_counters *c = fg_load_relaxed(&fg_counters);
+	uint32_t cpu = fg_load_relaxed(w->self->cpu), domain = fg_load_relaxed(&fg_domain);
 	uint64_t now;
 
-	if (cpu < FG_MAX_CPUS && fg_load_relaxed(&fg_counters->cpu[cpu].p))
+	if (cpu < FG_MAX_CPUS && fg_load_relaxed(&c->queued[domain][cpu]))
 		return preempted(w);
-	if (fg_likely(!fg_load_relaxed(&fg_counters->dom[fg_domain].p) && !owner_off_cpu(w->owner))) {
+	if (fg_likely(!could_run_on(c, domain, cpu) && !owner_off_cpu(w->owner))) {
 		w->off_ns = 0;
 		return FG_SPIN;
 	}

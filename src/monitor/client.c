@@ -2,7 +2,8 @@
 /*
  * Clients, from accept to welcome.  One packet each way, then the connection
  * is closed; a client that says nothing is dropped after a second, and a crowd
- * of silent ones pushes out its own oldest, never the next honest one.
+ * of silent ones pushes out its own oldest, never the next honest one nor
+ * another user's.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,15 +31,32 @@ void fg_client_drop(struct fg_monitor *m, uint32_t index)
 	m->nr_clients--;
 }
 
-static uint32_t oldest(const struct fg_monitor *m)
+/* The oldest connection, of this user if there is one. */
+static uint32_t oldest(const struct fg_monitor *m, const uid_t *uid)
 {
-	uint32_t i, best = 0;
+	uint32_t i, best = FG_MAX_CLIENTS;
 
-	for (i = 1; i < FG_MAX_CLIENTS; i++)
-		if (m->clients[i].fd >= 0 &&
-		    (m->clients[best].fd < 0 || m->clients[i].deadline_ns < m->clients[best].deadline_ns))
+	for (i = 0; i < FG_MAX_CLIENTS; i++)
+		if (m->clients[i].fd >= 0 && (!uid || m->clients[i].uid == *uid) &&
+		    (best == FG_MAX_CLIENTS || m->clients[i].deadline_ns < m->clients[best].deadline_ns))
 			best = i;
 	return best;
+}
+
+/* Perhaps it has said hello, and it is only we who are slow: then it is served. */
+static void push_out(struct fg_monitor *m, uint32_t index)
+{
+	fg_client_ready(m, index);
+	fg_client_drop(m, index);
+}
+
+static uint32_t connections(const struct fg_monitor *m, uid_t uid)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < FG_MAX_CLIENTS; i++)
+		n += m->clients[i].fd >= 0 && m->clients[i].uid == uid;
+	return n;
 }
 
 void fg_client_expire(struct fg_monitor *m, uint64_t now_ns)
@@ -52,24 +70,30 @@ void fg_client_expire(struct fg_monitor *m, uint64_t now_ns)
 
 void fg_client_accept(struct fg_monitor *m, int listen_fd)
 {
-	uint32_t i;
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred cred = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(cred);
+	uint32_t i;
 
 	if (fd < 0) {
 		/* Out of descriptors: the listening socket stays ready, so give one back or wait a little. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			if (m->nr_clients)
-				fg_client_drop(m, oldest(m));
+				fg_client_drop(m, oldest(m, NULL));
 			else
 				poll(NULL, 0, 10);
 		}
 		return;
 	}
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	if (connections(m, cred.uid) >= m->cfg.max_connections_per_uid)
+		push_out(m, oldest(m, &cred.uid));
 	if (m->nr_clients == FG_MAX_CLIENTS)
-		fg_client_drop(m, oldest(m));
+		push_out(m, oldest(m, NULL));
 	for (i = 0; m->clients[i].fd >= 0; i++)
 		;
 	m->clients[i].fd = fd;
+	m->clients[i].uid = cred.uid;
 	m->clients[i].deadline_ns = fg_now_ns() + FG_HELLO_NS;
 	m->nr_clients++;
 	if (fg_watch(m, fd, FG_EV_CLIENT, i))

@@ -13,10 +13,15 @@
 #include "monitor/monitor.h"
 #include "monitor/protocol.h"
 
-#define FG_DEFAULT_PROCESSES 4096u
-#define FG_DEFAULT_SLOTS     4096u /* of one process: 512 KB of kernel memory */
-#define FG_MIN_SLOTS	     32u   /* one page */
-#define FG_MAX_CLIENTS	     64u   /* connections that have not said hello yet */
+#define FG_DEFAULT_PROCESSES   4096u
+#define FG_DEFAULT_SLOTS       4096u	 /* of one process: 512 KB of kernel memory */
+#define FG_DEFAULT_UID_SLOTS   (1u << 20) /* 1024 processes with as many as the library asks for */
+#define FG_DEFAULT_UID_MEMORY  (256ull << 20)
+#define FG_DEFAULT_CONNECTIONS 64u
+#define FG_MIN_SLOTS	       32u  /* one page */
+#define FG_MAX_CLIENTS	       256u /* connections that have not said hello yet */
+/* What a process takes besides its slots: the map, its file, the pidfd, storages (rounded up). */
+#define FG_PROCESS_BYTES       4096u
 #define FG_HELLO_NS	     1000000000ull
 
 /* A registered process.  Its index here is its index in the map of maps. */
@@ -25,12 +30,14 @@ struct fg_process {
 	int pidfd;   /* -1: free */
 	uid_t uid;
 	uint32_t domain;
+	uint32_t slots;
 	bool leaving; /* free, but the program may still find its slot array */
 };
 
 /* A connection that has not said hello yet. */
 struct fg_client {
 	int fd; /* -1: free */
+	uid_t uid;
 	uint64_t deadline_ns;
 };
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * The monitor's socket.  Any user may connect: who a client is comes from the
- * kernel, and what it may have does not depend on who can reach the path.
+ * The monitor's socket.  As a rule any user may connect: who a client is comes
+ * from the kernel, and what it may have does not depend on who can reach the path.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -29,7 +33,7 @@ static int remove_stale(const struct sockaddr_un *addr, socklen_t len)
 	return err;
 }
 
-int fg_monitor_listen(const char *path)
+int fg_monitor_listen(const char *path, unsigned mode)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	bool abstract = path[0] == '@';
@@ -54,7 +58,7 @@ int fg_monitor_listen(const char *path)
 		if (!err)
 			err = bind(fd, (struct sockaddr *)&addr, len) ? -errno : 0;
 	}
-	if (!err && !abstract && chmod(path, 0666))
+	if (!err && !abstract && chmod(path, mode))
 		err = -errno;
 	if (!err && listen(fd, SOMAXCONN))
 		err = -errno;
@@ -62,5 +66,30 @@ int fg_monitor_listen(const char *path)
 		close(fd);
 		return err;
 	}
+	return fd;
+}
+
+/* The file stays behind: to remove it would let a third one lock another file of the same name. */
+int fg_monitor_lock(const char *path)
+{
+	char name[PATH_MAX], pid[16];
+	int fd, err;
+
+	if (path[0] == '@')
+		return FG_NO_LOCK; /* bind() alone is atomic, and nothing is left behind */
+	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
+		return -ENAMETOOLONG;
+	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB)) {
+		err = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+		close(fd);
+		return err;
+	}
+	/* For whoever looks; nothing depends on it. */
+	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+	if (!ftruncate(fd, 0))
+		(void)!write(fd, pid, strlen(pid));
 	return fd;
 }

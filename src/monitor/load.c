@@ -37,12 +37,17 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 
 static int load(struct fg_monitor *m, char *why, size_t size)
 {
+	uint32_t shift = 0;
 	int err;
 
 	m->skel = monitor_bpf__open();
 	if (!m->skel)
 		return fg_why_load(-errno, why, size);
 	bpf_map__set_max_entries(m->skel->maps.processes, m->cfg.max_processes);
+	m->skel->rodata->online_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	for (int cpus = libbpf_num_possible_cpus(); FG_CPU_GROUPS << shift < cpus && shift < 4;)
+		shift++;
+	m->skel->rodata->cpu_shift = shift;
 	err = monitor_bpf__load(m->skel);
 	if (err)
 		return fg_why_load(err, why, size);
@@ -114,6 +119,12 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 		m->cfg.max_slots = FG_MIN_SLOTS;
 	if (!m->cfg.max_per_uid)
 		m->cfg.max_per_uid = m->cfg.max_processes;
+	if (!m->cfg.max_slots_per_uid)
+		m->cfg.max_slots_per_uid = FG_DEFAULT_UID_SLOTS;
+	if (!m->cfg.max_memory_per_uid)
+		m->cfg.max_memory_per_uid = FG_DEFAULT_UID_MEMORY;
+	if (!m->cfg.max_connections_per_uid)
+		m->cfg.max_connections_per_uid = FG_DEFAULT_CONNECTIONS;
 	m->processes = calloc(m->cfg.max_processes, sizeof(*m->processes));
 	if (!m->processes)
 		goto no_memory;

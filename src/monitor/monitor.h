@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The preemption monitor as `flexguard run`, `flexguard doctor` and later the
- * daemon use it.  The only code in the project that knows libbpf.
+ * The preemption monitor as `flexguard run`, `flexguard doctor` and `flexguard
+ * monitor` use it.  The only code in the project that knows libbpf.
  */
 #ifndef FG_MONITOR_H
 #define FG_MONITOR_H
@@ -11,10 +11,21 @@
 
 struct fg_monitor;
 
+/* Who shares counters.  That a waiter hears only of threads that could use its CPU holds for both. */
+enum fg_domains {
+	FG_DOMAINS_UID,	   /* processes of one user */
+	FG_DOMAINS_CPUSET, /* all: nothing but the CPUs divides them */
+};
+
+/* 0 in any of them: the default, internal.h. */
 struct fg_monitor_config {
-	uint32_t max_processes; /* 0: default */
-	uint32_t max_slots;	/* slots granted to one process at most; 0: default */
-	uint32_t max_per_uid;	/* processes of one user; 0: max_processes */
+	uint32_t max_processes;
+	uint32_t max_slots;	/* granted to one process at most */
+	uint32_t max_per_uid;	/* processes of one user; default: max_processes */
+	uint32_t max_slots_per_uid;
+	uint64_t max_memory_per_uid; /* kernel memory for its processes, in bytes */
+	uint32_t max_connections_per_uid; /* that have not said hello yet */
+	enum fg_domains domains;
 };
 
 /*
@@ -37,9 +48,18 @@ const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m);
 void fg_monitor_close(struct fg_monitor *m);
 
 /*
- * Make a listening socket at `path` ('@' first: abstract), any uid may connect.
- * Returns the descriptor (CLOEXEC) or -errno.
+ * Make a listening socket at `path` ('@' first: abstract); who may connect says
+ * `mode`.  Returns the descriptor (CLOEXEC) or -errno; -EADDRINUSE if somebody listens
+ * there.  A path that nobody listens on any more is replaced.
  */
-int fg_monitor_listen(const char *path);
+int fg_monitor_listen(const char *path, unsigned mode);
+
+/*
+ * Be the only monitor at this path: between two that start at the same time, the
+ * test above is a race.  Returns a descriptor that holds the lock while it is
+ * open, FG_NO_LOCK where none is needed (abstract names), or -errno: -EADDRINUSE.
+ */
+int fg_monitor_lock(const char *path);
+#define FG_NO_LOCK (-1000)
 
 #endif

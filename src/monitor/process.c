@@ -5,8 +5,8 @@
  * pidfd says that all threads of the first are gone.
  *
  * Domains: processes of one user share a counter, and nobody else writes it.
- * With more than FG_MAX_DOMAINS - 1 users at a time, the rest share the
- * system-wide one.
+ * With more than FG_MAX_DOMAINS - 2 users at a time, the rest share the last
+ * one.  FG_DOMAIN_ALL counts all of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,11 +48,15 @@ static bool has_died(int pidfd)
 	return poll(&p, 1, 0) == 1;
 }
 
+#define SHARED_DOMAIN (FG_MAX_DOMAINS - 1)
+
 static uint32_t domain_get(struct fg_monitor *m, uid_t uid)
 {
-	uint32_t d, free_domain = FG_DOMAIN_ALL;
+	uint32_t d, free_domain = SHARED_DOMAIN;
 
-	for (d = FG_MAX_DOMAINS - 1; d > FG_DOMAIN_ALL; d--) {
+	if (m->cfg.domains == FG_DOMAINS_CPUSET)
+		uid = 0;
+	for (d = SHARED_DOMAIN - 1; d > FG_DOMAIN_ALL; d--) {
 		if (!m->domains[d].users)
 			free_domain = d;
 		else if (m->domains[d].uid == uid)
@@ -65,13 +69,23 @@ static uint32_t domain_get(struct fg_monitor *m, uid_t uid)
 	return d;
 }
 
+/* What the other processes of a user have. */
+struct usage {
+	uint32_t processes, slots;
+};
+
+static uint64_t memory_of(uint32_t processes, uint64_t slots)
+{
+	return (uint64_t)processes * FG_PROCESS_BYTES + slots * sizeof(struct fg_slot);
+}
+
 /*
- * Find the process's entry, or take a free one.  Counts the user's processes on
+ * Find the process's entry, or take a free one.  Adds up what the user has on
  * the way: registration is once per process, so a scan is cheap enough.
  */
-static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *index)
+static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *index, struct usage *u)
 {
-	uint32_t i, k, seen = 0, of_user = 0;
+	uint32_t i, k, seen = 0, mine = m->cfg.max_processes;
 
 	for (i = 0; i < m->cfg.max_processes && seen < m->nr_processes; i++) {
 		struct fg_process *p = &m->processes[i];
@@ -81,16 +95,21 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 		seen++;
 		if (p->id == id) {
 			if (!has_died(p->pidfd)) {
-				*index = i;
-				return 0;
+				mine = i;
+				continue;
 			}
 			fg_process_forget(m, i);
 			seen--;
 		} else if (p->uid == uid) {
-			of_user++;
+			u->processes++;
+			u->slots += p->slots;
 		}
 	}
-	if (of_user >= m->cfg.max_per_uid)
+	if (mine < m->cfg.max_processes) {
+		*index = mine;
+		return 0;
+	}
+	if (u->processes >= m->cfg.max_per_uid)
 		return -EDQUOT;
 	for (k = 0; k < m->cfg.max_processes; k++) {
 		i = (m->next_process + k) % m->cfg.max_processes;
@@ -105,14 +124,24 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 	return -EUSERS;
 }
 
-static uint32_t grant(const struct fg_monitor *m, uint32_t want)
+/* As many slots as asked for, or as are left to the user: fewer are better than none.  0: none are left. */
+static uint32_t grant(const struct fg_monitor *m, uint32_t want, const struct usage *u)
 {
+	uint64_t taken = memory_of(u->processes + 1, u->slots), left = 0;
+
 	if (want > m->cfg.max_slots)
 		want = m->cfg.max_slots;
 	if (want < FG_MIN_SLOTS)
 		want = FG_MIN_SLOTS;
 	/* Whole pages: that is what gets mapped. */
-	return (want + FG_MIN_SLOTS - 1) / FG_MIN_SLOTS * FG_MIN_SLOTS;
+	want = (want + FG_MIN_SLOTS - 1) / FG_MIN_SLOTS * FG_MIN_SLOTS;
+
+	if (m->cfg.max_slots_per_uid > u->slots)
+		left = m->cfg.max_slots_per_uid - u->slots;
+	if (m->cfg.max_memory_per_uid < taken + left * sizeof(struct fg_slot))
+		left = m->cfg.max_memory_per_uid > taken ?
+			   (m->cfg.max_memory_per_uid - taken) / sizeof(struct fg_slot) : 0;
+	return want <= left ? want : left / FG_MIN_SLOTS * FG_MIN_SLOTS;
 }
 
 int fg_slots_create(uint32_t slots)
@@ -129,14 +158,18 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 {
 	struct fg_owner owner = {.tls_offset = hello->tls_offset};
 	uint64_t id = pidfd_id(pidfd, pid);
-	uint32_t slots = grant(m, hello->want_slots), index;
+	struct usage others = {0};
+	uint32_t slots, index;
 	struct fg_process *p;
 	bool is_new;
 	int fd, own_pidfd, err;
 
-	err = find_entry(m, id, uid, &index);
+	err = find_entry(m, id, uid, &index, &others);
 	if (err)
 		return err;
+	slots = grant(m, hello->want_slots, &others);
+	if (!slots)
+		return -EDQUOT;
 	p = &m->processes[index];
 	is_new = p->pidfd < 0;
 
@@ -160,6 +193,12 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 		__atomic_fetch_add(&m->skel->bss->active, 1, __ATOMIC_RELAXED);
 		err = fg_watch(m, p->pidfd, FG_EV_PROCESS, index);
 	}
+	if (p->uid != uid) { /* it has become somebody else since its first hello */
+		m->domains[p->domain].users--;
+		p->uid = uid;
+		p->domain = domain_get(m, uid);
+	}
+	p->slots = slots;
 	owner.index = index;
 	owner.domain = p->domain;
 	/* Only after the array: threads must not be bound to what this index led to before. */

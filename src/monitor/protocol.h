@@ -20,7 +20,7 @@
 #include <linux/types.h>
 #endif
 
-#define FG_ABI_VERSION 1
+#define FG_ABI_VERSION 2
 #define FG_CACHE_LINE  64
 
 /* ---- lock word ----------------------------------------------------------
@@ -110,13 +110,27 @@ struct fg_count {
 	__u32 unused[10];
 } __attribute__((aligned(FG_CACHE_LINE)));
 
+/*
+ * A domain is a set of processes that believe each other (--domains).  Inside
+ * one, a waiter on CPU c needs room to be made for the threads that could use c:
+ *	dom[d].p		those that may run anywhere
+ *	usable[d][c >> shift]	those with an affinity or cpuset of which c is part
+ *	queued[d][c]		of both, those that wait for c at this moment
+ * dom[FG_DOMAIN_ALL] and cpu[] count all threads of all domains.
+ */
+#define FG_CPU_GROUPS 32 /* up to so many CPUs, each is a group of its own (cpu_shift is 0) */
+
 struct fg_counters {
 	__u64 generation;   /* of the monitor; changes when it restarts */
 	__u64 heartbeat_ns; /* CLOCK_MONOTONIC of its last sign of life, every FG_HEARTBEAT_NS */
 	__u64 missed;	    /* switch events found missing by the audit (monitor.md, case 20) */
-	__u64 unused[5];
+	__u64 cpu_shift;    /* group of a CPU: its number >> this */
+	__u64 processes;    /* registered, at the last heartbeat */
+	__u64 unused[3];
 	struct fg_count dom[FG_MAX_DOMAINS];
 	struct fg_count cpu[FG_MAX_CPUS]; /* by the CPU that the thread is queued on; p only */
+	__u32 queued[FG_MAX_DOMAINS][FG_MAX_CPUS];
+	__u32 usable[FG_MAX_DOMAINS][FG_CPU_GROUPS];
 } __attribute__((aligned(FG_CACHE_LINE)));
 
 #define FG_HEARTBEAT_NS	      100000000ull /* 100 ms */

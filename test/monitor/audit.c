@@ -61,7 +61,7 @@ int main(void)
 	test_begin();
 	m = monitor_open_or_skip(NULL);
 	snprintf(name, sizeof(name), "@flexguard-test-%d", getpid());
-	listen_fd = fg_monitor_listen(name);
+	listen_fd = fg_monitor_listen(name, 0666);
 	CHECK(listen_fd >= 0 && !pipe(stop));
 	CHECK(!pthread_create(&thread, NULL, serve, NULL));
 	client_join(&c, name, 8);

@@ -127,7 +127,7 @@ void monitor_start(struct monitor *m, const struct fg_monitor_config *cfg)
 
 	snprintf(m->name, sizeof(m->name), "@flexguard-test-%d-%llu", getpid(), (unsigned long long)now_ns());
 	CHECK(!pipe2(stop, O_CLOEXEC) && !pipe2(ready, O_CLOEXEC));
-	s.listen_fd = fg_monitor_listen(m->name);
+	s.listen_fd = fg_monitor_listen(m->name, 0666);
 	CHECK(s.listen_fd >= 0);
 	s.stop_fd = stop[0];
 	s.ready_fd = ready[1];
@@ -260,7 +260,7 @@ void unbind_thread(void)
 bool all_sane(const struct fg_counters *c, uint32_t limit)
 {
 	const struct fg_counters *v = c;
-	uint32_t i;
+	uint32_t i, k;
 
 	for (i = 0; i < FG_MAX_DOMAINS; i++)
 		if (__atomic_load_n(&v->dom[i].p, __ATOMIC_RELAXED) > limit ||
@@ -269,6 +269,14 @@ bool all_sane(const struct fg_counters *c, uint32_t limit)
 	for (i = 0; i < FG_MAX_CPUS; i++)
 		if (__atomic_load_n(&v->cpu[i].p, __ATOMIC_RELAXED) > limit)
 			return false;
+	for (i = 0; i < FG_MAX_DOMAINS; i++) {
+		for (k = 0; k < FG_MAX_CPUS; k++)
+			if (__atomic_load_n(&v->queued[i][k], __ATOMIC_RELAXED) > limit)
+				return false;
+		for (k = 0; k < FG_CPU_GROUPS; k++)
+			if (__atomic_load_n(&v->usable[i][k], __ATOMIC_RELAXED) > limit)
+				return false;
+	}
 	return true;
 }
 

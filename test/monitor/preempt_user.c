@@ -43,7 +43,8 @@ int main(void)
 	/* The flags in the word's upper bits are none of the monitor's business. */
 	holder.word = slot->owner_id | FG_WORD_WAITERS | FG_WORD_SPINNER;
 	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].p == 1);
-	WAIT_FOR(c.counters->dom[c.welcome.domain].p == 1);
+	WAIT_FOR(c.counters->queued[c.welcome.domain][cpu] == 1);
+	WAIT_FOR(c.counters->usable[c.welcome.domain][cpu >> c.counters->cpu_shift] == 1);
 	WAIT_FOR(c.counters->cpu[cpu].p == 1);
 	WAIT_FOR(slot->state == FG_STATE_RUNNABLE);
 	WAIT_FOR(slot->state == FG_STATE_ON);

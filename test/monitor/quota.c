@@ -13,11 +13,11 @@
 
 static struct monitor m;
 static int32_t *answer;
-static uint32_t *domain;
+static uint32_t *domain, *granted, want = 100000;
 
 static void join(void *uid)
 {
-	struct fg_hello hello = {FG_PROTO_MAGIC, FG_ABI_VERSION, 100000, 0, tls_offset()};
+	struct fg_hello hello = {FG_PROTO_MAGIC, FG_ABI_VERSION, want, 0, tls_offset()};
 	struct fg_welcome welcome = {0};
 	int sock, fds[2];
 
@@ -28,7 +28,7 @@ static void join(void *uid)
 	sock = client_connect(m.name);
 	CHECK(sock >= 0);
 	CHECK(!client_exchange(sock, &hello, sizeof(hello), &welcome, fds));
-	CHECK(welcome.error || welcome.slots == 96);
+	*granted = welcome.slots;
 	*domain = welcome.domain;
 	__atomic_store_n(answer, welcome.error, __ATOMIC_RELEASE);
 	for (;;)
@@ -60,6 +60,59 @@ static void end(pid_t pid)
 	CHECK(waitpid(pid, NULL, 0) == pid);
 }
 
+/* Of all processes of a user together; the last one gets what is left. */
+static void slots_of_user(struct fg_monitor_config cfg)
+{
+	pid_t a[3];
+
+	monitor_start(&m, &cfg);
+	want = 64;
+	a[0] = try(1001, 0);
+	CHECK(*granted == 64);
+	a[1] = try(1001, 0);
+	CHECK(*granted == 32);
+	end(try(1001, -EDQUOT));
+	a[2] = try(1002, 0);
+	CHECK(*granted == 64);
+	end(a[0]);
+	end(a[1]);
+	end(a[2]);
+	monitor_stop(&m);
+}
+
+/* A user's silent connections push out their own, not another user's. */
+static void crowd(void *uid)
+{
+	CHECK(!setresuid(1001, 1001, 1001));
+	for (int i = 0; i < 300; i++)
+		CHECK(client_connect(m.name) >= 0);
+	for (;;)
+		pause();
+}
+
+static void connections_of_user(void)
+{
+	struct fg_monitor_config cfg = {.max_connections_per_uid = 4};
+	struct fg_hello hello = {FG_PROTO_MAGIC, FG_ABI_VERSION, 8, 0, tls_offset()};
+	struct fg_welcome welcome;
+	int sock, fds[2];
+	pid_t pid;
+
+	monitor_start(&m, &cfg);
+	for (int i = 0; i < 5; i++) {
+		sock = client_connect(m.name);
+		CHECK(sock >= 0);
+		pid = spawn(crowd, NULL);
+		usleep(20000);
+		CHECK(!client_exchange(sock, &hello, sizeof(hello), &welcome, fds) && !welcome.error);
+		close(sock);
+		close(fds[0]);
+		close(fds[1]);
+		end(pid);
+	}
+	monitor_stop(&m);
+}
+
 int main(void)
 {
 	struct fg_monitor_config cfg = {.max_processes = 4, .max_per_uid = 2, .max_slots = 96};
@@ -69,10 +122,12 @@ int main(void)
 	test_begin();
 	answer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	domain = (uint32_t *)answer + 1;
+	granted = domain + 1;
 	if (geteuid())
 		skip("only root can be several users");
 	monitor_start(&m, &cfg);
 	a[0] = try(1001, 0);
+	CHECK(*granted == 96);
 	first = *domain;
 	a[1] = try(1001, 0);
 	CHECK(*domain == first && first != FG_DOMAIN_ALL);
@@ -89,5 +144,8 @@ int main(void)
 	end(a[2]);
 	end(a[3]);
 	monitor_stop(&m);
+	slots_of_user((struct fg_monitor_config){.max_slots_per_uid = 96 + 20});
+	slots_of_user((struct fg_monitor_config){.max_memory_per_uid = 2 * 4096 + 96 * sizeof(struct fg_slot)});
+	connections_of_user();
 	return 0;
 }

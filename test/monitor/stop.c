@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Case 8: a holder that is stopped by a signal, a tracer or the freezer is b, never p. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -47,7 +48,7 @@ static void expect_running(void)
 
 static bool write_file(const char *dir, const char *file, const char *text)
 {
-	char path[256];
+	char path[512];
 	int fd;
 	ssize_t n;
 
@@ -60,6 +61,28 @@ static bool write_file(const char *dir, const char *file, const char *text)
 	return n == (ssize_t)strlen(text);
 }
 
+#define GROUP "flexguard-test-%d"
+
+/* A test that was killed leaves its group, and in it, frozen, who was to die with it. */
+static void remove_leftovers(const char *root, const char *file, const char *thaw)
+{
+	DIR *d = opendir(root);
+	struct dirent *e;
+	char dir[384];
+	int pid;
+
+	while (d && (e = readdir(d))) {
+		if (sscanf(e->d_name, GROUP, &pid) != 1 || !kill(pid, 0) || errno != ESRCH)
+			continue;
+		snprintf(dir, sizeof(dir), "%s/%s", root, e->d_name);
+		write_file(dir, file, thaw);
+		for (int i = 0; rmdir(dir) && errno == EBUSY && i < 1000; i++)
+			usleep(1000);
+	}
+	if (d)
+		closedir(d);
+}
+
 /* cgroup v1 has a freezer of its own, v2 has it in every group. */
 static void freezer(pid_t pid)
 {
@@ -70,12 +93,13 @@ static void freezer(pid_t pid)
 	    {"/sys/fs/cgroup", "cgroup.freeze", "1", "0"},
 	    {"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"},
 	};
-	char dir[128], number[16];
+	char dir[256], number[16];
 	size_t i;
 
 	snprintf(number, sizeof(number), "%d", pid);
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		snprintf(dir, sizeof(dir), "%s/flexguard-test-%d", kinds[i].root, getpid());
+		remove_leftovers(kinds[i].root, kinds[i].file, kinds[i].thaw);
+		snprintf(dir, sizeof(dir), "%s/" GROUP, kinds[i].root, getpid());
 		if (mkdir(dir, 0755))
 			continue;
 		if (write_file(dir, "cgroup.procs", number) &&

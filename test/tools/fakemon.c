@@ -109,6 +109,8 @@ static void flip_counts(uint64_t *r)
 		break;
 	default:
 		SET(counters->cpu[cpu].p, p);
+		SET(counters->queued[1][cpu], p);
+		SET(counters->usable[1][cpu % FG_CPU_GROUPS], rnd(r) & 1 ? p : 0);
 	}
 }
 

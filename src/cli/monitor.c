@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `flexguard monitor`: one monitor for the whole machine.  It loads the eBPF program
+ * once, as an unprivileged user, and serves any process that connects, until
+ * SIGTERM.  Started by hand or by systemd (packaging/systemd).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/service.h"
+#include "monitor/protocol.h"
+
+#define DAEMON_PROCESSES_PER_UID 1024
+
+const char fg_help_monitor[] =
+    "usage: flexguard monitor [--socket PATH] [--mode OCTAL] [--user NAME|UID] [--domains uid|cpuset]\n"
+    "                         [--max-processes N] [--max-processes-per-uid N] [--max-slots N]\n"
+    "                         [--max-slots-per-uid N] [--max-memory-per-uid SIZE]\n"
+    "                         [--max-connections-per-uid N]\n\n"
+    "One preemption monitor for all programs of the machine.  Runs in the foreground until\n"
+    "SIGTERM or SIGINT.\n\n"
+    "  --socket PATH     listen here, @NAME: abstract (or FLEXGUARD_SOCKET; default\n"
+    "                    " FG_SOCKET_PATH ")\n"
+    "  --mode OCTAL      mode of the socket, default 0666: any user may connect\n"
+    "  --user NAME|UID   started as root: run as this user, with CAP_BPF only; default: user\n"
+    "                    flexguard, or nobody\n"
+    "  --domains uid     waiters hear of threads of their own user only (default)\n"
+    "  --domains cpuset  waiters hear of threads of all users that could use their CPU\n"
+    "  --max-processes N              registered processes, default 4096\n"
+    "  --max-processes-per-uid N      of one user, default 1024\n"
+    "  --max-slots N                  threads of one process, default 4096\n"
+    "  --max-slots-per-uid N          of all processes of one user, default 1048576\n"
+    "  --max-memory-per-uid SIZE      kernel memory (K, M, G), default 256M\n"
+    "  --max-connections-per-uid N    that have not said anything yet, default 64\n\n"
+    "Exit status: 0 ended by a signal, 125 it could not start or had to end.\n";
+
+struct options {
+	struct fg_service s;
+	const char *user;
+};
+
+/* "12", "12K", "12M", "12G"; false if it is nothing of that, 0, or above `max`. */
+static bool number(const char *text, uint64_t max, uint64_t *value)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	unit = *end ? strchr(units, *end) : NULL;
+	for (int i = 0; unit && i <= unit - units; i++) {
+		if (*value > UINT64_MAX / 1024)
+			return false;
+		*value *= 1024;
+	}
+	return !errno && !(unit ? end[1] : *end) && *value > 0 && *value <= max;
+}
+
+/* One of the limits: 1 it is and is taken, 0 it is not, -1 it has a bad value. */
+static int limit(struct options *o, const char *arg, const char *next, int *used)
+{
+	struct fg_monitor_config *c = &o->s.cfg;
+	const struct {
+		const char *name;
+		uint32_t *u32;
+		uint64_t *u64;
+		uint64_t max;
+	} limits[] = {
+	    {"max-processes", &c->max_processes, NULL, 1u << 20},
+	    {"max-processes-per-uid", &c->max_per_uid, NULL, 1u << 20},
+	    {"max-slots", &c->max_slots, NULL, 1u << 16},
+	    {"max-slots-per-uid", &c->max_slots_per_uid, NULL, 1u << 31},
+	    {"max-connections-per-uid", &c->max_connections_per_uid, NULL, 1u << 20},
+	    {"max-memory-per-uid", NULL, &c->max_memory_per_uid, UINT64_MAX},
+	};
+	const char *text;
+	uint64_t value;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (!fg_option(arg, limits[i].name, &text))
+			continue;
+		*used = !text;
+		if (!number(text ? text : next, limits[i].max, &value)) {
+			fg_error("monitor: --%s needs a number from 1 to %llu", limits[i].name,
+				 (unsigned long long)limits[i].max);
+			return -1;
+		}
+		if (limits[i].u32)
+			*limits[i].u32 = (uint32_t)value;
+		else
+			*limits[i].u64 = value;
+		return 1;
+	}
+	return 0;
+}
+
+static bool set_mode(struct options *o, const char *text)
+{
+	char *end;
+	unsigned long mode = strtoul(text ? text : "", &end, 8);
+
+	if (!text || !*text || *end || mode > 0777) {
+		fg_error("monitor: --mode needs an octal number, such as 0660");
+		return false;
+	}
+	o->s.mode = (unsigned)mode;
+	return true;
+}
+
+static bool set_domains(struct options *o, const char *text)
+{
+	bool uid = text && !strcmp(text, "uid");
+
+	if (!uid && (!text || strcmp(text, "cpuset"))) {
+		fg_error("monitor: unknown domains '%s'; one of: uid, cpuset", text ? text : "");
+		return false;
+	}
+	o->s.cfg.domains = uid ? FG_DOMAINS_UID : FG_DOMAINS_CPUSET;
+	return true;
+}
+
+/* 0, or an exit status + 1. */
+static int parse(struct options *o, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *next = i + 1 < argc ? argv[i + 1] : NULL, *value;
+		int used = 0, r = limit(o, argv[i], next, &used);
+		bool ok = r > 0;
+
+		if (r < 0)
+			return FG_EXIT_OWN + 1;
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(fg_help_monitor, stdout);
+			return 0 + 1;
+		}
+		if (!ok && fg_option(argv[i], "socket", &value)) {
+			used = !value;
+			o->s.socket = value ? value : next;
+			ok = o->s.socket && *o->s.socket;
+			if (!ok)
+				fg_error("monitor: --socket needs a path");
+		} else if (!ok && fg_option(argv[i], "user", &value)) {
+			used = !value;
+			o->user = value ? value : next;
+			ok = o->user && *o->user;
+			if (!ok)
+				fg_error("monitor: --user needs a name or a number");
+		} else if (!ok && fg_option(argv[i], "mode", &value)) {
+			used = !value;
+			ok = set_mode(o, value ? value : next);
+		} else if (!ok && fg_option(argv[i], "domains", &value)) {
+			used = !value;
+			ok = set_domains(o, value ? value : next);
+		} else if (!ok) {
+			fg_error("monitor: unknown option or argument '%s'; see flexguard monitor --help", argv[i]);
+		}
+		if (!ok)
+			return FG_EXIT_OWN + 1;
+		i += used;
+	}
+	return 0;
+}
+
+/* Root does not stay root; anybody else is who he is. */
+static bool choose_user(struct options *o)
+{
+	const struct passwd *p;
+	uint64_t number_;
+	char *end;
+
+	if (geteuid() != 0) {
+		if (o->user)
+			fg_error("monitor: --user is for root");
+		return !o->user;
+	}
+	o->s.change_user = true;
+	o->s.uid = o->s.gid = 65534;
+	if (!o->user) {
+		p = getpwnam("flexguard");
+		p = p ? p : getpwnam("nobody");
+	} else {
+		p = getpwnam(o->user);
+		number_ = strtoull(o->user, &end, 10);
+		if (!p && (*end || number_ >= UINT32_MAX)) {
+			fg_error("monitor: no user '%s'", o->user);
+			return false;
+		}
+		if (!p) {
+			o->s.uid = o->s.gid = (uid_t)number_;
+			p = getpwuid((uid_t)number_);
+		}
+	}
+	if (p) {
+		o->s.uid = p->pw_uid;
+		o->s.gid = p->pw_gid;
+	}
+	if (o->s.uid == 0)
+		o->s.change_user = false; /* --user root: as asked for */
+	return true;
+}
+
+int fg_cmd_monitor(int argc, char **argv)
+{
+	struct options o = {.s = {.socket = fg_socket_path(), .mode = 0666, .listener = -1}};
+	char why[600];
+	sigset_t stop;
+	int err, stop_fd;
+
+	o.s.cfg.max_per_uid = DAEMON_PROCESSES_PER_UID;
+	err = parse(&o, argc, argv);
+	if (err)
+		return err - 1;
+	if (!choose_user(&o))
+		return FG_EXIT_OWN;
+	o.s.listener = fg_systemd_listener(why, sizeof(why));
+	if (o.s.listener < -1) {
+		fg_error("monitor: %s", why);
+		return FG_EXIT_OWN;
+	}
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTERM);
+	sigaddset(&stop, SIGINT);
+	sigaddset(&stop, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	stop_fd = signalfd(-1, &stop, SFD_CLOEXEC);
+	if (stop_fd < 0 || fg_service_open(&o.s, why, sizeof(why))) {
+		fg_error("monitor: %s", stop_fd < 0 ? strerror(errno) : why);
+		return FG_EXIT_OWN;
+	}
+	fg_systemd_notify("READY=1\nSTATUS=Serving");
+	err = fg_service_run(&o.s, stop_fd);
+	fg_systemd_notify("STOPPING=1");
+	fg_service_close(&o.s);
+	if (err)
+		fg_error("monitor: %s", strerror(-err));
+	return err ? FG_EXIT_OWN : 0;
+}

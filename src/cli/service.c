@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A monitor's life: socket, user, capabilities, program, and the end of it.
+ *
+ * What it keeps.  To load and to attach takes CAP_BPF and CAP_PERFMON.  After that
+ * only CAP_BPF is used, for the slot array of each new client (map creation,
+ * where kernel.unprivileged_bpf_disabled is not 0).  Updates of its maps, the
+ * audit's iterator and the heartbeat's program go through descriptors, and the
+ * kernel asks for nothing more (Linux 6.18; test/cli/test_daemon.py looks).
+ */
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cli/service.h"
+#include "monitor/protocol.h"
+
+#define CAPS_BPF     (CAP_TO_MASK(CAP_BPF))
+#define CAPS_PERFMON (CAP_TO_MASK(CAP_PERFMON))
+_Static_assert(CAP_TO_INDEX(CAP_BPF) == 1 && CAP_TO_INDEX(CAP_PERFMON) == 1, "second word");
+
+static int get_caps(struct __user_cap_data_struct cap[2])
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+	return syscall(SYS_capget, &head, cap) ? -errno : 0;
+}
+
+/* Exactly these, and none for a program that it would start. */
+static int set_caps(uint32_t low, uint32_t high)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct cap[2] = {
+	    {.effective = low, .permitted = low},
+	    {.effective = high, .permitted = high},
+	};
+
+	return syscall(SYS_capset, &head, cap) ? -errno : 0;
+}
+
+/*
+ * Keep what serving needs.  CAP_SYS_ADMIN stands for the others where they are
+ * missing (before Linux 5.8, and in containers made for that).
+ */
+static void keep_for_serving(void)
+{
+	struct __user_cap_data_struct cap[2] = {0};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (get_caps(cap))
+		return;
+	if (cap[1].permitted & CAPS_BPF)
+		set_caps(0, CAPS_BPF);
+	else
+		set_caps(cap[0].permitted & CAP_TO_MASK(CAP_SYS_ADMIN), 0);
+}
+
+static int become(uid_t uid, gid_t gid)
+{
+	struct __user_cap_data_struct cap[2] = {0};
+
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) || setgroups(0, NULL) || setresgid(gid, gid, gid) ||
+	    setresuid(uid, uid, uid))
+		return -errno;
+	if (get_caps(cap))
+		return -errno;
+	if ((cap[1].permitted & (CAPS_BPF | CAPS_PERFMON)) == (CAPS_BPF | CAPS_PERFMON))
+		return set_caps(0, CAPS_BPF | CAPS_PERFMON);
+	return set_caps(cap[0].permitted & CAP_TO_MASK(CAP_SYS_ADMIN), cap[1].permitted & (CAPS_BPF | CAPS_PERFMON));
+}
+
+/* A registered process costs a descriptor. */
+static void raise_descriptors(void)
+{
+	struct rlimit r;
+
+	if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur < r.rlim_max) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+/* The default path's folder is ours to make: /run is empty after each boot. */
+static void make_folder(const struct fg_service *s)
+{
+	char dir[sizeof(FG_SOCKET_PATH)] = FG_SOCKET_PATH;
+
+	if (strcmp(s->socket, FG_SOCKET_PATH))
+		return;
+	*strrchr(dir, '/') = '\0';
+	if (!mkdir(dir, 0755) && s->change_user)
+		(void)!chown(dir, s->uid, s->gid);
+}
+
+static int listen_at(struct fg_service *s, char *why, size_t size)
+{
+	int fd;
+
+	make_folder(s);
+	s->lock = fg_monitor_lock(s->socket);
+	fd = s->lock >= 0 || s->lock == FG_NO_LOCK ? fg_monitor_listen(s->socket, s->mode) : s->lock;
+	if (fd == -EADDRINUSE)
+		snprintf(why, size, "another monitor listens on %s already", s->socket);
+	else if (fd < 0)
+		snprintf(why, size, "cannot listen on %s: %s", s->socket, strerror(-fd));
+	if (fd < 0)
+		return fd;
+	s->listener = fd;
+	s->own_path = s->socket[0] != '@';
+	/* So that it can remove and replace them where the folder's owner is another (sticky). */
+	if (s->own_path && s->change_user &&
+	    (lchown(s->socket, s->uid, s->gid) || fchown(s->lock, s->uid, s->gid))) {
+		snprintf(why, size, "cannot give %s away: %s", s->socket, strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+int fg_service_open(struct fg_service *s, char *why, size_t size)
+{
+	int err = 0;
+
+	s->lock = -1;
+	raise_descriptors();
+	if (s->listener < 0)
+		err = listen_at(s, why, size);
+	if (!err && s->change_user) {
+		err = become(s->uid, s->gid);
+		if (err)
+			snprintf(why, size, "cannot become user %d: %s", (int)s->uid, strerror(-err));
+	}
+	(void)!chdir("/");
+	if (!err)
+		err = fg_monitor_open(&s->monitor, &s->cfg, why, size);
+	if (err) {
+		fg_service_close(s);
+		return err;
+	}
+	keep_for_serving();
+	return 0;
+}
+
+int fg_service_run(struct fg_service *s, int stop_fd)
+{
+	return fg_monitor_serve(s->monitor, s->listener, stop_fd);
+}
+
+void fg_service_close(struct fg_service *s)
+{
+	/* First the path, so that nobody comes any more; then the counters, so that all who are there leave. */
+	if (s->own_path)
+		unlink(s->socket);
+	if (s->listener >= 0)
+		close(s->listener);
+	if (s->monitor)
+		fg_monitor_close(s->monitor);
+	if (s->lock >= 0)
+		close(s->lock);
+	s->monitor = NULL;
+	s->listener = s->lock = -1;
+	s->own_path = false;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A monitor from its start to its end, for `flexguard monitor` (the whole
+ * machine) and for the one that `flexguard run` starts (one program).
+ */
+#ifndef FG_CLI_SERVICE_H
+#define FG_CLI_SERVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "monitor/monitor.h"
+
+struct fg_service {
+	const char *socket; /* where to listen; unused if there is a listener already */
+	unsigned mode;	    /* of the socket, if it is a file */
+	bool change_user;   /* to these, with CAP_BPF and CAP_PERFMON only; needs root */
+	uid_t uid;
+	gid_t gid;
+	struct fg_monitor_config cfg;
+
+	int listener; /* -1: make one */
+	int lock;     /* filled in, as the next */
+	bool own_path;
+	struct fg_monitor *monitor;
+};
+
+/* Listens, gives up what is not needed, loads and attaches.  0, or -errno and one sentence in `why`. */
+int fg_service_open(struct fg_service *s, char *why, size_t size);
+/* Until stop_fd is readable or hangs up; 0 or -errno. */
+int fg_service_run(struct fg_service *s, int stop_fd);
+void fg_service_close(struct fg_service *s);
+
+/* What systemd passes: sd_listen_fds(3), sd_notify(3). */
+int fg_systemd_listener(char *why, size_t size); /* descriptor, -1: none passed, or -errno - 1 and `why` */
+void fg_systemd_notify(const char *state);
+
+#endif

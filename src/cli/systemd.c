@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The two protocols of systemd that a daemon speaks: a listening socket handed
+ * over (sd_listen_fds(3): descriptors from 3 on, counted by LISTEN_FDS, for the
+ * process LISTEN_PID) and a word when it is ready (sd_notify(3): a datagram to the
+ * socket NOTIFY_SOCKET).  Both are stable, and too small to link a library for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/service.h"
+
+#define FIRST_FD 3
+
+static int option(int fd, int name)
+{
+	socklen_t len = sizeof(int);
+	int value;
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &len) ? -1 : value;
+}
+
+int fg_systemd_listener(char *why, size_t size)
+{
+	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+
+	if (!pid || !fds || strtol(pid, NULL, 10) != getpid())
+		return -1;
+	if (strcmp(fds, "1")) {
+		snprintf(why, size, "one socket is wanted, %s were passed (LISTEN_FDS)", fds);
+		return -EINVAL - 1;
+	}
+	if (option(FIRST_FD, SO_DOMAIN) != AF_UNIX || option(FIRST_FD, SO_TYPE) != SOCK_SEQPACKET ||
+	    option(FIRST_FD, SO_ACCEPTCONN) != 1) {
+		snprintf(why, size,
+			 "the socket that was passed must be ListenSequentialPacket= with a path or an "
+			 "abstract name");
+		return -EINVAL - 1;
+	}
+	fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	unsetenv("LISTEN_FDNAMES");
+	return FIRST_FD;
+}
+
+void fg_systemd_notify(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	size_t len = path ? strlen(path) : 0;
+	int fd;
+
+	if (!len || len >= sizeof(addr.sun_path))
+		return;
+	memcpy(addr.sun_path, path, len);
+	if (*path == '@')
+		addr.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	len += offsetof(struct sockaddr_un, sun_path);
+	sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&addr, (socklen_t)len);
+	close(fd);
+}

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the daemon share: start one, look into its counters, play one."""
+import array
+import mmap
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+from climod import *
+
+CONTEND = HELPERS[0]
+SOCK = f"{TMP}/flexguard.sock"
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
+MAGIC = 0x4b4c4746
+
+# struct fg_counters (src/monitor/protocol.h)
+DOMAINS, CPUS, GROUPS, LINE = 64, 512, 32, 64
+DOM = LINE
+CPU = DOM + DOMAINS * LINE
+QUEUED = CPU + CPUS * LINE
+USABLE = QUEUED + DOMAINS * CPUS * 4
+SIZE = USABLE + DOMAINS * GROUPS * 4
+
+
+def abi():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/monitor/protocol.h")
+    for line in open(path):
+        if line.startswith("#define FG_ABI_VERSION"):
+            return int(line.split()[2])
+
+
+ABI = abi()
+
+
+def need(condition, why):
+    if not condition:
+        raise Skip(why)
+
+
+def need_daemon():
+    need(can_monitor(), "no eBPF monitor can be loaded here")
+
+
+def need_root():
+    need(os.geteuid() == 0, "only root can become somebody else")
+    need(shutil.which("setpriv"), "no setpriv")
+    need(not subprocess.run([*NOBODY, FLEXGUARD, "--version"], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL).returncode, "nobody cannot reach the build folder")
+
+
+class Daemon:
+    """`flexguard monitor`, ready to serve."""
+
+    def __init__(self, *args, path=SOCK, prefix=(), ready=True, **kw):
+        self.path = path
+        self.p = subprocess.Popen([*prefix, FLEXGUARD, "monitor", "--socket", path, *args], text=True,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, **kw)
+        if ready:
+            wait_until("the daemon answers", lambda: self.p.poll() is not None or alive(path))
+            if self.p.poll() is not None:
+                raise Failed("daemon: " + self.p.stderr.read())
+
+    def kill(self):
+        self.p.kill()
+        self.p.wait()
+
+    def stop(self):
+        """SIGTERM; returns what it said."""
+        self.p.terminate()
+        self.p.wait(20)
+        same("the daemon's end", self.p.returncode, 0)
+        return self.p.stderr.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        if self.p.poll() is None:
+            try:
+                os.kill(self.p.pid, signal.SIGCONT)
+            except OSError:
+                pass
+            self.p.kill()
+            self.p.wait()
+
+
+def connect(path=SOCK):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(10)
+    s.connect("\0" + path[1:] if path[0] == "@" else path)
+    return s
+
+
+def hello(path=SOCK, abi=ABI, slots=1):
+    """(error, slots, domain, [descriptors]) of a registration of this very process."""
+    with connect(path) as s:
+        s.send(struct.pack("=IIIIq", MAGIC, abi, slots, 0, 0))
+        msg, fds, _, _ = socket.recv_fds(s, 64, 2)
+    if not msg:
+        raise OSError("hung up")
+    _, _, error, slots, domain, _ = struct.unpack("=IIiIII", msg)
+    return error, slots, domain, fds
+
+
+def alive(path=SOCK):
+    try:
+        error, _, _, fds = hello(path)
+    except OSError:
+        return False
+    for fd in fds:
+        os.close(fd)
+    return error == 0
+
+
+class Counters:
+    """A view of the counters, as any client has it."""
+
+    def __init__(self, path=SOCK):
+        error, _, self.domain, fds = hello(path)
+        if error:
+            raise Failed(f"hello: {error}")
+        self.map = mmap.mmap(fds[1], (SIZE + 4095) // 4096 * 4096, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
+        for fd in fds:
+            os.close(fd)
+
+    def u64(self, offset):
+        return struct.unpack_from("=Q", self.map, offset)[0]
+
+    def u32(self, offset):
+        return struct.unpack_from("=I", self.map, offset)[0]
+
+    def generation(self):
+        return self.u64(0)
+
+    def beat_age(self):
+        return time.clock_gettime_ns(time.CLOCK_MONOTONIC) - self.u64(8)
+
+    def processes(self):
+        """Registered, this one excluded."""
+        return self.u64(32) - 1
+
+    def p(self, domain=0):
+        return self.u32(DOM + domain * LINE)
+
+    def b(self, domain=0):
+        return self.u32(DOM + domain * LINE + 4)
+
+    def total_p(self):
+        return self.u64(DOM + 8)
+
+    def queued(self, domain, cpu):
+        return self.u32(QUEUED + (domain * CPUS + cpu) * 4)
+
+    def counts(self):
+        """All that is not zero: {name: value}."""
+        found = {}
+        for i in range(DOMAINS):
+            for name, at in (("p", 0), ("b", 4)):
+                v = self.u32(DOM + i * LINE + at)
+                if v:
+                    found[f"dom[{i}].{name}"] = v
+        for i in range(CPUS):
+            if self.u32(CPU + i * LINE):
+                found[f"cpu[{i}]"] = self.u32(CPU + i * LINE)
+        for name, at, n in (("queued", QUEUED, DOMAINS * CPUS), ("usable", USABLE, DOMAINS * GROUPS)):
+            for i, v in enumerate(struct.unpack_from(f"={n}I", self.map, at)):
+                if v:
+                    found[f"{name}[{i}]"] = v
+        return found
+
+
+def program(*args, path=SOCK, prefix=(), **kw):
+    """A program on FlexGuard's locks that takes its monitor from this path, and none of its own."""
+    env = dict(os.environ, FLEXGUARD_SOCKET=path, FLEXGUARD_VERBOSE="0",
+               LD_PRELOAD=os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so"))
+    return subprocess.Popen([*prefix, *args], env=env, text=True, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
+
+
+def contend(ms, **kw):
+    p = program(CONTEND, str(ms), **kw)
+    same("ready", p.stdout.readline(), "ready\n")
+    return p
+
+
+def exact(p):
+    try:
+        p.wait(100)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"it hangs: {open(f'/proc/{p.pid}/wchan').read()}")
+    # not communicate(): readline() may have read ahead
+    same("the program ends well", (p.returncode, p.stdout.read().removeprefix("ready\n"), p.stderr.read()), (0, "exact\n", ""))
+
+
+def end(p):
+    """A program that is to run for longer than any test: it is still there, and goes."""
+    same("still runs", p.poll(), None)
+    p.kill()
+    p.communicate()
+
+
+def registered(c, n, timeout=60):
+    wait_until(f"{n} registered", lambda: c.processes() == n, timeout)
+
+
+def zero(c):
+    wait_until("all counts at 0", lambda: not c.counts(), 30)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Tenants: each user has its quota and its counters; a waiter hears of who could use its CPU."""
+from daemonmod import *
+
+
+def as_user(uid, *args, **kw):
+    return program(*args, prefix=["setpriv", f"--reuid={uid}", "--clear-groups", "--inh-caps=-all"], **kw)
+
+
+def check_quota_of_one_user():
+    """A user at its limit does not keep others out, nor itself from running."""
+    need_daemon()
+    need_root()
+    with Daemon("--max-processes-per-uid", "2") as d:
+        c = Counters()
+        crowd = [as_user(1001, CONTEND, "100000") for _ in range(4)]
+        for p in crowd:
+            same("ready", p.stdout.readline(), "ready\n")
+        registered(c, 2)
+        other = as_user(1002, CONTEND, "100000")
+        registered(c, 3)
+        for p in crowd + [other]:
+            end(p)
+        registered(c, 0)
+        zero(c)
+        d.stop()
+
+
+def check_users_do_not_hear_each_other():
+    need_daemon()
+    need_root()
+    for option, hears in (("uid", False), ("cpuset", True)):
+        with Daemon("--domains", option) as d:
+            c = Counters()
+            p = as_user(1001, CONTEND, "100000")
+            wait_until("preempted holders", lambda: c.total_p() > 20, 60)
+            heard = c.u64(DOM + c.domain * LINE + 8) > 0
+            same(f"--domains {option}", heard, hears)
+            end(p)
+            zero(c)
+            d.stop()
+
+
+def check_namespaces():
+    """A program of nobody in pid and mount namespaces needs nothing but the socket."""
+    need_daemon()
+    need_root()
+    need(not subprocess.run(["unshare", "--pid", "--fork", "--mount", "true"],
+                            stderr=subprocess.DEVNULL).returncode, "no namespaces may be made here")
+    with Daemon() as d:
+        c = Counters()
+        p = program(CONTEND, "100000", start_new_session=True,
+                    prefix=["unshare", "--pid", "--fork", "--mount", *NOBODY])
+        same("ready", p.stdout.readline(), "ready\n")
+        before = c.total_p()
+        wait_until("its threads are counted", lambda: c.total_p() > before + 20, 60)
+        d.kill()
+    with Daemon() as d:
+        c = Counters()
+        wait_until("and again after a restart", lambda: c.total_p() > 20, 60)
+        os.killpg(p.pid, signal.SIGKILL)
+        p.communicate()
+        registered(c, 0)
+        zero(c)
+        d.stop()
+
+
+CHROOT = f"""
+import os, threading, time
+os.chroot({TMP!r})
+os.setuid(65534)
+print("ready", flush=True)
+end = time.monotonic() + 1.5
+def work():
+    while time.monotonic() < end:
+        pass
+threads = [threading.Thread(target=work) for _ in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print("done")
+"""
+
+
+def check_chroot():
+    """One that cannot reach the path any more stays on the fallback, and runs."""
+    need_daemon()
+    need_root()
+    with Daemon() as d:
+        p = program(sys.executable, "-c", CHROOT)
+        same("ready", p.stdout.readline(), "ready\n")
+        d.kill()
+        p.wait(60)
+        same("it ends well", (p.returncode, p.stdout.read(), p.stderr.read()), (0, "done\n", ""))
+
+
+main(globals())

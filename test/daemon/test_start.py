@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""flexguard monitor: its user, its capabilities, its socket, its beginning and its end."""
+import re
+
+from daemonmod import *
+
+
+def status(pid, field):
+    return re.search(rf"^{field}:\s+(.*)$", open(f"/proc/{pid}/status").read(), re.M).group(1)
+
+
+def check_keeps_one_capability():
+    need_daemon()
+    need_root()
+    with Daemon() as d:
+        same("user", status(d.p.pid, "Uid").split()[0] == "0", False)
+        for field in ("CapEff", "CapPrm"):
+            same(field, int(status(d.p.pid, field), 16), 1 << 39)
+        same("no new privileges", status(d.p.pid, "NoNewPrivs"), "1")
+        same("a mode for all", os.stat(SOCK).st_mode & 0o777, 0o666)
+        same("nothing to say", d.stop(), "")
+
+
+def check_user_option():
+    need_daemon()
+    need_root()
+    for user, uid in (("12345", "12345"), ("root", "0")):
+        with Daemon("--user", user, "--mode=0600") as d:
+            same("user", status(d.p.pid, "Uid").split()[0], uid)
+            same("effective", int(status(d.p.pid, "CapEff"), 16), 1 << 39)
+            same("mode", os.stat(SOCK).st_mode & 0o777, 0o600)
+            d.stop()
+    p = run("monitor", "--user=no-such-user", "--socket", SOCK)
+    same("status", p.returncode, 125)
+    one_line(p.stderr)
+
+
+def check_started_as_nobody():
+    need_daemon()
+    need_root()
+    path = f"@flexguard-test-{os.getpid()}"
+    with Daemon(path=path, prefix=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                   "--inh-caps=-all,+bpf,+perfmon", "--ambient-caps=-all,+bpf,+perfmon"]) as d:
+        same("user", status(d.p.pid, "Uid").split()[0], "65534")
+        same("effective", int(status(d.p.pid, "CapEff"), 16), 1 << 39)
+        same("ambient", int(status(d.p.pid, "CapAmb"), 16), 0)
+        d.stop()
+
+
+def check_without_capabilities():
+    need_daemon()
+    need_root()
+    p = subprocess.run([*NOBODY, FLEXGUARD, "monitor", "--socket", f"@flexguard-test-{os.getpid()}"], text=True,
+                       capture_output=True, timeout=30)
+    same("status", p.returncode, 125)
+    one_line(p.stderr)
+    true(p.stderr, "CAP_BPF" in p.stderr)
+
+
+def check_nobody_needs_only_the_socket():
+    need_daemon()
+    need_root()
+    with Daemon() as d:
+        c = Counters()
+        env = dict(os.environ, FLEXGUARD_SOCKET=SOCK)
+        p = subprocess.Popen([*NOBODY, FLEXGUARD, "run", CONTEND, "1500"], env=env, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        same("ready", p.stdout.readline(), "ready\n")
+        registered(c, 1)
+        wait_until("its threads are counted", lambda: c.total_p() > 0)
+        exact(p)
+        registered(c, 0)
+        zero(c)
+        d.stop()
+
+
+def check_second_is_refused():
+    need_daemon()
+    with Daemon() as d:
+        for path in (SOCK, SOCK):
+            p = run("monitor", "--socket", path)
+            same("status", p.returncode, 125)
+            one_line(p.stderr)
+            true(p.stderr, "another monitor" in p.stderr)
+        true("the first serves on", alive())
+        d.stop()
+    true("the path is gone", os.getuid() or not os.path.exists(SOCK) or not alive())
+
+
+def check_two_at_once():
+    """Of many that start at the same time over a dead one's path, one stays."""
+    need_daemon()
+    with Daemon() as d:
+        d.kill()
+    many = [Daemon(ready=False) for _ in range(4)]
+    wait_until("one is left", lambda: sum(d.p.poll() is None for d in many) == 1 and alive(), 30)
+    for d in many:
+        if d.p.poll() is None:
+            d.stop()
+        else:
+            same("refused", d.p.returncode, 125)
+
+
+def check_dead_ones_path_is_replaced():
+    need_daemon()
+    with Daemon() as d:
+        d.kill()
+    true("left over", os.path.exists(SOCK) and not alive())
+    with Daemon() as d:
+        d.stop()
+
+
+def check_orderly_end():
+    need_daemon()
+    for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        with Daemon() as d:
+            c = Counters()
+            p = contend(1500)
+            registered(c, 1)
+            d.p.send_signal(sig)
+            same("status", d.p.wait(20), 0)
+            same("all counts at 0", c.counts(), {})
+            same("no heartbeat", c.u64(8), 0)
+            exact(p)
+
+
+def check_systemd():
+    """A socket passed from outside, and a word when it is ready."""
+    need_daemon()
+    path = f"{TMP}/activated.sock"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen(100)
+    os.chmod(path, 0o666)
+    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notify.bind(f"{TMP}/notify")
+    os.chmod(f"{TMP}/notify", 0o666)
+    notify.settimeout(20)
+    script = f'exec 3<&{listener.fileno()}; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"'
+    env = dict(os.environ, NOTIFY_SOCKET=f"{TMP}/notify")
+    p = subprocess.Popen(["sh", "-c", script, "sh", FLEXGUARD, "monitor"], env=env,
+                         pass_fds=[listener.fileno()], stderr=subprocess.PIPE, text=True)
+    true("ready", notify.recv(500).startswith(b"READY=1"))
+    true("serves", alive(path))
+    p.terminate()
+    true("stopping", notify.recv(500).startswith(b"STOPPING=1"))
+    same("status", p.wait(20), 0)
+    true("the path is systemd's", os.path.exists(path))
+    # the next one takes over where a client waits already
+    with connect(path) as early:
+        early.send(struct.pack("=IIIIq", MAGIC, ABI, 1, 0, 0))
+        p = subprocess.Popen(["sh", "-c", script, "sh", FLEXGUARD, "monitor"], env=env,
+                             pass_fds=[listener.fileno()])
+        true("welcome", len(early.recv(100)) == 24)
+    p.terminate()
+    p.wait(20)
+    listener.close()
+
+
+def check_wrong_sockets():
+    wrong = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    wrong.bind(f"{TMP}/stream")
+    wrong.listen()
+    for fds, script in (("1", f"exec 3<&{wrong.fileno()};"), ("2", "")):
+        p = subprocess.run(["sh", "-c", f'{script} LISTEN_PID=$$ LISTEN_FDS={fds} exec "$@"', "sh", FLEXGUARD, "monitor"],
+                           text=True, capture_output=True, timeout=30, pass_fds=[wrong.fileno()])
+        same("status", p.returncode, 125)
+        one_line(p.stderr)
+    wrong.close()
+
+
+def check_bad_options():
+    for args in (["--nope"], ["stray"], ["--max-processes-per-uid", "0"], ["--max-slots=x"], ["--mode=9"],
+                 ["--domains", "moon"], ["--socket"], ["--max-memory-per-uid=12Q"], ["--socket=/no/such/folder/s"]):
+        p = run("monitor", *args)
+        same(args, p.returncode, 125)
+        one_line(p.stderr)
+    p = run("monitor", "--help")
+    same("help", (p.returncode, p.stderr), (0, ""))
+
+
+main(globals())
