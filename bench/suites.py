@@ -6,10 +6,12 @@ makes one run and returns a flat dictionary of metrics; the runner calls it in
 random order for every (point, contender) of every round, then `report` prints
 tables and PASS or MISS for each target.
 """
+import json
 import os
 import shutil
-import signal
 import subprocess
+import sys
+import time
 
 from harness import Failed, Samples, cell, fmt, kill_group, metric_table, own_env, run, run_json, table
 
@@ -368,7 +370,8 @@ class Overhead(Suite):
     """What the monitor costs programs: those that use it and those that do not."""
     name = "overhead"
     title = "cost of the monitor for context switches (us or s, lower is better)"
-    NONE, EMPTY, BESIDE, INSIDE = "no monitor", "monitor, empty", "other registered", "itself registered"
+    NONE, EMPTY, ONE, MANY, INSIDE = "no monitor", "idle", "1 registered", "100 registered", "itself"
+    REGISTERED = {EMPTY: 0, ONE: 1, MANY: 100, INSIDE: 0}
 
     def missing(self):
         if not self.flexguard():
@@ -386,7 +389,7 @@ class Overhead(Suite):
         return have
 
     def contenders(self):
-        return [Condition(n) for n in (self.NONE, self.EMPTY, self.BESIDE, self.INSIDE)]
+        return [Condition(n) for n in (self.NONE, *self.REGISTERED)]
 
     def guess_seconds(self):
         return 1.5
@@ -396,27 +399,38 @@ class Overhead(Suite):
         return next((c for c in self.env.contenders
                      if c.base == "flexguard" and c.policy in ("", "default", "paper")), None)
 
-    def hold_monitor(self, registered):
-        """`flexguard run` around a sleeping process, one that uses the library or one that does not."""
-        child = "echo $$; exec sleep 1000"
-        argv, env = self.flexguard().wrap(["sh", "-c", child if registered else "unset LD_PRELOAD; " + child])
-        p = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.DEVNULL, text=True, start_new_session=True)
-        line = p.stdout.readline().strip()
-        if not line.isdigit():
-            kill_group(p)
-            raise Failed("the monitor's child did not start")
-        return p, int(line)
+    def start_daemon(self, registered):
+        """`flexguard monitor`, and so many processes that sleep after they have registered."""
+        command, env = self.flexguard().command, dict(own_env(), FLEXGUARD_SOCKET=f"@flexguard-bench-{os.getpid()}")
+        preloaded = dict(env, LD_PRELOAD=self.flexguard().library)
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL,
+                 "start_new_session": True}
+
+        def serves(n):
+            for _ in range(200):
+                p = subprocess.run([command, "status", "--json"], env=env, capture_output=True, text=True)
+                if not p.returncode and json.loads(p.stdout)["processes"] == n:
+                    return
+                time.sleep(0.05)
+            self.end(held)
+            raise Failed(f"no monitor with {n} processes: {p.stderr}")
+
+        held = [subprocess.Popen([command, "monitor"], env=env, **quiet)]
+        serves(0)
+        held += [subprocess.Popen(["sleep", "1000"], env=preloaded, **quiet) for _ in range(registered)]
+        serves(registered)
+        return held, preloaded
 
     @staticmethod
-    def end_monitor(p, child):
-        """The command ends with its child, and takes the monitor down in order."""
-        try:
-            os.kill(child, signal.SIGTERM)
-            p.wait(timeout=10)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
+    def end(held):
+        """The monitor last, and in order: it detaches its program before it ends."""
+        for p in held[1:]:
             kill_group(p)
-        p.stdout.close()
+        held[0].terminate()
+        try:
+            held[0].wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            kill_group(held[0])
 
     def run_one(self, point, condition):
         scale = 4 if self.env.quick else 1
@@ -426,16 +440,16 @@ class Overhead(Suite):
                     "perf", "bench", "-f", "simple", "sched", "pipe", "-l", str(400000 // scale)]
         else:
             argv = ["hackbench", "-g", "4", "-f", "10", "-l", str(2000 // scale), "-s", "512"]
-        env, holder = own_env(), None
+        env, held = own_env(), None
         try:
+            if condition.name != self.NONE:
+                held, preloaded = self.start_daemon(self.REGISTERED[condition.name])
             if condition.name == self.INSIDE:
-                argv, env = self.flexguard().wrap(argv)
-            elif condition.name != self.NONE:
-                holder = self.hold_monitor(condition.name == self.BESIDE)
+                env = preloaded
             out, _ = run(argv, env, 120)
         finally:
-            if holder:
-                self.end_monitor(*holder)
+            if held:
+                self.end(held)
         words = out.replace("Time:", " ").split()
         try:
             value = float(words[-1])
@@ -451,4 +465,53 @@ class Overhead(Suite):
                      self.NONE)
 
 
-ALL = [Uncontended, Paper, Sweet1, Sweet5, CondSuite, RwlockSuite, BarrierSuite, SpinSuite, SemSuite, Overhead, Latency, Native]
+class Registration(Overhead):
+    """How long a new process waits for its registration: connect, hello, welcome."""
+    name = "registration"
+    title = "registration of a process (us, lower is better)"
+    PROCESSES = 300
+    CLIENT = """
+import os, socket, struct, sys, time
+start = time.monotonic_ns()
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect("\\0" + os.environ["FLEXGUARD_SOCKET"][1:])
+s.send(struct.pack("=IIIIq", 0x4b4c4746, %d, 1024, 0, 0))
+msg, fds, _, _ = socket.recv_fds(s, 64, 2)
+took = time.monotonic_ns() - start
+sys.exit("refused") if len(fds) != 2 else print(took)
+"""
+
+    def missing(self):
+        return None if self.flexguard() else "needs a contender flexguard or flexguard:paper"
+
+    def points(self):
+        return ["median", "99 %"]
+
+    def contenders(self):
+        return [Condition(n) for n in (self.EMPTY, self.MANY)]
+
+    def run_one(self, point, condition):
+        held, env = self.start_daemon(self.REGISTERED[condition.name])
+        env.pop("LD_PRELOAD")
+        argv = [sys.executable, "-S", "-c", self.CLIENT % abi()]
+        try:
+            took = sorted(int(run(argv, env, 20)[0]) for _ in range(self.PROCESSES // (4 if self.env.quick else 1)))
+        finally:
+            self.end(held)
+        us = took[len(took) // 2 if point == "median" else len(took) * 99 // 100] / 1000
+        return {"time": us}, {"value": us}
+
+    def report(self):
+        metric_table("median (min..max), ratio to an idle monitor", self.metric("time"), self.points(),
+                     [c.name for c in self.contenders()], "", self.EMPTY)
+
+
+def abi():
+    """The protocol's version, as the sources have it."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/monitor/protocol.h")
+    with open(path) as f:
+        return next(int(line.split()[2]) for line in f if line.startswith("#define FG_ABI_VERSION"))
+
+
+ALL = [Uncontended, Paper, Sweet1, Sweet5, CondSuite, RwlockSuite, BarrierSuite, SpinSuite, SemSuite, Overhead,
+       Registration, Latency, Native]
