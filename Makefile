@@ -4,9 +4,11 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 NINJA   := $(shell command -v ninja || echo ninja)
 
-BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev clang-19 llvm-19 bpftool
-TEST_PACKAGES  := spin python3 g++ util-linux procps cmake \
+BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev clang-19 llvm-19 bpftool \
+	libncurses-dev libdw-dev libmicrohttpd-dev scdoc
+TEST_PACKAGES  := spin python3 python3-prometheus-client g++ util-linux procps cmake \
 	rocksdb-tools sysbench stress-ng memcached libmemcached-tools kyotocabinet-utils pbzip2
+FUZZ_PACKAGES  := libclang-rt-19-dev
 CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite
 DEMO_PACKAGES  := rocksdb-tools sysbench
 BENCH_PACKAGES := rt-tests linux-perf valgrind
@@ -24,6 +26,8 @@ deps-test: deps-build
 	@./packaging/need-packages $(TEST_PACKAGES)
 deps-conformance: deps-build
 	@./packaging/need-packages $(CONFORMANCE_PACKAGES)
+deps-fuzz: deps-build
+	@./packaging/need-packages $(FUZZ_PACKAGES)
 deps-demo: deps-build
 	@./packaging/need-packages $(DEMO_PACKAGES)
 deps-bench: deps-build
@@ -42,6 +46,11 @@ conformance: deps-conformance
 	@$(MAKE) --no-print-directory all
 	@./test/conformance/run $(BUILD) $(SUITES)
 
+# What comes over the monitor's socket, from both ends: FUZZ_SECONDS=60.
+fuzz: deps-fuzz
+	@$(MAKE) --no-print-directory all
+	@./test/fuzz/run $(BUILD) $(or $(FUZZ_SECONDS),60)
+
 # Faults of the monitor and of its clients, all at once: SOAK_MINUTES=3, SOAK_SEED= repeats a run.
 soak: deps-test
 	@$(MAKE) --no-print-directory all
@@ -57,5 +66,5 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test conformance soak bench install clean \
-	deps-build deps-test deps-conformance deps-demo deps-bench
+.PHONY: all demo test conformance fuzz soak bench install clean \
+	deps-build deps-test deps-conformance deps-fuzz deps-demo deps-bench

@@ -119,11 +119,12 @@ const volatile __u32 cpu_shift = 0; /* up to 4: FG_MAX_CPUS CPUs in FG_CPU_GROUP
 extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym;
 extern void bpf_task_release(struct task_struct *p) __ksym;
 
-/* The thread that waits for a kernel thread to leave this CPU again; own CPU only. */
+/* Each CPU's own. */
 static struct {
-	__u64 pid;
-	__u64 pad[7];
-} deferred[FG_MAX_CPUS];
+	__u64 deferred; /* pid of the thread that waits for a kernel thread to leave this CPU again */
+	__u64 switches; /* seen; some are timed */
+	__u64 pad[6];
+} cpus[FG_MAX_CPUS];
 
 /* ---- counting -------------------------------------------------------------- */
 
@@ -466,7 +467,7 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 	if (runnable && next->flags & PF_KTHREAD && cpu < FG_MAX_CPUS) {
 		/* One in five comes straight back (14): wait who runs here next. */
 		set_mark(t, make_mark(MARK_DEFER, cpu, t->domain, 0));
-		deferred[cpu].pid = prev->pid;
+		cpus[cpu].deferred = prev->pid;
 		return;
 	}
 	mark = runnable ? make_mark(MARK_P, cpu, t->domain, groups_of(prev)) :
@@ -535,8 +536,8 @@ static __noinline int settle_deferred(__u32 cpu, __u32 next_pid)
 
 	if (cpu >= FG_MAX_CPUS)
 		return 0;
-	pid = deferred[cpu].pid;
-	deferred[cpu].pid = 0;
+	pid = cpus[cpu].deferred;
+	cpus[cpu].deferred = 0;
 	if (pid == next_pid)
 		return 0;
 	task = bpf_task_from_pid(pid);
@@ -552,22 +553,47 @@ static __noinline int settle_deferred(__u32 cpu, __u32 next_pid)
 	return 0;
 }
 
+static __always_inline void switched(bool preempt, struct task_struct *prev, struct task_struct *next, __u32 cpu)
+{
+	/* An exiting holder is never switched in again, so nothing would undo its mark (5). */
+	if (!(prev->flags & (PF_KTHREAD | PF_EXITING)))
+		switched_out(prev, next, preempt, cpu);
+	if (next->flags & PF_KTHREAD)
+		return;
+	if (cpu < FG_MAX_CPUS && cpus[cpu].deferred)
+		settle_deferred(cpu, next->pid);
+	switched_in(next, prev, preempt, cpu);
+}
+
+/* The clock's own time is taken off: two readings before, one after. */
+static __noinline int add_cost(__u64 before, __u64 start)
+{
+	struct fg_counters *c = get_counters();
+	__u64 took = bpf_ktime_get_ns() - start, clock = start - before;
+
+	if (c) {
+		__sync_fetch_and_add(&c->cost_ns, took > clock ? took - clock : 0);
+		__sync_fetch_and_add(&c->cost_samples, 1);
+	}
+	return 0;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
+	__u64 before, start = 0;
 	__u32 cpu;
 
 	if (!active)
 		return 0;
 	cpu = bpf_get_smp_processor_id();
-	/* An exiting holder is never switched in again, so nothing would undo its mark (5). */
-	if (!(prev->flags & (PF_KTHREAD | PF_EXITING)))
-		switched_out(prev, next, preempt, cpu);
-	if (next->flags & PF_KTHREAD)
-		return 0;
-	if (cpu < FG_MAX_CPUS && deferred[cpu].pid)
-		settle_deferred(cpu, next->pid);
-	switched_in(next, prev, preempt, cpu);
+	if (cpu < FG_MAX_CPUS && !(++cpus[cpu].switches % FG_COST_EVERY)) {
+		before = bpf_ktime_get_ns();
+		start = bpf_ktime_get_ns();
+	}
+	switched(preempt, prev, next, cpu);
+	if (start)
+		add_cost(before, start);
 	return 0;
 }
 

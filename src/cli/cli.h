@@ -24,7 +24,12 @@ int fg_cmd_run(int argc, char **argv);
 int fg_cmd_doctor(int argc, char **argv);
 int fg_cmd_demo(int argc, char **argv);
 int fg_cmd_monitor(int argc, char **argv);
-extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[], fg_help_monitor[];
+int fg_cmd_status(int argc, char **argv);
+int fg_cmd_top(int argc, char **argv);
+int fg_cmd_stat(int argc, char **argv);
+int fg_cmd_metrics(int argc, char **argv);
+extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[], fg_help_monitor[], fg_help_status[], fg_help_top[],
+    fg_help_stat[], fg_help_metrics[];
 
 /* ---- message.c ---- */
 /* One line on stderr, "flexguard: ..."; fg_note() is silenced by FLEXGUARD_VERBOSE=0. */
@@ -42,6 +47,11 @@ const char *fg_human_ns(char *buf, size_t size, double ns);
 void fg_json_string(FILE *f, const char *s);
 /* Whether `arg` is --NAME or --NAME=VALUE; *value is VALUE or NULL. */
 bool fg_option(const char *arg, const char *name, const char **value);
+/*
+ * The value of -L VALUE, -LVALUE, --name VALUE or --name=VALUE at argv[*i], which moves on
+ * if it takes two; "" if it has none, NULL if it is another option.  letter 0: no short one.
+ */
+const char *fg_argument(int argc, char **argv, int *i, char letter, const char *name);
 int fg_fd_high(int fd); /* the same file, close-on-exec, never 0, 1 or 2 */
 
 /* ---- target.c: the program to run ---- */

@@ -9,25 +9,44 @@ static const struct command {
 	const char *name;
 	int (*main)(int argc, char **argv);
 	const char *help;
-	const char *brief;
+	const char *usage, *brief;
 } commands[] = {
-    {"run", fg_cmd_run, fg_help_run, "run a program with FlexGuard's locks in place of glibc's"},
-    {"doctor", fg_cmd_doctor, fg_help_doctor, "say what works on this machine, and for a program"},
-    {"monitor", fg_cmd_monitor, fg_help_monitor, "serve all programs of this machine with one preemption monitor"},
-    {"demo", fg_cmd_demo, fg_help_demo, "measure real programs, glibc's locks against FlexGuard's"},
+    {"run", fg_cmd_run, fg_help_run, "[options] [--] program [args...]",
+     "run a program with FlexGuard's locks in place of glibc's"},
+    {"doctor", fg_cmd_doctor, fg_help_doctor, "[--json] [program]",
+     "say what works on this machine, and for a program"},
+    {"demo", fg_cmd_demo, fg_help_demo, "[--quick] [--json[=FILE]]",
+     "measure real programs, glibc's locks against FlexGuard's"},
+    {"monitor", fg_cmd_monitor, fg_help_monitor, "[--socket PATH] [options]",
+     "serve all programs of this machine with one preemption monitor"},
+    {"status", fg_cmd_status, fg_help_status, "[--json]", "the monitor and its clients"},
+    {"top", fg_cmd_top, fg_help_top, "[-b] [-n N] [-d SECONDS] [--json]", "contended locks by process, live"},
+    {"stat", fg_cmd_stat, fg_help_stat, "-p PID [-d SECONDS] [--by lock|caller] [--json]",
+     "where the threads of one process wait"},
+    {"metrics", fg_cmd_metrics, fg_help_metrics, "[--listen ADDRESS]", "the monitor's counts for Prometheus"},
 };
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static void help(FILE *f)
+static void help(void)
 {
-	fprintf(f, "usage: flexguard run [options] [--] program [args...]\n"
-		   "       flexguard doctor [--json] [program]\n"
-		   "       flexguard monitor [--socket PATH] [options]\n"
-		   "       flexguard demo [--quick] [--json[=FILE]]\n"
-		   "       flexguard help [command]\n"
-		   "       flexguard --version\n\n");
 	for (size_t i = 0; i < NR_COMMANDS; i++)
-		fprintf(f, "  %-8s %s\n", commands[i].name, commands[i].brief);
+		printf("%s flexguard %s %s\n", i ? "      " : "usage:", commands[i].name, commands[i].usage);
+	puts("       flexguard help [command]\n"
+	     "       flexguard --version\n");
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		printf("  %-8s %s\n", commands[i].name, commands[i].brief);
+}
+
+/* "run, doctor, ..., help" */
+static const char *names(void)
+{
+	static char list[200];
+	size_t len = 0;
+
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s, ", commands[i].name);
+	snprintf(list + len, sizeof(list) - len, "help");
+	return list;
 }
 
 static const struct command *find(const char *name)
@@ -43,7 +62,7 @@ int main(int argc, char **argv)
 	const struct command *c;
 
 	if (argc < 2) {
-		fg_error("which command? one of: run, doctor, monitor, demo, help (flexguard --help says more)");
+		fg_error("which command? one of: %s (flexguard --help says more)", names());
 		return FG_EXIT_OWN;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
@@ -51,7 +70,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
-		help(stdout);
+		help();
 		return 0;
 	}
 	if (!strcmp(argv[1], "help")) {
@@ -60,7 +79,7 @@ int main(int argc, char **argv)
 			fputs(c->help, stdout);
 			return 0;
 		}
-		fg_error("no command '%s'; one of: run, doctor, monitor, demo", argv[2]);
+		fg_error("no command '%s'; one of: %s", argv[2], names());
 		return FG_EXIT_OWN;
 	}
 	c = find(argv[1]);
@@ -69,6 +88,6 @@ int main(int argc, char **argv)
 	if (argv[1][0] == '-')
 		fg_error("unknown option '%s'; one of: --help, --version", argv[1]);
 	else
-		fg_error("unknown command '%s'; one of: run, doctor, monitor, demo, help", argv[1]);
+		fg_error("unknown command '%s'; one of: %s", argv[1], names());
 	return FG_EXIT_OWN;
 }

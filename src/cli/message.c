@@ -151,6 +151,19 @@ bool fg_option(const char *arg, const char *name, const char **value)
 	return true;
 }
 
+const char *fg_argument(int argc, char **argv, int *i, char letter, const char *name)
+{
+	const char *arg = argv[*i], *text;
+
+	if (letter && arg[0] == '-' && arg[1] == letter)
+		text = arg[2] ? arg + 2 : NULL;
+	else if (!fg_option(arg, name, &text))
+		return NULL;
+	if (!text)
+		text = *i + 1 < argc ? argv[++*i] : "";
+	return text;
+}
+
 int fg_fd_high(int fd)
 {
 	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);

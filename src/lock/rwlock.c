@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "arch/arch.h"
+#include "lock/waits.h"
 #include "sys/count.h"
 
 #define COUNT	       0x0fffffffu
@@ -364,18 +365,17 @@ static bool get_in(struct fg_rwlock *rw)
  */
 static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
 {
+	uint64_t since = fg_wait_begins();
 	int r;
 
-	for (;;) {
+	do {
 		fg_and_relaxed(&rw->readers, ~WRITER_IN);
 		r = fg_load_relaxed(&rw->bias) ? revoke(rw, t, deadline) : 0;
 		if (!r)
 			r = wait_for_count(rw, t, deadline);
-		if (r)
-			return r;
-		if (get_in(rw) && !fg_load_relaxed(&rw->bias))
-			return 0;
-	}
+	} while (!r && !(get_in(rw) && !fg_load_relaxed(&rw->bias)));
+	fg_wait_ends(rw, since);
+	return r;
 }
 
 int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline)

@@ -19,6 +19,7 @@
 
 #include "arch/arch.h"
 #include "lock/decide.h"
+#include "lock/waits.h"
 #include "sys/count.h"
 
 struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
@@ -106,17 +107,18 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 
 __attribute__((noinline)) void fg_spin_lock_slowly(int32_t *lock, struct fg_self *t)
 {
-	uint64_t limit_ns = SLEEP_NS;
+	uint64_t limit_ns = SLEEP_NS, since = fg_wait_begins();
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
 	for (;;) {
 		if (spin(lock, t)) {
 			if (fg_spin_try(lock, t))
-				return;
+				break;
 			continue;
 		}
 		sleep_on(lock, t, limit_ns);
 		if (limit_ns < SLEEP_MAX_NS)
 			limit_ns *= 2;
 	}
+	fg_wait_ends(lock, since);
 }

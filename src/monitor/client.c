@@ -64,8 +64,10 @@ void fg_client_expire(struct fg_monitor *m, uint64_t now_ns)
 	uint32_t i;
 
 	for (i = 0; i < FG_MAX_CLIENTS && m->nr_clients; i++)
-		if (m->clients[i].fd >= 0 && m->clients[i].deadline_ns <= now_ns)
+		if (m->clients[i].fd >= 0 && m->clients[i].deadline_ns <= now_ns) {
+			m->dropped++;
 			fg_client_drop(m, i);
+		}
 }
 
 void fg_client_accept(struct fg_monitor *m, int listen_fd)
@@ -122,10 +124,10 @@ static int peer(int fd, struct ucred *cred)
 	return pidfd < 0 ? -errno : pidfd;
 }
 
-static void answer(int fd, const struct fg_welcome *welcome, const int *fds, size_t nr_fds)
+static void answer(int fd, const struct fg_welcome *w, const int *fds, size_t nr_fds)
 {
 	char control[CMSG_SPACE(2 * sizeof(int))] = {0};
-	struct iovec iov = {(void *)welcome, sizeof(*welcome)};
+	struct iovec iov = {(void *)w, sizeof(*w)};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *cmsg;
 
@@ -153,37 +155,51 @@ static int check(const struct fg_hello *hello, ssize_t size)
 	return hello->flags ? -EINVAL : 0;
 }
 
-/* A packet, or the end of the connection. */
+static void welcome(struct fg_monitor *m, int fd, const struct fg_hello *hello, ssize_t size)
+{
+	struct fg_welcome w = {.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION};
+	int fds[2] = {-1, bpf_map__fd(m->skel->maps.counters)};
+	struct ucred cred;
+	int pidfd, err = check(hello, size);
+
+	if (!err) {
+		pidfd = peer(fd, &cred);
+		err = pidfd < 0 ? pidfd : 0;
+	}
+	if (!err) {
+		err = fg_process_register(m, pidfd, cred.pid, cred.uid, hello, &w, &fds[0]);
+		close(pidfd);
+	}
+	if (err)
+		m->refused++;
+	else
+		m->registered++;
+	w.error = err;
+	w.nr_cpus = libbpf_num_possible_cpus();
+	answer(fd, &w, fds, err ? 0 : 2);
+	if (fds[0] >= 0)
+		close(fds[0]);
+}
+
+/* A packet, or the end of the connection: `flexguard run` only looks whether somebody listens. */
 void fg_client_ready(struct fg_monitor *m, uint32_t index)
 {
-	struct fg_welcome welcome = {.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION};
-	int fds[2] = {-1, bpf_map__fd(m->skel->maps.counters)};
-	int fd = m->clients[index].fd, pidfd;
-	struct fg_hello hello = {0};
-	struct ucred cred;
+	union {
+		uint32_t magic;
+		struct fg_hello hello;
+		struct fg_query query;
+	} packet = {0};
+	struct fg_client *c = &m->clients[index];
 	ssize_t n;
-	int err;
 
-	if (fd < 0)
+	if (c->fd < 0)
 		return;
-	n = recv(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
+	n = recv(c->fd, &packet, sizeof(packet), MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n > 0) {
-		err = check(&hello, n);
-		if (!err) {
-			pidfd = peer(fd, &cred);
-			err = pidfd < 0 ? pidfd : 0;
-		}
-		if (!err) {
-			err = fg_process_register(m, pidfd, cred.pid, cred.uid, &hello, &welcome, &fds[0]);
-			close(pidfd);
-		}
-		welcome.error = err;
-		welcome.nr_cpus = libbpf_num_possible_cpus();
-		answer(fd, &welcome, fds, err ? 0 : 2);
-		if (fds[0] >= 0)
-			close(fds[0]);
-	}
+	if (n > 0 && packet.magic == FG_QUERY_MAGIC)
+		fg_report_answer(m, c->fd, &packet.query, n, c->uid);
+	else if (n > 0)
+		welcome(m, c->fd, &packet.hello, n);
 	fg_client_drop(m, index);
 }

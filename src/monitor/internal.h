@@ -31,6 +31,11 @@ struct fg_process {
 	uid_t uid;
 	uint32_t domain;
 	uint32_t slots;
+	pid_t pid; /* for people; says nothing that is decided on */
+	uint64_t since_ns;
+	const struct fg_slot *map; /* read-only; NULL: it could not be mapped */
+	uint32_t last[FG_SLOT_STATS]; /* sums over its slots when it was sampled last */
+	uint64_t stats[FG_SLOT_STATS];
 	bool leaving; /* free, but the program may still find its slot array */
 };
 
@@ -59,6 +64,11 @@ struct fg_monitor {
 
 	int epoll_fd;
 	uint64_t audit_next_ns;
+
+	/* For reports, since the start. */
+	uint64_t started_ns, registered, refused, dropped;
+	uint64_t stats[FG_SLOT_STATS];
+	uint32_t next_sample;
 
 	struct fg_publisher *publisher;
 	int empty_fd; /* the slot array of nobody */
@@ -93,6 +103,12 @@ int fg_unpublish(struct fg_monitor *m, uint32_t index);
 
 /* process.c: a fresh slot array, or -errno */
 int fg_slots_create(uint32_t slots);
+
+/* report.c: `r` may be NULL */
+void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_report_process *r);
+void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t slots);
+void fg_report_tick(struct fg_monitor *m);
+void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ssize_t size, uid_t uid);
 
 /* client.c */
 void fg_client_accept(struct fg_monitor *m, int listen_fd);

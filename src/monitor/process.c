@@ -107,6 +107,11 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 	}
 	if (mine < m->cfg.max_processes) {
 		*index = mine;
+		/* Somebody else by now, who has a quota of his own: what it had before ends. */
+		if (m->processes[mine].uid != uid && u->processes >= m->cfg.max_per_uid) {
+			fg_process_forget(m, mine);
+			return -EDQUOT;
+		}
 		return 0;
 	}
 	if (u->processes >= m->cfg.max_per_uid)
@@ -189,6 +194,8 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 		p->pidfd = own_pidfd;
 		p->uid = uid;
 		p->domain = domain_get(m, uid);
+		p->since_ns = fg_now_ns();
+		memset(p->stats, 0, sizeof(p->stats));
 		m->nr_processes++;
 		__atomic_fetch_add(&m->skel->bss->active, 1, __ATOMIC_RELAXED);
 		err = fg_watch(m, p->pidfd, FG_EV_PROCESS, index);
@@ -198,7 +205,9 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 		p->uid = uid;
 		p->domain = domain_get(m, uid);
 	}
+	fg_report_map(m, p, fd, slots);
 	p->slots = slots;
+	p->pid = pid;
 	owner.index = index;
 	owner.domain = p->domain;
 	/* Only after the array: threads must not be bound to what this index led to before. */
@@ -222,6 +231,7 @@ void fg_process_forget(struct fg_monitor *m, uint32_t index)
 
 	/* Without memory for the request the index stays out of use: better than two users at a time. */
 	__atomic_store_n(&p->leaving, true, __ATOMIC_RELAXED);
+	fg_report_map(m, p, -1, 0);
 	fg_unpublish(m, index);
 	close(p->pidfd);
 	p->pidfd = -1;

@@ -63,6 +63,21 @@ enum fg_state {
 };
 
 /*
+ * What the threads count in their slots, on slow paths only, for `flexguard top`.
+ * The name is that of sys/stats.h.  Counts only grow, and wrap: so does their sum
+ * over all slots, of which the monitor takes differences.
+ */
+#define FG_SLOT_STATS_TABLE(X) \
+	X(CONTENDED) X(SPUN) X(PARKS) X(WAKEUPS) X(PREEMPTIONS) X(BLOCKED_NS) X(COND_WAITS)
+enum fg_slot_stat {
+#define X(id) FG_SLOT_##id,
+	FG_SLOT_STATS_TABLE(X)
+#undef X
+	FG_SLOT_STATS
+};
+#define FG_SLOT_NS 1000u /* a unit of BLOCKED_NS here is a microsecond */
+
+/*
  * One thread.  Two cache lines, because they have two writers: the first
  * changes at every lock operation, the second at every context switch, and
  * waiters poll the second.
@@ -82,7 +97,7 @@ struct fg_slot {
 	__u32 acq_cpu; /* CPU on which it last took a lock; the fallback without a monitor */
 	__u32 sections; /* sections that it is in beside those of mutexes: read locks, spinlocks */
 	__u32 participant; /* 1: others wait, or will, at a barrier for this thread (the process's own business) */
-	__u32 unused0[7];
+	__u32 stats[FG_SLOT_STATS];
 
 	/* Written by the eBPF program, but for owner_id. */
 	__u32 state;	 /* enum fg_state */
@@ -126,12 +141,16 @@ struct fg_counters {
 	__u64 missed;	    /* switch events found missing by the audit (monitor.md, case 20) */
 	__u64 cpu_shift;    /* group of a CPU: its number >> this */
 	__u64 processes;    /* registered, at the last heartbeat */
-	__u64 unused[3];
+	__u64 cost_ns;	    /* time in the hook on the context switch, in one switch of FG_COST_EVERY */
+	__u64 cost_samples; /* so many switches were timed */
+	__u64 unused;
 	struct fg_count dom[FG_MAX_DOMAINS];
 	struct fg_count cpu[FG_MAX_CPUS]; /* by the CPU that the thread is queued on; p only */
 	__u32 queued[FG_MAX_DOMAINS][FG_MAX_CPUS];
 	__u32 usable[FG_MAX_DOMAINS][FG_CPU_GROUPS];
 } __attribute__((aligned(FG_CACHE_LINE)));
+
+#define FG_COST_EVERY 128 /* of each CPU, while a process is registered */
 
 #define FG_HEARTBEAT_NS	      100000000ull /* 100 ms */
 #define FG_HEARTBEAT_STALE_NS 500000000ull /* then clients take the monitor for dead */
@@ -181,7 +200,58 @@ struct fg_welcome {
 	__u32 nr_cpus;
 };
 
+/*
+ * A question in place of a hello, for `flexguard status`, `top` and `metrics`: one
+ * packet each way again, without descriptors.  Root and the monitor's own user hear of
+ * all processes, others of their own; totals are for everybody, as the counters are.
+ */
+#define FG_QUERY_MAGIC 0x51474c46u
+
+struct fg_query {
+	__u32 magic;
+	__u32 abi;
+	__u32 from; /* processes are numbered; the answer has some from this number on */
+	__u32 flags; /* 0 */
+};
+
+struct fg_report_process {
+	__s32 pid; /* in the monitor's pid namespace */
+	__u32 uid;
+	__u32 domain;
+	__u32 slots;
+	__u32 threads; /* that the program is bound to now */
+	__u32 unused;
+	__u64 since_ns; /* registered, CLOCK_MONOTONIC */
+	__u64 preempted; /* times its threads lost the CPU while critical */
+	__u64 blocked;	 /* times they went to sleep while critical */
+	__u64 stats[FG_SLOT_STATS]; /* BLOCKED_NS in nanoseconds */
+};
+
+#define FG_REPORT_PROCESSES 256 /* in one answer */
+
+struct fg_report {
+	__u32 magic; /* FG_QUERY_MAGIC */
+	__u32 abi;
+	__s32 error; /* 0 or -errno */
+	__u32 next;  /* what to ask for next; 0: that was all */
+	__u32 count; /* entries of process[] */
+	__u32 uid;   /* that the monitor runs as */
+	char version[32];
+	__u64 generation;
+	__u64 started_ns; /* CLOCK_MONOTONIC */
+	__u64 processes;  /* now, of all users */
+	__u64 max_processes;
+	__u64 registered; /* hellos that were welcomed, since the start */
+	__u64 refused;	  /* hellos that were not: quota, version, no room */
+	__u64 dropped;	  /* connections that said nothing, or nonsense */
+	__u64 p, b, total_p, total_b, missed; /* of fg_counters, FG_DOMAIN_ALL */
+	__u64 cost_ns, cost_samples;
+	__u64 stats[FG_SLOT_STATS]; /* of all processes since the start */
+	struct fg_report_process process[FG_REPORT_PROCESSES];
+};
+
 #ifndef __bpf__
+_Static_assert(sizeof(struct fg_report) % 8 == 0 && sizeof(struct fg_report_process) == 104, "wire format");
 _Static_assert(sizeof(struct fg_slot) == 2 * FG_CACHE_LINE, "two lines, two writers");
 _Static_assert(sizeof(struct fg_count) == FG_CACHE_LINE, "one line a counter");
 _Static_assert(sizeof(struct fg_hello) == 24 && sizeof(struct fg_welcome) == 24, "wire format");

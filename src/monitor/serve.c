@@ -63,6 +63,7 @@ static int on_tick(struct fg_monitor *m, int timer_fd)
 		return -errno;
 	err = fg_monitor_tick(m, 0);
 	fg_client_expire(m, now);
+	fg_report_tick(m);
 	audit_if_due(m, now);
 	return err;
 }
@@ -117,6 +118,7 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)
 	timer_fd = start_timer();
 	if (timer_fd < 0)
 		err = -errno;
+	m->started_ns = fg_now_ns();
 	/* The first client must find a fresh heartbeat, however long ago the program was loaded. */
 	if (!err)
 		err = fg_monitor_tick(m, 0);

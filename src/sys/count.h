@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The library's side of stats.h: one test and one relaxed add, on slow paths only. */
+/*
+ * What threads count, on slow paths only: a plain add to the thread's own slot,
+ * where the monitor looks, and for `flexguard run --stats` one to its file.
+ */
 #ifndef FG_COUNT_H
 #define FG_COUNT_H
 
@@ -8,10 +11,26 @@
 
 extern struct fg_stats *fg_stats; /* NULL: nobody asked */
 
+/* enum fg_slot_stat, or -1: not counted there.  Known when compiled. */
+static inline int fg_slot_stat(enum fg_stat what)
+{
+	switch (what) {
+#define X(id) case FG_STAT_##id: return FG_SLOT_##id;
+	FG_SLOT_STATS_TABLE(X)
+#undef X
+	default: return -1;
+	}
+}
+
 static inline void fg_count(const struct fg_self *t, enum fg_stat what, uint64_t n)
 {
 	struct fg_stats *s = fg_stats;
+	int i = fg_slot_stat(what);
 
+	/* A signal handler may come in between: then one is lost, of many. */
+	if (i >= 0)
+		fg_store_relaxed(&t->slot->stats[i], fg_load_relaxed(&t->slot->stats[i]) +
+				 (uint32_t)(what == FG_STAT_BLOCKED_NS ? n / FG_SLOT_NS : n));
 	if (fg_unlikely(s != NULL))
 		fg_add_relaxed(&s->shard[t->id % FG_STATS_SHARDS].v[what], n);
 }

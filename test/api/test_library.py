@@ -22,7 +22,7 @@ def declared():
 
 def check_names():
     true("the header has functions", len(declared()) > 10)
-    same("the library's", exports(LIBRARY), declared() | {f"{MARKER}@@FLEXGUARD_PRIVATE"})
+    same("the library's", exports(LIBRARY), declared() | {f"{name}@@FLEXGUARD_PRIVATE" for name in (MARKER, "fg_trace")})
 
 
 def check_manual():

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `flexguard metrics`: the monitor's counts as Prometheus text
+ * (https://prometheus.io/docs/instrumenting/exposition_formats/), once or over HTTP.
+ * A process of its own: what parses HTTP needs no privilege, and the monitor has some.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/query.h"
+
+#ifdef FG_HAVE_MICROHTTPD
+#include <microhttpd.h>
+#endif
+
+const char fg_help_metrics[] =
+    "usage: flexguard metrics [--listen ADDRESS] [--socket PATH]\n\n"
+    "The monitor's counts as Prometheus text: once, on the standard output, or for every\n"
+    "GET /metrics.\n\n"
+    "  --listen unix:PATH   serve on a unix socket\n"
+    "  --listen PORT        serve on this port of the loopback address, 127.0.0.1\n"
+    "  --socket PATH        where the monitor listens, @NAME: abstract (or FLEXGUARD_SOCKET;\n"
+    "                       default " FG_SOCKET_PATH ")\n\n"
+    "Without a monitor flexguard_up is 0.  Exit status: 0, or 125 if it cannot listen.\n";
+
+struct metric {
+	const char *name, *type, *help, *labels; /* labels: NULL or "{...}" */
+	double value;
+};
+
+static const char content_type[] = "text/plain; version=0.0.4; charset=utf-8";
+
+static void print_metric(FILE *f, const struct metric *m, const struct metric *before)
+{
+	if (!before || strcmp(before->name, m->name))
+		fprintf(f, "# HELP flexguard_%s %s\n# TYPE flexguard_%s %s\n", m->name, m->help, m->name, m->type);
+	fprintf(f, "flexguard_%s%s %.15g\n", m->name, m->labels ? m->labels : "", m->value);
+}
+
+static void print_all(FILE *f, const char *path)
+{
+	static const char critical[] = "Threads that hold a lock, or are next, and are off CPU.";
+	static const char lost[] = "Times such a thread left its CPU.";
+	static const char hellos[] = "Registrations of processes.";
+	struct fg_answer a;
+	char why[300];
+	bool up = !fg_query(path, &a, why, sizeof(why));
+	const struct fg_report *r = &a.sum;
+	const struct metric is_up = {"up", "gauge", "Whether the monitor answers.", NULL, up};
+
+	print_metric(f, &is_up, NULL);
+	if (!up)
+		return;
+	{
+		char version[64];
+		const struct metric m[] = {
+		    {"monitor_info", "gauge", "The monitor's version.", version, 1},
+		    {"uptime_seconds", "gauge", "Since the monitor was started.", NULL,
+		     (double)(a.at_ns - r->started_ns) / 1e9},
+		    {"processes", "gauge", "Registered processes.", NULL, (double)r->processes},
+		    {"max_processes", "gauge", "Processes that may register.", NULL, (double)r->max_processes},
+		    {"registrations_total", "counter", hellos, "{result=\"accepted\"}", (double)r->registered},
+		    {"registrations_total", "counter", hellos, "{result=\"refused\"}", (double)r->refused},
+		    {"connections_dropped_total", "counter", "Connections that said nothing.", NULL,
+		     (double)r->dropped},
+		    {"critical_threads", "gauge", critical, "{state=\"preempted\"}", (double)r->p},
+		    {"critical_threads", "gauge", critical, "{state=\"asleep\"}", (double)r->b},
+		    {"critical_switches_total", "counter", lost, "{state=\"preempted\"}", (double)r->total_p},
+		    {"critical_switches_total", "counter", lost, "{state=\"asleep\"}", (double)r->total_b},
+		    {"missed_events_total", "counter", "Switches that the audit found missing.", NULL,
+		     (double)r->missed},
+		    {"sampled_switch_seconds_total", "counter", "Time in the hook, in the switches that were timed.",
+		     NULL, (double)r->cost_ns / 1e9},
+		    {"sampled_switches_total", "counter", "Context switches that were timed.", NULL,
+		     (double)r->cost_samples},
+		    {"contended_total", "counter", "Acquisitions that found the lock held.", NULL,
+		     (double)r->stats[FG_SLOT_CONTENDED]},
+		    {"spun_total", "counter", "Of these, got while spinning.", NULL,
+		     (double)r->stats[FG_SLOT_SPUN]},
+		    {"parks_total", "counter", "Times a waiter went to sleep.", NULL,
+		     (double)r->stats[FG_SLOT_PARKS]},
+		    {"wakeups_total", "counter", "Wake-up calls by a releaser.", NULL,
+		     (double)r->stats[FG_SLOT_WAKEUPS]},
+		    {"holder_preemptions_total", "counter", "Times a waiter saw the critical path off its CPU.",
+		     NULL, (double)r->stats[FG_SLOT_PREEMPTIONS]},
+		    {"blocking_seconds_total", "counter", "Time of all threads in blocking mode.", NULL,
+		     (double)r->stats[FG_SLOT_BLOCKED_NS] / 1e9},
+		    {"cond_waits_total", "counter", "Condition variable waits that slept.", NULL,
+		     (double)r->stats[FG_SLOT_COND_WAITS]},
+		};
+
+		snprintf(version, sizeof(version), "{version=\"%s\"}", r->version);
+		for (size_t i = 0; i < sizeof(m) / sizeof(m[0]); i++)
+			print_metric(f, &m[i], i ? &m[i - 1] : NULL);
+	}
+	fg_answer_free(&a);
+}
+
+/* ---- serving ---------------------------------------------------------------- */
+
+#ifdef FG_HAVE_MICROHTTPD
+
+static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const char *type, char *text, size_t size,
+			     enum MHD_ResponseMemoryMode mode)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(size, text, mode);
+	enum MHD_Result result;
+
+	if (!r)
+		return MHD_NO;
+	MHD_add_response_header(r, "Content-Type", type);
+	result = MHD_queue_response(c, status, r);
+	MHD_destroy_response(r);
+	return result;
+}
+
+static enum MHD_Result serve(void *path, struct MHD_Connection *c, const char *url, const char *method,
+			     const char *version, const char *data, size_t *size, void **state)
+{
+	static char not_found[] = "metrics are at /metrics\n", not_get[] = "only GET\n";
+	char *text = NULL;
+	size_t length = 0;
+	FILE *f;
+
+	(void)version, (void)data, (void)size, (void)state;
+	if (strcmp(method, "GET") && strcmp(method, "HEAD"))
+		return reply(c, 405, "text/plain", not_get, strlen(not_get), MHD_RESPMEM_PERSISTENT);
+	if (strcmp(url, "/metrics"))
+		return reply(c, 404, "text/plain", not_found, strlen(not_found), MHD_RESPMEM_PERSISTENT);
+	f = open_memstream(&text, &length);
+	if (!f)
+		return MHD_NO;
+	print_all(f, path);
+	if (fclose(f)) {
+		free(text);
+		return MHD_NO;
+	}
+	return reply(c, 200, content_type, text, length, MHD_RESPMEM_MUST_FREE);
+}
+
+static int listen_unix(const char *path)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct stat st;
+	int fd = -1;
+
+	if (!*path || strlen(path) >= sizeof(un.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(un.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	/* One that nobody listens on any more is in the way. */
+	if (!lstat(path, &st) && S_ISSOCK(st.st_mode) && connect(fd, (struct sockaddr *)&un, sizeof(un)) &&
+	    errno == ECONNREFUSED)
+		unlink(path);
+	if (bind(fd, (struct sockaddr *)&un, sizeof(un)) || listen(fd, 16)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int listen_port(const char *text)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	char *end;
+	unsigned long port;
+	int fd, one = 1;
+
+	if (!strncmp(text, "127.0.0.1:", 10))
+		text += 10;
+	port = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || port > 65535) {
+		errno = EINVAL;
+		return -1;
+	}
+	in.sin_port = htons((uint16_t)port);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&in, sizeof(in)) || listen(fd, 16)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int serve_at(const char *address, const char *path)
+{
+	bool is_unix = !strncmp(address, "unix:", 5);
+	int fd = is_unix ? listen_unix(address + 5) : listen_port(address), got;
+	struct MHD_Daemon *d;
+	sigset_t stop;
+
+	if (fd < 0) {
+		fg_error("metrics: cannot listen on '%s': %s", address,
+			 errno == EINVAL ? "unix:PATH or a port is wanted" : strerror(errno));
+		return FG_EXIT_OWN;
+	}
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTERM);
+	sigaddset(&stop, SIGINT);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	d = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL, NULL, serve, (void *)path,
+			     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, 32u,
+			     MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384,
+			     MHD_OPTION_END);
+	if (!d) {
+		fg_error("metrics: cannot start the HTTP server");
+		close(fd);
+		return FG_EXIT_OWN;
+	}
+	sigwait(&stop, &got);
+	if (is_unix)
+		unlink(address + 5);
+	MHD_stop_daemon(d); /* closes the socket */
+	return 0;
+}
+
+#else
+
+static int serve_at(const char *address, const char *path)
+{
+	(void)address, (void)path;
+	fg_error("metrics: built without libmicrohttpd: --listen is not there; without it the text goes to stdout");
+	return FG_EXIT_OWN;
+}
+
+#endif
+
+int fg_cmd_metrics(int argc, char **argv)
+{
+	const char *path = fg_socket_path(), *address = NULL, *value;
+
+	for (int i = 1; i < argc; i++) {
+		int r = fg_socket_option(argc, argv, &i, &path);
+
+		if (r < 0)
+			return FG_EXIT_OWN;
+		if (r)
+			continue;
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(fg_help_metrics, stdout);
+			return 0;
+		}
+		if (!fg_option(argv[i], "listen", &value)) {
+			fg_error("metrics: unknown option '%s'; one of: --listen ADDRESS, --socket PATH, --help", argv[i]);
+			return FG_EXIT_OWN;
+		}
+		address = value ? value : i + 1 < argc ? argv[++i] : "";
+	}
+	if (address)
+		return serve_at(address, path);
+	print_all(stdout, path);
+	return fflush(stdout) ? FG_EXIT_OWN : 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* The questions of protocol.h; what comes back is checked, whoever it is that listens there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/query.h"
+#include "sys/stats.h"
+
+#define ANSWER_WITHIN_S 2
+
+static int connect_to(const char *path)
+{
+	struct timeval patience = {.tv_sec = ANSWER_WITHIN_S};
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	size_t len = strlen(path);
+	int fd, err;
+
+	if (len == 0 || len >= sizeof(un.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(un.sun_path, path, len);
+	if (*path == '@')
+		un.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (connect(fd, (struct sockaddr *)&un,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (*path != '@')))) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/* An old monitor takes the question for a bad hello. */
+static int check(const struct fg_report *r, ssize_t size)
+{
+	if (size >= (ssize_t)sizeof(struct fg_welcome) && r->magic == FG_PROTO_MAGIC)
+		return -EPROTONOSUPPORT;
+	if (size < (ssize_t)offsetof(struct fg_report, process) || r->magic != FG_QUERY_MAGIC)
+		return -EPROTO;
+	if (r->abi != FG_ABI_VERSION)
+		return -EPROTONOSUPPORT;
+	if (r->error)
+		return r->error < 0 && r->error > -4096 ? r->error : -EPROTO;
+	if (r->count > FG_REPORT_PROCESSES || size < (ssize_t)offsetof(struct fg_report, process[r->count]))
+		return -EPROTO;
+	return 0;
+}
+
+static int ask(const char *path, uint32_t from, struct fg_report *r)
+{
+	struct fg_query q = {.magic = FG_QUERY_MAGIC, .abi = FG_ABI_VERSION, .from = from};
+	int fd = connect_to(path), err = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	if (send(fd, &q, sizeof(q), MSG_NOSIGNAL) < 0)
+		err = -errno;
+	n = err ? 0 : recv(fd, r, sizeof(*r), 0);
+	if (n < 0)
+		err = errno == EAGAIN ? -ETIMEDOUT : -errno;
+	close(fd);
+	if (!err)
+		err = n == 0 ? -ECONNRESET : check(r, n);
+	return err;
+}
+
+static int collect(const char *path, struct fg_answer *a)
+{
+	static struct fg_report r;
+	uint32_t from = 0;
+	int err;
+
+	do {
+		struct fg_report_process *more;
+
+		err = ask(path, from, &r);
+		if (err)
+			return err;
+		if (r.next && r.next <= from)
+			return -EPROTO;
+		more = realloc(a->process, (a->count + r.count + 1) * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		a->process = more;
+		memcpy(&a->process[a->count], r.process, r.count * sizeof(*more));
+		a->count += r.count;
+		from = r.next;
+	} while (from);
+	r.version[sizeof(r.version) - 1] = '\0';
+	memcpy(&a->sum, &r, offsetof(struct fg_report, process));
+	return 0;
+}
+
+int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
+{
+	struct timespec now;
+	int err;
+
+	a->process = NULL;
+	a->count = 0;
+	err = collect(path, a);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	a->at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	if (!err)
+		return 0;
+	fg_answer_free(a);
+	if (err == -ENOENT || err == -ECONNREFUSED)
+		snprintf(why, size, "no monitor listens on %s; start one: flexguard monitor", path);
+	else if (err == -EPROTONOSUPPORT || err == -EPROTO)
+		snprintf(why, size, "the monitor on %s is of another version", path);
+	else
+		snprintf(why, size, "the monitor on %s does not answer: %s", path, strerror(-err));
+	return err;
+}
+
+void fg_answer_free(struct fg_answer *a)
+{
+	free(a->process);
+	a->process = NULL;
+	a->count = 0;
+}
+
+int fg_socket_option(int argc, char **argv, int *i, const char **path)
+{
+	const char *value;
+
+	if (!fg_option(argv[*i], "socket", &value))
+		return 0;
+	if (!value && *i + 1 < argc)
+		value = argv[++*i];
+	if (!value || !*value) {
+		fg_error("%s: --socket needs a path", argv[0]);
+		return -1;
+	}
+	*path = value;
+	return 1;
+}
+
+void fg_program_name(int pid, char *name, size_t size)
+{
+	char path[64];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, name, size - 1);
+		close(fd);
+	}
+	if (n <= 0) {
+		snprintf(name, size, "?");
+		return;
+	}
+	name[n - (name[n - 1] == '\n')] = '\0';
+	for (char *c = name; *c; c++) /* a name may be anything; a terminal obeys */
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+}
+
+void fg_user_name(uint32_t uid, char *name, size_t size)
+{
+	const struct passwd *p = getpwuid(uid);
+
+	if (p)
+		snprintf(name, size, "%s", p->pw_name);
+	else
+		snprintf(name, size, "%u", uid);
+}
+
+/* The names of stats.h, of those that slots have too. */
+#define NAME(id, name, text) static const char name_##id[] __attribute__((unused)) = name;
+FG_STATS_TABLE(NAME)
+#undef NAME
+#define NAME(id) [FG_SLOT_##id] = name_##id,
+const char *const fg_slot_stat_name[FG_SLOT_STATS] = {FG_SLOT_STATS_TABLE(NAME)};
+#undef NAME
+
+void fg_json_slot_stats(FILE *f, const __u64 stats[FG_SLOT_STATS])
+{
+	for (int i = 0; i < FG_SLOT_STATS; i++)
+		fprintf(f, "%s\"%s\": %llu", i ? ", " : "", fg_slot_stat_name[i], stats[i]);
+}

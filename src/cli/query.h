@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Asking the monitor: what `flexguard status`, `top` and `metrics` have in common. */
+#ifndef FG_CLI_QUERY_H
+#define FG_CLI_QUERY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "monitor/protocol.h"
+
+struct fg_answer {
+	struct fg_report sum; /* the summary; its processes are below */
+	struct fg_report_process *process;
+	size_t count;
+	uint64_t at_ns; /* CLOCK_MONOTONIC */
+};
+
+/* 0, or -errno and one sentence in `why`. */
+int fg_query(const char *socket, struct fg_answer *a, char *why, size_t size);
+void fg_answer_free(struct fg_answer *a);
+
+/* "--socket PATH" at argv[*i], or "--socket=PATH": 1 taken, 0 it is something else, -1 no value (said). */
+int fg_socket_option(int argc, char **argv, int *i, const char **path);
+
+/* The program's name as the kernel has it, "?" if this process may not know. */
+void fg_program_name(int pid, char *name, size_t size);
+/* The user's name, or the number. */
+void fg_user_name(uint32_t uid, char *name, size_t size);
+
+/* Of enum fg_slot_stat: as in --json; BLOCKED_NS is in nanoseconds. */
+extern const char *const fg_slot_stat_name[FG_SLOT_STATS];
+void fg_json_slot_stats(FILE *f, const __u64 stats[FG_SLOT_STATS]); /* "name": value, ... */
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `flexguard stat`: switches on the table of sys/trace.h in a running process, reads
+ * it after a while, and shows it.  The table is on for two seconds at a time, so
+ * that it goes off by itself if this command is killed.
+ */
+#include "cli/stat.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/query.h"
+#include "sys/trace.h"
+
+const char fg_help_stat[] =
+    "usage: flexguard stat -p PID [-d SECONDS] [--by caller|lock] [-n ROWS] [--json]\n\n"
+    "Where the threads of one process wait for locks that others hold: how often, how long,\n"
+    "and called from where.  Counts only while it runs; until Ctrl-C, the end of the process,\n"
+    "or for SECONDS.\n\n"
+    "  -p, --pid PID       the process; who may debug it may look at it\n"
+    "  -d, --duration SECONDS\n"
+    "  --by caller         one row for each place in the program that waited (default)\n"
+    "  --by lock           one row for each lock\n"
+    "  -n, --rows N        the first N rows only, default 40; 0: all\n"
+    "  --json              for scripts; times in nanoseconds\n\n"
+    "Mutexes, reader-writer locks and spinlocks of FlexGuard are seen, in any process that runs\n"
+    "on its library; what stays glibc's (robust, priority-inheriting, process-shared) is not.\n\n"
+    "Exit status: 0, or 125.\n";
+
+#define LEASE_NS 2000000000ull
+#define RENEW_MS 500
+
+struct options {
+	pid_t pid;
+	double seconds; /* 0: no limit */
+	bool by_lock, json;
+	size_t rows;
+};
+
+struct target {
+	pid_t pid;
+	uint64_t table; /* its address there */
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* 0 or -errno. */
+static int transfer(const struct target *t, size_t offset, void *here, size_t size, bool out)
+{
+	struct iovec local = {here, size}, remote = {(void *)(uintptr_t)(t->table + offset), size};
+	ssize_t n = out ? process_vm_writev(t->pid, &local, 1, &remote, 1, 0)
+			: process_vm_readv(t->pid, &local, 1, &remote, 1, 0);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == size ? 0 : -EFAULT;
+}
+
+static int set_until(const struct target *t, uint64_t until_ns)
+{
+	return transfer(t, offsetof(struct fg_trace, until_ns), &until_ns, sizeof(until_ns), true);
+}
+
+static const char *reason(int err)
+{
+	if (err == -EPERM)
+		return "not permitted: this takes the right to debug it (its user, or CAP_SYS_PTRACE; "
+		       "kernel.yama.ptrace_scope)";
+	return err == -ESRCH ? "it has ended" : strerror(-err);
+}
+
+/* Checks what lies there, and empties it.  0 or an exit status; says why. */
+static int prepare(const struct target *t, struct fg_trace *table)
+{
+	int err = transfer(t, 0, table, sizeof(*table), false);
+	bool used = table->lost;
+
+	if (err) {
+		fg_error("stat: cannot read process %d: %s", (int)t->pid, reason(err));
+		return FG_EXIT_OWN;
+	}
+	if (table->magic != FG_TRACE_MAGIC || table->abi != FG_TRACE_ABI || table->entries != FG_TRACE_ENTRIES) {
+		fg_error("stat: the library in process %d is of another version", (int)t->pid);
+		return FG_EXIT_OWN;
+	}
+	if (table->until_ns > now_ns()) {
+		fg_error("stat: another flexguard stat looks at process %d", (int)t->pid);
+		return FG_EXIT_OWN;
+	}
+	for (size_t i = 0; i < FG_TRACE_ENTRIES && !used; i++)
+		used = table->entry[i].caller;
+	if (used) {
+		table->lost = 0;
+		table->until_ns = 0;
+		memset(table->entry, 0, sizeof(table->entry));
+		err = transfer(t, 0, table, sizeof(*table), true);
+	}
+	if (!err)
+		err = set_until(t, now_ns() + LEASE_NS);
+	if (err)
+		fg_error("stat: cannot write to process %d: %s", (int)t->pid, reason(err));
+	return err ? FG_EXIT_OWN : 0;
+}
+
+/* Until something ends it; the last state of the table is in `table`.  True if the process has ended. */
+static bool watch(const struct target *t, double seconds, struct fg_trace *table)
+{
+	uint64_t start = now_ns(), end = seconds > 0 ? start + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+	static struct fg_trace copy;
+	bool gone = false;
+
+	while (!stopped && !gone && now_ns() < end) {
+		uint64_t left = end - now_ns(), nap = RENEW_MS * 1000000ull;
+		struct timespec ts = {0};
+
+		nap = left < nap ? left : nap;
+		ts.tv_nsec = (long)nap;
+		nanosleep(&ts, NULL);
+		gone = set_until(t, now_ns() + LEASE_NS) || transfer(t, 0, &copy, sizeof(copy), false);
+		if (!gone)
+			memcpy(table, &copy, sizeof(copy));
+	}
+	set_until(t, 0);
+	if (!gone && !transfer(t, 0, &copy, sizeof(copy), false))
+		memcpy(table, &copy, sizeof(copy));
+	return gone;
+}
+
+/* ---- what was found --------------------------------------------------------- */
+
+struct row {
+	uint64_t key;
+	uint64_t count, total_ns, max_ns;
+};
+
+static int by_total(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+/* One row for each key, the longest waits first. */
+static size_t make_rows(const struct fg_trace *table, bool by_lock, struct row *row)
+{
+	size_t n = 0, rows = 0;
+
+	for (size_t i = 0; i < FG_TRACE_ENTRIES; i++) {
+		const struct fg_trace_entry *e = &table->entry[i];
+
+		if (e->lock && e->count)
+			row[n++] = (struct row){by_lock ? e->lock : e->caller, e->count, e->total_ns, e->max_ns};
+	}
+	qsort(row, n, sizeof(*row), by_key);
+	for (size_t i = 0; i < n; i++) {
+		if (rows && row[rows - 1].key == row[i].key) {
+			struct row *r = &row[rows - 1];
+
+			r->count += row[i].count;
+			r->total_ns += row[i].total_ns;
+			r->max_ns = row[i].max_ns > r->max_ns ? row[i].max_ns : r->max_ns;
+		} else {
+			row[rows++] = row[i];
+		}
+	}
+	qsort(row, rows, sizeof(*row), by_total);
+	return rows;
+}
+
+static void name_of(struct fg_symbols *s, const struct options *o, uint64_t key, char *text, size_t size)
+{
+	if (o->by_lock)
+		fg_symbols_data(s, key, text, size);
+	else if (key == 1)
+		snprintf(text, size, "?");
+	else
+		fg_symbols_code(s, key, text, size);
+}
+
+struct result {
+	const struct row *row;
+	size_t rows;
+	uint64_t waits, total_ns, lost;
+	double seconds;
+	char program[32];
+};
+
+static void print_table(const struct result *r, const struct options *o, struct fg_symbols *s)
+{
+	char c[3][24], text[512];
+
+	printf("flexguard stat: %s (%d), %.1f s: %s waits, %s in all\n", r->program, (int)o->pid, r->seconds,
+	       fg_human_count(c[0], sizeof(c[0]), (double)r->waits),
+	       fg_human_ns(c[1], sizeof(c[1]), (double)r->total_ns));
+	if (r->lost)
+		printf("%" PRIu64 " more had no room in the table\n", r->lost);
+	if (!r->rows)
+		return;
+	printf("\n%10s %10s %10s %10s  %s\n", "CONTENDED", "TOTAL", "MAX", "AVERAGE", o->by_lock ? "LOCK" : "CALLER");
+	for (size_t i = 0; i < r->rows && (!o->rows || i < o->rows); i++) {
+		const struct row *w = &r->row[i];
+
+		name_of(s, o, w->key, text, sizeof(text));
+		printf("%10" PRIu64 " %10s %10s %10s  %s\n", w->count,
+		       fg_human_ns(c[0], sizeof(c[0]), (double)w->total_ns),
+		       fg_human_ns(c[1], sizeof(c[1]), (double)w->max_ns),
+		       fg_human_ns(c[2], sizeof(c[2]), (double)w->total_ns / (double)w->count), text);
+	}
+	if (o->rows && r->rows > o->rows)
+		printf("%10s and %zu more (-n 0 shows all)\n", "", r->rows - o->rows);
+}
+
+static void print_json(const struct result *r, const struct options *o, struct fg_symbols *s)
+{
+	char text[512];
+
+	printf("{\"pid\": %d, \"program\": ", (int)o->pid);
+	fg_json_string(stdout, r->program);
+	printf(", \"seconds\": %.3f, \"contended\": %" PRIu64 ", \"total_wait_ns\": %" PRIu64 ", \"lost\": %" PRIu64
+	       ", \"by\": \"%s\", \"rows\": [",
+	       r->seconds, r->waits, r->total_ns, r->lost, o->by_lock ? "lock" : "caller");
+	for (size_t i = 0; i < r->rows && (!o->rows || i < o->rows); i++) {
+		const struct row *w = &r->row[i];
+
+		name_of(s, o, w->key, text, sizeof(text));
+		printf("%s{\"%s\": ", i ? ", " : "", o->by_lock ? "lock" : "caller");
+		fg_json_string(stdout, text);
+		printf(", \"address\": \"0x%" PRIx64 "\", \"contended\": %" PRIu64 ", \"total_wait_ns\": %" PRIu64
+		       ", \"max_wait_ns\": %" PRIu64 ", \"avg_wait_ns\": %" PRIu64 "}",
+		       w->key, w->count, w->total_ns, w->max_ns, w->total_ns / w->count);
+	}
+	puts("]}");
+}
+
+static int look(const struct options *o)
+{
+	static struct fg_trace table;
+	static struct row row[FG_TRACE_ENTRIES];
+	struct target t = {.pid = o->pid};
+	struct result r = {.row = row};
+	struct sigaction stop = {.sa_handler = on_stop};
+	struct fg_symbols *symbols;
+	char why[300];
+	uint64_t start;
+	int status;
+
+	symbols = fg_symbols_open(o->pid, why, sizeof(why));
+	if (!symbols) {
+		fg_error("stat: %s", why);
+		return FG_EXIT_OWN;
+	}
+	fg_program_name(o->pid, r.program, sizeof(r.program));
+	t.table = fg_symbols_find(symbols, FG_TRACE_SYMBOL);
+	if (!t.table)
+		fg_error("stat: process %d (%s) does not run on FlexGuard's locks; start it with: flexguard run",
+			 (int)o->pid, r.program);
+	status = t.table ? prepare(&t, &table) : FG_EXIT_OWN;
+	if (!status) {
+		sigaction(SIGINT, &stop, NULL);
+		sigaction(SIGTERM, &stop, NULL);
+		if (isatty(STDERR_FILENO) && o->seconds == 0)
+			fg_note("looking at process %d; Ctrl-C ends", (int)o->pid);
+		start = now_ns();
+		if (watch(&t, o->seconds, &table))
+			fg_note("process %d has ended; this is how it was half a second before", (int)o->pid);
+		r.seconds = (double)(now_ns() - start) / 1e9;
+		r.rows = make_rows(&table, o->by_lock, row);
+		r.lost = table.lost;
+		for (size_t i = 0; i < r.rows; i++) {
+			r.waits += row[i].count;
+			r.total_ns += row[i].total_ns;
+		}
+		if (o->json)
+			print_json(&r, o, symbols);
+		else
+			print_table(&r, o, symbols);
+	}
+	fg_symbols_close(symbols);
+	return status;
+}
+
+/* ---- command line ------------------------------------------------------------ */
+
+static int bad(const char *what)
+{
+	fg_error("stat: %s", what);
+	return FG_EXIT_OWN;
+}
+
+int fg_cmd_stat(int argc, char **argv)
+{
+	struct options o = {.rows = 40};
+	const char *v;
+	char *end;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(fg_help_stat, stdout);
+			return 0;
+		}
+		if (!strcmp(argv[i], "--json")) {
+			o.json = true;
+		} else if ((v = fg_argument(argc, argv, &i, 'p', "pid"))) {
+			o.pid = (pid_t)strtol(v, &end, 10);
+			if (!*v || *end || o.pid < 1)
+				return bad("-p needs the number of a process");
+		} else if ((v = fg_argument(argc, argv, &i, 'd', "duration"))) {
+			o.seconds = strtod(v, &end);
+			if (!*v || *end || !(o.seconds > 0 && o.seconds < 1e9))
+				return bad("-d needs seconds, more than 0");
+		} else if ((v = fg_argument(argc, argv, &i, 'n', "rows"))) {
+			o.rows = strtoul(v, &end, 10);
+			if (*v < '0' || *v > '9' || *end)
+				return bad("-n needs a number of rows");
+		} else if ((v = fg_argument(argc, argv, &i, '\0', "by"))) {
+			o.by_lock = !strcmp(v, "lock");
+			if (!o.by_lock && strcmp(v, "caller"))
+				return bad("--by needs one of: caller, lock");
+		} else {
+			fg_error("stat: unknown option '%s'; one of: -p PID, -d SECONDS, --by caller|lock, -n ROWS, "
+				 "--json, --help",
+				 argv[i]);
+			return FG_EXIT_OWN;
+		}
+	}
+	return o.pid ? look(&o) : bad("which process? -p PID");
+}

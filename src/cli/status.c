@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* `flexguard status`: the monitor, and its clients by program and user. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "cli/cli.h"
+#include "cli/query.h"
+
+const char fg_help_status[] =
+    "usage: flexguard status [--socket PATH] [--json]\n\n"
+    "The monitor that serves this machine, what it has counted, and its clients by program\n"
+    "and user: all of them for root, one's own for others.\n\n"
+    "  --socket PATH   where it listens, @NAME: abstract (or FLEXGUARD_SOCKET; default\n"
+    "                  " FG_SOCKET_PATH ")\n"
+    "  --json          for scripts\n\n"
+    "Exit status: 0, or 125 if no monitor answers.\n";
+
+struct group {
+	char program[32];
+	uint32_t uid;
+	uint32_t processes, threads;
+	__u64 stats[FG_SLOT_STATS];
+};
+
+static int by_threads(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	if (x->threads != y->threads)
+		return x->threads < y->threads ? 1 : -1;
+	return strcmp(x->program, y->program);
+}
+
+static size_t group_clients(const struct fg_answer *a, struct group *group)
+{
+	size_t n = 0, k;
+
+	for (size_t i = 0; i < a->count; i++) {
+		const struct fg_report_process *p = &a->process[i];
+		char name[32];
+
+		fg_program_name(p->pid, name, sizeof(name));
+		for (k = 0; k < n && (group[k].uid != p->uid || strcmp(group[k].program, name)); k++)
+			;
+		if (k == n) {
+			memset(&group[n], 0, sizeof(group[n]));
+			strcpy(group[n].program, name);
+			group[n++].uid = p->uid;
+		}
+		group[k].processes++;
+		group[k].threads += p->threads;
+		for (int s = 0; s < FG_SLOT_STATS; s++)
+			group[k].stats[s] += p->stats[s];
+	}
+	qsort(group, n, sizeof(*group), by_threads);
+	return n;
+}
+
+/* "3 d 4 h", "5 min 12 s" */
+static void print_age(uint64_t ns)
+{
+	static const struct {
+		uint64_t s;
+		const char *name;
+	} unit[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+	uint64_t s = ns / 1000000000u;
+	int shown = 0;
+
+	for (size_t i = 0; i < 4 && shown < 2; i++)
+		if (s >= unit[i].s || shown || i == 3) {
+			printf("%s%llu %s", shown ? " " : "", (unsigned long long)(s / unit[i].s), unit[i].name);
+			s %= unit[i].s;
+			shown++;
+		}
+}
+
+static double cost_of(const struct fg_report *r)
+{
+	return r->cost_samples ? (double)r->cost_ns / (double)r->cost_samples : 0;
+}
+
+static void print_table(const struct fg_answer *a, const struct group *g, size_t n, const char *path,
+			const char *kernel)
+{
+	const struct fg_report *r = &a->sum;
+	char user[64], c1[24], c2[24];
+	int width = 7;
+
+	fg_user_name(r->uid, user, sizeof(user));
+	printf("monitor    %s at %s, user %s, up ", r->version, path, user);
+	print_age(a->at_ns - r->started_ns);
+	printf("\nkernel     Linux %s\n", kernel);
+	printf("processes  %llu of %llu at most; %llu registered since the start, %llu"
+	       " refused, %llu dropped\n",
+	       r->processes, r->max_processes, r->registered, r->refused, r->dropped);
+	printf("critical   %llu off CPU now, %llu asleep\n", r->p, r->b);
+	printf("events     %s preempted while critical, %s asleep; %llu missed\n",
+	       fg_human_count(c1, sizeof(c1), (double)r->total_p), fg_human_count(c2, sizeof(c2), (double)r->total_b),
+	       r->missed);
+	if (r->cost_samples)
+		printf("cost       %.0f ns a context switch (%s timed)\n", cost_of(r),
+		       fg_human_count(c1, sizeof(c1), (double)r->cost_samples));
+	else
+		printf("cost       not known yet: one switch of %d is timed\n", FG_COST_EVERY);
+	if (!n)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		fg_user_name(g[i].uid, user, sizeof(user));
+		width = (int)strlen(user) > width ? (int)strlen(user) : width;
+	}
+	printf("\n%-*s  %9s  %7s  %9s  %9s  %s\n", width, "USER", "PROCESSES", "THREADS", "CONTENDED", "PREEMPTED",
+	       "PROGRAM");
+	for (size_t i = 0; i < n; i++) {
+		fg_user_name(g[i].uid, user, sizeof(user));
+		printf("%-*s  %9u  %7u  %9s  %9s  %s\n", width, user, g[i].processes, g[i].threads,
+		       fg_human_count(c1, sizeof(c1), (double)g[i].stats[FG_SLOT_CONTENDED]),
+		       fg_human_count(c2, sizeof(c2), (double)g[i].stats[FG_SLOT_PREEMPTIONS]), g[i].program);
+	}
+}
+
+static void print_json(const struct fg_answer *a, const struct group *g, size_t n, const char *path,
+		       const char *kernel)
+{
+	const struct fg_report *r = &a->sum;
+
+	printf("{\"version\": ");
+	fg_json_string(stdout, r->version);
+	printf(", \"socket\": ");
+	fg_json_string(stdout, path);
+	printf(", \"uid\": %u, \"uptime_seconds\": %.3f, \"kernel\": ", r->uid,
+	       (double)(a->at_ns - r->started_ns) / 1e9);
+	fg_json_string(stdout, kernel);
+	printf(", \"processes\": %llu, \"max_processes\": %llu, \"registered\": %llu"
+	       ", \"refused\": %llu, \"dropped\": %llu",
+	       r->processes, r->max_processes, r->registered, r->refused, r->dropped);
+	printf(", \"counters\": {\"preempted\": %llu, \"asleep\": %llu, \"preempted_total\": %llu"
+	       ", \"asleep_total\": %llu}, \"missed_events\": %llu",
+	       r->p, r->b, r->total_p, r->total_b, r->missed);
+	if (r->cost_samples)
+		printf(", \"switch_cost_ns\": %.1f", cost_of(r));
+	else
+		printf(", \"switch_cost_ns\": null");
+	printf(", \"switches_timed\": %llu, \"stats\": {", r->cost_samples);
+	fg_json_slot_stats(stdout, r->stats);
+	printf("}, \"clients\": [");
+	for (size_t i = 0; i < n; i++) {
+		printf("%s{\"program\": ", i ? ", " : "");
+		fg_json_string(stdout, g[i].program);
+		printf(", \"uid\": %u, \"processes\": %u, \"threads\": %u, \"stats\": {", g[i].uid, g[i].processes,
+		       g[i].threads);
+		fg_json_slot_stats(stdout, g[i].stats);
+		printf("}}");
+	}
+	puts("]}");
+}
+
+int fg_cmd_status(int argc, char **argv)
+{
+	const char *path = fg_socket_path();
+	struct fg_answer a;
+	struct utsname os;
+	struct group *g;
+	bool json = false;
+	char why[300];
+	size_t n;
+
+	for (int i = 1; i < argc; i++) {
+		int r = fg_socket_option(argc, argv, &i, &path);
+
+		if (r < 0)
+			return FG_EXIT_OWN;
+		if (r)
+			continue;
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(fg_help_status, stdout);
+			return 0;
+		}
+		if (strcmp(argv[i], "--json")) {
+			fg_error("status: unknown option '%s'; one of: --socket PATH, --json, --help", argv[i]);
+			return FG_EXIT_OWN;
+		}
+		json = true;
+	}
+	if (fg_query(path, &a, why, sizeof(why))) {
+		fg_error("status: %s", why);
+		return FG_EXIT_OWN;
+	}
+	g = calloc(a.count + 1, sizeof(*g));
+	if (!g || uname(&os)) {
+		fg_error("status: out of memory");
+		return FG_EXIT_OWN;
+	}
+	n = group_clients(&a, g);
+	if (json)
+		print_json(&a, g, n, path, os.release);
+	else
+		print_table(&a, g, n, path, os.release);
+	free(g);
+	fg_answer_free(&a);
+	return 0;
+}

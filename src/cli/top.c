@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* `flexguard top`: rates from two answers of the monitor; batch mode. */
+#include "cli/top.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+const char fg_help_top[] =
+    "usage: flexguard top [-b] [-n N] [-d SECONDS] [-s COLUMN] [--json] [--socket PATH]\n\n"
+    "Contended locks of the processes that the monitor serves, live: all of them for root,\n"
+    "one's own for others.\n\n"
+    "  -b, --batch         plain text, table after table, for files and scripts\n"
+    "  -n, --iterations N  end after N tables\n"
+    "  -d, --delay SECONDS between two tables, default 2\n"
+    "  -s, --sort COLUMN   contended, parks, preempted, blocked, threads or pid\n"
+    "  --json              one line of JSON a table (implies -b)\n"
+    "  --socket PATH       where the monitor listens, @NAME: abstract (or FLEXGUARD_SOCKET;\n"
+    "                      default " FG_SOCKET_PATH ")\n\n"
+    "Columns, a second each: CONTENDED acquisitions that found the lock held; SPUN of these,\n"
+    "got while spinning; PARKS times a waiter went to sleep; PREEMPTED times a waiter saw\n"
+    "the critical path off its CPU; BLOCKED threads in blocking mode, on average.\n\n"
+    "Keys: q quit, h help, space pause, c p e b t i sort by contended, parks, preempted,\n"
+    "blocked, threads, pid, r reverse, + and - faster and slower, arrows and page keys scroll.\n\n"
+    "Exit status: 0, or 125 if no monitor answers.\n";
+
+static const char *const key_name[] = {"contended", "parks", "preempted", "blocked", "threads", "pid"};
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct fg_report_process *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static double value(const struct fg_top_row *r, enum fg_top_key key)
+{
+	switch (key) {
+	case FG_TOP_CONTENDED: return r->contended;
+	case FG_TOP_PARKS: return r->parks;
+	case FG_TOP_PREEMPTIONS: return r->preemptions;
+	case FG_TOP_BLOCKED: return r->blocked;
+	case FG_TOP_THREADS: return r->threads;
+	case FG_TOP_PID: return -r->pid; /* the lowest first */
+	}
+	return 0;
+}
+
+static int by_key(const void *a, const void *b, void *top)
+{
+	const struct fg_top *t = top;
+	const struct fg_top_row *x = a, *y = b;
+	double vx = value(x, t->key), vy = value(y, t->key);
+
+	if (vx == vy)
+		return (x->pid > y->pid) - (x->pid < y->pid);
+	return (vx < vy) != t->reverse ? 1 : -1;
+}
+
+void fg_top_sort(struct fg_top *t)
+{
+	qsort_r(t->row, t->rows, sizeof(*t->row), by_key, t);
+}
+
+/* Of this process and no earlier one with its pid. */
+static const struct fg_report_process *before(const struct fg_answer *last, const struct fg_report_process *p)
+{
+	const struct fg_report_process *was =
+	    last->count ? bsearch(p, last->process, last->count, sizeof(*p), by_pid) : NULL;
+
+	return was && was->since_ns == p->since_ns ? was : NULL;
+}
+
+/* What has been counted since the last answer, or since the process registered, is spread over that time. */
+static void make_row(struct fg_top_row *r, const struct fg_report_process *p, const struct fg_answer *last,
+		     uint64_t now_ns)
+{
+	const struct fg_report_process *was = before(last, p);
+	double s = (double)(now_ns - (was ? last->at_ns : p->since_ns)) / 1e9;
+	double rate[FG_SLOT_STATS];
+
+	for (int i = 0; i < FG_SLOT_STATS; i++)
+		rate[i] = s > 0 ? (double)(p->stats[i] - (was ? was->stats[i] : 0)) / s : 0;
+	r->pid = p->pid;
+	r->threads = p->threads;
+	fg_user_name(p->uid, r->user, sizeof(r->user));
+	fg_program_name(p->pid, r->program, sizeof(r->program));
+	r->contended = rate[FG_SLOT_CONTENDED];
+	r->spun = rate[FG_SLOT_SPUN];
+	r->parks = rate[FG_SLOT_PARKS];
+	r->preemptions = rate[FG_SLOT_PREEMPTIONS];
+	r->blocked = rate[FG_SLOT_BLOCKED_NS] / 1e9;
+}
+
+int fg_top_sample(struct fg_top *t, char *why, size_t size)
+{
+	struct fg_top_row *row;
+	struct fg_answer a;
+	int err = fg_query(t->socket, &a, why, size);
+	bool same;
+
+	if (err)
+		return err;
+	qsort(a.process, a.count, sizeof(*a.process), by_pid);
+	row = realloc(t->row, (a.count + 1) * sizeof(*row));
+	if (!row) {
+		fg_answer_free(&a);
+		snprintf(why, size, "out of memory");
+		return -ENOMEM;
+	}
+	t->row = row;
+	same = t->last.sum.generation == a.sum.generation; /* not a monitor that was started since */
+	if (!same)
+		fg_answer_free(&t->last);
+	t->seconds = (double)(a.at_ns - (same ? t->last.at_ns : a.sum.started_ns)) / 1e9;
+	t->preempted = t->seconds > 0 ? (double)(a.sum.total_p - (same ? t->last.sum.total_p : 0)) / t->seconds : 0;
+	for (size_t i = 0; i < a.count; i++)
+		make_row(&row[i], &a.process[i], &t->last, a.at_ns);
+	t->rows = a.count;
+	t->monitored = a.sum.processes;
+	t->cost_ns = a.sum.cost_samples ? (double)a.sum.cost_ns / (double)a.sum.cost_samples : 0;
+	memcpy(t->version, a.sum.version, sizeof(t->version));
+	fg_answer_free(&t->last);
+	t->last = a;
+	fg_top_sort(t);
+	return 0;
+}
+
+/* ---- text -------------------------------------------------------------------- */
+
+void fg_top_summary(const struct fg_top *t, int line, char *text, size_t size)
+{
+	time_t now = time(NULL);
+	char clock[16], n[24];
+	struct tm tm;
+
+	if (line == 0) {
+		strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&now, &tm));
+		snprintf(text, size, "flexguard top - %s, monitor %s, %llu process%s, sorted by %s%s", clock,
+			 t->version, t->monitored, t->monitored == 1 ? "" : "es", key_name[t->key],
+			 t->reverse ? ", reversed" : "");
+		return;
+	}
+	snprintf(text, size, "holders and heirs preempted: %s/s; the monitor: ",
+		 fg_human_count(n, sizeof(n), t->preempted));
+	if (t->cost_ns > 0)
+		snprintf(text + strlen(text), size - strlen(text), "%.0f ns a context switch", t->cost_ns);
+	else
+		snprintf(text + strlen(text), size - strlen(text), "cost not known yet");
+}
+
+void fg_top_header(char *text, size_t size)
+{
+	snprintf(text, size, "%8s %-10s %7s %11s %9s %9s %11s %9s  %s", "PID", "USER", "THREADS", "CONTENDED/s",
+		 "SPUN/s", "PARKS/s", "PREEMPTED/s", "BLOCKED", "PROGRAM");
+}
+
+void fg_top_line(const struct fg_top_row *r, char *text, size_t size)
+{
+	char c[4][24];
+
+	snprintf(text, size, "%8d %-10.10s %7u %11s %9s %9s %11s %9.2f  %s", r->pid, r->user, r->threads,
+		 fg_human_count(c[0], sizeof(c[0]), r->contended), fg_human_count(c[1], sizeof(c[1]), r->spun),
+		 fg_human_count(c[2], sizeof(c[2]), r->parks), fg_human_count(c[3], sizeof(c[3]), r->preemptions),
+		 r->blocked, r->program);
+}
+
+static void print_table(const struct fg_top *t)
+{
+	char text[256];
+
+	for (int i = 0; i < FG_TOP_SUMMARY_LINES; i++) {
+		fg_top_summary(t, i, text, sizeof(text));
+		puts(text);
+	}
+	fg_top_header(text, sizeof(text));
+	printf("\n%s\n", text);
+	for (size_t i = 0; i < t->rows; i++) {
+		fg_top_line(&t->row[i], text, sizeof(text));
+		puts(text);
+	}
+}
+
+static void print_json(const struct fg_top *t)
+{
+	printf("{\"time\": %lld, \"seconds\": %.3f, \"processes_monitored\": %llu"
+	       ", \"preempted_per_second\": %.1f, \"switch_cost_ns\": ",
+	       (long long)time(NULL), t->seconds, t->monitored, t->preempted);
+	if (t->cost_ns > 0)
+		printf("%.1f", t->cost_ns);
+	else
+		printf("null");
+	printf(", \"processes\": [");
+	for (size_t i = 0; i < t->rows; i++) {
+		const struct fg_top_row *r = &t->row[i];
+
+		printf("%s{\"pid\": %d, \"user\": ", i ? ", " : "", r->pid);
+		fg_json_string(stdout, r->user);
+		printf(", \"program\": ");
+		fg_json_string(stdout, r->program);
+		printf(", \"threads\": %u, \"contended_per_second\": %.1f, \"spun_per_second\": %.1f, "
+		       "\"parks_per_second\": %.1f, \"holder_preemptions_per_second\": %.1f, "
+		       "\"blocked_threads\": %.4f}",
+		       r->threads, r->contended, r->spun, r->parks, r->preemptions, r->blocked);
+	}
+	puts("]}");
+}
+
+static int batch(struct fg_top *t, long iterations, bool json, char *why, size_t size)
+{
+	struct timespec nap = {(time_t)t->delay, (long)((t->delay - (double)(time_t)t->delay) * 1e9)};
+	int err = fg_top_sample(t, why, size);
+
+	for (long i = 0; !err && (iterations == 0 || i < iterations); i++) {
+		nanosleep(&nap, NULL);
+		err = fg_top_sample(t, why, size);
+		if (err)
+			break;
+		if (json)
+			print_json(t);
+		else
+			print_table(t);
+		if (!json && i + 1 != iterations)
+			putchar('\n');
+		if (fflush(stdout))
+			break; /* nobody reads any more */
+	}
+	return err;
+}
+
+/* ---- command line -------------------------------------------------------------- */
+
+static int bad(const char *what)
+{
+	fg_error("top: %s", what);
+	return FG_EXIT_OWN + 1;
+}
+
+/* 0, or an exit status + 1. */
+static int parse(struct fg_top *t, int argc, char **argv, bool *text, long *iterations, bool *json)
+{
+	const char *v;
+	char *end;
+	size_t k;
+
+	for (int i = 1; i < argc; i++) {
+		int r = fg_socket_option(argc, argv, &i, &t->socket);
+
+		if (r < 0)
+			return FG_EXIT_OWN + 1;
+		if (r)
+			continue;
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(fg_help_top, stdout);
+			return 0 + 1;
+		}
+		if (!strcmp(argv[i], "-b") || !strcmp(argv[i], "--batch")) {
+			*text = true;
+		} else if (!strcmp(argv[i], "--json")) {
+			*text = *json = true;
+		} else if ((v = fg_argument(argc, argv, &i, 'n', "iterations"))) {
+			*iterations = strtol(v, &end, 10);
+			if (!*v || *end || *iterations < 1)
+				return bad("-n needs a number of tables, 1 or more");
+		} else if ((v = fg_argument(argc, argv, &i, 'd', "delay"))) {
+			t->delay = strtod(v, &end);
+			if (!*v || *end || !(t->delay >= 0.1 && t->delay <= 86400))
+				return bad("-d needs seconds, 0.1 or more");
+		} else if ((v = fg_argument(argc, argv, &i, 's', "sort"))) {
+			for (k = 0; k <= FG_TOP_PID && strcmp(v, key_name[k]); k++)
+				;
+			if (k > FG_TOP_PID)
+				return bad("-s needs one of: contended, parks, preempted, blocked, threads, pid");
+			t->key = (enum fg_top_key)k;
+		} else {
+			fg_error("top: unknown option '%s'; one of: -b, -n N, -d SECONDS, -s COLUMN, --json, "
+				 "--socket PATH, --help",
+				 argv[i]);
+			return FG_EXIT_OWN + 1;
+		}
+	}
+	return 0;
+}
+
+int fg_cmd_top(int argc, char **argv)
+{
+	struct fg_top t = {.socket = fg_socket_path(), .delay = 2};
+	bool text = false, json = false;
+	long iterations = 0;
+	char why[300];
+	int err = parse(&t, argc, argv, &text, &iterations, &json);
+
+	if (err)
+		return err - 1;
+	if (!text && !isatty(STDOUT_FILENO)) {
+		fg_error("top: the output is not a terminal; use -b, or --json");
+		return FG_EXIT_OWN;
+	}
+	err = text ? batch(&t, iterations, json, why, sizeof(why)) : fg_top_screen(&t, why, sizeof(why));
+	if (err)
+		fg_error("top: %s", why);
+	fg_answer_free(&t.last);
+	free(t.row);
+	return err ? FG_EXIT_OWN : 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* `flexguard top`: what it shows (top.c) and the screen that shows it (top_screen.c). */
+#ifndef FG_CLI_TOP_H
+#define FG_CLI_TOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/query.h"
+
+/* One process, rates between two answers of the monitor. */
+struct fg_top_row {
+	int pid;
+	char user[32], program[32];
+	uint32_t threads;
+	double contended, spun, parks, preemptions; /* a second */
+	double blocked;				    /* threads in blocking mode, on average */
+};
+
+enum fg_top_key { FG_TOP_CONTENDED, FG_TOP_PARKS, FG_TOP_PREEMPTIONS, FG_TOP_BLOCKED, FG_TOP_THREADS, FG_TOP_PID };
+
+struct fg_top {
+	const char *socket;
+	double delay; /* seconds */
+	enum fg_top_key key;
+	bool reverse;
+
+	struct fg_answer last; /* the rates are those since this one */
+	struct fg_top_row *row;
+	size_t rows;
+	double seconds;	       /* between the two */
+	__u64 monitored;    /* processes of all users */
+	double preempted;      /* all threads of the machine, a second */
+	double cost_ns;	       /* a context switch, 0: not known yet */
+	char version[32];
+};
+
+/* Asks, and makes rows of the difference to the last answer.  0, or -errno and `why`. */
+int fg_top_sample(struct fg_top *t, char *why, size_t size);
+void fg_top_sort(struct fg_top *t);
+
+/* The lines of a table, as in batch mode. */
+#define FG_TOP_SUMMARY_LINES 2
+void fg_top_summary(const struct fg_top *t, int line, char *text, size_t size);
+void fg_top_header(char *text, size_t size);
+void fg_top_line(const struct fg_top_row *r, char *text, size_t size);
+
+/* Until q: 0, or -errno and `why`.  -ENOSYS: built without ncurses. */
+int fg_top_screen(struct fg_top *t, char *why, size_t size);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* The screen of `flexguard top`. */
+#include <errno.h>
+
+#include "cli/top.h"
+
+#ifdef FG_HAVE_NCURSES
+#include <curses.h>
+#include <string.h>
+#include <time.h>
+
+struct view {
+	struct fg_top *top;
+	size_t first; /* row at the top of the list */
+	bool paused, help;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static const char *const help_text[] = {
+    "q        quit",
+    "space    pause, and go on",
+    "c        sort by contended acquisitions",
+    "p        sort by parks",
+    "e        sort by preemptions of the critical path",
+    "b        sort by threads in blocking mode",
+    "t        sort by threads",
+    "i        sort by pid",
+    "r        reverse the order",
+    "+ -      shorter and longer between two samples",
+    "arrows   scroll; also page up, page down, home, end",
+    "",
+    "CONTENDED  acquisitions that found the lock held",
+    "SPUN       of these, got while spinning, without a sleep",
+    "PARKS      times a waiter went to sleep",
+    "PREEMPTED  times a waiter saw the critical path off its CPU",
+    "BLOCKED    threads in blocking mode, on average",
+    "",
+    "any key goes back",
+};
+
+static size_t list_height(void)
+{
+	int height = LINES - FG_TOP_SUMMARY_LINES - 2;
+
+	return height > 0 ? (size_t)height : 0;
+}
+
+static void draw_list(const struct view *v)
+{
+	const struct fg_top *t = v->top;
+	char text[512];
+	int y = FG_TOP_SUMMARY_LINES + 1;
+
+	fg_top_header(text, sizeof(text));
+	attron(A_REVERSE);
+	mvprintw(y, 0, "%-*.*s", COLS, COLS, text);
+	attroff(A_REVERSE);
+	for (size_t i = v->first; i < t->rows && ++y < LINES; i++) {
+		fg_top_line(&t->row[i], text, sizeof(text));
+		mvaddnstr(y, 0, text, COLS);
+	}
+	if (!t->rows && y + 1 < LINES)
+		mvaddnstr(y + 1, 0, "no process of yours is registered", COLS);
+}
+
+static void draw(const struct view *v)
+{
+	char text[512];
+
+	erase();
+	if (v->help) {
+		for (size_t i = 0; i < sizeof(help_text) / sizeof(help_text[0]) && (int)i < LINES; i++)
+			mvaddnstr((int)i, 0, help_text[i], COLS);
+		refresh();
+		return;
+	}
+	for (int i = 0; i < FG_TOP_SUMMARY_LINES; i++) {
+		fg_top_summary(v->top, i, text, sizeof(text));
+		mvaddnstr(i, 0, text, COLS);
+	}
+	snprintf(text, sizeof(text), "%severy %.1f s; q quit, h help", v->paused ? "PAUSED; " : "", v->top->delay);
+	attron(A_DIM);
+	mvaddnstr(FG_TOP_SUMMARY_LINES, 0, text, COLS);
+	attroff(A_DIM);
+	draw_list(v);
+	refresh();
+}
+
+static void scroll_by(struct view *v, long n)
+{
+	long last = (long)v->top->rows - (long)list_height(), first = (long)v->first + n;
+
+	if (first > last)
+		first = last;
+	v->first = first < 0 ? 0 : (size_t)first;
+}
+
+static void sort_by(struct view *v, enum fg_top_key key)
+{
+	v->top->key = key;
+	fg_top_sort(v->top);
+}
+
+/* False: quit. */
+static bool press(struct view *v, int key)
+{
+	struct fg_top *t = v->top;
+
+	if (v->help && key != KEY_RESIZE) {
+		v->help = false;
+		return true;
+	}
+	switch (key) {
+	case 'q': case 'Q': return false;
+	case 'h': case '?': case KEY_F(1): v->help = true; break;
+	case ' ': v->paused = !v->paused; break;
+	case 'c': sort_by(v, FG_TOP_CONTENDED); break;
+	case 'p': sort_by(v, FG_TOP_PARKS); break;
+	case 'e': sort_by(v, FG_TOP_PREEMPTIONS); break;
+	case 'b': sort_by(v, FG_TOP_BLOCKED); break;
+	case 't': sort_by(v, FG_TOP_THREADS); break;
+	case 'i': sort_by(v, FG_TOP_PID); break;
+	case 'r': t->reverse = !t->reverse; fg_top_sort(t); break;
+	case '+': t->delay = t->delay > 0.5 ? t->delay - 0.5 : t->delay; break;
+	case '-': t->delay = t->delay < 60 ? t->delay + 0.5 : t->delay; break;
+	case KEY_DOWN: case 'j': scroll_by(v, 1); break;
+	case KEY_UP: case 'k': scroll_by(v, -1); break;
+	case KEY_NPAGE: scroll_by(v, (long)list_height()); break;
+	case KEY_PPAGE: scroll_by(v, -(long)list_height()); break;
+	case KEY_HOME: v->first = 0; break;
+	case KEY_END: scroll_by(v, (long)t->rows); break;
+	default: break;
+	}
+	return true;
+}
+
+int fg_top_screen(struct fg_top *t, char *why, size_t size)
+{
+	struct view v = {.top = t};
+	int err = fg_top_sample(t, why, size), key;
+	uint64_t next;
+
+	if (err)
+		return err;
+	if (!newterm(NULL, stdout, stdin)) {
+		snprintf(why, size, "this terminal cannot be drawn on (TERM); use -b");
+		return -ENOTTY;
+	}
+	cbreak();
+	noecho();
+	curs_set(0);
+	keypad(stdscr, TRUE);
+	next = now_ns() + (uint64_t)(t->delay * 1e9);
+	for (;;) {
+		uint64_t now = now_ns();
+
+		draw(&v);
+		timeout(now >= next ? 0 : (int)((next - now) / 1000000) + 1);
+		key = getch();
+		if (key != ERR) {
+			if (!press(&v, key))
+				break;
+			continue;
+		}
+		if (now_ns() < next)
+			continue; /* a signal, such as SIGCONT */
+		next = now_ns() + (uint64_t)(t->delay * 1e9);
+		if (v.paused)
+			continue;
+		err = fg_top_sample(t, why, size);
+		if (err)
+			break;
+		scroll_by(&v, 0);
+	}
+	endwin();
+	return err;
+}
+
+#else
+
+#include <stdio.h>
+
+int fg_top_screen(struct fg_top *t, char *why, size_t size)
+{
+	(void)t;
+	snprintf(why, size, "built without ncurses: use -b");
+	return -ENOSYS;
+}
+
+#endif

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: MIT
+"""What an operator sees: flexguard status, top, stat and metrics, beside programs that are known."""
+import fcntl
+import json
+import pty
+import re
+import select
+import sys
+import termios
+import urllib.request
+
+from daemonmod import *
+
+
+def ask(*args, **kw):
+    p = run(*args, "--socket", SOCK, **kw)
+    same("status", (p.returncode, p.stderr), (0, ""))
+    return p.stdout
+
+
+def check_status():
+    need_daemon()
+    with Daemon():
+        s = json.loads(ask("status", "--json"))
+        same("version", f"flexguard {s['version']}", run("--version").stdout.strip())
+        same("kernel", s["kernel"], os.uname().release)
+        before = s["registered"]
+        p = contend(60000)
+        try:
+            wait_until("contention is counted", lambda: json.loads(ask("status", "--json"))["stats"]["contended"])
+            s = json.loads(ask("status", "--json"))
+            same("registered", s["registered"], before + 1)
+            client = [c for c in s["clients"] if c["program"] == os.path.basename(CONTEND)[:15]]
+            same("clients", [(c["uid"], c["processes"]) for c in client], [(os.geteuid(), 1)])
+            # Its main thread has not been off its CPU with a lock yet, perhaps.
+            true(f"threads: {client[0]['threads']}", 1 <= client[0]["threads"] <= 9)
+            true("the program's", 0 < client[0]["stats"]["contended"] <= s["stats"]["contended"])
+            text = ask("status")
+            true(text, re.search(rf"^\S+ +1 +\d+ .* {re.escape(os.path.basename(CONTEND)[:15])}$", text, re.M))
+        finally:
+            end(p)
+        # What the dead have counted stays in the sum.
+        wait_until("nobody is registered", lambda: json.loads(ask("status", "--json"))["processes"] <= 1)
+        true("sum", json.loads(ask("status", "--json"))["stats"]["contended"] >= s["stats"]["contended"])
+
+
+def check_short_lived_processes():
+    """None of a crowd that comes and goes is lost, and none stays."""
+    need_daemon()
+    with Daemon():
+        before = json.loads(ask("status", "--json"))
+        for _ in range(30):
+            crowd = [program("true") for _ in range(10)]
+            same("they end", [p.wait(60) for p in crowd], [0] * 10)
+            for p in crowd:
+                p.communicate()
+        now = json.loads(ask("status", "--json"))
+        same("registered, refused, dropped", [now[k] - before[k] for k in ("registered", "refused", "dropped")], [300, 0, 0])
+        wait_until("all are gone", lambda: json.loads(ask("status", "--json"))["processes"] == before["processes"])
+
+
+def check_without_a_monitor():
+    for command in (["status"], ["top", "-b", "-n1"]):
+        p = run(*command, "--socket", f"{TMP}/nobody-here")
+        same("status", (p.returncode, p.stdout), (125, ""))
+        one_line(p.stderr)
+        true(p.stderr, "flexguard monitor" in p.stderr)
+    p = run("metrics", "--socket", f"{TMP}/nobody-here")
+    same("down", (p.returncode, p.stdout.splitlines()[-1]), (0, "flexguard_up 0"))
+
+
+def check_bad_options():
+    for args in (["status", "--nope"], ["top", "-n", "0"], ["top", "-d", "x"], ["top", "-s", "nope"], ["top", "--nope"],
+                 ["stat"], ["stat", "-p", "x"], ["stat", "-p", "1", "--by", "x"], ["stat", "-p", "1", "-d", "-1"],
+                 ["metrics", "--nope"], ["metrics", "--listen", "nope"], ["metrics", "--listen=70000"]):
+        p = run(*args)
+        same(args, (p.returncode, p.stdout), (125, ""))
+        one_line(p.stderr)
+    for command in ("status", "top", "stat", "metrics"):
+        p = run(command, "--help")
+        true(command, p.returncode == 0 and p.stdout.startswith("usage: flexguard " + command))
+
+
+def check_top_batch():
+    need_daemon()
+    with Daemon():
+        p = contend(60000)
+        try:
+            frames = [json.loads(line) for line in ask("top", "--json", "-n", "3", "-d", "0.3").splitlines()]
+            same("frames", len(frames), 3)
+            rows = [[r for r in f["processes"] if r["pid"] == p.pid] for f in frames]
+            same("one row each", [len(r) for r in rows], [1, 1, 1])
+            true(f"contended: {rows}", any(r[0]["contended_per_second"] > 0 for r in rows))
+            true("at most so many", all(r[0]["spun_per_second"] <= r[0]["contended_per_second"] + 1 for r in rows))
+            text = ask("top", "-b", "-n", "2", "-d", "0.1", "-s", "pid")
+            same("tables", text.count("flexguard top - "), 2)
+            true(text, re.search(rf"^ +{p.pid} ", text, re.M))
+        finally:
+            end(p)
+
+
+def check_top_screen():
+    need_daemon()
+    with Daemon():
+        p = contend(60000)
+        pid, fd = pty.fork()
+        if not pid:
+            os.environ["TERM"] = "xterm"
+            os.execv(FLEXGUARD, [FLEXGUARD, "top", "-d", "0.2", "--socket", SOCK])
+        try:
+            fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+            seen = b""
+
+            def shows(what, press=b""):
+                nonlocal seen
+                seen = b""
+                os.write(fd, press)
+                for _ in range(600):
+                    if select.select([fd], [], [], 0.1)[0]:
+                        try:
+                            seen += os.read(fd, 65536)
+                        except OSError:
+                            break
+                    if what in seen:
+                        return
+                raise Failed(f"the screen does not show {what}: {seen[-2000:]}")
+
+            shows(str(p.pid).encode())
+            shows(b"sort by parks", b"h")
+            shows(b"CONTENDED/s", b"x")
+            shows(b"PAUSED", b" ")
+            os.write(fd, b"q")
+            _, status = os.waitpid(pid, 0)
+            same("the end of top", status, 0)
+        finally:
+            os.close(fd)
+            end(p)
+    p = run("top", "--socket", SOCK)
+    same("no terminal", p.returncode, 125)
+    one_line(p.stderr)
+
+
+def check_others_see_their_own():
+    need_daemon()
+    need_root()
+    with Daemon():
+        p = contend(60000)
+        try:
+            wait_until("registered", lambda: json.loads(ask("status", "--json"))["clients"])
+            q = subprocess.run([*NOBODY, FLEXGUARD, "status", "--json", "--socket", SOCK], text=True, capture_output=True)
+            # The daemon runs as nobody too where there is no user flexguard: then it is the same user.
+            s = json.loads(q.stdout)
+            if s["uid"] != 65534:
+                same("clients of others", s["clients"], [])
+            q = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--inh-caps=-all",
+                                FLEXGUARD, "status", "--json", "--socket", SOCK], text=True, capture_output=True)
+            s = json.loads(q.stdout)
+            same("clients of others", s["clients"], [])
+            true("but the sum", s["processes"] >= 1)
+        finally:
+            end(p)
+
+
+def check_stat():
+    p = program(CONTEND, "60000", path="@flexguard-test-none")
+    same("ready", p.stdout.readline(), "ready\n")
+    try:
+        s = run("stat", "-p", str(p.pid), "-d", "0.7", "--json")
+        if "built without libdw" in s.stderr:
+            raise Skip(s.stderr)
+        same("status", (s.returncode, s.stderr), (0, ""))
+        s = json.loads(s.stdout)
+        true(f"waits: {s}", s["contended"] > 0 and s["total_wait_ns"] > 0)
+        # One place in contend.c takes the lock; main() joins and takes none.
+        same("callers", [re.sub(r"\+0x.*", "", r["caller"]) for r in s["rows"]], ["work"])
+        r = s["rows"][0]
+        true(r, r["avg_wait_ns"] <= r["max_wait_ns"] <= r["total_wait_ns"])
+        s = json.loads(run("stat", "-p", str(p.pid), "-d", "0.5", "--json", "--by=lock").stdout)
+        same("locks", [r["lock"] for r in s["rows"]], ["mutex"])
+        q = start("stat", "-p", str(p.pid))
+        time.sleep(0.5)
+        two = run("stat", "-p", str(p.pid), "-d", "0.1")
+        same("two at a time", two.returncode, 125)
+        one_line(two.stderr)
+        q.send_signal(signal.SIGINT)
+        out, err = q.communicate(timeout=20)
+        same("ends by Ctrl-C", (q.returncode, err), (0, ""))
+        true(out, "CALLER" in out and "work" in out)
+    finally:
+        end(p)
+
+
+def check_stat_of_others():
+    p = subprocess.Popen(["sleep", "60"])
+    try:
+        s = run("stat", "-p", str(p.pid), "-d", "0.1")
+        if "built without libdw" in s.stderr:
+            raise Skip(s.stderr)
+        same("not ours", s.returncode, 125)
+        one_line(s.stderr)
+        true(s.stderr, "flexguard run" in s.stderr)
+    finally:
+        p.kill()
+        p.wait()
+    s = run("stat", "-p", str(p.pid), "-d", "0.1")
+    same("nobody", s.returncode, 125)
+    one_line(s.stderr)
+
+
+def check_stat_of_one_that_ends():
+    p = program(CONTEND, "1500", path="@flexguard-test-none")
+    same("ready", p.stdout.readline(), "ready\n")
+    s = run("stat", "-p", str(p.pid), "--json")
+    p.communicate()
+    if "built without libdw" in s.stderr:
+        raise Skip(s.stderr)
+    same("status", s.returncode, 0)
+    one_line(s.stderr)
+    true(s.stdout, json.loads(s.stdout)["contended"] > 0)
+
+
+def metrics(text):
+    """Read by Prometheus's own parser."""
+    sys.path.append("/usr/lib/python3/dist-packages")
+    try:
+        from prometheus_client.parser import text_string_to_metric_families
+    except ImportError:
+        raise Skip("no python3-prometheus-client")
+    found = {}
+    for family in text_string_to_metric_families(text):
+        true(family.name, family.name.startswith("flexguard_"))
+        true(f"help of {family.name}", family.documentation)
+        for s in family.samples:
+            true(f"{s.name}{s.labels}: no pids, no addresses", set(s.labels) <= {"version", "state", "result"})
+            found[s.name, *s.labels.values()] = s.value
+    return found
+
+
+def check_metrics():
+    need_daemon()
+    with Daemon():
+        p = contend(60000)
+        try:
+            wait_until("contention", lambda: metrics(ask("metrics"))["flexguard_contended_total",] > 0)
+            m = metrics(ask("metrics"))
+            same("up", m["flexguard_up",], 1)
+            true("processes", m["flexguard_processes",] >= 1)
+            true("accepted", m["flexguard_registrations_total", "accepted"] >= 1)
+            time.sleep(0.2)
+            later = metrics(ask("metrics"))
+            for name, value in m.items():
+                if name[0].endswith("_total"):
+                    true(f"{name} only grows", later[name] >= value)
+            if shutil.which("promtool"):
+                q = subprocess.run(["promtool", "check", "metrics"], input=ask("metrics"), text=True, capture_output=True)
+                same("promtool", (q.returncode, q.stderr), (0, ""))
+        finally:
+            end(p)
+
+
+def http(sock, request):
+    with sock:
+        sock.settimeout(10)
+        sock.sendall(request)
+        data = b""
+        while chunk := sock.recv(65536):
+            data += chunk
+    head, _, body = data.decode().partition("\r\n\r\n")
+    return int(head.split()[1]), head, body
+
+
+def unix_stream(path):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.connect(path)
+    return s
+
+
+def check_metrics_served():
+    need_daemon()
+    path = f"{TMP}/metrics.sock"
+    get = b"GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    with Daemon():
+        q = start("metrics", "--listen", f"unix:{path}", "--socket", SOCK)
+        wait_until("it listens", lambda: os.path.exists(path) or q.poll() is not None)
+        if q.poll() is not None:
+            raise Skip(q.stderr.read())
+        status, head, body = http(unix_stream(path), get % b"/metrics")
+        same("answer", status, 200)
+        true(head, "text/plain; version=0.0.4" in head)
+        same("up", metrics(body)["flexguard_up",], 1)
+        same("elsewhere", http(unix_stream(path), get % b"/")[0], 404)
+        same("not get", http(unix_stream(path), b"DELETE /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")[0], 405)
+        with unix_stream(path) as s:  # no HTTP at all
+            s.sendall(b"\0" * 100000)
+        # A second one does not push the first out.
+        two = run("metrics", "--listen", f"unix:{path}", "--socket", SOCK)
+        same("second", two.returncode, 125)
+        one_line(two.stderr)
+    same("the monitor is gone", metrics(http(unix_stream(path), get % b"/metrics")[2]), {("flexguard_up",): 0})
+    q.terminate()
+    same("end", q.wait(10), 0)
+    same("cleans up", os.path.exists(path), False)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    q = start("metrics", "--listen", str(port), "--socket", SOCK)
+    try:
+        def scrape():
+            try:
+                return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+            except OSError:
+                return None
+        wait_until("it serves", scrape)
+        same("down", metrics(scrape()), {("flexguard_up",): 0})
+    finally:
+        q.terminate()
+        q.wait(10)
+
+
+main(globals())
