@@ -33,7 +33,7 @@ int fg_mutex_destroy(fg_mutex_t *mutex)
 /* Out of line, so that the fast paths need no stack. */
 static __attribute__((noinline)) int lock_otherwise(struct fg_mutex *m)
 {
-	return fg_mutex_is_normal(m) ? fg_lock_general(&m->lock, NULL) : fg_mutex_lock_until(m, NULL);
+	return fg_mutex_lock_from(m, NULL, FG_CALLER);
 }
 
 static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
@@ -66,7 +66,7 @@ int fg_mutex_timedlock(fg_mutex_t *mutex, clockid_t clock, const struct timespec
 {
 	struct fg_deadline d;
 
-	return fg_deadline_from(&d, clock, deadline) ? fg_mutex_lock_until(mutex_of(mutex), &d) : EINVAL;
+	return fg_deadline_from(&d, clock, deadline) ? fg_mutex_lock_from(mutex_of(mutex), &d, FG_CALLER) : EINVAL;
 }
 
 int fg_mutex_unlock(fg_mutex_t *mutex)

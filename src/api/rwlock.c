@@ -30,7 +30,7 @@ int fg_rwlock_destroy(fg_rwlock_t *rwlock)
 
 int fg_rwlock_rdlock(fg_rwlock_t *rwlock)
 {
-	return fg_rwlock_rdlock_until(rwlock_of(rwlock), NULL);
+	return fg_rwlock_rdlock_from(rwlock_of(rwlock), NULL, FG_CALLER);
 }
 
 int fg_rwlock_tryrdlock(fg_rwlock_t *rwlock)
@@ -42,12 +42,12 @@ int fg_rwlock_timedrdlock(fg_rwlock_t *rwlock, clockid_t clock, const struct tim
 {
 	struct fg_deadline d;
 
-	return fg_deadline_from(&d, clock, deadline) ? fg_rwlock_rdlock_until(rwlock_of(rwlock), &d) : EINVAL;
+	return fg_deadline_from(&d, clock, deadline) ? fg_rwlock_rdlock_from(rwlock_of(rwlock), &d, FG_CALLER) : EINVAL;
 }
 
 int fg_rwlock_wrlock(fg_rwlock_t *rwlock)
 {
-	return fg_rwlock_wrlock_until(rwlock_of(rwlock), NULL);
+	return fg_rwlock_wrlock_from(rwlock_of(rwlock), NULL, FG_CALLER);
 }
 
 int fg_rwlock_trywrlock(fg_rwlock_t *rwlock)
@@ -59,7 +59,7 @@ int fg_rwlock_timedwrlock(fg_rwlock_t *rwlock, clockid_t clock, const struct tim
 {
 	struct fg_deadline d;
 
-	return fg_deadline_from(&d, clock, deadline) ? fg_rwlock_wrlock_until(rwlock_of(rwlock), &d) : EINVAL;
+	return fg_deadline_from(&d, clock, deadline) ? fg_rwlock_wrlock_from(rwlock_of(rwlock), &d, FG_CALLER) : EINVAL;
 }
 
 int fg_rwlock_unlock(fg_rwlock_t *rwlock)

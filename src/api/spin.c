@@ -22,7 +22,7 @@ int fg_spin_destroy(fg_spin_t *spin)
 
 int fg_spin_lock(fg_spin_t *spin)
 {
-	fg_spin_take(&spin->fg_state);
+	fg_spin_take(&spin->fg_state, FG_CALLER);
 	return 0;
 }
 

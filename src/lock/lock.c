@@ -27,7 +27,6 @@
 #include "lock/queue.h"
 #include "lock/rounds.h"
 #include "lock/stranger.h"
-#include "lock/waits.h"
 #include "sys/count.h"
 
 /* How long a thread that has others asleep behind it keeps taking the lock. */
@@ -398,7 +397,6 @@ static __attribute__((noinline, cold)) int lock_contended(struct fg_lock *l, str
 	uint64_t outer_node = t->slot->node;
 	struct attempt a = { .wait.self = t, .deadline = deadline };
 	enum outcome o = UNDECIDED;
-	uint64_t since = fg_wait_begins();
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
 	if (fg_unlikely(t->give_way)) {
@@ -428,7 +426,6 @@ static __attribute__((noinline, cold)) int lock_contended(struct fg_lock *l, str
 		fg_store_relaxed(&t->slot->node, outer_node);
 		fg_set_role(t, outer_role);
 	}
-	fg_wait_ends(l, since);
 	return o == ACQUIRED ? 0 : ETIMEDOUT;
 }
 

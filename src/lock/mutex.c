@@ -61,3 +61,13 @@ int fg_mutex_release(struct fg_mutex *m)
 	fg_unlock(&m->lock);
 	return 0;
 }
+
+__attribute__((noinline, cold)) int fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline,
+							 const void *caller)
+{
+	struct fg_traced t = fg_trace_begins();
+	int r = fg_mutex_lock_until(m, deadline);
+
+	fg_trace_ends(&t, m, caller);
+	return r;
+}

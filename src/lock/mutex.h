@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "lock/lock.h"
+#include "lock/waits.h"
 
 enum {
 	FG_KIND_NORMAL = 0,
@@ -52,6 +53,15 @@ static inline bool fg_mutex_is_ours(const struct fg_mutex *m)
 
 /* 0; ETIMEDOUT with a deadline; EDEADLK (errorcheck, own already); EAGAIN (recursion too deep). */
 int fg_mutex_lock_until(struct fg_mutex *m, const struct fg_deadline *deadline);
+int fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller);
+
+static inline int fg_mutex_lock_from(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller)
+{
+	if (fg_is_traced())
+		return fg_mutex_lock_traced(m, deadline, caller);
+	return fg_mutex_is_normal(m) ? fg_lock_general(&m->lock, deadline) : fg_mutex_lock_until(m, deadline);
+}
+
 /* 0 or EBUSY; EAGAIN (recursion too deep). */
 int fg_mutex_try(struct fg_mutex *m);
 /* 0; EPERM (recursive, errorcheck: not the owner). */

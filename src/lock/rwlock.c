@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "arch/arch.h"
-#include "lock/waits.h"
 #include "sys/count.h"
 
 #define COUNT	       0x0fffffffu
@@ -365,7 +364,6 @@ static bool get_in(struct fg_rwlock *rw)
  */
 static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
 {
-	uint64_t since = fg_wait_begins();
 	int r;
 
 	do {
@@ -374,16 +372,16 @@ static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self 
 		if (!r)
 			r = wait_for_count(rw, t, deadline);
 	} while (!r && !(get_in(rw) && !fg_load_relaxed(&rw->bias)));
-	fg_wait_ends(rw, since);
 	return r;
 }
 
 int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline)
 {
 	struct fg_self *t = fg_self();
+	bool at_once = fg_lock_only(&rw->gate);
 	int r;
 
-	if (!fg_lock_only(&rw->gate)) {
+	if (!at_once) {
 		if (i_write(rw, t))
 			return EDEADLK;
 		r = fg_lock_general(&rw->gate, deadline);
@@ -394,6 +392,8 @@ int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadl
 	fg_store_relaxed(&rw->calm, CALM * lines_of_table());
 	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias)))
 		return 0;
+	if (at_once) /* who waited for the gate as well counts once */
+		fg_count(t, FG_STAT_CONTENDED, 1);
 	r = drain(rw, t, deadline);
 	if (r)
 		fg_unlock(&rw->gate);
@@ -432,4 +432,24 @@ int fg_rwlock_release(struct fg_rwlock *rw)
 		leave(rw);
 	fg_section_leave(t);
 	return 0;
+}
+
+__attribute__((noinline, cold)) int fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+							    const void *caller)
+{
+	struct fg_traced t = fg_trace_begins();
+	int r = fg_rwlock_rdlock_until(rw, deadline);
+
+	fg_trace_ends(&t, rw, caller);
+	return r;
+}
+
+__attribute__((noinline, cold)) int fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+							    const void *caller)
+{
+	struct fg_traced t = fg_trace_begins();
+	int r = fg_rwlock_wrlock_until(rw, deadline);
+
+	fg_trace_ends(&t, rw, caller);
+	return r;
 }

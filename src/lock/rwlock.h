@@ -37,6 +37,7 @@
 
 #include "lock/decide.h"
 #include "lock/lock.h"
+#include "lock/waits.h"
 
 enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its default one */
 
@@ -60,6 +61,19 @@ _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rw
 int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
 /* EDEADLK if this thread writes; ETIMEDOUT. */
 int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
+int fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
+int fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
+
+static inline int fg_rwlock_rdlock_from(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+{
+	return fg_is_traced() ? fg_rwlock_rdlock_traced(rw, deadline, caller) : fg_rwlock_rdlock_until(rw, deadline);
+}
+
+static inline int fg_rwlock_wrlock_from(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+{
+	return fg_is_traced() ? fg_rwlock_wrlock_traced(rw, deadline, caller) : fg_rwlock_wrlock_until(rw, deadline);
+}
+
 /* EBUSY, EAGAIN */
 int fg_rwlock_tryrd(struct fg_rwlock *rw);
 /* EBUSY */

@@ -19,7 +19,6 @@
 
 #include "arch/arch.h"
 #include "lock/decide.h"
-#include "lock/waits.h"
 #include "sys/count.h"
 
 struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
@@ -105,20 +104,31 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 	fg_add_relaxed(&b->sleepers, -1u);
 }
 
-__attribute__((noinline)) void fg_spin_lock_slowly(int32_t *lock, struct fg_self *t)
+static void take_slowly(int32_t *lock, struct fg_self *t)
 {
-	uint64_t limit_ns = SLEEP_NS, since = fg_wait_begins();
+	uint64_t limit_ns = SLEEP_NS;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
 	for (;;) {
 		if (spin(lock, t)) {
 			if (fg_spin_try(lock, t))
-				break;
+				return;
 			continue;
 		}
 		sleep_on(lock, t, limit_ns);
 		if (limit_ns < SLEEP_MAX_NS)
 			limit_ns *= 2;
 	}
-	fg_wait_ends(lock, since);
+}
+
+__attribute__((noinline)) void fg_spin_lock_slowly(int32_t *lock, struct fg_self *t, const void *caller)
+{
+	bool traced = fg_is_traced();
+	struct fg_traced trace;
+
+	if (traced)
+		trace = fg_trace_begins();
+	take_slowly(lock, t);
+	if (traced)
+		fg_trace_ends(&trace, lock, caller);
 }

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "lock/thread.h"
+#include "lock/waits.h"
 
 #define FG_SPIN_FREE 1
 #define FG_SPIN_HELD 0xb0000800u
@@ -38,7 +39,7 @@ struct fg_spin_bucket {
 
 extern struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
 
-void fg_spin_lock_slowly(int32_t *lock, struct fg_self *t);
+void fg_spin_lock_slowly(int32_t *lock, struct fg_self *t, const void *caller);
 void fg_spin_wake(int32_t *lock);
 
 static inline uint32_t fg_spin_hash(const int32_t *lock)
@@ -68,12 +69,12 @@ static inline bool fg_spin_try(int32_t *lock, struct fg_self *t)
 	return false;
 }
 
-static inline void fg_spin_take(int32_t *lock)
+static inline void fg_spin_take(int32_t *lock, const void *caller)
 {
 	struct fg_self *t = fg_self();
 
 	if (fg_unlikely(!fg_spin_try(lock, t)))
-		fg_spin_lock_slowly(lock, t);
+		fg_spin_lock_slowly(lock, t, caller);
 }
 
 static inline void fg_spin_release(int32_t *lock)

@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes waits for held locks in the table of sys/trace.h, while somebody looks. */
+/*
+ * Notes waits for held locks in the table of sys/trace.h, while somebody looks.
+ *
+ * Functions that programs call pass their return address to fg_*_from() of the lock, which has
+ * a twin out of line for that case, so that nothing else pays more than a test.
+ */
 #ifndef FG_WAITS_H
 #define FG_WAITS_H
 
-#include "sys/atomic.h"
+#include "lock/thread.h"
 #include "sys/futex.h"
 #include "sys/trace.h"
 
-extern struct fg_trace fg_trace;
+extern struct fg_trace fg_trace_here __attribute__((visibility("hidden")));
 
-void fg_wait_note(const void *lock, uint64_t since_ns);
-
-/* When the wait begins; 0: nobody looks. */
-static inline uint64_t fg_wait_begins(void)
+static inline bool fg_is_traced(void)
 {
-	return fg_unlikely(fg_load_relaxed(&fg_trace.until_ns)) ? fg_now_ns() : 0;
+	return fg_unlikely(fg_load_relaxed(&fg_trace_here.until_ns) != 0);
 }
 
-static inline void fg_wait_ends(const void *lock, uint64_t since_ns)
-{
-	if (fg_unlikely(since_ns))
-		fg_wait_note(lock, since_ns);
-}
+struct fg_traced {
+	uint64_t since_ns;
+	uint32_t contended; /* this thread's count: another one tells that the lock was held */
+};
+
+struct fg_traced fg_trace_begins(void);
+void fg_trace_ends(const struct fg_traced *t, const void *lock, const void *caller);
+
+/* In a function that the program calls, or that such a one jumps to. */
+#define FG_CALLER __builtin_return_address(0)
 
 #endif

@@ -37,11 +37,9 @@ int pthread_mutex_destroy(pthread_mutex_t *mutex)
 /* Out of line, so that the fast paths need no stack. */
 static __attribute__((noinline)) int lock_otherwise(struct fg_mutex *m)
 {
-	if (fg_mutex_is_normal(m))
-		return fg_lock_general(&m->lock, NULL);
-	if (!fg_mutex_is_ours(m))
+	if (fg_unlikely(!fg_mutex_is_ours(m)))
 		return fg_native_lock((pthread_mutex_t *)m);
-	return fg_mutex_lock_until(m, NULL);
+	return fg_mutex_lock_from(m, NULL, FG_CALLER);
 }
 
 static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
@@ -85,7 +83,7 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
 }
 
 /* A free mutex is locked whatever the time says; only who would wait is told that it is invalid. */
-static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *at)
+static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *at, const void *caller)
 {
 	struct fg_deadline deadline = { .clock = clock, .at = *at };
 
@@ -93,10 +91,10 @@ static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *a
 		int r;
 
 		deadline.at = (struct timespec){ 0 }; /* long ago */
-		r = fg_mutex_lock_until(m, &deadline);
+		r = fg_mutex_lock_from(m, &deadline, caller);
 		return r == ETIMEDOUT ? EINVAL : r;
 	}
-	return fg_mutex_lock_until(m, &deadline);
+	return fg_mutex_lock_from(m, &deadline, caller);
 }
 
 int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *abstime)
@@ -105,7 +103,7 @@ int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *absti
 
 	if (fg_unlikely(!fg_mutex_is_ours(m)))
 		return fg_native_timedlock(mutex, abstime);
-	return lock_by(m, CLOCK_REALTIME, abstime);
+	return lock_by(m, CLOCK_REALTIME, abstime, FG_CALLER);
 }
 
 int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *abstime)
@@ -116,7 +114,7 @@ int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struc
 		return fg_native_clocklock(mutex, clock, abstime);
 	if (!fg_valid_clock(clock))
 		return EINVAL;
-	return lock_by(m, clock, abstime);
+	return lock_by(m, clock, abstime, FG_CALLER);
 }
 
 int pthread_mutex_consistent(pthread_mutex_t *mutex)

@@ -43,7 +43,7 @@ int pthread_rwlock_destroy(pthread_rwlock_t *rwlock)
 
 int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? fg_rwlock_rdlock_until(rwlock_of(rwlock), NULL) :
+	return is_ours(rwlock) ? fg_rwlock_rdlock_from(rwlock_of(rwlock), NULL, FG_CALLER) :
 				 fg_native_pthread_rwlock_rdlock()(rwlock);
 }
 
@@ -55,7 +55,7 @@ int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
 
 int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? fg_rwlock_wrlock_until(rwlock_of(rwlock), NULL) :
+	return is_ours(rwlock) ? fg_rwlock_wrlock_from(rwlock_of(rwlock), NULL, FG_CALLER) :
 				 fg_native_pthread_rwlock_wrlock()(rwlock);
 }
 
@@ -66,37 +66,37 @@ int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
 }
 
 /* In contrast to mutexes, glibc refuses an invalid time even if there is no need to wait. */
-static int lock_by(int (*lock)(struct fg_rwlock *, const struct fg_deadline *), pthread_rwlock_t *rwlock,
-		   clockid_t clock, const struct timespec *at)
+static int lock_by(int (*lock)(struct fg_rwlock *, const struct fg_deadline *, const void *caller),
+		   pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *at, const void *caller)
 {
 	struct fg_deadline deadline = { .clock = clock, .at = *at };
 
 	if (!fg_valid_clock(clock) || !fg_valid_timespec(at))
 		return EINVAL;
-	return lock(rwlock_of(rwlock), &deadline);
+	return lock(rwlock_of(rwlock), &deadline, caller);
 }
 
 int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *abstime)
 {
-	return is_ours(rwlock) ? lock_by(fg_rwlock_rdlock_until, rwlock, CLOCK_REALTIME, abstime) :
+	return is_ours(rwlock) ? lock_by(fg_rwlock_rdlock_from, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_timedrdlock()(rwlock, abstime);
 }
 
 int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *abstime)
 {
-	return is_ours(rwlock) ? lock_by(fg_rwlock_wrlock_until, rwlock, CLOCK_REALTIME, abstime) :
+	return is_ours(rwlock) ? lock_by(fg_rwlock_wrlock_from, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_timedwrlock()(rwlock, abstime);
 }
 
 int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *abstime)
 {
-	return is_ours(rwlock) ? lock_by(fg_rwlock_rdlock_until, rwlock, clock, abstime) :
+	return is_ours(rwlock) ? lock_by(fg_rwlock_rdlock_from, rwlock, clock, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_clockrdlock()(rwlock, clock, abstime);
 }
 
 int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *abstime)
 {
-	return is_ours(rwlock) ? lock_by(fg_rwlock_wrlock_until, rwlock, clock, abstime) :
+	return is_ours(rwlock) ? lock_by(fg_rwlock_wrlock_from, rwlock, clock, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_clockwrlock()(rwlock, clock, abstime);
 }
 

@@ -19,7 +19,7 @@ int pthread_spin_destroy(pthread_spinlock_t *lock)
 
 int pthread_spin_lock(pthread_spinlock_t *lock)
 {
-	fg_spin_take((int32_t *)lock);
+	fg_spin_take((int32_t *)lock, FG_CALLER);
 	return 0;
 }
 
