@@ -23,7 +23,7 @@ $(BUILD)/build.ninja:
 deps-build:
 	@./packaging/need-packages $(BUILD_PACKAGES)
 deps-test: deps-build
-	@./packaging/need-packages $(TEST_PACKAGES)
+	@./packaging/need-packages $(TEST_PACKAGES) $(FUZZ_PACKAGES)
 deps-conformance: deps-build
 	@./packaging/need-packages $(CONFORMANCE_PACKAGES)
 deps-fuzz: deps-build

@@ -115,7 +115,7 @@ static void *work(void *arg)
 		fg_rwlock_release(&rwlock);
 		FUZZ_CHECK(!fg_rwlock_rdlock_until(&rwlock, NULL));
 		fg_rwlock_release(&rwlock);
-		fg_spin_take(&spin);
+		fg_spin_take(&spin, FG_CALLER);
 		fg_spin_release(&spin);
 	}
 	return NULL;
