@@ -115,6 +115,8 @@ __u64 active;
 /* Set by the loader, once. */
 const volatile __u32 online_cpus = 1;
 const volatile __u32 cpu_shift = 0; /* up to 4: FG_MAX_CPUS CPUs in FG_CPU_GROUPS groups */
+const volatile bool mcs_test = false; /* judge threads with role MCS by their queue */
+const volatile bool count_at_once = false; /* who makes room for a kernel thread is preempted */
 
 extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym;
 extern void bpf_task_release(struct task_struct *p) __ksym;
@@ -405,6 +407,20 @@ static __always_inline __u32 read_user_u32(__u64 address)
 	return value;
 }
 
+/* The holder test that is documented at struct fg_mcs_node: three looks into the queue. */
+static __noinline int owns_mcs_lock(__u64 tail, __u64 node)
+{
+	struct fg_mcs_node me, next;
+	__u64 last;
+
+	if (bpf_probe_read_user(&me, sizeof(me), (void *)node) || me.status == FG_MCS_WAITING ||
+	    bpf_probe_read_user(&last, sizeof(last), (void *)tail))
+		return 0;
+	if (last == node)
+		return 1;
+	return me.next && !bpf_probe_read_user(&next, sizeof(next), (void *)me.next) && next.status == FG_MCS_WAITING;
+}
+
 /* The test that is documented at struct fg_slot.  The slot's thread is current. */
 static __always_inline bool is_critical(struct fg_slot *slot)
 {
@@ -413,6 +429,8 @@ static __always_inline bool is_critical(struct fg_slot *slot)
 	__u32 id = READ_ONCE(slot->owner_id);
 	__u32 state;
 
+	if (mcs_test && role == FG_ROLE_MCS)
+		return owns_mcs_lock(pending, READ_ONCE(slot->node));
 	if (READ_ONCE(slot->cs) || READ_ONCE(slot->sections))
 		return true;
 	if (role == FG_ROLE_LINKING || role == FG_ROLE_HEAD)
@@ -464,7 +482,7 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 	if (!is_critical(slot))
 		return;
 
-	if (runnable && next->flags & PF_KTHREAD && cpu < FG_MAX_CPUS) {
+	if (runnable && next->flags & PF_KTHREAD && !count_at_once && cpu < FG_MAX_CPUS) {
 		/* One in five comes straight back (14): wait who runs here next. */
 		set_mark(t, make_mark(MARK_DEFER, cpu, t->domain, 0));
 		cpus[cpu].deferred = prev->pid;

@@ -21,6 +21,7 @@
 
 const char fg_help_monitor[] =
     "usage: flexguard monitor [--socket PATH] [--mode OCTAL] [--user NAME|UID] [--domains uid|cpuset]\n"
+    "                         [--holder-test slot|mcs] [--kernel-threads defer|count]\n"
     "                         [--max-processes N] [--max-processes-per-uid N] [--max-slots N]\n"
     "                         [--max-slots-per-uid N] [--max-memory-per-uid SIZE]\n"
     "                         [--max-connections-per-uid N]\n\n"
@@ -33,6 +34,10 @@ const char fg_help_monitor[] =
     "                    flexguard, or nobody\n"
     "  --domains uid     waiters hear of threads of their own user only (default)\n"
     "  --domains cpuset  waiters hear of threads of all users that could use their CPU\n"
+    "  --holder-test mcs        threads in the queue of an MCS lock (flexguard locks: hybrid-mcs) are\n"
+    "                           judged by the BPF Hybrid Lock's test; default: slot, by what they say\n"
+    "  --kernel-threads count   a thread that makes room for a kernel thread is preempted at once;\n"
+    "                           default: defer, only if it does not come straight back\n"
     "  --max-processes N              registered processes, default 4096\n"
     "  --max-processes-per-uid N      of one user, default 1024\n"
     "  --max-slots N                  threads of one process, default 4096\n"
@@ -117,16 +122,48 @@ static bool set_mode(struct options *o, const char *text)
 	return true;
 }
 
-static bool set_domains(struct options *o, const char *text)
+/* Options with two values, of which the second is set in *value as 1. */
+static bool set_choice(const char *option, const char *text, const char *const names[2], int *value)
 {
-	bool uid = text && !strcmp(text, "uid");
-
-	if (!uid && (!text || strcmp(text, "cpuset"))) {
-		fg_error("monitor: unknown domains '%s'; one of: uid, cpuset", text ? text : "");
-		return false;
+	for (int i = 0; text && i < 2; i++) {
+		if (strcmp(text, names[i]))
+			continue;
+		*value = i;
+		return true;
 	}
-	o->s.cfg.domains = uid ? FG_DOMAINS_UID : FG_DOMAINS_CPUSET;
-	return true;
+	fg_error("monitor: unknown %s '%s'; one of: %s, %s", option, text ? text : "", names[0], names[1]);
+	return false;
+}
+
+static const struct {
+	const char *option, *names[2];
+} choices[] = {
+    {"domains", {[FG_DOMAINS_UID] = "uid", [FG_DOMAINS_CPUSET] = "cpuset"}},
+    {"holder-test", {[FG_HOLDER_SLOT] = "slot", [FG_HOLDER_MCS] = "mcs"}},
+    {"kernel-threads", {[FG_KTHREADS_DEFER] = "defer", [FG_KTHREADS_COUNT] = "count"}},
+};
+
+/* One of these: 1 it is and is taken, 0 it is not, -1 it has a bad value. */
+static int choice(struct options *o, const char *arg, const char *next, int *used)
+{
+	const char *value;
+	int chosen = 0;
+
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		if (!fg_option(arg, choices[i].option, &value))
+			continue;
+		*used = !value;
+		if (!set_choice(choices[i].option, value ? value : next, choices[i].names, &chosen))
+			return -1;
+		if (i == 0)
+			o->s.cfg.domains = (enum fg_domains)chosen;
+		else if (i == 1)
+			o->s.cfg.holder_test = (enum fg_holder_test)chosen;
+		else
+			o->s.cfg.kernel_threads = (enum fg_kernel_threads)chosen;
+		return 1;
+	}
+	return 0;
 }
 
 /* 0, or an exit status + 1. */
@@ -135,7 +172,11 @@ static int parse(struct options *o, int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const char *next = i + 1 < argc ? argv[i + 1] : NULL, *value;
 		int used = 0, r = limit(o, argv[i], next, &used);
-		bool ok = r > 0;
+		bool ok;
+
+		if (!r)
+			r = choice(o, argv[i], next, &used);
+		ok = r > 0;
 
 		if (r < 0)
 			return FG_EXIT_OWN + 1;
@@ -158,9 +199,6 @@ static int parse(struct options *o, int argc, char **argv)
 		} else if (!ok && fg_option(argv[i], "mode", &value)) {
 			used = !value;
 			ok = set_mode(o, value ? value : next);
-		} else if (!ok && fg_option(argv[i], "domains", &value)) {
-			used = !value;
-			ok = set_domains(o, value ? value : next);
 		} else if (!ok) {
 			fg_error("monitor: unknown option or argument '%s'; see flexguard monitor --help", argv[i]);
 		}

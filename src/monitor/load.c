@@ -48,6 +48,8 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	for (int cpus = libbpf_num_possible_cpus(); FG_CPU_GROUPS << shift < cpus && shift < 4;)
 		shift++;
 	m->skel->rodata->cpu_shift = shift;
+	m->skel->rodata->mcs_test = m->cfg.holder_test == FG_HOLDER_MCS;
+	m->skel->rodata->count_at_once = m->cfg.kernel_threads == FG_KTHREADS_COUNT;
 	err = monitor_bpf__load(m->skel);
 	if (err)
 		return fg_why_load(err, why, size);

@@ -17,6 +17,16 @@ enum fg_domains {
 	FG_DOMAINS_CPUSET, /* all: nothing but the CPUs divides them */
 };
 
+/* Modes of the BPF Hybrid Lock's monitor (2023), to measure against. */
+enum fg_holder_test {
+	FG_HOLDER_SLOT, /* struct fg_slot */
+	FG_HOLDER_MCS,	/* for threads in the queue of an MCS lock: struct fg_mcs_node */
+};
+enum fg_kernel_threads {
+	FG_KTHREADS_DEFER, /* who makes room for one is preempted only if another program comes after it */
+	FG_KTHREADS_COUNT,
+};
+
 /* 0 in any of them: the default, internal.h. */
 struct fg_monitor_config {
 	uint32_t max_processes;
@@ -26,6 +36,8 @@ struct fg_monitor_config {
 	uint64_t max_memory_per_uid; /* kernel memory for its processes, in bytes */
 	uint32_t max_connections_per_uid; /* that have not said hello yet */
 	enum fg_domains domains;
+	enum fg_holder_test holder_test;
+	enum fg_kernel_threads kernel_threads;
 };
 
 /*

@@ -41,7 +41,19 @@ enum fg_role {
 	FG_ROLE_LINKING = 1, /* between joining the tail and being linked: critical */
 	FG_ROLE_WAITING = 2, /* critical iff *fg_slot.node is GRANTED or HEAD */
 	FG_ROLE_HEAD = 3,    /* the next owner: critical */
+	FG_ROLE_MCS = 4,     /* in the queue of an MCS lock: monitors told to do so judge by that (fg_mcs_node) */
 };
+
+/*
+ * The BPF Hybrid Lock's holder test (2023, section 3.2), which a monitor can be asked for: with role MCS, `node`
+ * is the address of one of these and `pending` that of the tail of its queue, and the thread is critical iff
+ *	!waiting && (tail == node || (next && next->waiting))
+ */
+struct fg_mcs_node {
+	__u64 next;
+	__u32 status;
+};
+#define FG_MCS_WAITING 0u
 
 /* State of a queue node: incarnation << 3 | one of these (src/lock/queue.c). */
 enum fg_node_state {

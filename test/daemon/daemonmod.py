@@ -173,10 +173,10 @@ class Counters:
         return found
 
 
-def program(*args, path=SOCK, prefix=(), **kw):
+def program(*args, path=SOCK, prefix=(), env=None, **kw):
     """A program on FlexGuard's locks that takes its monitor from this path, and none of its own."""
     env = dict(os.environ, FLEXGUARD_SOCKET=path, FLEXGUARD_VERBOSE="0",
-               LD_PRELOAD=os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so"))
+               LD_PRELOAD=os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so"), **(env or {}))
     return subprocess.Popen([*prefix, *args], env=env, text=True, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
 

@@ -171,7 +171,7 @@ def check_wrong_sockets():
 
 def check_bad_options():
     for args in (["--nope"], ["stray"], ["--max-processes-per-uid", "0"], ["--max-slots=x"], ["--mode=9"],
-                 ["--domains", "moon"], ["--socket"], ["--max-memory-per-uid=12Q"], ["--socket=/no/such/folder/s"]):
+                 ["--domains", "moon"], ["--holder-test=sun"], ["--kernel-threads"], ["--socket"], ["--max-memory-per-uid=12Q"], ["--socket=/no/such/folder/s"]):
         p = run("monitor", *args)
         same(args, p.returncode, 125)
         one_line(p.stderr)
