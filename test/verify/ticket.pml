@@ -7,7 +7,7 @@
  *   W waiters, S <= W signals, sent when all waiters have their tickets
  *   -DSPINNING   nobody sleeps: holds
  *   (default)    they sleep: a signal wakes one whose turn it is not, and is lost
- * *   -DBITSET     the repair: a signal wakes the holder of the ticket that it calls.  Holds, but:
+ *   -DBITSET     the repair: a signal wakes the holder of the ticket that it calls.  Holds, but:
  *   -DTIMED      the first may give up: its ticket is called, and nobody comes
  */
 #ifndef W

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Locks of the futex paper as src/zoo has them.  One of:
+ *   -DFAIR    the lock is passed to a sleeper: [futexfair.c:lock], [futexfair.c:unlock]
+ *   -DUSEMA   handed over by a token: [usema.c:down], [usema.c:unlock], [usema.c:give_up]
+ *   -DULOCK   made available, and one token for a waiter: [ulock.c:take_or_queue], [ulock.c:unlock],
+ *             [ulock.c:give_up]
+ *
+ *   N threads, R rounds each; -DTIMED: a sleeper may give up.
+ * Mutants:
+ *   MUT_NO_FALLBACK  FAIR: if nobody was woken, the lock stays passed
+ *   MUT_CLAIM        FAIR: whoever sees it passed takes it without a compare-and-swap
+ *   MUT_GIVE_UP      USEMA, ULOCK: who gives up does not look whether a token is on its way
+ *   MUT_SEPARATE     ULOCK: to look and to queue are two steps
+ */
+#ifndef N
+#define N 3
+#endif
+#ifndef R
+#define R 2
+#endif
+
+byte inside, ended;
+short word;
+short tokens;
+bit asleep[N], woken[N];
+
+/* Any one sleeper. */
+inline wake_one(n)
+{
+	atomic {
+		n = 0;
+		if
+		:: asleep[0] -> asleep[0] = 0; woken[0] = 1; n = 1
+		:: N > 1 && asleep[1 % N] -> asleep[1 % N] = 0; woken[1 % N] = 1; n = 1
+		:: N > 2 && asleep[2 % N] -> asleep[2 % N] = 0; woken[2 % N] = 1; n = 1
+		:: !asleep[0] && !asleep[1 % N] && !asleep[2 % N]
+		fi
+	}
+}
+
+/* r: 0 woken, 1 the value is another, 2 timed out.  Who was woken is told so, timeout or not. */
+inline futex_wait(place, value, r)
+{
+	atomic {
+		if
+		:: place == value -> asleep[me] = 1; woken[me] = 0; r = 0
+		:: else -> r = 1
+		fi
+	}
+	if
+	:: r == 0 ->
+		if
+		:: !asleep[me]
+#ifdef TIMED
+		:: atomic { asleep[me] -> asleep[me] = 0; r = 2 }
+#endif
+		fi
+	:: else
+	fi
+}
+
+inline section()
+{
+	inside++;
+	assert(inside == 1);
+	inside--
+}
+
+#ifdef FAIR
+#define FREE 0
+#define HELD 1
+#define CONTENDED 2
+#define PASSED 3
+
+inline acquire()
+{
+	got = 0;
+	do
+	:: got || r == 2 -> break
+	:: else ->
+		seen = word;
+		if
+		:: seen == FREE ->
+			atomic {
+				if
+				:: word == FREE -> word = CONTENDED; got = 1
+				:: else
+				fi
+			}
+		:: else ->
+			ok = 1;
+			if
+			:: seen == HELD ->
+				atomic {
+					if
+					:: word == HELD -> word = CONTENDED; seen = CONTENDED
+					:: else -> ok = 0
+					fi
+				}
+			:: else
+			fi;
+			if
+			:: ok ->
+				futex_wait(word, seen, r);
+				if
+				:: r == 0 ->
+#ifdef MUT_CLAIM
+					if
+					:: word == PASSED -> word = CONTENDED; got = 1
+					:: else
+					fi
+#else
+					atomic {
+						if
+						:: word == PASSED -> word = CONTENDED; got = 1
+						:: else
+						fi
+					}
+#endif
+				:: else
+				fi
+			:: else
+			fi
+		fi
+	od
+}
+
+inline release()
+{
+	ok = 0;
+	atomic {
+		if
+		:: word == HELD -> word = FREE; ok = 1
+		:: else
+		fi
+	}
+	if
+	:: !ok ->
+		word = PASSED;
+		wake_one(seen);
+#ifndef MUT_NO_FALLBACK
+		if
+		:: seen == 0 ->
+			atomic {
+				if
+				:: word == PASSED -> word = FREE; ok = 1
+				:: else
+				fi
+			}
+			if
+			:: ok -> wake_one(seen)
+			:: else
+			fi
+		:: else
+		fi
+#endif
+	:: else
+	fi
+}
+#else
+
+inline take_token()
+{
+	r = 1;
+	do
+	:: r == 0 || r == 2 -> break
+	:: else ->
+		atomic {
+			if
+			:: tokens > 0 -> tokens--; r = 0
+			:: else
+			fi
+		}
+		if
+		:: r == 1 ->
+			futex_wait(tokens, 0, r);
+			if
+			:: r == 0 -> r = 1
+			:: else
+			fi
+		:: else
+		fi
+	od
+}
+
+/* The token that is on its way. */
+inline take_token_certainly()
+{
+	do
+	:: atomic { tokens > 0 -> tokens--; break }
+	od
+}
+#endif
+
+#ifdef USEMA
+inline acquire()
+{
+	d_step { seen = word; word++ }
+	got = seen == 0;
+	if
+	:: !got ->
+		take_token();
+		got = r == 0;
+		if
+		:: r == 2 ->
+#ifdef MUT_GIVE_UP
+			word--
+#else
+			atomic {
+				if
+				:: word > 1 -> word--; ok = 1
+				:: else -> ok = 0
+				fi
+			}
+			if
+			:: !ok -> take_token_certainly(); got = 1
+			:: else
+			fi
+#endif
+		:: else
+		fi
+	:: else
+	fi
+}
+
+inline release()
+{
+	d_step { seen = word; word-- }
+	if
+	:: seen > 1 -> tokens++; wake_one(seen)
+	:: else
+	fi
+}
+#endif
+
+#ifdef ULOCK
+/* HELD is 1, a waiter 2. */
+inline acquire()
+{
+	got = 0;
+	do
+	:: got || r == 2 -> break
+	:: else ->
+#ifdef MUT_SEPARATE
+		atomic {
+			if
+			:: word % 2 == 0 -> word++; got = 1
+			:: else
+			fi
+		}
+		if
+		:: !got -> word = word + 2
+		:: else
+		fi;
+#else
+		atomic {
+			if
+			:: word % 2 == 0 -> word++; got = 1
+			:: else -> word = word + 2
+			fi
+		}
+#endif
+		if
+		:: !got -> take_token()
+		:: else
+		fi
+	od;
+	if
+	:: r == 2 && !got ->
+#ifdef MUT_GIVE_UP
+		atomic { word >= 2 -> word = word - 2 }
+#else
+		atomic {
+			if
+			:: word >= 2 -> word = word - 2; ok = 1
+			:: else -> ok = 0
+			fi
+		}
+		if
+		:: !ok ->
+			take_token_certainly();
+			atomic {
+				if
+				:: word % 2 == 0 -> word++; got = 1
+				:: else
+				fi
+			}
+		:: else
+		fi
+#endif
+	:: else
+	fi
+}
+
+inline release()
+{
+	d_step {
+		seen = word;
+		word = word - 1;
+		if
+		:: word >= 2 -> word = word - 2
+		:: else
+		fi
+	}
+	if
+	:: seen >= 2 -> tokens++; wake_one(seen)
+	:: else
+	fi
+}
+#endif
+
+proctype thread(byte me)
+{
+	byte rounds, r;
+	short seen;
+	bit got, ok;
+
+	do
+	:: rounds < R ->
+		r = 1;
+		acquire();
+		if
+		:: got -> section(); release()
+		:: else
+		fi;
+		rounds++
+	:: else -> break
+	od;
+	ended++;
+	if
+	:: ended == N -> /* free, and nobody waits */
+#ifndef FAIR
+		assert(word == 0 && tokens == 0)
+#else
+		assert(word == FREE)
+#endif
+	:: else
+	fi
+}
+
+init {
+	byte k;
+
+	atomic {
+		do
+		:: k < N -> run thread(k); k++
+		:: else -> break
+		od
+	}
+}
