@@ -46,6 +46,11 @@ conformance: deps-conformance
 	@$(MAKE) --no-print-directory all
 	@./test/conformance/run $(BUILD) $(SUITES)
 
+# Every lock of `flexguard locks` under the stress and unit programs, about 15 minutes.  LOCKS= names some.
+zoo-check: deps-test
+	@$(MAKE) --no-print-directory all
+	@./test/zoo/check $(BUILD) $(LOCKS)
+
 # What comes over the monitor's socket, from both ends: FUZZ_SECONDS=60.
 fuzz: deps-fuzz
 	@$(MAKE) --no-print-directory all
@@ -66,5 +71,5 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test conformance fuzz soak bench install clean \
+.PHONY: all demo test conformance zoo-check fuzz soak bench install clean \
 	deps-build deps-test deps-conformance deps-fuzz deps-demo deps-bench

@@ -24,11 +24,16 @@ int fg_cmd_run(int argc, char **argv);
 int fg_cmd_doctor(int argc, char **argv);
 int fg_cmd_demo(int argc, char **argv);
 int fg_cmd_monitor(int argc, char **argv);
+int fg_cmd_locks(int argc, char **argv);
 int fg_cmd_status(int argc, char **argv);
 int fg_cmd_top(int argc, char **argv);
 int fg_cmd_stat(int argc, char **argv);
 int fg_cmd_metrics(int argc, char **argv);
-extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[], fg_help_monitor[], fg_help_status[], fg_help_top[],
+/* A sentence if this lock cannot be had on this machine, or NULL. */
+const char *fg_lock_unavailable(const char *name);
+/* What programs on this lock must not do, or NULL. */
+const char *fg_lock_caveat(const char *name);
+extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[], fg_help_monitor[], fg_help_status[], fg_help_top[], fg_help_locks[],
     fg_help_stat[], fg_help_metrics[];
 
 /* ---- message.c ---- */
@@ -76,8 +81,10 @@ struct fg_target {
 /* Search PATH as execvp(3) does, and see whether a library can be preloaded. */
 void fg_target_find(struct fg_target *t, const char *name);
 int fg_target_exit_status(const struct fg_target *t);
-/* Path of libflexguard-preload.so, or NULL with a sentence in `why`. */
-char *fg_preload_library(char *why, size_t why_size);
+/* Path of one of these two, or NULL with a sentence in `why`. */
+char *fg_preload_library(const char *name, char *why, size_t why_size);
+#define FG_PRELOAD_NAME "libflexguard-preload.so"
+#define FG_ZOO_NAME	"libflexguard-zoo.so"
 
 /* ---- embed.c: which monitor ---- */
 struct fg_embed {

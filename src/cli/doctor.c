@@ -130,7 +130,7 @@ static bool check_monitor(struct fg_findings *t, bool *daemon)
 static bool check_library(struct fg_findings *t)
 {
 	const unsigned *rseq_size = dlsym(RTLD_DEFAULT, "__rseq_size");
-	char why[600], *library = fg_preload_library(why, sizeof(why));
+	char why[600], *library = fg_preload_library(FG_PRELOAD_NAME, why, sizeof(why));
 	bool ok = library != NULL;
 
 	fg_found(t, "glibc", FG_GOOD, "%s", gnu_get_libc_version());

@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "sys/options.h"
+#include "zoo/table.h"
 
 /* One write(), so that lines of several processes do not mix. */
 static void say(const char *fmt, va_list ap)
@@ -50,22 +51,22 @@ void fg_note(const char *fmt, ...)
 	va_end(ap);
 }
 
-#define X(id, name, help) name,
-static const char *const lock_name[] = {FG_LOCK_TABLE(X)};
+#define X(id, name, ...) name,
+static const char *const lock_name[] = {FG_LOCK_TABLE(X) ZOO_TABLE(X) ZOO_RWLOCK_TABLE(X)};
 const char *const fg_policy_name[] = {FG_POLICY_TABLE(X)};
 #undef X
 
 /* Each name with ", " before it; the users skip the first two bytes. */
-#define X(id, name, help) ", " name
-static const char locks[] = FG_LOCK_TABLE(X);
+#define X(id, name, ...) ", " name
+static const char locks[] = FG_LOCK_TABLE(X) ZOO_TABLE(X) ZOO_RWLOCK_TABLE(X);
 static const char policies[] = FG_POLICY_TABLE(X);
 #undef X
 
 int fg_lock_by_name(const char *name)
 {
-	for (int i = 0; i < FG_LOCK_COUNT; i++)
+	for (size_t i = 0; i < sizeof(lock_name) / sizeof(lock_name[0]); i++)
 		if (!strcmp(name, lock_name[i]))
-			return i;
+			return (int)i;
 	return -1;
 }
 

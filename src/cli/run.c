@@ -20,25 +20,21 @@
 
 #define OPTIONS "--lock NAME, --policy NAME, --stats[=FILE], --help"
 
+/* clang-format off */
 #define X(id, name, help) "    " name "\n        " help "\n"
-const char fg_help_run[] = "usage: flexguard run [--lock NAME] [--policy NAME] [--stats[=FILE]] [--] program "
-			   "[args...]\n\n"
-			   "Runs the program with FlexGuard's locks in place of glibc's.\n\n"
-			   "  --lock NAME     the lock (or FLEXGUARD_LOCK):\n" FG_LOCK_TABLE(
-			       X) "  --policy NAME   when a waiter spins (or "
-				  "FLEXGUARD_POLICY):\n" FG_POLICY_TABLE(X) "  --stats[=FILE]  at exit, what "
-									    "the locks of the program and "
-									    "its children did:\n"
-									    "                  on stderr, or "
-									    "in FILE (as JSON where it ends "
-									    "in .json)\n\n"
-									    "Exit status: the program's; 125 "
-									    "flexguard's own errors, 126 the "
-									    "program cannot be\n"
-									    "executed, 127 it was not found. "
-									    " FLEXGUARD_VERBOSE=0 silences "
-									    "notes.\n";
+const char fg_help_run[] =
+    "usage: flexguard run [--lock NAME] [--policy NAME] [--stats[=FILE]] [--] program [args...]\n\n"
+    "Runs the program with FlexGuard's locks in place of glibc's.\n\n"
+    "  --lock NAME     the lock (or FLEXGUARD_LOCK), one of these or of flexguard locks:\n"
+    FG_LOCK_TABLE(X)
+    "  --policy NAME   when a waiter spins (or FLEXGUARD_POLICY):\n"
+    FG_POLICY_TABLE(X)
+    "  --stats[=FILE]  at exit, what the locks of the program and its children did:\n"
+    "                  on stderr, or in FILE (as JSON where it ends in .json)\n\n"
+    "Exit status: the program's; 125 flexguard's own errors, 126 the program cannot be\n"
+    "executed, 127 it was not found.  FLEXGUARD_VERBOSE=0 silences notes.\n";
 #undef X
+/* clang-format on */
 
 struct run {
 	const char *lock, *policy; /* NULL: from the environment, or the default */
@@ -110,7 +106,15 @@ static int choose(const struct run *r, bool *monitor)
 	const char *policy = r->policy ? r->policy : getenv(FG_POLICY_ENV);
 	int l = lock && *lock ? fg_lock_by_name(lock) : FG_LOCK_FLEXGUARD;
 	int p = policy && *policy ? fg_policy_by_name(policy) : FG_POLICY_DEFAULT;
+	const char *why = lock ? fg_lock_unavailable(lock) : NULL;
 
+	if (why) {
+		fg_error("--lock %s: %s", lock, why);
+		return -1;
+	}
+	why = lock ? fg_lock_caveat(lock) : NULL;
+	if (why)
+		fg_note("--lock %s: %s", lock, why);
 	if (l < 0) {
 		fg_error("unknown lock '%s' in " FG_LOCK_ENV "; one of: %s", lock, fg_lock_names());
 		return -1;
@@ -119,34 +123,36 @@ static int choose(const struct run *r, bool *monitor)
 		fg_error("unknown policy '%s' in " FG_POLICY_ENV "; one of: %s", policy, fg_policy_names());
 		return -1;
 	}
-	*monitor = l == FG_LOCK_FLEXGUARD && (p == FG_POLICY_DEFAULT || p == FG_POLICY_PAPER);
+	/* Those of the zoo too: the other objects are ours there as well. */
+	*monitor = l != FG_LOCK_GLIBC && (p == FG_POLICY_DEFAULT || p == FG_POLICY_PAPER);
 	return l;
 }
 
-/* The library stands aside: glibc's locks also inside another `flexguard run`. */
-static int unset_preload(const char *library)
+/* What LD_PRELOAD lists behind a library of ours, should run be nested. */
+static const char *others_preloaded(void)
 {
-	const char *old = getenv("LD_PRELOAD");
-	size_t len = strlen(library);
+	const char *list = getenv("LD_PRELOAD"), *name, *end;
 
-	if (!old || strncmp(old, library, len) || (old[len] && !strchr(": ", old[len])))
-		return 0;
-	return old[len] && old[len + 1] ? setenv("LD_PRELOAD", old + len + 1, 1) : unsetenv("LD_PRELOAD");
+	if (!list)
+		return "";
+	end = list + strcspn(list, ": ");
+	name = memrchr(list, '/', (size_t)(end - list));
+	name = name ? name + 1 : list;
+	if (strncmp(name, FG_PRELOAD_NAME, strlen(FG_PRELOAD_NAME)) && strncmp(name, FG_ZOO_NAME, strlen(FG_ZOO_NAME)))
+		return list;
+	return *end ? end + 1 : end;
 }
 
-/* Ours first, then what was there; once only, should run be nested. */
+/* Ours first, then what was there.  NULL: glibc's locks, also inside another `flexguard run`. */
 static int set_preload(const char *library)
 {
-	const char *old = getenv("LD_PRELOAD");
-	size_t len = strlen(library);
+	const char *others = others_preloaded();
 	char *list;
 	int err;
 
-	if (!old || !*old)
-		return setenv("LD_PRELOAD", library, 1);
-	if (!strncmp(old, library, len) && (!old[len] || strchr(": ", old[len])))
-		return 0;
-	if (asprintf(&list, "%s:%s", library, old) < 0)
+	if (!library)
+		return *others ? setenv("LD_PRELOAD", others, 1) : unsetenv("LD_PRELOAD");
+	if (asprintf(&list, "%s%s%s", library, *others ? ":" : "", others) < 0)
 		return -1;
 	err = setenv("LD_PRELOAD", list, 1);
 	free(list);
@@ -247,7 +253,7 @@ int fg_cmd_run(int argc, char **argv)
 		fg_error("%s", target.why);
 		return fg_target_exit_status(&target);
 	}
-	library = fg_preload_library(why, sizeof(why));
+	library = fg_preload_library(lock < FG_LOCK_COUNT ? FG_PRELOAD_NAME : FG_ZOO_NAME, why, sizeof(why));
 	if (!library) {
 		fg_error("%s", why);
 		return FG_EXIT_OWN;
@@ -257,7 +263,7 @@ int fg_cmd_run(int argc, char **argv)
 			fg_note("no preemption monitor, going on with the fallback: %s", why);
 	}
 	/* Not earlier: neither we nor the monitor need them. */
-	if ((lock == FG_LOCK_GLIBC ? unset_preload(library) : set_preload(library)) ||
+	if (set_preload(lock == FG_LOCK_GLIBC ? NULL : library) ||
 	    (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||
 	    (r.policy && setenv(FG_POLICY_ENV, r.policy, 1)) ||
 	    (mon.pid && setenv(FG_SOCKET_ENV, mon.socket, 1))) {

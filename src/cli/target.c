@@ -19,7 +19,6 @@
 #include "cli/cli.h"
 #include "cli/elf.h"
 
-#define PRELOAD_NAME "libflexguard-preload.so"
 #define MAX_CHAIN    5	 /* #! lines that the kernel follows */
 #define SHEBANG_MAX  256 /* bytes of the first line that it reads (BINPRM_BUF_SIZE) */
 
@@ -241,7 +240,7 @@ int fg_target_exit_status(const struct fg_target *t)
 }
 
 /* Not installed, the library lies beside the command. */
-char *fg_preload_library(char *why, size_t why_size)
+char *fg_preload_library(const char *name, char *why, size_t why_size)
 {
 	/* Not installed; installed, wherever the tree was moved to; as configured. */
 	static const char *const places[] = {".", "../" FG_LIBDIR, FG_PREFIX "/" FG_LIBDIR};
@@ -256,8 +255,8 @@ char *fg_preload_library(char *why, size_t why_size)
 	}
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		free(file);
-		if (asprintf(&file, "%s%s%s/" PRELOAD_NAME, *places[i] == '/' ? "" : dir,
-			     *places[i] == '/' ? "" : "/", places[i]) < 0)
+		if (asprintf(&file, "%s%s%s/%s", *places[i] == '/' ? "" : dir, *places[i] == '/' ? "" : "/",
+			     places[i], name) < 0)
 			file = NULL;
 		if (file && !access(file, R_OK)) {
 			char *real = realpath(file, NULL);
@@ -269,8 +268,9 @@ char *fg_preload_library(char *why, size_t why_size)
 	}
 	if (!file || access(file, R_OK)) {
 		snprintf(why, why_size,
-			 "cannot find " PRELOAD_NAME " beside the command or in " FG_PREFIX "/" FG_LIBDIR
-			 "; build it (ninja) or install FlexGuard");
+			 "cannot find %s beside the command or in " FG_PREFIX "/" FG_LIBDIR
+			 "; build it (ninja) or install FlexGuard",
+			 name);
 		free(file);
 		return NULL;
 	}

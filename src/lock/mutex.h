@@ -28,6 +28,8 @@ enum {
 	FG_KIND_SHARED = 0x80,	  /* also of all robust ones */
 	FG_KIND_FOREIGN = 0xf0,	  /* any of these four: not ours */
 	FG_KIND_NO_ELISION = 0x200, /* glibc's own note to itself */
+	FG_KIND_ZOO = 0x40000000,   /* src/zoo: glibc's, but asked through us */
+	FG_KIND_ZOO_SHARED = 0x20000000, /* src/zoo: process-shared, and ours all the same */
 };
 
 struct fg_mutex {
@@ -38,16 +40,33 @@ struct fg_mutex {
 _Static_assert(sizeof(struct fg_mutex) == 40, "in place of pthread_mutex_t");
 _Static_assert(offsetof(struct fg_mutex, lock.tag) == 16, "glibc's static initialisers set the kind there");
 
-/* Ours, and of a type that does not know its owner. */
+/* Ours, and of a type that does not know its owner.  Never in the zoo, whose mutexes have no short ways. */
 static inline bool fg_mutex_is_normal(const struct fg_mutex *m)
 {
+#ifdef FG_ZOO
+	return false;
+#endif
 	return !(m->lock.tag & (FG_KIND_TYPE | FG_KIND_FOREIGN));
 }
 
 static inline bool fg_mutex_is_ours(const struct fg_mutex *m)
 {
+#ifdef FG_ZOO
+	if (m->lock.tag & FG_KIND_ZOO && m->lock.tag != ~0u)
+		return true;
+#endif
 	return !(m->lock.tag & FG_KIND_FOREIGN);
 }
+
+/* Process-shared ones stay glibc's, whose users in other processes need not run FlexGuard. */
+#ifdef FG_ZOO
+bool fg_mutex_may_be_shared(void);
+#else
+static inline bool fg_mutex_may_be_shared(void)
+{
+	return false;
+}
+#endif
 
 /* For all mutexes of ours; the fast paths for normal ones are fg_lock_only and fg_unlock_only. */
 
@@ -68,6 +87,9 @@ int fg_mutex_try(struct fg_mutex *m);
 int fg_mutex_release(struct fg_mutex *m);
 
 /* 0 or EBUSY. */
+#ifdef FG_ZOO
+int fg_mutex_end(struct fg_mutex *m);
+#else
 static inline int fg_mutex_end(struct fg_mutex *m)
 {
 	if (fg_load_relaxed(&m->lock.word) & FG_WORD_ID)
@@ -75,5 +97,6 @@ static inline int fg_mutex_end(struct fg_mutex *m)
 	m->lock.tag = ~0u; /* as glibc does; not ours any more, and glibc says EINVAL to it */
 	return 0;
 }
+#endif
 
 #endif

@@ -19,11 +19,11 @@ int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 		pthread_mutexattr_getpshared(attr, &shared);
 		pthread_mutexattr_getrobust(attr, &robust);
 		pthread_mutexattr_getprotocol(attr, &protocol);
-		if (shared != PTHREAD_PROCESS_PRIVATE || robust != PTHREAD_MUTEX_STALLED ||
-		    protocol != PTHREAD_PRIO_NONE)
+		if ((shared != PTHREAD_PROCESS_PRIVATE && !fg_mutex_may_be_shared()) ||
+		    robust != PTHREAD_MUTEX_STALLED || protocol != PTHREAD_PRIO_NONE)
 			return fg_native_pthread_mutex_init()(mutex, attr);
 	}
-	*m = (struct fg_mutex){ .lock.tag = (uint32_t)type & FG_KIND_TYPE };
+	*m = (struct fg_mutex){ .lock.tag = ((uint32_t)type & FG_KIND_TYPE) | (shared ? FG_KIND_ZOO_SHARED : 0) };
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #define fg_load_acquire(p)	 __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define fg_store_relaxed(p, v)	 __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define fg_store_release(p, v)	 __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define fg_xchg_acquire(p, v)	 __atomic_exchange_n((p), (v), __ATOMIC_ACQUIRE)
 #define fg_xchg_acq_rel(p, v)	 __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
 #define fg_add_relaxed(p, v)	 __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
 #define fg_add_release(p, v)	 __atomic_fetch_add((p), (v), __ATOMIC_RELEASE)

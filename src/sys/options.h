@@ -6,7 +6,7 @@
 #ifndef FG_OPTIONS_H
 #define FG_OPTIONS_H
 
-/* enum suffix, name, one line of help */
+/* enum suffix, name, one line of help.  Those of src/zoo/table.h follow: FG_LOCK_COUNT is the first of them. */
 #define FG_LOCK_TABLE(X)                                                                       \
 	X(FLEXGUARD, "flexguard", "the FlexGuard lock (default)")                              \
 	X(GLIBC, "glibc", "glibc's own locks: nothing is preloaded")

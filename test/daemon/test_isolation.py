@@ -43,6 +43,19 @@ def check_users_do_not_hear_each_other():
             d.stop()
 
 
+def check_modes_of_the_hybrid_lock():
+    """The monitor that looks at queues counts owners of an MCS lock, and no thread of a lock of ours."""
+    need_daemon()
+    for args in (["--holder-test=mcs", "--kernel-threads=count"], ["--holder-test", "slot", "--kernel-threads", "defer"]):
+        with Daemon(*args) as d:
+            c = Counters()
+            p = program(FLEXGUARD, "run", "--lock", "hybrid-mcs", "--", CONTEND, "100000")
+            wait_until("preempted owners", lambda: c.total_p() > 20, 60)
+            end(p)
+            zero(c)
+            d.stop()
+
+
 def check_namespaces():
     """A program of nobody in pid and mount namespaces needs nothing but the socket."""
     need_daemon()

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* `flexguard locks`: what --lock can name. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "sys/options.h"
+#include "zoo/extension.h"
+#include "zoo/table.h"
+
+const char fg_help_locks[] =
+    "usage: flexguard locks [--json]\n\n"
+    "The locks that flexguard run --lock can put in place of a program's: FlexGuard's, glibc's, and\n"
+    "those of the literature, to measure against.\n\n"
+    "Columns: bytes a lock, bytes a thread for each lock that it holds or waits for;\n"
+    "  TIMED     a wait with a deadline: the lock's own, or it polls\n"
+    "  CROWDS    stands more threads than CPUs (others may become a thousand times slower);\n"
+    "            monitor: if there is one\n"
+    "  SHARED    process-shared mutexes as well; with the others these stay glibc's\n"
+    "Conditions, trylock and the types of POSIX work with all of them; robust and\n"
+    "priority-inheriting mutexes stay glibc's.  Those marked with * cannot run here: --lock says why.\n";
+
+struct row {
+	const char *name, *family, *paper, *fairness;
+	unsigned lock_bytes, thread_bytes, can;
+	bool rwlock;
+};
+
+#define X(id, name, family, paper, fairness, lock_bytes, thread_bytes, can)                                            \
+	{name, family, paper, fairness, lock_bytes, thread_bytes, can, false},
+#define RW(id, name, family, paper, fairness, lock_bytes, thread_bytes, can)                                           \
+	{name, family, paper, fairness, lock_bytes, thread_bytes, can, true},
+static const struct row rows[] = {
+    {"flexguard", "preemption-aware", "docs/design/lock.md; after " ZOO_SOSP2025, "FIFO while spinning", 24, 252,
+     ZOO_TIMED | ZOO_OVERSUBSCRIBED, false},
+    {"glibc", "blocking", "nothing is preloaded", "none", 40, 0, ZOO_ORDINARY, false},
+    ZOO_TABLE(X) ZOO_RWLOCK_TABLE(RW)};
+#undef X
+#undef RW
+#define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* A sentence if the lock cannot run on this machine. */
+static const char *unavailable(const struct row *r)
+{
+	static const char *why;
+	static bool tried;
+
+	if (!(r->can & ZOO_EXTENSION))
+		return NULL;
+	if (!tried) { /* it changes this thread, once */
+		why = zoo_extension_enable();
+		tried = true;
+	}
+	return why;
+}
+
+const char *fg_lock_unavailable(const char *name)
+{
+	for (size_t i = 0; i < NR_ROWS; i++)
+		if (!strcmp(rows[i].name, name))
+			return unavailable(&rows[i]);
+	return NULL;
+}
+
+/* What --lock says before the program starts. */
+const char *fg_lock_caveat(const char *name)
+{
+	for (size_t i = 0; i < NR_ROWS; i++)
+		if (!strcmp(rows[i].name, name) && rows[i].can & ZOO_NO_REREAD)
+			return "a thread that holds a read lock must not take it again: with a writer in between both wait for ever";
+	return NULL;
+}
+
+static const char *crowds(const struct row *r)
+{
+	return r->can & ZOO_OVERSUBSCRIBED ? "yes" : r->can & ZOO_MONITOR ? "monitor" : "no";
+}
+
+static void print_table(void)
+{
+	printf("%-31s %-21s %4s %6s  %-5s  %-7s  %-6s  %-24s %s\n", "", "", "LOCK", "THREAD", "", "", "", "", "");
+	printf("%-31s %-21s %4s %6s  %-5s  %-7s  %-6s  %-24s %s\n", "NAME", "FAMILY", "B", "B", "TIMED", "CROWDS", "SHARED",
+	       "FAIRNESS", "PAPER");
+	for (size_t i = 0; i < NR_ROWS; i++) {
+		const struct row *r = &rows[i];
+
+		printf("%-30s%s %-21s %4u %6u  %-5s  %-7s  %-6s  %-24s %s\n", r->name, unavailable(r) ? "*" : " ", r->family,
+		       r->lock_bytes, r->thread_bytes, r->can & ZOO_TIMED ? "own" : "polls", crowds(r),
+		       r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no", r->fairness, r->paper);
+	}
+}
+
+static void print_json(void)
+{
+	printf("[");
+	for (size_t i = 0; i < NR_ROWS; i++) {
+		const struct row *r = &rows[i];
+
+		printf("%s{\"name\": \"%s\", \"kind\": \"%s\", \"family\": \"%s\", \"paper\": \"%s\", \"fairness\": \"%s\", "
+		       "\"lock_bytes\": %u, \"thread_bytes\": %u, \"oversubscription\": %s, \"needs_monitor\": %s, "
+		       "\"available\": %s, \"supports\": {\"trylock\": true, \"timed\": \"%s\", \"condvars\": true, "
+		       "\"process_shared\": %s, \"recursive_read\": %s}}",
+		       i ? ",\n " : "", r->name, r->rwlock ? "rwlock" : "mutex", r->family, r->paper, r->fairness,
+		       r->lock_bytes, r->thread_bytes, r->can & ZOO_OVERSUBSCRIBED ? "true" : "false",
+		       r->can & ZOO_MONITOR ? "true" : "false", unavailable(r) ? "false" : "true",
+		       r->can & ZOO_TIMED ? "own" : "polling", r->can & ZOO_SHARED && !r->rwlock ? "true" : "false",
+		       r->can & ZOO_NO_REREAD ? "false" : "true");
+	}
+	puts("]");
+}
+
+int fg_cmd_locks(int argc, char **argv)
+{
+	bool json = false;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(fg_help_locks, stdout);
+			return 0;
+		}
+		if (strcmp(argv[i], "--json")) {
+			fg_error("locks: unknown option '%s'; one of: --json, --help", argv[i]);
+			return FG_EXIT_OWN;
+		}
+		json = true;
+	}
+	if (json)
+		print_json();
+	else
+		print_table();
+	return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The spinlock of ttas.c whose owner asks for a time-slice extension (extension.h); the FlexGuard paper
+ * compares with it, and combines it with its own lock (paper.c).
+ */
+#include "zoo/extension.h"
+
+#include "lock/thread.h"
+#include "zoo/zoo.h"
+
+static __thread unsigned depth;
+static __thread volatile unsigned char *control; /* request, granted */
+
+static __attribute__((noinline, cold)) void enable(void)
+{
+	zoo_extension_enable(); /* the process could, so this thread can */
+	control = (volatile unsigned char *)fg_self()->cpu - sizeof(uint32_t) + ZOO_RSEQ_SLICE_CTRL;
+}
+
+void zoo_extend_begin(void)
+{
+	if (fg_unlikely(!control))
+		enable();
+	if (!depth++)
+		control[0] = 1;
+	fg_fence_local();
+}
+
+void zoo_extend_end(void)
+{
+	fg_fence_local();
+	if (--depth)
+		return;
+	control[0] = 0;
+	fg_fence_local();
+	if (control[1]) /* it was granted: the CPU is due */
+		fg_syscall6(ZOO_SYS_RSEQ_SLICE_YIELD, 0, 0, 0, 0, 0, 0);
+}
+
+static bool trylock(struct zoo_mutex *m)
+{
+	zoo_extend_begin();
+	if (zoo_ttas.trylock(m))
+		return true;
+	zoo_extend_end();
+	return false;
+}
+
+static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
+{
+	uint32_t n = 0;
+
+	while (fg_load_relaxed(&m->s.u32[0]) || !trylock(m)) { /* a waiter asks for nothing */
+		if (deadline && ++n % 64 == 0 && fg_deadline_passed(deadline))
+			return false;
+		fg_pause();
+	}
+	return true;
+}
+
+static void unlock(struct zoo_mutex *m)
+{
+	zoo_ttas.unlock(m);
+	zoo_extend_end();
+}
+
+const struct zoo_lock zoo_ttasext = {.lock = lock, .trylock = trylock, .unlock = unlock, .start = zoo_extension_enable};

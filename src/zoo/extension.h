@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Time-slice extension: a thread asks the kernel not to take it off its CPU just now, and gives the CPU
+ * back by itself soon after, if it was asked to.  Linux 7.0, Documentation/userspace-api/rseq.rst; the
+ * constants are part of its ABI, and are not in the headers of older systems.
+ */
+#ifndef FG_ZOO_EXTENSION_H
+#define FG_ZOO_EXTENSION_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "arch/arch.h"
+#include "sys/atomic.h"
+
+#define ZOO_PR_RSEQ_SLICE_EXTENSION 79
+#define ZOO_RSEQ_SLICE_SET	    2
+#define ZOO_RSEQ_SLICE_ENABLE	    1
+#define ZOO_SYS_RSEQ_SLICE_YIELD    471
+#define ZOO_RSEQ_SLICE_CTRL	    28 /* offset in struct rseq: request, granted, two reserved bytes */
+
+/* For the calling thread; a sentence if it cannot have it. */
+static inline const char *zoo_extension_enable(void)
+{
+	switch (fg_syscall6(SYS_prctl, ZOO_PR_RSEQ_SLICE_EXTENSION, ZOO_RSEQ_SLICE_SET, ZOO_RSEQ_SLICE_ENABLE, 0, 0, 0)) {
+	case 0:
+		return NULL;
+	case -EINVAL:
+		return "this kernel has no time-slice extension (prctl PR_RSEQ_SLICE_EXTENSION, Linux 7.0 and newer)";
+	case -ENXIO:
+		return "time-slice extension needs rseq, which glibc has not registered (glibc.pthread.rseq in GLIBC_TUNABLES)";
+	default:
+		return "time-slice extension is switched off on this kernel (rseq_slice_ext= on its command line, or "
+		       "CONFIG_RSEQ_SLICE_EXTENSION)";
+	}
+}
+
+/* From before a lock is taken until after it was released; they nest. */
+void zoo_extend_begin(void);
+void zoo_extend_end(void);
+
+#endif

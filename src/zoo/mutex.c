@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lock/mutex.h over the lock that FLEXGUARD_LOCK names: types, deadlines, nodes.  In
+ * libflexguard-zoo.so this file stands where src/lock/mutex.c does elsewhere.
+ */
+#include "lock/mutex.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lock/decide.h"
+#include "preload/native.h"
+#include "sys/count.h"
+#include "sys/options.h"
+#include "zoo/zoo.h"
+
+_Static_assert(sizeof(struct zoo_mutex) == sizeof(struct fg_mutex) &&
+		   offsetof(struct zoo_mutex, kind) == offsetof(struct fg_mutex, lock.tag),
+	       "in place");
+
+static const struct {
+	const char *name;
+	const struct zoo_lock *lock;
+	unsigned can;
+} locks[] = {
+#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) {name, &zoo_##id, can},
+	ZOO_TABLE(ZOO)
+#undef ZOO
+};
+
+/* Chosen at the first lock, which may come before any constructor; the environment is there by then. */
+static const struct zoo_lock *chosen;
+static unsigned can;
+
+/* Not a mutex's name: a rwlock's (rwlock.c), whose users' mutexes are these. */
+static const struct zoo_lock *const fallback = &zoo_futex;
+
+static __attribute__((cold, noreturn)) void zoo_refuse(const char *name, const char *why)
+{
+	dprintf(STDERR_FILENO, "flexguard: --lock %s: %s\n", name, why);
+	_exit(125);
+}
+
+static __attribute__((noinline, cold)) const struct zoo_lock *choose(void)
+{
+	const char *name = getenv(FG_LOCK_ENV), *why;
+	const struct zoo_lock *lock = fallback;
+	unsigned lock_can = ZOO_TIMED | ZOO_SHARED;
+
+	for (size_t i = 0; name && i < sizeof(locks) / sizeof(locks[0]); i++) {
+		if (strcmp(name, locks[i].name))
+			continue;
+		lock = locks[i].lock;
+		lock_can = locks[i].can;
+	}
+	/* `flexguard run` has tried it too: this is for who preloads the library by hand. */
+	why = lock->start ? lock->start() : NULL;
+	if (why)
+		zoo_refuse(name, why);
+	fg_store_relaxed(&can, lock_can);
+	fg_store_release(&chosen, lock);
+	return lock;
+}
+
+static const struct zoo_lock *zoo(void)
+{
+	const struct zoo_lock *z = fg_load_acquire(&chosen);
+
+	return fg_likely(z != NULL) ? z : choose();
+}
+
+/* Before main, so that what a lock cannot do is not found out in the middle. */
+__attribute__((constructor)) static void start(void)
+{
+	zoo();
+}
+
+bool fg_mutex_may_be_shared(void)
+{
+	zoo();
+	return can & ZOO_SHARED;
+}
+
+static struct zoo_mutex *of(struct fg_mutex *m)
+{
+	return (struct zoo_mutex *)m;
+}
+
+/* ---- threads ------------------------------------------------------------------ */
+
+uint32_t zoo_tid(void)
+{
+	static __thread uint32_t tid;
+	static __thread uint32_t epoch;
+
+	if (fg_unlikely(!tid || epoch != fg_load_relaxed(&fg_epoch))) { /* a child of fork has another */
+		tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+		epoch = fg_load_relaxed(&fg_epoch);
+	}
+	return tid;
+}
+
+uint64_t zoo_spin_ns(void)
+{
+	return fg_spin_ns;
+}
+
+/*
+ * Free nodes of this thread.  A node may end up with another thread than it came from; those of a
+ * thread that ends are lost, and few.
+ */
+static __thread struct zoo_node *free_nodes;
+
+#define CHUNK 64
+
+struct zoo_node *zoo_node_get(void)
+{
+	struct zoo_node *n = free_nodes;
+
+	if (fg_unlikely(!n)) {
+		/* Raw: a lock may be taken inside malloc.  Without memory a program cannot go on either. */
+		long p = fg_syscall6(SYS_mmap, 0, CHUNK * sizeof(*n), PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p < 0 && p > -4096)
+			abort();
+		n = (struct zoo_node *)p;
+		for (int i = 1; i < CHUNK; i++)
+			n[i].other = i + 1 < CHUNK ? &n[i + 1] : NULL;
+		free_nodes = &n[1];
+		return n;
+	}
+	free_nodes = n->other;
+	return n;
+}
+
+/* `other` of a free node only: late looks at `next` and `status` may still come. */
+void zoo_node_put(struct zoo_node *n)
+{
+	n->other = free_nodes;
+	free_nodes = n;
+}
+
+/* ---- sleeping: with private futexes, or for a process-shared mutex with the others ---- */
+
+int zoo_wait(struct zoo_mutex *m, uint32_t *word, uint32_t value, const struct fg_deadline *deadline)
+{
+	int op = FUTEX_WAIT_BITSET;
+
+	fg_count(fg_self(), FG_STAT_PARKS, 1);
+	if (fg_likely(!(m->kind & FG_KIND_ZOO_SHARED)))
+		return fg_futex_wait(word, value, FG_FUTEX_ANY, deadline);
+	if (deadline && deadline->clock == CLOCK_REALTIME)
+		op |= FUTEX_CLOCK_REALTIME;
+	return (int)fg_syscall6(SYS_futex, (long)word, op, value, deadline ? (long)&deadline->at : 0, 0,
+				FUTEX_BITSET_MATCH_ANY);
+}
+
+int zoo_wake(struct zoo_mutex *m, uint32_t *word, int count)
+{
+	fg_count(fg_self(), FG_STAT_WAKEUPS, 1);
+	if (fg_likely(!(m->kind & FG_KIND_ZOO_SHARED)))
+		return fg_futex_wake(word, count, FG_FUTEX_ANY);
+	return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
+}
+
+void zoo_park(uint32_t *word, uint32_t value)
+{
+	fg_count(fg_self(), FG_STAT_PARKS, 1);
+	fg_futex_wait(word, value, FG_FUTEX_ANY, NULL);
+}
+
+void zoo_unpark(uint32_t *word)
+{
+	fg_count(fg_self(), FG_STAT_WAKEUPS, 1);
+	fg_futex_wake(word, 1, FG_FUTEX_ANY);
+}
+
+void zoo_nap(uint64_t ns)
+{
+	struct timespec t = {.tv_nsec = (long)ns};
+
+	fg_syscall6(SYS_nanosleep, (long)&t, 0, 0, 0, 0, 0);
+}
+
+/* ---- glibc's own, of another kind (glibc.c) ---------------------------------------- */
+
+static pthread_mutex_t *as_glibcs(struct zoo_mutex *m, const struct zoo_lock *z)
+{
+	uint32_t kind = fg_load_relaxed(&m->kind), want;
+
+	/* Nobody has locked it before it is of this kind: all ways in lead here. */
+	while (!(kind & FG_KIND_ZOO)) {
+		want = kind | FG_KIND_ZOO;
+		if (!(kind & FG_KIND_TYPE) || z->glibc_kind != FG_KIND_ADAPTIVE)
+			want |= z->glibc_kind;
+		if (want & FG_KIND_ZOO_SHARED)
+			want |= FG_KIND_SHARED;
+		if (fg_cas_relaxed(&m->kind, &kind, want))
+			break;
+	}
+	return (pthread_mutex_t *)m;
+}
+
+/* What a program that asked for no robust mutex expects. */
+static int recover(pthread_mutex_t *m, int r)
+{
+	if (r == EOWNERDEAD)
+		r = fg_native_pthread_mutex_consistent()(m);
+	return r;
+}
+
+/* Robust and PI ones of type errorcheck say EDEADLK to their owner; others EBUSY. */
+static int try_glibcs(pthread_mutex_t *m)
+{
+	int r = recover(m, fg_native_pthread_mutex_trylock()(m));
+
+	return r == EDEADLK ? EBUSY : r;
+}
+
+static int lock_glibcs(pthread_mutex_t *m, const struct fg_deadline *deadline)
+{
+	int r;
+
+	if (!deadline)
+		return recover(m, fg_native_pthread_mutex_lock()(m));
+	r = fg_native_pthread_mutex_clocklock()(m, deadline->clock, &deadline->at);
+	/* Before 1970: the kernel says EINVAL to FUTEX_LOCK_PI. */
+	return r == EINVAL && fg_deadline_passed(deadline) ? ETIMEDOUT : recover(m, r);
+}
+
+/* Glibc destroys a robust one that is held. */
+static int end_glibcs(pthread_mutex_t *m)
+{
+	return m->__data.__lock & FUTEX_TID_MASK ? EBUSY : fg_native_pthread_mutex_destroy()(m);
+}
+
+/* ---- fork ---------------------------------------------------------------------------- */
+
+/*
+ * A child's copy of a mutex has the queue, the tickets or the semaphore of threads that it does not have.
+ * The kind has room for the fork that a mutex is of; at its first use in a child it is made anew, held if
+ * it was.  `owner` is right in the child: the thread that forks was not in the middle of anything.
+ */
+#define EPOCH_SHIFT 12
+#define EPOCH_MASK  0xffffu
+#define RENEWING    0x10000000u
+
+static bool is_parents(const struct zoo_mutex *m)
+{
+	return fg_unlikely(((fg_load_relaxed(&m->kind) >> EPOCH_SHIFT ^ fg_load_relaxed(&fg_epoch)) & EPOCH_MASK) != 0);
+}
+
+static __attribute__((noinline, cold)) void renew(struct zoo_mutex *m, const struct zoo_lock *z)
+{
+	uint32_t kind = fg_load_acquire(&m->kind), epoch = (fg_load_relaxed(&fg_epoch) & EPOCH_MASK) << EPOCH_SHIFT, fresh;
+	bool held = m->owner;
+
+	fresh = (kind & ~(EPOCH_MASK << EPOCH_SHIFT | RENEWING)) | epoch;
+	if (kind & FG_KIND_ZOO_SHARED) {
+		fg_cas_relaxed(&m->kind, &kind, fresh);
+		return;
+	}
+	/* A parent's thread that was about to do this does not exist here. */
+	if ((kind & RENEWING && (kind & EPOCH_MASK << EPOCH_SHIFT) == epoch) ||
+	    !fg_cas_acquire(&m->kind, &kind, fresh | RENEWING)) {
+		while (fg_load_acquire(&m->kind) & RENEWING)
+			zoo_yield();
+		return;
+	}
+	if (z->glibc_kind) {
+		held = m->s.u32[0] & FUTEX_TID_MASK;
+		memset(&m->s, 0, sizeof(m->s));
+		m->owner = m->count = m->holder = 0;
+		m->node = NULL;
+		if (held)
+			fg_native_pthread_mutex_lock()((pthread_mutex_t *)m);
+	} else {
+		m->s.u64[0] = m->s.u64[1] = 0;
+		m->node = NULL;
+		if (held)
+			z->trylock(m);
+	}
+	fg_store_release(&m->kind, fresh);
+}
+
+/* ---- types --------------------------------------------------------------------- */
+
+static const struct zoo_lock *ready(struct zoo_mutex *m)
+{
+	const struct zoo_lock *z = zoo();
+
+	if (is_parents(m))
+		renew(m, z);
+	return z;
+}
+
+static bool knows_owner(const struct zoo_mutex *m)
+{
+	uint32_t type = m->kind & FG_KIND_TYPE;
+
+	return type == FG_KIND_RECURSIVE || type == FG_KIND_ERRORCHECK;
+}
+
+static bool is_recursive(const struct zoo_mutex *m)
+{
+	return (m->kind & FG_KIND_TYPE) == FG_KIND_RECURSIVE;
+}
+
+static bool owned(const struct zoo_mutex *m)
+{
+	return fg_load_relaxed(&m->owner) == zoo_tid();
+}
+
+static int lock_again(struct zoo_mutex *m)
+{
+	if (m->count == UINT32_MAX) /* as glibc's limit */
+		return EAGAIN;
+	m->count++;
+	return 0;
+}
+
+static void acquired(struct zoo_mutex *m)
+{
+	fg_store_relaxed(&m->owner, zoo_tid());
+}
+
+/* A lock that cannot be left once one has queued for it is asked again and again instead. */
+static bool lock_by_polling(const struct zoo_lock *z, struct zoo_mutex *m, const struct fg_deadline *deadline)
+{
+	while (!z->trylock(m)) {
+		if (fg_deadline_passed(deadline))
+			return false;
+		fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	}
+	return true;
+}
+
+int fg_mutex_lock_until(struct fg_mutex *mutex, const struct fg_deadline *deadline)
+{
+	struct zoo_mutex *m = of(mutex);
+	const struct zoo_lock *z = ready(m);
+
+	if (z->glibc_kind)
+		return lock_glibcs(as_glibcs(m, z), deadline);
+	if (knows_owner(m) && owned(m))
+		return is_recursive(m) ? lock_again(m) : EDEADLK;
+	if (!(z->first ? z->first : z->trylock)(m)) {
+		fg_count(fg_self(), FG_STAT_CONTENDED, 1);
+		if (deadline && !(can & ZOO_TIMED)) {
+			if (!lock_by_polling(z, m, deadline))
+				return ETIMEDOUT;
+		} else if (!z->lock(m, deadline)) {
+			return ETIMEDOUT;
+		}
+	}
+	acquired(m);
+	return 0;
+}
+
+int fg_mutex_try(struct fg_mutex *mutex)
+{
+	struct zoo_mutex *m = of(mutex);
+	const struct zoo_lock *z = ready(m);
+
+	if (z->glibc_kind)
+		return try_glibcs(as_glibcs(m, z));
+	if (is_recursive(m) && owned(m))
+		return lock_again(m);
+	if (!z->trylock(m))
+		return EBUSY;
+	acquired(m);
+	return 0;
+}
+
+int fg_mutex_release(struct fg_mutex *mutex)
+{
+	struct zoo_mutex *m = of(mutex);
+	const struct zoo_lock *z = ready(m);
+
+	if (z->glibc_kind)
+		return fg_native_pthread_mutex_unlock()(as_glibcs(m, z));
+	if (knows_owner(m)) {
+		if (!owned(m))
+			return EPERM;
+		if (m->count) {
+			m->count--;
+			return 0;
+		}
+	}
+	fg_store_relaxed(&m->owner, 0);
+	z->unlock(m);
+	return 0;
+}
+
+int fg_mutex_end(struct fg_mutex *mutex)
+{
+	struct zoo_mutex *m = of(mutex);
+	const struct zoo_lock *z = ready(m);
+
+	if (z->glibc_kind)
+		return end_glibcs(as_glibcs(m, z));
+	if (fg_load_relaxed(&m->owner))
+		return EBUSY;
+	if (z->end)
+		z->end(m);
+	m->kind = ~0u; /* as glibc does */
+	return 0;
+}
+
+int fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller)
+{
+	struct fg_traced t = fg_trace_begins();
+	int r = fg_mutex_lock_until(m, deadline);
+
+	fg_trace_ends(&t, m, caller);
+	return r;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lock/rwlock.h over the reader-writer lock that FLEXGUARD_LOCK names; if it names a mutex, over the
+ * product's.  In libflexguard-zoo.so this file stands where src/lock/rwlock.c does elsewhere.
+ */
+#define fg_rwlock_rdlock_until	product_rdlock_until
+#define fg_rwlock_wrlock_until	product_wrlock_until
+#define fg_rwlock_rdlock_traced product_rdlock_traced
+#define fg_rwlock_wrlock_traced product_wrlock_traced
+#define fg_rwlock_tryrd		product_tryrd
+#define fg_rwlock_trywr		product_trywr
+#define fg_rwlock_release	product_release
+#include "lock/rwlock.c"
+#undef fg_rwlock_rdlock_until
+#undef fg_rwlock_wrlock_until
+#undef fg_rwlock_rdlock_traced
+#undef fg_rwlock_wrlock_traced
+#undef fg_rwlock_tryrd
+#undef fg_rwlock_trywr
+#undef fg_rwlock_release
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "zoo/rwlock.h"
+
+/* As lock/rwlock.h has them. */
+int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
+int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
+int fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
+int fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
+int fg_rwlock_tryrd(struct fg_rwlock *rw);
+int fg_rwlock_trywr(struct fg_rwlock *rw);
+int fg_rwlock_release(struct fg_rwlock *rw);
+
+static const struct {
+	const char *name;
+	const struct zoo_rwlock_ops *ops;
+} rwlocks[] = {
+#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) {name, &zoo_##id},
+    ZOO_RWLOCK_TABLE(ZOO)
+#undef ZOO
+};
+
+static __thread bool too_many;
+
+bool zoo_rwlock_too_many(void)
+{
+	too_many = true;
+	return false;
+}
+
+/* NULL: the product's. */
+static const struct zoo_rwlock_ops *ops(void)
+{
+	static const struct zoo_rwlock_ops *chosen;
+	static bool known;
+	const char *name;
+
+	if (fg_likely(__atomic_load_n(&known, __ATOMIC_ACQUIRE)))
+		return chosen;
+	name = getenv(FG_LOCK_ENV);
+	for (size_t i = 0; name && i < sizeof(rwlocks) / sizeof(rwlocks[0]); i++)
+		if (!strcmp(name, rwlocks[i].name))
+			chosen = rwlocks[i].ops;
+	__atomic_store_n(&known, true, __ATOMIC_RELEASE);
+	return chosen;
+}
+
+static struct zoo_rwlock *of(struct fg_rwlock *rw)
+{
+	return (struct zoo_rwlock *)rw;
+}
+
+static int failed(void)
+{
+	bool full = too_many;
+
+	too_many = false;
+	return full ? EAGAIN : ETIMEDOUT;
+}
+
+int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+{
+	if (!ops())
+		return product_rdlock_until(rw, deadline);
+	if (zoo_rwlock_writes(of(rw)) && of(rw)->writer == zoo_tid())
+		return EDEADLK;
+	return ops()->rdlock(of(rw), deadline) ? 0 : failed();
+}
+
+static int written(struct zoo_rwlock *l)
+{
+	fg_store_relaxed(&l->writer, zoo_tid());
+	return 0;
+}
+
+int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+{
+	if (!ops())
+		return product_wrlock_until(rw, deadline);
+	if (zoo_rwlock_writes(of(rw)) && of(rw)->writer == zoo_tid())
+		return EDEADLK;
+	return ops()->wrlock(of(rw), deadline) ? written(of(rw)) : failed();
+}
+
+int fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+{
+	struct fg_traced t = fg_trace_begins();
+	int r = fg_rwlock_rdlock_until(rw, deadline);
+
+	fg_trace_ends(&t, rw, caller);
+	return r;
+}
+
+int fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+{
+	struct fg_traced t = fg_trace_begins();
+	int r = fg_rwlock_wrlock_until(rw, deadline);
+
+	fg_trace_ends(&t, rw, caller);
+	return r;
+}
+
+int fg_rwlock_tryrd(struct fg_rwlock *rw)
+{
+	if (!ops())
+		return product_tryrd(rw);
+	return ops()->tryrd(of(rw)) ? 0 : EBUSY;
+}
+
+int fg_rwlock_trywr(struct fg_rwlock *rw)
+{
+	if (!ops())
+		return product_trywr(rw);
+	return ops()->trywr(of(rw)) ? written(of(rw)) : EBUSY;
+}
+
+int fg_rwlock_release(struct fg_rwlock *rw)
+{
+	struct zoo_rwlock *l = of(rw);
+
+	if (!ops())
+		return product_release(rw);
+	if (!zoo_rwlock_writes(l)) {
+		ops()->rdunlock(l);
+		return 0;
+	}
+	fg_store_relaxed(&l->writer, 0);
+	ops()->wrunlock(l);
+	return 0;
+}

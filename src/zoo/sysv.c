@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * System V semaphores, the futex paper's baseline: every operation is a system call.
+ *
+ * A mutex gets a semaphore of one of the process's sets at its first use, and gives it back when it is
+ * destroyed.  A child of fork() has sets of its own.  They are removed at exit; those of processes that
+ * were killed, by the next one with this lock that starts or ends.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/sem.h>
+#include <unistd.h>
+
+#include "zoo/zoo.h"
+
+#define SETS	256u
+#define IN_SET	1021u /* no round number: with the key and the mode, the mark of a set of ours */
+
+/* Whose it is: a pid has 22 bits. */
+#define KEY(pid, set) ((key_t)(0x40000000u | (uint32_t)(pid) << 8 | (set)))
+#define KEY_PID(key)  ((pid_t)((uint32_t)(key) >> 8 & 0x3fffff))
+
+/* What a mutex has: id of the set + 1, number in the set. */
+#define NAME(set, number) ((uint64_t)((set) + 1) << 32 | (number))
+
+static struct {
+	uint32_t guard;
+	uint32_t used;	/* semaphores given out, but for those in `free` */
+	uint32_t frees;
+	int set[SETS];
+	uint32_t free[SETS * IN_SET];
+} pool;
+
+static void enter(void)
+{
+	while (fg_xchg_acquire(&pool.guard, 1))
+		zoo_yield();
+}
+
+static void leave(void)
+{
+	fg_store_release(&pool.guard, 0);
+}
+
+static void remove_sets(void)
+{
+	for (uint32_t i = 0; i * IN_SET < pool.used; i++)
+		semctl(pool.set[i], 0, IPC_RMID);
+	pool.used = pool.frees = 0;
+}
+
+static void child_of_fork(void)
+{
+	pool.guard = pool.used = pool.frees = 0;
+}
+
+static bool is_left_behind(const struct semid_ds *ds)
+{
+	key_t key = ds->sem_perm.__key;
+	pid_t pid = KEY_PID(key);
+
+	return key == KEY(pid, key & 0xff) && ds->sem_nsems == IN_SET && (ds->sem_perm.mode & 0777) == 0600 &&
+	       ds->sem_perm.uid == geteuid() && pid != getpid() && kill(pid, 0) && errno == ESRCH;
+}
+
+static void sweep(void)
+{
+	struct semid_ds ds;
+	struct seminfo info;
+	int highest = semctl(0, 0, SEM_INFO, &info), id;
+
+	for (int i = 0; i <= highest; i++) {
+		id = semctl(i, 0, SEM_STAT, &ds);
+		if (id >= 0 && is_left_behind(&ds))
+			semctl(id, 0, IPC_RMID);
+	}
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	if (!pool.used)
+		return;
+	remove_sets();
+	sweep();
+}
+
+static const char *start(void)
+{
+	static bool started;
+	int id = semget(IPC_PRIVATE, 1, 0600);
+
+	if (id < 0)
+		return "this system gives out no semaphore sets (semget(2); see /proc/sys/kernel/sem)";
+	semctl(id, 0, IPC_RMID);
+	if (!started) {
+		started = true;
+		sweep();
+		pthread_atfork(NULL, NULL, child_of_fork);
+	}
+	return NULL;
+}
+
+static void fail(void)
+{
+	static const char message[] = "flexguard: --lock sysv: no more semaphores (/proc/sys/kernel/sem)\n";
+
+	fg_syscall6(SYS_write, STDERR_FILENO, (long)message, sizeof(message) - 1, 0, 0, 0);
+	_exit(125);
+}
+
+static uint64_t get(void)
+{
+	uint32_t n;
+	int *set;
+
+	enter();
+	n = pool.frees ? pool.free[--pool.frees] : pool.used++;
+	set = &pool.set[n / IN_SET];
+	if (n >= SETS * IN_SET)
+		fail();
+	if (n % IN_SET == 0 && n + 1 == pool.used) {
+		key_t key = KEY(getpid(), n / IN_SET);
+
+		*set = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | 0600);
+		if (*set < 0 && errno == EEXIST) { /* mine, before I called exec, or of one whose pid I have now */
+			semctl(semget(key, IN_SET, 0600), 0, IPC_RMID);
+			*set = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | 0600);
+		}
+		if (*set < 0)
+			fail();
+	}
+	semctl(*set, (int)(n % IN_SET), SETVAL, 1);
+	leave();
+	return NAME(*set, n % IN_SET);
+}
+
+static void put(uint64_t name)
+{
+	uint32_t number = name & 0xffff;
+	int set = (int)(name >> 32) - 1;
+
+	enter();
+	for (uint32_t i = 0; i * IN_SET < pool.used; i++)
+		if (pool.set[i] == set && pool.frees < SETS * IN_SET)
+			pool.free[pool.frees++] = i * IN_SET + number;
+	leave();
+}
+
+static uint64_t name_of(struct zoo_mutex *m)
+{
+	uint64_t name = __atomic_load_n(&m->s.u64[0], __ATOMIC_ACQUIRE), fresh;
+
+	if (fg_likely(name))
+		return name;
+	fresh = get();
+	if (__atomic_compare_exchange_n(&m->s.u64[0], &name, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return fresh;
+	put(fresh);
+	return name;
+}
+
+/* 0 or -errno. */
+static int operate(struct zoo_mutex *m, short by, short flags, const struct timespec *timeout)
+{
+	uint64_t name = name_of(m);
+	struct sembuf op = {.sem_num = (unsigned short)(name & 0xffff), .sem_op = by, .sem_flg = flags};
+
+	return (int)fg_syscall6(SYS_semtimedop, (long)(name >> 32) - 1, (long)&op, 1, (long)timeout, 0, 0);
+}
+
+static bool trylock(struct zoo_mutex *m)
+{
+	return !operate(m, -1, IPC_NOWAIT, NULL);
+}
+
+static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
+{
+	struct timespec left;
+	uint64_t ns;
+	int r;
+
+	do {
+		ns = fg_deadline_left(deadline);
+		left = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+		r = operate(m, -1, 0, deadline ? &left : NULL);
+		if (r == -EAGAIN)
+			return false;
+	} while (r == -EINTR);
+	if (r)
+		fail(); /* somebody removed the set */
+	return true;
+}
+
+static void unlock(struct zoo_mutex *m)
+{
+	operate(m, 1, 0, NULL);
+}
+
+static void end(struct zoo_mutex *m)
+{
+	if (m->s.u64[0])
+		put(m->s.u64[0]);
+	m->s.u64[0] = 0;
+}
+
+const struct zoo_lock zoo_sysv = {.lock = lock, .trylock = trylock, .unlock = unlock, .start = start, .end = end};

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * usema_down() and usema_up(), the fair ulocks: one atomic operation on a count, and for those that must
+ * wait a semaphore in the kernel, which remembers wake-ups that come early.  The lock is handed over: what
+ * was posted belongs to somebody who waits.  Franke, Russell, Kirkwood, OLS 2002, section 2.
+ *
+ * The paper's count is 1 - busy.  Its semaphore is a word of tokens and a futex here.
+ */
+#include <errno.h>
+
+#include "zoo/zoo.h"
+
+static uint32_t *busy_of(struct zoo_mutex *m)
+{
+	return &m->s.u32[0]; /* the owner and all that wait */
+}
+
+static uint32_t *tokens_of(struct zoo_mutex *m)
+{
+	return &m->s.u32[1];
+}
+
+static bool take_token(struct zoo_mutex *m)
+{
+	uint32_t tokens = fg_load_relaxed(tokens_of(m));
+
+	while (tokens)
+		if (fg_cas_acquire(tokens_of(m), &tokens, tokens - 1))
+			return true;
+	return false;
+}
+
+static bool sleep_for_token(struct zoo_mutex *m, const struct fg_deadline *deadline)
+{
+	while (!take_token(m))
+		if (zoo_wait(m, tokens_of(m), 0, deadline) == -ETIMEDOUT)
+			return false;
+	return true;
+}
+
+/* False: I have been counted for a token already. */
+static bool give_up(struct zoo_mutex *m)
+{
+	uint32_t busy = fg_load_relaxed(busy_of(m));
+
+	while (busy > 1)
+		if (fg_cas_relaxed(busy_of(m), &busy, busy - 1))
+			return true;
+	return false;
+}
+
+static bool trylock(struct zoo_mutex *m)
+{
+	uint32_t free = 0;
+
+	return fg_cas_acquire(busy_of(m), &free, 1);
+}
+
+static bool down(struct zoo_mutex *m, const struct fg_deadline *deadline, bool spin)
+{
+	/* Acquire: pairs with up's, when it has left nobody. */
+	if (!__atomic_fetch_add(busy_of(m), 1, __ATOMIC_ACQUIRE))
+		return true;
+	if (spin && zoo_spin_until(take_token(m)))
+		return true;
+	return sleep_for_token(m, deadline) || (!give_up(m) && sleep_for_token(m, NULL));
+}
+
+static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
+{
+	return down(m, deadline, false);
+}
+
+static bool lock_spinning(struct zoo_mutex *m, const struct fg_deadline *deadline)
+{
+	return down(m, deadline, true);
+}
+
+static void unlock(struct zoo_mutex *m)
+{
+	if (__atomic_fetch_sub(busy_of(m), 1, __ATOMIC_RELEASE) == 1)
+		return;
+	fg_add_release(tokens_of(m), 1);
+	zoo_wake(m, tokens_of(m), 1);
+}
+
+const struct zoo_lock zoo_usema = {.lock = lock, .trylock = trylock, .unlock = unlock};
+const struct zoo_lock zoo_usemaspin = {.lock = lock_spinning, .trylock = trylock, .unlock = unlock};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The zoo: locks of the literature in the place of ours, to measure against.
+ *
+ * libflexguard-zoo.so is the preload library with another src/lock/mutex.c, that of
+ * this folder: types, conditions, rwlocks, all the rest are the same.  A lock is one
+ * file with one `struct zoo_lock`, and one line in ZOO_TABLE.
+ *
+ * A lock has 16 bytes of the mutex; all zeroes is free.  What a thread needs for
+ * each lock that it holds (a queue lock's node) comes from its pool, which has no limit.
+ */
+#ifndef FG_ZOO_H
+#define FG_ZOO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include "arch/arch.h"
+#include "sys/atomic.h"
+#include "sys/futex.h"
+#include "zoo/table.h"
+
+/* In place of a pthread_mutex_t (and of struct fg_mutex). */
+struct zoo_mutex {
+	union {
+		uint32_t u32[4];
+		uint64_t u64[2];
+		void *p[2];
+	} s;		/* the lock's own */
+	uint32_t kind;	/* glibc's place and values */
+	uint32_t owner; /* tid; 0: nobody, or about to be somebody */
+	uint32_t count; /* recursive: acquisitions beyond the first */
+	uint32_t holder; /* the lock's own, too */
+	void *node;	/* the owner's, from lock to unlock */
+};
+_Static_assert(sizeof(struct zoo_mutex) == 40 && offsetof(struct zoo_mutex, kind) == 16, "in place");
+
+struct zoo_lock {
+	/* False: the deadline has passed, which only locks that can be timed are given. */
+	bool (*lock)(struct zoo_mutex *m, const struct fg_deadline *deadline);
+	bool (*trylock)(struct zoo_mutex *m);
+	void (*unlock)(struct zoo_mutex *m);
+	/* What lock tries first; NULL: trylock.  For one whose trylock may do what its lock may not. */
+	bool (*first)(struct zoo_mutex *m);
+	/* Of the whole process, before the first lock; a sentence if it cannot work here.  NULL: nothing to do. */
+	const char *(*start)(void);
+	/* When a mutex is destroyed; NULL: nothing to give back. */
+	void (*end)(struct zoo_mutex *m);
+	/* Glibc's own lock, of this kind of its: all functions above are NULL. */
+	uint32_t glibc_kind;
+};
+
+#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) extern const struct zoo_lock zoo_##id;
+ZOO_TABLE(ZOO)
+#undef ZOO
+
+/* ---- nodes: one cache line each, never given back to the system, so that a late look is harmless ---- */
+
+struct zoo_node {
+	struct zoo_node *next;
+	uint32_t status;
+	uint32_t tid;
+	uint64_t time[2];
+	struct zoo_node *other;
+	uint32_t extra[6];
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct zoo_node) == 64, "one line");
+
+struct zoo_node *zoo_node_get(void);
+void zoo_node_put(struct zoo_node *node);
+
+uint32_t zoo_tid(void);
+/* From FLEXGUARD_SPIN_NS: how long locks that spin before they sleep do so. */
+uint64_t zoo_spin_ns(void);
+uint64_t zoo_cycles(void);
+
+/*
+ * Awake until `done`, for FLEXGUARD_SPIN_NS at most: whether it is.  The clock is looked at now and
+ * then only.
+ */
+#define zoo_spin_until(done)                                                                                           \
+	({                                                                                                             \
+		uint64_t start_ = fg_now_ns(), limit_ = zoo_spin_ns();                                                 \
+		bool done_ = false;                                                                                    \
+                                                                                                                       \
+		do {                                                                                                   \
+			for (int i_ = 0; i_ < 16 && !(done_ = (done)); i_++)                                           \
+				fg_pause();                                                                            \
+		} while (!done_ && fg_now_ns() - start_ < limit_);                                                     \
+		done_;                                                                                                 \
+	})
+
+/* ---- sleeping -------------------------------------------------------------- */
+
+/* On a word of the lock, which may be process-shared.  Results as fg_futex_wait() and fg_futex_wake(). */
+int zoo_wait(struct zoo_mutex *m, uint32_t *word, uint32_t value, const struct fg_deadline *deadline);
+int zoo_wake(struct zoo_mutex *m, uint32_t *word, int count);
+
+/* On a word of the waiter's own node. */
+void zoo_park(uint32_t *word, uint32_t value);
+void zoo_unpark(uint32_t *word);
+
+void zoo_nap(uint64_t ns); /* below a second */
+
+static inline void zoo_yield(void)
+{
+	fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+}
+
+#endif

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""flexguard locks, and flexguard run --lock with each of them."""
+import json
+
+from climod import *
+
+LOCKS = json.loads(run("locks", "--json").stdout)
+CONTEND = HELPERS[0]
+
+
+def check_list():
+    names = [lock["name"] for lock in LOCKS]
+    same("no name twice", len(set(names)), len(names))
+    for name in ("flexguard", "glibc", "mcs", "hybrid-mcs", "flexguard-paper", "furwock"):
+        true(f"{name} is listed", name in names)
+    for lock in LOCKS:
+        for key in ("name", "kind", "family", "paper", "fairness", "lock_bytes", "thread_bytes", "oversubscription",
+                    "needs_monitor", "available", "supports"):
+            true(f"{lock['name']} has {key}", key in lock)
+        same("what is said of support", sorted(lock["supports"]),
+             ["condvars", "process_shared", "recursive_read", "timed", "trylock"])
+    table = run("locks").stdout.splitlines()
+    same("a line each, and two of head", len(table), len(LOCKS) + 2)
+    true("no line ends in blanks", not any(line.endswith(" ") for line in table[2:]))
+
+
+def check_each_runs():
+    for lock in LOCKS:
+        p = run("run", "--lock", lock["name"], "--", "sh", "-c", "exit 7")
+        same(lock["name"], p.returncode, 7 if lock["available"] else 125)
+        if not lock["available"]:
+            one_line(p.stderr)
+        elif not lock["supports"]["recursive_read"]:
+            true("says what programs must not do", "read lock" in p.stderr)
+
+
+def check_the_right_library():
+    for name, library in (("mcs", "libflexguard-zoo.so"), ("flexguard", "libflexguard-preload.so")):
+        p = run("run", "--lock", name, "--", "sh", "-c", "echo $LD_PRELOAD:$FLEXGUARD_LOCK")
+        same(name, os.path.basename(p.stdout.split(":")[0]), library)
+        same(name, p.stdout.strip().split(":")[1], name)
+    # One inside another: the inner one's.
+    p = run("run", "--lock", "mcs", "--", FLEXGUARD, "run", "--lock", "futex", "--", "sh", "-c", "echo $LD_PRELOAD")
+    same("once", p.stdout.count("libflexguard"), 1)
+    p = run("run", "--lock", "mcs", "--", FLEXGUARD, "run", "--lock", "glibc", "--", "sh", "-c", "echo =$LD_PRELOAD")
+    same("none", p.stdout, "=\n")
+
+
+def check_bad_names():
+    for args in (["run", "--lock", "mcs-", "true"], ["locks", "--yaml"], ["locks", "mcs"]):
+        p = run(*args)
+        same(args, p.returncode, 125)
+        one_line(p.stderr)
+    p = run("run", "--lock", "hybrid-mcs", "true", env={"FLEXGUARD_HYBRID": "at="})
+    same("hybrid", p.returncode, 125)
+    one_line(p.stderr)
+    same("help", run("locks", "--help").returncode, 0)
+
+
+def check_statistics_count():
+    """The zoo's contention is counted like ours."""
+    p = run("run", "--lock", "futex", "--stats", CONTEND, "300")
+    same("status", p.returncode, 0)
+    for what in ("found the lock held", "waiter went to sleep", "wake-up calls"):
+        line = next(line for line in p.stderr.splitlines() if what in line)
+        true(line, not line.endswith(" 0"))
+
+
+main(globals())

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* zoo_async: 300 words through one descriptor; none lost, none twice; cancelled ones stay away; a lock taken so. */
+#include "../tools/check.h"
+#include "zoo/async.h"
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define WORDS 300
+
+static uint32_t *words; /* shared: some are woken by a child */
+
+static void wake(uint32_t *word, bool shared)
+{
+	__atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, word, FUTEX_WAKE | (shared ? 0 : FUTEX_PRIVATE_FLAG), INT_MAX, NULL, NULL, 0);
+}
+
+static bool is_shared(int i)
+{
+	return i % 2;
+}
+
+static void *wake_private(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < WORDS; i++)
+		if (!is_shared(i))
+			wake(&words[i], false);
+	return NULL;
+}
+
+static uint64_t next(struct zoo_async *a)
+{
+	struct pollfd p = {.fd = zoo_async_fd(a), .events = POLLIN};
+	uint64_t cookie;
+
+	while (!zoo_async_fetch(a, &cookie))
+		CHECK_EQ(poll(&p, 1, 10000), 1);
+	return cookie;
+}
+
+/* Held, contended: as src/zoo/futex.c, by two who never sleep in the lock. */
+static void lock_by_poll(struct zoo_async *a, uint32_t *lock)
+{
+	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE)) {
+		CHECK_EQ(zoo_async_watch(a, lock, 2, true, 1), 0);
+		CHECK_EQ(next(a), 1);
+	}
+}
+
+static void unlock_it(uint32_t *lock)
+{
+	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+	syscall(SYS_futex, lock, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void *add_up(void *arg)
+{
+	struct zoo_async *a = zoo_async_open();
+	uint32_t *lock = arg;
+
+	CHECK(a);
+	for (int i = 0; i < 2000; i++) {
+		lock_by_poll(a, lock);
+		*(volatile uint32_t *)&lock[1] += 1;
+		unlock_it(lock);
+	}
+	zoo_async_close(a);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static char seen[WORDS];
+	struct zoo_async *a;
+	pthread_t t, u;
+	uint64_t cookie;
+	pid_t child;
+	int status;
+
+	check_begin(argv[0], 60);
+	a = zoo_async_open();
+	if (!a && errno == ENOSYS) {
+		puts("skipped: this kernel has no futex_waitv(2) (Linux 5.16)");
+		return 77;
+	}
+	CHECK(a);
+	words = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(words != MAP_FAILED);
+	for (int round = 0; round < 20; round++) {
+		memset(seen, 0, sizeof(seen));
+		for (int i = 0; i < WORDS; i++)
+			CHECK_EQ(zoo_async_watch(a, &words[i], words[i], is_shared(i), (uint64_t)i), 0);
+		for (int i = 0; i < WORDS; i += 7) { /* nobody wakes these before they are forgotten */
+			CHECK(zoo_async_cancel(a, (uint64_t)i));
+			CHECK(!zoo_async_cancel(a, (uint64_t)i));
+		}
+		t = start(wake_private, NULL);
+		child = fork();
+		if (!child) {
+			for (int i = 0; i < WORDS; i++)
+				if (is_shared(i))
+					wake(&words[i], true);
+			_exit(0);
+		}
+		for (int n = 0; n < WORDS - (WORDS + 6) / 7; n++) {
+			cookie = next(a);
+			CHECK(cookie < WORDS && cookie % 7 && !seen[cookie]);
+			seen[cookie] = 1;
+		}
+		join(t);
+		CHECK_EQ(waitpid(child, &status, 0), child);
+		CHECK_EQ(status, 0);
+		CHECK(!zoo_async_fetch(a, &cookie));
+	}
+	/* One that is different already. */
+	CHECK_EQ(zoo_async_watch(a, &words[0], words[0] + 1, false, 5), 0);
+	CHECK_EQ(next(a), 5);
+	zoo_async_close(a);
+
+	t = start(add_up, &words[1024]);
+	u = start(add_up, &words[1024]);
+	join(t);
+	join(u);
+	CHECK_EQ(words[1025], 4000);
+	return 0;
+}

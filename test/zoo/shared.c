@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process-shared mutex in a file that two processes map at different addresses, one of them twice.
+ * Sums that are not atomic are guarded by it.
+ */
+#include "../tools/check.h"
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define ROUNDS 30000
+
+struct page {
+	pthread_mutex_t m;
+	long sum, again;
+};
+
+static struct page *map(int fd, const void *not_here)
+{
+	struct page *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	CHECK(p != MAP_FAILED && p != not_here);
+	return p;
+}
+
+static void work(struct page *a, struct page *b)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		/* Locked at one address, unlocked at the other. */
+		CHECK_EQ(pthread_mutex_lock(&a->m), 0);
+		*(volatile long *)&b->sum += 1;
+		*(volatile long *)&a->again += 1;
+		CHECK_EQ(b->sum, a->again);
+		CHECK_EQ(pthread_mutex_unlock(&b->m), 0);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int fd = memfd_create("shared", 0), status;
+	pthread_mutexattr_t attr;
+	struct page *p;
+	pid_t child;
+
+	check_begin(argv[0], 60);
+	CHECK_EQ(ftruncate(fd, 4096), 0);
+	p = map(fd, NULL);
+	CHECK_EQ(pthread_mutexattr_init(&attr), 0);
+	CHECK_EQ(pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED), 0);
+	CHECK_EQ(pthread_mutex_init(&p->m, &attr), 0);
+	child = fork();
+	if (!child) {
+		struct page *a = map(fd, p), *b = map(fd, p);
+
+		CHECK_EQ(munmap(p, 4096), 0);
+		work(a, b);
+		_exit(0);
+	}
+	work(p, p);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(p->sum, 2 * ROUNDS);
+	CHECK_EQ(pthread_mutex_trylock(&p->m), 0);
+	CHECK_EQ(pthread_mutex_unlock(&p->m), 0);
+	CHECK_EQ(pthread_mutex_destroy(&p->m), 0);
+	return 0;
+}
