@@ -7,6 +7,7 @@ A contender is a name that says where a program's locks come from:
   glibc:KIND           plain, mutexes of another kind (mutex_bench -k; adaptive)
   flexguard[:POLICY]   through `BUILD/flexguard run`, which brings its own monitor
   preload[:POLICY]     LD_PRELOAD only, without a monitor
+  zoo:LOCK             through `flexguard run --lock LOCK`: one of `flexguard locks`
 
 All is done by environment and argv, so that every contender runs the same binary.
 """
@@ -39,8 +40,13 @@ class Contender:
         self.base, _, self.policy = name.partition(":")
         self.command = os.path.join(build, "flexguard")
         self.library = os.path.abspath(os.path.join(build, "libflexguard-preload.so"))
-        if self.base not in ("glibc", "flexguard", "preload"):
-            raise ValueError(f"unknown contender '{name}': glibc, flexguard[:policy] or preload[:policy]")
+        if self.base not in ("glibc", "flexguard", "preload", "zoo"):
+            raise ValueError(f"unknown contender '{name}': glibc, flexguard[:policy], preload[:policy] or zoo:lock")
+
+    @property
+    def lock(self):
+        """As `flexguard locks` has it."""
+        return self.policy if self.base == "zoo" else self.name
 
     @property
     def kind(self):
@@ -53,6 +59,8 @@ class Contender:
         if self.base == "flexguard":
             policy = ["--policy", self.policy] if self.policy else []
             return [self.command, "run"] + policy + ["--"] + argv, env
+        if self.base == "zoo":
+            return [self.command, "run", "--lock", self.policy, "--"] + argv, env
         if self.base == "preload":
             env["LD_PRELOAD"] = self.library
             if self.policy:
@@ -63,7 +71,7 @@ class Contender:
         """Why this contender cannot run here, or None."""
         if self.base == "glibc":
             return None
-        needs = self.command if self.base == "flexguard" else self.library
+        needs = self.library if self.base == "preload" else self.command
         if not os.path.exists(needs):
             return f"no {needs}"
         argv, env = self.wrap(["true"])
@@ -77,6 +85,10 @@ class Contender:
         if p.returncode or "cannot be preloaded" in p.stderr:
             return self.note or f"`true` ended with {p.returncode}"
         return None
+
+
+def contender_of_lock(lock):
+    return lock if lock in ("glibc", "flexguard") else f"zoo:{lock}"
 
 
 def run(argv, env, timeout):
