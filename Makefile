@@ -11,7 +11,7 @@ TEST_PACKAGES  := spin python3 python3-prometheus-client g++ util-linux procps c
 FUZZ_PACKAGES  := libclang-rt-19-dev
 CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite
 DEMO_PACKAGES  := rocksdb-tools sysbench
-BENCH_PACKAGES := rt-tests linux-perf valgrind
+BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools sysbench kyotocabinet-utils
 
 all: $(BUILD)/build.ninja
 	@$(NINJA) -C $(BUILD) $(NINJAFLAGS)

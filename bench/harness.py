@@ -24,6 +24,9 @@ OWN_ENV = ("LD_PRELOAD", "FLEXGUARD_LOCK", "FLEXGUARD_POLICY", "FLEXGUARD_SPIN_N
            "FLEXGUARD_STATS")
 
 
+SOCKET = None  # of a monitor that all contenders share; None: each run brings its own
+
+
 class Failed(Exception):
     """A run that gave no number: the message is for the report."""
 
@@ -56,6 +59,8 @@ class Contender:
     def wrap(self, argv):
         """argv and environment that run `argv` on this contender's locks."""
         env = own_env()
+        if SOCKET and self.base in ("flexguard", "zoo"):
+            env["FLEXGUARD_SOCKET"] = SOCKET
         if self.base == "flexguard":
             policy = ["--policy", self.policy] if self.policy else []
             return [self.command, "run"] + policy + ["--"] + argv, env
@@ -172,8 +177,26 @@ def commit(source):
     return head.stdout.strip() + ("+changes" if dirty.stdout.strip() else "")
 
 
+def first_line(path):
+    try:
+        with open(path) as f:
+            return f.readline().strip()
+    except OSError:
+        return None
+
+
+def virtual():
+    try:
+        return subprocess.run(["systemd-detect-virt"], capture_output=True, text=True).stdout.strip() or None
+    except OSError:
+        return "unknown"
+
+
 def context(source):
     return {
+        "host": platform.node(),
+        "governor": first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "virtual": virtual(),
         "kernel": platform.release(),
         "cpu": cpu_model(),
         "cpus": len(os.sched_getaffinity(0)),
@@ -213,7 +236,7 @@ def fmt(v):
         return "-"
     if abs(v) >= 100:
         return f"{v:,.0f}"
-    return f"{v:.1f}" if abs(v) >= 10 else f"{v:.2f}"
+    return f"{v:.1f}" if abs(v) >= 10 else f"{v:.2f}" if abs(v) >= 0.1 or not v else f"{v:.2g}"
 
 
 def cell(samples, point, contender, base):
@@ -229,11 +252,11 @@ def cell(samples, point, contender, base):
     return text
 
 
-def table(head, rows):
-    """Aligned text: the first column to the left, the others to the right."""
+def table(head, rows, left=1):
+    """Aligned text: the first columns to the left, the others to the right."""
     width = [max(len(str(r[i])) for r in [head] + rows) for i in range(len(head))]
     for r in [head] + rows:
-        print("  " + "  ".join(str(c).ljust(w) if i == 0 else str(c).rjust(w)
+        print("  " + "  ".join(str(c).ljust(w) if i < left else str(c).rjust(w)
                                for i, (c, w) in enumerate(zip(r, width))).rstrip())
 
 

@@ -24,6 +24,7 @@ int fg_cmd_run(int argc, char **argv);
 int fg_cmd_doctor(int argc, char **argv);
 int fg_cmd_demo(int argc, char **argv);
 int fg_cmd_monitor(int argc, char **argv);
+int fg_cmd_bench(int argc, char **argv);
 int fg_cmd_locks(int argc, char **argv);
 int fg_cmd_status(int argc, char **argv);
 int fg_cmd_top(int argc, char **argv);
@@ -33,7 +34,7 @@ int fg_cmd_metrics(int argc, char **argv);
 const char *fg_lock_unavailable(const char *name);
 /* What programs on this lock must not do, or NULL. */
 const char *fg_lock_caveat(const char *name);
-extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[], fg_help_monitor[], fg_help_status[], fg_help_top[], fg_help_locks[],
+extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[], fg_help_monitor[], fg_help_status[], fg_help_top[], fg_help_locks[], fg_help_bench[],
     fg_help_stat[], fg_help_metrics[];
 
 /* ---- message.c ---- */

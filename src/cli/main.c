@@ -17,6 +17,8 @@ static const struct command {
      "say what works on this machine, and for a program"},
     {"demo", fg_cmd_demo, fg_help_demo, "[--quick] [--json[=FILE]]",
      "measure real programs, glibc's locks against FlexGuard's"},
+    {"bench", fg_cmd_bench, fg_help_bench, "[--figure ID]... [-o DIR] [--quick] [--list]",
+     "measure what the papers measure, and draw their figures"},
     {"locks", fg_cmd_locks, fg_help_locks, "[--json]", "what --lock can name"},
     {"monitor", fg_cmd_monitor, fg_help_monitor, "[--socket PATH] [options]",
      "serve all programs of this machine with one preemption monitor"},

@@ -1,0 +1,493 @@
+# SPDX-License-Identifier: MIT
+"""What is run.  An experiment has series (mostly locks), values of x, and a way to measure one point.
+
+Names of series are those of `flexguard locks`.  Parameters are the papers', less what a machine with few CPUs
+cannot have: numbers of threads are multiples of its CPUs.
+"""
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import harness
+
+
+class Experiment:
+    id = title = x_label = y_label = ""
+    others_are_ours = False  # CPU time of processes that are not our children's counts as ours
+
+    def series(self, env):
+        raise NotImplementedError
+
+    def xs(self, env):
+        raise NotImplementedError
+
+    def points(self, env):
+        xs = list(self.xs(env))
+        if env.quick:
+            xs = xs[:1] + xs[2::2] if len(xs) > 4 else xs
+        return [(s, x) for s in self.series(env) for x in xs if self.sensible(env, s, x)]
+
+    def sensible(self, env, series, x):
+        return True
+
+    def hogs(self, env, x):
+        return 0
+
+    def x_of(self, x):
+        return f"{self.x_label} {x}"
+
+    def missing(self, env):
+        return None
+
+    def measure(self, env, series, x):
+        """{"metrics": {"y": ...}, ...}"""
+        raise NotImplementedError
+
+
+# A first look does with these.
+QUICK = ("futex", "glibc", "mcs", "flexguard", "hybrid-mcs", "sysv", "futex-fair", "ulock-fair", "furwock", "ulock-rw",
+         "malthusian")
+
+
+class OfThreads(Experiment):
+    x_label = "threads"
+    locks = ["futex", "glibc", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper", "flexguard"]
+
+    def series(self, env):
+        chosen = env.locks or [s for s in self.locks if not env.quick or s in QUICK]
+        return [s for s in chosen if s in env.available]
+
+    def xs(self, env):
+        return env.threads
+
+    def x_of(self, x):
+        return f"{x} thread{'s'[:x - 1]}"
+
+    def sensible(self, env, series, x):
+        """A lock that collapses shows it at twice the CPUs; more only costs time."""
+        return x <= 4 * env.cpus or series not in env.collapses
+
+    def run(self, env, series, argv, more_env=None):
+        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(argv)
+        e.update(more_env or {})
+        r = harness.run_json(argv, e, 60 + 10 * env.seconds)
+        if not r.get("check", True):
+            raise harness.Failed("mutual exclusion violated")
+        return r
+
+    def mutex_bench(self, env, series, x, more):
+        return self.run(env, series, [env.program("mutex_bench"), "-j", "-t", str(x), "-d", str(env.seconds), "-w", "0.1",
+                                      "-u", f"{env.units:.3f}", *more])
+
+
+class SharedMemory(OfThreads):
+    """Two cache lines read and written, 100 cycles until the next section."""
+    id = "shared-memory"
+    title = "shared-memory access: time of a critical section"
+    y_label = "us a section"
+
+    def measure(self, env, series, x):
+        r = self.mutex_bench(env, series, x, ["-c", "lines", "-l", "2", "-O", "100"])
+        if not r["per_ms"]:
+            raise harness.Failed("not one section")
+        return {"metrics": {"y": x * 1000 / r["per_ms"], "per_ms": r["per_ms"],
+                            "fairness": r["fairness"], "cpus": (r["user_ms"] + r["sys_ms"]) / r["window_ms"],
+                            "busy": busy_share(env, r)}}
+
+
+def busy_share(env, r):
+    """CPU time beyond one CPU in a critical section, of all CPU time that the machine has: spinning, mostly."""
+    used = (r["user_ms"] + r["sys_ms"]) / r["window_ms"]
+    return max(0.0, used - 1.0) / env.cpus
+
+
+class Latency(OfThreads):
+    id = "latency"
+    title = "time to acquire, 1 us inside and outside"
+    y_label = "p99.9, us"
+
+    def measure(self, env, series, x):
+        r = self.mutex_bench(env, series, x, ["-c", "1000", "-o", "1000", "-L"])
+        lat = r["latency_ns"]
+        return {"metrics": {"y": lat["p99.9"] / 1000, "p50": lat["p50"] / 1000, "p99": lat["p99"] / 1000,
+                            "max": lat["max"] / 1000, "per_ms": r["per_ms"]}, "log2": lat["log2"]}
+
+
+class Sweet(OfThreads):
+    id = "sections-1us"
+    title = "1 us inside, 1 us outside: throughput"
+    y_label = "sections a ms"
+
+    def measure(self, env, series, x):
+        r = self.mutex_bench(env, series, x, ["-c", "1000", "-o", "1000"])
+        return {"metrics": {"y": r["per_ms"], "fairness": r["fairness"]}}
+
+
+class HashTable(OfThreads):
+    id = "hash-table"
+    title = "hash table, 100 buckets, Zipf keys that shift"
+    y_label = "operations a ms"
+
+    def measure(self, env, series, x):
+        r = self.run(env, series, [env.program("hash_bench"), "-j", "-t", str(x), "-d", str(env.seconds), "-w", "0.1"])
+        return {"metrics": {"y": r["per_ms"]}}
+
+
+class HashTableBeside(HashTable):
+    """As many threads as half the CPUs, at least 2, beside processes that only want CPUs."""
+    id = "hash-table-beside"
+    title = "hash table beside a busy workload"
+    x_label = "busy processes"
+
+    def xs(self, env):
+        return [0] + [t for t in env.threads if t <= 4 * env.cpus]
+
+    def x_of(self, x):
+        return f"{x} busy"
+
+    def sensible(self, env, series, x):
+        return True
+
+    def hogs(self, env, x):
+        return x
+
+    def measure(self, env, series, x):
+        return super().measure(env, series, max(2, env.cpus // 2))
+
+
+class Runnable(OfThreads):
+    """Threads that run or could, sampled from /proc while the benchmark runs."""
+    id = "runnable"
+    title = "threads that do not sleep, over time"
+    y_label = "runnable threads, mean"
+    locks = ["mcs", "futex", "glibc", "flexguard-paper", "flexguard"]
+
+    def xs(self, env):
+        return [max(3, round(env.cpus * 1.35))]
+
+    def measure(self, env, series, x):
+        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(
+            [env.program("mutex_bench"), "-j", "-t", str(x), "-d", str(env.seconds), "-w", "0.1", "-u", f"{env.units:.3f}",
+             "-c", "lines", "-l", "2", "-O", "100"])
+        p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        trace, began = [], time.monotonic()
+        try:
+            while p.poll() is None:
+                n = runnable_threads(p.pid)
+                if n is not None:
+                    trace.append((round(time.monotonic() - began, 3), n))
+                time.sleep(0.01)
+        finally:
+            if p.poll() is None:
+                p.kill()
+            p.wait()
+        if p.returncode or len(trace) < 5:
+            raise harness.Failed(f"exit {p.returncode}, {len(trace)} looks")
+        counts = sorted(n for t, n in trace if t > 0.15)
+        return {"metrics": {"y": sum(counts) / len(counts), "min": counts[0], "max": counts[-1]}, "trace": trace}
+
+
+def runnable_threads(pid):
+    """Of this process, less its main thread, which sleeps; None: it is gone, or another program yet."""
+    n = 0
+    try:
+        if not os.readlink(f"/proc/{pid}/exe").endswith("mutex_bench"):
+            return None
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            if int(tid) == pid:
+                continue
+            with open(f"/proc/{pid}/task/{tid}/stat") as f:
+                n += f.read().rpartition(")")[2].split()[0] == "R"
+    except OSError:
+        return None
+    return n
+
+
+class Fairness(OfThreads):
+    """Dice's factor over the time between sections, for 0.5, 1 and 2 threads a CPU."""
+    x_label = "ns between sections"
+    y_label = "fairness factor (0.5 fair, 1 unfair)"
+    locks = ["futex", "glibc", "mcs", "shuffle", "malthusian", "u-scl", "flexguard-paper", "flexguard"]
+    per_cpu = 1
+
+    def __init__(self, per_cpu):
+        self.per_cpu = per_cpu
+        self.id = f"fairness-{per_cpu}".replace(".", "_")
+        self.title = f"fairness, {per_cpu} threads a CPU"
+
+    def xs(self, env):
+        return [100, 1000, 10000, 100000]
+
+    def x_of(self, x):
+        return f"{x} ns"
+
+    def sensible(self, env, series, x):
+        return self.per_cpu <= 1 or series not in env.collapses
+
+    def measure(self, env, series, x):
+        threads = max(2, round(env.cpus * self.per_cpu))
+        r = self.mutex_bench(env, series, threads, ["-c", "lines", "-l", "2", "-o", str(x)])
+        return {"metrics": {"y": r["fairness"], "per_ms": r["per_ms"]}}
+
+
+class Hybrid(OfThreads):
+    """The BPF Hybrid Lock's microbenchmark: 1 or 5 cache lines, a delay between sections."""
+    locks = ["mcs", "futex", "hybrid-mcs", "flexguard"]
+    y_label = "us a section"
+
+    def __init__(self, lines, delay):
+        self.lines, self.delay = lines, delay
+        self.id = f"hybrid-{lines}-{delay}"
+        self.title = f"{lines} cache line{'s'[:lines - 1]}, {delay:,} cycles between sections"
+
+    def measure(self, env, series, x):
+        r = self.mutex_bench(env, series, x, ["-c", "lines", "-l", str(self.lines), "-O", str(self.delay)])
+        if not r["per_ms"]:
+            raise harness.Failed("not one section")
+        return {"metrics": {"y": x * 1000 / r["per_ms"], "per_ms": r["per_ms"]}}
+
+
+class HybridForced(OfThreads):
+    """The same, switched to blocking with more threads than CPUs, and back to spinning with four for each."""
+    id = "hybrid-forced"
+    title = "BPF Hybrid Lock with a forced switch"
+    locks = ["hybrid-mcs"]
+    y_label = "us a section"
+
+    def measure(self, env, series, x):
+        r = self.run(env, series, [env.program("mutex_bench"), "-j", "-t", str(x), "-d", str(env.seconds), "-w", "0.1", "-u",
+                                   f"{env.units:.3f}", "-c", "lines", "-l", "5", "-O", "1000"],
+                     {"FLEXGUARD_HYBRID": f"threads={env.cpus + 1},{4 * env.cpus}"})
+        if not r["per_ms"]:
+            raise harness.Failed("not one section")
+        return {"metrics": {"y": x * 1000 / r["per_ms"], "per_ms": r["per_ms"]}}
+
+
+class Contention(OfThreads):
+    """Contention as the delay between sections, at a number of threads for each CPU."""
+    x_label = "cycles between sections"
+    y_label = "us a section"
+    locks = ["mcs", "futex", "hybrid-mcs", "flexguard"]
+
+    def __init__(self, per_cpu):
+        self.per_cpu = per_cpu
+        self.id = f"contention-{per_cpu}".replace(".", "_")
+        self.title = f"contention, {per_cpu} threads a CPU"
+
+    def xs(self, env):
+        return [10 ** e for e in range(0, 7)]
+
+    def x_of(self, x):
+        return f"{x} cycles"
+
+    def sensible(self, env, series, x):
+        return True
+
+    def measure(self, env, series, x):
+        threads = max(2, round(env.cpus * self.per_cpu))
+        r = self.mutex_bench(env, series, threads, ["-c", "lines", "-l", "5", "-O", str(x)])
+        if not r["per_ms"]:
+            raise harness.Failed("not one section")
+        return {"metrics": {"y": threads * 1000 / r["per_ms"], "per_ms": r["per_ms"]}}
+
+
+CONFIGURATIONS = [(0, 10), (5, 5), (7, 3), (9, 1)]  # us not held, held
+
+
+class Ulockflex(OfThreads):
+    """Loops of ulockflex; x is the number of the configuration."""
+    x_label = "not held, held (us)"
+    y_label = "loops a ms"
+    locks = ["sysv", "futex-fair", "futex-fair-spin", "ulock-fair", "ulock-fair-spin", "futex", "spin-park", "ulock",
+             "ulock-spin", "glibc", "flexguard"]
+
+    def __init__(self, tasks):
+        self.tasks = tasks
+        self.id = f"ulockflex-{tasks}"
+        self.title = f"ulockflex, {tasks} tasks, 1 lock"
+
+    def xs(self, env):
+        return range(len(CONFIGURATIONS))
+
+    def x_of(self, x):
+        return "({}, {})".format(*CONFIGURATIONS[x])
+
+    def sensible(self, env, series, x):
+        return True
+
+    def measure(self, env, series, x):
+        nlht, lht = CONFIGURATIONS[x]
+        r = self.run(env, series, [env.program("ulockflex"), "-j", "-t", str(self.tasks), "-H", str(lht), "-N", str(nlht),
+                                   "-d", str(env.seconds), "-u", f"{env.units:.3f}"])
+        runs = sum(r["runs"])
+        return {"metrics": {"y": r["per_ms"], "cv": r["cv"], "once": r["runs"][0] / runs if runs else 0,
+                            "longest": r["longest_run"]}}
+
+
+class UlockflexAlone(OfThreads):
+    """One task, one lock: what is left of the loop without locks."""
+    id = "ulockflex-alone"
+    title = "ulockflex, 1 task: efficiency"
+    x_label = "us of the loop"
+    y_label = "of the loop without locks, %"
+    locks = Ulockflex.locks
+
+    def xs(self, env):
+        return [0, 10]
+
+    def x_of(self, x):
+        return f"{x} us"
+
+    def sensible(self, env, series, x):
+        return True
+
+    def measure(self, env, series, x):
+        argv = [env.program("ulockflex"), "-j", "-t", "1", "-H", str(x / 2), "-N", str(x / 2), "-d", str(env.seconds / 2), "-u",
+                f"{env.units:.3f}"]
+        with_locks = self.run(env, series, argv)["per_ms"]
+        without = self.run(env, "glibc", argv + ["-n"])["per_ms"]
+        return {"metrics": {"y": 100 * with_locks / without, "per_ms": with_locks}}
+
+
+class UlockflexShare(OfThreads):
+    """Reader-writer locks over the share of reads."""
+    x_label = "reads, %"
+    y_label = "loops a ms"
+    locks = ["furwock", "ulock-rw", "glibc", "flexguard"]
+
+    def __init__(self, tasks):
+        self.tasks = tasks
+        self.id = f"ulockflex-rw-{tasks}"
+        self.title = f"reader-writer locks, {tasks} tasks"
+
+    def xs(self, env):
+        return [0, 50, 90, 99, 100]
+
+    def x_of(self, x):
+        return f"{x} % reads"
+
+    def sensible(self, env, series, x):
+        return True
+
+    def measure(self, env, series, x):
+        r = self.run(env, series, [env.program("ulockflex"), "-j", "-t", str(self.tasks), "-H", "5", "-N", "5", "-s",
+                                   str(x / 100), "-d", str(env.seconds), "-u", f"{env.units:.3f}"])
+        return {"metrics": {"y": r["per_ms"], "cv": r["cv"]}}
+
+
+class Application(OfThreads):
+    """A program of others: package, command, figure in its output, self-check."""
+    package = program = ""
+
+    def missing(self, env):
+        return None if shutil.which(self.program) else f"no {self.program} (Debian package {self.package})"
+
+    def command(self, env, threads):
+        raise NotImplementedError
+
+    def figure(self, out, seconds):
+        raise NotImplementedError
+
+    def prepare(self, env):
+        pass
+
+    def measure(self, env, series, x):
+        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(self.command(env, x))
+        self.prepare(env)
+        began = time.monotonic()
+        out, err = harness.run(argv, e, 120)
+        return {"metrics": {"y": self.figure(out + err, time.monotonic() - began)}}
+
+
+def found(pattern, out):
+    m = re.search(pattern, out)
+    if not m:
+        raise harness.Failed("no figure in its output")
+    return float(m.group(1))
+
+
+class RocksDb(Application):
+    package, program = "rocksdb-tools", "db_bench"
+    y_label = "operations a ms"
+
+    def __init__(self, benchmark):
+        self.benchmark = benchmark
+        self.id = f"rocksdb-{benchmark}"
+        self.title = f"RocksDB {benchmark} (kin of the papers' LevelDB)"
+
+    def directory(self, env):
+        return os.path.join(env.tmp, "rocksdb-" + self.benchmark)
+
+    def flags(self, env):
+        return [f"--db={self.directory(env)}", "--num=20000", "--cache_size=8388608", "--histogram=0",
+                "--compression_type=none", "--disable_wal=1"]
+
+    def prepare(self, env):
+        if self.benchmark == "readrandom" and not os.path.exists(self.directory(env)):
+            harness.run([self.program, "--benchmarks=fillseq", *self.flags(env)], harness.own_env(), 120)
+
+    def command(self, env, threads):
+        argv = [self.program, f"--benchmarks={self.benchmark}", f"--threads={threads}", *self.flags(env),
+                f"--use_existing_db={int(self.benchmark == 'readrandom')}"]
+        return argv + ([f"--duration={max(1, round(env.seconds))}"] if self.benchmark == "readrandom" else
+                       [f"--writes={max(1, 40000 // threads)}"])
+
+    def figure(self, out, seconds):
+        return found(rf"{self.benchmark}\s*:.*?(\d+) ops/sec", out) / 1000
+
+
+class Sysbench(Application):
+    package, program = "sysbench", "sysbench"
+    id = "sysbench-mutex"
+    title = "sysbench mutex"
+    y_label = "runs a second"
+
+    def command(self, env, threads):
+        return ["sysbench", "mutex", f"--threads={threads}", "--mutex-num=1", f"--mutex-locks={40000 // threads}",
+                "--mutex-loops=200", "run"]
+
+    def figure(self, out, seconds):
+        return 1 / found(r"total time:\s+([\d.]+)s", out)
+
+
+class Kyoto(Application):
+    package, program = "kyotocabinet-utils", "kccachetest"
+    id = "kyotocabinet"
+    title = "KyotoCabinet, kccachetest wicked"
+    y_label = "runs a second"
+
+    def command(self, env, threads):
+        return ["kccachetest", "wicked", "-th", str(threads), "-it", "1", str(max(1, 20000 // threads))]
+
+    def figure(self, out, seconds):
+        if "ok" not in out.splitlines()[-1]:
+            raise harness.Failed("its self-check failed")
+        return 1 / found(r"time: ([\d.]+)", out)
+
+
+class Hackbench(Experiment):
+    """The monitor's price for programs that take no lock of ours."""
+    id = "hackbench"
+    title = "hackbench, by what the monitor has to do"
+    x_label = "groups"
+    y_label = "s"
+    others_are_ours = True
+
+    def missing(self, env):
+        if not shutil.which("hackbench"):
+            return "no hackbench (Debian package rt-tests)"
+        return None if harness.SOCKET else "no preemption monitor here (flexguard doctor says why)"
+
+    def series(self, env):
+        return ["no monitor", "monitor", "monitor, beside a registered process"]
+
+    def xs(self, env):
+        return [max(1, env.cpus)]
+
+    def measure(self, env, series, x):
+        argv = ["hackbench", "-g", str(x), "-f", "25", "-l", "200", "-s", "512"]
+        with env.other_monitor(series != "no monitor", registered="registered" in series):
+            out, _ = harness.run(argv, harness.own_env(), 300)
+        return {"metrics": {"y": found(r"Time:\s+([\d.]+)", out)}}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* `flexguard bench`: finds the harness, which is Python, and becomes it. */
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+const char fg_help_bench[] =
+    "usage: flexguard bench [--figure ID]... [-o DIR] [--quick] [--list] [options]\n\n"
+    "Measures what the papers measure, on this machine, and draws their figures.\n"
+    "flexguard bench --help (with Python 3) lists the options; flexguard-bench(1).\n";
+
+/* Debian's own first: that is where its matplotlib is. */
+static const char *const pythons[] = {"/usr/bin/python3", "python3"};
+
+/* Where things are, as seen from the command: not installed, and installed. */
+static const struct {
+	const char *script, *programs;
+} places[] = {
+    {"bench/scripts/flexguard-bench", "bench"},
+    {"../share/flexguard/bench/flexguard-bench", "../" FG_LIBDIR "/flexguard/bench"},
+    {"flexguard-bench-data/flexguard-bench", "flexguard-bench-data"}, /* of make bench-bundle */
+};
+
+int fg_cmd_bench(int argc, char **argv)
+{
+	char self[PATH_MAX], script[PATH_MAX + 64], programs[PATH_MAX + 64], **args;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	const char *dir;
+	size_t i;
+
+	if (n < 0) {
+		fg_error("bench: cannot find myself: %s", strerror(errno));
+		return FG_EXIT_OWN;
+	}
+	self[n] = 0;
+	dir = dirname(self);
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(script, sizeof(script), "%s/%s", dir, places[i].script);
+		snprintf(programs, sizeof(programs), "%s/%s", dir, places[i].programs);
+		if (!access(script, R_OK))
+			break;
+	}
+	if (i == sizeof(places) / sizeof(places[0])) {
+		fg_error("bench: cannot find the harness beside %s; build it (make) or install FlexGuard", dir);
+		return FG_EXIT_OWN;
+	}
+	args = calloc((size_t)argc + 7, sizeof(*args));
+	if (!args) {
+		fg_error("bench: %s", strerror(errno));
+		return FG_EXIT_OWN;
+	}
+	args[1] = script;
+	args[2] = (char *)"--build";
+	args[3] = (char *)dir;
+	args[4] = (char *)"--programs";
+	args[5] = programs;
+	memcpy(&args[6], &argv[1], (size_t)argc * sizeof(*args)); /* with the NULL at its end */
+	for (i = 0; i < sizeof(pythons) / sizeof(pythons[0]); i++) {
+		args[0] = (char *)pythons[i];
+		execvp(args[0], args);
+	}
+	fg_error("bench: needs python3: %s", strerror(errno));
+	free(args);
+	return FG_EXIT_OWN;
+}

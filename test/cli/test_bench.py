@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""flexguard bench: a small run, its files, drawing it again, comparing, interrupting."""
+import json
+
+from climod import *
+
+SMALL = ["--quick", "--seconds", "0.02", "--threads", "1,2", "--locks", "glibc,futex", "--seed", "7"]
+OUT = os.path.join(TMP, "out")
+
+
+def records(folder=OUT):
+    return [json.loads(line) for line in open(os.path.join(folder, "samples.jsonl"))]
+
+
+def check_list():
+    p = run("bench", "--list")
+    same("status", p.returncode, 0)
+    for figure in ("flexguard-1", "flexguard-2", "flexguard-hackbench", "hybrid-2", "futexes-table-1", "futexes-6"):
+        true(f"{figure} is listed", figure in p.stdout)
+    true("options", "--replot" in run("bench", "--help").stdout)
+
+
+def check_small_run():
+    p = run("bench", "--figure", "flexguard-1", "-o", OUT, *SMALL, timeout=120)
+    same("status", (p.returncode, "Traceback" in p.stderr), (0, False))
+    true("a table", "futex" in p.stdout and "2 threads" in p.stdout)
+    true("the claim", "The paper:" in p.stdout and "Measured," in p.stdout)
+    r = records()
+    same("first", r[0]["type"], "context")
+    for key in ("cpus", "kernel", "governor", "commit", "seed", "load", "glibc", "host"):
+        true(key, key in r[0])
+    same("last", r[-1]["type"], "end")
+    samples = [s for s in r if s["type"] == "sample"]
+    same("points", {(s["series"], s["x"]) for s in samples}, {(l, t) for l in ("glibc", "futex") for t in (1, 2)})
+    for s in samples:
+        true("a number", s["metrics"]["y"] > 0 and isinstance(s["dirty"], bool) and "steal" in s)
+    page = open(os.path.join(OUT, "report.html")).read()
+    true("the page is whole", "flexguard-1" in page and "<link" not in page and "src=\"http" not in page)
+
+
+def check_replot():
+    os.unlink(os.path.join(OUT, "report.html"))
+    before = records()
+    p = run("bench", "--replot", OUT, "--json", timeout=120)
+    same("status", p.returncode, 0)
+    told = json.loads(p.stdout.strip().splitlines()[-1])
+    same("claims", [c["figure"] for c in told["claims"]], ["flexguard-1"])
+    true("points", {"experiment", "series", "x", "metric", "median", "interval"} <= set(told["points"][0]))
+    true("page", os.path.exists(os.path.join(OUT, "report.html")))
+    same("the samples stay", records(), before)
+
+
+def check_compare():
+    p = run("bench", "--compare", OUT, os.path.join(OUT, "samples.jsonl"))
+    same("the same", (p.returncode, "0 points differ" in p.stdout), (0, True))
+    other = os.path.join(TMP, "other.jsonl")
+    with open(other, "w") as f:
+        for r in records():
+            if r["type"] == "sample":
+                r["metrics"]["y"] *= 3
+            f.write(json.dumps(r) + "\n")
+    p = run("bench", "--compare", OUT, other)
+    same("three times", (p.returncode, p.stdout.count("3.00x")), (1, 4))
+
+
+def check_interrupt():
+    folder = os.path.join(TMP, "cut")
+    p = start("bench", "--figure", "flexguard-2", "-o", folder, "--seconds", "0.05")
+    samples = os.path.join(folder, "samples.jsonl")
+    for _ in range(600):
+        if os.path.exists(samples) and open(samples).read().count('"sample"') >= 2:
+            break
+        time.sleep(0.05)
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=120)
+    same("status", p.returncode, 130)
+    same("what was measured is there", records(folder)[-1]["stopped"], "interrupted")
+    true("and reported", "flexguard-2" in out and "Traceback" not in err)
+
+
+def check_mistakes():
+    for args in (["--figure", "flexguard-99"], ["--locks", "nosuch"], ["--replot", "/nowhere"], ["--compare", "/a", "/b"],
+                 ["-o", "/proc/nowhere"]):
+        p = run("bench", *args)
+        true(args, p.returncode not in (0, 130))
+        true(f"{args}: one line, got {p.stderr!r}", p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1)
+
+
+main(globals())
