@@ -6,12 +6,13 @@ NINJA   := $(shell command -v ninja || echo ninja)
 
 BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev clang-19 llvm-19 bpftool \
 	libncurses-dev libdw-dev libmicrohttpd-dev scdoc
-TEST_PACKAGES  := spin python3 python3-prometheus-client g++ util-linux procps cmake \
+TEST_PACKAGES  := spin python3 patchelf python3-prometheus-client g++ util-linux procps cmake \
 	rocksdb-tools sysbench stress-ng memcached libmemcached-tools kyotocabinet-utils pbzip2
 FUZZ_PACKAGES  := libclang-rt-19-dev
 CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite
 DEMO_PACKAGES  := rocksdb-tools sysbench
-BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools sysbench kyotocabinet-utils
+BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools sysbench kyotocabinet-utils \
+	libleveldb-dev libtdb-dev pbzip2 memcached libmemcached-tools
 
 all: $(BUILD)/build.ninja
 	@$(NINJA) -C $(BUILD) $(NINJAFLAGS)
@@ -65,11 +66,17 @@ bench: deps-bench
 	@$(MAKE) --no-print-directory all
 	@./bench/run $(BUILD)
 
+# For machines without compiler or network: a folder with a script.
+bench-bundle: deps-bench
+	@./packaging/need-packages patchelf
+	@$(MAKE) --no-print-directory all
+	@./bench/bundle/make $(BUILD) $(BUILD)/flexguard-bench-bundle
+
 install: all
 	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(DESTDIR))
 
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test conformance zoo-check fuzz soak bench install clean \
+.PHONY: all demo test conformance zoo-check fuzz soak bench bench-bundle install clean \
 	deps-build deps-test deps-conformance deps-fuzz deps-demo deps-bench

@@ -48,7 +48,7 @@ class Experiment:
 
 # A first look does with these.
 QUICK = ("futex", "glibc", "mcs", "flexguard", "hybrid-mcs", "sysv", "futex-fair", "ulock-fair", "furwock", "ulock-rw",
-         "malthusian")
+         "malthusian", "fcntl", "spin-yield")
 
 
 class OfThreads(Experiment):
@@ -69,17 +69,41 @@ class OfThreads(Experiment):
         """A lock that collapses shows it at twice the CPUs; more only costs time."""
         return x <= 4 * env.cpus or series not in env.collapses
 
-    def run(self, env, series, argv, more_env=None):
-        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(argv)
-        e.update(more_env or {})
-        r = harness.run_json(argv, e, 60 + 10 * env.seconds)
-        if not r.get("check", True):
-            raise harness.Failed("mutual exclusion violated")
-        return r
+    # The program's options, and what is made of its line of JSON; also for runs that a bundle has made.
+    program = "mutex_bench"
 
-    def mutex_bench(self, env, series, x, more):
-        return self.run(env, series, [env.program("mutex_bench"), "-j", "-t", str(x), "-d", str(env.seconds), "-w", "0.1",
-                                      "-u", f"{env.units:.3f}", *more])
+    def argv(self, env, series, x):
+        raise NotImplementedError
+
+    def variables(self, env):
+        return {}
+
+    def lock(self, series):
+        return series
+
+    def metrics(self, x, raw):
+        return {"y": raw["per_ms"]}
+
+    def checked(self, x, raw):
+        """Metrics, or harness.Failed."""
+        if not raw.get("check", True):
+            raise harness.Failed("its self-check failed: mutual exclusion violated?")
+        if not raw["per_ms"]:
+            raise harness.Failed("not one section")
+        return self.metrics(x, raw)
+
+    def run(self, env, series, argv):
+        argv, e = harness.Contender(harness.contender_of_lock(self.lock(series)), env.build).wrap([env.program(argv[0]), *argv[1:]])
+        e.update(self.variables(env))
+        return harness.run_json(argv, e, 60 + 10 * env.seconds)
+
+    def measure(self, env, series, x):
+        raw = self.run(env, series, [self.program, "-j", *self.argv(env, series, x)])
+        return {"metrics": self.checked(x, raw), "raw": raw}
+
+
+def mutex_options(env, threads, *more):
+    return ["-t", str(threads), "-d", str(env.seconds), "-w", "0.1", "-u", f"{env.units:.3f}", *more]
 
 
 class SharedMemory(OfThreads):
@@ -88,19 +112,22 @@ class SharedMemory(OfThreads):
     title = "shared-memory access: time of a critical section"
     y_label = "us a section"
 
-    def measure(self, env, series, x):
-        r = self.mutex_bench(env, series, x, ["-c", "lines", "-l", "2", "-O", "100"])
-        if not r["per_ms"]:
-            raise harness.Failed("not one section")
-        return {"metrics": {"y": x * 1000 / r["per_ms"], "per_ms": r["per_ms"],
-                            "fairness": r["fairness"], "cpus": (r["user_ms"] + r["sys_ms"]) / r["window_ms"],
-                            "busy": busy_share(env, r)}}
+    def argv(self, env, series, x):
+        return mutex_options(env, x, "-c", "lines", "-l", "2", "-O", "100")
+
+    def metrics(self, x, raw):
+        used = (raw["user_ms"] + raw["sys_ms"]) / raw["window_ms"]
+        return {"y": x * 1000 / raw["per_ms"], "per_ms": raw["per_ms"], "fairness": raw["fairness"], "cpus": used}
 
 
-def busy_share(env, r):
-    """CPU time beyond one CPU in a critical section, of all CPU time that the machine has: spinning, mostly."""
-    used = (r["user_ms"] + r["sys_ms"]) / r["window_ms"]
-    return max(0.0, used - 1.0) / env.cpus
+class BusyWaiting(SharedMemory):
+    """CPUs that the benchmark uses beyond the one that can be in a critical section: spinning, mostly."""
+    id = "busy-waiting"
+    title = "CPUs used beyond one"
+    y_label = "CPUs"
+
+    def metrics(self, x, raw):
+        return {"y": max(0.0, super().metrics(x, raw)["cpus"] - 1)}
 
 
 class Latency(OfThreads):
@@ -108,11 +135,13 @@ class Latency(OfThreads):
     title = "time to acquire, 1 us inside and outside"
     y_label = "p99.9, us"
 
-    def measure(self, env, series, x):
-        r = self.mutex_bench(env, series, x, ["-c", "1000", "-o", "1000", "-L"])
-        lat = r["latency_ns"]
-        return {"metrics": {"y": lat["p99.9"] / 1000, "p50": lat["p50"] / 1000, "p99": lat["p99"] / 1000,
-                            "max": lat["max"] / 1000, "per_ms": r["per_ms"]}, "log2": lat["log2"]}
+    def argv(self, env, series, x):
+        return mutex_options(env, x, "-c", "1000", "-o", "1000", "-L")
+
+    def metrics(self, x, raw):
+        lat = raw["latency_ns"]
+        return {"y": lat["p99.9"] / 1000, "p50": lat["p50"] / 1000, "p99": lat["p99"] / 1000, "max": lat["max"] / 1000,
+                "per_ms": raw["per_ms"]}
 
 
 class Sweet(OfThreads):
@@ -120,9 +149,11 @@ class Sweet(OfThreads):
     title = "1 us inside, 1 us outside: throughput"
     y_label = "sections a ms"
 
-    def measure(self, env, series, x):
-        r = self.mutex_bench(env, series, x, ["-c", "1000", "-o", "1000"])
-        return {"metrics": {"y": r["per_ms"], "fairness": r["fairness"]}}
+    def argv(self, env, series, x):
+        return mutex_options(env, x, "-c", "1000", "-o", "1000")
+
+    def metrics(self, x, raw):
+        return {"y": raw["per_ms"], "fairness": raw["fairness"]}
 
 
 class HashTable(OfThreads):
@@ -130,31 +161,10 @@ class HashTable(OfThreads):
     title = "hash table, 100 buckets, Zipf keys that shift"
     y_label = "operations a ms"
 
-    def measure(self, env, series, x):
-        r = self.run(env, series, [env.program("hash_bench"), "-j", "-t", str(x), "-d", str(env.seconds), "-w", "0.1"])
-        return {"metrics": {"y": r["per_ms"]}}
+    program = "hash_bench"
 
-
-class HashTableBeside(HashTable):
-    """As many threads as half the CPUs, at least 2, beside processes that only want CPUs."""
-    id = "hash-table-beside"
-    title = "hash table beside a busy workload"
-    x_label = "busy processes"
-
-    def xs(self, env):
-        return [0] + [t for t in env.threads if t <= 4 * env.cpus]
-
-    def x_of(self, x):
-        return f"{x} busy"
-
-    def sensible(self, env, series, x):
-        return True
-
-    def hogs(self, env, x):
-        return x
-
-    def measure(self, env, series, x):
-        return super().measure(env, series, max(2, env.cpus // 2))
+    def argv(self, env, series, x):
+        return ["-t", str(x), "-d", str(env.seconds), "-w", "0.1"]
 
 
 class Runnable(OfThreads):
@@ -169,8 +179,7 @@ class Runnable(OfThreads):
 
     def measure(self, env, series, x):
         argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(
-            [env.program("mutex_bench"), "-j", "-t", str(x), "-d", str(env.seconds), "-w", "0.1", "-u", f"{env.units:.3f}",
-             "-c", "lines", "-l", "2", "-O", "100"])
+            [env.program("mutex_bench"), "-j", *mutex_options(env, x, "-c", "lines", "-l", "2", "-O", "100")])
         p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         trace, began = [], time.monotonic()
         try:
@@ -226,10 +235,11 @@ class Fairness(OfThreads):
     def sensible(self, env, series, x):
         return self.per_cpu <= 1 or series not in env.collapses
 
-    def measure(self, env, series, x):
-        threads = max(2, round(env.cpus * self.per_cpu))
-        r = self.mutex_bench(env, series, threads, ["-c", "lines", "-l", "2", "-o", str(x)])
-        return {"metrics": {"y": r["fairness"], "per_ms": r["per_ms"]}}
+    def argv(self, env, series, x):
+        return mutex_options(env, max(2, round(env.cpus * self.per_cpu)), "-c", "lines", "-l", "2", "-o", str(x))
+
+    def metrics(self, x, raw):
+        return {"y": raw["fairness"], "per_ms": raw["per_ms"]}
 
 
 class Hybrid(OfThreads):
@@ -242,27 +252,23 @@ class Hybrid(OfThreads):
         self.id = f"hybrid-{lines}-{delay}"
         self.title = f"{lines} cache line{'s'[:lines - 1]}, {delay:,} cycles between sections"
 
-    def measure(self, env, series, x):
-        r = self.mutex_bench(env, series, x, ["-c", "lines", "-l", str(self.lines), "-O", str(self.delay)])
-        if not r["per_ms"]:
-            raise harness.Failed("not one section")
-        return {"metrics": {"y": x * 1000 / r["per_ms"], "per_ms": r["per_ms"]}}
+    def argv(self, env, series, x):
+        return mutex_options(env, x, "-c", "lines", "-l", str(self.lines), "-O", str(self.delay))
+
+    def metrics(self, x, raw):
+        return {"y": x * 1000 / raw["per_ms"], "per_ms": raw["per_ms"]}
 
 
-class HybridForced(OfThreads):
+class HybridForced(Hybrid):
     """The same, switched to blocking with more threads than CPUs, and back to spinning with four for each."""
-    id = "hybrid-forced"
-    title = "BPF Hybrid Lock with a forced switch"
     locks = ["hybrid-mcs"]
-    y_label = "us a section"
 
-    def measure(self, env, series, x):
-        r = self.run(env, series, [env.program("mutex_bench"), "-j", "-t", str(x), "-d", str(env.seconds), "-w", "0.1", "-u",
-                                   f"{env.units:.3f}", "-c", "lines", "-l", "5", "-O", "1000"],
-                     {"FLEXGUARD_HYBRID": f"threads={env.cpus + 1},{4 * env.cpus}"})
-        if not r["per_ms"]:
-            raise harness.Failed("not one section")
-        return {"metrics": {"y": x * 1000 / r["per_ms"], "per_ms": r["per_ms"]}}
+    def __init__(self):
+        super().__init__(5, 1000)
+        self.id, self.title = "hybrid-forced", "BPF Hybrid Lock with a forced switch"
+
+    def variables(self, env):
+        return {"FLEXGUARD_HYBRID": f"threads={env.cpus + 1},{4 * env.cpus}"}
 
 
 class Contention(OfThreads):
@@ -285,12 +291,11 @@ class Contention(OfThreads):
     def sensible(self, env, series, x):
         return True
 
-    def measure(self, env, series, x):
-        threads = max(2, round(env.cpus * self.per_cpu))
-        r = self.mutex_bench(env, series, threads, ["-c", "lines", "-l", "5", "-O", str(x)])
-        if not r["per_ms"]:
-            raise harness.Failed("not one section")
-        return {"metrics": {"y": threads * 1000 / r["per_ms"], "per_ms": r["per_ms"]}}
+    def argv(self, env, series, x):
+        return mutex_options(env, max(2, round(env.cpus * self.per_cpu)), "-c", "lines", "-l", "5", "-O", str(x))
+
+    def metrics(self, x, raw):
+        return {"y": raw["threads"] * 1000 / raw["per_ms"], "per_ms": raw["per_ms"]}
 
 
 CONFIGURATIONS = [(0, 10), (5, 5), (7, 3), (9, 1)]  # us not held, held
@@ -317,13 +322,15 @@ class Ulockflex(OfThreads):
     def sensible(self, env, series, x):
         return True
 
-    def measure(self, env, series, x):
+    program = "ulockflex"
+
+    def argv(self, env, series, x):
         nlht, lht = CONFIGURATIONS[x]
-        r = self.run(env, series, [env.program("ulockflex"), "-j", "-t", str(self.tasks), "-H", str(lht), "-N", str(nlht),
-                                   "-d", str(env.seconds), "-u", f"{env.units:.3f}"])
-        runs = sum(r["runs"])
-        return {"metrics": {"y": r["per_ms"], "cv": r["cv"], "once": r["runs"][0] / runs if runs else 0,
-                            "longest": r["longest_run"]}}
+        return ["-t", str(self.tasks), "-H", str(lht), "-N", str(nlht), "-d", str(env.seconds), "-u", f"{env.units:.3f}"]
+
+    def metrics(self, x, raw):
+        runs = sum(raw["runs"])
+        return {"y": raw["per_ms"], "cv": raw["cv"], "once": raw["runs"][0] / runs if runs else 0, "longest": raw["longest_run"]}
 
 
 class UlockflexAlone(OfThreads):
@@ -344,7 +351,7 @@ class UlockflexAlone(OfThreads):
         return True
 
     def measure(self, env, series, x):
-        argv = [env.program("ulockflex"), "-j", "-t", "1", "-H", str(x / 2), "-N", str(x / 2), "-d", str(env.seconds / 2), "-u",
+        argv = ["ulockflex", "-j", "-t", "1", "-H", str(x / 2), "-N", str(x / 2), "-d", str(env.seconds / 2), "-u",
                 f"{env.units:.3f}"]
         with_locks = self.run(env, series, argv)["per_ms"]
         without = self.run(env, "glibc", argv + ["-n"])["per_ms"]
@@ -371,10 +378,13 @@ class UlockflexShare(OfThreads):
     def sensible(self, env, series, x):
         return True
 
-    def measure(self, env, series, x):
-        r = self.run(env, series, [env.program("ulockflex"), "-j", "-t", str(self.tasks), "-H", "5", "-N", "5", "-s",
-                                   str(x / 100), "-d", str(env.seconds), "-u", f"{env.units:.3f}"])
-        return {"metrics": {"y": r["per_ms"], "cv": r["cv"]}}
+    program = "ulockflex"
+
+    def argv(self, env, series, x):
+        return ["-t", str(self.tasks), "-H", "5", "-N", "5", "-s", str(x / 100), "-d", str(env.seconds), "-u", f"{env.units:.3f}"]
+
+    def metrics(self, x, raw):
+        return {"y": raw["per_ms"], "cv": raw["cv"]}
 
 
 class Application(OfThreads):
@@ -462,9 +472,182 @@ class Kyoto(Application):
         return ["kccachetest", "wicked", "-th", str(threads), "-it", "1", str(max(1, 20000 // threads))]
 
     def figure(self, out, seconds):
-        if "ok" not in out.splitlines()[-1]:
+        if "ok" not in out.split():
             raise harness.Failed("its self-check failed")
         return 1 / found(r"time: ([\d.]+)", out)
+
+
+class OwnProgram(OfThreads):
+    """One of bench/src, alone over numbers of threads."""
+    locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper", "flexguard"]
+
+    def missing(self, env):
+        return None if os.path.exists(env.program(self.program)) else f"{self.program} was not built (its library was missing)"
+
+    def argv(self, env, series, x):
+        return ["-t", str(x), *self.args(env)]
+
+    def args(self, env):
+        raise NotImplementedError
+
+
+class Beside(Experiment):
+    """Another experiment at a fixed number of threads, one for each CPU, beside processes that only want CPUs."""
+    x_label = "busy processes"
+
+    def __init__(self, of):
+        self.of = of
+        self.id = of.id + "-beside"
+        self.title = of.title + ",\nbeside a busy workload"
+        self.y_label = of.y_label
+        self.missing, self.series, self.checked = of.missing, of.series, of.checked
+
+    def xs(self, env):
+        return [0] + [n for n in env.threads if n <= 2 * env.cpus]
+
+    def x_of(self, x):
+        return f"{x} busy"
+
+    def hogs(self, env, x):
+        return x
+
+    def measure(self, env, series, x):
+        return self.of.measure(env, series, max(2, env.cpus))
+
+
+class Index(OwnProgram):
+    id, program = "index", "index_bench"
+    title = "B+-tree with a lock in each leaf, self-similar keys"
+    y_label = "operations a ms"
+
+    def args(self, env):
+        return ["-n", "300000" if env.quick else "16000000" if env.memory_gb > 8 else "1000000", "-d", str(env.seconds)]
+
+
+class Dedup(OwnProgram):
+    id, program = "dedup", "dedup_bench"
+    title = "deduplicating compression, up to 266,000 locks"
+    y_label = "kilobytes a ms"
+
+    def args(self, env):
+        return ["-s", "4" if env.quick else "32"]
+
+
+class Ray(OwnProgram):
+    id, program = "ray", "ray_bench"
+    title = "ray tracer with one contended lock"
+    y_label = "rays a ms"
+
+    def args(self, env):
+        return ["-p", "3" if env.quick else "40", "-n", "1"]
+
+
+class KMedian(OwnProgram):
+    id, program = "kmedian", "kmedian_bench"
+    title = "streaming k-median, a barrier at every step"
+    y_label = "points a ms"
+
+    def args(self, env):
+        return ["-b", "10" if env.quick else "60"]
+
+
+class LevelDb(OwnProgram):
+    program = "leveldb_bench"
+    y_label = "operations a ms"
+    modes = ["readrandom", "fillrandom", "overwrite"]
+    locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "hybrid-mcs", "flexguard-paper", "flexguard"]
+
+    def __init__(self, mode):
+        self.mode = mode
+        self.id, self.title = f"leveldb-{mode}", f"LevelDB {mode}"
+
+    def args(self, env):
+        return ["-m", str(self.modes.index(self.mode)), "-n", "5000", "-d", str(env.seconds)]
+
+
+class Tdb(OwnProgram):
+    """x is the number of hash chains; processes. The lock "fcntl" is tdb's own."""
+    id, program = "tdb", "tdb_bench"
+    title = "tdb, six processes, after tdbtorture"
+    x_label = "hash chains"
+    y_label = "operations a ms"
+    locks = ["fcntl", "spin-yield", "futex", "glibc"]
+
+    def xs(self, env):
+        return [1, 4096]
+
+    def x_of(self, x):
+        return f"{x} chain{'s'[:x - 1]}"
+
+    def sensible(self, env, series, x):
+        return True
+
+    def argv(self, env, series, x):
+        return ["-t", "6", "-c", str(x), "-l", "1000" if env.quick else "10000", "-m", str(int(series != "fcntl"))]
+
+    def lock(self, series):
+        return "glibc" if series == "fcntl" else series
+
+
+class Pbzip2(Application):
+    package, program = "pbzip2", "pbzip2"
+    id, title, y_label = "pbzip2", "pbzip2, 4 MB of shared libraries", "megabytes a second"
+
+    def input(self, env):
+        path = os.path.join(env.tmp, "pbzip2.in")
+        if not os.path.exists(path):
+            with open(os.path.realpath("/proc/self/exe"), "rb") as f:
+                data = f.read(4 << 20)
+            with open(path, "wb") as f:
+                f.write((data * 8)[:4 << 20])
+        return path
+
+    def command(self, env, threads):
+        return ["sh", "-c", f"pbzip2 -q -c -b1 -p{threads} {self.input(env)} >{env.tmp}/pbzip2.out"]
+
+    def figure(self, out, seconds):
+        return 4 / seconds
+
+    def measure(self, env, series, x):
+        r = super().measure(env, series, x)
+        back = subprocess.run(["bunzip2", "-c", f"{env.tmp}/pbzip2.out"], stdout=subprocess.PIPE).stdout
+        with open(self.input(env), "rb") as f:
+            if back != f.read():
+                raise harness.Failed("its output is not what went in")
+        return r
+
+
+class Memcached(Application):
+    package, program = "libmemcached-tools and memcached", "memcaslap"
+    id, title, y_label = "memcached", "memcached, by memcaslap with verification", "operations a ms"
+
+    def missing(self, env):
+        return super().missing(env) or (None if shutil.which("memcached") else "no memcached")
+
+    def measure(self, env, series, x):
+        user = ["-u", "root"] if os.geteuid() == 0 else []
+        server = ["memcached", *user, "-U", "0", "-l", "127.0.0.1", "-p", str(self.port()), "-t", str(x)]
+        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(server)
+        p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            time.sleep(0.3)
+            out, _ = harness.run(["memcaslap", "-s", f"127.0.0.1:{self.last}", "-t", "1s", "-T", "2", "-c", "16", "-v", "0.1"],
+                                 harness.own_env(), 60)
+        finally:
+            p.terminate()
+            p.wait()
+        if not re.search(r"verify_failed: 0\b", out):
+            raise harness.Failed("values came back wrong")
+        return {"metrics": {"y": found(r"TPS: (\d+)", out) / 1000}}
+
+    last = 0
+
+    def port(self):
+        import socket
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.last = s.getsockname()[1]
+        return self.last
 
 
 class Hackbench(Experiment):

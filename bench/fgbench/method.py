@@ -68,6 +68,7 @@ class Results:
 
     def __init__(self):
         self.points, self.failures, self.context, self.end = {}, {}, {}, {}
+        self.known = None
         self.traces = {}  # experiment -> series -> a list of pairs, for what is drawn over time
 
     def add(self, record):
@@ -76,6 +77,8 @@ class Results:
             self.context = record
         elif kind == "end":
             self.end = record
+        elif kind == "raw":  # of a bundle
+            self.add(self.from_raw(record))
         elif kind == "sample":
             key = record["experiment"], record["series"], record["x"]
             if "failed" in record:
@@ -86,6 +89,19 @@ class Results:
                 metrics.setdefault(name, Series()).add(value, record["dirty"])
             if "trace" in record:
                 self.traces.setdefault(record["experiment"], {})[record["series"]] = record["trace"]
+
+    def from_raw(self, record):
+        """What a bundle has written, as a sample."""
+        from fgbench import figures
+        if not self.known:
+            self.known = {e.id: e for e in figures.experiments_of(figures.all_figures())}
+        r = {k: record[k] for k in ("experiment", "series", "x")}
+        try:
+            e = self.known[record["experiment"]]
+            return {**r, "type": "sample", "metrics": e.checked(record["x"], record["raw"]),
+                    "dirty": record["steal"] + record["others"] > DIRTY}
+        except (harness.Failed, KeyError, TypeError) as why:
+            return {**r, "type": "sample", "failed": str(why) or "no figure"}
 
     def get(self, experiment, series, x, metric="y"):
         """The Series, or None."""
@@ -192,7 +208,7 @@ class Session:
         try:
             while todo and self.left() > 0:
                 for e, s, x in random.sample(todo, len(todo)):
-                    if self.left() <= 0 and round_nr > 0:
+                    if self.left() <= 0 and (round_nr > 0 or self.env.quick):
                         break
                     done += 1
                     self.progress(done, max(total, done), round_nr, f"{e.id}, {s}, {e.x_of(x)}")

@@ -22,6 +22,10 @@ def judged(figure, results):
     return [(text, *check(results, cpus)) for text, check in figure.claims]
 
 
+def one_line(title):
+    return title.replace("\n", " ")
+
+
 def cell(point):
     if point is None:
         return "-"
@@ -54,7 +58,7 @@ def text(figures, results):
             continue
         print(f"\n== {f.id}: {f.title}")
         for e in measured:
-            print(f"\n{e.title}: {e.y_label}, median (interval)")
+            print(f"\n{one_line(e.title)}: {e.y_label}, median (interval)")
             harness.table(*rows_of(e, results))
         for claim, holds, sentence in judged(f, results):
             print(f"\n  The paper: {claim}\n  Measured, {WORD[holds]}: {sentence}.")
@@ -90,7 +94,7 @@ def page(figures, results, pictures, path):
         out.append("<details><summary>Numbers</summary>")
         for e in measured:
             head, rows = rows_of(e, results)
-            out.append(f"<table><caption>{h(e.title)}: {h(e.y_label)}</caption><tr>" + "".join(f"<th>{h(c)}" for c in head))
+            out.append(f"<table><caption>{h(one_line(e.title))}: {h(e.y_label)}</caption><tr>" + "".join(f"<th>{h(c)}" for c in head))
             out += ["<tr>" + "".join(f"<td>{h(c)}" for c in row) for row in rows]
             out.append("</table>")
         out.append("</details>")

@@ -63,6 +63,35 @@ def check_compare():
     same("three times", (p.returncode, p.stdout.count("3.00x")), (1, 4))
 
 
+def check_bundle():
+    """A folder that runs elsewhere, without Python, and whose one file is drawn here."""
+    if not shutil.which("patchelf"):
+        raise Skip("no patchelf")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench/bundle/make")
+    bundle, result = os.path.join(TMP, "bundle"), os.path.join(TMP, "far.jsonl")
+    subprocess.run([sys.executable, source, os.path.dirname(FLEXGUARD), bundle], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    bare = os.path.join(TMP, "bin")
+    os.mkdir(bare)
+    for tool in "sh awk sed grep cat tr cut head tail date nproc mktemp uname getconf shuf wc env timeout rm sleep kill dirname".split():
+        os.symlink(shutil.which(tool), os.path.join(bare, tool))
+    p = subprocess.Popen([os.path.join(bundle, "run"), "5", result], env={"PATH": bare, "SECONDS_EACH": "0.02"}, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    for _ in range(1200):
+        if os.path.exists(result) and open(result).read().count('"type": "raw"') >= 14 or p.poll() is not None:
+            break
+        time.sleep(0.05)
+    os.killpg(p.pid, signal.SIGINT)
+    out, _ = p.communicate(timeout=60)
+    same(out, p.returncode, 0)
+    lines = [json.loads(line) for line in open(result)]
+    same("kinds", sorted({line["type"] for line in lines}), ["context", "end", "raw"])
+    same("interrupted", lines[-1]["stopped"], "interrupted")
+    true("results", sum(line["type"] == "raw" and line["raw"] is not None for line in lines) >= 10)
+    p = run("bench", "--replot", result, timeout=120)
+    same("drawn", (p.returncode, p.stderr), (0, ""))
+    true("page", os.path.exists(os.path.join(TMP, "far", "report.html")))
+
+
 def check_interrupt():
     folder = os.path.join(TMP, "cut")
     p = start("bench", "--figure", "flexguard-2", "-o", folder, "--seconds", "0.05")

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* What the small applications share: options, threads that work until told to stop, one line at the end. */
+#ifndef FG_BENCH_APP_H
+#define FG_BENCH_APP_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "work.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct app_option {
+	char letter;
+	const char *what; /* for the help */
+	double value, low, high;
+};
+
+static struct {
+	const char *name;
+	unsigned threads;
+	double seconds;
+	bool json;
+} app;
+
+static void app_fail(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", app.name, what);
+	exit(2);
+}
+
+static void *app_memory(size_t size)
+{
+	void *p = aligned_alloc(2 * CACHE_LINE, (size + 2 * CACHE_LINE - 1) / (2 * CACHE_LINE) * (2 * CACHE_LINE));
+
+	if (!p)
+		app_fail("no memory");
+	return memset(p, 0, size);
+}
+
+static double app_number(const char *s, double low, double high)
+{
+	char *end;
+	double v = strtod(s, &end);
+
+	if (end == s || *end || !(v >= low && v <= high)) {
+		fprintf(stderr, "%s: '%s' is not a number from %g to %g\n", app.name, s, low, high);
+		exit(2);
+	}
+	return v;
+}
+
+static void app_usage(FILE *f, const struct app_option *more)
+{
+	fprintf(f, "usage: %s [options]\n  -t N         threads (%u)\n  -d SECONDS   measuring window (%g)\n", app.name, app.threads,
+		app.seconds);
+	for (; more->letter; more++)
+		fprintf(f, "  -%c N         %s (%g)\n", more->letter, more->what, more->value);
+	fputs("  -j           one line of JSON\n", f);
+	exit(f == stdout ? 0 : 2);
+}
+
+/* -t, -d, -j, -h and those of `more`, which ends with letter 0. */
+__attribute__((unused)) static void app_parse(const char *name, int argc, char **argv, struct app_option *more)
+{
+	char letters[64] = "t:d:jh";
+	int c;
+
+	app.name = name;
+	app.threads = 2;
+	app.seconds = 1;
+	for (struct app_option *o = more; o->letter; o++)
+		snprintf(letters + strlen(letters), sizeof(letters) - strlen(letters), "%c:", o->letter);
+	while ((c = getopt(argc, argv, letters)) != -1) {
+		struct app_option *o = more;
+
+		while (o->letter && o->letter != c)
+			o++;
+		if (o->letter)
+			o->value = app_number(optarg, o->low, o->high);
+		else if (c == 't')
+			app.threads = (unsigned)app_number(optarg, 1, 100000);
+		else if (c == 'd')
+			app.seconds = app_number(optarg, 0.01, 3600);
+		else if (c == 'j')
+			app.json = true;
+		else
+			app_usage(c == 'h' ? stdout : stderr, more);
+	}
+	if (optind != argc)
+		app_usage(stderr, more);
+}
+
+/* Starts app.threads of them with their numbers. */
+__attribute__((unused)) static pthread_t *app_start(void *(*run)(void *))
+{
+	pthread_t *t = app_memory(app.threads * sizeof(*t));
+
+	for (unsigned i = 0; i < app.threads; i++)
+		if (pthread_create(&t[i], NULL, run, (void *)(uintptr_t)i))
+			app_fail("cannot make so many threads");
+	return t;
+}
+
+__attribute__((unused)) static void app_join(pthread_t *t)
+{
+	for (unsigned i = 0; i < app.threads; i++)
+		pthread_join(t[i], NULL);
+	free(t);
+}
+
+__attribute__((unused)) static double app_uniform(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return (double)(*seed >> 11) / 9007199254740992.0;
+}
+
+/* The exit status. */
+__attribute__((unused)) static int app_report(const char *unit, double n, uint64_t ns, bool ok)
+{
+	if (app.json)
+		printf("{\"threads\": %u, \"per_ms\": %.5f, \"window_ms\": %.2f, \"check\": %s}\n", app.threads,
+		       n * 1e6 / (double)ns, (double)ns / 1e6, ok ? "true" : "false");
+	else
+		printf("threads          %u\n%s/ms %.3f\nwindow (ms)      %.1f\nresult           %s\n", app.threads, unit,
+		       n * 1e6 / (double)ns, (double)ns / 1e6, ok ? "right" : "WRONG");
+	return !ok;
+}
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streaming k-median: points come in blocks; for each block the threads, in phases between barriers, weigh whether
+ * opening another centre pays, each for its part of the points, and one of them decides.  The shape of PARSEC's
+ * streamcluster (Bienia et al., PACT 2008), which the FlexGuard paper (SOSP 2025, section 5.4) uses for its barriers: a
+ * few milliseconds of arithmetic hold hundreds of them.  All costs are integers, so that any number of threads must
+ * come to the same result.
+ */
+#include "app.h"
+
+enum { DIMENSIONS = 16, MAX_CENTRES = 32, TRIES = 60 };
+
+static struct app_option options[] = {{'n', "points in a block", 512, 16, 1e6}, {'b', "blocks", 8, 1, 1e6}, {0}};
+static unsigned points, blocks;
+static int32_t (*point)[DIMENSIONS];
+static uint64_t *cost;	    /* of each point, to its centre */
+static int32_t centre[MAX_CENTRES][DIMENSIONS];
+static unsigned nr_centres;
+static uint64_t facility = 2000000; /* what a centre costs */
+static struct {
+	int64_t gain;
+} OWN_LINES *part; /* of each thread */
+static pthread_barrier_t barrier;
+static bool opens;
+static uint64_t result;
+
+static uint64_t distance(const int32_t *a, const int32_t *b)
+{
+	uint64_t d = 0;
+
+	for (int i = 0; i < DIMENSIONS; i++)
+		d += (uint64_t)((int64_t)(a[i] - b[i]) * (a[i] - b[i]));
+	return d;
+}
+
+static void make_block(uint64_t *seed)
+{
+	for (unsigned i = 0; i < points; i++) {
+		int cluster = (int)(app_uniform(seed) * 9);
+
+		for (int d = 0; d < DIMENSIONS; d++)
+			point[i][d] = (int32_t)((cluster * (d + 3)) % 7 * 200 + (int)(app_uniform(seed) * 120));
+		cost[i] = UINT32_MAX;
+	}
+	nr_centres = 0;
+}
+
+/* One more centre at this point: what my points would gain. */
+static void weigh(unsigned me, const int32_t *candidate)
+{
+	unsigned from = points * me / app.threads, to = points * (me + 1) / app.threads;
+	int64_t gain = 0;
+
+	for (unsigned i = from; i < to; i++) {
+		uint64_t d = distance(point[i], candidate);
+
+		if (d < cost[i])
+			gain += (int64_t)(cost[i] - d);
+	}
+	part[me].gain = gain;
+}
+
+static void move(unsigned me, const int32_t *candidate)
+{
+	unsigned from = points * me / app.threads, to = points * (me + 1) / app.threads;
+
+	for (unsigned i = from; i < to; i++) {
+		uint64_t d = distance(point[i], candidate);
+
+		if (d < cost[i])
+			cost[i] = d;
+	}
+}
+
+static void decide(const int32_t *candidate)
+{
+	int64_t gain = -(int64_t)facility;
+
+	for (unsigned i = 0; i < app.threads; i++)
+		gain += part[i].gain;
+	opens = gain > 0 && nr_centres < MAX_CENTRES;
+	if (opens)
+		memcpy(centre[nr_centres++], candidate, sizeof(centre[0]));
+}
+
+static void *cluster(void *arg)
+{
+	unsigned me = (unsigned)(uintptr_t)arg;
+	uint64_t seed = 7;
+
+	for (unsigned b = 0; b < blocks; b++) {
+		if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
+			uint64_t block_seed = b + 1;
+
+			make_block(&block_seed);
+		}
+		pthread_barrier_wait(&barrier);
+		for (int t = 0; t < TRIES; t++) {
+			const int32_t *candidate = point[(unsigned)(app_uniform(&seed) * points)];
+
+			weigh(me, candidate);
+			if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+				decide(candidate);
+			pthread_barrier_wait(&barrier);
+			if (opens)
+				move(me, candidate);
+		}
+		if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
+			for (unsigned i = 0; i < points; i++)
+				result = result * 31 + cost[i];
+			result = result * 31 + nr_centres;
+		}
+	}
+	return NULL;
+}
+
+static uint64_t run(unsigned threads, uint64_t *ns)
+{
+	uint64_t t0;
+
+	app.threads = threads;
+	part = app_memory(threads * sizeof(*part));
+	pthread_barrier_init(&barrier, NULL, threads);
+	result = 0;
+	t0 = now_ns();
+	app_join(app_start(cluster));
+	*ns = now_ns() - t0;
+	pthread_barrier_destroy(&barrier);
+	return result;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t want, got, ns, alone_ns;
+	unsigned threads;
+
+	app_parse("kmedian_bench", argc, argv, options);
+	points = (unsigned)options[0].value;
+	blocks = (unsigned)options[1].value;
+	point = app_memory(points * sizeof(*point));
+	cost = app_memory(points * sizeof(*cost));
+	threads = app.threads;
+	want = run(1, &alone_ns);
+	got = run(threads, &ns);
+	return app_report("points", (double)points * blocks, ns, got == want);
+}

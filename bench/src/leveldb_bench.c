@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * LevelDB's readrandom, fillrandom and overwrite on the library, through its C interface: its own benchmark program is
+ * not packaged.  16-byte keys and 100-byte values as there.  The papers' case of one lock for a whole database.
+ */
+#include "app.h"
+
+#include <leveldb/c.h>
+
+enum { READ, FILL, OVERWRITE };
+
+static struct app_option options[] = {
+    {'n', "keys", 20000, 1, 1e8}, {'m', "0 readrandom, 1 fillrandom, 2 overwrite", READ, 0, 2},
+    {0}};
+static leveldb_t *db;
+static leveldb_readoptions_t *reading;
+static leveldb_writeoptions_t *writing;
+static unsigned keys;
+static int mode, stop;
+static uint64_t wrong;
+static struct {
+	uint64_t operations;
+} OWN_LINES *done;
+
+static void fail_if(char *err)
+{
+	if (!err)
+		return;
+	fprintf(stderr, "leveldb_bench: %s\n", err);
+	exit(2);
+}
+
+static void make_key(char key[17], unsigned n)
+{
+	snprintf(key, 17, "%016u", n);
+}
+
+static void make_value(char value[100], unsigned n)
+{
+	for (int i = 0; i < 100; i++)
+		value[i] = (char)('a' + (n + (unsigned)i * 7) % 26);
+}
+
+static void write_one(unsigned n)
+{
+	char key[17], value[100], *err = NULL;
+
+	make_key(key, n);
+	make_value(value, n);
+	leveldb_put(db, writing, key, 16, value, sizeof(value), &err);
+	fail_if(err);
+}
+
+static void read_one(unsigned n)
+{
+	char key[17], value[100], *err = NULL, *got;
+	size_t len;
+
+	make_key(key, n);
+	got = leveldb_get(db, reading, key, 16, &len, &err);
+	fail_if(err);
+	make_value(value, n);
+	if (got ? len != sizeof(value) || memcmp(got, value, len) : mode == READ)
+		__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+	leveldb_free(got);
+}
+
+static void *work_on(void *arg)
+{
+	unsigned me = (unsigned)(uintptr_t)arg;
+	uint64_t seed = me * 0x9e3779b97f4a7c15u + 1, n = 0;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		unsigned key = (unsigned)(app_uniform(&seed) * keys);
+
+		if (mode == READ)
+			read_one(key);
+		else
+			write_one(key);
+		__atomic_store_n(&done[me].operations, ++n, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static uint64_t operations(void)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < app.threads; i++)
+		n += __atomic_load_n(&done[i].operations, __ATOMIC_RELAXED);
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	char folder[] = "/tmp/flexguard-leveldb-XXXXXX", *err = NULL;
+	leveldb_options_t *o = leveldb_options_create();
+	uint64_t t0, t1, n0, n1;
+	pthread_t *t;
+
+	app_parse("leveldb_bench", argc, argv, options);
+	keys = (unsigned)options[0].value;
+	mode = (int)options[1].value;
+	if (!mkdtemp(folder))
+		app_fail("cannot make a folder in /tmp");
+	leveldb_options_set_create_if_missing(o, 1);
+	leveldb_options_set_compression(o, leveldb_no_compression);
+	db = leveldb_open(o, folder, &err);
+	fail_if(err);
+	reading = leveldb_readoptions_create();
+	writing = leveldb_writeoptions_create();
+	if (mode != FILL)
+		for (unsigned i = 0; i < keys; i++)
+			write_one(i);
+	done = app_memory(app.threads * sizeof(*done));
+	t = app_start(work_on);
+	sleep_ns(50000000);
+	t0 = now_ns();
+	n0 = operations();
+	sleep_ns((uint64_t)(app.seconds * 1e9));
+	t1 = now_ns();
+	n1 = operations();
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	app_join(t);
+	for (unsigned i = 0; mode != READ && i < keys; i += 97)
+		read_one(i);
+	leveldb_close(db);
+	leveldb_destroy_db(o, folder, &err);
+	free(err);
+	rmdir(folder);
+	return app_report("operations", (double)(n1 - n0), t1 - t0, !wrong);
+}
