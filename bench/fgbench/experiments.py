@@ -239,7 +239,7 @@ class Fairness(OfThreads):
         return mutex_options(env, max(2, round(env.cpus * self.per_cpu)), "-c", "lines", "-l", "2", "-o", str(x))
 
     def metrics(self, x, raw):
-        return {"y": raw["fairness"], "per_ms": raw["per_ms"]}
+        return {"y": raw["fairness"], "jain": raw["jain"], "per_ms": raw["per_ms"]}
 
 
 class Hybrid(OfThreads):

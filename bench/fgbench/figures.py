@@ -88,14 +88,23 @@ def collapses(experiment, a, b, factor):
     return check
 
 
-def fairness_below(experiments, a, limit):
+def largest(experiments, a, good):
+    """A claim about the largest median of all points."""
     def check(r, cpus):
         values = [r.median(e, a, x) for e in experiments for x in r.xs_of(e)]
         values = [v for v in values if v is not None]
         if not values:
             return None, "not measured"
-        return max(values) <= limit, f"{a}: {min(values):.2f} to {max(values):.2f}"
+        return good(max(values)), f"{a}: {min(values):.2f} to {max(values):.2f}"
     return check
+
+
+def fairness_below(experiments, a, limit):
+    return largest(experiments, a, lambda v: v <= limit)
+
+
+def reaches(experiments, a, limit):
+    return largest(experiments, a, lambda v: v >= limit)
 
 
 def median_between(experiment, a, b):
@@ -179,7 +188,8 @@ def all_figures():
                     compare("kmedian", "flexguard", "glibc", lambda v: v >= 1, lambda xs, c: [x for x in xs if x > 1])),
                    ("Streamcluster beside 80 busy threads: 82 % slower than POSIX.",
                     lambda r, c: slower_beside(r)),
-               ], note="Dedup, raytrace and Streamcluster: programs of the same shape (bench/src), not PARSEC's and SPLASH-2X's own."),
+               ], note="Dedup, raytrace and Streamcluster: programs of the same shape (bench/src), not PARSEC's and SPLASH-2X's own. Barriers "
+               "are FlexGuard's with every lock but glibc: the zoo has mutexes."),
         Figure("flexguard-4", FLEXGUARD, "LevelDB: readrandom, fillrandom, overwrite; alone and beside a busy workload",
                [*level, ex.Beside(level[0]), ex.Beside(level[1])], [
                    ("readrandom: 67 % (Intel) and 25 % (AMD) faster than POSIX.",
@@ -197,8 +207,8 @@ def all_figures():
         ], over_time=True),
         Figure("flexguard-5b", FLEXGUARD, "Fairness over the time between critical sections", fair, [
             ("FlexGuard's fairness factor stays below 0.58.", fairness_below(fair_ids, "flexguard", 0.58)),
-            ("Malthusian reaches 0.90, Shuffle 0.77.", lambda r, c: fairness_below(fair_ids, "malthusian", 0.58)(r, c)[0] is False
-             and (True, fairness_below(fair_ids, "malthusian", 0.58)(r, c)[1]) or (False, fairness_below(fair_ids, "malthusian", 0.58)(r, c)[1])),
+            ("Malthusian reaches 0.90.", reaches(fair_ids, "malthusian", 0.8)),
+            ("Shuffle reaches 0.77.", reaches(fair_ids, "shuffle", 0.7)),
         ]),
         Figure("flexguard-5c", FLEXGUARD, "Busy waiting", [ex.BusyWaiting()], [
             ("FlexGuard's busy waiting rises while threads have CPUs, and falls to POSIX's level beyond.",

@@ -42,9 +42,9 @@ def rows_of(experiment, results):
 def about(results):
     c, e = results.context, results.end
     where = (f"{c.get('cpu')}, {c.get('cpus')} CPUs, Linux {c.get('kernel')}, glibc {c.get('glibc')}, governor "
-             f"{c.get('governor') or 'unknown'}, {c.get('virtual') or 'no'} virtual machine, commit {c.get('commit') or 'none'}, "
+             f"{c.get('governor') or 'unknown'}, virtualisation {c.get('virtual') or 'none'}, commit {c.get('commit') or 'none'}, "
              f"{c.get('date')}, seed {c.get('seed')}")
-    how = (f"{e.get('rounds', '?')} rounds, {e.get('seconds', '?')} s; ended because {e.get('stopped', 'it was cut off')}; "
+    how = (f"{e.get('rounds', '?')} rounds, {e.get('seconds', '?')} s; ended: {e.get('stopped', 'it was cut off')}; "
            f"{e.get('not_narrow', '?')} of {e.get('points', '?')} points have an interval wider than 5 % of the median either way")
     return where, how
 

@@ -248,6 +248,16 @@ static void report_latency(void)
 		printf("]}");
 }
 
+/* Jain's index: 1 if all do the same, 1/n if one does all (Jain, Chiu, Hawe, DEC TR-301, 1984). */
+static double jain(const uint64_t *n, unsigned nr, uint64_t total)
+{
+	double squares = 0;
+
+	for (unsigned i = 0; i < nr; i++)
+		squares += (double)n[i] * (double)n[i];
+	return squares > 0 ? (double)total * (double)total / (nr * squares) : 1;
+}
+
 /* Dice's fairness factor: share of the busier half of the threads; 0.5 is even, 1 starves half. */
 static double fairness(const uint64_t *sorted, unsigned n, uint64_t total)
 {
@@ -276,12 +286,12 @@ static void report(const struct snapshot *a, const struct snapshot *b, bool ok)
 	long vol = b->ru.ru_nvcsw - a->ru.ru_nvcsw, invol = b->ru.ru_nivcsw - a->ru.ru_nivcsw;
 
 	if (opt.json)
-		printf("{\"threads\": %u, \"per_ms\": %.3f, \"fairness\": %.4f, \"sections\": %llu, "
+		printf("{\"threads\": %u, \"per_ms\": %.3f, \"fairness\": %.4f, \"jain\": %.4f, \"sections\": %llu, "
 		       "\"min\": %llu, \"max\": %llu, \"window_ms\": %.3f, \"user_ms\": %.1f, "
 		       "\"sys_ms\": %.1f, \"voluntary\": %ld, \"involuntary\": %ld, "
 		       "\"units_per_us\": %.3f, \"cs_units\": %llu, \"outside_units\": %llu, "
 		       "\"lines\": %u, \"check\": %s",
-		       opt.threads, (double)total / ms, fairness(n, opt.threads, total),
+		       opt.threads, (double)total / ms, fairness(n, opt.threads, total), jain(n, opt.threads, total),
 		       (unsigned long long)total, (unsigned long long)n[0],
 		       (unsigned long long)n[opt.threads - 1], ms, user, sys, vol, invol, opt.units_per_us,
 		       (unsigned long long)cs_units, (unsigned long long)out_units, opt.lines,
@@ -289,13 +299,13 @@ static void report(const struct snapshot *a, const struct snapshot *b, bool ok)
 	else
 		printf("threads           %u\n"
 		       "sections/ms       %.1f\n"
-		       "fairness factor   %.3f\n"
+		       "fairness factor   %.3f, Jain's index %.3f\n"
 		       "per thread        min %llu max %llu\n"
 		       "CPU (ms)          user %.0f system %.0f in %.0f\n"
 		       "switches          voluntary %ld involuntary %ld\n"
 		       "work units        inside %llu outside %llu, %.1f/us\n"
 		       "mutual exclusion  %s\n",
-		       opt.threads, (double)total / ms, fairness(n, opt.threads, total),
+		       opt.threads, (double)total / ms, fairness(n, opt.threads, total), jain(n, opt.threads, total),
 		       (unsigned long long)n[0], (unsigned long long)n[opt.threads - 1], user, sys, ms, vol,
 		       invol, (unsigned long long)cs_units, (unsigned long long)out_units, opt.units_per_us,
 		       ok ? "held" : "VIOLATED");

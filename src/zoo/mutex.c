@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include <unistd.h>
 
 #include "lock/decide.h"
-#include "preload/native.h"
 #include "sys/count.h"
 #include "sys/options.h"
 #include "zoo/zoo.h"
@@ -191,58 +189,6 @@ void zoo_nap(uint64_t ns)
 	fg_syscall6(SYS_nanosleep, (long)&t, 0, 0, 0, 0, 0);
 }
 
-/* ---- glibc's own, of another kind (glibc.c) ---------------------------------------- */
-
-static pthread_mutex_t *as_glibcs(struct zoo_mutex *m, const struct zoo_lock *z)
-{
-	uint32_t kind = fg_load_relaxed(&m->kind), want;
-
-	/* Nobody has locked it before it is of this kind: all ways in lead here. */
-	while (!(kind & FG_KIND_ZOO)) {
-		want = kind | FG_KIND_ZOO;
-		if (!(kind & FG_KIND_TYPE) || z->glibc_kind != FG_KIND_ADAPTIVE)
-			want |= z->glibc_kind;
-		if (want & FG_KIND_ZOO_SHARED)
-			want |= FG_KIND_SHARED;
-		if (fg_cas_relaxed(&m->kind, &kind, want))
-			break;
-	}
-	return (pthread_mutex_t *)m;
-}
-
-/* What a program that asked for no robust mutex expects. */
-static int recover(pthread_mutex_t *m, int r)
-{
-	if (r == EOWNERDEAD)
-		r = fg_native_pthread_mutex_consistent()(m);
-	return r;
-}
-
-/* Robust and PI ones of type errorcheck say EDEADLK to their owner; others EBUSY. */
-static int try_glibcs(pthread_mutex_t *m)
-{
-	int r = recover(m, fg_native_pthread_mutex_trylock()(m));
-
-	return r == EDEADLK ? EBUSY : r;
-}
-
-static int lock_glibcs(pthread_mutex_t *m, const struct fg_deadline *deadline)
-{
-	int r;
-
-	if (!deadline)
-		return recover(m, fg_native_pthread_mutex_lock()(m));
-	r = fg_native_pthread_mutex_clocklock()(m, deadline->clock, &deadline->at);
-	/* Before 1970: the kernel says EINVAL to FUTEX_LOCK_PI. */
-	return r == EINVAL && fg_deadline_passed(deadline) ? ETIMEDOUT : recover(m, r);
-}
-
-/* Glibc destroys a robust one that is held. */
-static int end_glibcs(pthread_mutex_t *m)
-{
-	return m->__data.__lock & FUTEX_TID_MASK ? EBUSY : fg_native_pthread_mutex_destroy()(m);
-}
-
 /* ---- fork ---------------------------------------------------------------------------- */
 
 /*
@@ -277,12 +223,7 @@ static __attribute__((noinline, cold)) void renew(struct zoo_mutex *m, const str
 		return;
 	}
 	if (z->glibc_kind) {
-		held = m->s.u32[0] & FUTEX_TID_MASK;
-		memset(&m->s, 0, sizeof(m->s));
-		m->owner = m->count = m->holder = 0;
-		m->node = NULL;
-		if (held)
-			fg_native_pthread_mutex_lock()((pthread_mutex_t *)m);
+		zoo_glibc_renew(m);
 	} else {
 		m->s.u64[0] = m->s.u64[1] = 0;
 		m->node = NULL;
@@ -350,7 +291,7 @@ int fg_mutex_lock_until(struct fg_mutex *mutex, const struct fg_deadline *deadli
 	const struct zoo_lock *z = ready(m);
 
 	if (z->glibc_kind)
-		return lock_glibcs(as_glibcs(m, z), deadline);
+		return zoo_glibc_lock(m, z, deadline);
 	if (knows_owner(m) && owned(m))
 		return is_recursive(m) ? lock_again(m) : EDEADLK;
 	if (!(z->first ? z->first : z->trylock)(m)) {
@@ -372,7 +313,7 @@ int fg_mutex_try(struct fg_mutex *mutex)
 	const struct zoo_lock *z = ready(m);
 
 	if (z->glibc_kind)
-		return try_glibcs(as_glibcs(m, z));
+		return zoo_glibc_try(m, z);
 	if (is_recursive(m) && owned(m))
 		return lock_again(m);
 	if (!z->trylock(m))
@@ -387,7 +328,7 @@ int fg_mutex_release(struct fg_mutex *mutex)
 	const struct zoo_lock *z = ready(m);
 
 	if (z->glibc_kind)
-		return fg_native_pthread_mutex_unlock()(as_glibcs(m, z));
+		return zoo_glibc_unlock(m, z);
 	if (knows_owner(m)) {
 		if (!owned(m))
 			return EPERM;
@@ -407,7 +348,7 @@ int fg_mutex_end(struct fg_mutex *mutex)
 	const struct zoo_lock *z = ready(m);
 
 	if (z->glibc_kind)
-		return end_glibcs(as_glibcs(m, z));
+		return zoo_glibc_end(m, z);
 	if (fg_load_relaxed(&m->owner))
 		return EBUSY;
 	if (z->end)

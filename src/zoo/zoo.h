@@ -56,6 +56,13 @@ struct zoo_lock {
 ZOO_TABLE(ZOO)
 #undef ZOO
 
+/* For locks with a glibc_kind (glibc.c); results as pthread_mutex_lock() and the others. */
+int zoo_glibc_lock(struct zoo_mutex *m, const struct zoo_lock *z, const struct fg_deadline *deadline);
+int zoo_glibc_try(struct zoo_mutex *m, const struct zoo_lock *z);
+int zoo_glibc_unlock(struct zoo_mutex *m, const struct zoo_lock *z);
+int zoo_glibc_end(struct zoo_mutex *m, const struct zoo_lock *z);
+void zoo_glibc_renew(struct zoo_mutex *m);
+
 /* ---- nodes: one cache line each, never given back to the system, so that a late look is harmless ---- */
 
 struct zoo_node {

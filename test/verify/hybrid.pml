@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pair of locks of the BPF Hybrid Lock, as repaired in src/zoo/hybrid.c: mirrors [hybrid.c:lock_pair],
- * [hybrid.c:unlock_pair], [hybrid.c:switch_if_wanted], [hybrid.c:end_transition].
+ * [hybrid.c:unlock_pair], [hybrid.c:zoo_hybrid_switch_if_wanted], [hybrid.c:end_transition].
  *
  *   N threads, R rounds each, S switches at any moment.  The two locks are atomic here; a waiter of the
  *   spinning side may leave after a switch.
  *   -DTICKET     the spinning side is the ticket lock, whose waiters cannot leave and sleep after a switch
- *                ([hybrid.c:ticket_lock], [hybrid.c:ticket_unlock], [hybrid.c:sleep_for_number])
- *   -DCLH        that is CLH, with a word for each waiter ([hybrid.c:sleep_for_status], [hybrid.c:grant])
+ *                ([hybrid_sides.c:ticket_lock], [hybrid_sides.c:ticket_unlock], [hybrid_sides.c:sleep_for_number])
+ *   -DCLH        that is CLH, with a word for each waiter ([hybrid_sides.c:sleep_for_status], [hybrid_sides.c:grant])
  * Mutants:
  *   LITERAL         the transition ends without waiting for the owner of `last`: the published listing
  *   MUT_UNLOCK_CURR the release releases `curr`

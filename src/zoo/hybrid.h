@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* The pair (hybrid.c) and its sides (hybrid_sides.c). */
+#ifndef FG_ZOO_HYBRID_H
+#define FG_ZOO_HYBRID_H
+
+#include "zoo/zoo.h"
+
+enum { SPIN, BLOCK };
+
+#define CURR	 1u
+#define LAST	 2u
+#define SLEEPERS 4u
+
+struct side {
+	/* False: switched away from this side while waiting; never if `stay`. */
+	bool (*lock)(struct zoo_mutex *m, bool stay);
+	bool (*trylock)(struct zoo_mutex *m);
+	void (*unlock)(struct zoo_mutex *m);
+};
+
+static inline uint32_t *state_of(struct zoo_mutex *m)
+{
+	return &m->s.u32[0];
+}
+
+static inline int curr_of(uint32_t state)
+{
+	return state & CURR ? BLOCK : SPIN;
+}
+
+static inline int last_of(uint32_t state)
+{
+	return state & LAST ? BLOCK : SPIN;
+}
+
+static inline bool switched_away(struct zoo_mutex *m)
+{
+	return curr_of(fg_load_relaxed(state_of(m))) != SPIN;
+}
+
+/* By whoever waits: a failed attempt is made again by the next one that looks. */
+void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m);
+
+extern const struct side zoo_block_side, zoo_mcs_side, zoo_ticket_side, zoo_clh_side;
+
+#endif

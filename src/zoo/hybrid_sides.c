@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* The locks that hybrid.c makes pairs of: futex, and MCS, ticket or CLH. */
+#include <errno.h>
+
+#include "lock/thread.h"
+#include "zoo/hybrid.h"
+
+enum { WAITING = FG_MCS_WAITING, SLEEPING, GRANTED, LEFT }; /* a node's status */
+
+/* Waiting for a node's status, when there is to be no spinning. */
+static void sleep_for_status(struct zoo_mutex *m, uint32_t *status)
+{
+	uint32_t waiting = WAITING;
+
+	if (fg_cas_acquire(status, &waiting, SLEEPING) || waiting == SLEEPING)
+		zoo_wait(m, status, SLEEPING, NULL);
+}
+
+static bool is_waiting(const struct zoo_node *n)
+{
+	return fg_load_acquire(&n->status) <= SLEEPING;
+}
+
+/* ---- the blocking side: a futex lock, as futex.c -------------------------------------- */
+
+static uint32_t *word_of(struct zoo_mutex *m)
+{
+	return &m->s.u32[1];
+}
+
+static bool block_trylock(struct zoo_mutex *m)
+{
+	uint32_t none = 0;
+
+	return fg_cas_acquire(word_of(m), &none, 1);
+}
+
+static bool block_lock(struct zoo_mutex *m, bool stay)
+{
+	if (block_trylock(m))
+		return true;
+	while (fg_xchg_acquire(word_of(m), 2)) {
+		if (!stay)
+			zoo_hybrid_switch_if_wanted(m);
+		zoo_wait(m, word_of(m), 2, NULL);
+	}
+	return true;
+}
+
+static void block_unlock(struct zoo_mutex *m)
+{
+	if (__atomic_exchange_n(word_of(m), 0, __ATOMIC_RELEASE) == 2)
+		zoo_wake(m, word_of(m), 1);
+}
+
+const struct side zoo_block_side = {block_lock, block_trylock, block_unlock};
+
+/* ---- MCS, which waiters may leave: the node stays, and the one that releases takes it out ---- */
+
+static struct zoo_node **tail_of(struct zoo_mutex *m)
+{
+	return (struct zoo_node **)&m->s.p[1];
+}
+
+/* For the monitor's holder test (protocol.h). */
+static void publish(struct zoo_mutex *m, struct zoo_node *me)
+{
+	struct fg_self *t = fg_self();
+
+	fg_store_relaxed(&t->slot->node, (uint64_t)(uintptr_t)me);
+	fg_store_relaxed(&t->slot->pending, (uint64_t)(uintptr_t)tail_of(m));
+	fg_fence_local();
+	fg_store_relaxed(&t->slot->role, FG_ROLE_MCS);
+	fg_fence_local();
+	me->tid = t->id;
+}
+
+static void withdraw(void)
+{
+	fg_set_role(fg_self(), FG_ROLE_NONE);
+}
+
+static bool move(struct zoo_node *n, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&n->status, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* False: it has left. */
+static bool grant(struct zoo_mutex *m, struct zoo_node *n)
+{
+	while (is_waiting(n)) {
+		if (move(n, WAITING, GRANTED))
+			return true;
+		if (move(n, SLEEPING, GRANTED)) {
+			zoo_wake(m, &n->status, 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool mcs_trylock(struct zoo_mutex *m)
+{
+	struct zoo_node *none = NULL, *me;
+
+	if (fg_load_relaxed(tail_of(m)))
+		return false;
+	me = zoo_node_get();
+	fg_store_relaxed(&me->next, NULL);
+	fg_store_relaxed(&me->status, GRANTED);
+	if (!__atomic_compare_exchange_n(tail_of(m), &none, me, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		zoo_node_put(me);
+		return false;
+	}
+	publish(m, me);
+	m->node = me;
+	return true;
+}
+
+static bool mcs_lock(struct zoo_mutex *m, bool stay)
+{
+	struct zoo_node *me = zoo_node_get(), *before;
+
+	fg_store_relaxed(&me->next, NULL);
+	fg_store_relaxed(&me->status, WAITING);
+	publish(m, me);
+	before = __atomic_exchange_n(tail_of(m), me, __ATOMIC_ACQ_REL);
+	if (before)
+		fg_store_release(&before->next, me);
+	else
+		fg_store_relaxed(&me->status, GRANTED);
+	for (uint32_t n = 1; is_waiting(me); n++) {
+		fg_pause();
+		if (!stay && n % 64 == 0)
+			zoo_hybrid_switch_if_wanted(m);
+		if (!switched_away(m))
+			continue;
+		if (stay) {
+			sleep_for_status(m, &me->status);
+		} else if (move(me, WAITING, LEFT)) {
+			withdraw();
+			return false;
+		}
+	}
+	m->node = me;
+	return true;
+}
+
+/* The node behind `n`; NULL: there was none, and now the lock is free. */
+static struct zoo_node *behind(struct zoo_mutex *m, struct zoo_node *n)
+{
+	struct zoo_node *next = fg_load_acquire(&n->next), *expected = n;
+
+	if (!next && __atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return NULL;
+	while (!(next = fg_load_acquire(&n->next)))
+		fg_pause();
+	return next;
+}
+
+static void mcs_unlock(struct zoo_mutex *m)
+{
+	struct zoo_node *n = m->node, *next;
+	bool passed = false;
+
+	withdraw();
+	while (!passed && (next = behind(m, n))) {
+		zoo_node_put(n); /* mine, or of one that left */
+		n = next;
+		fg_store_relaxed(&m->holder, n->tid); /* about to be: the monitor's answer is about it from now on */
+		passed = grant(m, n);
+	}
+	if (!passed)
+		zoo_node_put(n);
+}
+
+const struct side zoo_mcs_side = {mcs_lock, mcs_trylock, mcs_unlock};
+
+/* ---- ticket: a number cannot be given back ------------------------------------------- */
+
+/* Who has which number, for the one that calls it: a hint, and two may fall together. */
+static uint32_t *caller_of(struct zoo_mutex *m, uint32_t number)
+{
+	static uint32_t ids[1024];
+
+	return &ids[((uintptr_t)m / sizeof(*m) * 31 + number) % 1024];
+}
+
+static bool ticket_trylock(struct zoo_mutex *m)
+{
+	uint32_t called = fg_load_relaxed(&m->s.u32[3]);
+
+	return fg_cas_acquire(&m->s.u32[2], &called, called + 1);
+}
+
+/* Either the one that calls sees SLEEPERS, or the kernel sees that another number was called. */
+static void sleep_for_number(struct zoo_mutex *m, uint32_t called)
+{
+	__atomic_fetch_or(state_of(m), SLEEPERS, __ATOMIC_SEQ_CST);
+	zoo_wait(m, &m->s.u32[3], called, NULL);
+}
+
+static bool ticket_lock(struct zoo_mutex *m, bool stay)
+{
+	uint32_t mine = fg_add_relaxed(&m->s.u32[2], 1), called;
+
+	fg_store_relaxed(caller_of(m, mine), fg_self()->id);
+	for (uint32_t n = 1; (called = fg_load_acquire(&m->s.u32[3])) != mine; n++) {
+		fg_pause();
+		if (!stay && n % 64 == 0)
+			zoo_hybrid_switch_if_wanted(m);
+		if (switched_away(m))
+			sleep_for_number(m, called);
+	}
+	return true;
+}
+
+static void ticket_unlock(struct zoo_mutex *m)
+{
+	uint32_t next = fg_load_relaxed(&m->s.u32[3]) + 1, sleepers = fg_load_relaxed(state_of(m)) & SLEEPERS;
+
+	/* Cleared before the call: afterwards it may be of one that sleeps until the next. */
+	if (sleepers)
+		fg_and_relaxed(state_of(m), ~SLEEPERS);
+	if (fg_load_relaxed(&m->s.u32[2]) != next)
+		fg_store_relaxed(&m->holder, fg_load_relaxed(caller_of(m, next)));
+	__atomic_store_n(&m->s.u32[3], next, __ATOMIC_SEQ_CST);
+	/* All sleep on one word; whose turn it is not says so again. */
+	if (sleepers || fg_load_seq_cst(state_of(m)) & SLEEPERS)
+		zoo_wake(m, &m->s.u32[3], INT32_MAX);
+}
+
+const struct side zoo_ticket_side = {ticket_lock, ticket_trylock, ticket_unlock};
+
+/* ---- CLH, as clh.c: somebody waits on this waiter's node ---------------------------------- */
+
+static void clh_enter(struct zoo_mutex *m, struct zoo_node *me, struct zoo_node *before)
+{
+	if (before)
+		zoo_node_put(before);
+	m->node = me;
+}
+
+static bool clh_trylock(struct zoo_mutex *m)
+{
+	struct zoo_node *none = NULL, *me;
+
+	if (fg_load_relaxed(tail_of(m)))
+		return false;
+	me = zoo_node_get();
+	fg_store_relaxed(&me->status, WAITING);
+	fg_store_relaxed(&me->tid, 0);
+	if (!__atomic_compare_exchange_n(tail_of(m), &none, me, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		zoo_node_put(me);
+		return false;
+	}
+	clh_enter(m, me, NULL);
+	return true;
+}
+
+static bool clh_lock(struct zoo_mutex *m, bool stay)
+{
+	struct zoo_node *me = zoo_node_get(), *before;
+
+	fg_store_relaxed(&me->status, WAITING);
+	fg_store_relaxed(&me->tid, 0);
+	before = __atomic_exchange_n(tail_of(m), me, __ATOMIC_ACQ_REL);
+	if (before)
+		fg_store_relaxed(&before->tid, fg_self()->id); /* who comes after its owner */
+	for (uint32_t n = 1; before && is_waiting(before); n++) {
+		fg_pause();
+		if (!stay && n % 64 == 0)
+			zoo_hybrid_switch_if_wanted(m);
+		if (switched_away(m))
+			sleep_for_status(m, &before->status);
+	}
+	clh_enter(m, me, before);
+	return true;
+}
+
+static void clh_unlock(struct zoo_mutex *m)
+{
+	struct zoo_node *me = m->node, *expected = me;
+
+	if (fg_load_relaxed(tail_of(m)) == me &&
+	    __atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+		zoo_node_put(me);
+		return;
+	}
+	fg_store_relaxed(&m->holder, fg_load_relaxed(&me->tid));
+	grant(m, me); /* to the one behind, which takes it */
+}
+
+const struct side zoo_clh_side = {clh_lock, clh_trylock, clh_unlock};
