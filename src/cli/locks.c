@@ -96,12 +96,12 @@ static void print_json(void)
 		const struct row *r = &rows[i];
 
 		printf("%s{\"name\": \"%s\", \"kind\": \"%s\", \"family\": \"%s\", \"paper\": \"%s\", \"fairness\": \"%s\", "
-		       "\"lock_bytes\": %u, \"thread_bytes\": %u, \"oversubscription\": %s, \"needs_monitor\": %s, "
+		       "\"lock_bytes\": %u, \"thread_bytes\": %u, \"oversubscription\": %s, \"needs_monitor\": %s, \"needs_extension\": %s, "
 		       "\"available\": %s, \"supports\": {\"trylock\": true, \"timed\": \"%s\", \"condvars\": true, "
 		       "\"process_shared\": %s, \"recursive_read\": %s}}",
 		       i ? ",\n " : "", r->name, r->rwlock ? "rwlock" : "mutex", r->family, r->paper, r->fairness,
 		       r->lock_bytes, r->thread_bytes, r->can & ZOO_OVERSUBSCRIBED ? "true" : "false",
-		       r->can & ZOO_MONITOR ? "true" : "false", unavailable(r) ? "false" : "true",
+		       r->can & ZOO_MONITOR ? "true" : "false", r->can & ZOO_EXTENSION ? "true" : "false", unavailable(r) ? "false" : "true",
 		       r->can & ZOO_TIMED ? "own" : "polling", r->can & ZOO_SHARED && !r->rwlock ? "true" : "false",
 		       r->can & ZOO_NO_REREAD ? "false" : "true");
 	}
