@@ -212,8 +212,9 @@ def all_figures():
         ]),
         Figure("flexguard-5c", FLEXGUARD, "Busy waiting", [ex.BusyWaiting()], [
             ("FlexGuard's busy waiting rises while threads have CPUs, and falls to POSIX's level beyond.",
-             compare("busy-waiting", "flexguard", "mcs", lambda v: v <= 1, crowded, higher_is_better=False)),
-        ]),
+             lambda r, c: (None, compare("busy-waiting", "flexguard", "glibc", bool, crowded, higher_is_better=False)(r, c)[1])),
+        ], note="CPU time beyond one CPU, not the paper's count of loop iterations: it has the kernel's work in it too, so that it "
+                "bounds busy waiting from above and cannot judge the claim."),
         Figure("flexguard-hackbench", FLEXGUARD, "What the monitor costs others", [ex.Hackbench()], [
             ("Less than 1 % on hackbench.", hackbench_claim),
         ]),

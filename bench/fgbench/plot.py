@@ -51,7 +51,7 @@ def panel(ax, figure, experiment, results, names, others):
             ax.errorbar([i for i, _, _ in points], y, yerr=[low, high], capsize=2, elinewidth=0.8, label=s, **look)
     if len(xs) == 1:
         ax.set_xticks([])
-        ax.set_xlabel(f"{experiment.x_label}: {experiment.x_of(xs[0])}")
+        ax.set_xlabel(experiment.x_of(xs[0]))
     else:
         ax.set_xticks(range(len(xs)))
         ax.set_xticklabels([short(experiment, x) for x in xs], rotation=0 if len(xs) < 8 else 45)
@@ -68,9 +68,8 @@ def panel(ax, figure, experiment, results, names, others):
 
 
 def short(experiment, x):
-    if isinstance(x, int) and x >= 1000:
-        e = round(math.log10(x))
-        return f"$10^{e}$" if 10 ** e == x else f"{x / 1000:g}k"
+    if isinstance(x, int) and x >= 1000 and 10 ** round(math.log10(x)) == x:
+        return f"$10^{round(math.log10(x))}$"
     return experiment.x_of(x) if experiment.id.startswith("ulockflex-") and experiment.x_label.startswith("not held") else str(x)
 
 
