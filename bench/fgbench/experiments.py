@@ -164,7 +164,7 @@ class HashTable(OfThreads):
     program = "hash_bench"
 
     def argv(self, env, series, x):
-        return ["-t", str(x), "-d", str(env.seconds), "-w", "0.1"]
+        return ["-t", str(x), "-d", str(env.seconds)]
 
 
 class Runnable(OfThreads):

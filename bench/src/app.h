@@ -114,6 +114,57 @@ __attribute__((unused)) static void app_join(pthread_t *t)
 	free(t);
 }
 
+/* ---- for those that work in a window of time ---- */
+
+struct app_count {
+	uint64_t operations; /* written by its thread, read at any time */
+	uint64_t sum;	     /* the thread's own */
+} OWN_LINES;
+
+static struct app_count *app_count; /* of each thread */
+static int app_stop;
+
+static inline bool app_goes_on(void)
+{
+	return !__atomic_load_n(&app_stop, __ATOMIC_RELAXED);
+}
+
+static inline void app_counts(unsigned me, uint64_t operations)
+{
+	__atomic_store_n(&app_count[me].operations, operations, __ATOMIC_RELAXED);
+}
+
+static uint64_t app_operations(void)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < app.threads; i++)
+		n += __atomic_load_n(&app_count[i].operations, __ATOMIC_RELAXED);
+	return n;
+}
+
+/* What the threads do in app.seconds, after a warm-up; `meanwhile`, if any, takes that long.  They have ended. */
+__attribute__((unused)) static double app_window(void *(*run)(void *), void (*meanwhile)(void), uint64_t *ns)
+{
+	uint64_t t0, n0, n;
+	pthread_t *t;
+
+	app_count = app_memory(app.threads * sizeof(*app_count));
+	t = app_start(run);
+	sleep_ns(50000000);
+	t0 = now_ns();
+	n0 = app_operations();
+	if (meanwhile)
+		meanwhile();
+	else
+		sleep_ns((uint64_t)(app.seconds * 1e9));
+	*ns = now_ns() - t0;
+	n = app_operations() - n0;
+	__atomic_store_n(&app_stop, 1, __ATOMIC_RELAXED);
+	app_join(t);
+	return (double)n;
+}
+
 __attribute__((unused)) static double app_uniform(uint64_t *seed)
 {
 	*seed = *seed * 6364136223846793005u + 1442695040888963407u;

@@ -28,10 +28,6 @@ static struct leaf *leaves;
 static uint32_t nr_leaves;
 static struct inner *level[MAX_DEPTH]; /* level[0] is the root */
 static int depth;
-static int stop;
-static struct {
-	uint64_t operations, updates;
-} OWN_LINES *done;
 
 static void build(void)
 {
@@ -93,7 +89,7 @@ static void *work_on(void *arg)
 	unsigned me = (unsigned)(uintptr_t)arg;
 	uint64_t seed = me * 0x9e3779b97f4a7c15u + 1, n = 0, updates = 0, sum = 0;
 
-	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+	while (app_goes_on()) {
 		uint32_t key = scatter(draw(&seed));
 		struct leaf *l = find(key);
 		int k = 0;
@@ -108,43 +104,25 @@ static void *work_on(void *arg)
 			sum += l->value[k];
 		}
 		pthread_mutex_unlock(&l->m);
-		__atomic_store_n(&done[me].operations, ++n, __ATOMIC_RELAXED);
+		app_counts(me, ++n);
 	}
-	done[me].updates = updates + (sum == UINT64_MAX);
+	app_count[me].sum = updates + (sum == UINT64_MAX);
 	return NULL;
-}
-
-static uint64_t operations(void)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < app.threads; i++)
-		n += __atomic_load_n(&done[i].operations, __ATOMIC_RELAXED);
-	return n;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t t0, t1, n0, n1, updates = 0, found = 0;
-	pthread_t *t;
+	uint64_t ns, updates = 0, found = 0;
+	double n;
 
 	app_parse("index_bench", argc, argv, options);
 	nr_leaves = (uint32_t)options[0].value;
 	build();
-	done = app_memory(app.threads * sizeof(*done));
-	t = app_start(work_on);
-	sleep_ns(50000000);
-	t0 = now_ns();
-	n0 = operations();
-	sleep_ns((uint64_t)(app.seconds * 1e9));
-	t1 = now_ns();
-	n1 = operations();
-	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-	app_join(t);
+	n = app_window(work_on, NULL, &ns);
 	for (unsigned i = 0; i < app.threads; i++)
-		updates += done[i].updates;
+		updates += app_count[i].sum;
 	for (uint32_t i = 0; i < nr_leaves; i++)
 		for (int k = 0; k < KEYS; k++)
 			found += leaves[i].value[k];
-	return app_report("operations", (double)(n1 - n0), t1 - t0, updates == found);
+	return app_report("operations", n, ns, updates == found);
 }

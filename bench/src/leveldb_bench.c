@@ -16,11 +16,8 @@ static leveldb_t *db;
 static leveldb_readoptions_t *reading;
 static leveldb_writeoptions_t *writing;
 static unsigned keys;
-static int mode, stop;
+static int mode;
 static uint64_t wrong;
-static struct {
-	uint64_t operations;
-} OWN_LINES *done;
 
 static void fail_if(char *err)
 {
@@ -70,33 +67,24 @@ static void *work_on(void *arg)
 	unsigned me = (unsigned)(uintptr_t)arg;
 	uint64_t seed = me * 0x9e3779b97f4a7c15u + 1, n = 0;
 
-	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+	while (app_goes_on()) {
 		unsigned key = (unsigned)(app_uniform(&seed) * keys);
 
 		if (mode == READ)
 			read_one(key);
 		else
 			write_one(key);
-		__atomic_store_n(&done[me].operations, ++n, __ATOMIC_RELAXED);
+		app_counts(me, ++n);
 	}
 	return NULL;
-}
-
-static uint64_t operations(void)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < app.threads; i++)
-		n += __atomic_load_n(&done[i].operations, __ATOMIC_RELAXED);
-	return n;
 }
 
 int main(int argc, char **argv)
 {
 	char folder[] = "/tmp/flexguard-leveldb-XXXXXX", *err = NULL;
 	leveldb_options_t *o = leveldb_options_create();
-	uint64_t t0, t1, n0, n1;
-	pthread_t *t;
+	uint64_t ns;
+	double n;
 
 	app_parse("leveldb_bench", argc, argv, options);
 	keys = (unsigned)options[0].value;
@@ -112,21 +100,12 @@ int main(int argc, char **argv)
 	if (mode != FILL)
 		for (unsigned i = 0; i < keys; i++)
 			write_one(i);
-	done = app_memory(app.threads * sizeof(*done));
-	t = app_start(work_on);
-	sleep_ns(50000000);
-	t0 = now_ns();
-	n0 = operations();
-	sleep_ns((uint64_t)(app.seconds * 1e9));
-	t1 = now_ns();
-	n1 = operations();
-	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-	app_join(t);
+	n = app_window(work_on, NULL, &ns);
 	for (unsigned i = 0; mode != READ && i < keys; i += 97)
 		read_one(i);
 	leveldb_close(db);
 	leveldb_destroy_db(o, folder, &err);
 	free(err);
 	rmdir(folder);
-	return app_report("operations", (double)(n1 - n0), t1 - t0, !wrong);
+	return app_report("operations", n, ns, !wrong);
 }
