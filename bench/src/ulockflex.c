@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,6 +170,8 @@ static void make_locks(void)
 
 static void start(struct task *t)
 {
+	pid_t pid;
+
 	if (!opt.processes) {
 		if (pthread_create(&t->id, NULL, run_task, t)) {
 			fprintf(stderr, "ulockflex: cannot make %u threads\n", opt.tasks);
@@ -176,16 +179,17 @@ static void start(struct task *t)
 		}
 		return;
 	}
-	t->pid = fork();
-	if (!t->pid) {
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* none goes on when the parent was ended */
 		run_task(t);
 		_exit(0);
 	}
-	if (t->pid < 0) {
+	if (pid < 0) {
 		fprintf(stderr, "ulockflex: cannot make %u processes\n", opt.tasks);
-		kill(0, SIGTERM);
 		exit(2);
 	}
+	t->pid = pid; /* by the parent only: the child shares *t and has 0 */
 }
 
 static void take_loops(uint64_t *loops)
@@ -309,8 +313,10 @@ int main(int argc, char **argv)
 
 		if (!opt.processes)
 			pthread_join(shared->task[i].id, NULL);
-		else if (waitpid(shared->task[i].pid, &status, 0) < 0 || status)
-			shared->task[i].intrusions++; /* it died: no result */
+		else if (waitpid(shared->task[i].pid, &status, 0) < 0 || status) {
+			fprintf(stderr, "ulockflex: a task ended with status %#x: no result\n", status);
+			exit(2);
+		}
 	}
 	return !report(a, b, (double)(t1 - t0) / 1e6);
 }
