@@ -53,7 +53,7 @@ struct task_struct {
 	unsigned int __state;
 	int tgid;
 	unsigned int flags;
-	int on_cpu;
+	unsigned int on_cpu; /* an int, since 7.3 a byte; libbpf adapts the size of what has no sign */
 	int wake_cpu;
 	int pid;
 	int nr_cpus_allowed;

@@ -59,8 +59,8 @@ class Daemon:
         self.p = subprocess.Popen([*prefix, FLEXGUARD, "monitor", "--socket", path, *args], text=True,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, **kw)
-        if ready:
-            wait_until("the daemon answers", lambda: self.p.poll() is not None or alive(path))
+        if ready:  # a refusal is an answer: clients that came first may have filled it
+            wait_until("the daemon answers", lambda: self.p.poll() is not None or answer(path) is not None)
             if self.p.poll() is not None:
                 raise Failed("daemon: " + self.p.stderr.read())
 
@@ -106,14 +106,19 @@ def hello(path=SOCK, abi=ABI, slots=1):
     return error, slots, domain, fds
 
 
-def alive(path=SOCK):
+def answer(path=SOCK):
+    """The error of a registration, 0 if it was served, None if nobody listens."""
     try:
         error, _, _, fds = hello(path)
     except OSError:
-        return False
+        return None
     for fd in fds:
         os.close(fd)
-    return error == 0
+    return error
+
+
+def alive(path=SOCK):
+    return answer(path) == 0
 
 
 class Counters:
