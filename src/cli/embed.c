@@ -95,9 +95,9 @@ static _Noreturn void monitor_main(const char *name, int stop, int report)
 	close_range(5, ~0u, 0);
 	to_null(0, O_RDONLY);
 	to_null(1, O_WRONLY);
-	to_null(2, O_WRONLY);
 
 	r.err = fg_service_open(&service, r.why, sizeof(r.why));
+	to_null(2, O_WRONLY); /* not before: a kernel's reasons for a refusal go there, if asked for */
 	if (write(report, &r, sizeof(r)) < 0)
 		_exit(1);
 	close(report);

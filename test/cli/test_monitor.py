@@ -132,4 +132,20 @@ def check_without_permission():
     same("silenced", (p.returncode, p.stderr), (0, ""))
 
 
+def check_a_kernel_that_refuses_the_program():
+    if not can_monitor():
+        raise Skip("no monitor to refuse")
+    pretend = [HELPERS[1], "refuses-programs"]
+    for verbose in "1", "2":
+        p = subprocess.run([*pretend, FLEXGUARD, "run", *SOCKET], text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
+        if p.returncode == 77:
+            raise Skip("no seccomp filters here")
+        same("goes on", (p.returncode, p.stdout), (0, "socket=\n"))
+        *reasons, note = p.stderr.splitlines()
+        true("says where the reasons are", "FLEXGUARD_VERBOSE=2" in note)
+        same("shows them if asked for", any("failed to load" in r for r in reasons), verbose == "2")
+        true("but not otherwise", reasons == [] or verbose == "2")
+
+
 main(globals())

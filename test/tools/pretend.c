@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pretend WHAT program args...: runs a program on a kernel that answers one system call otherwise, by a seccomp filter.
+ *
+ *   extends-slices     says yes to prctl(PR_RSEQ_SLICE_EXTENSION) and does nothing about it: the locks with time-slice
+ *                      extension can be tested where no kernel has it; they do all they do, nobody grants anything
+ *   refuses-programs   accepts no eBPF program
+ *
+ * Exit status 77: no seccomp filters here.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BPF_PROG_LOAD_COMMAND 5
+#define PR_RSEQ_SLICE	      79
+
+static const struct pretence {
+	const char *name;
+	unsigned call, first_argument, error;
+} pretences[] = {
+    {"extends-slices", SYS_prctl, PR_RSEQ_SLICE, 0},
+    {"refuses-programs", SYS_bpf, BPF_PROG_LOAD_COMMAND, EINVAL},
+};
+
+int main(int argc, char **argv)
+{
+	const struct pretence *p = NULL;
+
+	for (size_t i = 0; argc > 2 && i < sizeof(pretences) / sizeof(pretences[0]); i++)
+		if (!strcmp(argv[1], pretences[i].name))
+			p = &pretences[i];
+	if (!p) {
+		fprintf(stderr, "usage: pretend extends-slices|refuses-programs program args...\n");
+		return 2;
+	}
+
+	struct sock_filter filter[] = {
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, p->call, 0, 3),
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, p->first_argument, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | p->error),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+		puts("skipped: no seccomp filters here");
+		return 77;
+	}
+	execvp(argv[2], &argv[2]);
+	perror(argv[2]);
+	return 127;
+}
