@@ -21,7 +21,8 @@ const char fg_help_top[] =
     "  --json              one line of JSON a table (implies -b)\n"
     "  --socket PATH       where the monitor listens, @NAME: abstract (or FLEXGUARD_SOCKET;\n"
     "                      default " FG_SOCKET_PATH ")\n\n"
-    "Columns, a second each: CONTENDED acquisitions that found the lock held; SPUN of these,\n"
+    "Columns: RUN/THR threads that run or wait for a CPU, of all that took a contended lock;\n"
+    "a second each: CONTENDED acquisitions that found the lock held; SPUN of these,\n"
     "got while spinning; PARKS times a waiter went to sleep; PREEMPTED times a waiter saw\n"
     "the critical path off its CPU; BLOCKED threads in blocking mode, on average.\n\n"
     "Keys: q quit, h help, space pause, c p e b t i sort by contended, parks, preempted,\n"
@@ -87,6 +88,7 @@ static void make_row(struct fg_top_row *r, const struct fg_report_process *p, co
 		rate[i] = s > 0 ? (double)(p->stats[i] - (was ? was->stats[i] : 0)) / s : 0;
 	r->pid = p->pid;
 	r->threads = p->threads;
+	r->runnable = p->runnable;
 	fg_user_name(p->uid, r->user, sizeof(r->user));
 	fg_program_name(p->pid, r->program, sizeof(r->program));
 	r->contended = rate[FG_SLOT_CONTENDED];
@@ -155,15 +157,16 @@ void fg_top_summary(const struct fg_top *t, int line, char *text, size_t size)
 
 void fg_top_header(char *text, size_t size)
 {
-	snprintf(text, size, "%8s %-10s %7s %11s %9s %9s %11s %9s  %s", "PID", "USER", "THREADS", "CONTENDED/s",
+	snprintf(text, size, "%8s %-10s %7s %11s %9s %9s %11s %9s  %s", "PID", "USER", "RUN/THR", "CONTENDED/s",
 		 "SPUN/s", "PARKS/s", "PREEMPTED/s", "BLOCKED", "PROGRAM");
 }
 
 void fg_top_line(const struct fg_top_row *r, char *text, size_t size)
 {
-	char c[4][24];
+	char c[4][24], threads[24];
 
-	snprintf(text, size, "%8d %-10.10s %7u %11s %9s %9s %11s %9.2f  %s", r->pid, r->user, r->threads,
+	snprintf(threads, sizeof(threads), "%u/%u", r->runnable, r->threads);
+	snprintf(text, size, "%8d %-10.10s %7s %11s %9s %9s %11s %9.2f  %s", r->pid, r->user, threads,
 		 fg_human_count(c[0], sizeof(c[0]), r->contended), fg_human_count(c[1], sizeof(c[1]), r->spun),
 		 fg_human_count(c[2], sizeof(c[2]), r->parks), fg_human_count(c[3], sizeof(c[3]), r->preemptions),
 		 r->blocked, r->program);
@@ -202,10 +205,10 @@ static void print_json(const struct fg_top *t)
 		fg_json_string(stdout, r->user);
 		printf(", \"program\": ");
 		fg_json_string(stdout, r->program);
-		printf(", \"threads\": %u, \"contended_per_second\": %.1f, \"spun_per_second\": %.1f, "
+		printf(", \"threads\": %u, \"runnable_threads\": %u, \"contended_per_second\": %.1f, \"spun_per_second\": %.1f, "
 		       "\"parks_per_second\": %.1f, \"holder_preemptions_per_second\": %.1f, "
 		       "\"blocked_threads\": %.4f}",
-		       r->threads, r->contended, r->spun, r->parks, r->preemptions, r->blocked);
+		       r->threads, r->runnable, r->contended, r->spun, r->parks, r->preemptions, r->blocked);
 	}
 	puts("]}");
 }
@@ -268,8 +271,8 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, long *iter
 				return bad("-n needs a number of tables, 1 or more");
 		} else if ((v = fg_argument(argc, argv, &i, 'd', "delay"))) {
 			t->delay = strtod(v, &end);
-			if (!*v || *end || !(t->delay >= 0.1 && t->delay <= 86400))
-				return bad("-d needs seconds, 0.1 or more");
+			if (!*v || *end || !(t->delay >= 0.01 && t->delay <= 86400))
+				return bad("-d needs seconds, 0.01 or more");
 		} else if ((v = fg_argument(argc, argv, &i, 's', "sort"))) {
 			for (k = 0; k <= FG_TOP_PID && strcmp(v, key_name[k]); k++)
 				;

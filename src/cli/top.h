@@ -12,7 +12,7 @@
 struct fg_top_row {
 	int pid;
 	char user[32], program[32];
-	uint32_t threads;
+	uint32_t threads, runnable;
 	double contended, spun, parks, preemptions; /* a second */
 	double blocked;				    /* threads in blocking mode, on average */
 };

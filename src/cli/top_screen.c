@@ -36,6 +36,7 @@ static const char *const help_text[] = {
     "+ -      shorter and longer between two samples",
     "arrows   scroll; also page up, page down, home, end",
     "",
+    "RUN/THR    threads that run or wait for a CPU, of all that took a contended lock",
     "CONTENDED  acquisitions that found the lock held",
     "SPUN       of these, got while spinning, without a sleep",
     "PARKS      times a waiter went to sleep",

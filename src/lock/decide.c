@@ -354,8 +354,8 @@ enum fg_verdict fg_decide(struct fg_wait *w)
 	}
 }
 
-bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint32_t value,
-		   const struct fg_deadline *deadline)
+static bool spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint32_t value,
+		       const struct fg_deadline *deadline)
 {
 	/* Acquire: pairs with whoever changes the word to say that the wait is over. */
 	while ((fg_load_acquire(word) & mask) == value) {
@@ -366,4 +366,14 @@ bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint3
 		fg_pause();
 	}
 	return true;
+}
+
+bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint32_t value,
+		   const struct fg_deadline *deadline)
+{
+	uint32_t asked = w->asked;
+	bool over = spin_while(w, word, mask, value, deadline);
+
+	fg_count(w->self, FG_STAT_SPINS, w->asked - asked);
+	return over;
 }

@@ -219,7 +219,7 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a
 {
 	enum outcome o = UNDECIDED;
 	bool head;
-	uint32_t n = fg_queue_join(l, t, &head);
+	uint32_t n = fg_queue_join(l, t, &head), asked = a->wait.asked;
 
 	if (!n)
 		return UNDECIDED;
@@ -229,6 +229,7 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a
 		o = spin_as_head(l, t, a);
 		fg_queue_hand_over(l, t, n);
 	}
+	fg_count(t, FG_STAT_SPINS, a->wait.asked - asked);
 	return o;
 }
 

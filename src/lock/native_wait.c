@@ -78,6 +78,7 @@ static bool wait_with_bet(struct fg_self *self, const struct fg_native_view *loc
 	bool tries = lost < FG_BET_STOP && fg_cpus() > 1 && !fg_displaced_another(self);
 	bool awake = tries && came_awake(&w, lock, deadline);
 
+	fg_count(self, FG_STAT_SPINS, w.asked);
 	now = fg_bet_after(lost, tries, awake);
 	if (now != lost)
 		fg_store_relaxed(bet, now);

@@ -232,7 +232,7 @@ struct fg_report_process {
 	__u32 domain;
 	__u32 slots;
 	__u32 threads; /* that the program is bound to now */
-	__u32 unused;
+	__u32 runnable; /* of these, on a CPU or waiting for one */
 	__u64 since_ns; /* registered, CLOCK_MONOTONIC */
 	__u64 preempted; /* times its threads lost the CPU while critical */
 	__u64 blocked;	 /* times they went to sleep while critical */

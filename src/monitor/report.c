@@ -20,11 +20,12 @@ static bool is_untouched(const struct fg_slot *slot)
 	return true;
 }
 
-static bool is_bound(const struct fg_slot *slot)
+/* enum fg_state; UNKNOWN of a slot that no thread has, too. */
+static uint32_t state_of(const struct fg_slot *slot)
 {
 	uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_RELAXED);
 
-	return __atomic_load_n(&slot->bound, __ATOMIC_RELAXED) && state > FG_STATE_UNKNOWN && state < FG_STATE_DEAD;
+	return __atomic_load_n(&slot->bound, __ATOMIC_RELAXED) && state < FG_STATE_DEAD ? state : FG_STATE_UNKNOWN;
 }
 
 static uint64_t unit(int stat)
@@ -34,7 +35,7 @@ static uint64_t unit(int stat)
 
 void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_report_process *r)
 {
-	uint32_t sum[FG_SLOT_STATS] = {0}, threads = 0;
+	uint32_t sum[FG_SLOT_STATS] = {0}, threads = 0, runnable = 0, state;
 	uint64_t preempted = 0, blocked = 0;
 
 	for (uint32_t i = 0; p->map && i < p->slots; i++) {
@@ -42,7 +43,9 @@ void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_repo
 
 		if (i % FG_MIN_SLOTS == 0 && is_untouched(slot))
 			break;
-		threads += is_bound(slot);
+		state = state_of(slot);
+		threads += state != FG_STATE_UNKNOWN;
+		runnable += state == FG_STATE_ON || state == FG_STATE_RUNNABLE;
 		preempted += __atomic_load_n(&slot->preempted, __ATOMIC_RELAXED);
 		blocked += __atomic_load_n(&slot->blocked, __ATOMIC_RELAXED);
 		for (int k = 0; k < FG_SLOT_STATS; k++)
@@ -63,6 +66,7 @@ void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_repo
 	    .domain = p->domain,
 	    .slots = p->slots,
 	    .threads = threads,
+	    .runnable = runnable,
 	    .since_ns = p->since_ns,
 	    .preempted = preempted,
 	    .blocked = blocked,

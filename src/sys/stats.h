@@ -14,7 +14,7 @@
 
 #define FG_STATS_ENV	"FLEXGUARD_STATS"
 #define FG_STATS_MAGIC	0x54534746u
-#define FG_STATS_ABI	1
+#define FG_STATS_ABI	2
 #define FG_STATS_SHARDS 64
 
 /* id, name in --json, what `flexguard run --stats` prints */
@@ -23,6 +23,7 @@
 	X(THREADS, "threads", "threads that took a lock")                      \
 	X(CONTENDED, "contended", "acquisitions that found the lock held")     \
 	X(SPUN, "spun", "  of these, got it while spinning")                   \
+	X(SPINS, "spins", "looks at a held lock by waiters that spin")         \
 	X(PARKS, "parks", "times a waiter went to sleep")                      \
 	X(WAKEUPS, "wakeups", "wake-up calls by a releaser")                   \
 	X(WAKEUPS_SAVED, "wakeups_saved", "wake-ups left out: the lock was kept busy") \

@@ -30,7 +30,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	me->status = HELD;
 	before = __atomic_exchange_n(tail_of(m), me, __ATOMIC_ACQ_REL);
 	while (before && fg_load_acquire(&before->status) == HELD)
-		fg_pause();
+		zoo_pause();
 	enter(m, me, before);
 	return true;
 }

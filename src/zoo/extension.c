@@ -53,7 +53,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	while (fg_load_relaxed(&m->s.u32[0]) || !trylock(m)) { /* a waiter asks for nothing */
 		if (deadline && ++n % 64 == 0 && fg_deadline_passed(deadline))
 			return false;
-		fg_pause();
+		zoo_pause();
 	}
 	return true;
 }

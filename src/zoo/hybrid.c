@@ -139,8 +139,9 @@ void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m)
 	uint32_t state = fg_load_relaxed(state_of(m));
 	int curr = curr_of(state);
 
-	if (curr == last_of(state) && wanted_side(m, curr) != curr)
-		fg_cas_acq_rel(state_of(m), &state, state ^ CURR);
+	if (curr == last_of(state) && wanted_side(m, curr) != curr && fg_cas_acq_rel(state_of(m), &state, state ^ CURR) &&
+	    curr == SPIN)
+		fg_count(fg_self(), FG_STAT_PREEMPTIONS, 1);
 }
 
 /* ---- the pair ------------------------------------------------------------------------ */

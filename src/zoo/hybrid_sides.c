@@ -130,7 +130,7 @@ static bool mcs_lock(struct zoo_mutex *m, bool stay)
 	else
 		fg_store_relaxed(&me->status, GRANTED);
 	for (uint32_t n = 1; is_waiting(me); n++) {
-		fg_pause();
+		zoo_pause();
 		if (!stay && n % 64 == 0)
 			zoo_hybrid_switch_if_wanted(m);
 		if (!switched_away(m))
@@ -154,7 +154,7 @@ static struct zoo_node *behind(struct zoo_mutex *m, struct zoo_node *n)
 	if (!next && __atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return NULL;
 	while (!(next = fg_load_acquire(&n->next)))
-		fg_pause();
+		zoo_pause();
 	return next;
 }
 
@@ -206,7 +206,7 @@ static bool ticket_lock(struct zoo_mutex *m, bool stay)
 
 	fg_store_relaxed(caller_of(m, mine), fg_self()->id);
 	for (uint32_t n = 1; (called = fg_load_acquire(&m->s.u32[3])) != mine; n++) {
-		fg_pause();
+		zoo_pause();
 		if (!stay && n % 64 == 0)
 			zoo_hybrid_switch_if_wanted(m);
 		if (switched_away(m))
@@ -268,7 +268,7 @@ static bool clh_lock(struct zoo_mutex *m, bool stay)
 	if (before)
 		fg_store_relaxed(&before->tid, fg_self()->id); /* who comes after its owner */
 	for (uint32_t n = 1; before && is_waiting(before); n++) {
-		fg_pause();
+		zoo_pause();
 		if (!stay && n % 64 == 0)
 			zoo_hybrid_switch_if_wanted(m);
 		if (switched_away(m))

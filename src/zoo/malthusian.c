@@ -59,7 +59,7 @@ static struct zoo_node *linked(struct zoo_node *node)
 	struct zoo_node *next;
 
 	while (!(next = fg_load_acquire(&node->next)))
-		fg_pause();
+		zoo_pause();
 	return next;
 }
 

@@ -40,7 +40,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	if (before) {
 		fg_store_release(&before->next, me);
 		while (fg_load_acquire(&me->status) == WAITING)
-			fg_pause();
+			zoo_pause();
 	}
 	m->node = me;
 	return true;
@@ -56,7 +56,7 @@ static void unlock(struct zoo_mutex *m)
 			return;
 		}
 		while (!(next = fg_load_acquire(&me->next)))
-			fg_pause();
+			zoo_pause();
 	}
 	fg_store_release(&next->status, GRANTED);
 	zoo_node_put(me);

@@ -62,7 +62,7 @@ static uint32_t wait(struct zoo_mutex *m, struct zoo_node *me, const struct fg_d
 	uint64_t now;
 
 	while ((status = fg_load_acquire(&me->status)) == WAITING) {
-		fg_pause();
+		zoo_pause();
 		if (++n % PAUSES_EACH)
 			continue;
 		now = fg_now_ns();
@@ -110,7 +110,7 @@ static struct zoo_node *behind(struct zoo_mutex *m, struct zoo_node *n)
 	if (!next && __atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return NULL;
 	while (!(next = fg_load_acquire(&n->next)))
-		fg_pause();
+		zoo_pause();
 	return next;
 }
 

@@ -336,6 +336,8 @@ int fg_mutex_release(struct fg_mutex *mutex)
 			m->count--;
 			return 0;
 		}
+	} else if (fg_unlikely(!fg_load_relaxed(&m->owner))) {
+		return 0; /* nobody holds it: undefined in POSIX, nothing in glibc, a lost node in a queue */
 	}
 	fg_store_relaxed(&m->owner, 0);
 	z->unlock(m);

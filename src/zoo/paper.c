@@ -74,7 +74,7 @@ INLINE void mcs_exit(struct zoo_mutex *m, struct zoo_node *me, unsigned variant)
 	}
 	while (!(next = fg_load_acquire(&me->next))) {
 		if (!(variant & BLOCKING_EXIT) || spinning(m, variant)) {
-			fg_pause();
+			zoo_pause();
 			continue;
 		}
 		/* Either it sees that I sleep, or I see that it is linked. */
@@ -102,7 +102,7 @@ INLINE struct zoo_node *enter_queue(struct zoo_mutex *m, struct fg_self *t, unsi
 			zoo_unpark(leaving(before));
 		fg_set_role(t, FG_ROLE_NONE);
 		while (fg_load_acquire(&me->status) && spinning(m, variant))
-			fg_pause();
+			zoo_pause();
 	}
 	fg_set_role(t, FG_ROLE_HEAD);
 	if (variant & PER_LOCK)
@@ -130,10 +130,11 @@ again:
 	state = take(m); /* 47 */
 	while (state != UNLOCKED) {
 		if (spinning(m, variant)) {
-			fg_pause();
+			zoo_pause();
 			state = fg_load_relaxed(val_of(m)) == UNLOCKED ? take(m) : LOCKED;
 			continue;
 		}
+		fg_count(t, FG_STAT_PREEMPTIONS, 1);
 		if (node) {
 			mcs_exit(m, node, variant);
 			fg_set_role(t, FG_ROLE_NONE);

@@ -109,7 +109,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	for (n = 0; !trylock(m); n++) {
 		if (n % 64 == 0)
 			shuffle(me);
-		fg_pause();
+		zoo_pause();
 		if (n % 4096 == 4095) /* the owner may be off its CPU, and nothing else tells */
 			sched_yield();
 	}
@@ -117,7 +117,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	if (fg_load_acquire(&me->next) ||
 	    !__atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 		while (!(next = fg_load_acquire(&me->next)))
-			fg_pause();
+			zoo_pause();
 		zoo_grant(next);
 	}
 	zoo_node_put(me);

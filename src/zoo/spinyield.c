@@ -18,7 +18,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 		for (int i = 0; i < TRIES; i++) {
 			if (trylock(m))
 				return true;
-			fg_pause();
+			zoo_pause();
 		}
 		if (deadline && fg_deadline_passed(deadline))
 			return false;

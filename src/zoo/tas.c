@@ -12,7 +12,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	for (uint32_t n = 0; !trylock(m); n++) {
 		if (deadline && n % 64 == 0 && fg_deadline_passed(deadline))
 			return false;
-		fg_pause();
+		zoo_pause();
 	}
 	return true;
 }

@@ -33,7 +33,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	(void)deadline; /* a number cannot be given back */
 	while ((called = fg_load_acquire(called_of(m))) != mine)
 		for (uint32_t i = 0; i < (mine - called) * PAUSES_EACH && i < 4096; i++)
-			fg_pause();
+			zoo_pause();
 	return true;
 }
 

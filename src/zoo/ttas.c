@@ -18,11 +18,11 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 
 	while (!trylock(m)) {
 		for (uint32_t i = 0; i < pauses; i++)
-			fg_pause();
+			zoo_pause();
 		while (fg_load_relaxed(&m->s.u32[0])) {
 			if (deadline && n++ % 64 == 0 && fg_deadline_passed(deadline))
 				return false;
-			fg_pause();
+			zoo_pause();
 		}
 		if (pauses < MAX_PAUSES)
 			pauses *= 2;

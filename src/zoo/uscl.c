@@ -177,7 +177,7 @@ static void leave_queue(struct block *b, struct zoo_node *me)
 		return;
 	}
 	while (!(next = fg_load_acquire(&me->next)))
-		fg_pause();
+		zoo_pause();
 	zoo_grant(next);
 	zoo_node_put(me);
 }

@@ -19,6 +19,7 @@
 
 #include "arch/arch.h"
 #include "sys/atomic.h"
+#include "sys/count.h"
 #include "sys/futex.h"
 #include "zoo/table.h"
 
@@ -83,6 +84,13 @@ uint32_t zoo_tid(void);
 uint64_t zoo_spin_ns(void);
 uint64_t zoo_cycles(void);
 
+/* Between two looks at a lock that somebody else has. */
+static inline void zoo_pause(void)
+{
+	fg_count(fg_self(), FG_STAT_SPINS, 1);
+	fg_pause();
+}
+
 /*
  * Awake until `done`, for FLEXGUARD_SPIN_NS at most: whether it is.  The clock is looked at now and
  * then only.
@@ -94,7 +102,7 @@ uint64_t zoo_cycles(void);
                                                                                                                        \
 		do {                                                                                                   \
 			for (int i_ = 0; i_ < 16 && !(done_ = (done)); i_++)                                           \
-				fg_pause();                                                                            \
+				zoo_pause();                                                                            \
 		} while (!done_ && fg_now_ns() - start_ < limit_);                                                     \
 		done_;                                                                                                 \
 	})
