@@ -4,6 +4,7 @@
 Names of series are those of `flexguard locks`.  Parameters are the papers', less what a machine with few CPUs
 cannot have: numbers of threads are multiples of its CPUs.
 """
+import json
 import os
 import re
 import shutil
@@ -120,14 +121,82 @@ class SharedMemory(OfThreads):
         return {"y": x * 1000 / raw["per_ms"], "per_ms": raw["per_ms"], "fairness": raw["fairness"], "cpus": used}
 
 
-class BusyWaiting(SharedMemory):
-    """CPUs that the benchmark uses beyond the one that can be in a critical section: spinning, mostly."""
+class Counted(OfThreads):
+    """What waiters do, as the libraries count it; glibc's own locks count nothing, futex stands for them."""
+    locks = ["futex", "spin-park", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper", "flexguard"]
+    warm_up = 0.1
+
+    def series(self, env):
+        return [s for s in super().series(env) if s != "glibc"]
+
+    def run(self, env, series, argv):
+        path = os.path.join(env.tmp, "stats.json")
+        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap([env.program(argv[0]), *argv[1:]])
+        argv[2:2] = [f"--stats={path}"]
+        raw = harness.run_json(argv, e, 60 + 10 * env.seconds)
+        with open(path) as f:
+            raw["stats"] = json.load(f)["stats"]
+        return raw
+
+    def rate(self, raw, name):
+        """A second: all of the run counts, not only the window."""
+        return raw["stats"][name] / (raw["window_ms"] / 1000 + self.warm_up)
+
+
+class BusyWaiting(Counted):
+    """Looks at a lock that somebody else has."""
     id = "busy-waiting"
-    title = "CPUs used beyond one"
-    y_label = "CPUs"
+    title = "looks of spinning waiters at a held lock"
+    y_label = "looks a us, all threads"
+    argv = SharedMemory.argv
 
     def metrics(self, x, raw):
-        return {"y": max(0.0, super().metrics(x, raw)["cpus"] - 1)}
+        return {"y": self.rate(raw, "spins") / 1e6, "parks": self.rate(raw, "parks"), "per_ms": raw["per_ms"]}
+
+
+class Transitions(Counted):
+    """Times that a waiter (hybrid: the lock) went over from spinning to blocking."""
+    id = "transitions"
+    title = "going over from spinning to blocking, 1 us inside and outside"
+    y_label = "times a second"
+    locks = ["hybrid-mcs", "flexguard-paper", "flexguard"]
+
+    def argv(self, env, series, x):
+        return mutex_options(env, x, "-c", "1000", "-o", "1000")
+
+    def metrics(self, x, raw):
+        return {"y": self.rate(raw, "holder_preemptions"), "parks": self.rate(raw, "parks"), "per_ms": raw["per_ms"]}
+
+
+class WakeUp(OfThreads):
+    """Two threads take turns; each works for a while before it passes the turn on, so that the other waits so long."""
+    x_label = "work before a turn is passed on, us"
+    y_label = "us until the other goes on"
+    locks = ["glibc", "flexguard"]
+
+    def __init__(self, of, program, works):
+        self.program, self.works = program, works  # how many of the two work in what it measures
+        self.id, self.title = f"wake-up-{of}".replace(" ", "-"), f"taking turns by {of}"
+
+    def series(self, env):
+        return self.locks  # the zoo has mutexes
+
+    def xs(self, env):
+        return [0, 5, 20, 50, 100]
+
+    def x_of(self, x):
+        return f"{x} us"
+
+    def sensible(self, env, series, x):
+        return True
+
+    def argv(self, env, series, x):
+        return ["-m", "pingpong", "-c", str(x * 1000), "-d", str(env.seconds), "-u", f"{env.units:.3f}"]
+
+    def checked(self, x, raw):
+        if not raw["check"] or raw["result"] <= 0:
+            raise harness.Failed("its self-check failed")
+        return {"y": max(0.0, raw["result"] / 1000 - self.works * x)}
 
 
 class Latency(OfThreads):
@@ -168,11 +237,14 @@ class HashTable(OfThreads):
 
 
 class Runnable(OfThreads):
-    """Threads that run or could, sampled from /proc while the benchmark runs."""
+    """Threads that run or wait for a CPU, as the monitor has seen them switched (flexguard top)."""
     id = "runnable"
     title = "threads that do not sleep, over time"
     y_label = "runnable threads, mean"
-    locks = ["mcs", "futex", "glibc", "flexguard-paper", "flexguard"]
+    locks = ["mcs", "futex", "flexguard-paper", "flexguard"]
+
+    def missing(self, env):
+        return None if harness.SOCKET else "no preemption monitor here (flexguard doctor says why)"
 
     def xs(self, env):
         return [max(3, round(env.cpus * 1.35))]
@@ -180,38 +252,27 @@ class Runnable(OfThreads):
     def measure(self, env, series, x):
         argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(
             [env.program("mutex_bench"), "-j", *mutex_options(env, x, "-c", "lines", "-l", "2", "-O", "100")])
-        p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        top = subprocess.Popen([argv[0], "top", "--json", "-d", "0.01", "--socket", harness.SOCKET], text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         trace, began = [], time.monotonic()
         try:
             while p.poll() is None:
-                n = runnable_threads(p.pid)
-                if n is not None:
-                    trace.append((round(time.monotonic() - began, 3), n))
-                time.sleep(0.01)
+                line = top.stdout.readline()
+                if not line:
+                    raise harness.Failed("the monitor went away")
+                for row in json.loads(line)["processes"]:
+                    if row["pid"] == p.pid:
+                        trace.append((round(time.monotonic() - began, 3), row["runnable_threads"]))
         finally:
-            if p.poll() is None:
-                p.kill()
-            p.wait()
-        if p.returncode or len(trace) < 5:
-            raise harness.Failed(f"exit {p.returncode}, {len(trace)} looks")
+            for process in (p, top):
+                process.kill()
+                process.wait()
+            top.stdout.close()
         counts = sorted(n for t, n in trace if t > 0.15)
+        if p.returncode or len(counts) < 5:
+            raise harness.Failed(f"exit {p.returncode}, {len(counts)} looks")
         return {"metrics": {"y": sum(counts) / len(counts), "min": counts[0], "max": counts[-1]}, "trace": trace}
-
-
-def runnable_threads(pid):
-    """Of this process, less its main thread, which sleeps; None: it is gone, or another program yet."""
-    n = 0
-    try:
-        if not os.readlink(f"/proc/{pid}/exe").endswith("mutex_bench"):
-            return None
-        for tid in os.listdir(f"/proc/{pid}/task"):
-            if int(tid) == pid:
-                continue
-            with open(f"/proc/{pid}/task/{tid}/stat") as f:
-                n += f.read().rpartition(")")[2].split()[0] == "R"
-    except OSError:
-        return None
-    return n
 
 
 class Fairness(OfThreads):

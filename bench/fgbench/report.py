@@ -39,13 +39,18 @@ def rows_of(experiment, results):
     return head, [[s] + [cell(results.get(experiment.id, s, x)) for x in xs] for s in results.series_of(experiment.id)]
 
 
+def spread(end):
+    n = end.get("not_narrow")  # unknown of what a bundle has measured
+    return "" if n is None else f"; {n} of {end.get('points', '?')} points have an interval wider than 5 % of the median either way"
+
+
 def about(results):
     c, e = results.context, results.end
     where = (f"{c.get('cpu')}, {c.get('cpus')} CPUs, Linux {c.get('kernel')}, glibc {c.get('glibc')}, governor "
              f"{c.get('governor') or 'unknown'}, virtualisation {c.get('virtual') or 'none'}, commit {c.get('commit') or 'none'}, "
              f"{c.get('date')}, seed {c.get('seed')}")
-    how = (f"{e.get('rounds', '?')} rounds, {e.get('seconds', '?')} s; ended: {e.get('stopped', 'it was cut off')}; "
-           f"{e.get('not_narrow', '?')} of {e.get('points', '?')} points have an interval wider than 5 % of the median either way")
+    how = (f"{e.get('rounds', '?')} rounds, {e.get('seconds', '?')} s; ended: {e.get('stopped', 'it was cut off')}"
+           f"{spread(e)}")
     return where, how
 
 
