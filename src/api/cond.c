@@ -27,7 +27,7 @@ static int take_mutex(void *mutex)
 static int wait_until(fg_cond_t *cond, fg_mutex_t *mutex, const struct fg_deadline *deadline)
 {
 	struct fg_mutex *m = (struct fg_mutex *)mutex;
-	struct fg_cond_mutex callers = {release_mutex, take_mutex, m, &m->lock};
+	struct fg_cond_mutex callers = {release_mutex, take_mutex, m, m};
 
 	return fg_cond_sleep(cond_of(cond), &callers, deadline);
 }

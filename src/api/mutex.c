@@ -40,7 +40,7 @@ static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
 {
 	if (!fg_mutex_is_normal(m))
 		return fg_mutex_release(m);
-	fg_unlock_general(&m->lock);
+	fg_mutex_unlock_general(m);
 	return 0;
 }
 

@@ -17,6 +17,9 @@
  * A waiter first stays awake, if fg_decide() takes the bet that the signal comes
  * soon; then a signal is a store and no system call.
  *
+ * A signaller that holds the waiter's mutex, for which others sleep, leaves the
+ * wake-up to the release (fg_mutex_wake_at_release).
+ *
  * Destruction right after the last waiter was signalled is legal, so a waiter
  * never touches the condition variable while it waits, and one in LAST never
  * again.  One in GONE or SIGNALED does, once: to leave the list; to pass its
@@ -27,11 +30,16 @@
 #define FG_COND_H
 
 #include "lock/lock.h"
+#include "lock/mutex.h"
+
+/* So many sleepers are woken after the release that comes before their wake-ups; more, without that wait. */
+#define FG_WAKE_BATCH 64u
 
 struct fg_waiter {
 	struct fg_waiter *next, *prev; /* guarded by fg_cond.lock */
 	uint32_t word;
 	bool bet; /* it waited awake first; valid from ASLEEP on */
+	struct fg_mutex *mutex; /* that it has to take before it returns; NULL: not one of ours */
 };
 
 struct fg_cond {
@@ -52,7 +60,7 @@ struct fg_cond_mutex {
 	int (*unlock)(void *mutex); /* 0, or an error that ends the wait before it began */
 	int (*lock)(void *mutex);
 	void *mutex;
-	struct fg_lock *inner; /* the lock in it, or NULL: not one of ours */
+	struct fg_mutex *ours; /* the same, or NULL: not one of ours */
 };
 
 /* 0, ETIMEDOUT, or what unlock or lock returned.  A cancellation point. */

@@ -2,6 +2,8 @@
 /* The types of mutexes: what happens before the lock is asked for. */
 #include "lock/mutex.h"
 
+#include "lock/cond.h"
+
 static bool knows_owner(const struct fg_mutex *m)
 {
 	uint32_t type = m->lock.tag & FG_KIND_TYPE;
@@ -58,8 +60,51 @@ int fg_mutex_release(struct fg_mutex *m)
 			return 0;
 		}
 	}
-	fg_unlock(&m->lock);
+	if (!fg_unlock_only(&m->lock))
+		fg_mutex_unlock_general(m);
 	return 0;
+}
+
+/* ---- waiters of condition variables, to be woken at the release --------------------------- */
+
+bool fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
+{
+	/* Sleepers stay sleepers until the release, which therefore comes to fg_mutex_unlock_general(). */
+	if (!fg_mutex_is_normal(m) || !owned(m) || !(fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS))
+		return false;
+	n->next = m->due_epoch == fg_epoch ? m->due : NULL;
+	m->due = n;
+	m->due_epoch = fg_epoch;
+	return true;
+}
+
+static __attribute__((noinline)) void unlock_and_wake(struct fg_mutex *m)
+{
+	struct fg_waiter *n = m->due_epoch == fg_epoch ? m->due : NULL;
+	uint32_t *word[FG_WAKE_BATCH], count = 0;
+
+	for (; n; n = n->next) {
+		if (count == FG_WAKE_BATCH)
+			fg_futex_wake(&n->word, 1, FG_FUTEX_ANY);
+		else
+			word[count++] = &n->word;
+	}
+	m->due = NULL;
+	fg_unlock_general(&m->lock);
+#ifdef FG_BROKEN_DUE /* a test proves that the tests notice */
+	return;
+#endif
+	/* Those that were signalled first are the last of the list.  Addresses: the waiters may have returned. */
+	while (count)
+		fg_futex_wake(word[--count], 1, FG_FUTEX_ANY);
+}
+
+void fg_mutex_unlock_general(struct fg_mutex *m)
+{
+	if (fg_unlikely(m->due != NULL))
+		unlock_and_wake(m);
+	else
+		fg_unlock_general(&m->lock);
 }
 
 __attribute__((noinline, cold)) int fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline,

@@ -34,8 +34,9 @@ enum {
 
 struct fg_mutex {
 	struct fg_lock lock; /* lock.tag: the kind */
-	uint64_t count;	     /* recursive: acquisitions beyond the first; guarded by the lock */
-	uint64_t unused;
+	uint32_t count;	     /* recursive: acquisitions beyond the first; guarded by the lock, as the next two */
+	uint32_t due_epoch;  /* fork epoch of `due`: a parent's waiters are not in the child */
+	struct fg_waiter *due; /* signalled, and to be woken when this is released (cond.h) */
 };
 _Static_assert(sizeof(struct fg_mutex) == 40, "in place of pthread_mutex_t");
 _Static_assert(offsetof(struct fg_mutex, lock.tag) == 16, "glibc's static initialisers set the kind there");
@@ -67,6 +68,27 @@ static inline bool fg_mutex_may_be_shared(void)
 	return false;
 }
 #endif
+
+struct fg_waiter;
+
+/*
+ * A thread that has been signalled has to take its mutex before it returns.  If the signaller holds that, and somebody
+ * sleeps for it already, a wake-up now leads from one sleep into the next as likely as not: true, and
+ * the release will wake it.  False: wake it yourself.  Its stack stays until then, as it cannot return without the mutex.
+ */
+#ifdef FG_ZOO /* other locks, without a place for it */
+static inline bool fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
+{
+	(void)m;
+	(void)n;
+	return false;
+}
+#else
+bool fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n);
+#endif
+
+/* The release of a normal mutex, when fg_unlock_only() has not done it. */
+void fg_mutex_unlock_general(struct fg_mutex *m);
 
 /* For all mutexes of ours; the fast paths for normal ones are fg_lock_only and fg_unlock_only. */
 

@@ -127,7 +127,7 @@ static int shared_wake(pthread_cond_t *cond, bool all)
 static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
 {
 	struct fg_mutex *ours = fg_mutex_of(mutex);
-	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, fg_mutex_is_ours(ours) ? &ours->lock : NULL };
+	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, fg_mutex_is_ours(ours) ? ours : NULL };
 	struct fg_deadline deadline = { .clock = clock };
 
 	if (at) {

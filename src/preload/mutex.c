@@ -45,7 +45,7 @@ static __attribute__((noinline)) int lock_otherwise(struct fg_mutex *m)
 static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
 {
 	if (fg_mutex_is_normal(m)) {
-		fg_unlock_general(&m->lock);
+		fg_mutex_unlock_general(m);
 		return 0;
 	}
 	if (!fg_mutex_is_ours(m))

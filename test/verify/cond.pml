@@ -7,6 +7,7 @@
  *
  *   W waiters, S signals
  *   -DTIMED, -DCANCEL   all waiters but the last may time out, be cancelled
+ *   -DDUE     who signals with the mutex may leave sleepers to be woken at its release
  *
  * -DITEMS: a producer makes S items and signals each, with or without the mutex;
  * consumers wait for one item each.  Those that time out or are cancelled take
@@ -41,6 +42,7 @@ byte first, last, signaled; /* the last is lock.tag */
 bit lock;
 
 bit mutex;                /* the user's */
+byte due;                 /* [mutex.h:fg_mutex] guarded by it; the waiters' next links them */
 byte items, entered, ndone;
 
 /* Ghosts. */
@@ -121,6 +123,41 @@ inline give(i, what) {
 	od
 }
 
+/* [mutex.c:fg_mutex_wake_at_release]  Whether somebody sleeps for the mutex is open. */
+inline later(all) {
+	if
+#ifdef DUE
+	:: inside && is_last && !(all) && state == ASLEEP -> atomic { NODE(n); next[n] = due; due = n; state = 0 }
+#endif
+	:: true
+	fi
+}
+
+/* [mutex.c:unlock_and_wake]  The addresses first; the wake-ups without the mutex. */
+inline mutex_release() {
+	n = due;
+#ifdef MUT_DUE_AFTER
+	mutex_unlock();
+#endif
+	do
+	:: n != 0 -> atomic { NODE(n); sleeping[n] = 1; n = next[n] }
+	:: else -> break
+	od;
+	due = 0;
+	mutex_unlock();
+	n = 1;
+	do
+#ifdef MUT_DUE_LOST
+	:: n <= W -> sleeping[n] = 0; n++
+#else
+	:: n <= W && sleeping[n] -> atomic { wake(n); sleeping[n] = 0; n++ }
+	:: n <= W && !sleeping[n] -> n++
+#endif
+	:: n > W -> break
+	od;
+	n = 0
+}
+
 /* [cond.c:signal_first]  n: the waiter, or 0; state: ASLEEP if it has to be woken. */
 inline signal_first(all) {
 	d_step { TOUCH; n = first };
@@ -141,7 +178,7 @@ inline signal_first(all) {
 		fi;
 		give(n, (is_last -> LAST : SIGNALED));
 		if
-		:: ok -> list_remove(p, q); break
+		:: ok -> list_remove(p, q); later(all); break
 		:: else
 		fi;
 		if
@@ -312,7 +349,7 @@ inline cond_wait() {
 
 proctype Waiter(byte me) {
 	byte n, p, q, r, state;
-	bit ok, is_last;
+	bit ok, is_last, inside;
 
 	mutex_lock();
 #ifdef ITEMS
@@ -332,7 +369,7 @@ proctype Waiter(byte me) {
 #ifdef ITEMS
 proctype Producer() {
 	byte n, p, q, k, state;
-	bit ok, is_last, inside;
+	bit ok, is_last, inside, sleeping[W + 1];
 
 	do
 	:: k < S ->
@@ -344,7 +381,7 @@ proctype Producer() {
 		mutex_lock();
 		items++;
 		if
-		:: inside -> cond_signal(); mutex_unlock()
+		:: inside -> cond_signal(); mutex_release()
 		:: else -> mutex_unlock(); cond_signal()
 		fi;
 		inside = 0
@@ -372,11 +409,16 @@ init {
 #else
 proctype Destroyer() {
 	byte n, p, q, k, state;
-	bit ok, is_last, drained, sleeping[W + 1];
+	bit ok, is_last, drained, inside, sleeping[W + 1];
 
 	(entered == W);
 	mutex_lock(); /* the last of them has released the mutex, so it waits */
-	mutex_unlock();
+	if
+#ifdef DUE
+	:: inside = 1 /* all of it with the mutex */
+#endif
+	:: mutex_unlock()
+	fi;
 	do
 	:: k < S -> k++; cond_signal()
 	:: else -> break
@@ -401,6 +443,10 @@ proctype Destroyer() {
 	   fi
 	od;
 	gone = 1;
+	if
+	:: inside -> mutex_release()
+	:: else
+	fi;
 	ndone++
 }
 
