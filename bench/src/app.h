@@ -43,18 +43,6 @@ static void *app_memory(size_t size)
 	return memset(p, 0, size);
 }
 
-static double app_number(const char *s, double low, double high)
-{
-	char *end;
-	double v = strtod(s, &end);
-
-	if (end == s || *end || !(v >= low && v <= high)) {
-		fprintf(stderr, "%s: '%s' is not a number from %g to %g\n", app.name, s, low, high);
-		exit(2);
-	}
-	return v;
-}
-
 static void app_usage(FILE *f, const struct app_option *more)
 {
 	fprintf(f, "usage: %s [options]\n  -t N         threads (%u)\n  -d SECONDS   measuring window (%g)\n", app.name, app.threads,
@@ -82,11 +70,11 @@ __attribute__((unused)) static void app_parse(const char *name, int argc, char *
 		while (o->letter && o->letter != c)
 			o++;
 		if (o->letter)
-			o->value = app_number(optarg, o->low, o->high);
+			o->value = number(optarg, o->low, o->high);
 		else if (c == 't')
-			app.threads = (unsigned)app_number(optarg, 1, 100000);
+			app.threads = (unsigned)number(optarg, 1, 100000);
 		else if (c == 'd')
-			app.seconds = app_number(optarg, 0.01, 3600);
+			app.seconds = number(optarg, 0.01, 3600);
 		else if (c == 'j')
 			app.json = true;
 		else

@@ -106,13 +106,13 @@ int main(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "t:d:w:c:i:l:u:j")) != -1) {
 		switch (c) {
-		case 't': opt.threads = (unsigned)atoi(optarg); break;
-		case 'd': opt.seconds = atof(optarg); break;
-		case 'w': opt.warm_up = atof(optarg); break;
-		case 'c': opt.work_ns = atof(optarg); break;
-		case 'i': opt.uneven = (unsigned)atoi(optarg); break;
-		case 'l': opt.sections = (unsigned)atoi(optarg); break;
-		case 'u': opt.units_per_us = atof(optarg); break;
+		case 't': opt.threads = (unsigned)number(optarg, 0, 1e9); break;
+		case 'd': opt.seconds = number(optarg, 0, 1e12); break;
+		case 'w': opt.warm_up = number(optarg, 0, 1e12); break;
+		case 'c': opt.work_ns = number(optarg, 0, 1e12); break;
+		case 'i': opt.uneven = (unsigned)number(optarg, 0, 1e9); break;
+		case 'l': opt.sections = (unsigned)number(optarg, 0, 1e9); break;
+		case 'u': opt.units_per_us = number(optarg, 0, 1e12); break;
 		case 'j': opt.json = true; break;
 		default: return usage();
 		}

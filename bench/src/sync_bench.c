@@ -207,13 +207,13 @@ int main(int argc, char **argv)
 				return usage();
 			opt.mode = (enum mode)n;
 			break;
-		case 't': opt.threads = (unsigned)atoi(optarg); break;
-		case 'p': opt.per_mille = (unsigned)atoi(optarg); break;
-		case 'c': opt.inside_ns = atof(optarg); break;
-		case 'o': opt.outside_ns = atof(optarg); break;
-		case 'd': opt.seconds = atof(optarg); break;
-		case 'w': opt.warm_up = atof(optarg); break;
-		case 'u': opt.units_per_us = atof(optarg); break;
+		case 't': opt.threads = (unsigned)number(optarg, 0, 1e9); break;
+		case 'p': opt.per_mille = (unsigned)number(optarg, 0, 1e9); break;
+		case 'c': opt.inside_ns = number(optarg, 0, 1e12); break;
+		case 'o': opt.outside_ns = number(optarg, 0, 1e12); break;
+		case 'd': opt.seconds = number(optarg, 0, 1e12); break;
+		case 'w': opt.warm_up = number(optarg, 0, 1e12); break;
+		case 'u': opt.units_per_us = number(optarg, 0, 1e12); break;
 		case 'j': opt.json = true; break;
 		default: return usage();
 		}

@@ -246,18 +246,6 @@ static void usage(FILE *f)
 	exit(f == stdout ? 0 : 2);
 }
 
-static double number(const char *s, double low, double high)
-{
-	char *end;
-	double v = strtod(s, &end);
-
-	if (end == s || *end || !(v >= low && v <= high)) {
-		fprintf(stderr, "ulockflex: '%s' is not a number from %g to %g\n", s, low, high);
-		exit(2);
-	}
-	return v;
-}
-
 static void parse(int argc, char **argv)
 {
 	int c;

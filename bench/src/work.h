@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the micro-benchmarks share: a clock, busy work in calibrated units, and
- * the host's cycle counter.
+ * What the benchmarks share: numbers on the command line, a clock, busy work in
+ * calibrated units, and the host's cycle counter.
  *
  * Busy work is a chain of dependent multiplications, counted in steps ("units").
  * It reads no clock: a thread that loses its CPU half-way has done half of its
@@ -11,7 +11,12 @@
 #ifndef FG_BENCH_WORK_H
 #define FG_BENCH_WORK_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -19,6 +24,19 @@
 
 /* Adjacent-line prefetchers pull lines in pairs; data of different writers lies two apart. */
 #define OWN_LINES __attribute__((aligned(2 * CACHE_LINE)))
+
+/* An option's. */
+__attribute__((unused)) static double number(const char *s, double low, double high)
+{
+	char *end;
+	double v = strtod(s, &end);
+
+	if (end == s || *end || !(v >= low && v <= high)) {
+		fprintf(stderr, "%s: '%s' is not a number from %g to %g\n", program_invocation_short_name, s, low, high);
+		exit(2);
+	}
+	return v;
+}
 
 static inline uint64_t now_ns(void)
 {
