@@ -169,14 +169,12 @@ class Transitions(Counted):
 
 
 class WakeUp(OfThreads):
-    """Two threads take turns; each works for a while before it passes the turn on, so that the other waits so long."""
+    """Two threads take turns by semaphores; each works before it passes the turn on, so that the other waits so long."""
+    id, program = "wake-up", "sync_bench"
+    title = "taking turns by semaphores"
     x_label = "work before a turn is passed on, us"
     y_label = "us until the other goes on"
     locks = ["glibc", "flexguard"]
-
-    def __init__(self, of, program, works):
-        self.program, self.works = program, works  # how many of the two work in what it measures
-        self.id, self.title = f"wake-up-{of}".replace(" ", "-"), f"taking turns by {of}"
 
     def series(self, env):
         return self.locks  # the zoo has mutexes
@@ -196,7 +194,7 @@ class WakeUp(OfThreads):
     def checked(self, x, raw):
         if not raw["check"] or raw["result"] <= 0:
             raise harness.Failed("its self-check failed")
-        return {"y": max(0.0, raw["result"] / 1000 - self.works * x)}
+        return {"y": max(0.0, raw["result"] / 1000 - x)}
 
 
 class Latency(OfThreads):
