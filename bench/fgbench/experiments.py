@@ -54,6 +54,7 @@ QUICK = ("futex", "glibc", "mcs", "flexguard", "hybrid-mcs", "sysv", "futex-fair
 
 class OfThreads(Experiment):
     x_label = "threads"
+    x_is_threads = True
     locks = ["futex", "glibc", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper", "flexguard"]
 
     def series(self, env):
@@ -68,7 +69,7 @@ class OfThreads(Experiment):
 
     def sensible(self, env, series, x):
         """A lock that collapses shows it at twice the CPUs; more only costs time."""
-        return x <= 4 * env.cpus or series not in env.collapses
+        return not self.x_is_threads or x <= 4 * env.cpus or series not in env.collapses
 
     # The program's options, and what is made of its line of JSON; also for runs that a bundle has made.
     program = "mutex_bench"
@@ -174,6 +175,7 @@ class WakeUp(OfThreads):
     title = "taking turns by semaphores"
     x_label = "work before a turn is passed on, us"
     y_label = "us until the other goes on"
+    x_is_threads = False
     locks = ["glibc", "flexguard"]
 
     def series(self, env):
@@ -184,9 +186,6 @@ class WakeUp(OfThreads):
 
     def x_of(self, x):
         return f"{x} us"
-
-    def sensible(self, env, series, x):
-        return True
 
     def argv(self, env, series, x):
         return ["-m", "pingpong", "-c", str(x * 1000), "-d", str(env.seconds), "-u", f"{env.units:.3f}"]
@@ -334,6 +333,7 @@ class Contention(OfThreads):
     """Contention as the delay between sections, at a number of threads for each CPU."""
     x_label = "cycles between sections"
     y_label = "us a section"
+    x_is_threads = False
     locks = ["mcs", "futex", "hybrid-mcs", "flexguard"]
 
     def __init__(self, per_cpu):
@@ -346,9 +346,6 @@ class Contention(OfThreads):
 
     def x_of(self, x):
         return f"{x} cycles"
-
-    def sensible(self, env, series, x):
-        return True
 
     def argv(self, env, series, x):
         return mutex_options(env, max(2, round(env.cpus * self.per_cpu)), "-c", "lines", "-l", "5", "-O", str(x))
@@ -364,6 +361,7 @@ class Ulockflex(OfThreads):
     """Loops of ulockflex; x is the number of the configuration."""
     x_label = "not held, held (us)"
     y_label = "loops a ms"
+    x_is_threads = False
     locks = ["sysv", "futex-fair", "futex-fair-spin", "ulock-fair", "ulock-fair-spin", "futex", "spin-park", "ulock",
              "ulock-spin", "glibc", "flexguard"]
 
@@ -377,9 +375,6 @@ class Ulockflex(OfThreads):
 
     def x_of(self, x):
         return "({}, {})".format(*CONFIGURATIONS[x])
-
-    def sensible(self, env, series, x):
-        return True
 
     program = "ulockflex"
 
@@ -398,6 +393,7 @@ class UlockflexAlone(OfThreads):
     title = "ulockflex, 1 task: efficiency"
     x_label = "us of the loop"
     y_label = "of the loop without locks, %"
+    x_is_threads = False
     locks = Ulockflex.locks
 
     def xs(self, env):
@@ -405,9 +401,6 @@ class UlockflexAlone(OfThreads):
 
     def x_of(self, x):
         return f"{x} us"
-
-    def sensible(self, env, series, x):
-        return True
 
     def measure(self, env, series, x):
         argv = ["ulockflex", "-j", "-t", "1", "-H", str(x / 2), "-N", str(x / 2), "-d", str(env.seconds / 2), "-u",
@@ -421,6 +414,7 @@ class UlockflexShare(OfThreads):
     """Reader-writer locks over the share of reads."""
     x_label = "reads, %"
     y_label = "loops a ms"
+    x_is_threads = False
     locks = ["furwock", "ulock-rw", "glibc", "flexguard"]
 
     def __init__(self, tasks):
@@ -433,9 +427,6 @@ class UlockflexShare(OfThreads):
 
     def x_of(self, x):
         return f"{x} % reads"
-
-    def sensible(self, env, series, x):
-        return True
 
     program = "ulockflex"
 
@@ -630,6 +621,7 @@ class Tdb(OwnProgram):
     title = "tdb, six processes, after tdbtorture"
     x_label = "hash chains"
     y_label = "operations a ms"
+    x_is_threads = False
     locks = ["fcntl", "spin-yield", "futex", "glibc"]
 
     def xs(self, env):
@@ -637,9 +629,6 @@ class Tdb(OwnProgram):
 
     def x_of(self, x):
         return f"{x} chain{'s'[:x - 1]}"
-
-    def sensible(self, env, series, x):
-        return True
 
     def argv(self, env, series, x):
         return ["-t", "6", "-c", str(x), "-l", "1000" if env.quick else "10000", "-m", str(int(series != "fcntl"))]

@@ -36,7 +36,7 @@
 #define FG_WAKE_BATCH 64u
 
 struct fg_waiter {
-	struct fg_waiter *next, *prev; /* guarded by fg_cond.lock */
+	struct fg_waiter *next, *prev; /* guarded by fg_cond.lock; once out of that list, `next` by the mutex (its `due`) */
 	uint32_t word;
 	bool bet; /* it waited awake first; valid from ASLEEP on */
 	struct fg_mutex *mutex; /* that it has to take before it returns; NULL: not one of ours */

@@ -146,25 +146,13 @@ static bool mcs_lock(struct zoo_mutex *m, bool stay)
 	return true;
 }
 
-/* The node behind `n`; NULL: there was none, and now the lock is free. */
-static struct zoo_node *behind(struct zoo_mutex *m, struct zoo_node *n)
-{
-	struct zoo_node *next = fg_load_acquire(&n->next), *expected = n;
-
-	if (!next && __atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return NULL;
-	while (!(next = fg_load_acquire(&n->next)))
-		zoo_pause();
-	return next;
-}
-
 static void mcs_unlock(struct zoo_mutex *m)
 {
 	struct zoo_node *n = m->node, *next;
 	bool passed = false;
 
 	withdraw();
-	while (!passed && (next = behind(m, n))) {
+	while (!passed && (next = zoo_node_behind(tail_of(m), n))) {
 		zoo_node_put(n); /* mine, or of one that left */
 		n = next;
 		fg_store_relaxed(&m->holder, n->tid); /* about to be: the monitor's answer is about it from now on */

@@ -48,17 +48,10 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 
 static void unlock(struct zoo_mutex *m)
 {
-	struct zoo_node *me = m->node, *expected = me, *next = fg_load_acquire(&me->next);
+	struct zoo_node *me = m->node, *next = zoo_node_behind(tail_of(m), me);
 
-	if (!next) {
-		if (__atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-			zoo_node_put(me);
-			return;
-		}
-		while (!(next = fg_load_acquire(&me->next)))
-			zoo_pause();
-	}
-	fg_store_release(&next->status, GRANTED);
+	if (next)
+		fg_store_release(&next->status, GRANTED);
 	zoo_node_put(me);
 }
 

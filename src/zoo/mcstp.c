@@ -102,18 +102,6 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	return true;
 }
 
-/* The node behind `n`, or NULL: there was none, and now the lock is free. */
-static struct zoo_node *behind(struct zoo_mutex *m, struct zoo_node *n)
-{
-	struct zoo_node *next = fg_load_acquire(&n->next), *expected = n;
-
-	if (!next && __atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return NULL;
-	while (!(next = fg_load_acquire(&n->next)))
-		zoo_pause();
-	return next;
-}
-
 /*
  * The first that waits and is on a CPU gets it; if none is, the lock is free, and they queue again
  * when they come back.
@@ -123,7 +111,7 @@ static void unlock(struct zoo_mutex *m)
 	struct zoo_node *me = m->node, *n = me, *next;
 	uint64_t now = fg_now_ns();
 
-	for (next = behind(m, n); next; next = behind(m, n)) {
+	for (next = zoo_node_behind(tail_of(m), n); next; next = zoo_node_behind(tail_of(m), n)) {
 		/* Whatever is known of n is in `next`: give n back. */
 		if (n != me && !move(n, PASSED_OVER))
 			zoo_node_put(n);

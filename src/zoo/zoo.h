@@ -92,6 +92,21 @@ static inline void zoo_pause(void)
 }
 
 /*
+ * Of an MCS queue with this tail, by its head `n`: the node behind, or NULL: there was none, and now the lock is free.
+ * Release: the next owner sees what was done in the section; acquire: the node behind is as its owner left it.
+ */
+static inline struct zoo_node *zoo_node_behind(struct zoo_node **tail, struct zoo_node *n)
+{
+	struct zoo_node *next = fg_load_acquire(&n->next), *expected = n;
+
+	if (!next && __atomic_compare_exchange_n(tail, &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return NULL;
+	while (!(next = fg_load_acquire(&n->next)))
+		zoo_pause(); /* it is in the queue, and about to link itself */
+	return next;
+}
+
+/*
  * Awake until `done`, for FLEXGUARD_SPIN_NS at most: whether it is.  The clock is looked at now and
  * then only.
  */

@@ -60,7 +60,11 @@ class Daemon:
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, **kw)
         if ready:  # a refusal is an answer: clients that came first may have filled it
-            wait_until("the daemon answers", lambda: self.p.poll() is not None or answer(path) is not None)
+            try:
+                wait_until("the daemon answers", lambda: self.p.poll() is not None or answer(path) is not None)
+            except Failed:
+                self.kill()  # nobody else knows of it
+                raise
             if self.p.poll() is not None:
                 raise Failed("daemon: " + self.p.stderr.read())
 
