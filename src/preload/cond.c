@@ -101,6 +101,8 @@ static int shared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t c
 
 	if (!fg_mutex_is_ours(fg_mutex_of(mutex)))
 		return native_wait(cond, mutex, clock, at);
+	if (at && !fg_valid_timespec(at)) /* glibc would say so too late: with the mutex released */
+		return EINVAL;
 	fg_native_pthread_mutex_lock()(b.bridge);
 	r = pthread_mutex_unlock(mutex);
 	if (r) {

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Deadlines of both clocks, given by attribute or by call: not before time, the mutex held, EINVAL for
- * nonsense. */
+/*
+ * Deadlines of both clocks, given by attribute or by call, private and process-shared: not before time, the mutex
+ * held, EINVAL for nonsense, and then the mutex was never released.
+ */
 #include "../tools/check.h"
+
+#include <stdatomic.h>
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 
@@ -13,6 +17,37 @@ static void expect_held(void)
 static int wait_until(pthread_cond_t *c, int by_call, clockid_t clock, const struct timespec *ts)
 {
 	return by_call ? pthread_cond_clockwait(c, &m, clock, ts) : pthread_cond_timedwait(c, &m, ts);
+}
+
+static atomic_int watching;
+
+static void *watch(void *arg)
+{
+	long got = 0;
+
+	(void)arg;
+	while (atomic_load(&watching))
+		if (pthread_mutex_trylock(&m) == 0) {
+			got++;
+			unlock(&m);
+		}
+	return (void *)got;
+}
+
+/* A glimpse is enough to let others in, so many are taken. */
+static void expect_never_released(pthread_cond_t *c, int by_call, clockid_t clock)
+{
+	struct timespec ts = in_us(clock, 1000);
+	pthread_t watcher;
+
+	watching = 1;
+	watcher = start(watch, NULL);
+	for (int i = 0; i < 20000; i++) {
+		ts.tv_nsec = i & 1 ? -1 : 1000000000;
+		CHECK_EQ(wait_until(c, by_call, clock, &ts), EINVAL);
+	}
+	watching = 0;
+	CHECK_EQ((long)join(watcher), 0);
 }
 
 static void exercise(pthread_cond_t *c, int by_call, clockid_t clock)
@@ -32,11 +67,7 @@ static void exercise(pthread_cond_t *c, int by_call, clockid_t clock)
 		CHECK(is_past(clock, ts));
 		expect_held();
 	}
-	ts = in_us(clock, 1000);
-	ts.tv_nsec = 1000000000;
-	CHECK_EQ(wait_until(c, by_call, clock, &ts), EINVAL);
-	ts.tv_nsec = -1;
-	CHECK_EQ(wait_until(c, by_call, clock, &ts), EINVAL);
+	expect_never_released(c, by_call, clock);
 	expect_held();
 	ts = (struct timespec){-1, 0};
 	CHECK_EQ(wait_until(c, by_call, clock, &ts), ETIMEDOUT);
@@ -51,11 +82,13 @@ int main(int argc, char **argv)
 
 	check_begin(argv[0], 20);
 	exercise(&c, 0, CLOCK_REALTIME);
-	for (int own = 0; own < 2; own++) {
+	for (int way = 0; way < 4; way++) {
+		int own = way & 1, shared = way >> 1;
 		pthread_condattr_t a;
 		pthread_cond_t d;
 
 		CHECK_EQ(pthread_condattr_init(&a), 0);
+		CHECK_EQ(pthread_condattr_setpshared(&a, shared), 0);
 		CHECK_EQ(pthread_condattr_setclock(&a, clocks[own]), 0);
 		CHECK_EQ(pthread_cond_init(&d, &a), 0);
 		exercise(&d, 0, clocks[own]);
