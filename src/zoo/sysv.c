@@ -4,7 +4,8 @@
  *
  * A mutex gets a semaphore of one of the process's sets at its first use, and gives it back when it is
  * destroyed.  A child of fork() has sets of its own.  They are removed at exit; those of processes that
- * were killed, by the next one with this lock that starts or ends.
+ * were killed, by the next one with this lock that starts or ends.  A process-shared mutex may be used
+ * first by a process that ends before others: its set lives as long as the process group.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,56 +13,60 @@
 #include <sys/sem.h>
 #include <unistd.h>
 
+#include "lock/mutex.h"
 #include "zoo/zoo.h"
 
 #define SETS	256u
 #define IN_SET	1021u /* no round number: with the key and the mode, the mark of a set of ours */
 
-/* Whose it is: a pid has 22 bits. */
-#define KEY(pid, set) ((key_t)(0x40000000u | (uint32_t)(pid) << 8 | (set)))
-#define KEY_PID(key)  ((pid_t)((uint32_t)(key) >> 8 & 0x3fffff))
+/* Whose it is, a process's or a group's: a pid has 22 bits. */
+#define KEY(pid, set)	((key_t)(0x40000000u | (uint32_t)(pid) << 8 | (set)))
+#define KEY_PID(key)	((pid_t)((uint32_t)(key) >> 8 & 0x3fffff))
+#define KEY_OF_GROUP	((key_t)0x80000000u)
 
 /* What a mutex has: id of the set + 1, number in the set. */
 #define NAME(set, number) ((uint64_t)((set) + 1) << 32 | (number))
 
-static struct {
-	uint32_t guard;
-	uint32_t used;	/* semaphores given out, but for those in `free` */
+struct pool {
+	uint32_t used; /* semaphores given out, but for those in `free` */
 	uint32_t frees;
 	int set[SETS];
 	uint32_t free[SETS * IN_SET];
-} pool;
+};
+static struct pool own, shared;
+static uint32_t guard; /* of both */
 
 static void enter(void)
 {
-	while (fg_xchg_acquire(&pool.guard, 1))
+	while (fg_xchg_acquire(&guard, 1))
 		zoo_yield();
 }
 
 static void leave(void)
 {
-	fg_store_release(&pool.guard, 0);
+	fg_store_release(&guard, 0);
 }
 
-static void remove_sets(void)
+static void remove_sets(struct pool *p)
 {
-	for (uint32_t i = 0; i * IN_SET < pool.used; i++)
-		semctl(pool.set[i], 0, IPC_RMID);
-	pool.used = pool.frees = 0;
+	for (uint32_t i = 0; i * IN_SET < p->used; i++)
+		semctl(p->set[i], 0, IPC_RMID);
+	p->used = p->frees = 0;
 }
 
 static void child_of_fork(void)
 {
-	pool.guard = pool.used = pool.frees = 0;
+	guard = own.used = own.frees = shared.used = shared.frees = 0;
 }
 
 static bool is_left_behind(const struct semid_ds *ds)
 {
-	key_t key = ds->sem_perm.__key;
+	key_t key = ds->sem_perm.__key, of_group = key & KEY_OF_GROUP;
 	pid_t pid = KEY_PID(key);
 
-	return key == KEY(pid, key & 0xff) && ds->sem_nsems == IN_SET && (ds->sem_perm.mode & 0777) == 0600 &&
-	       ds->sem_perm.uid == geteuid() && pid != getpid() && kill(pid, 0) && errno == ESRCH;
+	return key == (KEY(pid, key & 0xff) | of_group) && ds->sem_nsems == IN_SET &&
+	       (ds->sem_perm.mode & 0777) == 0600 && ds->sem_perm.uid == geteuid() && pid != getpid() &&
+	       kill(of_group ? -pid : pid, 0) && errno == ESRCH;
 }
 
 static void sweep(void)
@@ -79,9 +84,11 @@ static void sweep(void)
 
 __attribute__((destructor)) static void at_exit(void)
 {
-	if (!pool.used)
+	if (!own.used && !shared.used)
 		return;
-	remove_sets();
+	remove_sets(&own);
+	if (shared.frees == shared.used) /* all destroyed */
+		remove_sets(&shared);
 	sweep();
 }
 
@@ -109,42 +116,66 @@ static void fail(void)
 	_exit(125);
 }
 
-static uint64_t get(void)
+static int new_set(uint32_t number)
+{
+	key_t key = KEY(getpid(), number);
+	int id = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | 0600);
+
+	if (id < 0 && errno == EEXIST) { /* mine, before I called exec, or of one whose pid I have now */
+		semctl(semget(key, IN_SET, 0600), 0, IPC_RMID);
+		id = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | 0600);
+	}
+	return id;
+}
+
+/* Other processes of the group have some of these keys. */
+static int new_shared_set(void)
+{
+	int id = -1;
+
+	for (uint32_t i = 0; i < SETS && id < 0; i++) {
+		id = semget(KEY(getpgrp(), i) | KEY_OF_GROUP, IN_SET, IPC_CREAT | IPC_EXCL | 0600);
+		if (id < 0 && errno != EEXIST)
+			break;
+	}
+	return id;
+}
+
+static uint64_t get(struct pool *p)
 {
 	uint32_t n;
 	int *set;
 
 	enter();
-	n = pool.frees ? pool.free[--pool.frees] : pool.used++;
-	set = &pool.set[n / IN_SET];
+	n = p->frees ? p->free[--p->frees] : p->used++;
+	set = &p->set[n / IN_SET];
 	if (n >= SETS * IN_SET)
 		fail();
-	if (n % IN_SET == 0 && n + 1 == pool.used) {
-		key_t key = KEY(getpid(), n / IN_SET);
-
-		*set = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | 0600);
-		if (*set < 0 && errno == EEXIST) { /* mine, before I called exec, or of one whose pid I have now */
-			semctl(semget(key, IN_SET, 0600), 0, IPC_RMID);
-			*set = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | 0600);
-		}
-		if (*set < 0)
-			fail();
-	}
+	if (n % IN_SET == 0 && n + 1 == p->used)
+		*set = p == &shared ? new_shared_set() : new_set(n / IN_SET);
+	if (*set < 0)
+		fail();
 	semctl(*set, (int)(n % IN_SET), SETVAL, 1);
 	leave();
 	return NAME(*set, n % IN_SET);
 }
 
-static void put(uint64_t name)
+/* One that another process gave out stays lost until its set goes. */
+static void put(struct pool *p, uint64_t name)
 {
 	uint32_t number = name & 0xffff;
 	int set = (int)(name >> 32) - 1;
 
 	enter();
-	for (uint32_t i = 0; i * IN_SET < pool.used; i++)
-		if (pool.set[i] == set && pool.frees < SETS * IN_SET)
-			pool.free[pool.frees++] = i * IN_SET + number;
+	for (uint32_t i = 0; i * IN_SET < p->used; i++)
+		if (p->set[i] == set && p->frees < SETS * IN_SET)
+			p->free[p->frees++] = i * IN_SET + number;
 	leave();
+}
+
+static struct pool *pool_of(const struct zoo_mutex *m)
+{
+	return fg_load_relaxed(&m->kind) & FG_KIND_ZOO_SHARED ? &shared : &own;
 }
 
 static uint64_t name_of(struct zoo_mutex *m)
@@ -153,10 +184,10 @@ static uint64_t name_of(struct zoo_mutex *m)
 
 	if (fg_likely(name))
 		return name;
-	fresh = get();
+	fresh = get(pool_of(m));
 	if (__atomic_compare_exchange_n(&m->s.u64[0], &name, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return fresh;
-	put(fresh);
+	put(pool_of(m), fresh);
 	return name;
 }
 
@@ -200,7 +231,7 @@ static void unlock(struct zoo_mutex *m)
 static void end(struct zoo_mutex *m)
 {
 	if (m->s.u64[0])
-		put(m->s.u64[0]);
+		put(pool_of(m), m->s.u64[0]);
 	m->s.u64[0] = 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A process-shared mutex in a file that two processes map at different addresses, one of them twice.
- * Sums that are not atomic are guarded by it.
+ * Sums that are not atomic are guarded by it.  It outlives the process that used it first.
  */
 #include "../tools/check.h"
 #include <sys/mman.h>
@@ -11,6 +11,7 @@
 
 struct page {
 	pthread_mutex_t m;
+	pthread_mutex_t outlives;
 	long sum, again;
 };
 
@@ -34,6 +35,26 @@ static void work(struct page *a, struct page *b)
 	}
 }
 
+static void lock_and_unlock(pthread_mutex_t *m)
+{
+	CHECK_EQ(pthread_mutex_lock(m), 0);
+	CHECK_EQ(pthread_mutex_unlock(m), 0);
+}
+
+/* Another process, which ends in order. */
+static void in_child(void (*what)(pthread_mutex_t *), pthread_mutex_t *m)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		what(m);
+		exit(0);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+}
+
 int main(int argc, char **argv)
 {
 	int fd = memfd_create("shared", 0), status;
@@ -47,6 +68,12 @@ int main(int argc, char **argv)
 	CHECK_EQ(pthread_mutexattr_init(&attr), 0);
 	CHECK_EQ(pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED), 0);
 	CHECK_EQ(pthread_mutex_init(&p->m, &attr), 0);
+	CHECK_EQ(pthread_mutex_init(&p->outlives, &attr), 0);
+	in_child(lock_and_unlock, &p->outlives);
+	in_child(lock_and_unlock, &p->outlives);
+	lock_and_unlock(&p->outlives);
+	CHECK_EQ(pthread_mutex_destroy(&p->outlives), 0);
+
 	child = fork();
 	if (!child) {
 		struct page *a = map(fd, p), *b = map(fd, p);
