@@ -250,9 +250,10 @@ void fg_thread_init(struct fg_self *t)
  */
 static void thread_exit(void *arg)
 {
-	struct fg_self *t = arg;
+	struct fg_self *t = &fg_self_tls; /* not `arg`, which a program with a stray key may have set */
 	uint32_t id = t->id, index = fg_id_index(id);
 
+	(void)arg;
 	if (!id)
 		return;
 	t->id = 0;
@@ -269,9 +270,28 @@ static void thread_exit(void *arg)
 	index_give_back(index);
 }
 
+/*
+ * Not key 0: a program that uses a key which it has not created (they are static and
+ * zero) is told EINVAL without us, and shall be with us.
+ */
+static bool create_key(pthread_key_t *key)
+{
+	pthread_key_t zero;
+
+	if (pthread_key_create(key, thread_exit))
+		return false;
+	if (*key)
+		return true;
+	zero = *key;
+	if (pthread_key_create(key, thread_exit))
+		return true; /* the last one of all */
+	pthread_key_delete(zero);
+	return true;
+}
+
 void fg_threads_setup(void)
 {
-	have_exit_key = pthread_key_create(&exit_key, thread_exit) == 0;
+	have_exit_key = create_key(&exit_key);
 	/* The thread that runs the constructors may have locked before there was a key. */
 	if (have_exit_key && fg_self_tls.id)
 		pthread_setspecific(exit_key, &fg_self_tls);

@@ -151,6 +151,7 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 
 #define RETRY_NS     1000000000u  /* where nobody listens, which costs next to nothing */
 #define RETRY_MAX_NS 8000000000u  /* where somebody does, and refuses or is silent */
+#define CHILD_NS     2000000u	  /* of a child's life: it may end or exec, or wait with somebody else's priority */
 
 /*
  * Who moves fg_monitor_retry_ns may try; nobody else until that time.  A thread that
@@ -257,9 +258,9 @@ void fg_monitor_forget(void)
 {
 	if (!is_wanted())
 		return;
-	/* Only if the parent was registered is it worth to ask at once. */
+	/* Only if the parent was registered is it worth to ask soon. */
 	fg_store_relaxed(&fg_monitor_retry_ns,
-			 fg_policy_now == FG_POLICY_FALLBACK ? fg_now_ns() + RETRY_NS : 0);
+			 fg_now_ns() + (fg_policy_now == FG_POLICY_FALLBACK ? RETRY_NS : CHILD_NS));
 	fg_store_relaxed(&retry_after_ns, RETRY_NS);
 	fg_policy_monitor(NULL, 0);
 }

@@ -11,7 +11,7 @@
  */
 void fg_monitor_register(void);
 
-/* After fork: this process is not registered any more; it is at its first contended lock. */
+/* After fork: this process is not registered any more; it is at its first contended lock 2 ms later. */
 void fg_monitor_forget(void);
 
 /*
