@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The mark.  Whether a thread is counted, and where, is one 64-bit word in its
+ * task storage.  Counters go up only together with the store of a mark, and
+ * down only by whoever takes that mark away (exchange or compare-and-swap), by
+ * exactly what the mark says.  So nothing is counted twice, nothing is taken
+ * back twice, and a counter never goes below zero, whichever events are missed:
+ *
+ *	bits 0..3    kind: NONE, DEFER (not counted yet), P or B
+ *	bits 4..15   CPU that the thread is queued on
+ *	bits 16..31  domain
+ *	bits 32..63  groups of CPUs that the thread may use; 0: any CPU
+ *
+ *	switch-out, critical   NONE -> P | B | DEFER     the thread's own CPU
+ *	other user task runs   DEFER -> P                that CPU's next switch
+ *	wake-up                B -> P
+ *	migration              P -> P, DEFER -> P        with the new CPU
+ *	switch-in, exit, exec  any -> NONE
+ *	audit                  stale -> NONE, P -> P      with the CPUs that it may use now
+ *
+ * A marked thread is off CPU, and must be switched in before it can exit, which
+ * takes the mark.  Should that event be missed, the next switch-out, the exit
+ * or the audit takes it.
+ */
+#ifndef FG_MARKS_H
+#define FG_MARKS_H
+
+#include "vmlinux_min.h"
+#include <bpf/bpf_helpers.h>
+#include "../src/monitor/protocol.h"
+
+#define READ_ONCE(x)	 (*(const volatile typeof(x) *)&(x))
+#define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
+
+enum mark_kind {
+	MARK_NONE = 0,
+	MARK_DEFER = 1,
+	MARK_P = 2,
+	MARK_B = 3,
+};
+
+/* Frozen by the loader: user space can map it read-only and nothing else. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fg_counters);
+} counters SEC(".maps");
+
+/* Set by the loader, once. */
+const volatile __u32 online_cpus = 1;
+const volatile __u32 cpu_shift = 0; /* up to 4: FG_MAX_CPUS CPUs in FG_CPU_GROUPS groups */
+
+static __always_inline __u64 make_mark(__u32 kind, __u32 cpu, __u32 domain, __u32 groups)
+{
+	return kind | (cpu & 0xfff) << 4 | (domain & 0xffff) << 16 | (__u64)groups << 32;
+}
+
+static __always_inline __u32 mark_kind(__u64 mark)
+{
+	return mark & 0xf;
+}
+
+static __always_inline __u32 mark_cpu(__u64 mark)
+{
+	return (__u32)mark >> 4 & 0xfff;
+}
+
+static __always_inline __u32 mark_domain(__u64 mark)
+{
+	return (__u32)mark >> 16;
+}
+
+static __always_inline __u32 mark_groups(__u64 mark)
+{
+	return mark >> 32;
+}
+
+/* One bit for two, which is set if either is: 32 of them. */
+static __always_inline __u64 halve(__u64 x)
+{
+	x = (x | x >> 1) & 0x5555555555555555;
+	x = (x | x >> 1) & 0x3333333333333333;
+	x = (x | x >> 2) & 0x0f0f0f0f0f0f0f0f;
+	x = (x | x >> 4) & 0x00ff00ff00ff00ff;
+	x = (x | x >> 8) & 0x0000ffff0000ffff;
+	return (x | x >> 16) & 0x00000000ffffffff;
+}
+
+/*
+ * The groups of CPUs that a thread may use, by its affinity and its cpuset as
+ * they are now.  Most threads may use all, which is 0.  No branches on the bits:
+ * the verifier would follow 2^32 of them.
+ */
+static __noinline __u32 groups_of(struct task_struct *task)
+{
+	__u64 bits[FG_MAX_CPUS / 64];
+	__u32 groups = 0, word, i;
+
+	if (task->nr_cpus_allowed >= online_cpus)
+		return 0;
+	/* May read beyond a mask of fewer bits: what is there stands for CPUs that do not exist. */
+	if (bpf_probe_read_kernel(bits, sizeof(bits), task->cpus_ptr))
+		return 0;
+	for (word = 0; word < FG_MAX_CPUS / 64; word++) {
+		__u32 first = word * (64 >> (cpu_shift & 7));
+
+		if (first >= FG_CPU_GROUPS)
+			break;
+		for (i = 0; i < 4; i++)
+			if (i < cpu_shift)
+				bits[word] = halve(bits[word]);
+		groups |= (__u32)bits[word] << first;
+	}
+	return groups;
+}
+
+static __always_inline struct fg_counters *get_counters(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+/* Add `by` (1 or -1) to every counter that a thread with this mark belongs to. */
+static __noinline int count(__u64 mark, __u32 by)
+{
+	struct fg_counters *c = get_counters();
+	__u32 cpu = mark_cpu(mark), domain = mark_domain(mark), groups = mark_groups(mark), g;
+
+	if (!c)
+		return 0;
+	/* Compare these themselves, not the mark that they come from, or the verifier does not see the bounds. */
+	barrier_var(cpu);
+	barrier_var(domain);
+	if (mark_kind(mark) == MARK_P) {
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].p, by);
+		if (cpu < FG_MAX_CPUS)
+			__sync_fetch_and_add(&c->cpu[cpu].p, by);
+		if (domain == FG_DOMAIN_ALL || domain >= FG_MAX_DOMAINS)
+			return 0;
+		if (cpu < FG_MAX_CPUS)
+			__sync_fetch_and_add(&c->queued[domain][cpu], by);
+		if (!groups)
+			__sync_fetch_and_add(&c->dom[domain].p, by);
+		for (g = 0; g < FG_CPU_GROUPS && groups; g++, groups >>= 1)
+			if (groups & 1)
+				__sync_fetch_and_add(&c->usable[domain][g], by);
+	} else if (mark_kind(mark) == MARK_B) {
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].b, by);
+		if (domain > 0 && domain < FG_MAX_DOMAINS)
+			__sync_fetch_and_add(&c->dom[domain].b, by);
+	}
+	return 0;
+}
+
+/* One more event in the totals, which only ever grow. */
+static __noinline int count_event(__u64 mark)
+{
+	struct fg_counters *c = get_counters();
+	__u32 cpu = mark_cpu(mark), domain = mark_domain(mark);
+
+	if (!c)
+		return 0;
+	if (mark_kind(mark) == MARK_P) {
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_p, 1);
+		if (domain > 0 && domain < FG_MAX_DOMAINS)
+			__sync_fetch_and_add(&c->dom[domain].total_p, 1);
+		if (cpu < FG_MAX_CPUS)
+			__sync_fetch_and_add(&c->cpu[cpu].total_p, 1);
+	} else if (mark_kind(mark) == MARK_B) {
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_b, 1);
+		if (domain > 0 && domain < FG_MAX_DOMAINS)
+			__sync_fetch_and_add(&c->dom[domain].total_b, 1);
+	}
+	return 0;
+}
+
+static __always_inline void count_missed(void)
+{
+	struct fg_counters *c = get_counters();
+
+	if (c)
+		__sync_fetch_and_add(&c->missed, 1);
+}
+
+/*
+ * Replace the mark `old`; true if it was still there.  Counts up before the
+ * swap and down after it, so that no counter is below the truth in between.
+ */
+static __always_inline bool swap_mark(__u64 *mark, __u64 old, __u64 new)
+{
+	count(new, 1);
+	if (__sync_val_compare_and_swap(mark, old, new) != old) {
+		count(new, -1);
+		return false;
+	}
+	count(old, -1);
+	return true;
+}
+
+static __always_inline void clear_mark(__u64 *mark)
+{
+	__u64 old = __sync_lock_test_and_set(mark, 0);
+
+	if (old)
+		count(old, -1);
+}
+
+/* The caller has cleared the old mark, and runs on the CPU that switches the thread. */
+static __always_inline void set_mark(__u64 *mark, __u64 new)
+{
+	count(new, 1);
+	WRITE_ONCE(*mark, new);
+}
+
+#endif
