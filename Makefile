@@ -10,6 +10,7 @@ TEST_PACKAGES  := spin python3 patchelf python3-prometheus-client g++ util-linux
 	rocksdb-tools sysbench stress-ng memcached libmemcached-tools kyotocabinet-utils pbzip2
 FUZZ_PACKAGES  := libclang-rt-19-dev
 CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite
+KERNELS_PACKAGES := qemu-system-x86 busybox-static python3
 DEMO_PACKAGES  := rocksdb-tools sysbench
 BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools sysbench kyotocabinet-utils \
 	libleveldb-dev libtdb-dev pbzip2 memcached libmemcached-tools
@@ -27,6 +28,8 @@ deps-test: deps-build
 	@./packaging/need-packages $(TEST_PACKAGES) $(FUZZ_PACKAGES)
 deps-conformance: deps-build
 	@./packaging/need-packages $(CONFORMANCE_PACKAGES)
+deps-kernels: deps-build
+	@./packaging/need-packages $(KERNELS_PACKAGES)
 deps-fuzz: deps-build
 	@./packaging/need-packages $(FUZZ_PACKAGES)
 deps-demo: deps-build
@@ -45,12 +48,17 @@ test: deps-test
 # Other people's suites; downloads source packages, takes about half an hour.  SUITES= names some.
 conformance: deps-conformance
 	@$(MAKE) --no-print-directory all
-	@./test/conformance/run $(BUILD) $(SUITES)
+	@PYTHONDONTWRITEBYTECODE=1 ./test/conformance/run $(BUILD) $(SUITES)
 
 # Every lock of `flexguard locks` under the stress and unit programs, about 15 minutes.  LOCKS= names some.
 zoo-check: deps-test
 	@$(MAKE) --no-print-directory all
 	@./test/zoo/check $(BUILD) $(LOCKS)
+
+# The monitor on other kernels: Debian's, in an emulator, two minutes each.  RELEASES= names some.
+kernels: deps-kernels
+	@$(MAKE) --no-print-directory all
+	@PYTHONDONTWRITEBYTECODE=1 ./test/kernels/run $(BUILD) $(RELEASES)
 
 # What comes over the monitor's socket, from both ends: FUZZ_SECONDS=60.
 fuzz: deps-fuzz
@@ -78,5 +86,5 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test conformance zoo-check fuzz soak bench bench-bundle install clean \
-	deps-build deps-test deps-conformance deps-fuzz deps-demo deps-bench
+.PHONY: all demo test conformance zoo-check kernels fuzz soak bench bench-bundle install clean \
+	deps-build deps-test deps-conformance deps-kernels deps-fuzz deps-demo deps-bench

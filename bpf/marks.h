@@ -123,22 +123,36 @@ static __always_inline struct fg_counters *get_counters(void)
 	return bpf_map_lookup_elem(&counters, &zero);
 }
 
+/*
+ * Of the mark; FG_DOMAIN_ALL, 0, if it has none.  The barriers keep the compiler from
+ * joining tests of it: that `domain - 1 < 63` bounds it, verifiers before 6.18 do not see.
+ */
+static __always_inline __u32 bounded_domain(__u64 mark)
+{
+	__u32 domain = mark_domain(mark);
+
+	barrier_var(domain);
+	if (domain >= FG_MAX_DOMAINS)
+		domain = FG_DOMAIN_ALL;
+	barrier_var(domain);
+	return domain;
+}
+
 /* Add `by` (1 or -1) to every counter that a thread with this mark belongs to. */
 static __noinline int count(__u64 mark, __u32 by)
 {
 	struct fg_counters *c = get_counters();
-	__u32 cpu = mark_cpu(mark), domain = mark_domain(mark), groups = mark_groups(mark), g;
+	__u32 cpu = mark_cpu(mark), domain = bounded_domain(mark), groups = mark_groups(mark), g;
 
 	if (!c)
 		return 0;
-	/* Compare these themselves, not the mark that they come from, or the verifier does not see the bounds. */
+	/* Compare it itself, not the mark that it comes from, or the verifier does not see the bound. */
 	barrier_var(cpu);
-	barrier_var(domain);
 	if (mark_kind(mark) == MARK_P) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].p, by);
 		if (cpu < FG_MAX_CPUS)
 			__sync_fetch_and_add(&c->cpu[cpu].p, by);
-		if (domain == FG_DOMAIN_ALL || domain >= FG_MAX_DOMAINS)
+		if (domain == FG_DOMAIN_ALL)
 			return 0;
 		if (cpu < FG_MAX_CPUS)
 			__sync_fetch_and_add(&c->queued[domain][cpu], by);
@@ -149,7 +163,7 @@ static __noinline int count(__u64 mark, __u32 by)
 				__sync_fetch_and_add(&c->usable[domain][g], by);
 	} else if (mark_kind(mark) == MARK_B) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].b, by);
-		if (domain > 0 && domain < FG_MAX_DOMAINS)
+		if (domain != FG_DOMAIN_ALL)
 			__sync_fetch_and_add(&c->dom[domain].b, by);
 	}
 	return 0;
@@ -159,19 +173,19 @@ static __noinline int count(__u64 mark, __u32 by)
 static __noinline int count_event(__u64 mark)
 {
 	struct fg_counters *c = get_counters();
-	__u32 cpu = mark_cpu(mark), domain = mark_domain(mark);
+	__u32 cpu = mark_cpu(mark), domain = bounded_domain(mark);
 
 	if (!c)
 		return 0;
 	if (mark_kind(mark) == MARK_P) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_p, 1);
-		if (domain > 0 && domain < FG_MAX_DOMAINS)
+		if (domain != FG_DOMAIN_ALL)
 			__sync_fetch_and_add(&c->dom[domain].total_p, 1);
 		if (cpu < FG_MAX_CPUS)
 			__sync_fetch_and_add(&c->cpu[cpu].total_p, 1);
 	} else if (mark_kind(mark) == MARK_B) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_b, 1);
-		if (domain > 0 && domain < FG_MAX_DOMAINS)
+		if (domain != FG_DOMAIN_ALL)
 			__sync_fetch_and_add(&c->dom[domain].total_b, 1);
 	}
 	return 0;

@@ -90,17 +90,17 @@ int fg_why_preflight(char *why, size_t size)
 
 int fg_why_load(int err, char *why, size_t size)
 {
+	/* Its helpers are then unknown, which is one error or another. */
+	if (locked_down()) {
+		snprintf(why, size,
+			 "kernel lockdown (confidentiality mode) forbids eBPF programs that read kernel memory");
+		return -EPERM;
+	}
 	switch (err) {
 	case -EPERM:
-	case -EACCES:
-		if (locked_down())
-			snprintf(why, size,
-				 "kernel lockdown (confidentiality mode) forbids eBPF programs that read "
-				 "kernel memory");
-		else
-			snprintf(why, size,
-				 "the kernel refused the eBPF program in spite of CAP_BPF and CAP_PERFMON (a "
-				 "container's seccomp filter, or a security module?)");
+		snprintf(why, size,
+			 "the kernel refused the eBPF program in spite of CAP_BPF and CAP_PERFMON (a "
+			 "container's seccomp filter, or a security module?)");
 		return -EPERM;
 	case -ENOMEM:
 		snprintf(why, size, "not enough kernel memory for the monitor's eBPF maps");

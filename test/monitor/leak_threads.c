@@ -30,7 +30,7 @@ static void *live(void *arg)
 		sched_yield();
 		break;
 	}
-	usleep(1);
+	usleep(100); /* long enough that it is not over before it begins, emulated */
 	return NULL;
 }
 
