@@ -76,8 +76,21 @@ __u64 active;
 const volatile bool mcs_test = false; /* judge threads with role MCS by their queue */
 const volatile bool count_at_once = false; /* who makes room for a kernel thread is preempted */
 
+/*
+ * Compiled twice.  For kernels before 6.4 threads get their storage before they are
+ * switched (on_fork, audit), and nothing is deferred, since no task can be looked up by
+ * its pid before 6.2.  Not a variable: libbpf would look for the missing functions in
+ * modules, which takes CAP_SYS_ADMIN.
+ */
+#ifdef EARLY_STORAGE
+#define early_storage true
+#define bpf_task_from_pid(pid) ((struct task_struct *)NULL)
+#define bpf_task_release(task) ((void)(task))
+#else
+#define early_storage false
 extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym;
 extern void bpf_task_release(struct task_struct *p) __ksym;
+#endif
 
 /* Each CPU's own. */
 static struct {
@@ -180,7 +193,7 @@ static __noinline struct fg_slot *bind(struct task_struct *task, struct thread *
 	slot = slot_at(owner->index, tls.slot);
 	if (!slot)
 		return NULL;
-	t = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	t = bpf_task_storage_get(&threads, task, NULL, early_storage ? 0 : BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t)
 		return NULL;
 	t->index = owner->index;
@@ -275,7 +288,7 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 	if (!is_critical(slot))
 		return;
 
-	if (runnable && next->flags & PF_KTHREAD && !count_at_once && cpu < FG_MAX_CPUS) {
+	if (runnable && next->flags & PF_KTHREAD && !early_storage && !count_at_once && cpu < FG_MAX_CPUS) {
 		/* One in five comes straight back (14): wait who runs here next. */
 		set_mark(&t->mark, make_mark(MARK_DEFER, cpu, t->domain, 0));
 		cpus[cpu].deferred = prev->pid;
@@ -371,7 +384,7 @@ static __always_inline void switched(bool preempt, struct task_struct *prev, str
 		switched_out(prev, next, preempt, cpu);
 	if (next->flags & PF_KTHREAD)
 		return;
-	if (cpu < FG_MAX_CPUS && cpus[cpu].deferred)
+	if (!early_storage && cpu < FG_MAX_CPUS && cpus[cpu].deferred)
 		settle_deferred(cpu, next->pid);
 	switched_in(next, prev, preempt, cpu);
 }
@@ -461,6 +474,29 @@ int BPF_PROG(on_migrate, struct task_struct *task, int dest)
 	return 0;
 }
 
+/*
+ * Before 6.4, storage that is made in sched_switch comes from kmalloc, which may wake a
+ * thread and so take the run queue's lock, which is held there.  On such a
+ * kernel each thread of a registered process gets its storage when it is created, and those that
+ * are there already in the audit that follows the registration.
+ */
+static __always_inline void make_storage(struct task_struct *task)
+{
+	struct task_struct *leader = task->group_leader;
+
+	if (has_storage(leader) && bpf_task_storage_get(&owners, leader, NULL, 0))
+		bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* Loaded with EARLY_STORAGE only. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	if (active && parent->tgid == child->tgid)
+		make_storage(child);
+	return 0;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
@@ -521,11 +557,14 @@ int audit(struct bpf_iter__task *ctx)
 	struct thread *t;
 	__u64 mark;
 
-	if (!task || !has_storage(task))
+	if (!task)
 		return 0;
-	t = bpf_task_storage_get(&threads, task, NULL, 0);
-	if (!t)
+	t = thread_of(task);
+	if (!t) {
+		if (early_storage && !(task->flags & (PF_EXITING | PF_KTHREAD)))
+			make_storage(task);
 		return 0;
+	}
 	mark = READ_ONCE(t->mark);
 	if (task->flags & PF_EXITING)
 		odd = mark ? ODD_RUNS : ODD_NOT;

@@ -58,11 +58,11 @@ static void check_kernel(struct fg_findings *t)
 
 	uname(&u);
 	sscanf(u.release, "%d.%d", &major, &minor);
-	/* Where task storage may be created inside the scheduler (docs/design/monitor.md). */
-	if (major > 6 || (major == 6 && minor >= 4))
+	/* The oldest that it was tried on (docs/design/monitor.md). */
+	if (major > 6 || (major == 6 && minor >= 1))
 		fg_found(t, "kernel", FG_GOOD, "%s %s, %s", u.sysname, u.release, u.machine);
 	else
-		fg_found(t, "kernel", FG_WARN, "%s %s, %s: too old for the monitor (6.4)", u.sysname,
+		fg_found(t, "kernel", FG_WARN, "%s %s, %s: too old for the monitor (6.1)", u.sysname,
 			 u.release, u.machine);
 	if (!access("/sys/kernel/btf/vmlinux", R_OK))
 		fg_found(t, "kernel BTF", FG_GOOD, "/sys/kernel/btf/vmlinux");

@@ -48,6 +48,7 @@ struct fg_client {
 
 struct fg_monitor {
 	struct monitor_bpf *skel;
+	bool early; /* a kernel before 6.4 */
 	struct fg_counters *counters; /* mapped read-only */
 	struct fg_monitor_config cfg; /* no zeros: defaults filled in */
 
@@ -85,6 +86,8 @@ int fg_monitor_tick(struct fg_monitor *m, uint64_t generation);
 int fg_monitor_audit(struct fg_monitor *m);
 
 /* why.c: one sentence for the person who reads it; returns the errno to report. */
+int fg_skeleton_open(struct monitor_bpf **out, bool *early);
+bool fg_release_is(const char *release, int major, int minor); /* this one or later */
 int fg_why_release(const char *release, char *why, size_t size); /* a kernel that is too old */
 int fg_why_preflight(char *why, size_t size);
 int fg_why_load(int err, char *why, size_t size);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
@@ -16,6 +17,7 @@
 #include "monitor/internal.h"
 #include "monitor_types.h"
 #include "monitor.skel.h"
+#include "monitor_early.skel.h"
 
 uint64_t fg_now_ns(void)
 {
@@ -35,14 +37,39 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 	return vfprintf(stderr, format, args);
 }
 
+/*
+ * The object for this kernel.  Both have the same maps and programs: one skeleton is for both.
+ *
+ * Since 6.4 task storage comes from an allocator that may be asked with the run queue's lock held
+ * (bpf_mem_alloc, commit 08a7ce384e33).  The verifier accepts it before as well, so the version tells.
+ */
+int fg_skeleton_open(struct monitor_bpf **out, bool *early)
+{
+	struct bpf_object_skeleton *s;
+	struct utsname u;
+	int err;
+
+	uname(&u);
+	*early = !fg_release_is(u.release, 6, 4);
+	*out = calloc(1, sizeof(**out));
+	if (!*out || monitor_bpf__create_skeleton(*out))
+		return -ENOMEM;
+	s = (*out)->skeleton;
+	if (*early)
+		s->data = (void *)monitor_early_bpf__elf_bytes(&s->data_sz);
+	err = bpf_object__open_skeleton(s, NULL);
+	if (!err)
+		bpf_program__set_autoload((*out)->progs.on_fork, *early);
+	return err;
+}
+
 static int load(struct fg_monitor *m, char *why, size_t size)
 {
 	uint32_t shift = 0;
-	int err;
+	int err = fg_skeleton_open(&m->skel, &m->early);
 
-	m->skel = monitor_bpf__open();
-	if (!m->skel)
-		return fg_why_load(-errno, why, size);
+	if (err)
+		return fg_why_load(err, why, size);
 	bpf_map__set_max_entries(m->skel->maps.processes, m->cfg.max_processes);
 	m->skel->rodata->online_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	for (int cpus = libbpf_num_possible_cpus(); FG_CPU_GROUPS << shift < cpus && shift < 4;)
@@ -50,7 +77,13 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	m->skel->rodata->cpu_shift = shift;
 	m->skel->rodata->mcs_test = m->cfg.holder_test == FG_HOLDER_MCS;
 	m->skel->rodata->count_at_once = m->cfg.kernel_threads == FG_KTHREADS_COUNT;
-	err = monitor_bpf__load(m->skel);
+	/* One of ours as the pattern: before 6.2 one with type information, as libbpf makes it, fits none without. */
+	m->empty_fd = fg_slots_create(1);
+	if (m->empty_fd < 0)
+		return fg_why_load(m->empty_fd, why, size);
+	err = bpf_map__set_inner_map_fd(m->skel->maps.processes, m->empty_fd);
+	if (!err)
+		err = monitor_bpf__load(m->skel);
 	if (err)
 		return fg_why_load(err, why, size);
 	/* From here on nobody can write the counters, other than the program. */
@@ -59,9 +92,6 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 		snprintf(why, size, "cannot make the counters read-only: %s", strerror(-err));
 		return err;
 	}
-	m->empty_fd = fg_slots_create(1);
-	if (m->empty_fd < 0)
-		return fg_why_load(m->empty_fd, why, size);
 	return 0;
 }
 

@@ -213,6 +213,8 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 	/* Only after the array: threads must not be bound to what this index led to before. */
 	if (!err && bpf_map_update_elem(bpf_map__fd(m->skel->maps.owners), &pidfd, &owner, BPF_ANY))
 		err = -errno;
+	if (!err && m->early)
+		err = fg_monitor_audit(m); /* gives the threads that are there their storage */
 	if (err) {
 		close(fd);
 		if (is_new)

@@ -43,21 +43,23 @@ static bool locked_down(void)
 	return strstr(line, "[confidentiality]");
 }
 
-/*
- * The program creates task storage in sched_switch, under the run queue's lock.
- * Since 6.4 the memory comes from an allocator made for that (bpf_mem_alloc,
- * commit 08a7ce384e33).  Before, it was kmalloc, which may wake a thread, take
- * that lock again and stop the machine.  The verifier accepts the program all
- * the same, so only the version tells; one that cannot be read is refused.
- */
+/* False too for one that cannot be read.  Distributions that took newer code into an older kernel lose a little. */
+bool fg_release_is(const char *release, int major, int minor)
+{
+	int have[2];
+
+	if (sscanf(release, "%d.%d", &have[0], &have[1]) != 2)
+		return false;
+	return have[0] > major || (have[0] == major && have[1] >= minor);
+}
+
+/* The oldest that it was tried on (make kernels); what is older is refused, since a fault here stops the machine. */
 int fg_why_release(const char *release, char *why, size_t size)
 {
-	int major, minor;
-
-	if (sscanf(release, "%d.%d", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 4)))
+	if (fg_release_is(release, 6, 1))
 		return 0;
 	snprintf(why, size,
-		 "the monitor needs Linux 6.4 or later and this is %s, so programs run on the fallback",
+		 "the monitor needs Linux 6.1 or later and this is %s, so programs run on the fallback",
 		 release);
 	return -ENOTSUP;
 }

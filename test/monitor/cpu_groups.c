@@ -2,6 +2,7 @@
 /* The verifier accepts the program for machines of every size: each way to group CPUs. */
 #include <bpf/libbpf.h>
 #include "harness.h"
+#include "monitor/internal.h"
 #include "monitor.skel.h"
 
 int main(void)
@@ -9,9 +10,10 @@ int main(void)
 	test_begin();
 	fg_monitor_close(monitor_open_or_skip(NULL));
 	for (uint32_t shift = 0; FG_CPU_GROUPS << shift <= FG_MAX_CPUS; shift++) {
-		struct monitor_bpf *skel = monitor_bpf__open();
+		struct monitor_bpf *skel;
+		bool early;
 
-		CHECK(skel);
+		CHECK(!fg_skeleton_open(&skel, &early));
 		bpf_map__set_max_entries(skel->maps.processes, 16);
 		skel->rodata->cpu_shift = shift;
 		skel->rodata->online_cpus = FG_CPU_GROUPS << shift;

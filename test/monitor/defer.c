@@ -6,7 +6,9 @@
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/utsname.h>
 #include "harness.h"
+#include "monitor/internal.h"
 
 int main(void)
 {
@@ -15,9 +17,13 @@ int main(void)
 	struct client c;
 	struct fg_slot *slot;
 	uint64_t involuntary, preempted;
+	struct utsname u;
 	int cpus[2], fd;
 
 	test_begin();
+	uname(&u);
+	if (!fg_release_is(u.release, 6, 2))
+		skip("before Linux 6.2 nothing is deferred: no task can be looked up by its pid");
 	monitor_start(&m, NULL);
 	usable_cpus(cpus, 2);
 	fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
