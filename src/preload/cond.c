@@ -2,17 +2,24 @@
 /*
  * pthread_cond_*.  A private condition variable is ours and works with every
  * mutex, since it only releases and takes it.  A process-shared one stays
- * glibc's, whose waiters in other processes need not run FlexGuard.
+ * glibc's, whose waiters in other processes need not run FlexGuard; only where the mutexes
+ * of other processes are ours too, with a lock of the zoo, is it lock/cond_shared.h.
  */
 #include "preload/preload.h"
 
 #include <errno.h>
 
 #include "arch/arch.h"
+#include "lock/cond_shared.h"
 
 static bool is_shared(pthread_cond_t *cond)
 {
 	return fg_load_relaxed(&fg_cond_of(cond)->flags) & FG_COND_SHARED;
+}
+
+static clockid_t clock_of(pthread_cond_t *cond)
+{
+	return fg_load_relaxed(&fg_cond_of(cond)->flags) & FG_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
 static int release_mutex(void *mutex)
@@ -94,11 +101,35 @@ static int native_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t c
 	return fg_native_pthread_cond_clockwait()(cond, mutex, clock, at);
 }
 
+/*
+ * A bridge is this process's, as are our mutexes.  With those of the zoo that other processes know too, a signal of
+ * one of these could come between: there, the condition variable is ours as well.
+ */
+static struct fg_cond_shared *with_others(pthread_cond_t *cond)
+{
+	return (struct fg_cond_shared *)cond;
+}
+
+static int wait_with_others(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
+{
+	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, NULL };
+	struct fg_deadline deadline = { .clock = clock < 0 ? clock_of(cond) : clock };
+
+	if (at) {
+		if (!fg_valid_timespec(at))
+			return EINVAL;
+		deadline.at = *at;
+	}
+	return fg_cond_shared_sleep(with_others(cond), &m, at ? &deadline : NULL);
+}
+
 static int shared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
 {
 	struct bridged b = { bridge(cond), mutex };
 	int r;
 
+	if (fg_mutex_may_be_shared())
+		return wait_with_others(cond, mutex, clock, at);
 	if (!fg_mutex_is_ours(fg_mutex_of(mutex)))
 		return native_wait(cond, mutex, clock, at);
 	if (at && !fg_valid_timespec(at)) /* glibc would say so too late: with the mutex released */
@@ -120,6 +151,10 @@ static int shared_wake(pthread_cond_t *cond, bool all)
 	pthread_mutex_t *b = bridge(cond);
 	int r;
 
+	if (fg_mutex_may_be_shared()) {
+		fg_cond_shared_wake(with_others(cond), all);
+		return 0;
+	}
 	fg_native_pthread_mutex_lock()(b);
 	r = all ? fg_native_pthread_cond_broadcast()(cond) : fg_native_pthread_cond_signal()(cond);
 	fg_native_pthread_mutex_unlock()(b);
@@ -151,8 +186,7 @@ int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const s
 {
 	if (fg_unlikely(is_shared(cond)))
 		return shared_wait(cond, mutex, -1, abstime);
-	return wait_until(cond, mutex,
-			  fg_load_relaxed(&fg_cond_of(cond)->flags) & FG_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME, abstime);
+	return wait_until(cond, mutex, clock_of(cond), abstime);
 }
 
 int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
@@ -183,6 +217,10 @@ int pthread_cond_broadcast(pthread_cond_t *cond)
 
 int pthread_cond_destroy(pthread_cond_t *cond)
 {
+	if (is_shared(cond) && fg_mutex_may_be_shared()) {
+		fg_cond_shared_end(with_others(cond));
+		return 0;
+	}
 	if (is_shared(cond))
 		return fg_native_pthread_cond_destroy()(cond);
 	fg_cond_end(fg_cond_of(cond));

@@ -10,9 +10,9 @@
 #include "arch/arch.h"
 
 /* FUTEX_WAIT_BITSET takes an absolute time on either clock; FUTEX_WAIT a relative one. */
-static int wait_op(const struct fg_deadline *deadline)
+static int wait_op(int private, const struct fg_deadline *deadline)
 {
-	int op = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
+	int op = FUTEX_WAIT_BITSET | private;
 
 	if (deadline && deadline->clock == CLOCK_REALTIME)
 		op |= FUTEX_CLOCK_REALTIME;
@@ -29,7 +29,7 @@ int fg_futex_wait(uint32_t *word, uint32_t expected, uint32_t channels, const st
 {
 	if (before_epoch(deadline))
 		return -ETIMEDOUT;
-	return (int)fg_syscall6(SYS_futex, (long)word, wait_op(deadline), expected,
+	return (int)fg_syscall6(SYS_futex, (long)word, wait_op(FUTEX_PRIVATE_FLAG, deadline), expected,
 				(long)(deadline ? &deadline->at : NULL), 0, channels);
 }
 
@@ -39,7 +39,20 @@ int fg_futex_wake(uint32_t *word, int count, uint32_t channels)
 				channels);
 }
 
-int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline)
+int fg_futex_wake_shared(uint32_t *word, int count)
+{
+	return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
+}
+
+int fg_futex_wait_shared(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline)
+{
+	if (before_epoch(deadline))
+		return -ETIMEDOUT;
+	return (int)fg_syscall6(SYS_futex, (long)word, wait_op(0, deadline), expected,
+				(long)(deadline ? &deadline->at : NULL), 0, FUTEX_BITSET_MATCH_ANY);
+}
+
+static int wait_cancellable(uint32_t *word, uint32_t expected, int private, const struct fg_deadline *deadline)
 {
 	int saved_errno = errno, type, r;
 
@@ -52,13 +65,23 @@ int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected, const struct fg
 	 * syscall(): the unwinder then finds a call site in this frame.
 	 */
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	r = (int)syscall(SYS_futex, word, wait_op(deadline), expected, deadline ? &deadline->at : NULL, NULL,
+	r = (int)syscall(SYS_futex, word, wait_op(private, deadline), expected, deadline ? &deadline->at : NULL, NULL,
 			 FUTEX_BITSET_MATCH_ANY);
 	if (r < 0)
 		r = -errno;
 	pthread_setcanceltype(type, NULL);
 	errno = saved_errno;
 	return r;
+}
+
+int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline)
+{
+	return wait_cancellable(word, expected, FUTEX_PRIVATE_FLAG, deadline);
+}
+
+int fg_futex_wait_shared_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline)
+{
+	return wait_cancellable(word, expected, 0, deadline);
 }
 
 uint64_t fg_now_ns(void)

@@ -38,6 +38,11 @@ int fg_futex_wake(uint32_t *word, int count, uint32_t channels);
  */
 int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline);
 
+/* The same three between processes, which may have the word mapped at different addresses. */
+int fg_futex_wait_shared(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline);
+int fg_futex_wake_shared(uint32_t *word, int count);
+int fg_futex_wait_shared_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline);
+
 uint64_t fg_now_ns(void); /* CLOCK_MONOTONIC */
 bool fg_deadline_passed(const struct fg_deadline *deadline);
 void fg_deadline_in(struct fg_deadline *deadline, uint64_t ns); /* from now on; on CLOCK_MONOTONIC */

@@ -6,7 +6,6 @@
 #include "lock/mutex.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,15 +150,10 @@ void zoo_node_put(struct zoo_node *n)
 
 int zoo_wait(struct zoo_mutex *m, uint32_t *word, uint32_t value, const struct fg_deadline *deadline)
 {
-	int op = FUTEX_WAIT_BITSET;
-
 	fg_count(fg_self(), FG_STAT_PARKS, 1);
 	if (fg_likely(!(m->kind & FG_KIND_ZOO_SHARED)))
 		return fg_futex_wait(word, value, FG_FUTEX_ANY, deadline);
-	if (deadline && deadline->clock == CLOCK_REALTIME)
-		op |= FUTEX_CLOCK_REALTIME;
-	return (int)fg_syscall6(SYS_futex, (long)word, op, value, deadline ? (long)&deadline->at : 0, 0,
-				FUTEX_BITSET_MATCH_ANY);
+	return fg_futex_wait_shared(word, value, deadline);
 }
 
 int zoo_wake(struct zoo_mutex *m, uint32_t *word, int count)
@@ -167,7 +161,7 @@ int zoo_wake(struct zoo_mutex *m, uint32_t *word, int count)
 	fg_count(fg_self(), FG_STAT_WAKEUPS, 1);
 	if (fg_likely(!(m->kind & FG_KIND_ZOO_SHARED)))
 		return fg_futex_wake(word, count, FG_FUTEX_ANY);
-	return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
+	return fg_futex_wake_shared(word, count);
 }
 
 void zoo_park(uint32_t *word, uint32_t value)

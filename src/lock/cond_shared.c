@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/cond_shared.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+
+#include "arch/arch.h"
+#include "sys/count.h"
+
+/* How often destruction looks whether the last waiter has gone: it is on its way. */
+#define DRAIN_NS 50000u
+
+struct shared_wait {
+	struct fg_cond_shared *cond;
+	const struct fg_cond_mutex *mutex;
+};
+
+static void wake(struct fg_cond_shared *c, int count)
+{
+	fg_count(fg_self(), FG_STAT_WAKEUPS, 1);
+	fg_futex_wake_shared(&c->signals, count);
+}
+
+/* Release: pairs with the acquire in fg_cond_shared_end(); the last touch. */
+static void leave(struct fg_cond_shared *c)
+{
+	__atomic_fetch_sub(&c->waiters, 1, __ATOMIC_RELEASE);
+}
+
+/* POSIX: a thread that is cancelled consumes no signal that others wait for. */
+static void cancelled(void *arg)
+{
+	struct shared_wait *w = arg;
+
+	wake(w->cond, 1);
+	leave(w->cond);
+	w->mutex->lock(w->mutex->mutex);
+}
+
+int fg_cond_shared_sleep(struct fg_cond_shared *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+{
+	struct shared_wait w = {c, m};
+	uint32_t seen;
+	int r, locked;
+
+	__atomic_fetch_add(&c->waiters, 1, __ATOMIC_RELAXED);
+	/* Before the mutex is released: a signal of whoever takes it next is not seen yet. */
+	seen = fg_load_relaxed(&c->signals);
+	r = m->unlock(m->mutex);
+#ifdef FG_BROKEN_COND_SHARED /* a test proves that the tests notice */
+	seen = fg_load_relaxed(&c->signals);
+#endif
+	if (r) {
+		leave(c);
+		return r;
+	}
+	pthread_cleanup_push(cancelled, &w);
+	fg_count(fg_self(), FG_STAT_COND_WAITS, 1);
+	do
+		r = fg_futex_wait_shared_cancellable(&c->signals, seen, deadline);
+	while (r == -EINTR);
+	pthread_cleanup_pop(0);
+	if (r == 0 && fg_load_relaxed(&c->signals) == seen)
+		wake(c, 1);
+	leave(c);
+	locked = m->lock(m->mutex);
+	if (locked)
+		return locked;
+	return r == -ETIMEDOUT ? ETIMEDOUT : 0;
+}
+
+void fg_cond_shared_wake(struct fg_cond_shared *c, bool all)
+{
+	/* A waiter that the caller can know of has counted itself before it released its mutex. */
+	if (!fg_load_relaxed(&c->waiters))
+		return;
+	__atomic_fetch_add(&c->signals, 1, __ATOMIC_RELAXED);
+	wake(c, all ? INT_MAX : 1);
+}
+
+void fg_cond_shared_end(struct fg_cond_shared *c)
+{
+	struct fg_deadline soon;
+	uint32_t never = 0;
+
+	/* Acquire: pairs with leave(). */
+	while (fg_load_acquire(&c->waiters)) {
+		fg_deadline_in(&soon, DRAIN_NS);
+		fg_futex_wait(&never, 0, FG_FUTEX_ANY, &soon);
+	}
+}
