@@ -24,6 +24,9 @@
 #define KEY_PID(key)	((pid_t)((uint32_t)(key) >> 8 & 0x3fffff))
 #define KEY_OF_GROUP	((key_t)0x80000000u)
 
+/* For everybody: each operation asks who the process is now, and programs drop what they do not need. */
+#define MODE 0666
+
 /* What a mutex has: id of the set + 1, number in the set. */
 #define NAME(set, number) ((uint64_t)((set) + 1) << 32 | (number))
 
@@ -65,7 +68,7 @@ static bool is_left_behind(const struct semid_ds *ds)
 	pid_t pid = KEY_PID(key);
 
 	return key == (KEY(pid, key & 0xff) | of_group) && ds->sem_nsems == IN_SET &&
-	       (ds->sem_perm.mode & 0777) == 0600 && ds->sem_perm.uid == geteuid() && pid != getpid() &&
+	       (ds->sem_perm.mode & 0777) == MODE && ds->sem_perm.uid == geteuid() && pid != getpid() &&
 	       kill(of_group ? -pid : pid, 0) && errno == ESRCH;
 }
 
@@ -119,11 +122,11 @@ static void fail(void)
 static int new_set(uint32_t number)
 {
 	key_t key = KEY(getpid(), number);
-	int id = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | 0600);
+	int id = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | MODE);
 
 	if (id < 0 && errno == EEXIST) { /* mine, before I called exec, or of one whose pid I have now */
-		semctl(semget(key, IN_SET, 0600), 0, IPC_RMID);
-		id = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | 0600);
+		semctl(semget(key, IN_SET, MODE), 0, IPC_RMID);
+		id = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | MODE);
 	}
 	return id;
 }
@@ -134,7 +137,7 @@ static int new_shared_set(void)
 	int id = -1;
 
 	for (uint32_t i = 0; i < SETS && id < 0; i++) {
-		id = semget(KEY(getpgrp(), i) | KEY_OF_GROUP, IN_SET, IPC_CREAT | IPC_EXCL | 0600);
+		id = semget(KEY(getpgrp(), i) | KEY_OF_GROUP, IN_SET, IPC_CREAT | IPC_EXCL | MODE);
 		if (id < 0 && errno != EEXIST)
 			break;
 	}
