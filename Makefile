@@ -45,7 +45,7 @@ test: deps-test
 	@$(MAKE) --no-print-directory all
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --num-processes 1 $(TESTFLAGS)
 
-# Other people's suites; downloads source packages, takes about 45 minutes.  SUITES= names some.
+# Other people's suites; downloads source packages, takes more than half an hour.  SUITES= names some.
 conformance: deps-conformance
 	@$(MAKE) --no-print-directory all
 	@PYTHONDONTWRITEBYTECODE=1 ./test/conformance/run $(BUILD) $(SUITES)

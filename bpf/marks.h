@@ -125,7 +125,7 @@ static __always_inline struct fg_counters *get_counters(void)
 
 /*
  * Of the mark; FG_DOMAIN_ALL, 0, if it has none.  The barriers keep the compiler from
- * joining tests of it: that `domain - 1 < 63` bounds it, verifiers before 6.18 do not see.
+ * joining tests of it: that `domain - 1 < 63` bounds it, the verifier of 6.12 does not see.
  */
 static __always_inline __u32 bounded_domain(__u64 mark)
 {

@@ -78,8 +78,8 @@ const volatile bool count_at_once = false; /* who makes room for a kernel thread
 
 /*
  * Compiled twice.  For kernels before 6.4 threads get their storage before they are
- * switched (on_fork, audit), and nothing is deferred, since no task can be looked up by
- * its pid before 6.2.  Not a variable: libbpf would look for the missing functions in
+ * switched (on_fork, audit), and nothing is deferred, since 6.1 cannot look up a task by
+ * its pid.  Not a variable: libbpf would look for the missing functions in
  * modules, which takes CAP_SYS_ADMIN.
  */
 #ifdef EARLY_STORAGE

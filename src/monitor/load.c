@@ -77,7 +77,7 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	m->skel->rodata->cpu_shift = shift;
 	m->skel->rodata->mcs_test = m->cfg.holder_test == FG_HOLDER_MCS;
 	m->skel->rodata->count_at_once = m->cfg.kernel_threads == FG_KTHREADS_COUNT;
-	/* One of ours as the pattern: before 6.2 one with type information, as libbpf makes it, fits none without. */
+	/* One of ours as the pattern: on 6.1 one with type information, as libbpf makes it, fits none without. */
 	m->empty_fd = fg_slots_create(1);
 	if (m->empty_fd < 0)
 		return fg_why_load(m->empty_fd, why, size);

@@ -22,8 +22,8 @@ int main(void)
 
 	test_begin();
 	uname(&u);
-	if (!fg_release_is(u.release, 6, 2))
-		skip("before Linux 6.2 nothing is deferred: no task can be looked up by its pid");
+	if (!fg_release_is(u.release, 6, 4))
+		skip("before Linux 6.4 nothing is deferred (EARLY_STORAGE in monitor.bpf.c)");
 	monitor_start(&m, NULL);
 	usable_cpus(cpus, 2);
 	fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);

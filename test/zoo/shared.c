@@ -41,6 +41,15 @@ static void lock_and_unlock(pthread_mutex_t *m)
 	CHECK_EQ(pthread_mutex_unlock(m), 0);
 }
 
+/* A process that gives up root, if it has it, goes on. */
+static void as_nobody(pthread_mutex_t *m)
+{
+	lock_and_unlock(m);
+	if (geteuid() == 0)
+		CHECK_EQ(seteuid(65534), 0);
+	lock_and_unlock(m);
+}
+
 /* Another process, which ends in order. */
 static void in_child(void (*what)(pthread_mutex_t *), pthread_mutex_t *m)
 {
@@ -71,6 +80,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(pthread_mutex_init(&p->outlives, &attr), 0);
 	in_child(lock_and_unlock, &p->outlives);
 	in_child(lock_and_unlock, &p->outlives);
+	in_child(as_nobody, &p->outlives);
 	lock_and_unlock(&p->outlives);
 	CHECK_EQ(pthread_mutex_destroy(&p->outlives), 0);
 
