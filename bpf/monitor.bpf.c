@@ -214,7 +214,7 @@ static __always_inline __u32 read_user_u32(__u64 address)
 }
 
 /* The holder test that is documented at struct fg_mcs_node: three looks into the queue. */
-static __noinline int owns_mcs_lock(__u64 tail, __u64 node)
+__noinline int owns_mcs_lock(__u64 tail, __u64 node)
 {
 	struct fg_mcs_node me, next;
 	__u64 last;
@@ -351,7 +351,7 @@ static __always_inline void promote(struct thread *t, struct task_struct *task, 
  * preempted for good.  It may also have been switched in elsewhere, or be dead
  * and its pid another's: the mark, which names this CPU, tells.
  */
-static __noinline int settle_deferred(__u32 cpu, __u32 next_pid)
+__noinline int settle_deferred(__u32 cpu, __u32 next_pid)
 {
 	struct task_struct *task;
 	struct thread *t;
@@ -390,7 +390,7 @@ static __always_inline void switched(bool preempt, struct task_struct *prev, str
 }
 
 /* The clock's own time is taken off: two readings before, one after. */
-static __noinline int add_cost(__u64 before, __u64 start)
+__noinline int add_cost(__u64 before, __u64 start)
 {
 	struct fg_counters *c = get_counters();
 	__u64 took = bpf_ktime_get_ns() - start, clock = start - before;
