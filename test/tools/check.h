@@ -11,6 +11,7 @@
  * Environment: CHECK_SEED the seed; CHECK_PRELOAD a part of the name of the
  * object that pthread_mutex_lock has to come from (without it a mistyped
  * LD_PRELOAD would pass every test); CHECK_SCALE multiplies the watchdog's time;
+ * CHECK_WORK how many of its rounds in a hundred a program does (check_rounds);
  * CHECK_STOP=1 stops a program that hangs or fails, for a debugger.
  */
 #ifndef CHECK_H
@@ -126,6 +127,18 @@ static inline void check_watchdog(unsigned seconds)
 	sigaction(SIGALRM, &sa, NULL);
 	check_seconds = seconds * (scale ? atoi(scale) : 1);
 	alarm(check_seconds);
+}
+
+/*
+ * How many rounds to do of these.  A lock that collapses when threads outnumber CPUs
+ * pays a time slice for each hand-over: on a busy machine it gets less work, not more time.
+ */
+CHECK_UNUSED static int check_rounds(int all)
+{
+	const char *work = getenv("CHECK_WORK");
+	int rounds = work ? (int)((long long)all * atoi(work) / 100) : all;
+
+	return rounds > 0 ? rounds : 1;
 }
 
 static inline void check_begin(const char *argv0, unsigned seconds)

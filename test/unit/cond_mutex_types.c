@@ -21,9 +21,11 @@ int main(int argc, char **argv)
 {
 	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
 				    PTHREAD_MUTEX_ADAPTIVE_NP};
+	int rounds;
 
 	check_begin(argv[0], 20);
-	for (int i = 0; i < 200; i++) {
+	rounds = check_rounds(200);
+	for (int i = 0; i < rounds; i++) {
 		pthread_t t;
 		int type = types[i % 4];
 		struct timespec ts;

@@ -4,7 +4,7 @@
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
-static int go;
+static int go, rounds;
 
 #define KEEPS(call)                                                                                          \
 	do {                                                                                                 \
@@ -18,7 +18,7 @@ static void *work(void *arg)
 	struct timespec ts;
 
 	UNTIL(LOAD(go));
-	for (int i = 0; i < 300; i++) {
+	for (int i = 0; i < rounds; i++) {
 		int r;
 
 		KEEPS(r = pthread_mutex_lock(&m));
@@ -47,6 +47,7 @@ int main(int argc, char **argv)
 	pthread_t t[4];
 
 	check_begin(argv[0], 30);
+	rounds = check_rounds(300);
 	KEEPS(pthread_mutex_lock(&e));
 	KEEPS(pthread_mutex_lock(&e));
 	KEEPS(pthread_mutex_destroy(&e));
