@@ -4,11 +4,18 @@
 #define FG_ARCH_GENERIC_H
 
 #include <errno.h>
+#include <stdint.h>
 #include <unistd.h>
 
 static inline void fg_pause(void)
 {
 	__asm__ volatile("" ::: "memory");
+}
+
+/* Adds to a number that only this thread and its signal handlers write. */
+static inline void fg_add_own(uint32_t *p, uint32_t n)
+{
+	__atomic_fetch_add(p, n, __ATOMIC_RELAXED);
 }
 
 static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, long f)

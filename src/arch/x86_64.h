@@ -2,9 +2,17 @@
 #ifndef FG_ARCH_X86_64_H
 #define FG_ARCH_X86_64_H
 
+#include <stdint.h>
+
 static inline void fg_pause(void)
 {
 	__asm__ volatile("pause" ::: "memory");
+}
+
+/* Adds to a number that only this thread and its signal handlers write: one instruction, not locked. */
+static inline void fg_add_own(uint32_t *p, uint32_t n)
+{
+	__asm__ volatile("addl %1, %0" : "+m"(*p) : "er"(n) : "cc");
 }
 
 static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, long f)

@@ -24,6 +24,7 @@ __thread struct fg_self fg_self_tls __attribute__((tls_model("initial-exec"), al
 };
 __thread uint32_t fg_sections __attribute__((tls_model("initial-exec")));
 struct fg_slot *fg_slots;
+size_t fg_slots_seen = FG_SLOTS_UNSEEN;
 struct fg_thread *fg_threads;
 uint32_t fg_epoch;
 
@@ -69,12 +70,23 @@ static bool regions(void)
 	return reserve_once((void **)&fg_threads, THREADS_SIZE) && reserve_once((void **)&fg_slots, SLOTS_SIZE);
 }
 
+static void raise(uint32_t *p, uint32_t value)
+{
+	uint32_t have = fg_load_relaxed(p);
+
+	while (have < value && !fg_cas_relaxed(p, &have, value))
+		;
+}
+
+static struct fg_slot_rest *rest(void)
+{
+	return (struct fg_slot_rest *)fg_slots;
+}
+
 static void raise_highest(uint32_t index)
 {
-	uint32_t have = fg_load_relaxed(&highest_index);
-
-	while (have < index && !fg_cas_relaxed(&highest_index, &have, index))
-		;
+	raise(&highest_index, index);
+	raise(&rest()->highest, index); /* behind the array too: the monitor knows how long that is */
 }
 
 uint32_t fg_threads_highest(void)
@@ -193,10 +205,20 @@ static const uint32_t *rseq_cpu(void)
 	return &area->cpu_id;
 }
 
-/* A slot that says: this thread holds nothing, waits for nothing. */
+/* A slot that says: this thread holds nothing, waits for nothing.  What was counted in it stays (protocol.h). */
 static void slot_clear(struct fg_slot *slot, uint32_t id)
 {
-	memset(slot, 0, sizeof(*slot));
+	slot->pending = 0;
+	slot->node = 0;
+	slot->cs = 0;
+	slot->role = FG_ROLE_NONE;
+	slot->acq_cpu = 0;
+	slot->sections = 0;
+	slot->participant = 0;
+	slot->state = FG_STATE_UNKNOWN;
+	slot->cpu = 0;
+	slot->bound = 0;
+	slot->displaces = 0;
 	slot->owner_id = id;
 }
 
@@ -238,6 +260,8 @@ void fg_thread_init(struct fg_self *t)
 	}
 	t->only = FG_ONLY_NONE;
 	fg_count_thread(t);
+	if (!fg_slot_is_own(t) && fg_load_relaxed(&fg_slots_seen) != FG_SLOTS_APART)
+		fg_count(t, FG_STAT_UNMONITORED, 1);
 	/* Keys below 32 need no memory; above, this may call malloc: a lock taken there is ready by now. */
 	if (have_exit_key)
 		pthread_setspecific(exit_key, t);
@@ -307,6 +331,40 @@ static long map_private(uint32_t from, uint32_t to)
 			   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
+/*
+ * Counts of threads whose slots no monitor looks at.  With a monitor they go to slot 0.
+ * A child of fork is registered a little later (monitor_client.c); what it counts
+ * before, `apart` keeps for slot 0.  Add and look here, publish and take in
+ * fg_slots_map, all sequentially consistent: one of the two finds what the other has done.
+ */
+static uint64_t apart[FG_SLOT_STATS];
+
+static void hand_over(uint32_t stat)
+{
+	uint64_t n = __atomic_exchange_n(&apart[stat], 0, __ATOMIC_SEQ_CST);
+
+	if (n)
+		fg_add_relaxed(&rest()->stats[stat], n);
+}
+
+void fg_count_apart(uint32_t stat, uint64_t n)
+{
+	if (fg_load_relaxed(&fg_slots_seen)) {
+		fg_add_relaxed(&rest()->stats[stat], n);
+		return;
+	}
+	__atomic_fetch_add(&apart[stat], n, __ATOMIC_SEQ_CST);
+	if (fg_load_seq_cst(&fg_slots_seen) - 1 < FG_SLOTS_UNSEEN - 1)
+		hand_over(stat);
+}
+
+void fg_slots_not_seen(void)
+{
+	size_t none = FG_SLOTS_APART;
+
+	__atomic_compare_exchange_n(&fg_slots_seen, &none, FG_SLOTS_UNSEEN, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 int fg_slots_map(int fd, uint32_t slots)
 {
 	size_t size = (size_t)slots * sizeof(struct fg_slot);
@@ -339,7 +397,11 @@ int fg_slots_map(int fd, uint32_t slots)
 	for (i = 1; (i < slots || (fd >= 0 && i < shared)) && i <= fg_load_relaxed(&highest_index); i++)
 		if (fg_load_relaxed(&fg_threads[i].tid))
 			fg_store_relaxed(&fg_slots[i].owner_id, id_at(i));
+	raise(&rest()->highest, fg_load_relaxed(&highest_index));
 	shared = fd < 0 ? 0 : end;
+	__atomic_store_n(&fg_slots_seen, fd < 0 ? FG_SLOTS_UNSEEN : size, __ATOMIC_SEQ_CST);
+	for (i = 0; fd >= 0 && i < FG_SLOT_STATS; i++)
+		hand_over(i);
 	if (have_slot) {
 		t->slot->owner_id = t->id;
 		t->slot->pending = mine.pending;
@@ -355,11 +417,14 @@ void fg_threads_after_fork(void)
 {
 	struct fg_self *t = &fg_self_tls;
 	uint32_t i, mine = fg_id_has_slot(t->id) ? fg_id_index(t->id) : 0;
+	bool counted = fg_slots_seen != FG_SLOTS_UNSEEN;
 
 	fg_epoch++; /* queues of locks name nodes of threads that do not exist here */
 	if (!fg_threads)
 		return;
 	fg_slots_map(-1, 0); /* the parent's page is not ours */
+	memset(apart, 0, sizeof(apart));
+	fg_slots_seen = counted ? FG_SLOTS_APART : FG_SLOTS_UNSEEN;
 	for (i = 1; i <= highest_index; i++) {
 		struct fg_thread *th = &fg_threads[i];
 

@@ -15,6 +15,7 @@
 #define FG_THREAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "monitor/protocol.h"
@@ -90,6 +91,9 @@ extern __thread struct fg_self fg_self_tls;
 extern __thread uint32_t fg_sections; /* what slot->sections says; apart, to keep fg_self small */
 extern struct fg_slot *fg_slots;     /* [FG_MAX_THREADS], the first are the monitor's (fg_slots_map) */
 extern struct fg_thread *fg_threads; /* [FG_MAX_THREADS] */
+extern size_t fg_slots_seen;	     /* bytes of fg_slots that a monitor sees, or one of these */
+#define FG_SLOTS_UNSEEN SIZE_MAX /* no monitor */
+#define FG_SLOTS_APART	0	 /* none yet, in a child of fork that will ask for one */
 extern uint32_t fg_epoch;	     /* counts forks, for queues copied from a parent */
 #define FG_EPOCH_RESETTING 0xffffffffu /* in an object's copy of it: somebody empties it */
 
@@ -129,6 +133,15 @@ static inline uint32_t fg_id_index(uint32_t id)
 {
 	return id & (FG_MAX_THREADS - 1);
 }
+
+/* False for threads behind the monitor's array, or before there is one: they count together. */
+static inline bool fg_slot_is_own(const struct fg_self *t)
+{
+	return (size_t)((uintptr_t)t->slot - (uintptr_t)fg_slots) < fg_load_relaxed(&fg_slots_seen);
+}
+
+void fg_count_apart(uint32_t stat, uint64_t n); /* enum fg_slot_stat; in units of slots */
+void fg_slots_not_seen(void);			/* no monitor has answered the child of fork */
 
 /* The kernel's id of this thread. */
 static inline uint32_t fg_thread_tid(const struct fg_self *t)

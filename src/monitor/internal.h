@@ -34,8 +34,13 @@ struct fg_process {
 	pid_t pid; /* for people; says nothing that is decided on */
 	uint64_t since_ns;
 	const struct fg_slot *map; /* read-only; NULL: it could not be mapped */
-	uint32_t last[FG_SLOT_STATS]; /* sums over its slots when it was sampled last */
+	uint32_t (*last)[FG_SLOT_STATS]; /* of each slot up to nr_last, when it was sampled last; 28 bytes a slot */
+	uint32_t nr_last;
+	uint32_t highest;   /* slot that it uses, as it says */
+	uint64_t last_rest[FG_SLOT_STATS]; /* of slot 0 */
 	uint64_t stats[FG_SLOT_STATS];
+	uint64_t given[FG_SLOT_STATS]; /* of these, to the sum of all (report.c) */
+	uint64_t preempted, blocked; /* in arrays that it had before this one */
 	bool leaving; /* free, but the program may still find its slot array */
 };
 
@@ -70,6 +75,7 @@ struct fg_monitor {
 	uint64_t started_ns, registered, refused, dropped;
 	uint64_t stats[FG_SLOT_STATS];
 	uint32_t next_sample;
+	uint64_t all_ns; /* when all were sampled last */
 
 	struct fg_publisher *publisher;
 	int empty_fd; /* the slot array of nobody */

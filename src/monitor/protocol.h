@@ -76,8 +76,9 @@ enum fg_state {
 
 /*
  * What the threads count in their slots, on slow paths only, for `flexguard top`.
- * The name is that of sys/stats.h.  Counts only grow, and wrap: so does their sum
- * over all slots, of which the monitor takes differences.
+ * The name is that of sys/stats.h.  A count belongs to the slot, not to the thread
+ * that has it: it only grows, also when the slot changes hands, and wraps.  The
+ * monitor adds up the differences of each slot, more often than one can wrap.
  */
 #define FG_SLOT_STATS_TABLE(X) \
 	X(CONTENDED) X(SPUN) X(PARKS) X(WAKEUPS) X(PREEMPTIONS) X(BLOCKED_NS) X(COND_WAITS)
@@ -118,10 +119,20 @@ struct fg_slot {
 	__u32 bound;	 /* kernel's id of the thread bound to this slot: detects re-use */
 	__u64 preempted; /* times switched out, runnable, while critical (a "p" event) */
 	__u64 blocked;	 /* times it went to sleep while critical (a "b" event) */
-	__u64 involuntary; /* times switched out while runnable, critical or not */
+	__u64 involuntary; /* times switched out while runnable, critical or not; these three as stats[] */
 	__u32 displaces; /* 1: it took its CPU from a thread of its own process that wanted to go on */
 	__u32 unused1[5];
 } __attribute__((aligned(FG_CACHE_LINE)));
+
+/*
+ * Slot 0 is no thread's.  Its first line is the process's own: what threads count that
+ * have no slot in the array, and how much of the array the monitor has to look at.
+ */
+struct fg_slot_rest {
+	__u64 stats[FG_SLOT_STATS]; /* units of fg_slot.stats; these do not wrap */
+	__u32 highest;		    /* slot ever handed out */
+	__u32 unused;
+};
 
 /* ---- counters: one read-only page set for all processes ------------------ */
 
@@ -265,6 +276,7 @@ struct fg_report {
 #ifndef __bpf__
 _Static_assert(sizeof(struct fg_report) % 8 == 0 && sizeof(struct fg_report_process) == 104, "wire format");
 _Static_assert(sizeof(struct fg_slot) == 2 * FG_CACHE_LINE, "two lines, two writers");
+_Static_assert(sizeof(struct fg_slot_rest) == FG_CACHE_LINE, "the first line of a slot");
 _Static_assert(sizeof(struct fg_count) == FG_CACHE_LINE, "one line a counter");
 _Static_assert(sizeof(struct fg_hello) == 24 && sizeof(struct fg_welcome) == 24, "wire format");
 #endif

@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the monitor tells those who ask (struct fg_report).  The counts of a process
- * come from its own slots, which it may scribble on: it lies about itself only.
+ * What the monitor tells those who ask (struct fg_report).
+ *
+ * The counts of a process come from its own slots.  Each is 32 bits wide and only
+ * grows; what it has grown by since the last look is added up here, for the process
+ * and for all of them together.  The last look at an array is at the process's end, so nothing
+ * that was counted in one is lost.
+ *
+ * A process may scribble on its slots.  Then it lies about itself, and adds to the
+ * sum of all at most what a process could have counted in its time (most()); nothing
+ * that it writes makes a sum shrink or wrap.
  */
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <bpf/libbpf.h>
 #include "monitor/internal.h"
 
-/* Slots are handed out from the first one on: a page of slots that nobody ever had is the end. */
+/* A page of slots that nobody has. */
 static bool is_untouched(const struct fg_slot *slot)
 {
 	for (uint32_t i = 0; i < FG_MIN_SLOTS; i++)
@@ -33,31 +43,109 @@ static uint64_t unit(int stat)
 	return stat == FG_SLOT_BLOCKED_NS ? FG_SLOT_NS : 1;
 }
 
+static uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+	return a + b >= a ? a + b : UINT64_MAX;
+}
+
+/*
+ * What a process can have counted in its life: events, each of which takes some ns of
+ * a CPU, and the time of its threads: as many as it has slots or says to have.  The grace is for the time before it registered
+ * (a child of fork) and for its first moments.
+ */
+#define EVENT_NS 8u /* the fastest measured, lock and unlock of a lock that nobody else wants: 9 (2-CPU VM) */
+#define GRACE_NS 10000000000ull
+#define MAX_THREADS 65536u /* with a number of their own; the others count too, but do not number themselves */
+
+static uint64_t most(const struct fg_process *p, int stat)
+{
+	uint64_t age_ns = fg_now_ns() - p->since_ns + GRACE_NS, threads = p->highest, result;
+
+	if (stat != FG_SLOT_BLOCKED_NS)
+		return age_ns / EVENT_NS * (uint64_t)libbpf_num_possible_cpus();
+	threads = threads < MAX_THREADS ? threads : MAX_THREADS;
+	threads = threads > p->slots ? threads : p->slots;
+	return __builtin_mul_overflow(age_ns, threads, &result) ? UINT64_MAX : result;
+}
+
+/* Where the array of counts seen last ends; more of it as more slots are used. */
+static bool can_see(struct fg_process *p, uint32_t slots)
+{
+	uint32_t (*more)[FG_SLOT_STATS];
+
+	if (slots <= p->nr_last)
+		return true;
+	more = realloc(p->last, slots * sizeof(*more));
+	if (!more)
+		return false;
+	memset(&more[p->nr_last], 0, (slots - p->nr_last) * sizeof(*more));
+	p->last = more;
+	p->nr_last = slots;
+	return true;
+}
+
+/* Grown by so much.  It shrinks where a liar wrote, or an older library that cleared slots. */
+static uint64_t growth(uint32_t *last, uint32_t now)
+{
+	int32_t more = (int32_t)(now - *last);
+
+	*last = now;
+	return more > 0 ? (uint64_t)more : 0;
+}
+
+static void add_up(struct fg_monitor *m, struct fg_process *p, const uint64_t more[FG_SLOT_STATS])
+{
+	for (int k = 0; k < FG_SLOT_STATS; k++) {
+		uint64_t limit = most(p, k), known;
+
+		p->stats[k] = add_saturated(p->stats[k], more[k] * unit(k));
+		known = p->stats[k] < limit ? p->stats[k] : limit;
+		if (known > p->given[k]) {
+			m->stats[k] = add_saturated(m->stats[k], known - p->given[k]);
+			p->given[k] = known;
+		}
+	}
+}
+
+/* What is in slot 0: of threads that have no slot here, and how far the others go. */
+static void sample_rest(struct fg_process *p, uint64_t more[FG_SLOT_STATS])
+{
+	const struct fg_slot_rest *rest = (const struct fg_slot_rest *)p->map;
+
+	p->highest = __atomic_load_n(&rest->highest, __ATOMIC_RELAXED);
+	for (int k = 0; k < FG_SLOT_STATS; k++) {
+		uint64_t now = __atomic_load_n(&rest->stats[k], __ATOMIC_RELAXED);
+
+		/* Up to a number that stays one in units of nanoseconds. */
+		if (now > p->last_rest[k] && now < UINT64_MAX / 2 / FG_SLOT_NS)
+			more[k] += now - p->last_rest[k];
+		p->last_rest[k] = now;
+	}
+}
+
 void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_report_process *r)
 {
-	uint32_t sum[FG_SLOT_STATS] = {0}, threads = 0, runnable = 0, state;
-	uint64_t preempted = 0, blocked = 0;
+	uint64_t more[FG_SLOT_STATS] = {0}, preempted = p->preempted, blocked = p->blocked;
+	uint32_t threads = 0, runnable = 0, state;
 
-	for (uint32_t i = 0; p->map && i < p->slots; i++) {
+	if (p->map)
+		sample_rest(p, more);
+	for (uint32_t i = 1; p->map && i < p->slots; i++) {
 		const struct fg_slot *slot = &p->map[i];
 
-		if (i % FG_MIN_SLOTS == 0 && is_untouched(slot))
+		if (i > p->highest && i % FG_MIN_SLOTS == 0 && is_untouched(slot))
 			break;
 		state = state_of(slot);
 		threads += state != FG_STATE_UNKNOWN;
 		runnable += state == FG_STATE_ON || state == FG_STATE_RUNNABLE;
 		preempted += __atomic_load_n(&slot->preempted, __ATOMIC_RELAXED);
 		blocked += __atomic_load_n(&slot->blocked, __ATOMIC_RELAXED);
+		if (!can_see(p, (i / FG_MIN_SLOTS + 1) * FG_MIN_SLOTS))
+			continue;
 		for (int k = 0; k < FG_SLOT_STATS; k++)
-			sum[k] += __atomic_load_n(&slot->stats[k], __ATOMIC_RELAXED);
+			more[k] += growth(&p->last[i][k], __atomic_load_n(&slot->stats[k], __ATOMIC_RELAXED));
 	}
-	for (int k = 0; k < FG_SLOT_STATS; k++) {
-		uint64_t more = (uint32_t)(sum[k] - p->last[k]) * unit(k);
-
-		p->last[k] = sum[k];
-		p->stats[k] += more;
-		m->stats[k] += more;
-	}
+	add_up(m, p, more);
 	if (!r)
 		return;
 	*r = (struct fg_report_process){
@@ -74,13 +162,29 @@ void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_repo
 	memcpy(r->stats, p->stats, sizeof(r->stats));
 }
 
-/* The slot array of its next hello, or NULL: it has died. */
+/* The last look at an array: what it said is kept, and forgotten at the process's end. */
+static void leave_map(struct fg_monitor *m, struct fg_process *p)
+{
+	struct fg_report_process r;
+
+	fg_report_sample(m, p, &r);
+	p->preempted = r.preempted;
+	p->blocked = r.blocked;
+	munmap((void *)p->map, p->slots * sizeof(struct fg_slot));
+	free(p->last);
+	p->last = NULL;
+	p->nr_last = 0;
+	memset(p->last_rest, 0, sizeof(p->last_rest));
+}
+
+/* The slot array of its next hello, or none (fd -1): it has died. */
 void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t slots)
 {
-	if (p->map) {
-		fg_report_sample(m, p, NULL);
-		munmap((void *)p->map, p->slots * sizeof(struct fg_slot));
-		memset(p->last, 0, sizeof(p->last));
+	if (p->map)
+		leave_map(m, p);
+	if (fd < 0) {
+		p->preempted = p->blocked = 0;
+		memset(p->given, 0, sizeof(p->given));
 	}
 	p->map = fd < 0 ? NULL : mmap(NULL, slots * sizeof(struct fg_slot), PROT_READ, MAP_SHARED, fd, 0);
 	if (p->map == MAP_FAILED) /* nobody will hear of it; its locks work all the same */
@@ -88,12 +192,14 @@ void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t 
 }
 
 /*
- * A 32-bit count wraps within minutes where millions are counted a second; each
- * process is looked at within a minute, a few at a time.
+ * A count of a slot grows by 2^31 in 17 s at the least (EVENT_NS), and in 36 minutes if
+ * it is one of microseconds; each process is looked at within 15 s, a few at a time.
  */
+#define LOOK_NS 15000000000ull
+
 void fg_report_tick(struct fg_monitor *m)
 {
-	uint32_t n = m->cfg.max_processes / (60 * 1000000000ull / FG_HEARTBEAT_NS) + 1;
+	uint32_t n = m->cfg.max_processes / (uint32_t)(LOOK_NS / FG_HEARTBEAT_NS) + 1;
 
 	for (; n && m->nr_processes; n--) {
 		m->next_sample = (m->next_sample + 1) % m->cfg.max_processes;
@@ -136,6 +242,24 @@ static int check(const struct fg_query *q, ssize_t size)
 	return q->flags ? -EINVAL : 0;
 }
 
+/*
+ * The sum of all is what all have counted up to now, also for those who are not told of
+ * each: a scraper has no privileges.  Not for each of their questions, though.
+ */
+#define ALL_NS 1000000000ull
+
+static void sample_all(struct fg_monitor *m)
+{
+	uint64_t now = fg_now_ns();
+
+	if (now - m->all_ns < ALL_NS)
+		return;
+	m->all_ns = now;
+	for (uint32_t i = 0; i < m->cfg.max_processes; i++)
+		if (m->processes[i].pidfd >= 0)
+			fg_report_sample(m, &m->processes[i], NULL);
+}
+
 void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ssize_t size, uid_t uid)
 {
 	static struct fg_report r; /* 30 KB; the loop is one thread */
@@ -153,6 +277,8 @@ void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ss
 			if (p->pidfd >= 0 && (all || p->uid == uid))
 				fg_report_sample(m, p, &r.process[r.count++]);
 		}
+		if (!all)
+			sample_all(m);
 		r.next = i < m->cfg.max_processes ? i : 0;
 		add_summary(m, &r);
 	}

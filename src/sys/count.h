@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What threads count, on slow paths only: a plain add to the thread's own slot,
- * where the monitor looks, and for `flexguard run --stats` one to its file.
+ * What threads count, on slow paths only: an add to the thread's own slot, where
+ * the monitor looks, or to what all those share that it does not see; and for
+ * `flexguard run --stats` one to its file.
  */
 #ifndef FG_COUNT_H
 #define FG_COUNT_H
 
+#include "arch/arch.h"
 #include "lock/thread.h"
 #include "sys/stats.h"
 
@@ -27,10 +29,14 @@ static inline void fg_count(const struct fg_self *t, enum fg_stat what, uint64_t
 	struct fg_stats *s = fg_stats;
 	int i = fg_slot_stat(what);
 
-	/* A signal handler may come in between: then one is lost, of many. */
-	if (i >= 0)
-		fg_store_relaxed(&t->slot->stats[i], fg_load_relaxed(&t->slot->stats[i]) +
-				 (uint32_t)(what == FG_STAT_BLOCKED_NS ? n / FG_SLOT_NS : n));
+	if (i >= 0) {
+		uint64_t add = what == FG_STAT_BLOCKED_NS ? (n + FG_SLOT_NS / 2) / FG_SLOT_NS : n;
+
+		if (fg_likely(fg_slot_is_own(t)))
+			fg_add_own(&t->slot->stats[i], (uint32_t)add);
+		else
+			fg_count_apart((uint32_t)i, add);
+	}
 	if (fg_unlikely(s != NULL))
 		fg_add_relaxed(&s->shard[t->id % FG_STATS_SHARDS].v[what], n);
 }

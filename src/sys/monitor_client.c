@@ -247,6 +247,8 @@ void fg_monitor_retry(uint64_t now)
 		answer = SILENT;
 	else
 		answer = join_monitor(FG_RETRY_PATIENCE_US, now + after);
+	if (answer != WELCOME)
+		fg_slots_not_seen();
 	if (answer == SILENT)
 		after = after < RETRY_MAX_NS / 2 ? after * 2 : RETRY_MAX_NS;
 	else
