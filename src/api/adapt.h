@@ -19,9 +19,10 @@
 /* The deadline, if the clock is one of ours and the time is one. */
 static inline bool fg_deadline_from(struct fg_deadline *d, clockid_t clock, const struct timespec *at)
 {
-	*d = (struct fg_deadline){.clock = clock, .at = *at};
-	return (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC) && at->tv_nsec >= 0 &&
-	       at->tv_nsec < 1000000000;
+	if ((clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) || at->tv_nsec < 0 || at->tv_nsec >= 1000000000)
+		return false;
+	*d = (struct fg_deadline){.clock = clock, .at = fg_clock_real(clock, *at, NULL)};
+	return true;
 }
 
 #endif

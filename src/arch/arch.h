@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What differs between CPUs: a pause for spin loops, the thread pointer, and a
- * system call that leaves errno alone.  All assembly of the project is in this
- * folder.
+ * What differs between CPUs: a pause for spin loops, a system call that leaves
+ * errno alone, and what the kernel calls its clock_gettime() in the vDSO
+ * (FG_VDSO_CLOCK; nothing where it is not called as C functions are).  All
+ * assembly of the project is in this folder.
  */
 #ifndef FG_ARCH_H
 #define FG_ARCH_H
@@ -12,5 +13,8 @@
 #else
 #include "arch/generic.h"
 #endif
+
+/* fg_syscall6() as a function that the unwinder can leave (called.c). */
+long fg_syscall6_called(long nr, long a, long b, long c, long d, long e, long f);
 
 #endif

@@ -7,6 +7,12 @@
 #include <stdint.h>
 #include <unistd.h>
 
+#if defined(__aarch64__)
+#define FG_VDSO_CLOCK "__kernel_clock_gettime"
+#elif defined(__riscv)
+#define FG_VDSO_CLOCK "__vdso_clock_gettime"
+#endif
+
 static inline void fg_pause(void)
 {
 	__asm__ volatile("" ::: "memory");

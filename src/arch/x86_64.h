@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#define FG_VDSO_CLOCK "__vdso_clock_gettime"
+
 static inline void fg_pause(void)
 {
 	__asm__ volatile("pause" ::: "memory");

@@ -263,7 +263,7 @@ static void wait_awake(struct wait *w, const struct fg_deadline *deadline)
 	/* Acquire: pairs with the release in give(). */
 	while (fg_load_acquire(&w->node.word) == WAITING) {
 		if (event.asked % LOOK_EVERY == 0) {
-			pthread_testcancel();
+			fg_testcancel();
 			if (fg_deadline_passed(deadline))
 				break;
 		}

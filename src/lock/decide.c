@@ -134,7 +134,7 @@ static uint64_t thread_cpu_ns(uint32_t tid)
 	clockid_t clock = (clockid_t)((~tid << 3) | 6u);
 	struct timespec t;
 
-	if (clock_gettime(clock, &t))
+	if (fg_clock_read(clock, &t))
 		return 0;
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + 1;
 }
@@ -182,18 +182,28 @@ static uint64_t no_room_until_ns; /* CLOCK_MONOTONIC; a hint of all threads */
 /* How old the number of CPUs may be. */
 #define CPUS_EVERY_NS 1000000000u
 
+static uint32_t cpus_allowed(void)
+{
+	uint64_t set[CPU_SETSIZE / 64];
+	/* Raw, since errno is the program's. */
+	long bytes = fg_syscall6(SYS_sched_getaffinity, 0, sizeof(set), (long)set, 0, 0, 0), i;
+	uint32_t n = 0;
+
+	if (bytes <= 0) /* more CPUs than the set holds: enough to go by */
+		return CPU_SETSIZE;
+	for (i = 0; i < bytes / 8; i++)
+		n += (uint32_t)__builtin_popcountll(set[i]);
+	return n;
+}
+
 uint32_t fg_cpus(void)
 {
 	static uint32_t cpus;
 	static uint64_t read_ns;
 	uint64_t now = fg_now_ns();
-	cpu_set_t set;
 
 	if (fg_unlikely(!fg_load_relaxed(&cpus) || now - fg_load_relaxed(&read_ns) > CPUS_EVERY_NS)) {
-		/* Raw, since errno is the program's.  More CPUs than the set holds: enough to go by. */
-		long bytes = fg_syscall6(SYS_sched_getaffinity, 0, sizeof(set), (long)&set, 0, 0, 0);
-
-		fg_store_relaxed(&cpus, bytes > 0 ? (uint32_t)CPU_COUNT_S((size_t)bytes, &set) : CPU_SETSIZE);
+		fg_store_relaxed(&cpus, cpus_allowed());
 		fg_store_relaxed(&read_ns, now);
 	}
 	return fg_load_relaxed(&cpus);

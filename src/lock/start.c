@@ -15,7 +15,9 @@
 #include <stdbool.h>
 
 #include "lock/thread.h"
+#include "sys/clock.h"
 #include "sys/env.h"
+#include "sys/libc.h"
 #include "sys/monitor_client.h"
 
 extern const char fg_runtime_marker, fg_own_marker;
@@ -41,6 +43,8 @@ __attribute__((constructor)) static void start(void)
 
 	if (another_runtime())
 		return;
+	fg_libc_setup();
+	fg_clock_setup();
 	fg_threads_setup();
 	fg_env_read();
 	fg_stats_open();

@@ -18,6 +18,7 @@
 
 #include "arch/arch.h"
 #include "sys/count.h"
+#include "sys/libc.h"
 
 __thread struct fg_self fg_self_tls __attribute__((tls_model("initial-exec"), aligned(8))) = {
 	.only = FG_ONLY_NOT_SET_UP
@@ -264,7 +265,7 @@ void fg_thread_init(struct fg_self *t)
 		fg_count(t, FG_STAT_UNMONITORED, 1);
 	/* Keys below 32 need no memory; above, this may call malloc: a lock taken there is ready by now. */
 	if (have_exit_key)
-		pthread_setspecific(exit_key, t);
+		fg_libc_pthread_setspecific()(exit_key, t);
 }
 
 /*
@@ -318,7 +319,7 @@ void fg_threads_setup(void)
 	have_exit_key = create_key(&exit_key);
 	/* The thread that runs the constructors may have locked before there was a key. */
 	if (have_exit_key && fg_self_tls.id)
-		pthread_setspecific(exit_key, &fg_self_tls);
+		fg_libc_pthread_setspecific()(exit_key, &fg_self_tls);
 }
 
 /* Slots of the monitor's array; those behind are ours. */

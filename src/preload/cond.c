@@ -184,6 +184,9 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 
 int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *abstime)
 {
+	struct timespec real;
+
+	abstime = fg_given_time(&real, clock_of(cond), abstime, FG_CALLER);
 	if (fg_unlikely(is_shared(cond)))
 		return shared_wait(cond, mutex, -1, abstime);
 	return wait_until(cond, mutex, clock_of(cond), abstime);
@@ -192,6 +195,9 @@ int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const s
 int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
 			   const struct timespec *abstime)
 {
+	struct timespec real;
+
+	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
 	if (!fg_valid_clock(clock))
 		return EINVAL;
 	if (fg_unlikely(is_shared(cond)))

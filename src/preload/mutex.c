@@ -100,7 +100,9 @@ static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *a
 int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *abstime)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
+	struct timespec real;
 
+	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
 	if (fg_unlikely(!fg_mutex_is_ours(m)))
 		return fg_native_timedlock(mutex, abstime);
 	return lock_by(m, CLOCK_REALTIME, abstime, FG_CALLER);
@@ -109,7 +111,9 @@ int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *absti
 int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *abstime)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
+	struct timespec real;
 
+	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
 	if (fg_unlikely(!fg_mutex_is_ours(m)))
 		return fg_native_clocklock(mutex, clock, abstime);
 	if (!fg_valid_clock(clock))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "preload/native.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
+
+#include "sys/libc.h"
 
 static const struct {
 	const char *name, *version;
@@ -20,12 +21,17 @@ void *fg_native(enum fg_native_index which)
 
 	if (f)
 		return f;
-	/* The baseline of the version differs between architectures; the default one is right elsewhere. */
-	f = dlvsym(RTLD_NEXT, table[which].name, table[which].version);
-	if (!f)
-		f = dlsym(RTLD_NEXT, table[which].name);
+	f = fg_libc_function(table[which].name, table[which].version);
 	if (!f)
 		abort();
 	__atomic_store_n(&found[which], f, __ATOMIC_RELAXED);
 	return f;
+}
+
+/* Here and not on a lock path, where they may still be looked for before this has run. */
+__attribute__((constructor)) static void find_all(void)
+{
+	for (int i = 0; i < FG_NATIVE_COUNT; i++)
+		if (!found[i])
+			found[i] = fg_libc_function(table[i].name, table[i].version);
 }

@@ -2,8 +2,9 @@
 /*
  * glibc's own functions, for the objects that stay its: robust, PI, protected
  * and process-shared ones.  Found by version, since glibc has several of some
- * (docs/design/preload.md), and when first needed: an object of another
- * library's constructor may come before ours.
+ * (docs/design/preload.md), in libc itself, whoever else stands behind us with the
+ * same names, and when the library starts or when first needed: an object of
+ * another library's constructor may come before ours.
  */
 #ifndef FG_NATIVE_H
 #define FG_NATIVE_H

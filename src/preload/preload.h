@@ -32,6 +32,16 @@ static inline bool fg_valid_timespec(const struct timespec *t)
 	return t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
 }
 
+/* The time that a timed function is given, as the kernel's clock will show it (sys/clock.h). */
+static inline const struct timespec *fg_given_time(struct timespec *real, clockid_t clock, const struct timespec *at,
+						   const void *caller)
+{
+	if (fg_likely(!fg_clock_is_faked) || !at)
+		return at;
+	*real = fg_clock_translate(clock, *at, caller);
+	return real;
+}
+
 static inline bool fg_valid_clock(clockid_t clock)
 {
 	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;

@@ -78,24 +78,36 @@ static int lock_by(int (*lock)(struct fg_rwlock *, const struct fg_deadline *, c
 
 int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *abstime)
 {
+	struct timespec real;
+
+	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
 	return is_ours(rwlock) ? lock_by(fg_rwlock_rdlock_from, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_timedrdlock()(rwlock, abstime);
 }
 
 int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *abstime)
 {
+	struct timespec real;
+
+	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
 	return is_ours(rwlock) ? lock_by(fg_rwlock_wrlock_from, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_timedwrlock()(rwlock, abstime);
 }
 
 int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *abstime)
 {
+	struct timespec real;
+
+	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
 	return is_ours(rwlock) ? lock_by(fg_rwlock_rdlock_from, rwlock, clock, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_clockrdlock()(rwlock, clock, abstime);
 }
 
 int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *abstime)
 {
+	struct timespec real;
+
+	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
 	return is_ours(rwlock) ? lock_by(fg_rwlock_wrlock_from, rwlock, clock, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_clockwrlock()(rwlock, clock, abstime);
 }

@@ -20,7 +20,7 @@ static uint64_t *sem_of(sem_t *sem)
 /* True if the semaphore is ours now; a cancellation point, as glibc's are, even then. */
 static bool taken(sem_t *sem, const struct fg_deadline *deadline)
 {
-	pthread_testcancel();
+	fg_testcancel();
 	return fg_sem_try(sem_of(sem)) || fg_sem_wait_awake(sem_of(sem), deadline);
 }
 
@@ -31,15 +31,21 @@ int sem_wait(sem_t *sem)
 
 int sem_timedwait(sem_t *sem, const struct timespec *abstime)
 {
-	struct fg_deadline deadline = { .clock = CLOCK_REALTIME, .at = *abstime };
+	struct timespec real;
+	struct fg_deadline deadline = { .clock = CLOCK_REALTIME };
 
+	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
+	deadline.at = *abstime;
 	return fg_valid_timespec(abstime) && taken(sem, &deadline) ? 0 : fg_native_sem_timedwait()(sem, abstime);
 }
 
 int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *abstime)
 {
-	struct fg_deadline deadline = { .clock = clock, .at = *abstime };
+	struct timespec real;
+	struct fg_deadline deadline = { .clock = clock };
 
+	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
+	deadline.at = *abstime;
 	return fg_valid_clock(clock) && fg_valid_timespec(abstime) && taken(sem, &deadline) ?
 		       0 :
 		       fg_native_sem_clockwait()(sem, clock, abstime);

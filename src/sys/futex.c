@@ -5,9 +5,9 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "arch/arch.h"
+#include "sys/libc.h"
 
 /* FUTEX_WAIT_BITSET takes an absolute time on either clock; FUTEX_WAIT a relative one. */
 static int wait_op(int private, const struct fg_deadline *deadline)
@@ -54,23 +54,17 @@ int fg_futex_wait_shared(uint32_t *word, uint32_t expected, const struct fg_dead
 
 static int wait_cancellable(uint32_t *word, uint32_t expected, int private, const struct fg_deadline *deadline)
 {
-	int saved_errno = errno, type, r;
+	int type, r;
 
 	if (before_epoch(deadline)) {
-		pthread_testcancel();
+		fg_testcancel();
 		return -ETIMEDOUT;
 	}
-	/*
-	 * libc's own cancellation points do the same.  The call must be libc's
-	 * syscall(): the unwinder then finds a call site in this frame.
-	 */
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	r = (int)syscall(SYS_futex, word, wait_op(private, deadline), expected, deadline ? &deadline->at : NULL, NULL,
-			 FUTEX_BITSET_MATCH_ANY);
-	if (r < 0)
-		r = -errno;
-	pthread_setcanceltype(type, NULL);
-	errno = saved_errno;
+	/* libc's own cancellation points do the same. */
+	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	r = (int)fg_syscall6_called(SYS_futex, (long)word, wait_op(private, deadline), expected,
+				    (long)(deadline ? &deadline->at : NULL), 0, FUTEX_BITSET_MATCH_ANY);
+	fg_libc_pthread_setcanceltype()(type, NULL);
 	return r;
 }
 
@@ -84,12 +78,9 @@ int fg_futex_wait_shared_cancellable(uint32_t *word, uint32_t expected, const st
 	return wait_cancellable(word, expected, 0, deadline);
 }
 
-uint64_t fg_now_ns(void)
+void fg_testcancel(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	fg_libc_pthread_testcancel()();
 }
 
 bool fg_deadline_passed(const struct fg_deadline *deadline)
@@ -98,7 +89,7 @@ bool fg_deadline_passed(const struct fg_deadline *deadline)
 
 	if (!deadline)
 		return false;
-	clock_gettime(deadline->clock, &t);
+	fg_clock_read(deadline->clock, &t);
 	return t.tv_sec > deadline->at.tv_sec ||
 	       (t.tv_sec == deadline->at.tv_sec && t.tv_nsec >= deadline->at.tv_nsec);
 }
@@ -119,7 +110,7 @@ uint64_t fg_deadline_left(const struct fg_deadline *deadline)
 
 	if (!deadline)
 		return UINT64_MAX;
-	clock_gettime(deadline->clock, &t);
+	fg_clock_read(deadline->clock, &t);
 	if (__builtin_sub_overflow(deadline->at.tv_sec, t.tv_sec, &s))
 		return deadline->at.tv_sec < 0 ? 0 : UINT64_MAX;
 	if (s > INT64_MAX / 1000000000 - 1)

@@ -11,7 +11,9 @@
 #include <stdint.h>
 #include <time.h>
 
-/* When a wait ends: absolute, on CLOCK_REALTIME or CLOCK_MONOTONIC.  NULL: never. */
+#include "sys/clock.h"
+
+/* When a wait ends: absolute, on the kernel's CLOCK_REALTIME or CLOCK_MONOTONIC.  NULL: never. */
 struct fg_deadline {
 	clockid_t clock;
 	struct timespec at;
@@ -43,7 +45,9 @@ int fg_futex_wait_shared(uint32_t *word, uint32_t expected, const struct fg_dead
 int fg_futex_wake_shared(uint32_t *word, int count);
 int fg_futex_wait_shared_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline);
 
-uint64_t fg_now_ns(void); /* CLOCK_MONOTONIC */
+/* pthread_testcancel(). */
+void fg_testcancel(void);
+
 bool fg_deadline_passed(const struct fg_deadline *deadline);
 void fg_deadline_in(struct fg_deadline *deadline, uint64_t ns); /* from now on; on CLOCK_MONOTONIC */
 uint64_t fg_deadline_left(const struct fg_deadline *deadline);	 /* ns; UINT64_MAX for NULL */

@@ -42,7 +42,11 @@ static void close_fd(int fd)
 	sys(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
-static socklen_t socket_address(struct sockaddr_un *addr)
+/* Where the monitor listens, as the environment was when the process started; size 0: nowhere. */
+static struct sockaddr_un address;
+static socklen_t address_size;
+
+static void find_socket(void)
 {
 	const char *path = getenv(FG_SOCKET_ENV);
 	size_t length;
@@ -50,34 +54,31 @@ static socklen_t socket_address(struct sockaddr_un *addr)
 	if (!path || !*path)
 		path = FG_SOCKET_PATH;
 	length = strlen(path);
-	memset(addr, 0, sizeof(*addr));
-	addr->sun_family = AF_UNIX;
-	if (length >= sizeof(addr->sun_path))
-		return 0;
-	memcpy(addr->sun_path, path, length);
+	if (length >= sizeof(address.sun_path))
+		return;
+	address.sun_family = AF_UNIX;
+	memcpy(address.sun_path, path, length);
 	if (path[0] == '@')
-		addr->sun_path[0] = 0;
+		address.sun_path[0] = 0;
 	else
 		length++;
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+	address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
 }
 
 /* -EAGAIN: somebody listens and does not come round to us. */
 static int connect_monitor(long patience_us)
 {
 	struct timeval patience = { .tv_usec = patience_us };
-	struct sockaddr_un addr;
-	socklen_t size = socket_address(&addr);
 	long fd, err;
 
-	if (!size)
+	if (!address_size)
 		return -1;
 	fd = sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0);
 	if (fd < 0)
 		return -1;
 	sys(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&patience, sizeof(patience), 0);
 	sys(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, (long)&patience, sizeof(patience), 0);
-	err = sys(SYS_connect, fd, (long)&addr, size, 0, 0, 0);
+	err = sys(SYS_connect, fd, (long)&address, address_size, 0, 0, 0);
 	if (err < 0) {
 		close_fd((int)fd);
 		return (int)err;
@@ -230,6 +231,7 @@ void fg_monitor_register(void)
 
 	if (!is_wanted())
 		return;
+	find_socket();
 	filtered_at_start = is_filtered();
 	fg_store_relaxed(&fg_monitor_retry_ns, token);
 	join_monitor(ANSWER_WITHIN_US, token);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "lock/thread.h"
+#include "sys/libc.h"
 #include "zoo/zoo.h"
 
 static int file = -1;	  /* of the process, and its own description */
@@ -80,7 +81,7 @@ static int my_descriptor(void)
 	if (mine < 0)
 		fail("open the file");
 	epoch = fg_load_relaxed(&fg_epoch);
-	pthread_setspecific(descriptor_key, (void *)(intptr_t)(mine + 1));
+	fg_libc_pthread_setspecific()(descriptor_key, (void *)(intptr_t)(mine + 1));
 	return mine;
 }
 

@@ -22,6 +22,7 @@
 
 #include "lock/decide.h"
 #include "lock/thread.h"
+#include "sys/libc.h"
 #include "zoo/hybrid.h"
 
 /* ---- when to switch ------------------------------------------------------------- */
@@ -52,7 +53,7 @@ static void count_thread(void)
 		return;
 	counted = true;
 	fg_add_relaxed(&threads, 1);
-	pthread_setspecific(thread_key, &counted);
+	fg_libc_pthread_setspecific()(thread_key, &counted);
 }
 
 static const char *start(void)

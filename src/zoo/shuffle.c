@@ -8,6 +8,7 @@
  * The head sets everybody's policy here; the paper hands the part of the shuffler on.
  */
 #include <sched.h>
+#include <sys/syscall.h>
 
 #include "zoo/park.h"
 
@@ -111,7 +112,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 			shuffle(me);
 		zoo_pause();
 		if (n % 4096 == 4095) /* the owner may be off its CPU, and nothing else tells */
-			sched_yield();
+			fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	}
 	/* Out of the queue before the section begins: the release is one store. */
 	if (fg_load_acquire(&me->next) ||

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's clocks.  What the program calls clock_gettime() may be somebody
+ * else's: libfaketime's, which takes locks and lies.  The locks go by the
+ * kernel's clock alone; only a deadline that the program gives was computed with
+ * the program's, and is translated once, when it comes in.
+ */
+#ifndef FG_CLOCK_H
+#define FG_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* At the start of the process: finds the vDSO, and who tells the program the time. */
+void fg_clock_setup(void);
+
+/* The one function that reads a clock: 0 or -errno.  errno stays. */
+int fg_clock_read(clockid_t clock, struct timespec *now);
+
+uint64_t fg_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* Somebody else tells the program the time. */
+extern bool fg_clock_is_faked;
+struct timespec fg_clock_translate(clockid_t clock, struct timespec at, const void *caller);
+
+/*
+ * When the kernel's clock will say what the program means by `at`.  `caller`: who
+ * gives the deadline; one that comes from whoever fakes the clock is the kernel's
+ * already.  May take locks of the program's, so not while one is being taken.
+ */
+static inline struct timespec fg_clock_real(clockid_t clock, struct timespec at, const void *caller)
+{
+	return __builtin_expect(fg_clock_is_faked, 0) ? fg_clock_translate(clock, at, caller) : at;
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libc's own functions, by address.  A name belongs to whoever comes first among
+ * the preloaded libraries: a wrapper that takes a lock of its own, called from
+ * where a lock is taken, would come back and back.  So what a lock path needs of
+ * libc it calls through here; test/api/test_names.py knows what else is called by name,
+ * and when.
+ */
+#ifndef FG_LIBC_H
+#define FG_LIBC_H
+
+#include <pthread.h>
+
+/* The function of that name, NULL as version for the default one; NULL if libc has none.  Not on a lock path. */
+void *fg_libc_function(const char *name, const char *version);
+
+/* name, type of function */
+#define FG_LIBC_TABLE(X)                                                       \
+	X(pthread_setcanceltype, int (*)(int, int *))                          \
+	X(pthread_setspecific, int (*)(pthread_key_t, const void *))           \
+	X(pthread_testcancel, void (*)(void))
+
+enum fg_libc_index {
+#define X(name, type) FG_LIBC_##name,
+	FG_LIBC_TABLE(X)
+#undef X
+	FG_LIBC_COUNT
+};
+
+/* At the start of the process.  Before it, each is looked up when it is first needed. */
+void fg_libc_setup(void);
+
+void *fg_libc(enum fg_libc_index which);
+
+#define X(name, type)                                                          \
+	static inline __typeof__((type)0) fg_libc_##name(void)                 \
+	{                                                                      \
+		return (__typeof__((type)0))fg_libc(FG_LIBC_##name);           \
+	}
+FG_LIBC_TABLE(X)
+#undef X
+
+#endif
