@@ -452,7 +452,7 @@ static inline bool lock_another(struct fg_lock *l, struct fg_self *t)
 	uint32_t held = 1;
 
 	if (fg_load_relaxed(&l->word) || t->timing || !fg_id_has_slot(t->id) ||
-	    fg_load_relaxed(&fg_thread_of(fg_id_index(t->id))->foreign))
+	    fg_thread_has_foreign(fg_id_index(t->id)))
 		return false;
 	if (prev == FG_ONLY_SEVERAL) {
 		prev = t->pending;
@@ -607,7 +607,7 @@ static void unlock_foreign(struct fg_lock *l, struct fg_self *t, uint32_t w)
 	if (!owner)
 		return;
 	if (fg_id_has_slot(owner))
-		fg_add_relaxed(&fg_thread_of(fg_id_index(owner))->foreign, 1);
+		fg_thread_released_for(owner);
 	if (release(l, t, w))
 		wake_one(l, t, false);
 }
@@ -668,7 +668,8 @@ static __attribute__((noinline)) void unlock_slowly(struct fg_lock *l, struct fg
 		unlock_foreign(l, t, w);
 		return;
 	}
-	held = t->only == FG_ONLY_SEVERAL ? t->held : 1;
+	/* Not 0: the count is of 16 bits, and of what others say that they have released. */
+	held = t->only == FG_ONLY_SEVERAL && t->held ? t->held : 1;
 	if (held == 1 && pending == address(l) && release_busy(l, t, w))
 		return;
 	if (pending != address(l)) { /* not the latest: what is pending stays so */

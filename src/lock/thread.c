@@ -175,6 +175,35 @@ static uint32_t id_at(uint32_t index)
 	return (fg_load_relaxed(&fg_threads[index].gen) & GEN_MASK) << FG_INDEX_BITS | index;
 }
 
+/* fg_thread.foreign of a thread with this generation, none released. */
+static uint32_t no_foreign(uint32_t gen)
+{
+	_Static_assert(FG_FOREIGN_COUNT >> (32 - FG_GEN_BITS) == 0, "the generation fits above the count");
+	return (gen & GEN_MASK) << (32 - FG_GEN_BITS);
+}
+
+void fg_thread_released_for(uint32_t id)
+{
+	uint32_t tag = no_foreign(id >> FG_INDEX_BITS), have, *foreign;
+
+	if (!fg_threads) /* an id of another process, and no memory for ours */
+		return;
+	foreign = &fg_thread_of(fg_id_index(id))->foreign;
+	have = fg_load_relaxed(foreign);
+	/* At the largest count it stays: an owner that holds so many may look critical for ever. */
+	while ((have & ~FG_FOREIGN_COUNT) == tag && (have & FG_FOREIGN_COUNT) != FG_FOREIGN_COUNT)
+		if (fg_cas_relaxed(foreign, &have, have + 1))
+			break;
+}
+
+uint32_t fg_thread_foreign_releases(uint32_t index)
+{
+	struct fg_thread *me = &fg_threads[index];
+
+	/* Only the owner writes the generation, and resets the count. */
+	return fg_xchg_acq_rel(&me->foreign, no_foreign(me->gen)) & FG_FOREIGN_COUNT;
+}
+
 bool fg_id_is_strange(uint32_t id)
 {
 	uint32_t index = fg_id_index(id), gen = id >> FG_INDEX_BITS & GEN_MASK, first, now;
@@ -248,7 +277,7 @@ void fg_thread_init(struct fg_self *t)
 		fg_store_relaxed(&me->tid, tid);
 		fg_store_relaxed(&by_tid[tid % TIDS], (uint16_t)index);
 		me->busy = 0;
-		fg_store_relaxed(&me->foreign, 0);
+		fg_store_relaxed(&me->foreign, no_foreign(me->gen));
 		t->slot = &fg_slots[index];
 		slot_clear(t->slot, id);
 		fg_fence_local();
@@ -449,6 +478,7 @@ void fg_threads_after_fork(void)
 	by_tid[fg_threads[mine].tid % TIDS] = (uint16_t)mine;
 	if (t->only == FG_ONLY_NONE || (t->only == FG_ONLY_SEVERAL && !t->held)) {
 		first_use(&fg_threads[mine]);
+		fg_threads[mine].foreign = no_foreign(fg_threads[mine].gen);
 		t->id = id_at(mine);
 		fg_store_relaxed(&t->slot->owner_id, t->id);
 	}

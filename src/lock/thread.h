@@ -37,6 +37,8 @@
 #define FG_GEN_BITS   12
 #define FG_ID_NO_SLOT 0x10000000u
 
+#define FG_FOREIGN_COUNT 0xfffffu /* in fg_thread.foreign; above it the generation of the index */
+
 struct fg_node {
 	uint32_t next;	/* 0, the successor's number, or FG_NODE_HANDED */
 	uint32_t state; /* incarnation << 3 | enum fg_node_state */
@@ -45,7 +47,7 @@ struct fg_node {
 struct fg_thread {
 	struct fg_node node[FG_NODES];
 	uint32_t busy;	  /* bit k: node k is in use by a frame of this thread; only the thread writes it */
-	uint32_t foreign; /* locks of this thread that others released for it; atomic */
+	uint32_t foreign; /* locks of this thread that others released for it: generation, count; atomic */
 	uint32_t gen;	  /* of the index; only written while nobody has the index */
 	uint32_t tid;	  /* 0 = nobody has the index */
 	uint32_t got_ns;  /* a timed round (rounds.h): when it began, low bits of the clock */
@@ -142,6 +144,19 @@ static inline bool fg_slot_is_own(const struct fg_self *t)
 
 void fg_count_apart(uint32_t stat, uint64_t n); /* enum fg_slot_stat; in units of slots */
 void fg_slots_not_seen(void);			/* no monitor has answered the child of fork */
+
+/*
+ * A lock of the thread with this id has been released for it.  Not if another thread
+ * has the index by now: it may be gone, and has left the lock behind.
+ */
+void fg_thread_released_for(uint32_t id);
+/* How many locks of the calling thread, which has this index, others have released since it last asked. */
+uint32_t fg_thread_foreign_releases(uint32_t index);
+
+static inline bool fg_thread_has_foreign(uint32_t index)
+{
+	return fg_load_relaxed(&fg_thread_of(index)->foreign) & FG_FOREIGN_COUNT;
+}
 
 /* The kernel's id of this thread. */
 static inline uint32_t fg_thread_tid(const struct fg_self *t)

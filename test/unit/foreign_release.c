@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lock that a thread has left behind and another releases: the release is not put down to the thread that
+ * has its index by now, which publishes the locks that it holds, no more and no fewer.
+ */
+#include "../tools/check.h"
+
+#include "lock/lock.h"
+
+static struct fg_lock left, mine[3];
+static uint32_t index_of_left;
+static int taken, released;
+
+static void *leave_one_behind(void *arg)
+{
+	fg_lock(&left);
+	index_of_left = fg_id_index(fg_self()->id);
+	return NULL;
+}
+
+/* What the monitor is told: locks beside the pending one; pending or not. */
+static void publishes(uint32_t cs, bool pending)
+{
+	CHECK_EQ(fg_self()->slot->cs, cs);
+	CHECK_EQ(fg_self()->slot->pending != 0, pending);
+}
+
+static void *same_index(void *arg)
+{
+	fg_lock(&mine[0]);
+	CHECK_EQ(fg_id_index(fg_self()->id), index_of_left);
+	STORE(taken, 1);
+	UNTIL(LOAD(released));
+	fg_lock(&mine[1]);
+	publishes(1, true);
+	fg_lock(&mine[2]);
+	publishes(2, true);
+	fg_unlock(&mine[2]);
+	fg_unlock(&mine[1]);
+	fg_unlock(&mine[0]);
+	publishes(0, false);
+	return NULL;
+}
+
+/* Its own releases by others do count. */
+static void *right_one(void *arg)
+{
+	fg_lock(&mine[0]);
+	fg_lock(&mine[1]);
+	STORE(taken, 2);
+	UNTIL(LOAD(released) == 2);
+	fg_lock(&mine[2]);
+	publishes(1, true);
+	fg_unlock(&mine[2]);
+	fg_unlock(&mine[0]);
+	publishes(0, false);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t t;
+
+	check_begin(argv[0], 30);
+	join(start(leave_one_behind, NULL));
+	t = start(same_index, NULL);
+	UNTIL(LOAD(taken));
+	fg_unlock(&left);
+	STORE(released, 1);
+	join(t);
+
+	t = start(right_one, NULL);
+	UNTIL(LOAD(taken) == 2);
+	fg_unlock(&mine[1]);
+	STORE(released, 2);
+	join(t);
+	return 0;
+}
