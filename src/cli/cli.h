@@ -66,6 +66,7 @@ enum fg_refusal {
 	FG_TARGET_NOTFOUND,
 	FG_TARGET_NOEXEC,
 	FG_TARGET_SCRIPT, /* text without an interpreter */
+	FG_TARGET_DAMAGED, /* ELF, and no program that the kernel could start */
 	FG_TARGET_STATIC,
 	FG_TARGET_SETID,
 	FG_TARGET_FOREIGN,

@@ -15,6 +15,7 @@
 
 #include "cli/doctor.h"
 #include "monitor/monitor.h"
+#include "monitor/namespace.h"
 
 const char fg_help_doctor[] =
     "usage: flexguard doctor [--json] [program]\n\n"
@@ -97,7 +98,12 @@ static void check_capabilities(struct fg_findings *t)
 	bpf = eff >> CAP_BPF & 1;
 	perfmon = eff >> CAP_PERFMON & 1;
 	admin = eff >> CAP_SYS_ADMIN & 1;
-	if (admin || (bpf && perfmon))
+	/* Those of a user namespace are not asked for: eBPF is the whole machine's. */
+	if (eff && !fg_in_first_user_namespace())
+		fg_found(t, "capabilities", FG_WARN,
+			 "those of a user namespace, which do not count: eBPF asks for CAP_BPF and CAP_PERFMON of the "
+			 "machine; start a monitor outside (flexguard monitor)");
+	else if (admin || (bpf && perfmon))
 		fg_found(t, "capabilities", FG_GOOD, "%s%s%s", bpf ? "CAP_BPF " : "",
 			 perfmon ? "CAP_PERFMON " : "", admin ? "CAP_SYS_ADMIN" : "");
 	else

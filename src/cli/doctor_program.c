@@ -4,6 +4,7 @@
  * is linked with import, and which of its locks lie out of reach (languages
  * and libraries that call futex themselves).
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct use {
 	unsigned own, libraries;       /* families */
 	char by[FG_FAMILY_COUNT][160]; /* libraries that import the family */
 	bool gmutex, cxx, dlopen, glib;
+	char java[512]; /* the JVM, which its launcher loads later */
 	int nr_libraries, missing;
 };
 
@@ -50,6 +52,10 @@ static void add_library(struct use *u, const char *path)
 		return;
 	u->libraries |= e.families;
 	u->gmutex |= e.gmutex;
+	u->dlopen |= e.dlopen;
+	/* The launcher's library lies in lib, the JVM in lib/server. */
+	if (!strcmp(file, "libjli.so"))
+		snprintf(u->java, sizeof(u->java), "%.*sserver/libjvm.so", (int)(file - path), path);
 	for (int i = 0; i < FG_FAMILY_COUNT; i++) {
 		size_t len = strlen(u->by[i]);
 
@@ -135,11 +141,15 @@ static void describe_elf(struct fg_findings *t, const struct fg_target *target, 
 		fg_found(t, "script", FG_INFO,
 			 "run by %s, which is what is looked at; programs that it starts are reached too",
 			 target->binary);
-	fg_found(t, "file", e->native ? FG_GOOD : FG_BAD, "ELF, %d bit, %s, %s", e->elf_class,
-		 fg_elf_machine(e->machine, machine, sizeof(machine)),
-		 !e->native   ? "not this machine's"
-		 : e->dynamic ? "dynamic"
-			      : "static");
+	if (target->refusal == FG_TARGET_DAMAGED)
+		fg_found(t, "file", FG_BAD, "ELF, but no program: %s",
+			 e->damaged ? "damaged" : e->type == ET_CORE ? "a core file" : e->library ? "a library" : "not linked");
+	else
+		fg_found(t, "file", e->native ? FG_GOOD : FG_BAD, "ELF, %d bit, %s, %s", e->elf_class,
+			 fg_elf_machine(e->machine, machine, sizeof(machine)),
+			 !e->native   ? "not this machine's"
+			 : e->dynamic ? "dynamic"
+				      : "static");
 	if (e->interp[0])
 		fg_found(t, "loader", target->refusal == FG_TARGET_LIBC ? FG_BAD : FG_GOOD, "%s%s", e->interp,
 			 target->refusal == FG_TARGET_LIBC ? " (not glibc)" : "");
@@ -162,12 +172,21 @@ static int out_of_reach(struct fg_findings *t, const struct fg_elf *e, const str
 	OUT(e->go, "Go",
 	    "the Go runtime locks with futexes of its own; only C code in the program is reached");
 	OUT(e->rust, "Rust",
-	    "std and parking_lot locks use futexes themselves; only C code and the flexguard crate are "
-	    "reached");
+	    "std and parking_lot locks use futexes themselves; only C and C++ code in the program is reached");
 	OUT(e->gmutex || u->gmutex, "GMutex",
 	    "GLib's GMutex and GCond use futexes themselves; GRecMutex and GRWLock are reached");
 #undef OUT
 	return n;
+}
+
+/* What is reached and was not looked at; NULL: nothing. */
+static const char *unseen(bool libraries, bool programs)
+{
+	if (libraries && programs)
+		return "libraries that it loads later and programs that it starts";
+	if (libraries)
+		return "libraries that it loads later";
+	return programs ? "programs that it starts (look at those)" : NULL;
 }
 
 int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, size_t size)
@@ -203,6 +222,8 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 
 	traced = e.interp[0] && trace_libraries(&u, e.interp, target.binary);
 	u.own = e.families;
+	if (u.java[0])
+		add_library(&u, u.java);
 	if (traced && !u.missing)
 		fg_found(t, "libraries", FG_GOOD, "%d loaded at start", u.nr_libraries);
 	else if (traced)
@@ -224,20 +245,26 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 	if (e.attributes)
 		fg_found(t, "attributes", FG_INFO,
 			 "mutexes that it makes process-shared, robust or priority-ordered stay glibc's");
-	if (e.dlopen)
+	if (u.java[0])
+		fg_found(t, "Java", FG_INFO,
+			 "it waits on pthread mutexes and condition variables, which are reached; how long it spins "
+			 "before (synchronized, java.util.concurrent) stays the JVM's decision");
+	if (e.dlopen || u.dlopen)
 		fg_found(t, "dlopen", FG_INFO,
 			 "libraries that it loads later are reached, but not seen here");
+	if (e.starts)
+		fg_found(t, "programs", FG_INFO, "those that it starts are reached, but not seen here");
 	beyond = out_of_reach(t, &e, &u, out, sizeof(out));
 
 	if (!(u.own | u.libraries)) {
-		if (e.dlopen && !beyond) {
-			snprintf(
-			    verdict, size,
-			    "partly: no pthread lock seen; only libraries that it loads later may have some");
+		const char *later = unseen(e.dlopen || u.dlopen || !traced, e.starts);
+
+		if (later) {
+			snprintf(verdict, size, "partly: no pthread lock seen%s%s; %s may have some",
+				 beyond ? ", but locks out of reach: " : "", out, later);
 			return 1;
 		}
-		snprintf(verdict, size, "cannot be helped: it%s no pthread lock%s%s",
-			 traced ? " and its libraries use" : " uses",
+		snprintf(verdict, size, "cannot be helped: it and its libraries use no pthread lock%s%s",
 			 beyond ? ", but locks out of reach: " : "", out);
 		return 2;
 	}

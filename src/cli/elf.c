@@ -87,6 +87,11 @@ uint16_t fg_elf_own_machine(void)
 	return own;
 }
 
+/* Programs start others by these; GLib's and Qt's names for it are recognised by how they begin. */
+static const char *const starters[] = {"execve", "execv",    "execvp",	    "execvpe",	    "execl",  "execlp",
+				       "execle", "fexecve",  "posix_spawn", "posix_spawnp", "system", "popen",
+				       "execveat"};
+
 static void imported(struct fg_elf *e, const char *name)
 {
 	for (int i = 0; i < FG_FAMILY_COUNT; i++)
@@ -97,8 +102,11 @@ static void imported(struct fg_elf *e, const char *name)
 	if (!strcmp(name, "pthread_mutexattr_setpshared") || !strcmp(name, "pthread_mutexattr_setrobust") ||
 	    !strcmp(name, "pthread_mutexattr_setprotocol"))
 		e->attributes = true;
-	if (!strcmp(name, "dlopen"))
+	if (!strcmp(name, "dlopen") || !strcmp(name, "dlmopen"))
 		e->dlopen = true;
+	for (size_t i = 0; i < sizeof(starters) / sizeof(starters[0]); i++)
+		e->starts |= !strcmp(name, starters[i]);
+	e->starts |= !strncmp(name, "g_spawn_", 8) || !strncmp(name, "_ZN8QProcess", 12);
 	if (!strncmp(name, "_ZNSt", 5) || !strcmp(name, "__cxa_throw") ||
 	    !strcmp(name, "__gxx_personality_v0"))
 		e->cxx = true;
@@ -149,19 +157,32 @@ static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(E
 	}
 }
 
-static void read_segments(struct fg_elf *e, const struct image *im, const ElfW(Ehdr) * eh)
+/* ld-linux-x86-64.so.2, ld.so, ld64.so.2: the only shared objects without interpreter that can be run. */
+static bool is_loader_name(const char *path)
 {
-	const ElfW(Phdr) * ph;
-	bool soname = false, pie = false;
+	const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 
-	if (eh->e_phentsize != sizeof(*ph))
+	return !strncmp(file, "ld-", 3) || !strncmp(file, "ld.so", 5) || !strncmp(file, "ld64.so", 7);
+}
+
+static void read_segments(struct fg_elf *e, const struct image *im, const ElfW(Ehdr) * eh, const char *path)
+{
+	bool soname = false, pie = false, loads = false;
+	const ElfW(Phdr) * ph;
+
+	if (e->type != ET_EXEC && e->type != ET_DYN)
 		return;
-	ph = at(im, eh->e_phoff, (uint64_t)eh->e_phnum * sizeof(*ph));
+	ph = eh->e_phentsize == sizeof(*ph) ? at(im, eh->e_phoff, (uint64_t)eh->e_phnum * sizeof(*ph)) : NULL;
 	for (int i = 0; ph && i < eh->e_phnum; i++) {
+		if (ph[i].p_type == PT_LOAD) {
+			loads = true;
+			e->damaged |= !at(im, ph[i].p_offset, ph[i].p_filesz);
+		}
 		if (ph[i].p_type == PT_INTERP) {
 			const char *s = string_at(im, ph[i].p_offset);
 
 			e->dynamic = true;
+			e->damaged |= !s;
 			if (s)
 				snprintf(e->interp, sizeof(e->interp), "%s", s);
 		}
@@ -175,8 +196,12 @@ static void read_segments(struct fg_elf *e, const struct image *im, const ElfW(E
 			}
 		}
 	}
+	e->damaged |= !loads;
 	/* A static-pie has no interpreter either, but says that it is a program. */
-	e->loader = !e->dynamic && e->type == ET_DYN && soname && !pie;
+	if (!e->damaged && !e->dynamic && e->type == ET_DYN && soname && !pie) {
+		e->loader = is_loader_name(path);
+		e->library = !e->loader;
+	}
 	e->dynamic |= e->loader;
 }
 
@@ -193,7 +218,7 @@ int fg_elf_read(struct fg_elf *e, const char *path)
 		return -errno;
 	if (fstat(fd, &st))
 		err = -errno;
-	else if (S_ISREG(st.st_mode) && st.st_size >= 20) {
+	else if (S_ISREG(st.st_mode) && st.st_size >= SELFMAG) {
 		im.size = (size_t)st.st_size;
 		im.base = mmap(NULL, im.size, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (im.base == MAP_FAILED)
@@ -202,7 +227,9 @@ int fg_elf_read(struct fg_elf *e, const char *path)
 	close(fd);
 	if (err || !im.base)
 		return err;
-	if (!memcmp(im.base, ELFMAG, SELFMAG)) {
+	if (!memcmp(im.base, ELFMAG, SELFMAG) && im.size < sizeof(Elf32_Ehdr)) {
+		e->is_elf = e->damaged = true;
+	} else if (!memcmp(im.base, ELFMAG, SELFMAG)) {
 		bool little = im.base[EI_DATA] == ELFDATA2LSB;
 
 		e->is_elf = true;
@@ -212,13 +239,15 @@ int fg_elf_read(struct fg_elf *e, const char *path)
 		/* e_type and e_machine lie at the same place in both classes */
 		e->type = (uint16_t)(im.base[16 + !little] | im.base[16 + little] << 8);
 		e->machine = (uint16_t)(im.base[18 + !little] | im.base[18 + little] << 8);
-		e->native = im.size >= sizeof(*eh) && e->elf_class == 8 * (int)sizeof(void *) &&
+		e->damaged = !e->elf_class || (e->elf_class == 64 && im.size < sizeof(Elf64_Ehdr)) ||
+			     (im.base[EI_DATA] != ELFDATA2LSB && im.base[EI_DATA] != ELFDATA2MSB);
+		e->native = !e->damaged && im.size >= sizeof(*eh) && e->elf_class == 8 * (int)sizeof(void *) &&
 			    little == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) &&
 			    e->machine == fg_elf_own_machine();
 	}
 	if (e->native) {
 		eh = (const void *)im.base;
-		read_segments(e, &im, eh);
+		read_segments(e, &im, eh, path);
 		read_sections(e, &im, eh);
 	}
 	munmap((void *)im.base, im.size);

@@ -31,9 +31,12 @@ struct fg_elf {
 	uint16_t type;	  /* ET_... */
 	bool dynamic;	  /* has an interpreter, or is one */
 	bool loader;	  /* a shared object without interpreter: ld.so itself */
+	bool library;	  /* one that is not: no program */
+	bool damaged;	  /* what its headers promise is not in the file */
 	char interp[256];
 	unsigned families; /* 1 << enum fg_family, imported */
 	bool go, rust, cxx, gmutex, dlopen;
+	bool starts; /* other programs: exec, posix_spawn, system */
 	bool attributes; /* makes mutexes that stay glibc's: sets pshared, robust or protocol */
 };
 

@@ -185,7 +185,19 @@ static void check_binary(struct fg_target *t)
 	}
 	if (fg_elf_read(&elf, t->binary) || !elf.is_elf)
 		return;
-	if (!elf.native)
+	if (elf.damaged)
+		refuse(t, FG_TARGET_DAMAGED,
+		       "'%s' is a damaged ELF file: its headers promise what is not in it (cut off, perhaps); get it again",
+		       t->binary);
+	else if (elf.type == ET_CORE || elf.type == ET_REL)
+		refuse(t, FG_TARGET_DAMAGED, "'%s' is %s, not a program%s", t->binary,
+		       elf.type == ET_CORE ? "a core file" : "an object file (.o)",
+		       elf.type == ET_CORE ? "; name the program that left it" : "; link it");
+	else if (elf.type != ET_EXEC && elf.type != ET_DYN)
+		refuse(t, FG_TARGET_DAMAGED, "'%s' is an ELF file of type %u, not a program", t->binary, elf.type);
+	else if (elf.library)
+		refuse(t, FG_TARGET_DAMAGED, "'%s' is a shared library, not a program; name one that uses it", t->binary);
+	else if (!elf.native)
 		refuse(t, FG_TARGET_FOREIGN,
 		       "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s; use a FlexGuard built "
 		       "for its "
@@ -233,6 +245,7 @@ int fg_target_exit_status(const struct fg_target *t)
 		return FG_EXIT_NOTFOUND;
 	case FG_TARGET_NOEXEC:
 	case FG_TARGET_SCRIPT:
+	case FG_TARGET_DAMAGED:
 		return FG_EXIT_NOEXEC;
 	default:
 		return FG_EXIT_OWN;

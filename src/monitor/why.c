@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "monitor/internal.h"
+#include "monitor/namespace.h"
 
 #define CAP_BIT_SYS_ADMIN (1ull << 21)
 #define CAP_BIT_PERFMON	  (1ull << 38)
@@ -101,8 +102,11 @@ int fg_why_load(int err, char *why, size_t size)
 	switch (err) {
 	case -EPERM:
 		snprintf(why, size,
-			 "the kernel refused the eBPF program in spite of CAP_BPF and CAP_PERFMON (a "
-			 "container's seccomp filter, or a security module?)");
+			 fg_in_first_user_namespace()
+				 ? "the kernel refused the eBPF program in spite of CAP_BPF and CAP_PERFMON (a "
+				   "container's seccomp filter, or a security module?)"
+				 : "no permission to load eBPF programs: the capabilities of a user namespace do not "
+				   "count; start a monitor outside of it (flexguard monitor)");
 		return -EPERM;
 	case -ENOMEM:
 		snprintf(why, size, "not enough kernel memory for the monitor's eBPF maps");

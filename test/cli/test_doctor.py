@@ -57,6 +57,93 @@ def check_go():
     true(p.stdout, "partly: " in p.stdout.splitlines()[-1] and "Go" in p.stdout.splitlines()[-1])
 
 
+def patched(name, old, new):
+    """CONTEND with these bytes in place of those."""
+    image = open(CONTEND, "rb").read()
+    if old not in image:
+        raise Skip(f"no {old!r} to replace")
+    path = os.path.join(TMP, name)
+    with open(path, "wb") as f:
+        f.write(image.replace(old, new, 1))
+    os.chmod(path, 0o755)
+    return path
+
+
+def verdict(program, status, *words):
+    p = run("doctor", program)
+    same(f"status of {program}: {p.stdout}", p.returncode, status)
+    last = p.stdout.split("\n\n")[-1]
+    for word in words:
+        true(f"{word!r} in {last!r}", word in last)
+    return p.stdout
+
+
+def check_rust():
+    # what marks a Rust program is a word of its compiler in .comment, as long as one of GCC's
+    text = verdict(patched("like-rust", b"GCC: (Debian ", b"rustc version"), 1, "partly: ", "Rust")
+    true(text, "crate" not in text)  # there is none
+
+
+def check_wrappers():
+    """A program that starts others cannot be said to have no locks."""
+    for program in (script("wrapper", "#!/bin/sh\nexec \"$@\"\n"), shutil.which("sh"), shutil.which("env")):
+        verdict(program, 1, "partly: ", "programs that it starts")
+
+
+def check_java():
+    java = shutil.which("java")
+    if not java:
+        raise Skip("no java")
+    text = verdict(java, 0, "can be helped: mutex, cond")
+    true(text, "libjvm.so" in text)
+
+
+def elf(path, *edits):
+    image = bytearray(open(CONTEND, "rb").read())
+    for at, value in edits:
+        image[at:at + len(value)] = value
+    with open(path, "wb") as f:
+        f.write(image)
+    os.chmod(path, 0o755)
+    return path
+
+
+def check_not_programs():
+    """Files that no kernel starts are not called static programs, by none of the commands."""
+    size = os.path.getsize(CONTEND)
+    files = [(elf(f"{TMP}/core", (16, b"\4\0")), "a core file"),
+             (elf(f"{TMP}/object", (16, b"\1\0")), "an object file"),
+             (elf(f"{TMP}/headers", (32, b"\xff" * 8)), "damaged")]
+    for length in (10, 3000, size // 2):
+        files.append((elf(f"{TMP}/cut-{length}"), "damaged"))
+        os.truncate(files[-1][0], length)
+    for path, what in files:
+        text = verdict(path, 2, "cannot be helped: ", what)
+        true(text, "static" not in text)
+        p = run("run", path)
+        same(f"run: {p.stderr}", p.returncode, 126)
+        one_line(p.stderr)
+
+
+def check_library():
+    source = next((p for p in ("/lib/x86_64-linux-gnu/libz.so.1", "/lib/aarch64-linux-gnu/libz.so.1") if os.path.exists(p)), None)
+    if not source:
+        raise Skip("no library to look at")
+    path = shutil.copy(source, f"{TMP}/libz.so.1")
+    os.chmod(path, 0o755)
+    verdict(path, 2, "shared library")
+
+
+def check_user_namespace():
+    if os.geteuid() or subprocess.run(["unshare", "-U", "-r", "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no user namespaces for us")
+    p = subprocess.run(["unshare", "-U", "-r", FLEXGUARD, "doctor", "--json"], text=True, stdout=subprocess.PIPE)
+    row = next(c for c in json.loads(p.stdout)["machine"] if c["check"] == "capabilities")
+    same(row["text"], row["grade"], "limit")
+    row = next(c for c in json.loads(p.stdout)["machine"] if c["check"] == "eBPF monitor")
+    true(row["text"], "in spite of CAP_BPF" not in row["text"])
+
+
 def check_bad_option():
     p = run("doctor", "--nope")
     same("status", p.returncode, 125)
