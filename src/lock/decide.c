@@ -44,6 +44,35 @@ const struct fg_counters *fg_counters = &no_counters;
 #define CLOCK_APART_NS	 1000u
 #define FALLBACK_MAX_NS	 100000u
 
+/*
+ * Our clock may not be the monitor's: a time namespace shifts it.  So what tells is how
+ * far the heartbeat has fallen behind our clock since an earlier look.  Both as of
+ * that look in one word, in units of 2^20 ns: clock << 32 | heartbeat.  0: not looked yet.
+ */
+static uint64_t looked;
+
+static uint32_t unit(uint64_t ns)
+{
+	return (uint32_t)(ns >> 20);
+}
+
+/* `now` was read before, so that a thread that is held up in between takes nobody for dead. */
+static bool monitor_is_gone(uint64_t now)
+{
+	uint64_t then = fg_load_relaxed(&looked);
+	uint64_t beat = fg_load_relaxed(&fg_counters->heartbeat_ns);
+	int32_t late = (int32_t)(unit(now) - (uint32_t)(then >> 32) - (unit(beat) - (uint32_t)then));
+
+	if (!beat) /* an orderly end */
+		return true;
+	if (then && late > (int32_t)unit(FG_HEARTBEAT_STALE_NS))
+		return true;
+	/* The clock is read again, since it may not be earlier than the heartbeat that it goes with. */
+	if (!then || late < 0 || unit(beat) != (uint32_t)then)
+		fg_store_relaxed(&looked, (uint64_t)unit(fg_now_ns()) << 32 | unit(beat));
+	return false;
+}
+
 void fg_policy_set(enum fg_policy policy)
 {
 	fg_policy = policy;
@@ -54,6 +83,7 @@ void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain)
 {
 	bool wants_monitor = fg_policy == FG_POLICY_DEFAULT || fg_policy == FG_POLICY_PAPER;
 
+	fg_store_relaxed(&looked, 0);
 	fg_store_relaxed(&fg_domain, domain < FG_MAX_DOMAINS ? domain : FG_DOMAIN_ALL);
 	fg_store_release(&fg_counters, counters ? counters : &no_counters);
 	fg_store_release(&fg_policy_now, wants_monitor && !counters ? FG_POLICY_FALLBACK : fg_policy);
@@ -319,7 +349,7 @@ static bool participant_kept_off(uint64_t now)
 /* Every CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
 static enum fg_verdict decide_slowly(struct fg_wait *w)
 {
-	uint64_t now = fg_now_ns(), beat;
+	uint64_t now = fg_now_ns();
 
 	if (fg_unlikely(fg_policy_now == FG_POLICY_FALLBACK && now >= fg_load_relaxed(&fg_monitor_retry_ns)) &&
 	    w->asked == 1 && w->self->role == FG_ROLE_NONE) /* nobody waits for this thread, as far as we know */
@@ -337,8 +367,7 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 		return now - w->since_ns < fg_spin_ns ? FG_SPIN : FG_BLOCK;
 	case FG_POLICY_DEFAULT:
 	case FG_POLICY_PAPER:
-		beat = fg_load_relaxed(&fg_counters->heartbeat_ns);
-		if (now - beat > FG_HEARTBEAT_STALE_NS && now > beat)
+		if (monitor_is_gone(now))
 			fg_policy_monitor(NULL, 0); /* until fg_monitor_retry finds another */
 		if (w->asked > CLOCK_EVERY && participant_kept_off(now))
 			return preempted(w);

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tenants: each user has its quota and its counters; a waiter hears of who could use its CPU."""
+import json
+
 from daemonmod import *
 
 
@@ -78,6 +80,37 @@ def check_namespaces():
         registered(c, 0)
         zero(c)
         d.stop()
+
+
+def hellos():
+    """That were welcomed since the monitor's start."""
+    return json.loads(run("status", "--json", "--socket", SOCK).stdout)["registered"]
+
+
+def check_time_namespace():
+    """A clock that is not the monitor's: a client registers once, and still hears when its monitor has died."""
+    need_daemon()
+    need_root()
+    need(not subprocess.run(["unshare", "--time", "--fork", "--monotonic", "1000", "true"],
+                            stderr=subprocess.DEVNULL).returncode, "no time namespace may be made here")
+    for offset in ("100000", "-3", "0"):
+        with Daemon() as d:
+            c = Counters()
+            before = hellos()
+            p = program(CONTEND, "100000", start_new_session=True,
+                        prefix=["unshare", "--time", "--fork", "--monotonic", offset])
+            same("ready", p.stdout.readline(), "ready\n")
+            beat = c.u64(8)
+            wait_until("some seconds of the monitor's clock", lambda: c.u64(8) > beat + 4_000_000_000)
+            # unshare, which the library is in as well, and the program
+            same(f"hellos at an offset of {offset} s", hellos() - before, 2)
+            d.kill()
+        with Daemon() as d:
+            c = Counters()
+            registered(c, 1)
+            os.killpg(p.pid, signal.SIGKILL)
+            p.communicate()
+            d.stop()
 
 
 CHROOT = f"""
