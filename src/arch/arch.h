@@ -17,4 +17,11 @@
 /* fg_syscall6() as a function that the unwinder can leave (called.c). */
 long fg_syscall6_called(long nr, long a, long b, long c, long d, long e, long f);
 
+/* Of all page sizes that kernels of this architecture may have, the largest. */
+#if defined(__x86_64__) || defined(__i386__) || defined(__riscv) || defined(__s390x__)
+#define FG_PAGE_MAX 4096
+#else
+#define FG_PAGE_MAX 65536
+#endif
+
 #endif

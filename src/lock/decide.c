@@ -91,7 +91,7 @@ void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain)
 
 bool fg_is_off_cpu(uint32_t index)
 {
-	uint32_t state = fg_load_relaxed(&fg_slots[index].state);
+	uint32_t state = fg_load_relaxed(&fg_slot_look(index)->state);
 
 	return state >= FG_STATE_RUNNABLE && fg_counters != &no_counters;
 }
@@ -107,10 +107,16 @@ static bool owner_off_cpu(uint32_t owner)
 
 	if (!fg_id_has_slot(owner))
 		return false;
-	slot = &fg_slots[fg_id_index(owner)];
+	slot = fg_slot_look(fg_id_index(owner));
 	if (fg_load_relaxed(&slot->owner_id) != owner)
 		return true; /* died with the lock */
 	return fg_load_relaxed(&slot->state) >= FG_STATE_RUNNABLE;
+}
+
+/* Does the monitor say where this owner is?  Not of a thread that it grants no slot, or that has none at all. */
+static bool is_watched(uint32_t owner)
+{
+	return !owner || (fg_id_has_slot(owner) && fg_id_index(owner) < fg_load_relaxed(&fg_slots_seen));
 }
 
 static enum fg_verdict preempted(struct fg_wait *w)
@@ -171,9 +177,8 @@ static uint64_t thread_cpu_ns(uint32_t tid)
 
 static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 {
-	const struct fg_thread *owner;
 	const struct fg_slot *slot;
-	uint32_t cpu;
+	uint32_t cpu, index = fg_id_index(w->owner), tid;
 	uint64_t spent;
 
 	if (!fg_id_has_slot(w->owner))
@@ -184,7 +189,7 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 	 * Only mutexes note the CPU; one in a section may wait for nothing of the kind.
 	 */
 	cpu = fg_load_relaxed(w->self->cpu);
-	slot = &fg_slots[fg_id_index(w->owner)];
+	slot = fg_slot_look(index);
 	if (cpu == fg_load_relaxed(&slot->acq_cpu) && cpu < FG_MAX_CPUS && !fg_load_relaxed(&slot->sections))
 		return preempted(w);
 
@@ -194,8 +199,8 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 		return FG_BLOCK;
 	if (now - w->cpu_at_ns < CLOCK_APART_NS)
 		return FG_SPIN;
-	owner = fg_thread_of(fg_id_index(w->owner));
-	spent = thread_cpu_ns(fg_load_relaxed(&owner->tid));
+	tid = fg_thread_was(index) ? fg_load_relaxed(&fg_thread_of(index)->tid) : 0;
+	spent = tid ? thread_cpu_ns(tid) : 0;
 	if (!spent || spent == w->cpu_ns)
 		return preempted(w);
 	w->cpu_ns = spent;
@@ -340,8 +345,8 @@ static bool participant_kept_off(uint64_t now)
 	if (n > PARTICIPANTS_MAX)
 		n = PARTICIPANTS_MAX;
 	for (i = 1; i <= n; i++)
-		if (fg_load_relaxed(&fg_slots[i].participant) &&
-		    fg_load_relaxed(&fg_slots[i].state) == FG_STATE_RUNNABLE)
+		if (fg_load_relaxed(&fg_slot_look(i)->participant) &&
+		    fg_load_relaxed(&fg_slot_look(i)->state) == FG_STATE_RUNNABLE)
 			return true;
 	return false;
 }
@@ -371,6 +376,8 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 			fg_policy_monitor(NULL, 0); /* until fg_monitor_retry finds another */
 		if (w->asked > CLOCK_EVERY && participant_kept_off(now))
 			return preempted(w);
+		if (fg_policy_now == FG_POLICY_DEFAULT && fg_unlikely(!is_watched(w->owner)))
+			return decide_fallback(w, now);
 		return FG_SPIN;
 	default:
 		return FG_SPIN;

@@ -23,9 +23,7 @@ static inline uint64_t pending_of(const struct fg_self *t)
 /* How many locks of this thread others have released for it since it last asked. */
 static inline uint32_t released_for_me(const struct fg_self *t)
 {
-	uint32_t index = fg_id_index(t->id);
-
-	return fg_id_has_slot(t->id) && fg_thread_has_foreign(index) ? fg_thread_foreign_releases(index) : 0;
+	return fg_has_slot(t) && fg_thread_has_foreign(t) ? fg_thread_foreign_releases(t) : 0;
 }
 
 /* Locks that this thread is known to have, the one that an interrupted frame is taking included. */

@@ -235,7 +235,7 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a
 
 static bool keeps_busy(const struct fg_lock *l, const struct fg_self *t)
 {
-	return t->busy && fg_thread_of(fg_id_index(t->id))->busy_lock == (uint32_t)address(l);
+	return t->busy && fg_thread_mine(t)->busy_lock == (uint32_t)address(l);
 }
 
 /*
@@ -451,8 +451,7 @@ static inline bool lock_another(struct fg_lock *l, struct fg_self *t)
 	uint64_t prev = t->only;
 	uint32_t held = 1;
 
-	if (fg_load_relaxed(&l->word) || t->timing || !fg_id_has_slot(t->id) ||
-	    fg_thread_has_foreign(fg_id_index(t->id)))
+	if (fg_load_relaxed(&l->word) || t->timing || !fg_has_slot(t) || fg_thread_has_foreign(t))
 		return false;
 	if (prev == FG_ONLY_SEVERAL) {
 		prev = t->pending;
@@ -522,7 +521,7 @@ __attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
  */
 static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t word)
 {
-	struct fg_thread *me = fg_id_has_slot(t->id) ? fg_thread_of(fg_id_index(t->id)) : NULL;
+	struct fg_thread *me = fg_id_has_slot(t->id) ? fg_thread_mine(t) : NULL;
 	bool same;
 	uint32_t now;
 
@@ -553,8 +552,8 @@ void fg_lock_going_away(const struct fg_lock *l)
 
 	if (!fg_id_has_slot(t->id))
 		return;
-	if (fg_thread_of(fg_id_index(t->id))->busy_lock == (uint32_t)address(l)) {
-		fg_thread_of(fg_id_index(t->id))->busy_lock = 0;
+	if (fg_thread_mine(t)->busy_lock == (uint32_t)address(l)) {
+		fg_thread_mine(t)->busy_lock = 0;
 		t->busy = 0;
 	}
 }

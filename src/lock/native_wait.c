@@ -94,13 +94,13 @@ bool fg_native_wait(struct fg_self *self, const struct fg_native_view *lock, con
 		return false;
 	fg_count(self, FG_STAT_SPUN, 1);
 	if (fg_id_has_slot(self->id) && self->heads++ == 0) /* one in TIMED_EVERY */
-		fg_thread_of(fg_id_index(self->id))->native_ns = now_ns() | 1;
+		fg_thread_mine(self)->native_ns = now_ns() | 1;
 	return true;
 }
 
 void fg_native_round_ends(struct fg_self *self)
 {
-	struct fg_thread *me = fg_thread_of(fg_id_index(self->id));
+	struct fg_thread *me = fg_thread_mine(self);
 
 	round_took(self, now_ns() - me->native_ns);
 	me->native_ns = 0;

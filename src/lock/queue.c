@@ -17,7 +17,7 @@ _Static_assert(FG_MAX_THREADS * FG_NODES == 1u << NODE_BITS, "node numbers fit i
 
 static struct fg_node *node_at(uint32_t n)
 {
-	return &fg_threads[n / FG_NODES].node[n % FG_NODES];
+	return &fg_thread_of(n / FG_NODES)->node[n % FG_NODES];
 }
 
 static uint32_t tail_of(uint32_t n)
@@ -58,7 +58,7 @@ static uint32_t node_alloc(struct fg_self *t)
 
 	if (!fg_id_has_slot(t->id))
 		return 0;
-	me = fg_thread_of(fg_id_index(t->id));
+	me = fg_thread_mine(t);
 	for (k = 0; k < FG_NODES; k++) {
 		if (me->busy & 1u << k)
 			continue;
@@ -85,7 +85,7 @@ static void become_head(struct fg_self *t, struct fg_node *node)
 
 uint32_t fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
 {
-	uint32_t n = node_alloc(t), before;
+	uint32_t n = node_alloc(t), before, pred_number;
 	struct fg_node *node;
 
 	*head = false;
@@ -99,11 +99,13 @@ uint32_t fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
 
 	/* Release: the node is ready.  Acquire: so is the predecessor's. */
 	before = fg_xchg_acq_rel(&l->tail, tail_of(n));
-	if (!before || before >> NODE_BITS != (fg_epoch & EPOCH_MASK)) {
+	pred_number = before & ((1u << NODE_BITS) - 1);
+	/* Of another epoch, or no node of ours at all (a file that another process wrote): empty. */
+	if (!before || before >> NODE_BITS != (fg_epoch & EPOCH_MASK) || !fg_thread_was(pred_number / FG_NODES)) {
 		become_head(t, node);
 		*head = true;
 	} else {
-		struct fg_node *pred = node_at(before & ((1u << NODE_BITS) - 1));
+		struct fg_node *pred = node_at(pred_number);
 
 		if (fg_xchg_acq_rel(&pred->next, n) == FG_NODE_HANDED) {
 			node_free(pred); /* its owner left the role here for us */

@@ -32,7 +32,7 @@ static inline void round_begins(struct fg_self *t)
 	_Static_assert(TIMED_EVERY == 16, "fg_self.heads wraps there");
 	if (t->heads++ || !fg_id_has_slot(t->id))
 		return;
-	fg_thread_of(fg_id_index(t->id))->got_ns = now_ns();
+	fg_thread_mine(t)->got_ns = now_ns();
 	t->timing = 1;
 }
 
@@ -60,7 +60,7 @@ static inline void round_ends(struct fg_self *t)
 {
 	if (fg_likely(!t->timing) || t->only != FG_ONLY_SEVERAL || t->held)
 		return;
-	round_took(t, now_ns() - fg_thread_of(fg_id_index(t->id))->got_ns);
+	round_took(t, now_ns() - fg_thread_mine(t)->got_ns);
 	t->timing = 0;
 }
 

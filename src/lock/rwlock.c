@@ -260,7 +260,7 @@ int fg_rwlock_tryrd(struct fg_rwlock *rw)
 static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line, const struct fg_deadline *deadline)
 {
 	uint64_t *entry = entry_in(line, rw), value = address(rw);
-	struct fg_wait w = { .self = t, .owner = line ? fg_load_relaxed(&fg_slots[line].owner_id) : 0 };
+	struct fg_wait w = { .self = t, .owner = line ? fg_load_relaxed(&fg_slot_look(line)->owner_id) : 0 };
 
 	if (fg_load_relaxed(entry) != (value | WANTED) &&
 	    fg_spin_while(&w, low_half(entry), ~0u, (uint32_t)value, deadline))

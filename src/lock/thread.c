@@ -24,10 +24,12 @@ __thread struct fg_self fg_self_tls __attribute__((tls_model("initial-exec"), al
 	.only = FG_ONLY_NOT_SET_UP
 };
 __thread uint32_t fg_sections __attribute__((tls_model("initial-exec")));
-struct fg_slot *fg_slots;
-size_t fg_slots_seen = FG_SLOTS_UNSEEN;
-struct fg_thread *fg_threads;
+uint32_t fg_slots_seen = FG_SLOTS_UNSEEN;
 uint32_t fg_epoch;
+
+static struct fg_chunk first_chunk __attribute__((aligned(FG_PAGE_MAX)));
+struct fg_chunk *fg_chunks[FG_CHUNKS] = { &first_chunk };
+const struct fg_slot fg_no_slot;
 
 /* Where threads without index publish; nobody reads it. */
 static struct fg_slot nowhere;
@@ -39,36 +41,28 @@ static uint32_t highest_index;		   /* ever handed out */
 static pthread_key_t exit_key;
 static bool have_exit_key;
 
-#define SLOTS_SIZE   ((size_t)FG_MAX_THREADS * sizeof(struct fg_slot))
-#define THREADS_SIZE ((size_t)FG_MAX_THREADS * sizeof(struct fg_thread))
-
-static void *reserve(size_t size)
+static bool failed(long result)
 {
-	long p = fg_syscall6(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return p < 0 && p > -4096 ? NULL : (void *)p;
+	return result < 0 && result > -4096;
 }
 
-/* Whoever comes first reserves; the memory costs nothing until a thread uses its part. */
-static void *reserve_once(void **where, size_t size)
+/* Whoever comes first maps it.  False: no memory, or none that may be locked. */
+static bool have_chunk(uint32_t n)
 {
-	void *have = __atomic_load_n(where, __ATOMIC_ACQUIRE), *mine;
+	struct fg_chunk *none = NULL;
+	long mine;
 
-	if (have)
-		return have;
-	mine = reserve(size);
-	if (!mine)
-		return NULL;
-	if (__atomic_compare_exchange_n(where, &have, mine, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return mine;
-	fg_syscall6(SYS_munmap, (long)mine, (long)size, 0, 0, 0, 0);
-	return have;
-}
-
-static bool regions(void)
-{
-	return reserve_once((void **)&fg_threads, THREADS_SIZE) && reserve_once((void **)&fg_slots, SLOTS_SIZE);
+	if (fg_likely(fg_load_relaxed(&fg_chunks[n]) != NULL))
+		return true;
+	mine = fg_syscall6(SYS_mmap, 0, sizeof(struct fg_chunk), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (failed(mine))
+		return false;
+	/* Release: who reads a node's number in a lock (acquire) finds the node. */
+	if (!__atomic_compare_exchange_n(&fg_chunks[n], &none, (struct fg_chunk *)mine, false, __ATOMIC_RELEASE,
+					 __ATOMIC_RELAXED))
+		fg_syscall6(SYS_munmap, mine, sizeof(struct fg_chunk), 0, 0, 0, 0);
+	return true;
 }
 
 static void raise(uint32_t *p, uint32_t value)
@@ -81,7 +75,7 @@ static void raise(uint32_t *p, uint32_t value)
 
 static struct fg_slot_rest *rest(void)
 {
-	return (struct fg_slot_rest *)fg_slots;
+	return (struct fg_slot_rest *)fg_chunks[0]->slot;
 }
 
 static void raise_highest(uint32_t index)
@@ -102,6 +96,8 @@ static uint32_t index_take(void)
 	for (word = fg_load_relaxed(&lowest_word); word < FG_MAX_THREADS / 64; word++) {
 		uint64_t have = fg_load_relaxed(&used[word]) | (word == 0);
 
+		if (~have && !have_chunk(word * 64 / FG_PIECE))
+			return 0;
 		while (~have) {
 			uint32_t bit = (uint32_t)__builtin_ctzll(~have);
 
@@ -132,12 +128,13 @@ static void sweep(void)
 	long pid = fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	uint32_t i;
 
-	for (i = 1; i < FG_MAX_THREADS; i++) {
-		uint32_t tid = fg_load_relaxed(&fg_threads[i].tid);
+	for (i = 1; i <= fg_threads_highest(); i++) {
+		struct fg_thread *th = fg_thread_of(i);
+		uint32_t tid = fg_load_relaxed(&th->tid);
 
 		if (tid && fg_syscall6(SYS_tgkill, pid, tid, 0, 0, 0, 0) == -ESRCH &&
-		    fg_cas_relaxed(&fg_threads[i].tid, &tid, 0)) {
-			fg_threads[i].gen++;
+		    fg_cas_relaxed(&th->tid, &tid, 0)) {
+			th->gen++;
 			index_give_back(i);
 		}
 	}
@@ -172,7 +169,7 @@ static uint16_t by_tid[TIDS];
 
 static uint32_t id_at(uint32_t index)
 {
-	return (fg_load_relaxed(&fg_threads[index].gen) & GEN_MASK) << FG_INDEX_BITS | index;
+	return (fg_load_relaxed(&fg_thread_of(index)->gen) & GEN_MASK) << FG_INDEX_BITS | index;
 }
 
 /* fg_thread.foreign of a thread with this generation, none released. */
@@ -186,7 +183,7 @@ void fg_thread_released_for(uint32_t id)
 {
 	uint32_t tag = no_foreign(id >> FG_INDEX_BITS), have, *foreign;
 
-	if (!fg_threads) /* an id of another process, and no memory for ours */
+	if (!fg_thread_was(fg_id_index(id))) /* an id of another process */
 		return;
 	foreign = &fg_thread_of(fg_id_index(id))->foreign;
 	have = fg_load_relaxed(foreign);
@@ -196,9 +193,9 @@ void fg_thread_released_for(uint32_t id)
 			break;
 }
 
-uint32_t fg_thread_foreign_releases(uint32_t index)
+uint32_t fg_thread_foreign_releases(const struct fg_self *t)
 {
-	struct fg_thread *me = &fg_threads[index];
+	struct fg_thread *me = fg_thread_mine(t);
 
 	/* Only the owner writes the generation, and resets the count. */
 	return fg_xchg_acq_rel(&me->foreign, no_foreign(me->gen)) & FG_FOREIGN_COUNT;
@@ -208,10 +205,12 @@ bool fg_id_is_strange(uint32_t id)
 {
 	uint32_t index = fg_id_index(id), gen = id >> FG_INDEX_BITS & GEN_MASK, first, now;
 
-	if (!fg_id_has_slot(id) || !fg_threads)
+	if (!fg_id_has_slot(id))
 		return false;
-	first = fg_load_relaxed(&fg_threads[index].first_gen);
-	now = fg_load_relaxed(&fg_threads[index].gen);
+	if (!fg_thread_was(index))
+		return true;
+	first = fg_load_relaxed(&fg_thread_of(index)->first_gen);
+	now = fg_load_relaxed(&fg_thread_of(index)->gen);
 	if (!first)
 		return true;
 	/* From the first to the present one it is, or was, ours; after a whole turn of the counter any may be. */
@@ -222,7 +221,12 @@ uint32_t fg_id_of_tid(uint32_t tid)
 {
 	uint32_t index = fg_load_relaxed(&by_tid[tid % TIDS]);
 
-	return index && fg_load_relaxed(&fg_threads[index].tid) == tid ? id_at(index) : 0;
+	return index && fg_load_relaxed(&fg_thread_of(index)->tid) == tid ? id_at(index) : 0;
+}
+
+static struct fg_slot *slot_of(uint32_t index)
+{
+	return &fg_chunks[index / FG_PIECE]->slot[index % FG_PIECE];
 }
 
 static const uint32_t *rseq_cpu(void)
@@ -255,20 +259,17 @@ static void slot_clear(struct fg_slot *slot, uint32_t id)
 void fg_thread_init(struct fg_self *t)
 {
 	uint32_t tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
-	uint32_t index = 0;
+	uint32_t index = index_take();
 
-	if (regions()) {
+	if (!index) {
+		sweep();
 		index = index_take();
-		if (!index) {
-			sweep();
-			index = index_take();
-		}
 	}
 	t->role = FG_ROLE_NONE;
 	t->cpu = rseq_cpu();
 	fg_sections = 0;
 	if (index) {
-		struct fg_thread *me = &fg_threads[index];
+		struct fg_thread *me = fg_thread_of(index);
 		uint32_t id;
 
 		if (!me->first_gen)
@@ -278,7 +279,7 @@ void fg_thread_init(struct fg_self *t)
 		fg_store_relaxed(&by_tid[tid % TIDS], (uint16_t)index);
 		me->busy = 0;
 		fg_store_relaxed(&me->foreign, no_foreign(me->gen));
-		t->slot = &fg_slots[index];
+		t->slot = slot_of(index);
 		slot_clear(t->slot, id);
 		fg_fence_local();
 		t->bind.check = index ^ FG_TLS_MAGIC;
@@ -319,8 +320,8 @@ static void thread_exit(void *arg)
 	fg_fence_local();
 	slot_clear(t->slot, 0);
 	t->slot = &nowhere;
-	fg_threads[index].gen++;
-	fg_store_relaxed(&fg_threads[index].tid, 0);
+	fg_thread_of(index)->gen++;
+	fg_store_relaxed(&fg_thread_of(index)->tid, 0);
 	index_give_back(index);
 }
 
@@ -351,13 +352,9 @@ void fg_threads_setup(void)
 		fg_libc_pthread_setspecific()(exit_key, &fg_self_tls);
 }
 
-/* Slots of the monitor's array; those behind are ours. */
-static uint32_t shared;
-#define SLOTS_PER_PAGE (4096 / sizeof(struct fg_slot))
-
-static long map_private(uint32_t from, uint32_t to)
+static long map_private(uint32_t chunk)
 {
-	return fg_syscall6(SYS_mmap, (long)&fg_slots[from], (long)((to - from) * sizeof(struct fg_slot)),
+	return fg_syscall6(SYS_mmap, (long)fg_chunks[chunk]->slot, sizeof(fg_chunks[chunk]->slot),
 			   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
@@ -390,46 +387,62 @@ void fg_count_apart(uint32_t stat, uint64_t n)
 
 void fg_slots_not_seen(void)
 {
-	size_t none = FG_SLOTS_APART;
+	uint32_t none = FG_SLOTS_APART;
 
-	__atomic_compare_exchange_n(&fg_slots_seen, &none, FG_SLOTS_UNSEEN, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	fg_cas_relaxed(&fg_slots_seen, &none, FG_SLOTS_UNSEEN);
 }
 
-int fg_slots_map(int fd, uint32_t slots)
+/* Of the chunks from this one on, and of none behind the last that any thread has. */
+static int make_private(uint32_t chunk, uint32_t end)
 {
-	size_t size = (size_t)slots * sizeof(struct fg_slot);
-	uint32_t end = (uint32_t)((slots + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE * SLOTS_PER_PAGE);
+	long p;
+
+	for (; chunk * FG_PIECE < end && fg_chunks[chunk]; chunk++) {
+		p = map_private(chunk);
+		if (failed(p))
+			return (int)p;
+	}
+	return 0;
+}
+
+/*
+ * What other threads had published is gone from a new page.  Each of them publishes again
+ * at its next lock operation; only their ids are written once, and so are restored here.
+ */
+static void restore_ids(uint32_t from, uint32_t to)
+{
+	uint32_t i;
+
+	for (i = from ? from : 1; i < to && i <= fg_threads_highest(); i++)
+		if (fg_load_relaxed(&fg_thread_of(i)->tid))
+			fg_store_relaxed(&slot_of(i)->owner_id, id_at(i));
+}
+
+int fg_slots_map(int fd, uint32_t from, uint32_t to)
+{
 	struct fg_self *t = &fg_self_tls;
 	bool have_slot = fg_id_has_slot(t->id);
 	struct fg_slot mine = have_slot ? *t->slot : (struct fg_slot){ 0 };
-	uint32_t i;
+	uint32_t before = fg_slots_seen == FG_SLOTS_UNSEEN ? 0 : fg_slots_seen, chunk = from / FG_PIECE, i;
 	long p = 0;
 
-	if (!regions())
-		return -ENOMEM;
-	/* A later monitor may grant fewer: behind them, the array of the one before must not stay. */
-	if (fd >= 0 && end < shared)
-		p = map_private(end, shared);
-	if (p < 0 && p > -4096)
-		return (int)p;
+	if (fd >= 0 && (from % FG_PIECE || from >= to || to - from > FG_PIECE || !fg_chunks[chunk]))
+		return -EINVAL;
 	if (fd < 0)
-		p = map_private(0, FG_MAX_THREADS);
-	else
-		p = fg_syscall6(SYS_mmap, (long)fg_slots, (long)size, PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_FIXED, fd, 0);
-	if (p < 0 && p > -4096)
+		p = make_private(0, FG_MAX_THREADS);
+	else if (!from) /* what an earlier monitor granted must not stay */
+		p = make_private(to < before && to < FG_PIECE ? 0 : 1, before);
+	if (failed(p))
 		return (int)p;
-	/*
-	 * What other threads had published is gone from the new page.  Each of
-	 * them publishes again at its next lock operation; only their ids are
-	 * written once, and so are restored here.
-	 */
-	for (i = 1; (i < slots || (fd >= 0 && i < shared)) && i <= fg_load_relaxed(&highest_index); i++)
-		if (fg_load_relaxed(&fg_threads[i].tid))
-			fg_store_relaxed(&fg_slots[i].owner_id, id_at(i));
+	if (fd >= 0)
+		p = fg_syscall6(SYS_mmap, (long)fg_chunks[chunk]->slot, (long)((to - from) * sizeof(struct fg_slot)),
+				PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	if (failed(p))
+		return (int)p;
+	if (fd >= 0)
+		restore_ids(from, from || to > before ? to : before);
 	raise(&rest()->highest, fg_load_relaxed(&highest_index));
-	shared = fd < 0 ? 0 : end;
-	__atomic_store_n(&fg_slots_seen, fd < 0 ? FG_SLOTS_UNSEEN : size, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&fg_slots_seen, fd < 0 ? FG_SLOTS_UNSEEN : to, __ATOMIC_SEQ_CST);
 	for (i = 0; fd >= 0 && i < FG_SLOT_STATS; i++)
 		hand_over(i);
 	if (have_slot) {
@@ -443,6 +456,13 @@ int fg_slots_map(int fd, uint32_t slots)
 	return 0;
 }
 
+bool fg_slots_short(void)
+{
+	uint32_t seen = fg_load_relaxed(&fg_slots_seen);
+
+	return seen && seen % FG_PIECE == 0 && fg_threads_highest() >= seen;
+}
+
 void fg_threads_after_fork(void)
 {
 	struct fg_self *t = &fg_self_tls;
@@ -450,13 +470,11 @@ void fg_threads_after_fork(void)
 	bool counted = fg_slots_seen != FG_SLOTS_UNSEEN;
 
 	fg_epoch++; /* queues of locks name nodes of threads that do not exist here */
-	if (!fg_threads)
-		return;
-	fg_slots_map(-1, 0); /* the parent's page is not ours */
+	fg_slots_map(-1, 0, 0); /* the parent's page is not ours */
 	memset(apart, 0, sizeof(apart));
 	fg_slots_seen = counted ? FG_SLOTS_APART : FG_SLOTS_UNSEEN;
 	for (i = 1; i <= highest_index; i++) {
-		struct fg_thread *th = &fg_threads[i];
+		struct fg_thread *th = fg_thread_of(i);
 
 		memset(th->node, 0, sizeof(th->node));
 		if (i == mine)
@@ -474,11 +492,11 @@ void fg_threads_after_fork(void)
 	 * FREE now and its queue is of another epoch, so the wait starts over.
 	 */
 	used[mine / 64] = 1ull << (mine % 64);
-	fg_threads[mine].tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
-	by_tid[fg_threads[mine].tid % TIDS] = (uint16_t)mine;
+	fg_thread_of(mine)->tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	by_tid[fg_thread_of(mine)->tid % TIDS] = (uint16_t)mine;
 	if (t->only == FG_ONLY_NONE || (t->only == FG_ONLY_SEVERAL && !t->held)) {
-		first_use(&fg_threads[mine]);
-		fg_threads[mine].foreign = no_foreign(fg_threads[mine].gen);
+		first_use(fg_thread_of(mine));
+		fg_thread_of(mine)->foreign = no_foreign(fg_thread_of(mine)->gen);
 		t->id = id_at(mine);
 		fg_store_relaxed(&t->slot->owner_id, t->id);
 	}

@@ -91,13 +91,24 @@ enum {
 
 extern __thread struct fg_self fg_self_tls;
 extern __thread uint32_t fg_sections; /* what slot->sections says; apart, to keep fg_self small */
-extern struct fg_slot *fg_slots;     /* [FG_MAX_THREADS], the first are the monitor's (fg_slots_map) */
-extern struct fg_thread *fg_threads; /* [FG_MAX_THREADS] */
-extern size_t fg_slots_seen;	     /* bytes of fg_slots that a monitor sees, or one of these */
-#define FG_SLOTS_UNSEEN SIZE_MAX /* no monitor */
-#define FG_SLOTS_APART	0	 /* none yet, in a child of fork that will ask for one */
-extern uint32_t fg_epoch;	     /* counts forks, for queues copied from a parent */
+extern uint32_t fg_epoch; /* counts forks, for queues copied from a parent */
 #define FG_EPOCH_RESETTING 0xffffffffu /* in an object's copy of it: somebody empties it */
+
+/*
+ * The slots and nodes of FG_PIECE threads.  The first chunk is part of the library.  Each
+ * other is mapped when a thread needs it, and stays: nothing is reserved, since a
+ * program that locks its memory (mlockall) pays for what is reserved, too.
+ */
+#define FG_CHUNKS (FG_MAX_THREADS / FG_PIECE)
+struct fg_chunk {
+	struct fg_slot slot[FG_PIECE]; /* whole pages: the monitor's piece takes its place */
+	struct fg_thread thread[FG_PIECE];
+};
+extern struct fg_chunk *fg_chunks[FG_CHUNKS]; /* NULL: no thread has had one of these indices */
+extern const struct fg_slot fg_no_slot;
+extern uint32_t fg_slots_seen; /* the monitor sees the slots below this index, or one of these */
+#define FG_SLOTS_UNSEEN UINT32_MAX /* no monitor */
+#define FG_SLOTS_APART	0	   /* none yet, in a child of fork that will ask for one */
 
 void fg_thread_init(struct fg_self *t);
 
@@ -116,14 +127,29 @@ void fg_threads_after_fork(void); /* in the child, by its only thread */
 uint32_t fg_threads_highest(void); /* index ever handed out; whoever has one has it from before */
 
 /*
- * Puts `slots` slots of the shared array behind descriptor `fd` in place of the
- * private ones, or private ones again with fd -1.
+ * Puts the piece of the shared array behind descriptor `fd` in the place of the private
+ * slots from..to-1.  From 0: all others become private; with fd -1, these as well.
  */
-int fg_slots_map(int fd, uint32_t slots);
+int fg_slots_map(int fd, uint32_t from, uint32_t to);
+bool fg_slots_short(void); /* more threads than slots that the monitor sees, and it may have another piece */
 
+/* Of an index that a thread of this process has, or had. */
 static inline struct fg_thread *fg_thread_of(uint32_t index)
 {
-	return &fg_threads[index];
+	return &fg_chunks[index / FG_PIECE]->thread[index % FG_PIECE];
+}
+
+/* Of any index that stands in somebody's lock: a thread that never was has a slot of zeroes. */
+static inline bool fg_thread_was(uint32_t index)
+{
+	return fg_load_relaxed(&fg_chunks[index / FG_PIECE]) != NULL;
+}
+
+static inline const struct fg_slot *fg_slot_look(uint32_t index)
+{
+	const struct fg_chunk *chunk = fg_load_relaxed(&fg_chunks[index / FG_PIECE]);
+
+	return chunk ? &chunk->slot[index % FG_PIECE] : &fg_no_slot;
 }
 
 static inline bool fg_id_has_slot(uint32_t id)
@@ -136,10 +162,23 @@ static inline uint32_t fg_id_index(uint32_t id)
 	return id & (FG_MAX_THREADS - 1);
 }
 
+/* Of a thread that is set up. */
+static inline bool fg_has_slot(const struct fg_self *t)
+{
+	return !(t->id & FG_ID_NO_SLOT);
+}
+
+/* Of a thread with a slot: in the same chunk, so that its own paths need not look for that. */
+static inline struct fg_thread *fg_thread_mine(const struct fg_self *t)
+{
+	return (struct fg_thread *)((char *)t->slot + offsetof(struct fg_chunk, thread) -
+				    t->id % FG_PIECE * (sizeof(struct fg_slot) - sizeof(struct fg_thread)));
+}
+
 /* False for threads behind the monitor's array, or before there is one: they count together. */
 static inline bool fg_slot_is_own(const struct fg_self *t)
 {
-	return (size_t)((uintptr_t)t->slot - (uintptr_t)fg_slots) < fg_load_relaxed(&fg_slots_seen);
+	return (t->id & (FG_ID_NO_SLOT | (FG_MAX_THREADS - 1))) < fg_load_relaxed(&fg_slots_seen);
 }
 
 void fg_count_apart(uint32_t stat, uint64_t n); /* enum fg_slot_stat; in units of slots */
@@ -150,18 +189,18 @@ void fg_slots_not_seen(void);			/* no monitor has answered the child of fork */
  * has the index by now: it may be gone, and has left the lock behind.
  */
 void fg_thread_released_for(uint32_t id);
-/* How many locks of the calling thread, which has this index, others have released since it last asked. */
-uint32_t fg_thread_foreign_releases(uint32_t index);
+/* How many locks of the calling thread, which has a slot, others have released since it last asked. */
+uint32_t fg_thread_foreign_releases(const struct fg_self *t);
 
-static inline bool fg_thread_has_foreign(uint32_t index)
+static inline bool fg_thread_has_foreign(const struct fg_self *t)
 {
-	return fg_load_relaxed(&fg_thread_of(index)->foreign) & FG_FOREIGN_COUNT;
+	return fg_load_relaxed(&fg_thread_mine(t)->foreign) & FG_FOREIGN_COUNT;
 }
 
 /* The kernel's id of this thread. */
 static inline uint32_t fg_thread_tid(const struct fg_self *t)
 {
-	return fg_id_has_slot(t->id) ? fg_thread_of(fg_id_index(t->id))->tid : t->id & ~FG_ID_NO_SLOT;
+	return fg_id_has_slot(t->id) ? fg_thread_mine(t)->tid : t->id & ~FG_ID_NO_SLOT;
 }
 
 /* The id of the thread of this process with this tid; 0: none, or not known.  A look at a table. */

@@ -134,6 +134,9 @@ struct fg_slot_rest {
 	__u32 unused;
 };
 
+/* Slots come in pieces: 64 KB, whole pages everywhere. */
+#define FG_PIECE 512u
+
 /* ---- counters: one read-only page set for all processes ------------------ */
 
 #define FG_MAX_DOMAINS 64

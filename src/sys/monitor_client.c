@@ -28,7 +28,7 @@
 #include "sys/futex.h"
 
 /* Threads that we would like the monitor to see; those beyond are taken to be always on CPU. */
-#define WANT_SLOTS 1024u
+#define WANT_SLOTS FG_PIECE
 
 #define ANSWER_WITHIN_US 250000
 
@@ -142,7 +142,7 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 	if (counters < 0 && counters > -4096)
 		return false;
 	mapped = (void *)counters;
-	if (fg_slots_map(slots_fd, slots) < 0)
+	if (fg_slots_map(slots_fd, 0, slots) < 0)
 		return false;
 	fg_policy_monitor((const struct fg_counters *)counters, welcome->domain);
 	return true;
@@ -207,7 +207,7 @@ static enum answer join_monitor(long patience_us, uint64_t token)
 		}
 		fg_store_release(&fg_monitor_retry_ns, fg_now_ns() + RETRY_NS);
 		if (fg_unlikely(epoch != fg_load_relaxed(&fg_epoch))) {
-			fg_slots_map(-1, 0);
+			fg_slots_map(-1, 0, 0);
 			fg_monitor_forget();
 		}
 	}
