@@ -59,6 +59,7 @@ bool fg_option(const char *arg, const char *name, const char **value);
  */
 const char *fg_argument(int argc, char **argv, int *i, char letter, const char *name);
 int fg_fd_high(int fd); /* the same file, close-on-exec, never 0, 1 or 2 */
+void fg_fd_null(int fd); /* 0, 1 or 2: /dev/null */
 
 /* ---- target.c: the program to run ---- */
 enum fg_refusal {
@@ -90,14 +91,17 @@ char *fg_preload_library(const char *name, char *why, size_t why_size);
 
 /* ---- embed.c: which monitor ---- */
 struct fg_embed {
-	pid_t pid;  /* 0: none */
-	int hangup; /* the monitor ends when this end of a pipe is closed */
+	pid_t pid;   /* 0: none */
+	int control; /* the monitor ends when all have closed this end of a socket */
 	char socket[64];
 };
 
 const char *fg_socket_path(void); /* $FLEXGUARD_SOCKET or the default */
 bool fg_daemon_answers(const char *path);
-int fg_embed_start(struct fg_embed *e, char *why, size_t why_size);
+/* A monitor for one program, asleep until that has a second thread, or `now`; 0, or -errno and a sentence in `why`. */
+int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size);
+void fg_embed_ended(struct fg_embed *e); /* it has been waited for: say why */
+/* Ends it, unless processes are left that were told of it: then it stays as long as they do. */
 void fg_embed_stop(struct fg_embed *e);
 
 /* ---- statsfile.c ---- */

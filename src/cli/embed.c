@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which monitor serves the program: a daemon that answers, or a child of
- * `flexguard run` that loads the eBPF program and listens on an abstract
- * socket.  The child leaves the terminal's session, so that Ctrl-C and Ctrl-Z
- * are the program's affair, and ends when its supervisor's end of a pipe is
- * closed, in whatever way the supervisor ends.
+ * Which monitor serves the program: a daemon that answers, or a child of `flexguard run` (embedded.c).  That one
+ * is executed afresh, since neither what the program preloads nor what is in its environment is any of the
+ * monitor's business: an allocator's pipe, say, whose numbers the monitor needs.  It ends when this end of a
+ * socket is closed, in whatever way the command ends.
  */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,14 +22,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/service.h"
+#include "cli/embed.h"
+#include "monitor/monitor.h"
 #include "monitor/protocol.h"
-
-/* What the child says once, when it is ready or has failed. */
-struct ready {
-	int err;
-	char why[400];
-};
 
 #define STOP_MS 2000 /* for the child to detach and end, then it is killed */
 
@@ -39,137 +35,256 @@ const char *fg_socket_path(void)
 	return path && *path ? path : FG_SOCKET_PATH;
 }
 
-bool fg_daemon_answers(const char *path)
+static socklen_t address(struct sockaddr_un *un, const char *path, const char *suffix)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	size_t len = strlen(path);
-	bool answers;
-	int fd;
+	size_t len = strlen(path) + strlen(suffix);
 
-	if (len == 0 || len >= sizeof(un.sun_path))
-		return false;
-	memcpy(un.sun_path, path, len);
+	memset(un, 0, sizeof(*un));
+	un->sun_family = AF_UNIX;
+	if (!*path || len >= sizeof(un->sun_path))
+		return 0;
+	strcpy(un->sun_path, path);
+	strcat(un->sun_path, suffix);
 	if (*path == '@')
-		un.sun_path[0] = '\0';
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		un->sun_path[0] = '\0';
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (*path != '@'));
+}
+
+static bool reaches(const char *path, const char *suffix, int type)
+{
+	struct sockaddr_un un;
+	socklen_t size = address(&un, path, suffix);
+	int fd = size ? socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+	bool answers;
+
 	if (fd < 0)
 		return false;
 	/* EAGAIN: somebody listens, with a full queue. */
-	answers = !connect(fd, (struct sockaddr *)&un,
-			   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (*path != '@'))) ||
-		  errno == EAGAIN;
+	answers = !connect(fd, (struct sockaddr *)&un, size) || errno == EAGAIN;
 	close(fd);
 	return answers;
 }
 
-static void to_null(int fd, int flags)
+bool fg_daemon_answers(const char *path)
 {
-	int null = open("/dev/null", flags | O_CLOEXEC);
-
-	if (null >= 0 && null != fd) {
-		dup2(null, fd);
-		close(null);
-	}
+	/* The second: the monitor of another `flexguard run`, around this one, which still sleeps. */
+	return reaches(path, "", SOCK_SEQPACKET) || (*path == '@' && reaches(path, FG_KNOCK, SOCK_DGRAM));
 }
 
-static _Noreturn void monitor_main(const char *name, int stop, int report)
+/* ---- start -------------------------------------------------------------------- */
+
+/* What the monitor may know: where libraries are, and whether to say what the kernel's verifier says. */
+static char **little_environment(void)
 {
-	struct fg_service service = {.socket = name, .listener = -1};
-	struct ready r = {0};
+	static const char *const names[] = {"LD_LIBRARY_PATH", "FLEXGUARD_VERBOSE"};
+	static char *kept[3];
+	size_t n = 0;
+
+	for (char **e = environ; *e; e++)
+		for (size_t i = 0; i < sizeof(names) / sizeof(*names) && n < 2; i++)
+			if (!strncmp(*e, names[i], strlen(names[i])) && (*e)[strlen(names[i])] == '=')
+				kept[n++] = *e;
+	kept[n] = NULL;
+	return kept;
+}
+
+/* The child: holds nothing of the user's, no terminal, pipe, lock file or mount. */
+static _Noreturn void become_monitor(const char *name, char **environment, bool verbose, int control, int knock)
+{
+	char *argv[] = {FG_EMBEDDED_NAME, (char *)name, NULL};
+	struct fg_embedded_ready r = {0};
 	sigset_t none;
 
-	prctl(PR_SET_NAME, "flexguard-mon");
 	setsid();
 	for (int s = 1; s < NSIG; s++)
 		signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/*
-	 * Hold nothing of the user's: no terminal, pipe, lock file or mount.
-	 * First out of the way of 3 and 4, then there.
-	 */
-	stop = fcntl(stop, F_DUPFD, 10);
-	report = fcntl(report, F_DUPFD, 10);
-	stop = dup3(stop, 3, O_CLOEXEC);
-	report = dup3(report, 4, O_CLOEXEC);
-	close_range(5, ~0u, 0);
-	to_null(0, O_RDONLY);
-	to_null(1, O_WRONLY);
-
-	r.err = fg_service_open(&service, r.why, sizeof(r.why));
-	to_null(2, O_WRONLY); /* not before: a kernel's reasons for a refusal go there, if asked for */
-	if (write(report, &r, sizeof(r)) < 0)
-		_exit(1);
-	close(report);
-	if (!r.err) {
-		fg_service_run(&service, stop);
-		fg_service_close(&service);
-	}
-	_exit(r.err != 0);
+	/* First out of the way of where they go. */
+	control = fcntl(control, F_DUPFD, 10);
+	knock = fcntl(knock, F_DUPFD, 10);
+	dup2(control, FG_EMBEDDED_CONTROL);
+	dup2(knock, FG_EMBEDDED_KNOCK);
+	close_range(FG_EMBEDDED_KNOCK + 1, ~0u, 0);
+	fg_fd_null(0);
+	fg_fd_null(1);
+	if (!verbose)
+		fg_fd_null(2);
+	execve("/proc/self/exe", argv, environment);
+	r.err = -errno;
+	snprintf(r.why, sizeof(r.why), "cannot execute the monitor (/proc/self/exe): %s", strerror(-r.err));
+	(void)!write(FG_EMBEDDED_CONTROL, &r, sizeof(r));
+	_exit(1);
 }
 
-int fg_embed_start(struct fg_embed *e, char *why, size_t why_size)
+/* Wakes the monitor and waits for what it says. */
+static int wake(struct fg_embed *e, const struct sockaddr_un *un, socklen_t size, char *why, size_t why_size)
 {
-	struct ready r = {0};
-	int stop[2], report[2], err = 0;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct fg_embedded_ready r = {.err = -EIO, .why = "the monitor ended while it started"};
+	bool sent = fd >= 0 && sendto(fd, "", 1, 0, (const struct sockaddr *)un, size) == 1;
+
+	if (fd >= 0)
+		close(fd);
+	/* Looked at only: that it serves is asked again (serves). */
+	while (sent && recv(e->control, &r, sizeof(r), MSG_PEEK) < 0 && errno == EINTR)
+		;
+	r.why[sizeof(r.why) - 1] = '\0';
+	if (r.err) {
+		snprintf(why, why_size, "%s", r.why[0] ? r.why : strerror(-r.err));
+		fg_embed_stop(e);
+	}
+	return r.err;
+}
+
+int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
+{
+	const char *level = getenv("FLEXGUARD_VERBOSE");
+	char **environment = little_environment();
+	int control[2] = {-1, -1}, knock = -1, err;
+	struct sockaddr_un un;
 	uint64_t random;
-	ssize_t n;
+	socklen_t size;
 
 	memset(e, 0, sizeof(*e));
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random) || pipe2(stop, O_CLOEXEC)) {
-		snprintf(why, why_size, "cannot prepare the monitor: %s", strerror(errno));
-		return -EIO;
-	}
-	if (pipe2(report, O_CLOEXEC)) {
-		snprintf(why, why_size, "cannot prepare the monitor: %s", strerror(errno));
-		close(stop[0]);
-		close(stop[1]);
-		return -EIO;
-	}
-	snprintf(e->socket, sizeof(e->socket), "@flexguard-%d-%016llx", (int)getpid(),
-		 (unsigned long long)random);
-	e->pid = fork();
-	if (e->pid == 0) {
-		close(stop[1]);
-		close(report[0]);
-		monitor_main(e->socket, stop[0], report[1]);
-	}
-	close(stop[0]);
-	close(report[1]);
-	e->hangup = fg_fd_high(stop[1]);
-	if (e->pid < 0) {
-		err = -errno;
-		e->pid = 0;
-		snprintf(why, why_size, "cannot fork the monitor: %s", strerror(-err));
-	} else {
-		while ((n = read(report[0], &r, sizeof(r))) < 0 && errno == EINTR)
-			;
-		if (n != (ssize_t)sizeof(r)) {
-			err = -EIO;
-			snprintf(why, why_size, "the monitor ended while it started");
-		} else if (r.err) {
-			err = r.err;
-			r.why[sizeof(r.why) - 1] = '\0';
-			snprintf(why, why_size, "%s", r.why[0] ? r.why : strerror(-err));
-		}
-	}
-	close(report[0]);
+	e->control = -1;
+	err = fg_monitor_preflight(why, why_size);
 	if (err)
-		fg_embed_stop(e);
+		return err;
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		goto failed;
+	snprintf(e->socket, sizeof(e->socket), "@flexguard-%d-%016llx", (int)getpid(), (unsigned long long)random);
+	size = address(&un, e->socket, FG_KNOCK);
+	/* Bound before the program runs, so that no knock is lost. */
+	knock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (knock < 0 || bind(knock, (struct sockaddr *)&un, size) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control))
+		goto failed;
+	e->control = control[0] = fg_fd_high(control[0]);
+	if (e->control < 0)
+		goto failed;
+	e->pid = fork();
+	if (e->pid == 0)
+		become_monitor(e->socket, environment, level && atoi(level) >= 2, control[1], knock);
+	if (e->pid < 0)
+		goto failed;
+	close(control[1]);
+	close(knock);
+	return now ? wake(e, &un, size, why, why_size) : 0;
+
+failed:
+	err = -errno;
+	snprintf(why, why_size, "cannot prepare the monitor: %s", strerror(-err));
+	for (int i = 0; i < 2; i++)
+		if (control[i] >= 0)
+			close(control[i]);
+	if (knock >= 0)
+		close(knock);
+	e->control = -1;
+	e->pid = 0;
 	return err;
+}
+
+/* Whether it has been woken, has loaded the program and listens. */
+static bool serves(const struct fg_embed *e)
+{
+	struct fg_embedded_ready r;
+
+	return recv(e->control, &r, sizeof(r), MSG_DONTWAIT) == (ssize_t)sizeof(r) && !r.err;
+}
+
+void fg_embed_ended(struct fg_embed *e)
+{
+	struct fg_embedded_ready r = {0};
+	ssize_t n = recv(e->control, &r, sizeof(r), MSG_DONTWAIT);
+
+	e->pid = 0;
+	r.why[sizeof(r.why) - 1] = '\0';
+	if (n == (ssize_t)sizeof(r) && r.err)
+		fg_note("no preemption monitor, going on with the fallback: %s", r.why[0] ? r.why : strerror(-r.err));
+	else
+		fg_note("the preemption monitor ended; the program goes on with the fallback");
+}
+
+/* ---- the end, and those who outlive it ---------------------------------------- */
+
+/* Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at. */
+static bool was_given(const char *pid, const char *entry)
+{
+	char path[64], *line = NULL;
+	bool given = false;
+	size_t size = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/environ", pid);
+	f = fopen(path, "re");
+	while (f && !given && getdelim(&line, &size, '\0', f) > 0)
+		given = !strcmp(line, entry);
+	free(line);
+	if (f)
+		fclose(f);
+	return given;
+}
+
+/* Is there a process left that was told of this monitor?  Daemons, and what a shell has put in the background. */
+static bool is_wanted(const char *socket)
+{
+	char entry[sizeof(FG_SOCKET_ENV) + sizeof(((struct fg_embed *)0)->socket) + 1];
+	DIR *proc = opendir("/proc");
+	struct dirent *d;
+	bool wanted = false;
+
+	snprintf(entry, sizeof(entry), FG_SOCKET_ENV "=%s", socket);
+	while (proc && !wanted && (d = readdir(proc)))
+		wanted = isdigit((unsigned char)d->d_name[0]) && was_given(d->d_name, entry);
+	if (proc)
+		closedir(proc);
+	return wanted;
+}
+
+#define LOOK_FIRST_MS 1000
+#define LOOK_MAX_MS   30000
+
+/* A process that does nothing but keep the monitor alive, which may not look at others itself (service.c). */
+static void keep(const struct fg_embed *e)
+{
+	struct pollfd control = {.fd = e->control};
+	int wait_ms = LOOK_FIRST_MS;
+	sigset_t none;
+
+	if (fork())
+		return;
+	prctl(PR_SET_NAME, "flexguard-keep");
+	setsid();
+	(void)!chdir("/");
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	control.fd = dup2(e->control, 3);
+	close_range(4, ~0u, 0);
+	for (int fd = 0; fd < 3; fd++)
+		fg_fd_null(fd);
+	/* Until nobody is left, or the monitor itself has ended. */
+	while (!poll(&control, 1, wait_ms) && is_wanted(e->socket))
+		wait_ms = wait_ms < LOOK_MAX_MS / 2 ? wait_ms * 2 : LOOK_MAX_MS;
+	_exit(0);
 }
 
 void fg_embed_stop(struct fg_embed *e)
 {
-	struct timespec tick = {.tv_nsec = 1000000};
+	struct timespec tick = {.tv_nsec = 200000};
+	bool wanted = e->pid > 0 && is_wanted(e->socket);
 
-	if (e->hangup > 0)
-		close(e->hangup);
-	e->hangup = -1;
-	if (e->pid <= 0)
-		return;
-	for (int ms = 0; waitpid(e->pid, NULL, WNOHANG) == 0; ms++) {
-		if (ms == STOP_MS)
+	if (wanted)
+		keep(e);
+	else if (e->pid > 0 && !serves(e))
+		kill(e->pid, SIGKILL); /* asleep, or not to be waited for */
+	if (e->control >= 0)
+		close(e->control);
+	e->control = -1;
+	for (int n = 0; !wanted && e->pid > 0 && waitpid(e->pid, NULL, WNOHANG) == 0; n++) {
+		if (n == STOP_MS * 5)
 			kill(e->pid, SIGKILL);
 		nanosleep(&tick, NULL);
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/embed.h"
 
 static const struct command {
 	const char *name;
@@ -64,6 +65,8 @@ int main(int argc, char **argv)
 {
 	const struct command *c;
 
+	if (argc == 2 && !strcmp(argv[0], FG_EMBEDDED_NAME))
+		return fg_embedded_main(argv[1]);
 	if (argc < 2) {
 		fg_error("which command? one of: %s (flexguard --help says more)", names());
 		return FG_EXIT_OWN;

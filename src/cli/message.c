@@ -165,6 +165,16 @@ const char *fg_argument(int argc, char **argv, int *i, char letter, const char *
 	return text;
 }
 
+void fg_fd_null(int fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null >= 0 && null != fd) {
+		dup2(null, fd);
+		close(null);
+	}
+}
+
 int fg_fd_high(int fd)
 {
 	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);

@@ -18,17 +18,19 @@
 #include "sys/options.h"
 #include "sys/stats.h"
 
-#define OPTIONS "--lock NAME, --policy NAME, --stats[=FILE], --help"
+#define OPTIONS "--lock NAME, --policy NAME, --monitor now|later, --stats[=FILE], --help"
 
 /* clang-format off */
 #define X(id, name, help) "    " name "\n        " help "\n"
 const char fg_help_run[] =
-    "usage: flexguard run [--lock NAME] [--policy NAME] [--stats[=FILE]] [--] program [args...]\n\n"
+    "usage: flexguard run [--lock NAME] [--policy NAME] [--monitor now|later] [--stats[=FILE]]\n                     [--] program [args...]\n\n"
     "Runs the program with FlexGuard's locks in place of glibc's.\n\n"
     "  --lock NAME     the lock (or FLEXGUARD_LOCK), one of these or of flexguard locks:\n"
     FG_LOCK_TABLE(X)
     "  --policy NAME   when a waiter spins (or FLEXGUARD_POLICY):\n"
     FG_POLICY_TABLE(X)
+    "  --monitor WHEN  where no monitor of the machine answers, one is loaded for the program\n"
+    "                  when that has a second thread (later, the default), or before it starts (now)\n"
     "  --stats[=FILE]  at exit, what the locks of the program and its children did:\n"
     "                  on stderr, or in FILE (as JSON where it ends in .json)\n\n"
     "Exit status: the program's; 125 flexguard's own errors, 126 the program cannot be\n"
@@ -38,6 +40,7 @@ const char fg_help_run[] =
 
 struct run {
 	const char *lock, *policy; /* NULL: from the environment, or the default */
+	bool monitor_now;
 	bool stats;
 	const char *stats_file;
 	char **argv;
@@ -74,6 +77,13 @@ static int parse(struct run *r, int argc, char **argv)
 			if (!r->policy || fg_policy_by_name(r->policy) < 0) {
 				fg_error("unknown policy '%s'; one of: %s", r->policy ? r->policy : "",
 					 fg_policy_names());
+				return FG_EXIT_OWN + 1;
+			}
+		} else if (fg_option(argv[i], "monitor", &value)) {
+			value = value_of(value, argc, argv, &i);
+			r->monitor_now = value && !strcmp(value, "now");
+			if (!r->monitor_now && (!value || strcmp(value, "later"))) {
+				fg_error("--monitor: now or later, not '%s'", value ? value : "");
 				return FG_EXIT_OWN + 1;
 			}
 		} else if (fg_option(argv[i], "stats", &value)) {
@@ -218,7 +228,7 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 		}
 	}
 	if (mon->pid)
-		keep[nr_keep++] = mon->hangup;
+		keep[nr_keep++] = mon->control;
 	start = now();
 	status = fg_supervise(t, r->argv, mon, keep, nr_keep, &mask);
 	fg_statsfile_remove(&sf);
@@ -235,7 +245,7 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 
 int fg_cmd_run(int argc, char **argv)
 {
-	struct fg_embed mon = {0};
+	struct fg_embed mon = {.control = -1};
 	struct fg_target target;
 	struct run r = {0};
 	char why[600], *library;
@@ -259,7 +269,7 @@ int fg_cmd_run(int argc, char **argv)
 		return FG_EXIT_OWN;
 	}
 	if (monitor && !fg_daemon_answers(fg_socket_path())) {
-		if (fg_embed_start(&mon, why, sizeof(why)))
+		if (fg_embed_start(&mon, r.monitor_now, why, sizeof(why)))
 			fg_note("no preemption monitor, going on with the fallback: %s", why);
 	}
 	/* Not earlier: neither we nor the monitor need them. */

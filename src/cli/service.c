@@ -63,20 +63,6 @@ static void keep_for_serving(void)
 		set_caps(cap[0].permitted & CAP_TO_MASK(CAP_SYS_ADMIN), 0);
 }
 
-static int become(uid_t uid, gid_t gid)
-{
-	struct __user_cap_data_struct cap[2] = {0};
-
-	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) || setgroups(0, NULL) || setresgid(gid, gid, gid) ||
-	    setresuid(uid, uid, uid))
-		return -errno;
-	if (get_caps(cap))
-		return -errno;
-	if ((cap[1].permitted & (CAPS_BPF | CAPS_PERFMON)) == (CAPS_BPF | CAPS_PERFMON))
-		return set_caps(0, CAPS_BPF | CAPS_PERFMON);
-	return set_caps(cap[0].permitted & CAP_TO_MASK(CAP_SYS_ADMIN), cap[1].permitted & (CAPS_BPF | CAPS_PERFMON));
-}
-
 /* A registered process costs a descriptor. */
 static void raise_descriptors(void)
 {
@@ -86,6 +72,34 @@ static void raise_descriptors(void)
 		r.rlim_cur = r.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &r);
 	}
+}
+
+/* Keep what loading needs, in the same way. */
+static int keep_for_loading(void)
+{
+	struct __user_cap_data_struct cap[2] = {0};
+	int err = get_caps(cap);
+
+	if (err)
+		return err;
+	if ((cap[1].permitted & (CAPS_BPF | CAPS_PERFMON)) == (CAPS_BPF | CAPS_PERFMON))
+		return set_caps(0, CAPS_BPF | CAPS_PERFMON);
+	return set_caps(cap[0].permitted & CAP_TO_MASK(CAP_SYS_ADMIN), cap[1].permitted & (CAPS_BPF | CAPS_PERFMON));
+}
+
+void fg_service_give_up(void)
+{
+	raise_descriptors();
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	keep_for_loading();
+}
+
+static int become(uid_t uid, gid_t gid)
+{
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) || setgroups(0, NULL) || setresgid(gid, gid, gid) ||
+	    setresuid(uid, uid, uid))
+		return -errno;
+	return keep_for_loading();
 }
 
 /* The default path's folder is ours to make: /run is empty after each boot. */
@@ -130,7 +144,7 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 
 	s->lock = -1;
 	raise_descriptors();
-	if (s->listener < 0)
+	if (s->listener < 0 && !s->listen_last)
 		err = listen_at(s, why, size);
 	if (!err && s->change_user) {
 		err = become(s->uid, s->gid);
@@ -140,6 +154,8 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 	(void)!chdir("/");
 	if (!err)
 		err = fg_monitor_open(&s->monitor, &s->cfg, why, size);
+	if (!err && s->listener < 0)
+		err = listen_at(s, why, size);
 	if (err) {
 		fg_service_close(s);
 		return err;

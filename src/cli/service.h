@@ -15,6 +15,7 @@
 struct fg_service {
 	const char *socket; /* where to listen; unused if there is a listener already */
 	unsigned mode;	    /* of the socket, if it is a file */
+	bool listen_last;   /* when the program is loaded: nobody waits for an answer until then */
 	bool change_user;   /* to these, with CAP_BPF and CAP_PERFMON only; needs root */
 	uid_t uid;
 	gid_t gid;
@@ -28,6 +29,8 @@ struct fg_service {
 
 /* Listens, gives up what is not needed, loads and attaches.  0, or -errno and one sentence in `why`. */
 int fg_service_open(struct fg_service *s, char *why, size_t size);
+/* Gives up what loading and serving do not need; first of all, or fg_service_open() does so in time. */
+void fg_service_give_up(void);
 /* Until stop_fd is readable or hangs up; 0 or -errno. */
 int fg_service_run(struct fg_service *s, int stop_fd);
 void fg_service_close(struct fg_service *s);

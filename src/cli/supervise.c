@@ -114,11 +114,8 @@ static int wait_for(pid_t child, struct fg_embed *mon, sigset_t early)
 				return status;
 			if (pid == child)
 				stop_as_well(WSTOPSIG(status));
-			if (pid == mon->pid && !WIFSTOPPED(status)) {
-				mon->pid = 0;
-				fg_note(
-				    "the preemption monitor ended; the program goes on with the fallback");
-			}
+			if (pid == mon->pid && !WIFSTOPPED(status))
+				fg_embed_ended(mon);
 		}
 		if (sigwaitinfo(&all, &si) < 0 || si.si_signo == SIGCHLD)
 			continue;

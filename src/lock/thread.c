@@ -13,12 +13,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/rseq.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch/arch.h"
 #include "sys/count.h"
 #include "sys/libc.h"
+#include "sys/monitor_client.h"
 
 __thread struct fg_self fg_self_tls __attribute__((tls_model("initial-exec"), aligned(8))) = {
 	.only = FG_ONLY_NOT_SET_UP
@@ -296,6 +298,8 @@ void fg_thread_init(struct fg_self *t)
 	/* Keys below 32 need no memory; above, this may call malloc: a lock taken there is ready by now. */
 	if (have_exit_key)
 		fg_libc_pthread_setspecific()(exit_key, t);
+	if (fg_unlikely(fg_load_relaxed(&fg_monitor_asleep)) && !__libc_single_threaded)
+		fg_monitor_wake();
 }
 
 /*

@@ -95,7 +95,6 @@ int fg_monitor_audit(struct fg_monitor *m);
 int fg_skeleton_open(struct monitor_bpf **out, bool *early);
 bool fg_release_is(const char *release, int major, int minor); /* this one or later */
 int fg_why_release(const char *release, char *why, size_t size); /* a kernel that is too old */
-int fg_why_preflight(char *why, size_t size);
 int fg_why_load(int err, char *why, size_t size);
 
 /* process.c: `pidfd` and the slot array's descriptor are the caller's to close. */

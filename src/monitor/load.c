@@ -134,7 +134,7 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 		why_size = sizeof(unused);
 	}
 	libbpf_set_print(print_libbpf);
-	err = fg_why_preflight(why, why_size);
+	err = fg_monitor_preflight(why, why_size);
 	if (err)
 		return err;
 	m = calloc(1, sizeof(*m));

@@ -40,6 +40,9 @@ struct fg_monitor_config {
 	enum fg_kernel_threads kernel_threads;
 };
 
+/* What can be seen without trying: 0, or as fg_monitor_open(). */
+int fg_monitor_preflight(char *why, size_t why_size);
+
 /*
  * Load the eBPF program and attach it.  Returns 0, or -errno with one sentence
  * in `why` that says what is missing and what to do (-ENOSYS: built without

@@ -208,6 +208,11 @@ struct fg_tls_bind {
 #define FG_SOCKET_PATH "/run/flexguard/flexguard.sock"
 #define FG_SOCKET_ENV  "FLEXGUARD_SOCKET"
 #define FG_PROTO_MAGIC 0x4b4c4746u
+/*
+ * A monitor at an abstract name may sleep: nobody listens there, but a datagram to that name with this behind it,
+ * a knock, wakes it.  A process knocks when it has a second thread, or has to wait for a lock.
+ */
+#define FG_KNOCK "/knock"
 
 struct fg_hello {
 	__u32 magic;

@@ -4,14 +4,19 @@
 #include <stdio.h>
 #include "monitor/monitor.h"
 
-int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size)
+int fg_monitor_preflight(char *why, size_t why_size)
 {
-	*out = NULL;
 	if (why_size)
 		snprintf(why, why_size,
 			 "this flexguard was built without eBPF (it needs clang >= 16, bpftool and libbpf >= "
 			 "1.0)");
 	return -ENOSYS;
+}
+
+int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size)
+{
+	*out = NULL;
+	return fg_monitor_preflight(why, why_size);
 }
 
 int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)

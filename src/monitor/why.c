@@ -65,7 +65,7 @@ int fg_why_release(const char *release, char *why, size_t size)
 	return -ENOTSUP;
 }
 
-int fg_why_preflight(char *why, size_t size)
+int fg_monitor_preflight(char *why, size_t size)
 {
 	unsigned long long caps = effective_caps();
 	struct utsname u;

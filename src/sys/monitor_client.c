@@ -45,6 +45,9 @@ static void close_fd(int fd)
 /* Where the monitor listens, as the environment was when the process started; size 0: nowhere. */
 static struct sockaddr_un address;
 static socklen_t address_size;
+/* The same, with FG_KNOCK behind it, for an abstract name; 0: for others. */
+static struct sockaddr_un knock;
+static socklen_t knock_size;
 
 static void find_socket(void)
 {
@@ -63,6 +66,11 @@ static void find_socket(void)
 	else
 		length++;
 	address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+	if (path[0] != '@' || length + sizeof(FG_KNOCK) - 1 > sizeof(knock.sun_path))
+		return;
+	knock = address;
+	memcpy(knock.sun_path + length, FG_KNOCK, sizeof(FG_KNOCK) - 1);
+	knock_size = address_size + sizeof(FG_KNOCK) - 1; /* such names are not terminated */
 }
 
 /* -EAGAIN: somebody listens and does not come round to us. */
@@ -152,6 +160,8 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 
 #define RETRY_NS     1000000000u  /* where nobody listens, which costs next to nothing */
 #define RETRY_MAX_NS 8000000000u  /* where somebody does, and refuses or is silent */
+#define WAKING_NS    20000000u	  /* while the one that was woken may be loading its program, */
+#define WAKES_NS     2000000000u /* which takes less than this */
 #define CHILD_NS     2000000u	  /* of a child's life: it may end or exec, or wait with somebody else's priority */
 
 /*
@@ -225,6 +235,32 @@ static bool is_wanted(void)
 	return __rseq_size != 0 && (fg_policy == FG_POLICY_DEFAULT || fg_policy == FG_POLICY_PAPER);
 }
 
+uint32_t fg_monitor_asleep;
+static uint64_t woken_ns;
+
+void fg_monitor_wake(void)
+{
+	uint32_t asleep = 1;
+	uint64_t now, due;
+	long fd;
+
+	/* Relaxed: who wins knocks, and tells nobody anything. */
+	if (!fg_cas_relaxed(&fg_monitor_asleep, &asleep, 0) || (!filtered_at_start && is_filtered()))
+		return;
+	fd = sys(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
+	if (fd < 0)
+		return;
+	if (sys(SYS_sendto, fd, (long)"", 1, MSG_NOSIGNAL, (long)&knock, knock_size) == 1) {
+		now = fg_now_ns();
+		fg_store_relaxed(&woken_ns, now);
+		fg_store_relaxed(&retry_after_ns, WAKING_NS);
+		due = fg_load_relaxed(&fg_monitor_retry_ns);
+		if (due != ADOPTING)
+			move(due, now + WAKING_NS);
+	}
+	close_fd((int)fd);
+}
+
 void fg_monitor_register(void)
 {
 	uint64_t token = fg_now_ns() + RETRY_NS;
@@ -234,7 +270,8 @@ void fg_monitor_register(void)
 	find_socket();
 	filtered_at_start = is_filtered();
 	fg_store_relaxed(&fg_monitor_retry_ns, token);
-	join_monitor(ANSWER_WITHIN_US, token);
+	if (join_monitor(ANSWER_WITHIN_US, token) == NOBODY && knock_size)
+		fg_store_relaxed(&fg_monitor_asleep, 1);
 }
 
 void fg_monitor_retry(uint64_t now)
@@ -254,8 +291,10 @@ void fg_monitor_retry(uint64_t now)
 	if (answer == SILENT)
 		after = after < RETRY_MAX_NS / 2 ? after * 2 : RETRY_MAX_NS;
 	else
-		after = RETRY_NS;
+		after = answer == NOBODY && now - fg_load_relaxed(&woken_ns) < WAKES_NS ? WAKING_NS : RETRY_NS;
 	fg_store_relaxed(&retry_after_ns, after);
+	if (answer == NOBODY && fg_load_relaxed(&fg_monitor_asleep))
+		fg_monitor_wake();
 }
 
 void fg_monitor_forget(void)

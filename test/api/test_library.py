@@ -50,7 +50,7 @@ def check_links_nothing_else():
 
 def stats(*args, **kw):
     path = f"{TMP}/stats.json"
-    p = run("run", f"--stats={path}", *args, **kw)
+    p = run("run", "--monitor=now", f"--stats={path}", *args, **kw)
     same(f"{args}: {p.stderr}", p.returncode, 0)
     return json.load(open(path))["stats"]
 

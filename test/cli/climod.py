@@ -103,8 +103,8 @@ def script(name, text, mode=0o755):
 
 
 def can_monitor():
-    """Whether `flexguard run` starts a monitor here: the note says when not."""
-    return run("run", "true").stderr == ""
+    """Whether `flexguard run` has a monitor here: the note says when not."""
+    return run("run", "--monitor=now", "true").stderr == ""
 
 
 def main(namespace):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which monitor flexguard run uses, and that the program outlives it."""
+import json
 import os
 import re
 import shutil
@@ -16,7 +17,12 @@ SOCKET = ["sh", "-c", "echo socket=$FLEXGUARD_SOCKET"]
 
 def need_monitor():
     if not can_monitor():
-        raise Skip("no eBPF monitor can be loaded here: " + run("run", "true").stderr.strip())
+        raise Skip("no eBPF monitor can be loaded here: " + run("run", "--monitor=now", "true").stderr.strip())
+
+
+def names():
+    """Of the sockets that somebody has bound."""
+    return {line.split()[-1] for line in open("/proc/net/unix")}
 
 
 def check_own_monitor():
@@ -24,6 +30,57 @@ def check_own_monitor():
     p = run("run", *SOCKET)
     true(p.stdout, re.match(r"socket=@flexguard-\d+-[0-9a-f]{16}$", p.stdout))
     same("silent", p.stderr, "")
+
+
+def check_asleep_until_there_are_threads():
+    need_monitor()
+    p = start("run", "sh", "-c", "echo $FLEXGUARD_SOCKET; sleep 0.5")
+    name = p.stdout.readline().strip()
+    same("asleep", (name in names(), name + "/knock" in names()), (False, True))
+    p.communicate()
+    p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; exec {CONTEND} 2000")
+    name = p.stdout.readline().strip()
+    wait_until("awake", lambda: name in names())
+    same("ends well", (p.stdout.read(), p.wait()), ("ready\nexact\n", 0))
+    file = f"{TMP}/stats.json"
+    p = run("run", f"--stats={file}", CONTEND, "1500")
+    same("it registers", json.load(open(file))["stats"]["monitored"], 1)
+    p = start("run", "--monitor=now", "sh", "-c", "echo $FLEXGUARD_SOCKET; sleep 0.5")
+    true("before the program", p.stdout.readline().strip() in names())
+    p.communicate()
+
+
+def check_one_monitor_for_a_run_in_a_run():
+    need_monitor()
+    p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; {FLEXGUARD} run sh -c 'echo $FLEXGUARD_SOCKET'")
+    first, second = p.communicate()[0].split()
+    same("that of the first", first, second)
+
+
+def check_what_a_program_preloads_is_not_the_monitors():
+    need_monitor()
+    preloaded = {"LD_PRELOAD": HELPERS[2]}
+    p = run("run", "--monitor=now", CONTEND, "100", env=preloaded, timeout=30)
+    same("ends well", (p.stdout, p.stderr, p.returncode), ("ready\nexact\n", "", 0))
+    p = start("run", "sh", "-c", "echo ready; sleep 0.5", env=preloaded)
+    p.stdout.readline()
+    mon = wait_until("monitor", lambda: monitor_of(p.pid))
+    same("not in it", HELPERS[2] in open(f"/proc/{mon}/maps").read(), False)
+    same("nor named to it", "LD_PRELOAD" in open(f"/proc/{mon}/environ").read(), False)
+    p.communicate()
+
+
+def check_it_stays_for_those_who_outlive_the_command():
+    need_monitor()
+    # One that has threads, and one that has none yet: both may need it.
+    for code, suffix in ((f"setsid {CONTEND} 3000", ""), ("setsid sleep 3", "/knock")):
+        p = run("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; {code} </dev/null >/dev/null 2>&1 &")
+        name = p.stdout.strip()
+        wait_until("still there", lambda: name + suffix in names(), timeout=2)
+        if not suffix:
+            wait_until("serves it", lambda: json.loads(run(
+                "status", "--json", env={"FLEXGUARD_SOCKET": name}).stdout)["processes"] == 1, timeout=2)
+        wait_until("gone with the last", lambda: not {name, name + "/knock"} & names(), timeout=30)
 
 
 def check_it_goes_with_the_program():
@@ -137,7 +194,7 @@ def check_a_kernel_that_refuses_the_program():
         raise Skip("no monitor to refuse")
     pretend = [HELPERS[1], "refuses-programs"]
     for verbose in "1", "2":
-        p = subprocess.run([*pretend, FLEXGUARD, "run", *SOCKET], text=True, stdout=subprocess.PIPE,
+        p = subprocess.run([*pretend, FLEXGUARD, "run", "--monitor=now", *SOCKET], text=True, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
         if p.returncode == 77:
             raise Skip("no seccomp filters here")
@@ -146,6 +203,10 @@ def check_a_kernel_that_refuses_the_program():
         true("says where the reasons are", "FLEXGUARD_VERBOSE=2" in note)
         same("shows them if asked for", any("failed to load" in r for r in reasons), verbose == "2")
         true("but not otherwise", reasons == [] or verbose == "2")
+    p = subprocess.run([*pretend, FLEXGUARD, "run", CONTEND, "1500"], text=True, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE)
+    same("so it does while it runs", (p.returncode, p.stdout), (0, "ready\nexact\n"))
+    true("and says so", p.stderr.count("\n") == 1 and "going on with the fallback" in p.stderr)
 
 
 main(globals())

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The monitor that `flexguard run` starts for one program, which has its own session, so that Ctrl-C and Ctrl-Z
+ * are the program's affair.  To load the eBPF program takes 50 ms and more, most of them the kernel's verifier's, and
+ * programs without threads have no use for it: so it sleeps, and nobody listens at its socket, until somebody
+ * knocks (FG_KNOCK).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/embed.h"
+#include "cli/service.h"
+
+/* True: somebody has knocked.  False: nobody will. */
+static bool sleep_until_wanted(void)
+{
+	struct pollfd fds[] = {
+	    {.fd = FG_EMBEDDED_CONTROL, .events = POLLIN},
+	    {.fd = FG_EMBEDDED_KNOCK, .events = POLLIN},
+	};
+
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		;
+	return !fds[0].revents && fds[1].revents & POLLIN;
+}
+
+int fg_embedded_main(const char *socket)
+{
+	struct fg_service service = {.socket = socket, .listener = -1, .listen_last = true};
+	struct fg_embedded_ready r = {0};
+
+	prctl(PR_SET_NAME, FG_EMBEDDED_NAME);
+	(void)!chdir("/");
+	if (fcntl(FG_EMBEDDED_CONTROL, F_SETFD, FD_CLOEXEC) || fcntl(FG_EMBEDDED_KNOCK, F_SETFD, FD_CLOEXEC)) {
+		fg_error("%s is started by flexguard run", FG_EMBEDDED_NAME);
+		return FG_EXIT_OWN;
+	}
+	fg_service_give_up();
+	if (!sleep_until_wanted())
+		return 0;
+	r.err = fg_service_open(&service, r.why, sizeof(r.why));
+	fg_fd_null(2); /* not before: a kernel's reasons for a refusal go there, if asked for */
+	close(FG_EMBEDDED_KNOCK);
+	(void)!send(FG_EMBEDDED_CONTROL, &r, sizeof(r), MSG_NOSIGNAL);
+	if (r.err)
+		return 1;
+	fg_service_run(&service, FG_EMBEDDED_CONTROL);
+	fg_service_close(&service);
+	return 0;
+}
