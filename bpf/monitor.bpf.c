@@ -13,6 +13,7 @@
 #include "../src/monitor/protocol.h"
 #include "marks.h"
 #include "monitor_types.h"
+#include "who.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -24,6 +25,7 @@ struct thread {
 	__u32 domain;
 	__u32 state;   /* what slot.state should be; the slot itself is the client's to scribble on */
 	__u32 changes; /* incremented when it stops running, or stops sleeping */
+	struct fg_who who; /* it was bound as; bound no longer than it is that */
 
 	/* Written by the audit only. */
 	__u32 audited; /* `changes` as the audit saw it last */
@@ -68,6 +70,11 @@ struct {
 	__type(key, __u32);
 	__array(values, struct slot_array);
 } processes SEC(".maps");
+
+/* What the daemon asks `prove`, and hears. */
+__u32 prove_sock;  /* descriptor of the daemon: the accepted connection */
+__u32 prove_write; /* 1: write fg_owner.who */
+__u32 proved;	   /* 1: a thread is who it was at connect(); and who has been written, if that was asked for */
 
 /* Registered processes; nothing to do at all while it is 0.  Written by the loader. */
 __u64 active;
@@ -167,6 +174,28 @@ static __always_inline __u64 rseq_area(struct task_struct *task)
 }
 
 /*
+ * Of a process that said hello and is somebody else by now (a daemon that has given up root): its
+ * library hears in slot 0 that another hello is due.  One thread alone that has other credentials is not the
+ * process.
+ */
+static __noinline int note_end(struct task_struct *task, struct fg_owner *owner)
+{
+	struct task_struct *leader = task->group_leader;
+	struct fg_slot *slot;
+	__u32 zero = 0;
+	void *array;
+
+	if (READ_ONCE(owner->who.known) != FG_KNOWN ||
+	    is_same(leader->flags & PF_EXITING ? task : leader, &owner->who))
+		return 0;
+	array = bpf_map_lookup_elem(&processes, &owner->index);
+	slot = array ? bpf_map_lookup_elem(array, &zero) : NULL;
+	if (slot)
+		WRITE_ONCE(slot->ended, 1);
+	return 0;
+}
+
+/*
  * Bind the current task to the slot that its TLS names.  `task` must be current
  * (only then is its memory the one that is mapped); `t` is its storage, if it
  * has any.
@@ -185,6 +214,11 @@ static __noinline struct fg_slot *bind(struct task_struct *task, struct thread *
 	owner = bpf_task_storage_get(&owners, leader, NULL, 0);
 	if (!owner)
 		return NULL;
+	/* Before the first look at its memory. */
+	if (!is_same(task, &owner->who)) {
+		note_end(task, owner);
+		return NULL;
+	}
 	area = rseq_area(task);
 	if (!area || bpf_probe_read_user(&tls, sizeof(tls), (void *)(area + owner->tls_offset)))
 		return NULL;
@@ -199,6 +233,7 @@ static __noinline struct fg_slot *bind(struct task_struct *task, struct thread *
 	t->index = owner->index;
 	t->slot = tls.slot;
 	t->domain = owner->domain;
+	t->who = owner->who;
 	WRITE_ONCE(slot->bound, task->pid);
 	*thread = t;
 	return slot;
@@ -267,6 +302,11 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 			count_missed();
 		}
 		slot = slot_of(t, prev->pid);
+		/* Somebody else by now: nothing more of it is read, nor told. */
+		if (slot && !is_same(prev, &t->who)) {
+			WRITE_ONCE(slot->state, FG_STATE_UNKNOWN);
+			slot = NULL;
+		}
 	}
 	if (!slot) {
 		if (t) {
@@ -608,6 +648,36 @@ int audit(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+/*
+ * Run over the threads of a process that said hello: is one of them still who it was at connect()?
+ * Then, and only then, the process is one that may be looked at (who.h).
+ */
+SEC("iter/task")
+int prove(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task, *leader;
+	struct fg_owner *owner;
+	struct fg_who who;
+	__u32 barrier = 0;
+
+	if (!task || proved || task->flags & PF_EXITING)
+		return 0;
+	if (!tell_who(&who, task, peer_cred(prove_sock), &barrier))
+		return 0;
+	if (prove_write) {
+		leader = task->group_leader;
+		owner = bpf_task_storage_get(&owners, leader, NULL, 0);
+		if (!owner)
+			return 0;
+		who.known = 0;
+		owner->who = who;
+		/* A full barrier: who sees that it is known sees the rest. */
+		__sync_lock_test_and_set(&owner->who.known, FG_KNOWN);
+	}
+	proved = 1;
+	return 0;
+}
+
 /* The counters are frozen for user space, the daemon included. */
 SEC("syscall")
 int tick(struct fg_tick *args)
@@ -616,6 +686,8 @@ int tick(struct fg_tick *args)
 
 	if (!c)
 		return 1;
+	if (!can_tell_dumpable())
+		return FG_TICK_BLIND;
 	if (args->generation) {
 		c->generation = args->generation;
 		c->cpu_shift = cpu_shift;

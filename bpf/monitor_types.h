@@ -6,17 +6,32 @@
 #ifndef FG_MONITOR_TYPES_H
 #define FG_MONITOR_TYPES_H
 
-/* A registered process: storage of its group leader, written by the daemon only. */
+/*
+ * Who said hello: the credentials and the memory that its threads have to have, or they are not looked
+ * at (bpf/who.h).  All ones where nobody has proved to be that: it fits no task.
+ */
+struct fg_who {
+	__u64 mm, user_ns; /* addresses; compared, never followed */
+	__u64 caps;	   /* permitted; a thread may have fewer */
+	__u32 uid[3], gid[3]; /* real, effective, saved */
+	__u32 dumpable;
+	__u32 known;
+};
+#define FG_KNOWN 1u
+
+/* A registered process: storage of its group leader, written by the daemon, but for `who`. */
 struct fg_owner {
 	__s64 tls_offset; /* fg_hello.tls_offset */
 	__u32 index;	  /* its slot array in the map of maps */
 	__u32 domain;
+	struct fg_who who; /* all ones from the daemon; by the program `prove` */
 };
 
 /* Argument of the `tick` program. */
 struct fg_tick {
 	__u64 generation; /* 0: leave it and cpu_shift as they are */
 };
+#define FG_TICK_BLIND 2 /* its answer: this kernel does not tell whose memory may be read (who.h) */
 
 /*
  * Audits that a thread may stay counted as preempted without having run.  The

@@ -48,6 +48,62 @@ struct thread_info {
 	__u32 cpu;
 };
 
+struct user_namespace;
+
+typedef struct {
+	__u32 val;
+} kuid_t;
+typedef struct {
+	__u32 val;
+} kgid_t;
+typedef struct {
+	__u64 val;
+} kernel_cap_t;
+
+struct cred {
+	kuid_t uid, suid, euid;
+	kgid_t gid, sgid, egid;
+	kernel_cap_t cap_permitted; /* >= 6.3 */
+	struct user_namespace *user_ns;
+};
+
+struct kernel_cap_struct { /* <= 6.2 */
+	__u32 cap[2];
+};
+struct cred___cap_words {
+	struct kernel_cap_struct cap_permitted;
+};
+
+struct mm_struct {
+	unsigned long end_code; /* 0 until a program is in it */
+	unsigned long flags;	/* <= 6.17 */
+};
+
+typedef struct { /* >= 6.18 */
+	unsigned long __mm_flags[1];
+} mm_flags_t;
+struct mm_struct___bitmap {
+	mm_flags_t flags;
+};
+
+/* From a descriptor of the daemon to who connected. */
+struct sock {
+	const struct cred *sk_peer_cred;
+};
+struct socket {
+	struct sock *sk;
+};
+struct file {
+	void *private_data;
+};
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -59,8 +115,20 @@ struct task_struct {
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr; /* affinity and cpuset */
 	struct task_struct *group_leader;
+	struct mm_struct *mm;
+	const struct cred *real_cred;
+	struct files_struct *files;
 	struct bpf_local_storage *bpf_storage;
 	bool throttled; /* >= 6.18: dequeued, because its cgroup used up its quota */
+};
+
+/*
+ * Since 7.3 at the latest; before that mm_struct.flags tells.  The offset of its member `dumpable` comes from the
+ * loader: for a type that the kernel does not have, libbpf looks in all modules, which takes CAP_SYS_ADMIN.
+ */
+struct task_exec_state;
+struct task_struct___exec_state {
+	struct task_exec_state *exec_state;
 };
 
 struct task_struct___rseq_pointer { /* <= 6.18 */

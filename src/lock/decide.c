@@ -372,7 +372,8 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 		return now - w->since_ns < fg_spin_ns ? FG_SPIN : FG_BLOCK;
 	case FG_POLICY_DEFAULT:
 	case FG_POLICY_PAPER:
-		if (monitor_is_gone(now))
+		/* Or we have become somebody else, as a daemon does that gives up root. */
+		if (monitor_is_gone(now) || fg_load_relaxed(&fg_slot_look(0)->ended))
 			fg_policy_monitor(NULL, 0); /* until fg_monitor_retry finds another */
 		if (w->asked > CLOCK_EVERY && participant_kept_off(now))
 			return preempted(w);

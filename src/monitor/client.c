@@ -70,6 +70,13 @@ void fg_client_expire(struct fg_monitor *m, uint64_t now_ns)
 		}
 }
 
+void fg_pass_credentials(int fd)
+{
+	int on = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+}
+
 void fg_client_accept(struct fg_monitor *m, int listen_fd)
 {
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -94,6 +101,8 @@ void fg_client_accept(struct fg_monitor *m, int listen_fd)
 		push_out(m, oldest(m, NULL));
 	for (i = 0; m->clients[i].fd >= 0; i++)
 		;
+	/* Already so as a rule, from the listening socket: not those that came before it was (systemd's). */
+	fg_pass_credentials(fd);
 	m->clients[i].fd = fd;
 	m->clients[i].uid = cred.uid;
 	m->clients[i].deadline_ns = fg_now_ns() + FG_HELLO_NS;
@@ -104,24 +113,28 @@ void fg_client_accept(struct fg_monitor *m, int listen_fd)
 
 /*
  * The peer as the kernel remembers it from connect().  SO_PEERPIDFD (6.5) works
- * across pid namespaces and cannot mean a later process with the same pid.
+ * across pid namespaces and cannot mean a later process with the same pid.  Its hello has to be its own:
+ * nobody binds the threads of another.
  */
-static int peer(int fd, struct ucred *cred)
+static int peer(int fd, pid_t sender, struct fg_peer *p)
 {
-	socklen_t len = sizeof(*cred);
-	int pidfd = -1;
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len))
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
-	len = sizeof(pidfd);
-	if (!getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len))
-		return pidfd;
+	/* 0: in no pid namespace that can be seen from here. */
+	if (cred.pid <= 0 || sender != cred.pid)
+		return -EACCES;
+	p->pid = cred.pid;
+	p->uid = cred.uid;
+	len = sizeof(p->pidfd);
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &p->pidfd, &len))
+		return 0;
 	if (errno != ENOPROTOOPT)
 		return -errno;
-	if (cred->pid <= 0)
-		return -ESRCH;
-	pidfd = syscall(SYS_pidfd_open, cred->pid, 0);
-	return pidfd < 0 ? -errno : pidfd;
+	p->pidfd = syscall(SYS_pidfd_open, cred.pid, 0);
+	return p->pidfd < 0 ? -errno : 0;
 }
 
 static void answer(int fd, const struct fg_welcome *w, const int *fds, size_t nr_fds)
@@ -155,20 +168,18 @@ static int check(const struct fg_hello *hello, ssize_t size)
 	return hello->flags ? -EINVAL : 0;
 }
 
-static void welcome(struct fg_monitor *m, int fd, const struct fg_hello *hello, ssize_t size)
+static void welcome(struct fg_monitor *m, int fd, const struct fg_hello *hello, ssize_t size, pid_t sender)
 {
 	struct fg_welcome w = {.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION};
 	int fds[2] = {-1, bpf_map__fd(m->skel->maps.counters)};
-	struct ucred cred;
-	int pidfd, err = check(hello, size);
+	struct fg_peer p = {.sock = fd};
+	int err = check(hello, size);
 
+	if (!err)
+		err = peer(fd, sender, &p);
 	if (!err) {
-		pidfd = peer(fd, &cred);
-		err = pidfd < 0 ? pidfd : 0;
-	}
-	if (!err) {
-		err = fg_process_register(m, pidfd, cred.pid, cred.uid, hello, &w, &fds[0]);
-		close(pidfd);
+		err = fg_process_register(m, &p, hello, &w, &fds[0]);
+		close(p.pidfd);
 	}
 	if (err)
 		m->refused++;
@@ -181,6 +192,33 @@ static void welcome(struct fg_monitor *m, int fd, const struct fg_hello *hello, 
 		close(fds[0]);
 }
 
+/*
+ * What the kernel says of the sender (SO_PASSCRED).  Only root of the sender's pid namespace can make it say
+ * another process of that namespace, and whom it says has to be who connected.
+ */
+static ssize_t receive(int fd, void *packet, size_t size, pid_t *sender)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec iov = {packet, size};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	/* Descriptors that somebody sends along find no room, and are closed by the kernel. */
+	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c;
+	struct ucred cred;
+
+	*sender = 0;
+	for (c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL; c; c = CMSG_NXTHDR(&msg, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS &&
+		    c->cmsg_len == CMSG_LEN(sizeof(cred))) {
+			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+			*sender = cred.pid;
+		}
+	return n;
+}
+
 /* A packet, or the end of the connection: `flexguard run` only looks whether somebody listens. */
 void fg_client_ready(struct fg_monitor *m, uint32_t index)
 {
@@ -190,16 +228,17 @@ void fg_client_ready(struct fg_monitor *m, uint32_t index)
 		struct fg_query query;
 	} packet = {0};
 	struct fg_client *c = &m->clients[index];
+	pid_t sender;
 	ssize_t n;
 
 	if (c->fd < 0)
 		return;
-	n = recv(c->fd, &packet, sizeof(packet), MSG_DONTWAIT | MSG_TRUNC);
+	n = receive(c->fd, &packet, sizeof(packet), &sender);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0 && packet.magic == FG_QUERY_MAGIC)
 		fg_report_answer(m, c->fd, &packet.query, n, c->uid);
 	else if (n > 0)
-		welcome(m, c->fd, &packet.hello, n);
+		welcome(m, c->fd, &packet.hello, n, sender);
 	fg_client_drop(m, index);
 }

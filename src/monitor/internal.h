@@ -44,6 +44,14 @@ struct fg_process {
 	bool leaving; /* free, but the program may still find its slot array */
 };
 
+/* Who says hello. */
+struct fg_peer {
+	int sock;  /* its connection */
+	int pidfd; /* the process that connected */
+	pid_t pid;
+	uid_t uid;
+};
+
 /* A connection that has not said hello yet. */
 struct fg_client {
 	int fd; /* -1: free */
@@ -97,8 +105,14 @@ bool fg_release_is(const char *release, int major, int minor); /* this one or la
 int fg_why_release(const char *release, char *why, size_t size); /* a kernel that is too old */
 int fg_why_load(int err, char *why, size_t size);
 
-/* process.c: `pidfd` and the slot array's descriptor are the caller's to close. */
-int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, const struct fg_hello *hello,
+/*
+ * load.c: 0 if a thread of the peer is still who it was at connect(), -EACCES if none is.
+ * With `write` the program is told so: only from then on does it look at the process's threads.
+ */
+int fg_monitor_prove(struct fg_monitor *m, const struct fg_peer *peer, bool write);
+
+/* process.c: the peer's and the slot array's descriptors are the caller's to close. */
+int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd);
 void fg_process_forget(struct fg_monitor *m, uint32_t index);
 void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it has died */
@@ -119,6 +133,7 @@ void fg_report_tick(struct fg_monitor *m);
 void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ssize_t size, uid_t uid);
 
 /* client.c */
+void fg_pass_credentials(int fd); /* packets come with the kernel's word on who sent them */
 void fg_client_accept(struct fg_monitor *m, int listen_fd);
 void fg_client_ready(struct fg_monitor *m, uint32_t index);
 void fg_client_drop(struct fg_monitor *m, uint32_t index);

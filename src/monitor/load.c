@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include "monitor/internal.h"
 #include "monitor_types.h"
@@ -58,13 +59,37 @@ int fg_skeleton_open(struct monitor_bpf **out, bool *early)
 	if (*early)
 		s->data = (void *)monitor_early_bpf__elf_bytes(&s->data_sz);
 	err = bpf_object__open_skeleton(s, NULL);
-	if (!err)
+	if (!err) {
 		bpf_program__set_autoload((*out)->progs.on_fork, *early);
+		bpf_program__set_autoattach((*out)->progs.prove, false); /* to one process at a time, fg_monitor_prove */
+	}
 	return err;
+}
+
+/* Offset of the member of this kernel's struct, in bytes; 0: it has none of that name, or not for sure. */
+static uint32_t member_offset(const char *type, const char *member)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_member *found;
+	const struct btf_type *t;
+	uint32_t offset = 0;
+	int id;
+
+	if (!btf)
+		return 0;
+	id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+	t = id < 0 ? NULL : btf__type_by_id(btf, (uint32_t)id);
+	found = t ? btf_members(t) : NULL;
+	for (int i = 0; found && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, found[i].name_off), member))
+			offset = btf_member_bit_offset(t, (uint32_t)i) / 8;
+	btf__free(btf);
+	return offset;
 }
 
 static int load(struct fg_monitor *m, char *why, size_t size)
 {
+	struct utsname u;
 	uint32_t shift = 0;
 	int err = fg_skeleton_open(&m->skel, &m->early);
 
@@ -75,6 +100,9 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	for (int cpus = libbpf_num_possible_cpus(); FG_CPU_GROUPS << shift < cpus && shift < 4;)
 		shift++;
 	m->skel->rodata->cpu_shift = shift;
+	uname(&u);
+	if (fg_release_is(u.release, 7, 0)) /* bpf/vmlinux_min.h; no earlier kernel has it */
+		m->skel->rodata->exec_state_dumpable = member_offset("task_exec_state", "dumpable");
 	m->skel->rodata->mcs_test = m->cfg.holder_test == FG_HOLDER_MCS;
 	m->skel->rodata->count_at_once = m->cfg.kernel_threads == FG_KTHREADS_COUNT;
 	/* One of ours as the pattern: on 6.1 one with type information, as libbpf makes it, fits none without. */
@@ -116,7 +144,9 @@ static int attach(struct fg_monitor *m, char *why, size_t size)
 	/* Wall-clock time differs between any two monitors, across reboots as well. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	err = fg_monitor_tick(m, now.tv_sec * 1000000000ull + now.tv_nsec);
-	if (err)
+	if (err == -ENOTSUP)
+		snprintf(why, size, "this kernel does not tell whose memory may be read (a later flexguard may know how)");
+	else if (err)
 		snprintf(why, size, "cannot run the monitor's heartbeat program: %s", strerror(-err));
 	return err;
 }
@@ -188,7 +218,7 @@ static int run_program(const struct bpf_program *prog, void *args, size_t size)
 
 	if (err)
 		return err < 0 ? err : -err;
-	return opts.retval ? -EIO : 0;
+	return opts.retval == FG_TICK_BLIND ? -ENOTSUP : opts.retval ? -EIO : 0;
 }
 
 int fg_monitor_tick(struct fg_monitor *m, uint64_t generation)
@@ -198,12 +228,12 @@ int fg_monitor_tick(struct fg_monitor *m, uint64_t generation)
 	return run_program(m->skel->progs.tick, &args, sizeof(args));
 }
 
-/* Reading the iterator runs the program over all tasks; it prints nothing. */
-int fg_monitor_audit(struct fg_monitor *m)
+/* Reading an iterator runs its program over all its tasks; it prints nothing. */
+static int run_iterator(int link_fd)
 {
 	char buf[64];
 	ssize_t n;
-	int fd = bpf_iter_create(bpf_link__fd(m->skel->links.audit));
+	int fd = bpf_iter_create(link_fd);
 
 	if (fd < 0)
 		return -errno;
@@ -213,6 +243,35 @@ int fg_monitor_audit(struct fg_monitor *m)
 	n = n < 0 ? -errno : 0;
 	close(fd);
 	return n;
+}
+
+int fg_monitor_audit(struct fg_monitor *m)
+{
+	return run_iterator(bpf_link__fd(m->skel->links.audit));
+}
+
+/* The part of union bpf_iter_link_info (linux/bpf.h, 6.1) that is for tasks. */
+struct iter_task {
+	uint32_t tid, pid, pid_fd;
+};
+
+int fg_monitor_prove(struct fg_monitor *m, const struct fg_peer *peer, bool write)
+{
+	struct iter_task threads = {.pid_fd = (uint32_t)peer->pidfd};
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = (union bpf_iter_link_info *)&threads,
+		    .iter_info_len = sizeof(threads));
+	int err, link = bpf_link_create(bpf_program__fd(m->skel->progs.prove), 0, BPF_TRACE_ITER, &opts);
+
+	if (link < 0)
+		return -errno;
+	m->skel->bss->prove_sock = (uint32_t)peer->sock;
+	m->skel->bss->prove_write = write;
+	m->skel->bss->proved = 0;
+	err = run_iterator(link);
+	close(link);
+	if (err)
+		return err;
+	return __atomic_load_n(&m->skel->bss->proved, __ATOMIC_ACQUIRE) ? 0 : -EACCES;
 }
 
 const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m)

@@ -158,17 +158,23 @@ int fg_slots_create(uint32_t slots)
 	return fd < 0 ? -errno : fd;
 }
 
-int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, const struct fg_hello *hello,
+int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd)
 {
 	struct fg_owner owner = {.tls_offset = hello->tls_offset};
-	uint64_t id = pidfd_id(pidfd, pid);
+	int pidfd = peer->pidfd;
+	uid_t uid = peer->uid;
+	uint64_t id = pidfd_id(pidfd, peer->pid);
 	struct usage others = {0};
 	uint32_t slots, index;
 	struct fg_process *p;
 	bool is_new;
 	int fd, own_pidfd, err;
 
+	/* Before anything of an earlier hello is replaced. */
+	err = fg_monitor_prove(m, peer, false);
+	if (err)
+		return err;
 	err = find_entry(m, id, uid, &index, &others);
 	if (err)
 		return err;
@@ -207,18 +213,25 @@ int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, c
 	}
 	fg_report_map(m, p, fd, slots);
 	p->slots = slots;
-	p->pid = pid;
+	p->pid = peer->pid;
 	owner.index = index;
 	owner.domain = p->domain;
+	memset(&owner.who, 0xff, sizeof(owner.who));
 	/* Only after the array: threads must not be bound to what this index led to before. */
 	if (!err && bpf_map_update_elem(bpf_map__fd(m->skel->maps.owners), &pidfd, &owner, BPF_ANY))
 		err = -errno;
 	if (!err && m->early)
 		err = fg_monitor_audit(m); /* gives the threads that are there their storage */
+	/*
+	 * Again, now that an exec would take back what was written: before it, one may have come after the
+	 * first look.  Nobody's memory has been read for this hello yet.
+	 */
+	if (!err)
+		err = fg_monitor_prove(m, peer, true);
 	if (err) {
+		bpf_map_delete_elem(bpf_map__fd(m->skel->maps.owners), &pidfd);
 		close(fd);
-		if (is_new)
-			fg_process_forget(m, index);
+		fg_process_forget(m, index);
 		return err;
 	}
 	welcome->slots = slots;

@@ -121,7 +121,8 @@ struct fg_slot {
 	__u64 blocked;	 /* times it went to sleep while critical (a "b" event) */
 	__u64 involuntary; /* times switched out while runnable, critical or not; these three as stats[] */
 	__u32 displaces; /* 1: it took its CPU from a thread of its own process that wanted to go on */
-	__u32 unused1[5];
+	__u32 ended;	 /* slot 0 only: 1: not who said hello any more, threads are not bound until it says it again */
+	__u32 unused1[4];
 } __attribute__((aligned(FG_CACHE_LINE)));
 
 /*
@@ -204,6 +205,11 @@ struct fg_tls_bind {
  * read-only, sizeof(struct fg_counters)).  The client may close the socket at
  * once: the monitor follows the process by pidfd.  A second hello of the same
  * process (after fork: another process; after exec: same) replaces the first.
+ *
+ * The process that connected says hello itself, and must not have changed since: an exec or a change of
+ * credentials in between is answered with -EACCES, and so is a hello that somebody else sent.  Its threads are bound
+ * as long as they are who said hello (bpf/who.h); a process that changes its credentials later, as a daemon
+ * does that gives up root, finds slot[0].ended set and says hello again.
  */
 #define FG_SOCKET_PATH "/run/flexguard/flexguard.sock"
 #define FG_SOCKET_ENV  "FLEXGUARD_SOCKET"

@@ -115,6 +115,7 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)
 		return -errno;
 	/* accept must not wait for a client that has changed its mind. */
 	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) | O_NONBLOCK);
+	fg_pass_credentials(listen_fd);
 	timer_fd = start_timer();
 	if (timer_fd < 0)
 		err = -errno;

@@ -152,6 +152,7 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 	mapped = (void *)counters;
 	if (fg_slots_map(slots_fd, 0, slots) < 0)
 		return false;
+	fg_store_relaxed(&fg_chunks[0]->slot[0].ended, 0); /* of an earlier hello; of this one it would be set again */
 	fg_policy_monitor((const struct fg_counters *)counters, welcome->domain);
 	return true;
 }

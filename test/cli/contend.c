@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads that fight for one mutex for a while, and then see that no increment
- * was lost.  Usage: contend MILLISECONDS [exit|_exit|kill]: how to end.
+ * was lost.  Usage: contend MILLISECONDS [exit|_exit|kill|UID]: how to end, or whom to become after a while.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -43,6 +43,11 @@ int main(int argc, char **argv)
 		pthread_create(&t[i], NULL, work, &own[i]);
 	puts("ready");
 	fflush(stdout);
+	if (*end >= '0' && *end <= '9') {
+		usleep(300000);
+		if (setresuid(atoi(end), atoi(end), atoi(end)))
+			return 2;
+	}
 	nanosleep(&ts, NULL);
 	if (!strcmp(end, "kill"))
 		kill(getpid(), SIGKILL);

@@ -45,6 +45,24 @@ def check_users_do_not_hear_each_other():
             d.stop()
 
 
+def check_daemon_that_gives_up_root():
+    """Its memory is not to be looked at any more, not even by itself, until it says hello as who it is then."""
+    need_daemon()
+    need_root()
+    with Daemon() as d:
+        def seen(uid):
+            report = json.loads(subprocess.run([FLEXGUARD, "status", "--json", "--socket", SOCK], text=True,
+                                               stdout=subprocess.PIPE, check=True).stdout)
+            return any(c["uid"] == uid and c["threads"] > 0 for c in report["clients"])
+
+        p = program(CONTEND, "100000", "1001")
+        same("ready", p.stdout.readline(), "ready\n")
+        wait_until("bound as root", lambda: seen(0))
+        wait_until("bound as who it is", lambda: seen(1001) and not seen(0))
+        end(p)
+        d.stop()
+
+
 def check_modes_of_the_hybrid_lock():
     """The monitor that looks at queues counts owners of an MCS lock, and no thread of a lock of ours."""
     need_daemon()

@@ -49,10 +49,11 @@ int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index)
 
 static bool refuse;
 
-int fg_process_register(struct fg_monitor *m, int pidfd, pid_t pid, uid_t uid, const struct fg_hello *hello,
+int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd)
 {
-	(void)m, (void)pidfd, (void)pid, (void)uid;
+	(void)m;
+	FUZZ_CHECK(peer->pid == getpid() && peer->pidfd >= 0);
 	FUZZ_CHECK(hello->magic == FG_PROTO_MAGIC && hello->abi == FG_ABI_VERSION && !hello->flags);
 	if (refuse)
 		return -EDQUOT;
@@ -96,6 +97,7 @@ static void connection(struct fg_monitor *m, struct input *in)
 	FUZZ_CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
 	m->clients[3] = (struct fg_client){.fd = pair[0], .uid = length & 1 ? 0 : 12345};
 	m->nr_clients = 1;
+	fg_pass_credentials(pair[0]);
 	input_take(in, packet, length);
 	if (length != 255)
 		send(pair[1], packet, length, 0);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Whose memory the monitor may look at.  What it reads of a thread shows in that thread's slot, which
+ * whoever said hello can read: so it reads only what that one could read with ptrace(2) (the rules of
+ * __ptrace_may_access, kernel/ptrace.c), and asks again at every switch.
+ *
+ * A process is known by the credentials with which it connected: the kernel keeps the very object (struct cred)
+ * with the connection.  Every exec, and every call that changes credentials, gives a thread another one.
+ * So a thread that has this object still is neither another program nor another user since connect(), and its
+ * credentials and its memory, as they are then, are noted down.  From there on a thread is looked at if
+ *	its memory is that one (an exec has another from its beginning),
+ *	its user and group ids are those, and its capabilities those or fewer, in the same user namespace,
+ *	and its memory is dumpable, or as little as it was: a daemon that gave up root is not, but said hello itself.
+ */
+#ifndef FG_WHO_H
+#define FG_WHO_H
+
+#include "vmlinux_min.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include "marks.h"
+#include "monitor_types.h"
+
+#define MMF_DUMPABLE_MASK 3u
+#define SUID_DUMP_USER	  1u /* the only one of the three values with which others may read it */
+
+/* Set by the loader where the kernel has it; 0: it has not. */
+const volatile __u32 exec_state_dumpable = 0; /* offset in struct task_exec_state */
+
+/* Whether this kernel tells what is asked below; else the loader refuses it. */
+static __always_inline bool can_tell_dumpable(void)
+{
+	if (bpf_core_field_exists(((struct task_struct___exec_state *)0)->exec_state))
+		return exec_state_dumpable != 0;
+	return bpf_core_field_exists(((struct mm_struct___bitmap *)0)->flags.__mm_flags) ||
+	       bpf_core_field_exists(((struct mm_struct *)0)->flags);
+}
+
+static __always_inline __u32 dumpable_of(struct task_struct *task)
+{
+	struct task_struct___exec_state *by_task = (void *)task;
+	struct mm_struct___bitmap *by_bitmap = (void *)task->mm;
+	unsigned long flags = 0;
+	__u32 dumpable = 0;
+
+	if (bpf_core_field_exists(by_task->exec_state)) {
+		bpf_probe_read_kernel(&dumpable, sizeof(dumpable), (void *)by_task->exec_state + exec_state_dumpable);
+		return dumpable;
+	}
+	if (bpf_core_field_exists(by_bitmap->flags.__mm_flags))
+		flags = by_bitmap->flags.__mm_flags[0];
+	else if (bpf_core_field_exists(task->mm->flags))
+		flags = task->mm->flags;
+	return flags & MMF_DUMPABLE_MASK;
+}
+
+static __always_inline __u64 caps_of(const struct cred *cred)
+{
+	struct cred___cap_words *by_words = (void *)cred;
+
+	if (bpf_core_field_exists(cred->cap_permitted.val))
+		return cred->cap_permitted.val;
+	return by_words->cap_permitted.cap[0] | (__u64)by_words->cap_permitted.cap[1] << 32;
+}
+
+/* May the task be looked at for whom `who` says?  Its real credentials: those that others judge it by. */
+static __always_inline bool is_same(struct task_struct *task, const struct fg_who *who)
+{
+	const struct cred *c = task->real_cred;
+	__u32 dumpable;
+
+	if (READ_ONCE(who->known) != FG_KNOWN || (__u64)task->mm != who->mm || (__u64)c->user_ns != who->user_ns)
+		return false;
+	if (c->uid.val != who->uid[0] || c->euid.val != who->uid[1] || c->suid.val != who->uid[2] ||
+	    c->gid.val != who->gid[0] || c->egid.val != who->gid[1] || c->sgid.val != who->gid[2])
+		return false;
+	if (caps_of(c) & ~who->caps)
+		return false;
+	dumpable = dumpable_of(task);
+	return dumpable == SUID_DUMP_USER || dumpable == who->dumpable;
+}
+
+/*
+ * What the task is, if it has the credentials at this address still; false if not.  An exec puts the new
+ * memory in place first and the new credentials later, and only then fills that memory:
+ * so memory without a program in it, or credentials that have changed by the end, are an exec's.
+ */
+static __always_inline bool tell_who(struct fg_who *who, struct task_struct *task, __u64 cred, __u32 *barrier)
+{
+	const struct cred *c = task->real_cred;
+	struct mm_struct *mm = task->mm;
+
+	if ((__u64)c != cred || !mm || !mm->end_code)
+		return false;
+	who->mm = (__u64)mm;
+	who->user_ns = (__u64)c->user_ns;
+	who->caps = caps_of(c);
+	who->uid[0] = c->uid.val;
+	who->uid[1] = c->euid.val;
+	who->uid[2] = c->suid.val;
+	who->gid[0] = c->gid.val;
+	who->gid[1] = c->egid.val;
+	who->gid[2] = c->sgid.val;
+	who->dumpable = dumpable_of(task);
+	who->known = FG_KNOWN;
+	__sync_lock_test_and_set(barrier, 0); /* a full one: the memory was read before the credentials are again */
+	return (__u64)task->real_cred == cred;
+}
+
+/*
+ * The credentials with which the peer of a connection connected, by address.  They cannot be
+ * freed, nor the address used for others, while the connection is open.  The daemon is current.
+ */
+static __always_inline __u64 peer_cred(__u32 fd)
+{
+	struct task_struct *daemon = bpf_get_current_task_btf();
+	struct fdtable *table = BPF_CORE_READ(daemon, files, fdt);
+	struct file **files = BPF_CORE_READ(table, fd), *file = NULL;
+	struct socket *socket;
+
+	if (fd >= BPF_CORE_READ(table, max_fds) || bpf_probe_read_kernel(&file, sizeof(file), &files[fd]) || !file)
+		return 0;
+	socket = BPF_CORE_READ(file, private_data);
+	return (__u64)BPF_CORE_READ(socket, sk, sk_peer_cred);
+}
+
+#endif
