@@ -54,7 +54,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 
 static bool make_dir(struct fg_demo *d)
 {
-	const char *tmp = getenv("TMPDIR");
+	const char *tmp = secure_getenv("TMPDIR");
 	const char *const base[] = {"/dev/shm", tmp && *tmp ? tmp : "/tmp", "/tmp"};
 
 	for (size_t i = 0; i < sizeof(base) / sizeof(base[0]); i++) {

@@ -186,7 +186,7 @@ static void package_version(FILE *f, const char *package)
 
 static void context(FILE *f, const struct fg_demo *d)
 {
-	const char *policy = getenv(FG_POLICY_ENV);
+	const char *policy = secure_getenv(FG_POLICY_ENV);
 	double wall = fg_demo_now() - d->started;
 	char model[200];
 	struct utsname u;

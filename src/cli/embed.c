@@ -30,7 +30,7 @@
 
 const char *fg_socket_path(void)
 {
-	const char *path = getenv(FG_SOCKET_ENV);
+	const char *path = secure_getenv(FG_SOCKET_ENV);
 
 	return path && *path ? path : FG_SOCKET_PATH;
 }
@@ -139,7 +139,7 @@ static int wake(struct fg_embed *e, const struct sockaddr_un *un, socklen_t size
 
 int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 {
-	const char *level = getenv("FLEXGUARD_VERBOSE");
+	const char *level = secure_getenv("FLEXGUARD_VERBOSE");
 	char **environment = little_environment();
 	int control[2] = {-1, -1}, knock = -1, err;
 	struct sockaddr_un un;

@@ -41,7 +41,7 @@ void fg_error(const char *fmt, ...)
 
 void fg_note(const char *fmt, ...)
 {
-	const char *verbose = getenv(FG_VERBOSE_ENV);
+	const char *verbose = secure_getenv(FG_VERBOSE_ENV);
 	va_list ap;
 
 	if (verbose && !strcmp(verbose, "0"))

@@ -112,8 +112,8 @@ static int parse(struct run *r, int argc, char **argv)
 /* The lock to run on, and whether this choice of lock and policy listens to a monitor; -1: a bad name. */
 static int choose(const struct run *r, bool *monitor)
 {
-	const char *lock = r->lock ? r->lock : getenv(FG_LOCK_ENV);
-	const char *policy = r->policy ? r->policy : getenv(FG_POLICY_ENV);
+	const char *lock = r->lock ? r->lock : secure_getenv(FG_LOCK_ENV);
+	const char *policy = r->policy ? r->policy : secure_getenv(FG_POLICY_ENV);
 	int l = lock && *lock ? fg_lock_by_name(lock) : FG_LOCK_FLEXGUARD;
 	int p = policy && *policy ? fg_policy_by_name(policy) : FG_POLICY_DEFAULT;
 	const char *why = lock ? fg_lock_unavailable(lock) : NULL;

@@ -56,7 +56,7 @@ fail:
 
 int fg_statsfile_create(struct fg_statsfile *s)
 {
-	const char *tmp = getenv("TMPDIR");
+	const char *tmp = secure_getenv("TMPDIR");
 	const char *const base[] = {"/dev/shm", tmp && *tmp == '/' ? tmp : "/tmp", "/tmp"};
 	int err = -ENOENT;
 

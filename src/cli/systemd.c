@@ -29,7 +29,7 @@ static int option(int fd, int name)
 
 int fg_systemd_listener(char *why, size_t size)
 {
-	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	const char *pid = secure_getenv("LISTEN_PID"), *fds = secure_getenv("LISTEN_FDS");
 
 	if (!pid || !fds || strtol(pid, NULL, 10) != getpid())
 		return -1;
@@ -53,7 +53,7 @@ int fg_systemd_listener(char *why, size_t size)
 
 void fg_systemd_notify(const char *state)
 {
-	const char *path = getenv("NOTIFY_SOCKET");
+	const char *path = secure_getenv("NOTIFY_SOCKET");
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	size_t len = path ? strlen(path) : 0;
 	int fd;

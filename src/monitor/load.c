@@ -31,7 +31,7 @@ uint64_t fg_now_ns(void)
 /* A library does not print; but a verifier log is what a bug report needs. */
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
-	const char *verbose = getenv("FLEXGUARD_VERBOSE");
+	const char *verbose = secure_getenv("FLEXGUARD_VERBOSE");
 
 	if (!verbose || atoi(verbose) < 2 || level == LIBBPF_DEBUG)
 		return 0;

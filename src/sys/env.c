@@ -22,8 +22,8 @@ void fg_env_read(void)
 		FG_POLICY_TABLE(X)
 #undef X
 	};
-	const char *policy = getenv(FG_POLICY_ENV), *spin_ns = getenv(FG_SPIN_NS_ENV);
-	const char *verbose = getenv(FG_VERBOSE_ENV);
+	const char *policy = secure_getenv(FG_POLICY_ENV), *spin_ns = secure_getenv(FG_SPIN_NS_ENV);
+	const char *verbose = secure_getenv(FG_VERBOSE_ENV);
 	unsigned i;
 
 	fg_silent = verbose && !strcmp(verbose, "0");
@@ -37,7 +37,7 @@ void fg_env_read(void)
 
 void fg_stats_open(void)
 {
-	const char *path = getenv(FG_STATS_ENV);
+	const char *path = secure_getenv(FG_STATS_ENV);
 	struct stat st;
 	void *p;
 	int fd;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the environment chooses (options.h), read once by the library's constructor. */
+/*
+ * What the environment chooses (options.h), read once by the library's constructor.  All of it, here and elsewhere,
+ * by secure_getenv(3): a setuid program's environment is written by whoever starts it.
+ */
 #ifndef FG_ENV_H
 #define FG_ENV_H
 

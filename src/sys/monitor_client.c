@@ -51,7 +51,7 @@ static socklen_t knock_size;
 
 static void find_socket(void)
 {
-	const char *path = getenv(FG_SOCKET_ENV);
+	const char *path = secure_getenv(FG_SOCKET_ENV);
 	size_t length;
 
 	if (!path || !*path)

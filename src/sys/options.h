@@ -33,7 +33,7 @@ enum fg_policy {
 	FG_POLICY_COUNT
 };
 
-/* Environment, set by `flexguard run` and read once by the library's constructor. */
+/* Environment, set by `flexguard run` and read once by the library's constructor; not in setuid programs. */
 #define FG_LOCK_ENV    "FLEXGUARD_LOCK"	   /* a name of FG_LOCK_TABLE */
 #define FG_POLICY_ENV  "FLEXGUARD_POLICY"  /* a name of FG_POLICY_TABLE */
 #define FG_SPIN_NS_ENV "FLEXGUARD_SPIN_NS" /* spin-then-park: ns, default 3000 */

@@ -58,7 +58,7 @@ static void count_thread(void)
 
 static const char *start(void)
 {
-	const char *how = getenv("FLEXGUARD_HYBRID");
+	const char *how = secure_getenv("FLEXGUARD_HYBRID");
 	char *end = NULL;
 
 	if (!how || !strcmp(how, "auto"))

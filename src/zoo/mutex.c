@@ -48,7 +48,7 @@ static __attribute__((cold, noreturn)) void zoo_refuse(const char *name, const c
 
 static __attribute__((noinline, cold)) const struct zoo_lock *choose(void)
 {
-	const char *name = getenv(FG_LOCK_ENV), *why;
+	const char *name = secure_getenv(FG_LOCK_ENV), *why;
 	const struct zoo_lock *lock = fallback;
 	unsigned lock_can = ZOO_TIMED | ZOO_SHARED;
 

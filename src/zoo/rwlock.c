@@ -59,7 +59,7 @@ static const struct zoo_rwlock_ops *ops(void)
 
 	if (fg_likely(__atomic_load_n(&known, __ATOMIC_ACQUIRE)))
 		return chosen;
-	name = getenv(FG_LOCK_ENV);
+	name = secure_getenv(FG_LOCK_ENV);
 	for (size_t i = 0; name && i < sizeof(rwlocks) / sizeof(rwlocks[0]); i++)
 		if (!strcmp(name, rwlocks[i].name))
 			chosen = rwlocks[i].ops;
