@@ -23,10 +23,14 @@
 /* ---- the table of visible readers ------------------------------------------ */
 
 /*
- * A line of its own for each of the first LINES threads, later ones share.  An
+ * A line of its own for each of the first LINES threads; later ones share them.  An
  * entry holds the address of the lock that is read there, with WANTED if its
- * writer sleeps until it goes.  A child of fork() inherits it, as POSIX has it
- * for locks that threads of the parent hold.
+ * writer sleeps until it goes.  A child of fork() inherits the table, as POSIX has
+ * it for locks that threads of the parent hold.
+ *
+ * An entry does not say who reads.  Of the threads that share one and read the same
+ * lock, one has it and the others are counted; whoever leaves first takes it
+ * out, and who finds it gone counts itself out (docs/design/rwlock.md).
  */
 #define LINES	128
 #define ENTRIES 8
@@ -36,58 +40,102 @@ static struct {
 	uint64_t entry[ENTRIES];
 } __attribute__((aligned(FG_CACHE_LINE))) visible[LINES];
 
+/*
+ * What writers sleep on, for each entry: counts those that were WANTED and have gone.
+ * Not the entry itself: a futex sees half of it, and the same half may be
+ * that of another lock, whose writer sleeps there too.
+ */
+static uint32_t gone[LINES][ENTRIES];
+
 static uint64_t address(const struct fg_rwlock *rw)
 {
 	return (uint64_t)(uintptr_t)rw;
 }
 
-static uint64_t *entry_in(uint32_t line, const struct fg_rwlock *rw)
+static uint32_t column_of(const struct fg_rwlock *rw)
 {
 	uint64_t a = address(rw);
 
-	return &visible[line].entry[(a >> 3 ^ a >> 6 ^ a >> 12) % ENTRIES];
+	return (a >> 3 ^ a >> 6 ^ a >> 12) % ENTRIES;
 }
 
-/* A futex is 32 bits: the low half, which has WANTED. */
-static uint32_t *low_half(uint64_t *entry)
+static uint64_t *entry_in(uint32_t line, const struct fg_rwlock *rw)
 {
-	return (uint32_t *)entry + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+	return &visible[line].entry[column_of(rw)];
 }
 
-/* After it, the lock may be gone; the table stays. */
-static void leave_visible(uint64_t *entry)
+static uint32_t line_of(const struct fg_self *t)
 {
+	return fg_id_index(t->id) % LINES;
+}
+
+/* Lines that may be in use.  Who has an index had it counted here before. */
+static uint32_t lines_of_table(void)
+{
+	uint32_t lines = fg_threads_highest() + 1;
+
+	return lines < LINES ? lines : LINES;
+}
+
+static bool names(uint64_t entry, const struct fg_rwlock *rw)
+{
+	return (entry & ~(uint64_t)WANTED) == address(rw);
+}
+
+static __attribute__((noinline, cold)) void wake_wanting(uint32_t *count)
+{
+	/* Release: who sees the count sees the entry gone (acquire in wait_for_entry). */
+	fg_add_release(count, 1);
+	fg_futex_wake(count, INT32_MAX, FG_FUTEX_ANY); /* writers of two locks may sleep there */
+}
+
+static bool clear(uint64_t *entry, uint64_t *have)
+{
+#ifdef FG_BROKEN_RWLOCK_TABLE /* a test proves that the tests notice */
+	*have = __atomic_exchange_n(entry, 0, __ATOMIC_RELEASE);
+	return true;
+#endif
 	/* Release: pairs with the acquire in wait_for_entry(). */
-	if (fg_unlikely(__atomic_exchange_n(entry, 0, __ATOMIC_RELEASE) & WANTED))
-		fg_futex_wake(low_half(entry), 1, FG_FUTEX_ANY);
+	return fg_likely(fg_cas64_release(entry, have, 0));
 }
 
+/* True if the entry named this lock and does not any more.  The lock may be gone then; the table stays. */
+static bool take_out(uint32_t line, const struct fg_rwlock *rw)
+{
+	uint32_t column = column_of(rw);
+	uint64_t *entry = &visible[line].entry[column], have = fg_load_relaxed(entry);
+
+	if (fg_likely(have == address(rw)) && clear(entry, &have))
+		return true; /* nobody wants it: the usual case of the loop below, with less to test */
+	while (names(have, rw))
+		if (clear(entry, &have)) {
+			if (have & WANTED)
+				wake_wanting(&gone[line][column]);
+			return true;
+		}
+	return false;
+}
+
+/* True if this thread reads now. */
 static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 {
 	uint64_t none = 0, *entry;
 
 	if (!fg_load_relaxed(&rw->bias) || !fg_id_has_slot(t->id))
 		return false;
-	entry = entry_in(fg_id_index(t->id) % LINES, rw);
+	entry = entry_in(line_of(t), rw);
 	if (fg_load_relaxed(entry) || !fg_cas64_seq_cst(entry, &none, address(rw)))
 		return false; /* read by this thread already, or a neighbour's */
 	/*
 	 * Dekker with revoke(): it clears the bias and then looks here.  Acquire:
 	 * who set the bias has seen what the last writer did.
 	 */
-	if (fg_unlikely(!fg_load_seq_cst(&rw->bias))) {
-		leave_visible(entry);
+	if (fg_likely(fg_load_seq_cst(&rw->bias)))
+		return true;
+	if (take_out(line_of(t), rw))
 		return false;
-	}
-	return true;
-}
-
-/* True if an entry of this lock was there and is gone now. */
-static bool take_out(uint64_t *entry, const struct fg_rwlock *rw)
-{
-	if ((fg_load_relaxed(entry) & ~(uint64_t)WANTED) != address(rw))
-		return false;
-	leave_visible(entry);
+	/* A neighbour has left with our entry, and left its place in the count, which keeps the writers out, to us. */
+	fg_fence_acquire(); /* pairs with its release in take_out(): we see what it saw of the last writer */
 	return true;
 }
 
@@ -97,7 +145,7 @@ static bool take_out_any(const struct fg_rwlock *rw)
 	uint32_t line;
 
 	for (line = 0; line < LINES; line++)
-		if (take_out(entry_in(line, rw), rw))
+		if (take_out(line, rw))
 			return true;
 	return false;
 }
@@ -120,10 +168,19 @@ static bool leave_counted(struct fg_rwlock *rw)
 	return false;
 }
 
+/*
+ * Who has locked for itself is found in the count at once.  Others look several times:
+ * if more than one of them unlock at once, a reader may move to where one has looked.
+ */
+#define LOOKS 8
+
 static void leave(struct fg_rwlock *rw)
 {
-	if (!leave_counted(rw))
-		take_out_any(rw);
+	uint32_t looks;
+
+	for (looks = 0; looks < LOOKS; looks++)
+		if (leave_counted(rw) || take_out_any(rw))
+			return;
 }
 
 /* Acquire: what the last writer did is seen by who finds the gate free. */
@@ -256,57 +313,63 @@ int fg_rwlock_tryrd(struct fg_rwlock *rw)
 
 /* ---- writing ------------------------------------------------------------------- */
 
-/* Waits until the entry no longer names the lock: 0 or ETIMEDOUT. */
-static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line, const struct fg_deadline *deadline)
+/* Enough to wait awake on: nothing is concluded from half an address that stays. */
+static const uint32_t *low_half(const uint64_t *entry)
 {
-	uint64_t *entry = entry_in(line, rw), value = address(rw);
-	struct fg_wait w = { .self = t, .owner = line ? fg_load_relaxed(&fg_slot_look(line)->owner_id) : 0 };
-
-	if (fg_load_relaxed(entry) != (value | WANTED) &&
-	    fg_spin_while(&w, low_half(entry), ~0u, (uint32_t)value, deadline))
-		return 0;
-	for (;;) {
-		/* Acquire: pairs with the release in leave_visible(). */
-		uint64_t have = fg_load_acquire(entry);
-
-		if ((have & ~(uint64_t)WANTED) != value)
-			return 0;
-		if (!(have & WANTED) && !fg_cas64_seq_cst(entry, &have, value | WANTED))
-			continue;
-		fg_count(t, FG_STAT_PARKS, 1);
-		if (fg_futex_wait(low_half(entry), (uint32_t)value | WANTED, FG_FUTEX_ANY, deadline) == -ETIMEDOUT)
-			return ETIMEDOUT;
-	}
+	return (const uint32_t *)entry + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
-/* Lines that may be in use. */
-static uint32_t lines_of_table(void)
+/* Waits until the entry has not named the lock for a moment: 0 or ETIMEDOUT. */
+static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line, const struct fg_deadline *deadline)
 {
-	uint32_t lines = fg_threads_highest() + 1;
+	uint32_t *count = &gone[line][column_of(rw)];
+	uint64_t *entry = entry_in(line, rw);
+	struct fg_wait w = { .self = t };
 
-	return lines < LINES ? lines : LINES;
+	/* Whose it is, if the line has one thread. */
+	if (line && fg_threads_highest() < LINES)
+		w.owner = fg_load_relaxed(&fg_slot_look(line)->owner_id);
+	if (fg_spin_while(&w, low_half(entry), ~WANTED, (uint32_t)address(rw), deadline))
+		return 0;
+	for (;;) {
+		/* Acquire, both: this one with wake_wanting(), the next with take_out(). */
+		uint32_t seen = fg_load_acquire(count);
+		uint64_t have = fg_load_acquire(entry);
+
+		if (!names(have, rw))
+			return 0;
+		if (!(have & WANTED) && !fg_cas64_seq_cst(entry, &have, have | WANTED))
+			continue;
+		fg_count(t, FG_STAT_PARKS, 1);
+		if (fg_futex_wait(count, seen, FG_FUTEX_ANY, deadline) == -ETIMEDOUT)
+			return ETIMEDOUT;
+	}
 }
 
 /* Takes the bias back and waits for the visible readers. */
 static int revoke(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
 {
-	uint32_t line, lines = lines_of_table();
+	uint32_t line, lines;
 
 	fg_store_relaxed(&rw->bias, 0);
 	fg_fence_seq_cst(); /* Dekker with enter_visible() */
 #ifdef FG_BROKEN_RWLOCK /* a test proves that the tests notice */
 	return 0;
 #endif
+	/* After the fence: a thread that came meanwhile and has seen the bias is among them. */
+	lines = lines_of_table();
 	for (line = 0; line < lines; line++) {
-		uint64_t have = fg_load_acquire(entry_in(line, rw));
 		int r;
 
-		if (fg_likely((have & ~(uint64_t)WANTED) != address(rw)))
+		if (fg_likely(!names(fg_load_acquire(entry_in(line, rw)), rw)))
 			continue;
 		r = wait_for_entry(rw, t, line, deadline);
 		if (r) {
-			/* Those that are left are not looked for again unless the bias says so. */
-			fg_store_relaxed(&rw->bias, 1);
+			/*
+			 * Those that are left are not looked for again unless the bias says so.
+			 * Release: as in calm().
+			 */
+			fg_store_release(&rw->bias, 1);
 			return r;
 		}
 	}
@@ -428,7 +491,7 @@ int fg_rwlock_release(struct fg_rwlock *rw)
 		return 0;
 	}
 	/* Once the lock is released its memory may be gone. */
-	if (!fg_id_has_slot(t->id) || !take_out(entry_in(fg_id_index(t->id) % LINES, rw), rw))
+	if (!fg_id_has_slot(t->id) || !take_out(line_of(t), rw))
 		leave(rw);
 	fg_section_leave(t);
 	return 0;

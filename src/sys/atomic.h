@@ -22,6 +22,7 @@
 #define fg_and_relaxed(p, v)	 __atomic_fetch_and((p), (v), __ATOMIC_RELAXED)
 #define fg_or_acquire(p, v)	 __atomic_fetch_or((p), (v), __ATOMIC_ACQUIRE)
 #define fg_and_release(p, v)	 __atomic_fetch_and((p), (v), __ATOMIC_RELEASE)
+#define fg_fence_acquire()	 __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #define fg_fence_seq_cst()	 __atomic_thread_fence(__ATOMIC_SEQ_CST)
 
 /* Orders the accesses of one thread against what runs on the same CPU in its
@@ -43,6 +44,11 @@ FG_CAS(acq_rel, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
 static inline bool fg_cas64_seq_cst(uint64_t *p, uint64_t *expected, uint64_t desired)
 {
 	return __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+static inline bool fg_cas64_release(uint64_t *p, uint64_t *expected, uint64_t desired)
+{
+	return __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 #endif

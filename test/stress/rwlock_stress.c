@@ -17,7 +17,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#define MAX_THREADS 128
+#define MAX_THREADS PROGRESS_MAX
 #define CELLS	    4
 
 struct object {
