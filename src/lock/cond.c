@@ -7,6 +7,7 @@
 
 #include "arch/arch.h"
 #include "lock/decide.h"
+#include "lock/epoch.h"
 #include "sys/count.h"
 
 /* Deadlines and cancellation are looked at once in so many questions. */
@@ -19,24 +20,14 @@ _Static_assert(offsetof(struct fg_cond, flags) == 36, "glibc marks process-share
 #define DRAIN_NS    100000u  /* how often destroy looks whether the last waiters have left */
 #define SPURIOUS_NS 1000000u /* how often a waiter that nobody can wake looks for itself */
 
-/*
- * In the child of a fork: the lock may be held, and the list filled, by threads
- * that exist in the parent only.  Whoever comes first empties both.
- */
-static void enter_epoch(struct fg_cond *c)
+/* In the child of a fork the lock may be held, and the list filled, by threads of the parent. */
+static void forget(void *cond)
 {
-	uint32_t epoch = fg_load_acquire(&c->epoch);
+	struct fg_cond *c = cond;
 
-	while (epoch != fg_epoch) {
-		if (epoch != FG_EPOCH_RESETTING && fg_cas_acquire(&c->epoch, &epoch, FG_EPOCH_RESETTING)) {
-			c->lock = (struct fg_lock){ 0 };
-			c->first = c->last = NULL;
-			fg_store_release(&c->epoch, fg_epoch); /* pairs with the acquire above */
-			return;
-		}
-		fg_pause();
-		epoch = fg_load_acquire(&c->epoch);
-	}
+	c->lock = (struct fg_lock){ 0 };
+	fg_store_relaxed(&c->first, NULL);
+	c->last = NULL;
 }
 
 /*
@@ -46,15 +37,13 @@ static void enter_epoch(struct fg_cond *c)
  */
 static bool is_a_childs(const struct fg_cond *c)
 {
-	uint32_t epoch = fg_load_relaxed(&c->epoch);
-
-	return epoch != FG_EPOCH_RESETTING && epoch > fg_epoch;
+	return fg_load_relaxed(&c->epoch) > fg_epoch;
 }
 
 static void cond_lock(struct fg_cond *c)
 {
 	if (fg_unlikely(fg_load_acquire(&c->epoch) != fg_epoch))
-		enter_epoch(c);
+		fg_enter_epoch(&c->epoch, forget, c);
 	fg_lock(&c->lock);
 }
 

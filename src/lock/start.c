@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "lock/epoch.h"
 #include "lock/thread.h"
 #include "sys/clock.h"
 #include "sys/env.h"
@@ -34,6 +35,7 @@ static bool another_runtime(void)
 static void child_of_fork(void)
 {
 	fg_threads_after_fork();
+	fg_epoch_after_fork();
 	fg_monitor_forget();
 }
 

@@ -92,7 +92,6 @@ enum {
 extern __thread struct fg_self fg_self_tls;
 extern __thread uint32_t fg_sections; /* what slot->sections says; apart, to keep fg_self small */
 extern uint32_t fg_epoch; /* counts forks, for queues copied from a parent */
-#define FG_EPOCH_RESETTING 0xffffffffu /* in an object's copy of it: somebody empties it */
 
 /*
  * The slots and nodes of FG_PIECE threads.  The first chunk is part of the library.  Each

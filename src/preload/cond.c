@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-#include "arch/arch.h"
 #include "lock/cond_shared.h"
+#include "lock/epoch.h"
 
 static bool is_shared(pthread_cond_t *cond)
 {
@@ -54,31 +54,24 @@ int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
  * from before they release theirs until they sleep, and which signallers of
  * this process hold as well: no signal comes in between.
  */
-static pthread_mutex_t bridges[64];
+#define BRIDGES 64
+static pthread_mutex_t bridges[BRIDGES];
 static uint32_t bridges_epoch; /* fork epoch: a parent's thread may have had one when it was copied */
 
-static void enter_epoch(void)
+static void renew_bridges(void *all)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-	uint32_t epoch = fg_load_acquire(&bridges_epoch);
+	pthread_mutex_t *b = all;
 
-	while (epoch != fg_epoch) {
-		if (epoch != FG_EPOCH_RESETTING && fg_cas_acquire(&bridges_epoch, &epoch, FG_EPOCH_RESETTING)) {
-			for (int i = 0; i < 64; i++)
-				bridges[i] = fresh;
-			fg_store_release(&bridges_epoch, fg_epoch); /* pairs with the acquire above */
-			return;
-		}
-		fg_pause();
-		epoch = fg_load_acquire(&bridges_epoch);
-	}
+	for (int i = 0; i < BRIDGES; i++)
+		b[i] = fresh;
 }
 
 static pthread_mutex_t *bridge(const pthread_cond_t *cond)
 {
 	if (fg_unlikely(fg_load_acquire(&bridges_epoch) != fg_epoch))
-		enter_epoch();
-	return &bridges[(uintptr_t)cond / sizeof(*cond) % 64];
+		fg_enter_epoch(&bridges_epoch, renew_bridges, bridges);
+	return &bridges[(uintptr_t)cond / sizeof(*cond) % BRIDGES];
 }
 
 struct bridged {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "lock/decide.h"
+#include "lock/epoch.h"
 #include "sys/count.h"
 #include "sys/options.h"
 #include "zoo/zoo.h"
@@ -192,39 +193,36 @@ void zoo_nap(uint64_t ns)
  */
 #define EPOCH_SHIFT 12
 #define EPOCH_MASK  0xffffu
-#define RENEWING    0x10000000u
 
 static bool is_parents(const struct zoo_mutex *m)
 {
-	return fg_unlikely(((fg_load_relaxed(&m->kind) >> EPOCH_SHIFT ^ fg_load_relaxed(&fg_epoch)) & EPOCH_MASK) != 0);
+	return fg_unlikely(((fg_load_acquire(&m->kind) >> EPOCH_SHIFT ^ fg_load_relaxed(&fg_epoch)) & EPOCH_MASK) != 0);
 }
 
 static __attribute__((noinline, cold)) void renew(struct zoo_mutex *m, const struct zoo_lock *z)
 {
-	uint32_t kind = fg_load_acquire(&m->kind), epoch = (fg_load_relaxed(&fg_epoch) & EPOCH_MASK) << EPOCH_SHIFT, fresh;
-	bool held = m->owner;
+	uint32_t kind = fg_load_relaxed(&m->kind), fresh;
+	bool taken;
 
-	fresh = (kind & ~(EPOCH_MASK << EPOCH_SHIFT | RENEWING)) | epoch;
+	fresh = (kind & ~(EPOCH_MASK << EPOCH_SHIFT)) | (fg_load_relaxed(&fg_epoch) & EPOCH_MASK) << EPOCH_SHIFT;
 	if (kind & FG_KIND_ZOO_SHARED) {
 		fg_cas_relaxed(&m->kind, &kind, fresh);
 		return;
 	}
-	/* A parent's thread that was about to do this does not exist here. */
-	if ((kind & RENEWING && (kind & EPOCH_MASK << EPOCH_SHIFT) == epoch) ||
-	    !fg_cas_acquire(&m->kind, &kind, fresh | RENEWING)) {
-		while (fg_load_acquire(&m->kind) & RENEWING)
-			zoo_yield();
-		return;
-	}
-	if (z->glibc_kind) {
+	taken = fg_epoch_lock();
+	if (!is_parents(m)) {
+		/* Another thread has been here. */
+	} else if (z->glibc_kind) {
 		zoo_glibc_renew(m);
+		fg_store_release(&m->kind, fresh);
 	} else {
 		m->s.u64[0] = m->s.u64[1] = 0;
 		m->node = NULL;
-		if (held)
+		if (m->owner)
 			z->trylock(m);
+		fg_store_release(&m->kind, fresh); /* pairs with the acquire in is_parents() */
 	}
-	fg_store_release(&m->kind, fresh);
+	fg_epoch_unlock(taken);
 }
 
 /* ---- types --------------------------------------------------------------------- */
