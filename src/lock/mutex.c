@@ -67,15 +67,17 @@ int fg_mutex_release(struct fg_mutex *m)
 
 /* ---- waiters of condition variables, to be woken at the release --------------------------- */
 
-bool fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
+/* Sleepers stay sleepers until the release, which therefore comes to fg_mutex_unlock_general(). */
+bool fg_mutex_wakes_at_release(const struct fg_mutex *m)
 {
-	/* Sleepers stay sleepers until the release, which therefore comes to fg_mutex_unlock_general(). */
-	if (!fg_mutex_is_normal(m) || !owned(m) || !(fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS))
-		return false;
+	return fg_mutex_is_normal(m) && owned(m) && fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS;
+}
+
+void fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
+{
 	n->next = m->due_epoch == fg_epoch ? m->due : NULL;
 	m->due = n;
 	m->due_epoch = fg_epoch;
-	return true;
 }
 
 static __attribute__((noinline)) void unlock_and_wake(struct fg_mutex *m)

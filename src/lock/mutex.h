@@ -31,9 +31,14 @@ enum {
 	FG_KIND_ZOO = 0x40000000,   /* src/zoo: glibc's, but asked through us */
 	FG_KIND_ZOO_SHARED = 0x20000000, /* src/zoo: process-shared, and ours all the same */
 };
+/*
+ * From this bit on, but in the zoo: threads that have released the mutex to wait on a condition variable and have not
+ * taken it again; atomic.  Two to the 22, as there are thread ids (PID_MAX_LIMIT).
+ */
+#define FG_KIND_WAITERS 10
 
 struct fg_mutex {
-	struct fg_lock lock; /* lock.tag: the kind */
+	struct fg_lock lock; /* lock.tag: the kind, and FG_KIND_WAITERS */
 	uint32_t count;	     /* recursive: acquisitions beyond the first; guarded by the lock, as the next two */
 	uint32_t due_epoch;  /* fork epoch of `due`: a parent's waiters are not in the child */
 	struct fg_waiter *due; /* signalled, and to be woken when this is released (cond.h) */
@@ -73,18 +78,35 @@ struct fg_waiter;
 
 /*
  * A thread that has been signalled has to take its mutex before it returns.  If the signaller holds that, and somebody
- * sleeps for it already, a wake-up now leads from one sleep into the next as likely as not: true, and
- * the release will wake it.  False: wake it yourself.  Its stack stays until then, as it cannot return without the mutex.
+ * sleeps for it already, a wake-up now leads from one sleep into the next as likely as not.  So that is
+ * asked before the signal, and if true the waiter is left to the release afterwards: its stack stays until then, as it
+ * cannot return without the mutex.
+ *
+ * fg_mutex_waiters(): `more` threads wait on a condition variable with this mutex.  The caller is one of them.
  */
-#ifdef FG_ZOO /* other locks, without a place for it */
-static inline bool fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
+#ifdef FG_ZOO /* other locks, without a place for either */
+static inline bool fg_mutex_wakes_at_release(const struct fg_mutex *m)
+{
+	(void)m;
+	return false;
+}
+static inline void fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
 {
 	(void)m;
 	(void)n;
-	return false;
+}
+static inline void fg_mutex_waiters(struct fg_mutex *m, uint32_t more)
+{
+	(void)m;
+	(void)more;
 }
 #else
-bool fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n);
+bool fg_mutex_wakes_at_release(const struct fg_mutex *m);
+void fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n);
+static inline void fg_mutex_waiters(struct fg_mutex *m, uint32_t more)
+{
+	fg_add_relaxed(&m->lock.tag, more << FG_KIND_WAITERS);
+}
 #endif
 
 /* The release of a normal mutex, when fg_unlock_only() has not done it. */
@@ -108,13 +130,13 @@ int fg_mutex_try(struct fg_mutex *m);
 /* 0; EPERM (recursive, errorcheck: not the owner). */
 int fg_mutex_release(struct fg_mutex *m);
 
-/* 0 or EBUSY. */
+/* 0; EBUSY (held, or threads wait with it on a condition variable: they will take it again). */
 #ifdef FG_ZOO
 int fg_mutex_end(struct fg_mutex *m);
 #else
 static inline int fg_mutex_end(struct fg_mutex *m)
 {
-	if (fg_load_relaxed(&m->lock.word) & FG_WORD_ID)
+	if (fg_load_relaxed(&m->lock.word) & FG_WORD_ID || fg_load_relaxed(&m->lock.tag) >> FG_KIND_WAITERS)
 		return EBUSY;
 	m->lock.tag = ~0u; /* as glibc does; not ours any more, and glibc says EINVAL to it */
 	return 0;

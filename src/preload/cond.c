@@ -5,6 +5,7 @@
  * glibc's, whose waiters in other processes need not run FlexGuard; only where the mutexes
  * of other processes are ours too, with a lock of the zoo, is it lock/cond_shared.h.
  */
+#include "preload/mutex_native.h"
 #include "preload/preload.h"
 
 #include <errno.h>
@@ -30,6 +31,41 @@ static int release_mutex(void *mutex)
 static int take_mutex(void *mutex)
 {
 	return pthread_mutex_lock(mutex);
+}
+
+/*
+ * One of glibc's, with a condition variable of ours: a waiter stays one of its users, as with one of glibc's, so that it
+ * is not destroyed meanwhile.  Robust ones are destroyed without a look at that.
+ */
+struct native_mutex {
+	pthread_mutex_t *mutex;
+	bool is_user;
+};
+
+static int release_native(void *arg)
+{
+	struct native_mutex *n = arg;
+	pthread_mutex_t *m = n->mutex;
+	int r;
+
+	n->is_user = !(m->__data.__kind & FG_KIND_ROBUST) &&
+		     (uint32_t)fg_load_relaxed(&m->__data.__owner) == fg_thread_tid(fg_self());
+	if (n->is_user)
+		m->__data.__nusers++; /* guarded by the mutex */
+	r = fg_native_pthread_mutex_unlock()(m);
+	if (r && n->is_user)
+		m->__data.__nusers--;
+	return r;
+}
+
+static int take_native(void *arg)
+{
+	struct native_mutex *n = arg;
+	int r = fg_native_lock(n->mutex);
+
+	if (!r && n->is_user)
+		n->mutex->__data.__nusers--;
+	return r;
 }
 
 int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
@@ -84,6 +120,7 @@ static void leave_bridge(void *arg)
 
 	fg_native_pthread_mutex_unlock()(b->bridge);
 	pthread_mutex_lock(b->mutex);
+	fg_mutex_waiters(fg_mutex_of(b->mutex), -1u);
 }
 
 static int native_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
@@ -128,8 +165,10 @@ static int shared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t c
 	if (at && !fg_valid_timespec(at)) /* glibc would say so too late: with the mutex released */
 		return EINVAL;
 	fg_native_pthread_mutex_lock()(b.bridge);
+	fg_mutex_waiters(fg_mutex_of(mutex), 1);
 	r = pthread_mutex_unlock(mutex);
 	if (r) {
+		fg_mutex_waiters(fg_mutex_of(mutex), -1u);
 		fg_native_pthread_mutex_unlock()(b.bridge);
 		return r;
 	}
@@ -157,8 +196,12 @@ static int shared_wake(pthread_cond_t *cond, bool all)
 static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
 {
 	struct fg_mutex *ours = fg_mutex_of(mutex);
-	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, fg_mutex_is_ours(ours) ? ours : NULL };
+	struct native_mutex native = { .mutex = mutex };
+	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, ours };
 	struct fg_deadline deadline = { .clock = clock };
+
+	if (fg_unlikely(!fg_mutex_is_ours(ours)))
+		m = (struct fg_cond_mutex){ release_native, take_native, &native, NULL };
 
 	if (at) {
 		if (!fg_valid_timespec(at))

@@ -7,7 +7,8 @@
  *
  *   W waiters, S signals
  *   -DTIMED, -DCANCEL   all waiters but the last may time out, be cancelled
- *   -DDUE     who signals with the mutex may leave sleepers to be woken at its release
+ *   -DDUE     who signals with the mutex may leave sleepers to be woken at its release; the last waiter
+ *             that returns takes the mutex's memory away
  *
  * -DITEMS: a producer makes S items and signals each, with or without the mutex;
  * consumers wait for one item each.  Those that time out or are cancelled take
@@ -48,6 +49,8 @@ byte items, entered, ndone;
 /* Ghosts. */
 bit alive[W + 1];         /* the waiter's node, on its stack */
 bit gone;                 /* the condition variable is destroyed */
+bit mutex_gone;           /* the last waiter has returned, released the mutex, and taken its memory away */
+byte returned;
 
 #define TOUCH    assert(!gone)
 #define NODE(i)  assert((i) == 0 || alive[i])
@@ -123,13 +126,24 @@ inline give(i, what) {
 	od
 }
 
-/* [mutex.c:fg_mutex_wake_at_release]  Whether somebody sleeps for the mutex is open. */
-inline later(all) {
-	if
+/* [mutex.c:fg_mutex_wakes_at_release]  Whether somebody sleeps for the mutex is open. */
+inline look(all) {
 #ifdef DUE
-	:: inside && is_last && !(all) && state == ASLEEP -> atomic { NODE(n); next[n] = due; due = n; state = 0 }
-#endif
+	if
+	:: is_last && !(all) && word[n] == ASLEEP -> assert(!mutex_gone); at_release = inside
 	:: true
+	fi
+#else
+	skip
+#endif
+}
+
+/* [mutex.c:fg_mutex_wake_at_release] */
+inline later() {
+	if
+	:: at_release && state == ASLEEP ->
+		atomic { NODE(n); assert(!mutex_gone); next[n] = due; due = n; state = 0 }
+	:: else
 	fi
 }
 
@@ -172,13 +186,20 @@ inline signal_first(all) {
 #ifdef MUT_ALL_LAST
 		is_last = 1;
 #endif
+#ifndef MUT_LATE_LOOK
+		atomic { NODE(n); look(all) };
+#endif
 		if
 		:: !is_last -> atomic { TOUCH; signaled++ }
 		:: else
 		fi;
 		give(n, (is_last -> LAST : SIGNALED));
 		if
-		:: ok -> list_remove(p, q); later(all); break
+#ifdef MUT_LATE_LOOK
+		:: ok -> list_remove(p, q); atomic { if :: is_last && !(all) -> assert(!mutex_gone) :: else fi }; break
+#else
+		:: ok -> list_remove(p, q); later(); break
+#endif
 		:: else
 		fi;
 		if
@@ -188,7 +209,7 @@ inline signal_first(all) {
 		n = q
 	:: else -> break
 	od;
-	atomic { p = 0; q = 0; ok = 0; is_last = 0 }
+	atomic { p = 0; q = 0; ok = 0; is_last = 0; at_release = 0 }
 }
 
 /* [cond.c:fg_cond_wake_one] with [cond.c:nobody_waits] */
@@ -349,7 +370,7 @@ inline cond_wait() {
 
 proctype Waiter(byte me) {
 	byte n, p, q, r, state;
-	bit ok, is_last, inside;
+	bit ok, is_last, at_release, inside;
 
 	mutex_lock();
 #ifdef ITEMS
@@ -363,13 +384,22 @@ proctype Waiter(byte me) {
 	cond_wait();
 #endif
 	mutex_unlock();
+#ifndef ITEMS
+	d_step {
+		returned++;
+		if
+		:: returned == W -> mutex_gone = 1
+		:: else
+		fi
+	};
+#endif
 	ndone++
 }
 
 #ifdef ITEMS
 proctype Producer() {
 	byte n, p, q, k, state;
-	bit ok, is_last, inside, sleeping[W + 1];
+	bit ok, is_last, at_release, inside, sleeping[W + 1];
 
 	do
 	:: k < S ->
@@ -409,7 +439,7 @@ init {
 #else
 proctype Destroyer() {
 	byte n, p, q, k, state;
-	bit ok, is_last, drained, inside, sleeping[W + 1];
+	bit ok, is_last, at_release, drained, inside, sleeping[W + 1];
 
 	(entered == W);
 	mutex_lock(); /* the last of them has released the mutex, so it waits */
