@@ -10,7 +10,7 @@ static bool is_mine(void)
 {
 	uint32_t owner = fg_load_relaxed(&one_at_a_time.word) & FG_WORD_ID;
 
-	return owner && owner == fg_self()->id;
+	return owner && owner == fg_self_tls.id;
 }
 
 bool fg_epoch_lock(void)

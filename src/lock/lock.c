@@ -511,6 +511,17 @@ __attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
 	return true;
 }
 
+void fg_lock_adopt(struct fg_lock *l, uint32_t former)
+{
+	struct fg_self *t = fg_self();
+	uint64_t prev = announce_once(l, t);
+	uint32_t w = fg_load_relaxed(&l->word);
+
+	while ((w & FG_WORD_ID) == former && !fg_cas_relaxed(&l->word, &w, (w & ~FG_WORD_ID) | t->id))
+		;
+	acquired(l, t, prev);
+}
+
 /* ---- release --------------------------------------------------------------- */
 
 /*

@@ -11,7 +11,8 @@
  *
  *   id       owner.  Set by whoever takes the lock, cleared by whoever releases
  *            it (not always the same thread: POSIX programs use a normal mutex
- *            as a semaphore).  Nobody else writes it.
+ *            as a semaphore), changed by its thread at its end (fg_lock_adopt).
+ *            Nobody else writes it.
  *   WAITERS  somebody may sleep.  Set by a waiter before it sleeps,
  *            and by a woken one when it takes the lock or goes on waiting: a
  *            wake-up clears the bit on behalf of one sleeper while others may
@@ -74,6 +75,9 @@ void fg_unlock_general(struct fg_lock *l);
  * has been lately.  So the release leaves nobody asleep for its sake.
  */
 void fg_lock_going_away(const struct fg_lock *l);
+
+/* This thread holds it, by the id `former` that it had before: from now on by its own. */
+void fg_lock_adopt(struct fg_lock *l, uint32_t former);
 
 static inline bool fg_take_free(struct fg_lock *l, struct fg_self *t)
 {

@@ -16,10 +16,17 @@ static bool is_recursive(const struct fg_mutex *m)
 	return (m->lock.tag & FG_KIND_TYPE) == FG_KIND_RECURSIVE;
 }
 
-static bool owned(const struct fg_mutex *m)
+static bool owned(struct fg_mutex *m)
 {
+	struct fg_self *t = fg_self();
 	/* Relaxed: only we can have written our own id. */
-	return (fg_load_relaxed(&m->lock.word) & FG_WORD_ID) == fg_self()->id;
+	uint32_t owner = fg_load_relaxed(&m->lock.word) & FG_WORD_ID;
+
+	if (fg_unlikely(owner && owner == fg_former_id(t))) {
+		fg_lock_adopt(&m->lock, owner);
+		return true;
+	}
+	return owner == t->id;
 }
 
 static int lock_again(struct fg_mutex *m)
@@ -68,7 +75,7 @@ int fg_mutex_release(struct fg_mutex *m)
 /* ---- waiters of condition variables, to be woken at the release --------------------------- */
 
 /* Sleepers stay sleepers until the release, which therefore comes to fg_mutex_unlock_general(). */
-bool fg_mutex_wakes_at_release(const struct fg_mutex *m)
+bool fg_mutex_wakes_at_release(struct fg_mutex *m)
 {
 	return fg_mutex_is_normal(m) && owned(m) && fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS;
 }

@@ -85,7 +85,7 @@ struct fg_waiter;
  * fg_mutex_waiters(): `more` threads wait on a condition variable with this mutex.  The caller is one of them.
  */
 #ifdef FG_ZOO /* other locks, without a place for either */
-static inline bool fg_mutex_wakes_at_release(const struct fg_mutex *m)
+static inline bool fg_mutex_wakes_at_release(struct fg_mutex *m)
 {
 	(void)m;
 	return false;
@@ -101,7 +101,7 @@ static inline void fg_mutex_waiters(struct fg_mutex *m, uint32_t more)
 	(void)more;
 }
 #else
-bool fg_mutex_wakes_at_release(const struct fg_mutex *m);
+bool fg_mutex_wakes_at_release(struct fg_mutex *m);
 void fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n);
 static inline void fg_mutex_waiters(struct fg_mutex *m, uint32_t more)
 {

@@ -124,20 +124,27 @@ static void index_give_back(uint32_t index)
 		fg_store_relaxed(&lowest_word, word);
 }
 
-/* All indices are taken: some may belong to threads that ended without telling (see thread_exit). */
+/*
+ * No index is to be had: some may belong to threads that ended without telling (see thread_exit).  Each
+ * thread that finds it so asks for a few of them, the next one for the next few.
+ */
+#define SWEEP 64u
+
 static void sweep(void)
 {
+	static uint32_t hand;
 	long pid = fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
-	uint32_t i;
+	uint32_t from = fg_add_relaxed(&hand, SWEEP), highest = fg_threads_highest(), i;
 
-	for (i = 1; i <= fg_threads_highest(); i++) {
-		struct fg_thread *th = fg_thread_of(i);
+	for (i = 0; i < SWEEP && highest; i++) {
+		uint32_t index = 1 + (from + i) % highest;
+		struct fg_thread *th = fg_thread_of(index);
 		uint32_t tid = fg_load_relaxed(&th->tid);
 
 		if (tid && fg_syscall6(SYS_tgkill, pid, tid, 0, 0, 0, 0) == -ESRCH &&
 		    fg_cas_relaxed(&th->tid, &tid, 0)) {
 			th->gen++;
-			index_give_back(i);
+			index_give_back(index);
 		}
 	}
 	fg_store_relaxed(&lowest_word, 0);
@@ -261,13 +268,16 @@ static void slot_clear(struct fg_slot *slot, uint32_t id)
 void fg_thread_init(struct fg_self *t)
 {
 	uint32_t tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
-	uint32_t index = index_take();
+	bool again = fg_former_id(t) != 0;
+	uint32_t index = again ? 0 : index_take();
 
-	if (!index) {
+	if (!index && !again) {
 		sweep();
 		index = index_take();
 	}
 	t->role = FG_ROLE_NONE;
+	/* What it knows of a lock, or of a round, another thread's line has by now. */
+	t->busy = t->timing = t->give_way = 0;
 	t->cpu = rseq_cpu();
 	fg_sections = 0;
 	if (index) {
@@ -292,6 +302,8 @@ void fg_thread_init(struct fg_self *t)
 		t->id = FG_ID_NO_SLOT | tid;
 	}
 	t->only = FG_ONLY_NONE;
+	if (again)
+		return;
 	fg_count_thread(t);
 	if (!fg_slot_is_own(t) && fg_load_relaxed(&fg_slots_seen) != FG_SLOTS_APART)
 		fg_count(t, FG_STAT_UNMONITORED, 1);
@@ -303,9 +315,9 @@ void fg_thread_init(struct fg_self *t)
 }
 
 /*
- * Runs among the destructors of thread-specific data.  A later destructor that
- * locks sets the thread up again, which asks for another round of destructors;
- * what is left after the last round is found by sweep().
+ * Runs among the destructors of thread-specific data, and there is no later hook.  Others may come after it, in this
+ * round and in further ones, that lock, and that release what the thread has held all the time.  So the thread keeps its id
+ * in mind (fg_former_id), and is set up again without an index if it has to be.
  */
 static void thread_exit(void *arg)
 {
@@ -313,17 +325,18 @@ static void thread_exit(void *arg)
 	uint32_t id = t->id, index = fg_id_index(id);
 
 	(void)arg;
-	if (!id)
+	if (!fg_id_has_slot(id)) /* the second time, or none was free: it has nothing to give back */
 		return;
-	t->id = 0;
-	t->only = FG_ONLY_NOT_SET_UP;
+	/* In an order in which a signal handler may lock after each step. */
 	t->bind.slot = 0;
-	t->bind.check = 0;
-	if (!fg_id_has_slot(id))
-		return;
 	fg_fence_local();
+	t->bind.check = id;
 	slot_clear(t->slot, 0);
 	t->slot = &nowhere;
+	fg_fence_local();
+	t->only = FG_ONLY_NOT_SET_UP;
+	fg_fence_local();
+	fg_cas_relaxed(&t->id, &id, 0);
 	fg_thread_of(index)->gen++;
 	fg_store_relaxed(&fg_thread_of(index)->tid, 0);
 	index_give_back(index);

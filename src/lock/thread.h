@@ -58,7 +58,7 @@ struct fg_thread {
 _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 
 struct fg_self {
-	struct fg_tls_bind bind; /* the eBPF program reads this once */
+	struct fg_tls_bind bind; /* the eBPF program reads this once.  slot 0, check not: see fg_former_id() */
 	uint64_t only;		 /* address of the one lock that this thread holds or takes, or FG_ONLY_* */
 	struct fg_slot *slot;
 	const uint32_t *cpu; /* cpu_id of the rseq area: the CPU that I run on */
@@ -118,6 +118,15 @@ static inline struct fg_self *fg_self(void)
 	if (fg_unlikely(t->only == FG_ONLY_NOT_SET_UP))
 		fg_thread_init(t);
 	return t;
+}
+
+/*
+ * The id that this thread had until the first round of destructors of its thread-specific data: what it held then it may
+ * still release in a later one.  From there on it has no index, so that none is lost with it.
+ */
+static inline uint32_t fg_former_id(const struct fg_self *t)
+{
+	return t->bind.slot ? 0 : t->bind.check;
 }
 
 /* Library life cycle (thread.c); the monitor's part is in monitor_client.c. */
