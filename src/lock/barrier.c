@@ -12,7 +12,7 @@
 #include "sys/count.h"
 
 #define SLEEPERS  1u
-#define DESTROYER 0x80000000u /* in `left` */
+#define DESTROYER 1u /* in `left` */
 
 void fg_barrier_setup(struct fg_barrier *b, uint32_t count)
 {
@@ -22,7 +22,7 @@ void fg_barrier_setup(struct fg_barrier *b, uint32_t count)
 /* Release: pairs with the acquire in fg_barrier_drain().  The barrier may be gone afterwards. */
 static void leave(struct fg_barrier *b)
 {
-	uint32_t left = __atomic_add_fetch(&b->left, 1, __ATOMIC_RELEASE);
+	uint32_t left = __atomic_add_fetch(&b->left, FG_BARRIER_LEAVER, __ATOMIC_RELEASE);
 
 	if (fg_unlikely(left & DESTROYER))
 		fg_futex_wake(&b->left, 1, FG_FUTEX_ANY);
@@ -74,8 +74,8 @@ bool fg_barrier_arrive(struct fg_barrier *b)
 
 void fg_barrier_drain(struct fg_barrier *b)
 {
-	/* Both modulo 2^31. */
-	uint32_t all = (b->word >> 1) * b->count & ~DESTROYER, left;
+	/* Rounds and leavers are both counted modulo 2^31, and so is their product. */
+	uint32_t all = (b->word >> 1) * b->count * FG_BARRIER_LEAVER, left;
 
 	while (((left = fg_load_acquire(&b->left)) & ~DESTROYER) != all) {
 		if (!(left & DESTROYER) && !fg_cas_relaxed(&b->left, &left, left | DESTROYER))

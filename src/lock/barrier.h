@@ -5,9 +5,10 @@
  *   word   generation << 1 | somebody sleeps.  One word for both: with a flag of its
  *          own, a waiter can set it after the last arrival has looked and sleep
  *          through the round (test/verify/barrier.pml has that mutant).
- *   left   participants that have left, of all rounds; 31 bits.  The top bit: the
- *          destroyer sleeps until the rest have.  The last that a participant
- *          touches, so the memory may be gone once all have.
+ *   left   participants that have left, of all rounds, modulo 2^31, from bit 1 on:
+ *          what the count runs over into is lost.  DESTROYER (0): the destroyer
+ *          sleeps until the rest have.  The last that a participant touches, so the
+ *          memory may be gone once all have.
  */
 #ifndef FG_BARRIER_H
 #define FG_BARRIER_H
@@ -29,6 +30,7 @@ struct fg_barrier {
 _Static_assert(sizeof(struct fg_barrier) == 32, "in place of pthread_barrier_t");
 _Static_assert(offsetof(struct fg_barrier, shared) == 12, "glibc marks process-shared ones there");
 
+#define FG_BARRIER_LEAVER 2u /* one participant, in `left` */
 #define FG_BARRIER_MAX 0x7fffffffu /* participants, as in glibc */
 
 void fg_barrier_setup(struct fg_barrier *b, uint32_t count);

@@ -9,7 +9,8 @@
  * Asked: nobody leaves a round before all have arrived; nobody sleeps for ever;
  * nobody touches the barrier after it has been freed.  Mutants: MUT_FLAG (the
  * sleepers' flag beside the generation), MUT_LATE (the count of arrivals reset
- * after the round is over), MUT_NO_DRAIN (destroy does not wait).
+ * after the round is over), MUT_NO_DRAIN (destroy does not wait), MUT_TOP (the
+ * destroyer's bit above the count of those that have left, which runs over into it).
  */
 #ifndef N
 #define N 3
@@ -18,10 +19,21 @@
 #define R 2
 #endif
 
-byte generation, arrived, leavers;
-bit sleepers, destroyer, gone;
+byte generation, arrived;
+byte left; /* a word of three bits, so that its count runs over: modulo 4, and the destroyer's */
+bit sleepers, gone;
 bit asleep[N + 1]; /* N: the destroyer */
 byte at[N];	   /* round that each has arrived in */
+
+#ifdef MUT_TOP
+#define LEAVER	  1
+#define DESTROYER 4
+#else
+#define LEAVER	  2
+#define DESTROYER 1
+#endif
+#define COUNT	  (7 - DESTROYER)
+#define ALL	  ((N * R * LEAVER) & COUNT)
 
 #define TOUCH assert(!gone)
 
@@ -89,7 +101,7 @@ proctype Participant(byte me)
 		:: i < N -> assert(at[i] >= round); i++
 		:: else -> i = 0; break
 		od;
-		atomic { TOUCH; leavers++; wake = destroyer };
+		atomic { TOUCH; left = (left + LEAVER) & 7; wake = ((left & DESTROYER) != 0) };
 		if
 		:: wake -> asleep[N] = 0
 		:: else
@@ -100,9 +112,9 @@ proctype Participant(byte me)
 	:: last ->
 #ifndef MUT_NO_DRAIN
 		do
-		:: leavers == N * R -> break
-		:: atomic { leavers != N * R && !destroyer -> destroyer = 1 }
-		:: atomic { leavers != N * R && destroyer -> asleep[N] = 1 }; !asleep[N]
+		:: (left & COUNT) == ALL -> break
+		:: atomic { (left & COUNT) != ALL && !(left & DESTROYER) -> left = left | DESTROYER }
+		:: atomic { (left & COUNT) != ALL && (left & DESTROYER) -> asleep[N] = 1 }; !asleep[N]
 		od;
 #endif
 		gone = 1
