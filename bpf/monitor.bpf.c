@@ -71,10 +71,11 @@ struct {
 	__array(values, struct slot_array);
 } processes SEC(".maps");
 
-/* What the daemon asks `prove`, and hears. */
-__u32 prove_sock;  /* descriptor of the daemon: the accepted connection */
-__u32 prove_write; /* 1: write fg_owner.who */
-__u32 proved;	   /* 1: a thread is who it was at connect(); and who has been written, if that was asked for */
+/* What the daemon asks `prove` and `identify`, and hears. */
+__u32 peer_sock;    /* descriptor of the daemon: the accepted connection */
+__u32 peer_account; /* whose quota it is (account_of) */
+__u32 prove_write;  /* 1: write fg_owner.who */
+__u32 proved;	    /* 1: a thread is who it was at connect(); and who has been written, if that was asked for */
 
 /* Registered processes; nothing to do at all while it is 0.  Written by the loader. */
 __u64 active;
@@ -662,7 +663,7 @@ int prove(struct bpf_iter__task *ctx)
 
 	if (!task || proved || task->flags & PF_EXITING)
 		return 0;
-	if (!tell_who(&who, task, peer_cred(prove_sock), &barrier))
+	if (!tell_who(&who, task, peer_cred(peer_sock), &barrier))
 		return 0;
 	if (prove_write) {
 		leader = task->group_leader;
@@ -675,6 +676,17 @@ int prove(struct bpf_iter__task *ctx)
 		__sync_lock_test_and_set(&owner->who.known, FG_KNOWN);
 	}
 	proved = 1;
+	return 0;
+}
+
+SEC("syscall")
+int identify(void *args)
+{
+	__u64 cred = peer_cred(peer_sock);
+
+	if (!cred)
+		return 1;
+	peer_account = account_of((const struct cred *)cred);
 	return 0;
 }
 

@@ -48,8 +48,6 @@ struct thread_info {
 	__u32 cpu;
 };
 
-struct user_namespace;
-
 typedef struct {
 	__u32 val;
 } kuid_t;
@@ -59,6 +57,22 @@ typedef struct {
 typedef struct {
 	__u64 val;
 } kernel_cap_t;
+
+struct uid_gid_extent {
+	__u32 first; /* in the namespace */
+	__u32 lower_first;
+	__u32 count;
+};
+struct uid_gid_map {
+	__u32 nr_extents;
+	struct uid_gid_extent extent[5]; /* up to 5 of them; else they are at `forward` */
+	struct uid_gid_extent *forward;
+};
+struct user_namespace {
+	struct uid_gid_map uid_map;
+	struct user_namespace *parent;
+	kuid_t owner; /* who made it */
+};
 
 struct cred {
 	kuid_t uid, suid, euid;

@@ -124,4 +124,39 @@ static __always_inline __u64 peer_cred(__u32 fd)
 	return (__u64)BPF_CORE_READ(socket, sk, sk_peer_cred);
 }
 
+#define MAX_NESTING 33 /* of user namespaces; the kernel's limit is 32 */
+
+/*
+ * Whose quota it is.  As a rule the real user's: who starts a setuid program pays for it.  In a user namespace it
+ * is the user who made the outermost one, whichever of his subordinate ids a process has there.
+ * One that root made, for a container, is the user's who is its root.
+ */
+static __always_inline __u32 account_of(const struct cred *cred)
+{
+	struct user_namespace *ns = BPF_CORE_READ(cred, user_ns), *parent, *outermost = NULL;
+	struct uid_gid_extent *extents;
+	__u32 owner, root = 0;
+	int i;
+
+	for (i = 0; i < MAX_NESTING; i++) {
+		parent = BPF_CORE_READ(ns, parent);
+		if (!parent)
+			break;
+		outermost = ns;
+		ns = parent;
+	}
+	if (!outermost)
+		return BPF_CORE_READ(cred, uid.val);
+	owner = BPF_CORE_READ(outermost, owner.val);
+	if (owner)
+		return owner;
+	if (BPF_CORE_READ(outermost, uid_map.nr_extents) <= 5) {
+		root = BPF_CORE_READ(outermost, uid_map.extent[0].lower_first);
+	} else {
+		extents = BPF_CORE_READ(outermost, uid_map.forward);
+		root = BPF_CORE_READ(extents, lower_first);
+	}
+	return root ? root : BPF_CORE_READ(cred, uid.val);
+}
+
 #endif

@@ -83,6 +83,7 @@ void fg_client_accept(struct fg_monitor *m, int listen_fd)
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
 	uint32_t i;
+	uid_t uid;
 
 	if (fd < 0) {
 		/* Out of descriptors: the listening socket stays ready, so give one back or wait a little. */
@@ -95,8 +96,9 @@ void fg_client_accept(struct fg_monitor *m, int listen_fd)
 		return;
 	}
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	if (connections(m, cred.uid) >= m->cfg.max_connections_per_uid)
-		push_out(m, oldest(m, &cred.uid));
+	uid = fg_monitor_account(m, fd, cred.uid);
+	if (connections(m, uid) >= m->cfg.max_connections_per_uid)
+		push_out(m, oldest(m, &uid));
 	if (m->nr_clients == FG_MAX_CLIENTS)
 		push_out(m, oldest(m, NULL));
 	for (i = 0; m->clients[i].fd >= 0; i++)
@@ -104,7 +106,8 @@ void fg_client_accept(struct fg_monitor *m, int listen_fd)
 	/* Already so as a rule, from the listening socket: not those that came before it was (systemd's). */
 	fg_pass_credentials(fd);
 	m->clients[i].fd = fd;
-	m->clients[i].uid = cred.uid;
+	m->clients[i].uid = uid;
+	m->clients[i].euid = cred.uid;
 	m->clients[i].deadline_ns = fg_now_ns() + FG_HELLO_NS;
 	m->nr_clients++;
 	if (fg_watch(m, fd, FG_EV_CLIENT, i))
@@ -127,7 +130,6 @@ static int peer(int fd, pid_t sender, struct fg_peer *p)
 	if (cred.pid <= 0 || sender != cred.pid)
 		return -EACCES;
 	p->pid = cred.pid;
-	p->uid = cred.uid;
 	len = sizeof(p->pidfd);
 	if (!getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &p->pidfd, &len))
 		return 0;
@@ -168,15 +170,16 @@ static int check(const struct fg_hello *hello, ssize_t size)
 	return hello->flags ? -EINVAL : 0;
 }
 
-static void welcome(struct fg_monitor *m, int fd, const struct fg_hello *hello, ssize_t size, pid_t sender)
+static void welcome(struct fg_monitor *m, const struct fg_client *c, const struct fg_hello *hello, ssize_t size,
+		    pid_t sender)
 {
 	struct fg_welcome w = {.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION};
 	int fds[2] = {-1, bpf_map__fd(m->skel->maps.counters)};
-	struct fg_peer p = {.sock = fd};
+	struct fg_peer p = {.sock = c->fd, .uid = c->uid};
 	int err = check(hello, size);
 
 	if (!err)
-		err = peer(fd, sender, &p);
+		err = peer(c->fd, sender, &p);
 	if (!err) {
 		err = fg_process_register(m, &p, hello, &w, &fds[0]);
 		close(p.pidfd);
@@ -187,7 +190,7 @@ static void welcome(struct fg_monitor *m, int fd, const struct fg_hello *hello, 
 		m->registered++;
 	w.error = err;
 	w.nr_cpus = libbpf_num_possible_cpus();
-	answer(fd, &w, fds, err ? 0 : 2);
+	answer(c->fd, &w, fds, err ? 0 : 2);
 	if (fds[0] >= 0)
 		close(fds[0]);
 }
@@ -219,6 +222,12 @@ static ssize_t receive(int fd, void *packet, size_t size, pid_t *sender)
 	return n;
 }
 
+/* Who may ask about everybody (report.c); anybody else asks about those that he pays for. */
+static bool is_privileged(uid_t euid)
+{
+	return euid == 0 || euid == geteuid();
+}
+
 /* A packet, or the end of the connection: `flexguard run` only looks whether somebody listens. */
 void fg_client_ready(struct fg_monitor *m, uint32_t index)
 {
@@ -237,8 +246,8 @@ void fg_client_ready(struct fg_monitor *m, uint32_t index)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0 && packet.magic == FG_QUERY_MAGIC)
-		fg_report_answer(m, c->fd, &packet.query, n, c->uid);
+		fg_report_answer(m, c->fd, &packet.query, n, is_privileged(c->euid) ? c->euid : c->uid);
 	else if (n > 0)
-		welcome(m, c->fd, &packet.hello, n, sender);
+		welcome(m, c, &packet.hello, n, sender);
 	fg_client_drop(m, index);
 }

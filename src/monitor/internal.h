@@ -28,7 +28,7 @@
 struct fg_process {
 	uint64_t id; /* of this process and no later one (process.c) */
 	int pidfd;   /* -1: free */
-	uid_t uid;
+	uid_t uid;   /* who pays (fg_monitor_account) */
 	uint32_t domain;
 	uint32_t slots;
 	pid_t pid; /* for people; says nothing that is decided on */
@@ -49,13 +49,14 @@ struct fg_peer {
 	int sock;  /* its connection */
 	int pidfd; /* the process that connected */
 	pid_t pid;
-	uid_t uid;
+	uid_t uid; /* who pays */
 };
 
 /* A connection that has not said hello yet. */
 struct fg_client {
 	int fd; /* -1: free */
-	uid_t uid;
+	uid_t uid;  /* who pays */
+	uid_t euid; /* who asks */
 	uint64_t deadline_ns;
 };
 
@@ -104,6 +105,12 @@ int fg_skeleton_open(struct monitor_bpf **out, bool *early);
 bool fg_release_is(const char *release, int major, int minor); /* this one or later */
 int fg_why_release(const char *release, char *why, size_t size); /* a kernel that is too old */
 int fg_why_load(int err, char *why, size_t size);
+
+/*
+ * load.c: whose quota the peer of a connection counts against: the real user, or the one whose user namespace
+ * it is in (account_of, bpf/who.h).  `otherwise` if the kernel does not say.
+ */
+uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise);
 
 /*
  * load.c: 0 if a thread of the peer is still who it was at connect(), -EACCES if none is.

@@ -250,6 +250,12 @@ int fg_monitor_audit(struct fg_monitor *m)
 	return run_iterator(bpf_link__fd(m->skel->links.audit));
 }
 
+uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise)
+{
+	m->skel->bss->peer_sock = (uint32_t)sock;
+	return run_program(m->skel->progs.identify, NULL, 0) ? otherwise : m->skel->bss->peer_account;
+}
+
 /* The part of union bpf_iter_link_info (linux/bpf.h, 6.1) that is for tasks. */
 struct iter_task {
 	uint32_t tid, pid, pid_fd;
@@ -264,7 +270,7 @@ int fg_monitor_prove(struct fg_monitor *m, const struct fg_peer *peer, bool writ
 
 	if (link < 0)
 		return -errno;
-	m->skel->bss->prove_sock = (uint32_t)peer->sock;
+	m->skel->bss->peer_sock = (uint32_t)peer->sock;
 	m->skel->bss->prove_write = write;
 	m->skel->bss->proved = 0;
 	err = run_iterator(link);

@@ -5,8 +5,8 @@
  * pidfd says that all threads of the first are gone.
  *
  * Domains: processes of one user share a counter, and nobody else writes it.
- * With more than FG_MAX_DOMAINS - 2 users at a time, the rest share the last
- * one.  FG_DOMAIN_ALL counts all of them.
+ * With more than FG_MAX_DOMAINS - 1 users at a time, the rest are refused: who shared
+ * one could be made to wait by others.  FG_DOMAIN_ALL counts all of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,23 +48,28 @@ static bool has_died(int pidfd)
 	return poll(&p, 1, 0) == 1;
 }
 
-#define SHARED_DOMAIN (FG_MAX_DOMAINS - 1)
-
-static uint32_t domain_get(struct fg_monitor *m, uid_t uid)
+/* The user's, or a free one, or FG_DOMAIN_ALL: there is none. */
+static uint32_t domain_find(const struct fg_monitor *m, uid_t uid)
 {
-	uint32_t d, free_domain = SHARED_DOMAIN;
+	uint32_t d, free_domain = FG_DOMAIN_ALL;
 
 	if (m->cfg.domains == FG_DOMAINS_CPUSET)
 		uid = 0;
-	for (d = SHARED_DOMAIN - 1; d > FG_DOMAIN_ALL; d--) {
+	for (d = FG_MAX_DOMAINS - 1; d > FG_DOMAIN_ALL; d--) {
 		if (!m->domains[d].users)
 			free_domain = d;
 		else if (m->domains[d].uid == uid)
-			break;
+			return d;
 	}
-	if (d == FG_DOMAIN_ALL)
-		d = free_domain;
-	m->domains[d].uid = uid;
+	return free_domain;
+}
+
+/* find_entry has seen that there is one. */
+static uint32_t domain_get(struct fg_monitor *m, uid_t uid)
+{
+	uint32_t d = domain_find(m, uid);
+
+	m->domains[d].uid = m->cfg.domains == FG_DOMAINS_CPUSET ? 0 : uid;
 	m->domains[d].users++;
 	return d;
 }
@@ -108,7 +113,7 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 	if (mine < m->cfg.max_processes) {
 		*index = mine;
 		/* Somebody else by now, who has a quota of his own: what it had before ends. */
-		if (m->processes[mine].uid != uid && u->processes >= m->cfg.max_per_uid) {
+		if (m->processes[mine].uid != uid && (u->processes >= m->cfg.max_per_uid || !domain_find(m, uid))) {
 			fg_process_forget(m, mine);
 			return -EDQUOT;
 		}
@@ -116,6 +121,8 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 	}
 	if (u->processes >= m->cfg.max_per_uid)
 		return -EDQUOT;
+	if (!domain_find(m, uid))
+		return -EUSERS;
 	for (k = 0; k < m->cfg.max_processes; k++) {
 		i = (m->next_process + k) % m->cfg.max_processes;
 		/* Acquire pairs with the release in publish.c: its last user's array is gone. */

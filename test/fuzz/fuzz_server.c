@@ -62,6 +62,12 @@ int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const 
 	return 0;
 }
 
+uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise)
+{
+	(void)m, (void)sock;
+	return otherwise;
+}
+
 static void check_answer(int fd)
 {
 	static struct fg_report report;
@@ -95,7 +101,7 @@ static void connection(struct fg_monitor *m, struct input *in)
 	int pair[2];
 
 	FUZZ_CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
-	m->clients[3] = (struct fg_client){.fd = pair[0], .uid = length & 1 ? 0 : 12345};
+	m->clients[3] = (struct fg_client){.fd = pair[0], .uid = length & 1 ? 0 : 12345, .euid = length & 1 ? 0 : 12345};
 	m->nr_clients = 1;
 	fg_pass_credentials(pair[0]);
 	input_take(in, packet, length);
