@@ -14,6 +14,7 @@ All is done by environment and argv, so that every contender runs the same binar
 import json
 import os
 import platform
+import shutil
 import signal
 import statistics
 import subprocess
@@ -29,6 +30,10 @@ SOCKET = None  # of a monitor that all contenders share; None: each run brings i
 
 class Failed(Exception):
     """A run that gave no number: the message is for the report."""
+
+
+class Wrong(Failed):
+    """One that gave a wrong result: a self-check failed."""
 
 
 def own_env():
@@ -253,7 +258,21 @@ def cell(samples, point, contender, base):
 
 
 def table(head, rows, left=1):
-    """Aligned text: the first columns to the left, the others to the right."""
+    """Aligned text: the first columns to the left, the others to the right; on a terminal, parts that fit beside each other."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1 << 30
+    width = [max(len(str(r[i])) for r in [head] + rows) for i in range(len(head))]
+    first = 1
+    while first < len(head):
+        last = first + 1
+        while last < len(head) and 2 + width[0] + sum(2 + w for w in width[first:last + 1]) <= columns:
+            last += 1
+        if first > 1:
+            print()
+        part(head[:1] + head[first:last], [r[:1] + r[first:last] for r in rows], left if first == 1 else 1)
+        first = last
+
+
+def part(head, rows, left):
     width = [max(len(str(r[i])) for r in [head] + rows) for i in range(len(head))]
     for r in [head] + rows:
         print("  " + "  ".join(str(c).ljust(w) if i < left else str(c).rjust(w)

@@ -89,7 +89,7 @@ class OfThreads(Experiment):
     def checked(self, x, raw):
         """Metrics, or harness.Failed."""
         if not raw.get("check", True):
-            raise harness.Failed("its self-check failed: mutual exclusion violated?")
+            raise harness.Wrong("its self-check failed: mutual exclusion violated?")
         if not raw["per_ms"]:
             raise harness.Failed("not one section")
         return self.metrics(x, raw)
@@ -192,7 +192,7 @@ class WakeUp(OfThreads):
 
     def checked(self, x, raw):
         if not raw["check"] or raw["result"] <= 0:
-            raise harness.Failed("its self-check failed")
+            raise harness.Wrong("its self-check failed")
         return {"y": max(0.0, raw["result"] / 1000 - x)}
 
 
@@ -523,7 +523,7 @@ class Kyoto(Application):
 
     def figure(self, out, seconds):
         if "ok" not in out.split():
-            raise harness.Failed("its self-check failed")
+            raise harness.Wrong("its self-check failed")
         return 1 / found(r"time: ([\d.]+)", out)
 
 
@@ -661,7 +661,7 @@ class Pbzip2(Application):
         back = subprocess.run(["bunzip2", "-c", f"{env.tmp}/pbzip2.out"], stdout=subprocess.PIPE).stdout
         with open(self.input(env), "rb") as f:
             if back != f.read():
-                raise harness.Failed("its output is not what went in")
+                raise harness.Wrong("its output is not what went in")
         return r
 
 
@@ -685,7 +685,7 @@ class Memcached(Application):
             p.terminate()
             p.wait()
         if not re.search(r"verify_failed: 0\b", out):
-            raise harness.Failed("values came back wrong")
+            raise harness.Wrong("values came back wrong")
         return {"metrics": {"y": found(r"TPS: (\d+)", out) / 1000}}
 
     last = 0

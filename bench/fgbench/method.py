@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -122,7 +123,8 @@ def load(path):
     r = Results()
     with open(path) as f:
         for line in f:
-            r.add(json.loads(line))
+            if line.endswith("\n"):  # else it was cut off
+                r.add(json.loads(line))
     return r
 
 
@@ -146,14 +148,24 @@ class Hogs:
 class Session:
     """One call of `flexguard bench`: the jobs, the file, the time."""
 
-    def __init__(self, env, experiments):
+    def __init__(self, env, experiments, before=None):
         self.env = env
-        self.results = Results()
-        self.file = open(os.path.join(env.out, "samples.jsonl"), "w")
+        self.results = before or Results()
+        self.file = self.open(os.path.join(env.out, "samples.jsonl"))
         self.jobs = [(e, s, x) for e in experiments for s, x in e.points(env)]
         self.began = time.monotonic()
         self.stopped = None
         self.said = 0.0
+
+    @staticmethod
+    def open(path):
+        """To append; a line that was cut off when the machine went down is no line."""
+        f = open(path, "a+b")
+        f.seek(0)
+        text = f.read()
+        f.truncate(text.rfind(b"\n") + 1)
+        f.close()
+        return open(path, "a")
 
     def log(self, record):
         self.file.write(json.dumps(record) + "\n")
@@ -169,7 +181,7 @@ class Session:
         left = min(self.left(), each * (of - done))
         text = f"round {round_nr + 1}, {done - 1 + 1}/{of}: {what}; {int(left) // 60}:{int(left) % 60:02d} left at most"
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r\033[K{text[:110]}")
+            sys.stderr.write(f"\r\033[K{text[:shutil.get_terminal_size().columns - 1]}")
             sys.stderr.flush()
         elif used - self.said >= 15 or not self.said:
             self.said = used
@@ -183,7 +195,10 @@ class Session:
                 with Hogs(experiment.hogs(self.env, x)):
                     record.update(experiment.measure(self.env, series, x))
             except harness.Failed as e:
-                self.log({**record, "failed": str(e)})
+                again = attempt == 0 and not isinstance(e, harness.Wrong)
+                self.log({**record, "type": "retried" if again else "sample", "failed": str(e)})
+                if again:  # a busy machine, perhaps; that a lock is no lock, never
+                    continue
                 return
             shares = cpu.shares()
             if experiment.others_are_ours:
@@ -204,7 +219,7 @@ class Session:
     def run(self):
         round_nr = done = 0
         total = len(self.jobs) * MIN_SAMPLES
-        todo = self.jobs
+        todo = [j for j in self.jobs if not self.settled(j)]
         try:
             while todo and self.left() > 0:
                 for e, s, x in random.sample(todo, len(todo)):

@@ -2,6 +2,7 @@
 """What came of it: as text on the terminal, and as one page without anything outside it."""
 import base64
 import html
+import importlib.util
 import os
 
 import harness
@@ -110,15 +111,18 @@ def page(figures, results, pictures, path):
         f.write("\n".join(out) + "\n")
 
 
+def no_pictures():
+    """Why there will be none, or None: known before an hour of measuring, not after it."""
+    return None if importlib.util.find_spec("matplotlib") else "no pictures: python3-matplotlib is missing"
+
+
 def write(figures, results, out):
     """All files of a result; what could not be drawn is said."""
     from fgbench import plot
 
     pictures = {}
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        print("no pictures: python3-matplotlib is missing; install it, then: flexguard bench --replot " + out)
+    if no_pictures():
+        print(f"{no_pictures()}; install it, then: flexguard bench --replot {out}")
     else:
         for f in figures:
             pictures[f.id] = plot.draw(f, results, out)

@@ -61,6 +61,19 @@ const char *fg_argument(int argc, char **argv, int *i, char letter, const char *
 int fg_fd_high(int fd); /* the same file, close-on-exec, never 0, 1 or 2 */
 void fg_fd_null(int fd); /* 0, 1 or 2: /dev/null */
 
+/* ---- text.c ---- */
+#define PROSE_COLUMNS 80
+int fg_columns(int fd);	      /* of the terminal; 0: it is none, and lines may be long */
+int fg_prose_columns(int fd); /* the same, 80 at most */
+/*
+ * `text` with line breaks, so that no line is longer than `columns` (0: as it is) unless a word is.
+ * The first line begins at column `at`, the others at `indent`.
+ */
+void fg_fold(char *out, size_t size, const char *text, int at, int indent, int columns);
+void fg_cut(char *text, int columns); /* ends in "..." where it was longer; 0: as it is */
+/* "1.5", "300ms", "2s", "5min", "1h": seconds; negative: it is no time. */
+double fg_seconds(const char *text);
+
 /* ---- target.c: the program to run ---- */
 enum fg_refusal {
 	FG_TARGET_OK,
@@ -108,6 +121,7 @@ void fg_embed_stop(struct fg_embed *e);
 struct fg_stats;
 struct fg_statsfile {
 	struct fg_stats *map;
+	int fd; /* of a file without a name, to be kept open while the program runs; else -1 */
 	char dir[256];
 	char path[320];
 };

@@ -24,9 +24,9 @@
 
 const char fg_help_demo[] =
     "usage: flexguard demo [--quick] [--json[=FILE]]\n\n"
-    "Measures RocksDB's db_bench (fillrandom, readrandom) and sysbench threads on this\n"
-    "machine, glibc's locks against FlexGuard's, with half as many threads as CPUs, as\n"
-    "many, twice and eight times as many.  Takes less than 3 minutes.\n\n"
+    "Measures RocksDB's db_bench (fillrandom, readrandom) and sysbench threads on\n"
+    "this machine, glibc's locks against FlexGuard's, with half as many threads as\n"
+    "CPUs, as many, twice and eight times as many.  Takes less than 3 minutes.\n\n"
     "  --quick        fewer numbers of threads and repeats, about a minute\n"
     "  --json[=FILE]  JSON lines, on stdout in place of the table or in FILE\n\n"
     "Needs the packages rocksdb-tools and sysbench; exit status 77 without them.\n"

@@ -158,7 +158,8 @@ static bool check_library(struct fg_findings *t)
 static void print_text(const struct fg_findings *t, const char *program, int system_rows, const char *verdict)
 {
 	static const char *const mark[] = {"ok", "-", "limit", "NO"};
-	int width = 0;
+	int width = 0, columns = fg_prose_columns(STDOUT_FILENO);
+	char folded[1200];
 
 	for (int i = 0; i < t->nr; i++)
 		if ((int)strlen(t->row[i].name) > width)
@@ -167,9 +168,11 @@ static void print_text(const struct fg_findings *t, const char *program, int sys
 	for (int i = 0; i < t->nr; i++) {
 		if (i == system_rows)
 			printf("\n%s\n", program);
-		printf("  %-*s  %-5s  %s\n", width, t->row[i].name, mark[t->row[i].grade], t->row[i].text);
+		fg_fold(folded, sizeof(folded), t->row[i].text, width + 11, width + 11, columns);
+		printf("  %-*s  %-5s  %s\n", width, t->row[i].name, mark[t->row[i].grade], folded);
 	}
-	printf("\n%s\n", verdict);
+	fg_fold(folded, sizeof(folded), verdict, 0, 0, columns);
+	printf("\n%s\n", folded);
 }
 
 static void print_rows_json(const struct fg_findings *t, int from, int to)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `flexguard locks`: what --lock can name. */
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "sys/options.h"
@@ -9,15 +10,18 @@
 
 const char fg_help_locks[] =
     "usage: flexguard locks [--json]\n\n"
-    "The locks that flexguard run --lock can put in place of a program's: FlexGuard's, glibc's, and\n"
-    "those of the literature, to measure against.\n\n"
+    "The locks that flexguard run --lock can put in place of a program's:\n"
+    "FlexGuard's, glibc's, and those of the literature, to measure against.\n\n"
     "Columns: bytes a lock, bytes a thread for each lock that it holds or waits for;\n"
     "  TIMED     a wait with a deadline: the lock's own, or it polls\n"
-    "  CROWDS    stands more threads than CPUs (others may become a thousand times slower);\n"
-    "            monitor: if there is one\n"
+    "  CROWDS    stands more threads than CPUs (others may become a thousand times\n"
+    "            slower); monitor: if there is one\n"
     "  SHARED    process-shared mutexes as well; with the others these stay glibc's\n"
+    "On a narrow terminal, family, fairness and paper are left out.\n\n"
     "Conditions, trylock and the types of POSIX work with all of them; robust and\n"
-    "priority-inheriting mutexes stay glibc's.  Those marked with * cannot run here: --lock says why.\n";
+    "priority-inheriting mutexes stay glibc's.  Those marked with * cannot run here:\n"
+    "--lock says why.\n\n"
+    "Exit status: 0, or 125.\n";
 
 struct row {
 	const char *name, *family, *paper, *fairness;
@@ -75,6 +79,23 @@ static const char *crowds(const struct row *r)
 	return r->can & ZOO_OVERSUBSCRIBED ? "yes" : r->can & ZOO_MONITOR ? "monitor" : "no";
 }
 
+/* Without family, fairness and paper. */
+static void print_narrow_table(void)
+{
+	printf("%-31s %6s %6s  %-5s  %-7s  %-6s\n", "", "LOCK", "THREAD", "", "", "");
+	printf("%-31s %6s %6s  %-5s  %-7s  %-6s\n", "NAME", "B", "B", "TIMED", "CROWDS", "SHARED");
+	for (size_t i = 0; i < NR_ROWS; i++) {
+		const struct row *r = &rows[i];
+
+		printf("%-30s%s %6u %6u  %-5s  %-7s  %s\n", r->name, unavailable(r) ? "*" : " ", r->lock_bytes,
+		       r->thread_bytes, r->can & ZOO_TIMED ? "own" : "polls", crowds(r),
+		       r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no");
+	}
+	puts("\nfamily, fairness and paper: flexguard locks --json, or | less -S");
+}
+
+#define FULL_COLUMNS 195 /* of the table with all of it */
+
 static void print_table(void)
 {
 	printf("%-31s %-21s %4s %6s  %-5s  %-7s  %-6s  %-24s %s\n", "", "", "LOCK", "THREAD", "", "", "", "", "");
@@ -111,6 +132,7 @@ static void print_json(void)
 int fg_cmd_locks(int argc, char **argv)
 {
 	bool json = false;
+	int columns;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
@@ -123,8 +145,11 @@ int fg_cmd_locks(int argc, char **argv)
 		}
 		json = true;
 	}
+	columns = fg_columns(STDOUT_FILENO);
 	if (json)
 		print_json();
+	else if (columns && columns < FULL_COLUMNS)
+		print_narrow_table();
 	else
 		print_table();
 	return 0;

@@ -24,8 +24,8 @@ static const struct command {
     {"monitor", fg_cmd_monitor, fg_help_monitor, "[--socket PATH] [options]",
      "serve all programs of this machine with one preemption monitor"},
     {"status", fg_cmd_status, fg_help_status, "[--json]", "the monitor and its clients"},
-    {"top", fg_cmd_top, fg_help_top, "[-b] [-n N] [-d SECONDS] [--json]", "contended locks by process, live"},
-    {"stat", fg_cmd_stat, fg_help_stat, "-p PID [-d SECONDS] [--by lock|caller] [--json]",
+    {"top", fg_cmd_top, fg_help_top, "[-b] [-n N] [-d TIME] [--json]", "contended locks by process, live"},
+    {"stat", fg_cmd_stat, fg_help_stat, "[-p] PID [-d TIME] [--by lock|caller] [--json]",
      "where the threads of one process wait"},
     {"metrics", fg_cmd_metrics, fg_help_metrics, "[--listen ADDRESS]", "the monitor's counts for Prometheus"},
 };
@@ -80,6 +80,10 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!strcmp(argv[1], "help")) {
+		if (!strcmp(argv[2], "help") || !strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")) {
+			help();
+			return 0;
+		}
 		c = find(argv[2]);
 		if (c) {
 			fputs(c->help, stdout);

@@ -15,15 +15,16 @@
 #include "sys/options.h"
 #include "zoo/table.h"
 
-/* One write(), so that lines of several processes do not mix. */
+/* One line, on a terminal as many as it takes; one write(), so that lines of several processes do not mix. */
 static void say(const char *fmt, va_list ap)
 {
-	char line[1024] = "flexguard: ";
-	size_t len = strlen(line);
-	int n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
+	char text[1024] = "flexguard: ", line[1400];
+	size_t len = strlen(text);
+	int n = vsnprintf(text + len, sizeof(text) - len, fmt, ap);
 
 	if (n < 0)
 		return;
+	fg_fold(line, sizeof(line) - 1, text, 0, 2, fg_prose_columns(STDERR_FILENO));
 	len = strlen(line);
 	line[len++] = '\n';
 	while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
@@ -56,7 +57,7 @@ static const char *const lock_name[] = {FG_LOCK_TABLE(X) ZOO_TABLE(X) ZOO_RWLOCK
 const char *const fg_policy_name[] = {FG_POLICY_TABLE(X)};
 #undef X
 
-/* Each name with ", " before it; the users skip the first two bytes. */
+/* Each name with ", " before it; who uses it skips the first two bytes. */
 #define X(id, name, ...) ", " name
 static const char locks[] = FG_LOCK_TABLE(X) ZOO_TABLE(X) ZOO_RWLOCK_TABLE(X);
 static const char policies[] = FG_POLICY_TABLE(X);

@@ -24,13 +24,16 @@
 
 const char fg_help_metrics[] =
     "usage: flexguard metrics [--listen ADDRESS] [--socket PATH]\n\n"
-    "The monitor's counts as Prometheus text: once, on the standard output, or for every\n"
-    "GET /metrics.\n\n"
+    "The monitor's counts as Prometheus text: once, on the standard output, or for\n"
+    "every GET /metrics.\n\n"
     "  --listen unix:PATH   serve on a unix socket\n"
     "  --listen PORT        serve on this port of the loopback address, 127.0.0.1\n"
-    "  --socket PATH        where the monitor listens, @NAME: abstract (or FLEXGUARD_SOCKET;\n"
-    "                       default " FG_SOCKET_PATH ")\n\n"
-    "Without a monitor flexguard_up is 0.  Exit status: 0, or 125 if it cannot listen.\n";
+    "  --socket PATH        where the monitor listens, @NAME: abstract (or\n"
+    "                       FLEXGUARD_SOCKET; default\n"
+    "                       " FG_SOCKET_PATH ")\n"
+    "\n"
+    "Without a monitor flexguard_up is 0.\n\n"
+    "Exit status: 0, or 125 if it cannot listen.\n";
 
 struct metric {
 	const char *name, *type, *help, *labels; /* labels: NULL or "{...}" */

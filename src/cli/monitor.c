@@ -20,24 +20,28 @@
 #define DAEMON_PROCESSES_PER_UID 1024
 
 const char fg_help_monitor[] =
-    "usage: flexguard monitor [--socket PATH] [--mode OCTAL] [--user NAME|UID] [--domains uid|cpuset]\n"
-    "                         [--holder-test slot|mcs] [--kernel-threads defer|count]\n"
-    "                         [--max-processes N] [--max-processes-per-uid N] [--max-slots N]\n"
+    "usage: flexguard monitor [--socket PATH] [--mode OCTAL] [--user NAME|UID]\n"
+    "                         [--domains uid|cpuset] [--holder-test slot|mcs]\n"
+    "                         [--kernel-threads defer|count] [--max-processes N]\n"
+    "                         [--max-processes-per-uid N] [--max-slots N]\n"
     "                         [--max-slots-per-uid N] [--max-memory-per-uid SIZE]\n"
     "                         [--max-connections-per-uid N]\n\n"
-    "One preemption monitor for all programs of the machine.  Runs in the foreground until\n"
-    "SIGTERM or SIGINT.\n\n"
+    "One preemption monitor for all programs of the machine.  Runs in the foreground\n"
+    "until SIGTERM or SIGINT; says so at its start and its end, in one line each\n"
+    "(FLEXGUARD_VERBOSE=0 silences them).\n\n"
     "  --socket PATH     listen here, @NAME: abstract (or FLEXGUARD_SOCKET; default\n"
     "                    " FG_SOCKET_PATH ")\n"
     "  --mode OCTAL      mode of the socket, default 0666: any user may connect\n"
-    "  --user NAME|UID   started as root: run as this user, with CAP_BPF only; default: user\n"
-    "                    flexguard, or nobody\n"
+    "  --user NAME|UID   started as root: run as this user, with CAP_BPF only;\n"
+    "                    default: user flexguard, or nobody\n"
     "  --domains uid     waiters hear of threads of their own user only (default)\n"
-    "  --domains cpuset  waiters hear of threads of all users that could use their CPU\n"
-    "  --holder-test mcs        threads in the queue of an MCS lock (flexguard locks: hybrid-mcs) are\n"
-    "                           judged by the BPF Hybrid Lock's test; default: slot, by what they say\n"
-    "  --kernel-threads count   a thread that makes room for a kernel thread is preempted at once;\n"
-    "                           default: defer, only if it does not come straight back\n"
+    "  --domains cpuset  waiters hear of all threads that could use their CPU\n"
+    "  --holder-test mcs        threads in the queue of an MCS lock (flexguard locks:\n"
+    "                           hybrid-mcs) are judged by the BPF Hybrid Lock's test;\n"
+    "                           default: slot, by what they say\n"
+    "  --kernel-threads count   a thread that makes room for a kernel thread is\n"
+    "                           preempted at once; default: defer, only if it does\n"
+    "                           not come straight back\n"
     "  --max-processes N              registered processes, default 4096\n"
     "  --max-processes-per-uid N      of one user, default 1024\n"
     "  --max-slots N                  threads of one process, default 4096\n"
@@ -247,12 +251,22 @@ static bool choose_user(struct options *o)
 	return true;
 }
 
+static const char *name_of_signal(int fd)
+{
+	struct signalfd_siginfo si;
+
+	if (read(fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
+		return "a signal";
+	return si.ssi_signo == SIGTERM ? "SIGTERM" : si.ssi_signo == SIGINT ? "SIGINT" : "SIGHUP";
+}
+
 int fg_cmd_monitor(int argc, char **argv)
 {
 	struct options o = {.s = {.socket = fg_socket_path(), .mode = 0666, .listener = -1}};
 	char why[600];
 	sigset_t stop;
 	int err, stop_fd;
+	bool passed;
 
 	o.s.cfg.max_per_uid = DAEMON_PROCESSES_PER_UID;
 	err = parse(&o, argc, argv);
@@ -265,6 +279,7 @@ int fg_cmd_monitor(int argc, char **argv)
 		fg_error("monitor: %s", why);
 		return FG_EXIT_OWN;
 	}
+	passed = o.s.listener >= 0;
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTERM);
 	sigaddset(&stop, SIGINT);
@@ -277,10 +292,14 @@ int fg_cmd_monitor(int argc, char **argv)
 		return FG_EXIT_OWN;
 	}
 	fg_systemd_notify("READY=1\nSTATUS=Serving");
+	fg_note("monitor: " FG_VERSION " serves at %s as user %d", !passed ? o.s.socket : "the socket that it was passed",
+		(int)geteuid());
 	err = fg_service_run(&o.s, stop_fd);
 	fg_systemd_notify("STOPPING=1");
 	fg_service_close(&o.s);
 	if (err)
 		fg_error("monitor: %s", strerror(-err));
+	else
+		fg_note("monitor: ends by %s; programs go on with the fallback", name_of_signal(stop_fd));
 	return err ? FG_EXIT_OWN : 0;
 }

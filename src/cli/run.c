@@ -23,18 +23,20 @@
 /* clang-format off */
 #define X(id, name, help) "    " name "\n        " help "\n"
 const char fg_help_run[] =
-    "usage: flexguard run [--lock NAME] [--policy NAME] [--monitor now|later] [--stats[=FILE]]\n                     [--] program [args...]\n\n"
+    "usage: flexguard run [--lock NAME] [--policy NAME] [--monitor now|later]\n"
+    "                     [--stats[=FILE]] [--] program [args...]\n\n"
     "Runs the program with FlexGuard's locks in place of glibc's.\n\n"
-    "  --lock NAME     the lock (or FLEXGUARD_LOCK), one of these or of flexguard locks:\n"
+    "  --lock NAME     the lock (or FLEXGUARD_LOCK); flexguard locks lists more:\n"
     FG_LOCK_TABLE(X)
     "  --policy NAME   when a waiter spins (or FLEXGUARD_POLICY):\n"
     FG_POLICY_TABLE(X)
-    "  --monitor WHEN  where no monitor of the machine answers, one is loaded for the program\n"
-    "                  when that has a second thread (later, the default), or before it starts (now)\n"
+    "  --monitor WHEN  where no monitor of the machine answers, one is loaded for the\n"
+    "                  program when that has a second thread (later, the default), or\n"
+    "                  before it starts (now)\n"
     "  --stats[=FILE]  at exit, what the locks of the program and its children did:\n"
     "                  on stderr, or in FILE (as JSON where it ends in .json)\n\n"
-    "Exit status: the program's; 125 flexguard's own errors, 126 the program cannot be\n"
-    "executed, 127 it was not found.  FLEXGUARD_VERBOSE=0 silences notes.\n";
+    "Exit status: the program's; 125 flexguard's own errors, 126 the program cannot\n"
+    "be executed, 127 it was not found.  FLEXGUARD_VERBOSE=0 silences notes.\n";
 #undef X
 /* clang-format on */
 
@@ -207,7 +209,7 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 	FILE *out = NULL;
 	sigset_t all, mask;
 	double start;
-	int status, err, keep[2], nr_keep = 0;
+	int status, err, keep[3], nr_keep = 0;
 
 	if (r->stats) {
 		out = open_report(r->stats_file);
@@ -221,12 +223,14 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 	if (r->stats) {
 		err = fg_statsfile_create(&sf);
 		if (err || setenv(FG_STATS_ENV, sf.path, 1)) {
-			fg_error("--stats: cannot create a file in /dev/shm, TMPDIR or /tmp: %s",
+			fg_error("--stats: cannot create memory for the counts: %s",
 				 strerror(err ? -err : errno));
 			fg_statsfile_remove(&sf);
 			return FG_EXIT_OWN;
 		}
 	}
+	if (r->stats && sf.fd >= 0)
+		keep[nr_keep++] = sf.fd;
 	if (mon->pid)
 		keep[nr_keep++] = mon->control;
 	start = now();

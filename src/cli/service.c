@@ -116,22 +116,26 @@ static void make_folder(const struct fg_service *s)
 
 static int listen_at(struct fg_service *s, char *why, size_t size)
 {
-	int fd;
+	struct stat st;
+	int fd, lock;
 
 	make_folder(s);
-	s->lock = fg_monitor_lock(s->socket);
-	fd = s->lock >= 0 || s->lock == FG_NO_LOCK ? fg_monitor_listen(s->socket, s->mode) : s->lock;
+	lock = fg_monitor_lock(s->socket);
+	fd = lock >= 0 || lock == FG_NO_LOCK ? fg_monitor_listen(s->socket, s->mode) : lock;
 	if (fd == -EADDRINUSE)
 		snprintf(why, size, "another monitor listens on %s already", s->socket);
 	else if (fd < 0)
 		snprintf(why, size, "cannot listen on %s: %s", s->socket, strerror(-fd));
+	/* From here on, who comes next is refused by the socket. */
+	fg_monitor_unlock(s->socket, lock);
 	if (fd < 0)
 		return fd;
 	s->listener = fd;
 	s->own_path = s->socket[0] != '@';
-	/* So that it can remove and replace them where the folder's owner is another (sticky). */
-	if (s->own_path && s->change_user &&
-	    (lchown(s->socket, s->uid, s->gid) || fchown(s->lock, s->uid, s->gid))) {
+	if (s->own_path && !lstat(s->socket, &st))
+		s->inode = st.st_ino;
+	/* So that it can remove it where the folder's owner is another (sticky). */
+	if (s->own_path && s->change_user && lchown(s->socket, s->uid, s->gid)) {
 		snprintf(why, size, "cannot give %s away: %s", s->socket, strerror(errno));
 		return -errno;
 	}
@@ -142,7 +146,6 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 {
 	int err = 0;
 
-	s->lock = -1;
 	raise_descriptors();
 	if (s->listener < 0 && !s->listen_last)
 		err = listen_at(s, why, size);
@@ -171,16 +174,16 @@ int fg_service_run(struct fg_service *s, int stop_fd)
 
 void fg_service_close(struct fg_service *s)
 {
+	struct stat st;
+
 	/* First the path, so that nobody comes any more; then the counters, so that all who are there leave. */
-	if (s->own_path)
+	if (s->own_path && !lstat(s->socket, &st) && st.st_ino == s->inode) /* not a later one's */
 		unlink(s->socket);
 	if (s->listener >= 0)
 		close(s->listener);
 	if (s->monitor)
 		fg_monitor_close(s->monitor);
-	if (s->lock >= 0)
-		close(s->lock);
 	s->monitor = NULL;
-	s->listener = s->lock = -1;
+	s->listener = -1;
 	s->own_path = false;
 }

@@ -22,8 +22,8 @@ struct fg_service {
 	struct fg_monitor_config cfg;
 
 	int listener; /* -1: make one */
-	int lock;     /* filled in, as the next */
-	bool own_path;
+	bool own_path; /* filled in, as the next */
+	ino_t inode;   /* of the socket */
 	struct fg_monitor *monitor;
 };
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +21,20 @@
 #include "sys/trace.h"
 
 const char fg_help_stat[] =
-    "usage: flexguard stat -p PID [-d SECONDS] [--by caller|lock] [-n ROWS] [--json]\n\n"
-    "Where the threads of one process wait for locks that others hold: how often, how long,\n"
-    "and called from where.  Counts only while it runs; until Ctrl-C, the end of the process,\n"
-    "or for SECONDS.\n\n"
-    "  -p, --pid PID       the process; who may debug it may look at it\n"
-    "  -d, --duration SECONDS\n"
-    "  --by caller         one row for each place in the program that waited (default)\n"
-    "  --by lock           one row for each lock\n"
-    "  -n, --rows N        the first N rows only, default 40; 0: all\n"
-    "  --json              for scripts; times in nanoseconds\n\n"
-    "Mutexes, reader-writer locks and spinlocks of FlexGuard are seen, in any process that runs\n"
-    "on its library; what stays glibc's (robust, priority-inheriting, process-shared) is not.\n\n"
+    "usage: flexguard stat [-p] PID [-d TIME] [--by caller|lock] [-n ROWS] [--json]\n\n"
+    "Where the threads of one process wait for locks that others hold: how often,\n"
+    "how long, and called from where.  Counts only while it runs: until Ctrl-C, the\n"
+    "end of the process, or for TIME.\n\n"
+    "  -p, --pid PID        the process; who may debug it may look at it\n"
+    "  -d, --duration TIME  seconds, or 300ms, 5min; default: no limit\n"
+    "  --by caller          one row for each place in the program that waited\n"
+    "                       (default)\n"
+    "  --by lock            one row for each lock\n"
+    "  -n, --rows N         the first N rows only, default 40; 0: all\n"
+    "  --json               for scripts; times in nanoseconds\n\n"
+    "Mutexes, reader-writer locks and spinlocks of FlexGuard are seen, in any process\n"
+    "that runs on its library; what stays glibc's (robust, priority-inheriting,\n"
+    "process-shared) is not.\n\n"
     "Exit status: 0, or 125.\n";
 
 #define LEASE_NS 2000000000ull
@@ -215,6 +218,7 @@ struct result {
 
 static void print_table(const struct result *r, const struct options *o, struct fg_symbols *s)
 {
+	int columns = fg_columns(STDOUT_FILENO);
 	char c[3][24], text[512];
 
 	printf("flexguard stat: %s (%d), %.1f s: %s waits, %s in all\n", r->program, (int)o->pid, r->seconds,
@@ -229,6 +233,7 @@ static void print_table(const struct result *r, const struct options *o, struct 
 		const struct row *w = &r->row[i];
 
 		name_of(s, o, w->key, text, sizeof(text));
+		fg_cut(text, columns > 50 ? columns - 45 : 0);
 		printf("%10" PRIu64 " %10s %10s %10s  %s\n", w->count,
 		       fg_human_ns(c[0], sizeof(c[0]), (double)w->total_ns),
 		       fg_human_ns(c[1], sizeof(c[1]), (double)w->max_ns),
@@ -315,6 +320,17 @@ static int bad(const char *what)
 	return FG_EXIT_OWN;
 }
 
+static bool set_pid(struct options *o, const char *text)
+{
+	char *end;
+	long pid = strtol(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || pid < 1 || pid > INT_MAX)
+		return false;
+	o->pid = (pid_t)pid;
+	return true;
+}
+
 int fg_cmd_stat(int argc, char **argv)
 {
 	struct options o = {.rows = 40};
@@ -329,13 +345,12 @@ int fg_cmd_stat(int argc, char **argv)
 		if (!strcmp(argv[i], "--json")) {
 			o.json = true;
 		} else if ((v = fg_argument(argc, argv, &i, 'p', "pid"))) {
-			o.pid = (pid_t)strtol(v, &end, 10);
-			if (!*v || *end || o.pid < 1)
+			if (!set_pid(&o, v))
 				return bad("-p needs the number of a process");
 		} else if ((v = fg_argument(argc, argv, &i, 'd', "duration"))) {
-			o.seconds = strtod(v, &end);
-			if (!*v || *end || !(o.seconds > 0 && o.seconds < 1e9))
-				return bad("-d needs seconds, more than 0");
+			o.seconds = fg_seconds(v);
+			if (!(o.seconds > 0 && o.seconds < 1e9))
+				return bad("-d needs a time of more than 0, such as 10, 300ms or 5min");
 		} else if ((v = fg_argument(argc, argv, &i, 'n', "rows"))) {
 			o.rows = strtoul(v, &end, 10);
 			if (*v < '0' || *v > '9' || *end)
@@ -344,12 +359,17 @@ int fg_cmd_stat(int argc, char **argv)
 			o.by_lock = !strcmp(v, "lock");
 			if (!o.by_lock && strcmp(v, "caller"))
 				return bad("--by needs one of: caller, lock");
+		} else if (argv[i][0] != '-' && !o.pid) {
+			if (!set_pid(&o, argv[i]))
+				return bad("which process? its number is wanted (pidof PROGRAM tells it)");
+		} else if (argv[i][0] != '-') {
+			return bad("one process at a time");
 		} else {
-			fg_error("stat: unknown option '%s'; one of: -p PID, -d SECONDS, --by caller|lock, -n ROWS, "
+			fg_error("stat: unknown option '%s'; one of: -p PID, -d TIME, --by caller|lock, -n ROWS, "
 				 "--json, --help",
 				 argv[i]);
 			return FG_EXIT_OWN;
 		}
 	}
-	return o.pid ? look(&o) : bad("which process? -p PID");
+	return o.pid ? look(&o) : bad("which process? flexguard stat PID");
 }

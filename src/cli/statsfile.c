@@ -6,6 +6,9 @@
  * write it; but whoever can open it could also truncate it and so kill the
  * program with SIGBUS.  Hence it lies in a directory that only its owner can
  * list, under a name that only the program's environment tells.
+ *
+ * Where no directory can be written, it is memory without a name (memfd_create), which
+ * processes open through /proc of this command: those of another user cannot.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +22,14 @@
 
 #include "cli/cli.h"
 #include "sys/stats.h"
+
+static void fill(struct fg_stats *map)
+{
+	map->abi = FG_STATS_ABI;
+	map->count = FG_STAT_COUNT;
+	map->shards = FG_STATS_SHARDS;
+	__atomic_store_n(&map->magic, (uint32_t)FG_STATS_MAGIC, __ATOMIC_RELEASE);
+}
 
 static int create_in(struct fg_statsfile *s, const char *base)
 {
@@ -39,10 +50,7 @@ static int create_in(struct fg_statsfile *s, const char *base)
 	if (s->map == MAP_FAILED)
 		goto fail;
 	close(fd);
-	s->map->abi = FG_STATS_ABI;
-	s->map->count = FG_STAT_COUNT;
-	s->map->shards = FG_STATS_SHARDS;
-	__atomic_store_n(&s->map->magic, (uint32_t)FG_STATS_MAGIC, __ATOMIC_RELEASE);
+	fill(s->map);
 	return 0;
 fail:
 	err = -errno;
@@ -54,20 +62,42 @@ fail:
 	return err;
 }
 
+static int create_nameless(struct fg_statsfile *s)
+{
+	int fd = fg_fd_high(memfd_create("flexguard-stats", MFD_CLOEXEC)), err;
+
+	s->map = MAP_FAILED;
+	if (fd >= 0 && !ftruncate(fd, sizeof(struct fg_stats)))
+		s->map = mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (s->map == MAP_FAILED) {
+		err = -errno;
+		s->map = NULL;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	snprintf(s->path, sizeof(s->path), "/proc/%d/fd/%d", (int)getpid(), fd);
+	s->dir[0] = '\0';
+	s->fd = fd;
+	fill(s->map);
+	return 0;
+}
+
 int fg_statsfile_create(struct fg_statsfile *s)
 {
 	const char *tmp = secure_getenv("TMPDIR");
 	const char *const base[] = {"/dev/shm", tmp && *tmp == '/' ? tmp : "/tmp", "/tmp"};
 	int err = -ENOENT;
 
+	s->fd = -1;
 	for (size_t i = 0; err && i < sizeof(base) / sizeof(base[0]); i++)
 		err = create_in(s, base[i]);
-	return err;
+	return err ? create_nameless(s) : 0;
 }
 
 void fg_statsfile_remove(struct fg_statsfile *s)
 {
-	if (!s->map)
+	if (!s->map || s->fd >= 0)
 		return;
 	unlink(s->path);
 	rmdir(s->dir);

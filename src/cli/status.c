@@ -3,16 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/query.h"
 
 const char fg_help_status[] =
     "usage: flexguard status [--socket PATH] [--json]\n\n"
-    "The monitor that serves this machine, what it has counted, and its clients by program\n"
-    "and user: all of them for root, one's own for others.\n\n"
-    "  --socket PATH   where it listens, @NAME: abstract (or FLEXGUARD_SOCKET; default\n"
-    "                  " FG_SOCKET_PATH ")\n"
+    "The monitor that serves this machine, what it has counted, and its clients by\n"
+    "program and user: all of them for root, one's own for others.\n\n"
+    "  --socket PATH   where it listens, @NAME: abstract (or FLEXGUARD_SOCKET;\n"
+    "                  default " FG_SOCKET_PATH ")\n"
     "  --json          for scripts\n\n"
     "Exit status: 0, or 125 if no monitor answers.\n";
 
@@ -58,7 +59,7 @@ static size_t group_clients(const struct fg_answer *a, struct group *group)
 }
 
 /* "3 d 4 h", "5 min 12 s" */
-static void print_age(uint64_t ns)
+static const char *age_of(uint64_t ns, char *text, size_t size)
 {
 	static const struct {
 		uint64_t s;
@@ -66,13 +67,16 @@ static void print_age(uint64_t ns)
 	} unit[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
 	uint64_t s = ns / 1000000000u;
 	int shown = 0;
+	size_t len = 0;
 
 	for (size_t i = 0; i < 4 && shown < 2; i++)
 		if (s >= unit[i].s || shown || i == 3) {
-			printf("%s%llu %s", shown ? " " : "", (unsigned long long)(s / unit[i].s), unit[i].name);
+			len += (size_t)snprintf(text + len, size - len, "%s%llu %s", shown ? " " : "",
+						(unsigned long long)(s / unit[i].s), unit[i].name);
 			s %= unit[i].s;
 			shown++;
 		}
+	return text;
 }
 
 static double cost_of(const struct fg_report *r)
@@ -80,29 +84,54 @@ static double cost_of(const struct fg_report *r)
 	return r->cost_samples ? (double)r->cost_ns / (double)r->cost_samples : 0;
 }
 
+/* "name       text", folded to the terminal. */
+static void say(const char *name, const char *text)
+{
+	char folded[600];
+
+	fg_fold(folded, sizeof(folded), text, 11, 11, fg_prose_columns(STDOUT_FILENO));
+	printf("%-9s  %s\n", name, folded);
+}
+
+/* Of other users, who are not told of. */
+static unsigned long long hidden(const struct fg_answer *a)
+{
+	return a->sum.processes > a->count ? a->sum.processes - a->count : 0;
+}
+
 static void print_table(const struct fg_answer *a, const struct group *g, size_t n, const char *path,
 			const char *kernel)
 {
 	const struct fg_report *r = &a->sum;
-	char user[64], c1[24], c2[24];
+	char user[64], age[40], text[500], c1[24], c2[24];
 	int width = 7;
 
 	fg_user_name(r->uid, user, sizeof(user));
-	printf("monitor    %s at %s, user %s, up ", r->version, path, user);
-	print_age(a->at_ns - r->started_ns);
-	printf("\nkernel     Linux %s\n", kernel);
-	printf("processes  %llu of %llu at most; %llu registered since the start, %llu"
-	       " refused, %llu dropped\n",
-	       r->processes, r->max_processes, r->registered, r->refused, r->dropped);
-	printf("critical   %llu off CPU now, %llu asleep\n", r->p, r->b);
-	printf("events     %s preempted while critical, %s asleep; %llu missed\n",
-	       fg_human_count(c1, sizeof(c1), (double)r->total_p), fg_human_count(c2, sizeof(c2), (double)r->total_b),
-	       r->missed);
+	snprintf(text, sizeof(text), "%s at %s, user %s, up %s", r->version, path, user,
+		 age_of(a->at_ns - r->started_ns, age, sizeof(age)));
+	say("monitor", text);
+	printf("kernel     Linux %s\n", kernel);
+	snprintf(text, sizeof(text),
+		 "%llu of %llu at most; %llu registered since the start, %llu refused, %llu dropped", r->processes,
+		 r->max_processes, r->registered, r->refused, r->dropped);
+	say("processes", text);
+	snprintf(text, sizeof(text), "%llu off CPU now, %llu asleep", r->p, r->b);
+	say("critical", text);
+	snprintf(text, sizeof(text), "%s preempted while critical, %s asleep; %llu missed",
+		 fg_human_count(c1, sizeof(c1), (double)r->total_p),
+		 fg_human_count(c2, sizeof(c2), (double)r->total_b), r->missed);
+	say("events", text);
 	if (r->cost_samples)
-		printf("cost       %.0f ns a context switch (%s timed)\n", cost_of(r),
-		       fg_human_count(c1, sizeof(c1), (double)r->cost_samples));
+		snprintf(text, sizeof(text), "%.0f ns a context switch (%s timed)", cost_of(r),
+			 fg_human_count(c1, sizeof(c1), (double)r->cost_samples));
 	else
-		printf("cost       not known yet: one switch of %d is timed\n", FG_COST_EVERY);
+		snprintf(text, sizeof(text), "not known yet: one switch of %d is timed", FG_COST_EVERY);
+	say("cost", text);
+	if (hidden(a)) {
+		snprintf(text, sizeof(text), "%llu process%s of other users: root sees all", hidden(a),
+			 hidden(a) == 1 ? "" : "es");
+		say("not shown", text);
+	}
 	if (!n)
 		return;
 	for (size_t i = 0; i < n; i++) {
@@ -131,6 +160,7 @@ static void print_json(const struct fg_answer *a, const struct group *g, size_t 
 	printf(", \"uid\": %u, \"uptime_seconds\": %.3f, \"kernel\": ", r->uid,
 	       (double)(a->at_ns - r->started_ns) / 1e9);
 	fg_json_string(stdout, kernel);
+	printf(", \"hidden_processes\": %llu", hidden(a));
 	printf(", \"processes\": %llu, \"max_processes\": %llu, \"registered\": %llu"
 	       ", \"refused\": %llu, \"dropped\": %llu",
 	       r->processes, r->max_processes, r->registered, r->refused, r->dropped);

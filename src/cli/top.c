@@ -11,22 +11,25 @@
 #include "cli/cli.h"
 
 const char fg_help_top[] =
-    "usage: flexguard top [-b] [-n N] [-d SECONDS] [-s COLUMN] [--json] [--socket PATH]\n\n"
-    "Contended locks of the processes that the monitor serves, live: all of them for root,\n"
-    "one's own for others.\n\n"
+    "usage: flexguard top [-b] [-n N] [-d TIME] [-s COLUMN] [--json] [--socket PATH]\n\n"
+    "Contended locks of the processes that the monitor serves, live: all of them for\n"
+    "root, one's own for others.\n\n"
     "  -b, --batch         plain text, table after table, for files and scripts\n"
     "  -n, --iterations N  end after N tables\n"
-    "  -d, --delay SECONDS between two tables, default 2\n"
+    "  -d, --delay TIME    between two tables, default 2: seconds, or 300ms, 1min\n"
     "  -s, --sort COLUMN   contended, parks, preempted, blocked, threads or pid\n"
     "  --json              one line of JSON a table (implies -b)\n"
-    "  --socket PATH       where the monitor listens, @NAME: abstract (or FLEXGUARD_SOCKET;\n"
-    "                      default " FG_SOCKET_PATH ")\n\n"
-    "Columns: RUN/THR threads that run or wait for a CPU, of all that took a contended lock;\n"
-    "a second each: CONTENDED acquisitions that found the lock held; SPUN of these,\n"
-    "got while spinning; PARKS times a waiter went to sleep; PREEMPTED times a waiter saw\n"
-    "the critical path off its CPU; BLOCKED threads in blocking mode, on average.\n\n"
-    "Keys: q quit, h help, space pause, c p e b t i sort by contended, parks, preempted,\n"
-    "blocked, threads, pid, r reverse, + and - faster and slower, arrows and page keys scroll.\n\n"
+    "  --socket PATH       where the monitor listens, @NAME: abstract (or\n"
+    "                      FLEXGUARD_SOCKET; default\n"
+    "                      " FG_SOCKET_PATH ")\n\n"
+    "Columns: RUN/THR threads that run or wait for a CPU, of all that took a\n"
+    "contended lock; a second each: CONTENDED acquisitions that found the lock held;\n"
+    "SPUN of these, got while spinning; PARKS times a waiter went to sleep;\n"
+    "PREEMPTED times a waiter saw the critical path off its CPU; and BLOCKED threads\n"
+    "in blocking mode, on average.\n\n"
+    "Keys: q quit, h help, space pause, c p e b t i sort by contended, parks,\n"
+    "preempted, blocked, threads, pid, r reverse, + and - faster and slower, arrows\n"
+    "and page keys scroll.\n\n"
     "Exit status: 0, or 125 if no monitor answers.\n";
 
 static const char *const key_name[] = {"contended", "parks", "preempted", "blocked", "threads", "pid"};
@@ -124,6 +127,7 @@ int fg_top_sample(struct fg_top *t, char *why, size_t size)
 		make_row(&row[i], &a.process[i], &t->last, a.at_ns);
 	t->rows = a.count;
 	t->monitored = a.sum.processes;
+	t->hidden = a.sum.processes > a.count ? a.sum.processes - a.count : 0;
 	t->cost_ns = a.sum.cost_samples ? (double)a.sum.cost_ns / (double)a.sum.cost_samples : 0;
 	memcpy(t->version, a.sum.version, sizeof(t->version));
 	fg_answer_free(&t->last);
@@ -155,9 +159,17 @@ void fg_top_summary(const struct fg_top *t, int line, char *text, size_t size)
 		snprintf(text + strlen(text), size - strlen(text), "cost not known yet");
 }
 
+void fg_top_hidden(const struct fg_top *t, char *text, size_t size)
+{
+	*text = '\0';
+	if (t->hidden)
+		snprintf(text, size, "%llu process%s of other users not shown: root sees all", t->hidden,
+			 t->hidden == 1 ? "" : "es");
+}
+
 void fg_top_header(char *text, size_t size)
 {
-	snprintf(text, size, "%8s %-10s %7s %11s %9s %9s %11s %9s  %s", "PID", "USER", "RUN/THR", "CONTENDED/s",
+	snprintf(text, size, "%7s %-7s %7s %11s %7s %7s %11s %7s %s", "PID", "USER", "RUN/THR", "CONTENDED/s",
 		 "SPUN/s", "PARKS/s", "PREEMPTED/s", "BLOCKED", "PROGRAM");
 }
 
@@ -166,7 +178,7 @@ void fg_top_line(const struct fg_top_row *r, char *text, size_t size)
 	char c[4][24], threads[24];
 
 	snprintf(threads, sizeof(threads), "%u/%u", r->runnable, r->threads);
-	snprintf(text, size, "%8d %-10.10s %7s %11s %9s %9s %11s %9.2f  %s", r->pid, r->user, threads,
+	snprintf(text, size, "%7d %-7.7s %7s %11s %7s %7s %11s %7.2f %s", r->pid, r->user, threads,
 		 fg_human_count(c[0], sizeof(c[0]), r->contended), fg_human_count(c[1], sizeof(c[1]), r->spun),
 		 fg_human_count(c[2], sizeof(c[2]), r->parks), fg_human_count(c[3], sizeof(c[3]), r->preemptions),
 		 r->blocked, r->program);
@@ -174,16 +186,22 @@ void fg_top_line(const struct fg_top_row *r, char *text, size_t size)
 
 static void print_table(const struct fg_top *t)
 {
+	int columns = fg_columns(STDOUT_FILENO);
 	char text[256];
 
 	for (int i = 0; i < FG_TOP_SUMMARY_LINES; i++) {
 		fg_top_summary(t, i, text, sizeof(text));
+		fg_cut(text, columns);
 		puts(text);
 	}
+	fg_top_hidden(t, text, sizeof(text));
+	if (*text)
+		puts(text);
 	fg_top_header(text, sizeof(text));
 	printf("\n%s\n", text);
 	for (size_t i = 0; i < t->rows; i++) {
 		fg_top_line(&t->row[i], text, sizeof(text));
+		fg_cut(text, columns);
 		puts(text);
 	}
 }
@@ -191,8 +209,8 @@ static void print_table(const struct fg_top *t)
 static void print_json(const struct fg_top *t)
 {
 	printf("{\"time\": %lld, \"seconds\": %.3f, \"processes_monitored\": %llu"
-	       ", \"preempted_per_second\": %.1f, \"switch_cost_ns\": ",
-	       (long long)time(NULL), t->seconds, t->monitored, t->preempted);
+	       ", \"hidden_processes\": %llu, \"preempted_per_second\": %.1f, \"switch_cost_ns\": ",
+	       (long long)time(NULL), t->seconds, t->monitored, t->hidden, t->preempted);
 	if (t->cost_ns > 0)
 		printf("%.1f", t->cost_ns);
 	else
@@ -263,6 +281,10 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, long *iter
 		}
 		if (!strcmp(argv[i], "-b") || !strcmp(argv[i], "--batch")) {
 			*text = true;
+		} else if (!strncmp(argv[i], "-b", 2)) { /* -bn1, as people type it */
+			*text = true;
+			argv[i]++;
+			argv[i--][0] = '-';
 		} else if (!strcmp(argv[i], "--json")) {
 			*text = *json = true;
 		} else if ((v = fg_argument(argc, argv, &i, 'n', "iterations"))) {
@@ -270,9 +292,9 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, long *iter
 			if (!*v || *end || *iterations < 1)
 				return bad("-n needs a number of tables, 1 or more");
 		} else if ((v = fg_argument(argc, argv, &i, 'd', "delay"))) {
-			t->delay = strtod(v, &end);
-			if (!*v || *end || !(t->delay >= 0.01 && t->delay <= 86400))
-				return bad("-d needs seconds, 0.01 or more");
+			t->delay = fg_seconds(v);
+			if (!(t->delay >= 0.01 && t->delay <= 86400))
+				return bad("-d needs a time, such as 0.5 or 300ms: 10ms at the least, 24h at the most");
 		} else if ((v = fg_argument(argc, argv, &i, 's', "sort"))) {
 			for (k = 0; k <= FG_TOP_PID && strcmp(v, key_name[k]); k++)
 				;
@@ -280,7 +302,7 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, long *iter
 				return bad("-s needs one of: contended, parks, preempted, blocked, threads, pid");
 			t->key = (enum fg_top_key)k;
 		} else {
-			fg_error("top: unknown option '%s'; one of: -b, -n N, -d SECONDS, -s COLUMN, --json, "
+			fg_error("top: unknown option '%s'; one of: -b, -n N, -d TIME, -s COLUMN, --json, "
 				 "--socket PATH, --help",
 				 argv[i]);
 			return FG_EXIT_OWN + 1;

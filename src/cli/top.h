@@ -30,6 +30,7 @@ struct fg_top {
 	size_t rows;
 	double seconds;	       /* between the two */
 	__u64 monitored;    /* processes of all users */
+	__u64 hidden;	       /* of these, of users who are not told of */
 	double preempted;      /* all threads of the machine, a second */
 	double cost_ns;	       /* a context switch, 0: not known yet */
 	char version[32];
@@ -43,6 +44,7 @@ void fg_top_sort(struct fg_top *t);
 #define FG_TOP_SUMMARY_LINES 2
 void fg_top_summary(const struct fg_top *t, int line, char *text, size_t size);
 void fg_top_header(char *text, size_t size);
+void fg_top_hidden(const struct fg_top *t, char *text, size_t size); /* "" if nothing is */
 void fg_top_line(const struct fg_top_row *r, char *text, size_t size);
 
 /* Until q: 0, or -errno and `why`.  -ENOSYS: built without ncurses. */

@@ -73,7 +73,7 @@ static void draw_list(const struct view *v)
 
 static void draw(const struct view *v)
 {
-	char text[512];
+	char text[512], hidden[128];
 
 	erase();
 	if (v->help) {
@@ -86,7 +86,9 @@ static void draw(const struct view *v)
 		fg_top_summary(v->top, i, text, sizeof(text));
 		mvaddnstr(i, 0, text, COLS);
 	}
-	snprintf(text, sizeof(text), "%severy %.1f s; q quit, h help", v->paused ? "PAUSED; " : "", v->top->delay);
+	fg_top_hidden(v->top, hidden, sizeof(hidden));
+	snprintf(text, sizeof(text), "%severy %g s; q quit, h help%s%s", v->paused ? "PAUSED; " : "", v->top->delay,
+		 *hidden ? "; " : "", hidden);
 	attron(A_DIM);
 	mvaddnstr(FG_TOP_SUMMARY_LINES, 0, text, COLS);
 	attroff(A_DIM);

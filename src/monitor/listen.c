@@ -69,7 +69,18 @@ int fg_monitor_listen(const char *path, unsigned mode)
 	return fd;
 }
 
-/* The file stays behind: to remove it would let a third one lock another file of the same name. */
+/* Whether this is the file that the name leads to now. */
+static bool is_at(int fd, const char *name)
+{
+	struct stat file, there;
+
+	return !fstat(fd, &file) && !lstat(name, &there) && file.st_dev == there.st_dev && file.st_ino == there.st_ino;
+}
+
+/*
+ * Who is done removes the file while it holds the lock.  Whoever opened it before then
+ * gets a lock on a file that has no name any more, sees that, and opens the next one.
+ */
 int fg_monitor_lock(const char *path)
 {
 	char name[PATH_MAX], pid[16];
@@ -79,17 +90,33 @@ int fg_monitor_lock(const char *path)
 		return FG_NO_LOCK; /* bind() alone is atomic, and nothing is left behind */
 	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
 		return -ENAMETOOLONG;
-	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
-	if (fd < 0)
-		return -errno;
-	if (flock(fd, LOCK_EX | LOCK_NB)) {
-		err = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+	for (;;) {
+		fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
+		if (fd < 0)
+			return -errno;
+		if (flock(fd, LOCK_EX | LOCK_NB)) {
+			err = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+			close(fd);
+			return err;
+		}
+		if (is_at(fd, name))
+			break;
 		close(fd);
-		return err;
 	}
 	/* For whoever looks; nothing depends on it. */
 	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 	if (!ftruncate(fd, 0))
 		(void)!write(fd, pid, strlen(pid));
 	return fd;
+}
+
+void fg_monitor_unlock(const char *path, int fd)
+{
+	char name[PATH_MAX];
+
+	if (fd < 0)
+		return;
+	if (snprintf(name, sizeof(name), "%s.lock", path) < (int)sizeof(name) && is_at(fd, name))
+		unlink(name); /* where the folder is another's it stays, and does no harm */
+	close(fd);
 }

@@ -70,11 +70,13 @@ void fg_monitor_close(struct fg_monitor *m);
 int fg_monitor_listen(const char *path, unsigned mode);
 
 /*
- * Be the only monitor at this path: between two that start at the same time, the
- * test above is a race.  Returns a descriptor that holds the lock while it is
- * open, FG_NO_LOCK where none is needed (abstract names), or -errno: -EADDRINUSE.
+ * Be the only one that starts at this path: between two, the test above is a race.
+ * Returns a descriptor that holds the lock while it is open, FG_NO_LOCK where none is
+ * needed (abstract names), or -errno: -EADDRINUSE.
  */
 int fg_monitor_lock(const char *path);
 #define FG_NO_LOCK (-1000)
+/* It listens: nothing is left of the lock. */
+void fg_monitor_unlock(const char *path, int fd);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "lock/decide.h"
@@ -14,6 +15,32 @@
 #include "sys/options.h"
 
 struct fg_stats *fg_stats;
+
+#define X(id, name, help) " " name
+static const char policy_names[] = FG_POLICY_TABLE(X);
+#undef X
+
+/*
+ * `flexguard run` refuses an unknown name before it starts anything; who preloads the library
+ * by hand hears of it here, before the program runs, and gets the default.
+ */
+static void say_unknown(const char *policy)
+{
+	char name[64];
+	struct iovec line[] = {
+		{ (void *)"flexguard: unknown policy '", 27 },
+		{ name, strnlen(policy, sizeof(name)) },
+		{ (void *)"' in " FG_POLICY_ENV ", going on with the default; one of:", 57 },
+		{ (void *)policy_names, sizeof(policy_names) - 1 },
+		{ (void *)"\n", 1 },
+	};
+
+	if (fg_silent)
+		return;
+	for (size_t i = 0; i < line[1].iov_len; i++) /* a terminal obeys */
+		name[i] = (unsigned char)policy[i] < 0x20 || policy[i] == 0x7f ? '?' : policy[i];
+	(void)!writev(STDERR_FILENO, line, sizeof(line) / sizeof(line[0]));
+}
 
 void fg_env_read(void)
 {
@@ -30,9 +57,13 @@ void fg_env_read(void)
 
 	if (spin_ns)
 		fg_spin_ns = strtoull(spin_ns, NULL, 10);
-	for (i = 0; policy && i < FG_POLICY_COUNT; i++)
-		if (!strcmp(policy, policies[i]))
+	for (i = 0; policy && *policy && i < FG_POLICY_COUNT; i++)
+		if (!strcmp(policy, policies[i])) {
 			fg_policy_set((enum fg_policy)i);
+			policy = NULL;
+		}
+	if (policy && *policy)
+		say_unknown(policy);
 }
 
 void fg_stats_open(void)

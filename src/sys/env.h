@@ -6,7 +6,7 @@
 #ifndef FG_ENV_H
 #define FG_ENV_H
 
-void fg_env_read(void);	 /* policy; unknown names are left for `flexguard run` to refuse */
+void fg_env_read(void);	 /* policy; an unknown name is said, in one line on stderr */
 void fg_stats_open(void); /* the file named by FLEXGUARD_STATS, if there is one */
 
 #endif

@@ -4,7 +4,7 @@ import json
 
 from climod import *
 
-SMALL = ["--quick", "--seconds", "0.02", "--threads", "1,2", "--locks", "glibc,futex", "--seed", "7"]
+SMALL = ["--quick", "--seconds", "0.05", "--threads", "1,2", "--locks", "glibc,futex", "--seed", "7"]
 OUT = os.path.join(TMP, "out")
 
 
@@ -48,6 +48,47 @@ def check_replot():
     true("points", {"experiment", "series", "x", "metric", "median", "interval"} <= set(told["points"][0]))
     true("page", os.path.exists(os.path.join(OUT, "report.html")))
     same("the samples stay", records(), before)
+
+
+def check_nothing_is_lost():
+    """A folder that has a result is not written into but by --append, which adds to it."""
+    before = records()
+    p = run("bench", "--figure", "flexguard-1", "-o", OUT, *SMALL)
+    same("refused", p.returncode, 125)
+    true(p.stderr, p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1 and "--append" in p.stderr)
+    same("the samples stay", records(), before)
+    with open(os.path.join(OUT, "samples.jsonl"), "a") as f:
+        f.write('{"type": "sample", "cut o')  # when the machine went down
+    p = run("bench", "--append", "-o", OUT, *SMALL, timeout=120)
+    same(f"appended: {p.stderr}", p.returncode, 0)
+    after = records()
+    same("what there was", after[:len(before)], before)
+    true("more", sum(r["type"] == "sample" for r in after[len(before):]) >= 4)
+    p = run("bench", "--append", "-o", OUT, "--seconds", "0.5", "--quick")
+    same("another window", (p.returncode, "seconds" in p.stderr), (125, True))
+    same("without a folder", run("bench", "--append").returncode, 125)
+
+
+def check_values():
+    for args in (["--budget", "-1"], ["--budget", "0"], ["--budget", "nan"], ["--rounds", "0"], ["--seconds", "-0.1"],
+                 ["--threads", "0"], ["--threads", ""], ["--threads", "1,x"], ["--nope"], ["--seed", "x"], ["--figure"], ["stray"]):
+        p = run("bench", *args)
+        same(f"{args}: {p.stderr}", p.returncode, 125)
+        true(f"{args}: one line, got {p.stderr!r}", p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1)
+
+
+def check_without_matplotlib():
+    """Said before the measuring, not after it."""
+    fake = os.path.join(TMP, "python")
+    os.mkdir(fake)
+    with open(os.path.join(fake, "sitecustomize.py"), "w") as f:
+        f.write("import importlib.util as u\nfind = u.find_spec\n"
+                "u.find_spec = lambda name, *a: None if name == 'matplotlib' else find(name, *a)\n")
+    folder = os.path.join(TMP, "bare")
+    p = run("bench", "--figure", "flexguard-1", "-o", folder, *SMALL, timeout=120, env={"PYTHONPATH": fake})
+    same(f"status: {p.stderr}", p.returncode, 0)
+    true(p.stderr, p.stderr.startswith("no pictures: python3-matplotlib is missing"))
+    true("the page", os.path.exists(os.path.join(folder, "report.html")))
 
 
 def check_compare():

@@ -165,6 +165,12 @@ def check_others_see_their_own():
             s = json.loads(q.stdout)
             same("clients of others", s["clients"], [])
             true("but the sum", s["processes"] >= 1)
+            same("and how many are not shown", s["hidden_processes"], s["processes"])
+            for command in (["status"], ["top", "-bn1", "-d", "10ms"]):
+                q = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--inh-caps=-all",
+                                    FLEXGUARD, *command, "--socket", SOCK], text=True, capture_output=True)
+                true(q.stdout, "of other users" in q.stdout)
+                true("root sees all", "of other users" not in ask(*command))
         finally:
             end(p)
 

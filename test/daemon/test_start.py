@@ -18,7 +18,13 @@ def check_keeps_one_capability():
             same(field, int(status(d.p.pid, field), 16), 1 << 39)
         same("no new privileges", status(d.p.pid, "NoNewPrivs"), "1")
         same("a mode for all", os.stat(SOCK).st_mode & 0o777, 0o666)
-        same("nothing to say", d.stop(), "")
+        said = d.stop().splitlines()
+        same(f"its start and its end: {said}", len(said), 2)
+        true(said, re.fullmatch(rf"flexguard: monitor: \S+ serves at {SOCK} as user \d+", said[0]))
+        true(said, said[1].startswith("flexguard: monitor: ends by SIGTERM"))
+        true("no lock file stays behind", not os.path.exists(SOCK + ".lock"))
+    with Daemon(env=dict(os.environ, FLEXGUARD_VERBOSE="0")) as d:
+        same("silenced", d.stop(), "")
 
 
 def check_user_option():

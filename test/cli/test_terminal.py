@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""The command on a terminal of 80 columns, as somebody sees it who has just installed it."""
+import fcntl
+import pty
+import re
+import struct
+import termios
+
+from climod import *
+
+CONTEND = HELPERS[0]
+COMMANDS = "run doctor demo bench locks monitor status top stat metrics".split()
+COMPLETION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../packaging/completion/flexguard")
+
+
+def on_terminal(*args, columns=80, env=None):
+    """(exit status, lines) of `flexguard args...` on a terminal."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        os.execve(FLEXGUARD, [FLEXGUARD, *args], dict(os.environ, TERM="xterm", **(env or {})))
+    text = b""
+    while True:
+        try:
+            more = os.read(fd, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        text += more
+    os.close(fd)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return status, text.decode().replace("\r", "").split("\n")
+
+
+def narrow(args, lines, columns=80):
+    for line in lines:
+        true(f"{args}: {len(line)} columns: {line!r}", len(line) <= columns)
+
+
+def check_help():
+    for args in ([], ["--help"], *[["help", c] for c in COMMANDS], *[[c, "--help"] for c in COMMANDS]):
+        status, lines = on_terminal(*args, env={"COLUMNS": "80"})
+        same(f"status of {args}", status, 0 if args else 125)
+        narrow(args, lines)
+
+
+def check_help_of_help():
+    for args in (["help", "--help"], ["help", "-h"], ["help", "help"], ["help"], ["-h"]):
+        p = run(*args)
+        same(args, (p.returncode, p.stdout, p.stderr), (0, run("--help").stdout, ""))
+
+
+def check_tables():
+    path = elf = script("cut-off", "")
+    with open(elf, "wb") as f:
+        f.write(open(CONTEND, "rb").read()[:2000])
+    for args in (["locks"], ["doctor"], ["doctor", CONTEND], ["doctor", path], ["doctor", "sh"]):
+        status, lines = on_terminal(*args)
+        narrow(args, lines)
+        true(f"{args}: {lines}", len(lines) > 5)
+
+
+def check_errors():
+    for args in (["nope"], ["run", "--lock", "nope", "true"], ["run", "--policy", "nope", "true"], ["run", "--nope"], ["run", "nope"],
+                 ["monitor", "--nope"], ["monitor", "--max-slots", "0"], ["status"], ["top", "-b"], ["top", "--nope"], ["stat"],
+                 ["stat", "--nope"], ["stat", "nope"], ["metrics", "--listen", "nope"], ["doctor", "--nope"], ["locks", "--nope"],
+                 ["demo", "--nope"], ["bench", "--nope"]):
+        status, lines = on_terminal(*args, env={"FLEXGUARD_SOCKET": f"{TMP}/nobody-under-a-long-name"})
+        true(f"{args}: status {status}", status >= 125)
+        true(f"{args}: {lines}", lines[0].startswith("flexguard"))
+        narrow(args, lines)
+
+
+def check_times():
+    """A unit may follow; what is no time is refused."""
+    socket = f"{TMP}/nobody-here"
+    for time_ in ("300ms", "0.5", "2s", "1min", ".5", "10000us"):
+        for args in (["top", "-bn1", "-d", time_, "--socket", socket], ["stat", "1", "-d", time_]):
+            p = run(*args)
+            true(f"{args}: {p.stderr}", "needs" not in p.stderr and "unknown" not in p.stderr)
+    for time_ in ("", "-1", "nan", "inf", "0x10", "1 s", "s", "1e", "1day"):
+        for args in (["top", "-b", "-d", time_], ["stat", "-d", time_, "1"]):
+            p = run(*args)
+            same(args, p.returncode, 125)
+            one_line(p.stderr)
+            true(f"{args}: {p.stderr}", "-d needs a time" in p.stderr)
+
+
+def check_together():
+    """-bn1 is -b -n 1; stat takes the process without -p."""
+    for args in (["top", "-bn1", "--socket", f"{TMP}/nobody"], ["top", "-bd1", "-n1", "--socket", f"{TMP}/nobody"]):
+        p = run(*args)
+        true(p.stderr, "no monitor listens" in p.stderr)
+    true("-b alone", "unknown option" in run("top", "-bx").stderr)
+    p = run("stat", str(os.getpid()))
+    true(p.stderr, "does not run on FlexGuard" in p.stderr)
+    for args in (["stat", "nope"], ["stat", "1", "2"], ["stat", "99999999999"], ["stat", "-p", "99999999999"]):
+        p = run(*args)
+        same(args, p.returncode, 125)
+        one_line(p.stderr)
+
+
+def check_unknown_policy():
+    """A name that nobody knows is not passed over, whoever starts the program."""
+    preload = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so")
+    env = dict(os.environ, LD_PRELOAD=preload, FLEXGUARD_POLICY="nope\x1b[2J")
+    p = subprocess.run(["/bin/true"], env=env, capture_output=True, text=True)
+    same("status", p.returncode, 0)
+    one_line(p.stderr)
+    true(p.stderr, "unknown policy 'nope?[2J'" in p.stderr and "spin-then-park" in p.stderr)
+    for quiet in ({"FLEXGUARD_VERBOSE": "0"}, {"FLEXGUARD_POLICY": "block"}, {"FLEXGUARD_POLICY": ""}):
+        p = subprocess.run(["/bin/true"], env=dict(env, **quiet), capture_output=True, text=True)
+        same(quiet, (p.returncode, p.stderr), (0, ""))
+
+
+def check_no_writable_folder():
+    """--stats where nothing can be written."""
+    if os.geteuid() or subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("only root can have a machine without a writable folder")
+    where = os.path.dirname(CONTEND)
+    p = subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o ro none /dev/shm && mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp; "
+                        f"cd {where} && TMPDIR=/nowhere exec {FLEXGUARD} run --policy fallback --stats -- sh -c '{CONTEND} 100; true'"],
+                       text=True, capture_output=True)
+    if "mount" in p.stderr:
+        raise Skip(p.stderr)
+    same("status", (p.returncode, p.stdout), (0, "ready\nexact\n"))
+    m = re.search(r"threads that took a lock +(\d+)", p.stderr)
+    true(p.stderr, m and int(m.group(1)) >= 8)
+
+
+def check_completion():
+    """Each option of each help is offered."""
+    if not shutil.which("bash"):
+        raise Skip("no bash")
+    for command in COMMANDS:
+        text = run(command, "--help").stdout
+        # options are written at the beginning of a line, or in the usage
+        said = set(re.findall(r"(?:^ +|, |\[)(--?[a-zA-Z][a-z-]*)", text, re.M)) - {"-h", "-U"}
+        words = subprocess.run(["bash", "-c", f"source {COMPLETION}; COMP_WORDS=(flexguard {command} -); COMP_CWORD=2; _flexguard; "
+                                "printf '%s\\n' \"${COMPREPLY[@]}\""], text=True, capture_output=True, check=True).stdout.split()
+        true(f"{command}: not offered: {sorted(said - set(words))}, offered: {words}", said <= set(words))
+
+
+main(globals())
