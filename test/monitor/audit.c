@@ -40,7 +40,7 @@ static void come_back_unseen(struct client *c, struct actor *a)
 
 	actor_tell(a, ACT_BUSY);
 	actor_acquire(a);
-	actor_tell(a, ACT_SLEEP);
+	actor_lie_down(a);
 	WAIT_FOR(c->counters->dom[FG_DOMAIN_ALL].b == 1);
 	unhook();
 	actor_tell(a, ACT_BUSY);

@@ -340,6 +340,11 @@ void actor_tell(struct actor *a, enum deed deed)
 	syscall(SYS_futex, &a->deed, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+void actor_lie_down(struct actor *a)
+{
+	__atomic_store_n(&a->deed, ACT_SLEEP, __ATOMIC_RELEASE);
+}
+
 void actor_join(struct actor *a)
 {
 	actor_tell(a, ACT_QUIT);

@@ -113,6 +113,11 @@ struct actor {
 
 void actor_start(struct actor *a, struct client *c, uint32_t slot, int cpu, int policy);
 void actor_tell(struct actor *a, enum deed deed);
+/*
+ * ACT_SLEEP for one that is awake, or being woken.  To tell it would wake it once more, if it is quick, and that
+ * may be counted after the call has returned: the kernel wakes threads of an idle CPU from there.
+ */
+void actor_lie_down(struct actor *a);
 void actor_join(struct actor *a); /* tells it to quit, too */
 static inline struct fg_slot *actor_slot(const struct actor *a)
 {
