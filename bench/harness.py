@@ -68,9 +68,9 @@ class Contender:
             env["FLEXGUARD_SOCKET"] = SOCKET
         if self.base == "flexguard":
             policy = ["--policy", self.policy] if self.policy else []
-            return [self.command, "run"] + policy + ["--"] + argv, env
+            return [self.command, "run", "--monitor=now"] + policy + ["--"] + argv, env
         if self.base == "zoo":
-            return [self.command, "run", "--lock", self.policy, "--"] + argv, env
+            return [self.command, "run", "--monitor=now", "--lock", self.policy, "--"] + argv, env
         if self.base == "preload":
             env["LD_PRELOAD"] = self.library
             if self.policy:

@@ -195,7 +195,7 @@ static void add(struct command *c, const char *arg)
 		c->argv[c->argc++] = arg;
 }
 
-/* As a user would type it. */
+/* As a user would type it, but that the monitor is loaded before the second that counts. */
 static void command(struct command *c, const struct fg_demo *d, enum fg_workload w, int threads,
 		    enum fg_side side)
 {
@@ -203,6 +203,7 @@ static void command(struct command *c, const struct fg_demo *d, enum fg_workload
 	if (side == FG_SIDE_FLEXGUARD) {
 		add(c, d->self);
 		add(c, "run");
+		add(c, "--monitor=now");
 		add(c, "--");
 	}
 	snprintf(c->threads, sizeof(c->threads), "--threads=%d", threads);
@@ -256,8 +257,9 @@ int fg_demo_run(const struct fg_demo *d, const struct fg_cell *cell, enum fg_sid
 static void find_monitor(struct fg_demo *d, char *out, size_t size)
 {
 	char file[160], option[200], line[4096] = "";
-	const char *argv[] = {d->self,	 "run",		option,	    "--",  "sysbench",
-			      "threads", "--threads=2", "--time=1", "run", NULL};
+	const char *argv[] = {d->self,	 "run",	    "--monitor=now", option,	   "--",
+			      "sysbench", "threads", "--threads=2",   "--time=1", "run",
+			      NULL};
 	double n;
 	FILE *f;
 
