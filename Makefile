@@ -8,6 +8,7 @@ BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-d
 	libncurses-dev libdw-dev libmicrohttpd-dev scdoc
 TEST_PACKAGES  := spin python3 patchelf python3-prometheus-client g++ util-linux procps cmake \
 	rocksdb-tools sysbench stress-ng memcached libmemcached-tools kyotocabinet-utils pbzip2 faketime
+CROSS_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 FUZZ_PACKAGES  := libclang-rt-19-dev
 CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite
 KERNELS_PACKAGES := qemu-system-x86 busybox-static python3
@@ -25,7 +26,7 @@ $(BUILD)/build.ninja:
 deps-build:
 	@./packaging/need-packages $(BUILD_PACKAGES)
 deps-test: deps-build
-	@./packaging/need-packages $(TEST_PACKAGES) $(FUZZ_PACKAGES)
+	@./packaging/need-packages $(TEST_PACKAGES) $(FUZZ_PACKAGES) $(CROSS_PACKAGES)
 deps-conformance: deps-build
 	@./packaging/need-packages $(CONFORMANCE_PACKAGES)
 deps-kernels: deps-build

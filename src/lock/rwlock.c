@@ -127,7 +127,7 @@ static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 	if (fg_load_relaxed(entry) || !fg_cas64_seq_cst(entry, &none, address(rw)))
 		return false; /* read by this thread already, or a neighbour's */
 	/*
-	 * Dekker with revoke(): it clears the bias and then looks here.  Acquire:
+	 * Dekker with revoke_bias(): it clears the bias and then looks here.  Acquire:
 	 * who set the bias has seen what the last writer did.
 	 */
 	if (fg_likely(fg_load_seq_cst(&rw->bias)))
@@ -347,7 +347,7 @@ static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line
 }
 
 /* Takes the bias back and waits for the visible readers. */
-static int revoke(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
+static int revoke_bias(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
 {
 	uint32_t line, lines;
 
@@ -431,7 +431,7 @@ static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self 
 
 	do {
 		fg_and_relaxed(&rw->readers, ~WRITER_IN);
-		r = fg_load_relaxed(&rw->bias) ? revoke(rw, t, deadline) : 0;
+		r = fg_load_relaxed(&rw->bias) ? revoke_bias(rw, t, deadline) : 0;
 		if (!r)
 			r = wait_for_count(rw, t, deadline);
 	} while (!r && !(get_in(rw) && !fg_load_relaxed(&rw->bias)));

@@ -4,7 +4,7 @@
  * [rwlock.c:take_out], [rwlock.c:wake_wanting], [rwlock.c:leave_counted], [rwlock.c:leave],
  * [rwlock.c:take_out_any], [rwlock.c:writer_at_gate], [rwlock.c:calm], [rwlock.c:enter_counted],
  * [rwlock.c:rdlock_contended], [rwlock.c:lines_of_table], [rwlock.c:wait_for_entry],
- * [rwlock.c:revoke], [rwlock.c:wait_for_count], [rwlock.c:get_in], [rwlock.c:drain].
+ * [rwlock.c:revoke_bias], [rwlock.c:wait_for_count], [rwlock.c:get_in], [rwlock.c:drain].
  * The gate is a lock that works (lock.pml); each other step is one access to
  * shared memory, in the order of the source.
  *
