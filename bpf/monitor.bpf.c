@@ -20,7 +20,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* A bound thread.  Written by the CPU that switches it, but for `mark` (marks.h). */
 struct thread {
 	__u64 mark;
-	__u32 index; /* of the slot array; the index stays with a process for life */
+	__u32 index; /* fg_owner.index; stays with a process for life */
 	__u32 slot;  /* 0: not bound */
 	__u32 domain;
 	__u32 state;   /* what slot.state should be; the slot itself is the client's to scribble on */
@@ -52,9 +52,9 @@ struct {
 } owners SEC(".maps");
 
 /*
- * BPF_F_INNER_MAP lets the arrays differ in size, at the price of a look-up
- * that is a call instead of inlined.  One fixed size would have to be the
- * largest, and its pages are allocated at creation: 512 KB for each `ls`.
+ * FG_PIECES for each process, most of them not there: pages are allocated at
+ * creation, and 512 KB are too much for each `ls`.  BPF_F_INNER_MAP lets them differ in size,
+ * at the price of a look-up that is a call instead of inlined.
  */
 struct slot_array {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -76,6 +76,9 @@ __u32 peer_sock;    /* descriptor of the daemon: the accepted connection */
 __u32 peer_account; /* whose quota it is (account_of) */
 __u32 prove_write;  /* 1: write fg_owner.who */
 __u32 proved;	    /* 1: a thread is who it was at connect(); and who has been written, if that was asked for */
+
+/* ... and who that is, as struct fg_who. */
+__u64 proved_who[sizeof(struct fg_who) / sizeof(__u64)];
 
 /* Registered processes; nothing to do at all while it is 0.  Written by the loader. */
 __u64 active;
@@ -125,12 +128,14 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 
 static __always_inline struct fg_slot *slot_at(__u32 index, __u32 slot)
 {
+	__u32 piece = index + slot / FG_PIECE, number = slot % FG_PIECE;
 	void *array;
 
-	if (!slot)
+	/* Beyond are other processes' pieces. */
+	if (!slot || slot >= FG_PIECES * FG_PIECE)
 		return NULL;
-	array = bpf_map_lookup_elem(&processes, &index);
-	return array ? bpf_map_lookup_elem(array, &slot) : NULL;
+	array = bpf_map_lookup_elem(&processes, &piece);
+	return array ? bpf_map_lookup_elem(array, &number) : NULL;
 }
 
 /* The thread's slot, if no other thread has been bound to it since. */
@@ -675,6 +680,8 @@ int prove(struct bpf_iter__task *ctx)
 		/* A full barrier: who sees that it is known sees the rest. */
 		__sync_lock_test_and_set(&owner->who.known, FG_KNOWN);
 	}
+	who.known = FG_KNOWN;
+	__builtin_memcpy(proved_who, &who, sizeof(proved_who));
 	proved = 1;
 	return 0;
 }
@@ -687,6 +694,23 @@ int identify(void *args)
 	if (!cred)
 		return 1;
 	peer_account = account_of((const struct cred *)cred);
+	return 0;
+}
+
+/*
+ * The ids of all slot arrays that the kernel still has: somebody may have one mapped, or its descriptor,
+ * long after the process that it was made for (src/monitor/arrays.c).
+ */
+SEC("iter/bpf_map")
+int arrays(struct bpf_iter__bpf_map *ctx)
+{
+	struct bpf_map *map = ctx->map;
+	__u32 id;
+
+	if (!map || map->map_type != BPF_MAP_TYPE_ARRAY || map->value_size != sizeof(struct fg_slot))
+		return 0;
+	id = map->id;
+	bpf_seq_write(ctx->meta->seq, &id, sizeof(id));
 	return 0;
 }
 

@@ -22,7 +22,7 @@ struct fg_who {
 /* A registered process: storage of its group leader, written by the daemon, but for `who`. */
 struct fg_owner {
 	__s64 tls_offset; /* fg_hello.tls_offset */
-	__u32 index;	  /* its slot array in the map of maps */
+	__u32 index;	  /* of the first piece of its slot array in the map of maps; a multiple of FG_PIECES */
 	__u32 domain;
 	struct fg_who who; /* all ones from the daemon; by the program `prove` */
 };

@@ -24,7 +24,7 @@ enum { false, true };
 #define NULL ((void *)0)
 
 /* include/uapi/linux/bpf.h */
-enum {
+enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
@@ -156,10 +156,23 @@ struct task_struct___rseq_data {
 	struct rseq_data___usrptr rseq;
 };
 
-struct bpf_iter_meta;
+struct seq_file;
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+struct bpf_map {
+	enum bpf_map_type map_type;
+	__u32 value_size;
+	__u32 id;
+};
+struct bpf_iter__bpf_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
 };
 
 #pragma clang attribute pop

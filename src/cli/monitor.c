@@ -87,7 +87,7 @@ static int limit(struct options *o, const char *arg, const char *next, int *used
 	} limits[] = {
 	    {"max-processes", &c->max_processes, NULL, 1u << 20},
 	    {"max-processes-per-uid", &c->max_per_uid, NULL, 1u << 20},
-	    {"max-slots", &c->max_slots, NULL, 1u << 16},
+	    {"max-slots", &c->max_slots, NULL, FG_PIECES * FG_PIECE},
 	    {"max-slots-per-uid", &c->max_slots_per_uid, NULL, 1u << 31},
 	    {"max-connections-per-uid", &c->max_connections_per_uid, NULL, 1u << 20},
 	    {"max-memory-per-uid", NULL, &c->max_memory_per_uid, UINT64_MAX},

@@ -63,7 +63,7 @@ static void keep_for_serving(void)
 		set_caps(cap[0].permitted & CAP_TO_MASK(CAP_SYS_ADMIN), 0);
 }
 
-/* A registered process costs a descriptor. */
+/* A registered process costs two descriptors, and one for each further piece of its slots. */
 static void raise_descriptors(void)
 {
 	struct rlimit r;

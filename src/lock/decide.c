@@ -351,14 +351,24 @@ static bool participant_kept_off(uint64_t now)
 	return false;
 }
 
+/* For a registration, or for more slots. */
+static void ask_monitor(uint64_t now)
+{
+	if (fg_policy_now == FG_POLICY_FALLBACK) {
+		if (fg_unlikely(now >= fg_load_relaxed(&fg_monitor_retry_ns)))
+			fg_monitor_retry(now);
+	} else if (fg_unlikely(fg_slots_short()) && now >= fg_load_relaxed(&fg_monitor_grow_ns)) {
+		fg_monitor_grow(now);
+	}
+}
+
 /* Every CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
 static enum fg_verdict decide_slowly(struct fg_wait *w)
 {
 	uint64_t now = fg_now_ns();
 
-	if (fg_unlikely(fg_policy_now == FG_POLICY_FALLBACK && now >= fg_load_relaxed(&fg_monitor_retry_ns)) &&
-	    w->asked == 1 && w->self->role == FG_ROLE_NONE) /* nobody waits for this thread, as far as we know */
-		fg_monitor_retry(now);
+	if (w->asked == 1 && w->self->role == FG_ROLE_NONE) /* nobody waits for this thread, as far as we know */
+		ask_monitor(now);
 	if (w->bet && decide_event(w, &now) == FG_BLOCK)
 		return FG_BLOCK;
 	if (!w->since_ns)

@@ -167,7 +167,7 @@ static int check(const struct fg_hello *hello, ssize_t size)
 		return -EPROTONOSUPPORT;
 	if (size != sizeof(*hello))
 		return -EPROTO;
-	return hello->flags ? -EINVAL : 0;
+	return hello->from % FG_PIECE ? -EINVAL : 0;
 }
 
 static void welcome(struct fg_monitor *m, const struct fg_client *c, const struct fg_hello *hello, ssize_t size,

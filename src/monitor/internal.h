@@ -2,7 +2,7 @@
 /*
  * What the files of the monitor share: the state of one monitor.  All of it
  * belongs to the thread that runs fg_monitor_serve; nothing here is locked.  The
- * publisher's threads touch only fg_process.leaving and what does not change.
+ * publisher's threads touch only fg_process.adding, leaving and what does not change.
  */
 #ifndef FG_MONITOR_INTERNAL_H
 #define FG_MONITOR_INTERNAL_H
@@ -14,23 +14,32 @@
 #include "monitor/protocol.h"
 
 #define FG_DEFAULT_PROCESSES   4096u
-#define FG_DEFAULT_SLOTS       4096u	 /* of one process: 512 KB of kernel memory */
+#define FG_DEFAULT_SLOTS       (FG_PIECES * FG_PIECE) /* of one process: 512 KB of kernel memory; there are no more */
 #define FG_DEFAULT_UID_SLOTS   (1u << 20) /* 1024 processes with as many as the library asks for */
 #define FG_DEFAULT_UID_MEMORY  (256ull << 20)
 #define FG_DEFAULT_CONNECTIONS 64u
 #define FG_MIN_SLOTS	       32u  /* one page */
 #define FG_MAX_CLIENTS	       256u /* connections that have not said hello yet */
-/* What a process takes besides its slots: the map, its file, the pidfd, storages (rounded up). */
+/* What a process takes besides its slots: the maps, their files, the pidfd, storages (rounded up). */
 #define FG_PROCESS_BYTES       4096u
 #define FG_HELLO_NS	     1000000000ull
 
-/* A registered process.  Its index here is its index in the map of maps. */
+/* A piece of a slot array, as the kernel knows it.  arrays.c */
+struct fg_array {
+	int fd; /* -1: none */
+	uint32_t id, slots;
+};
+
+/* A registered process.  Its pieces stand at its index here times FG_PIECES in the map of maps. */
 struct fg_process {
 	uint64_t id; /* of this process and no later one (process.c) */
 	int pidfd;   /* -1: free */
 	uid_t uid;   /* who pays (fg_monitor_account) */
 	uint32_t domain;
-	uint32_t slots;
+	uint32_t slots; /* of all its pieces together */
+	struct fg_array piece[FG_PIECES];
+	uint32_t published; /* bit n: the program finds something as piece n */
+	int64_t tls_offset;
 	pid_t pid; /* for people; says nothing that is decided on */
 	uint64_t since_ns;
 	const struct fg_slot *map; /* read-only; NULL: it could not be mapped */
@@ -41,7 +50,15 @@ struct fg_process {
 	uint64_t stats[FG_SLOT_STATS];
 	uint64_t given[FG_SLOT_STATS]; /* of these, to the sum of all (report.c) */
 	uint64_t preempted, blocked; /* in arrays that it had before this one */
-	bool leaving; /* free, but the program may still find its slot array */
+	/* Of the publisher's threads, atomic: what they have not done yet.  Until then the index is not free. */
+	uint32_t adding, leaving;
+};
+
+/* What a user has. */
+struct fg_usage {
+	uint32_t processes;
+	uint32_t left; /* arrays that these, or earlier ones, do not use and the kernel still has */
+	uint64_t slots;
 };
 
 /* Who says hello. */
@@ -87,7 +104,11 @@ struct fg_monitor {
 	uint64_t all_ns; /* when all were sampled last */
 
 	struct fg_publisher *publisher;
-	int empty_fd; /* the slot array of nobody */
+	struct fg_array empty; /* the slot array of nobody */
+
+	struct fg_left *left; /* nr_left of max_left (arrays.c) */
+	uint32_t nr_left, max_left;
+	uint64_t collect_next_ns;
 };
 
 /* epoll_event.data: what became ready, and which of them. */
@@ -124,18 +145,24 @@ int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const 
 void fg_process_forget(struct fg_monitor *m, uint32_t index);
 void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it has died */
 
-/* publish.c: let the program find a slot array at this index, or none */
+/* publish.c: let the program find this array as this piece of the process with this index, or none */
 int fg_publisher_start(struct fg_monitor *m);
 void fg_publisher_stop(struct fg_monitor *m);
-int fg_publish(struct fg_monitor *m, uint32_t index, int array_fd);
-int fg_unpublish(struct fg_monitor *m, uint32_t index);
+int fg_publish(struct fg_monitor *m, uint32_t index, uint32_t piece, const struct fg_array *a);
+void fg_unpublish(struct fg_monitor *m, uint32_t index, uint32_t piece);
+bool fg_is_published(struct fg_monitor *m, uint32_t index, uint32_t piece, const struct fg_array *a);
 
-/* process.c: a fresh slot array, or -errno */
-int fg_slots_create(uint32_t slots);
+/* arrays.c: a fresh one, or -errno; an end of its use, from where on its user pays for it until it is gone */
+int fg_array_create(uint32_t slots, struct fg_array *a);
+void fg_array_leave(struct fg_monitor *m, struct fg_array *a, uid_t uid);
+void fg_arrays_collect(struct fg_monitor *m); /* which of those are gone? */
+void fg_arrays_charge(const struct fg_monitor *m, uid_t uid, struct fg_usage *u);
 
 /* report.c: `r` may be NULL */
 void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_report_process *r);
-void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t slots);
+void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t from, uint32_t to); /* a piece */
+void fg_report_leave(struct fg_monitor *m, struct fg_process *p); /* before the array is another */
+void fg_report_forget(struct fg_monitor *m, struct fg_process *p);
 void fg_report_tick(struct fg_monitor *m);
 void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ssize_t size, uid_t uid);
 

@@ -95,7 +95,7 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 
 	if (err)
 		return fg_why_load(err, why, size);
-	bpf_map__set_max_entries(m->skel->maps.processes, m->cfg.max_processes);
+	bpf_map__set_max_entries(m->skel->maps.processes, m->cfg.max_processes * FG_PIECES);
 	m->skel->rodata->online_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	for (int cpus = libbpf_num_possible_cpus(); FG_CPU_GROUPS << shift < cpus && shift < 4;)
 		shift++;
@@ -106,10 +106,10 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	m->skel->rodata->mcs_test = m->cfg.holder_test == FG_HOLDER_MCS;
 	m->skel->rodata->count_at_once = m->cfg.kernel_threads == FG_KTHREADS_COUNT;
 	/* One of ours as the pattern: on 6.1 one with type information, as libbpf makes it, fits none without. */
-	m->empty_fd = fg_slots_create(1);
-	if (m->empty_fd < 0)
-		return fg_why_load(m->empty_fd, why, size);
-	err = bpf_map__set_inner_map_fd(m->skel->maps.processes, m->empty_fd);
+	err = fg_array_create(1, &m->empty);
+	if (err)
+		return fg_why_load(err, why, size);
+	err = bpf_map__set_inner_map_fd(m->skel->maps.processes, m->empty.fd);
 	if (!err)
 		err = monitor_bpf__load(m->skel);
 	if (err)
@@ -170,7 +170,7 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		goto no_memory;
-	m->epoll_fd = m->empty_fd = -1;
+	m->epoll_fd = m->empty.fd = -1;
 	if (cfg)
 		m->cfg = *cfg;
 	if (!m->cfg.max_processes)
@@ -179,6 +179,8 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 		m->cfg.max_slots = FG_DEFAULT_SLOTS;
 	if (m->cfg.max_slots < FG_MIN_SLOTS)
 		m->cfg.max_slots = FG_MIN_SLOTS;
+	if (m->cfg.max_slots > FG_DEFAULT_SLOTS)
+		m->cfg.max_slots = FG_DEFAULT_SLOTS;
 	if (!m->cfg.max_per_uid)
 		m->cfg.max_per_uid = m->cfg.max_processes;
 	if (!m->cfg.max_slots_per_uid)
@@ -287,19 +289,23 @@ const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m)
 
 void fg_monitor_close(struct fg_monitor *m)
 {
-	uint32_t i;
+	uint32_t i, n;
 
 	if (!m)
 		return;
 	for (i = 0; i < FG_MAX_CLIENTS && m->epoll_fd >= 0; i++)
 		fg_client_drop(m, i);
 	for (i = 0; m->processes && i < m->cfg.max_processes; i++)
-		if (m->processes[i].pidfd >= 0)
+		if (m->processes[i].pidfd >= 0) {
 			close(m->processes[i].pidfd);
+			for (n = 0; n < FG_PIECES; n++)
+				if (m->processes[i].piece[n].id)
+					close(m->processes[i].piece[n].fd);
+		}
 	if (m->epoll_fd >= 0)
 		close(m->epoll_fd);
-	if (m->empty_fd >= 0)
-		close(m->empty_fd);
+	if (m->empty.fd >= 0)
+		close(m->empty.fd);
 	if (m->counters) {
 		/* In this order: a hook that still runs would count after the reset. */
 		monitor_bpf__detach(m->skel);
@@ -308,6 +314,7 @@ void fg_monitor_close(struct fg_monitor *m)
 	}
 	if (m->skel)
 		monitor_bpf__destroy(m->skel);
+	free(m->left);
 	free(m->processes);
 	free(m);
 }

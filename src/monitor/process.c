@@ -74,21 +74,53 @@ static uint32_t domain_get(struct fg_monitor *m, uid_t uid)
 	return d;
 }
 
-/* What the other processes of a user have. */
-struct usage {
-	uint32_t processes, slots;
-};
-
 static uint64_t memory_of(uint32_t processes, uint64_t slots)
 {
 	return (uint64_t)processes * FG_PROCESS_BYTES + slots * sizeof(struct fg_slot);
 }
 
+/* Acquire pairs with the release in publish.c: the arrays of its last user are gone. */
+static bool is_settled(const struct fg_process *p)
+{
+	return !__atomic_load_n(&p->adding, __ATOMIC_ACQUIRE) && !__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE);
+}
+
+/* Of those from this one on the program hears, too. */
+static void leave_pieces(struct fg_monitor *m, uint32_t index, uint32_t from)
+{
+	struct fg_process *p = &m->processes[index];
+
+	for (uint32_t n = 0; n < FG_PIECES; n++) {
+		if (p->published & 1u << n && n >= from) {
+			fg_unpublish(m, index, n);
+			p->published &= ~(1u << n);
+		}
+		fg_array_leave(m, &p->piece[n], p->uid);
+	}
+	p->slots = 0;
+}
+
 /*
- * Find the process's entry, or take a free one.  Adds up what the user has on
+ * It gets no array, and what it had before ends.  Unless it is another program by now, or never was welcomed, storages
+ * of its threads name its index: it keeps that until it dies.
+ */
+static void retire(struct fg_monitor *m, uint32_t index)
+{
+	struct fg_process *p = &m->processes[index];
+
+	if (bpf_map_delete_elem(bpf_map__fd(m->skel->maps.owners), &p->pidfd)) {
+		fg_process_forget(m, index);
+		return;
+	}
+	fg_report_leave(m, p);
+	leave_pieces(m, index, 0);
+}
+
+/*
+ * Find the process's entry, or take a free one.  Adds up what the user's other processes have on
  * the way: registration is once per process, so a scan is cheap enough.
  */
-static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *index, struct usage *u)
+static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *index, struct fg_usage *u)
 {
 	uint32_t i, k, seen = 0, mine = m->cfg.max_processes;
 
@@ -114,7 +146,7 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 		*index = mine;
 		/* Somebody else by now, who has a quota of his own: what it had before ends. */
 		if (m->processes[mine].uid != uid && (u->processes >= m->cfg.max_per_uid || !domain_find(m, uid))) {
-			fg_process_forget(m, mine);
+			retire(m, mine);
 			return -EDQUOT;
 		}
 		return 0;
@@ -125,9 +157,7 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 		return -EUSERS;
 	for (k = 0; k < m->cfg.max_processes; k++) {
 		i = (m->next_process + k) % m->cfg.max_processes;
-		/* Acquire pairs with the release in publish.c: its last user's array is gone. */
-		if (m->processes[i].pidfd < 0 &&
-		    !__atomic_load_n(&m->processes[i].leaving, __ATOMIC_ACQUIRE)) {
+		if (m->processes[i].pidfd < 0 && is_settled(&m->processes[i])) {
 			m->next_process = i + 1;
 			*index = i;
 			return 0;
@@ -136,114 +166,193 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 	return -EUSERS;
 }
 
-/* As many slots as asked for, or as are left to the user: fewer are better than none.  0: none are left. */
-static uint32_t grant(const struct fg_monitor *m, uint32_t want, const struct usage *u)
+/*
+ * How large the next piece is for a process that has `have` slots: as asked for, or as is left to the user, since
+ * fewer are better than none.  0: none are left.
+ */
+static uint32_t grant(const struct fg_monitor *m, uint32_t want, uint32_t have, const struct fg_usage *u)
 {
-	uint64_t taken = memory_of(u->processes + 1, u->slots), left = 0;
+	uint64_t taken = memory_of(u->processes + 1 + u->left, u->slots + have), left = 0;
 
-	if (want > m->cfg.max_slots)
-		want = m->cfg.max_slots;
-	if (want < FG_MIN_SLOTS)
-		want = FG_MIN_SLOTS;
+	if (want > FG_PIECE)
+		want = FG_PIECE;
 	/* Whole pages: that is what gets mapped. */
-	want = (want + FG_MIN_SLOTS - 1) / FG_MIN_SLOTS * FG_MIN_SLOTS;
+	want = want > FG_MIN_SLOTS ? (want + FG_MIN_SLOTS - 1) / FG_MIN_SLOTS * FG_MIN_SLOTS : FG_MIN_SLOTS;
+	if (want > m->cfg.max_slots - have)
+		want = m->cfg.max_slots - have;
 
-	if (m->cfg.max_slots_per_uid > u->slots)
-		left = m->cfg.max_slots_per_uid - u->slots;
+	if (m->cfg.max_slots_per_uid > u->slots + have)
+		left = m->cfg.max_slots_per_uid - u->slots - have;
 	if (m->cfg.max_memory_per_uid < taken + left * sizeof(struct fg_slot))
 		left = m->cfg.max_memory_per_uid > taken ?
 			   (m->cfg.max_memory_per_uid - taken) / sizeof(struct fg_slot) : 0;
-	return want <= left ? want : left / FG_MIN_SLOTS * FG_MIN_SLOTS;
+	return (want <= left ? want : (uint32_t)left) / FG_MIN_SLOTS * FG_MIN_SLOTS;
 }
 
-int fg_slots_create(uint32_t slots)
+/* The next piece of the process's array; the first one, if it has none. */
+static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want, const struct fg_usage *others)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fg_slots", sizeof(uint32_t), sizeof(struct fg_slot),
-				slots, &opts);
+	struct fg_process *p = &m->processes[index];
+	uint32_t n = p->slots / FG_PIECE, slots;
+	struct fg_usage u = *others;
+	struct fg_array a;
+	int err;
 
-	return fd < 0 ? -errno : fd;
+	/* A removal that is under way would take the new one. */
+	if (!(p->published & 1u << n) && __atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE))
+		return -EAGAIN;
+	fg_arrays_charge(m, p->uid, &u);
+	slots = grant(m, want, p->slots, &u);
+	if (slots < want && u.left) {
+		u = *others;
+		fg_arrays_collect(m);
+		fg_arrays_charge(m, p->uid, &u);
+		slots = grant(m, want, p->slots, &u);
+	}
+	if (!slots)
+		return -EDQUOT;
+	err = fg_array_create(slots, &a);
+	if (err)
+		return err;
+	err = fg_publish(m, index, n, &a);
+	if (err) {
+		close(a.fd);
+		return err;
+	}
+	fg_report_map(m, p, a.fd, p->slots, p->slots + slots);
+	p->published |= 1u << n;
+	p->piece[n] = a;
+	p->slots += slots;
+	return 0;
+}
+
+/*
+ * Is it who the array was made for?  Not another program: an exec has taken its entry in `owners`.  Not with other
+ * credentials, and not another copy of the library, which numbers its threads on its own.
+ */
+static bool is_same(struct fg_monitor *m, const struct fg_process *p, const struct fg_peer *peer,
+		    const struct fg_hello *hello)
+{
+	struct fg_owner owner;
+
+	return p->uid == peer->uid && p->tls_offset == hello->tls_offset &&
+	       !bpf_map_lookup_elem(bpf_map__fd(m->skel->maps.owners), &peer->pidfd, &owner) &&
+	       !memcmp(&owner.who, m->skel->bss->proved_who, sizeof(owner.who));
+}
+
+/* A process that has not been here. */
+static int enter(struct fg_monitor *m, uint32_t index, uint64_t id, const struct fg_peer *peer)
+{
+	struct fg_process *p = &m->processes[index];
+	int err, pidfd = fcntl(peer->pidfd, F_DUPFD_CLOEXEC, 3);
+
+	if (pidfd < 0)
+		return -errno;
+	p->id = id;
+	p->pidfd = pidfd;
+	p->uid = peer->uid;
+	p->domain = domain_get(m, peer->uid);
+	p->since_ns = fg_now_ns();
+	memset(p->stats, 0, sizeof(p->stats));
+	m->nr_processes++;
+	__atomic_fetch_add(&m->skel->bss->active, 1, __ATOMIC_RELAXED);
+	err = fg_watch(m, p->pidfd, FG_EV_PROCESS, index);
+	if (err)
+		fg_process_forget(m, index);
+	return err;
+}
+
+
+/*
+ * Another program or user in a process that has been here.  It keeps its index, which storages of its threads name; the
+ * array stays with those who have it mapped.
+ */
+static int enter_again(struct fg_monitor *m, uint32_t index, uid_t uid)
+{
+	struct fg_process *p = &m->processes[index];
+
+	/* It is still being put in, and might come after the new one. */
+	if (p->piece[0].id && !fg_is_published(m, index, 0, &p->piece[0]))
+		return -EAGAIN;
+	fg_report_leave(m, p);
+	leave_pieces(m, index, 1); /* the new first one takes the old one's place */
+	if (p->uid == uid)
+		return 0;
+	m->domains[p->domain].users--;
+	p->uid = uid;
+	p->domain = domain_get(m, uid);
+	return 0;
+}
+
+/* The program is told whose the array is. */
+static int own(struct fg_monitor *m, uint32_t index, const struct fg_peer *peer)
+{
+	struct fg_process *p = &m->processes[index];
+	struct fg_owner owner = {.tls_offset = p->tls_offset, .index = index * FG_PIECES, .domain = p->domain};
+	int err;
+
+	memset(&owner.who, 0xff, sizeof(owner.who));
+	/* Only after the array: threads must not be bound to what this index led to before. */
+	if (bpf_map_update_elem(bpf_map__fd(m->skel->maps.owners), &peer->pidfd, &owner, BPF_ANY))
+		return -errno;
+	err = m->early ? fg_monitor_audit(m) : 0; /* gives the threads that are there their storage */
+	/*
+	 * Again, now that an exec would take back what was written: before it, one may have come after the
+	 * first look.  Nobody's memory has been read for this hello yet.
+	 */
+	return err ? err : fg_monitor_prove(m, peer, true);
 }
 
 int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd)
 {
-	struct fg_owner owner = {.tls_offset = hello->tls_offset};
-	int pidfd = peer->pidfd;
-	uid_t uid = peer->uid;
-	uint64_t id = pidfd_id(pidfd, peer->pid);
-	struct usage others = {0};
-	uint32_t slots, index;
+	uint64_t id = pidfd_id(peer->pidfd, peer->pid);
+	uint32_t index, n = hello->from / FG_PIECE;
+	struct fg_usage others = {0};
 	struct fg_process *p;
-	bool is_new;
-	int fd, own_pidfd, err;
+	bool is_new, same;
+	int err;
 
 	/* Before anything of an earlier hello is replaced. */
 	err = fg_monitor_prove(m, peer, false);
 	if (err)
 		return err;
-	err = find_entry(m, id, uid, &index, &others);
+	err = find_entry(m, id, peer->uid, &index, &others);
 	if (err)
 		return err;
-	slots = grant(m, hello->want_slots, &others);
-	if (!slots)
-		return -EDQUOT;
 	p = &m->processes[index];
 	is_new = p->pidfd < 0;
-
-	fd = fg_slots_create(slots);
-	if (fd < 0)
-		return fd;
-	own_pidfd = is_new ? fcntl(pidfd, F_DUPFD_CLOEXEC, 3) : p->pidfd;
-	err = own_pidfd < 0 ? -errno : fg_publish(m, index, fd);
+	same = !is_new && is_same(m, p, peer, hello);
+	if (hello->from && !same)
+		return -ESTALE;
+	if (hello->from > p->slots)
+		return -EINVAL;
+	if (!same) {
+		err = is_new ? enter(m, index, id, peer) : enter_again(m, index, peer->uid);
+		if (err)
+			return err;
+		p->tls_offset = hello->tls_offset;
+		p->pid = peer->pid;
+	}
+	if (hello->from == p->slots)
+		err = add_piece(m, index, hello->want_slots, &others);
+	if (!err && !same)
+		err = own(m, index, peer);
+	if (!err) {
+		*slots_fd = fcntl(p->piece[n].fd, F_DUPFD_CLOEXEC, 3);
+		err = *slots_fd < 0 ? -errno : 0;
+	}
 	if (err) {
-		close(fd);
-		if (is_new && own_pidfd >= 0)
-			close(own_pidfd);
+		if (is_new) {
+			bpf_map_delete_elem(bpf_map__fd(m->skel->maps.owners), &peer->pidfd);
+			fg_process_forget(m, index);
+		} else if (!same) {
+			retire(m, index);
+		}
 		return err;
 	}
-	if (is_new) {
-		p->id = id;
-		p->pidfd = own_pidfd;
-		p->uid = uid;
-		p->domain = domain_get(m, uid);
-		p->since_ns = fg_now_ns();
-		memset(p->stats, 0, sizeof(p->stats));
-		m->nr_processes++;
-		__atomic_fetch_add(&m->skel->bss->active, 1, __ATOMIC_RELAXED);
-		err = fg_watch(m, p->pidfd, FG_EV_PROCESS, index);
-	}
-	if (p->uid != uid) { /* it has become somebody else since its first hello */
-		m->domains[p->domain].users--;
-		p->uid = uid;
-		p->domain = domain_get(m, uid);
-	}
-	fg_report_map(m, p, fd, slots);
-	p->slots = slots;
-	p->pid = peer->pid;
-	owner.index = index;
-	owner.domain = p->domain;
-	memset(&owner.who, 0xff, sizeof(owner.who));
-	/* Only after the array: threads must not be bound to what this index led to before. */
-	if (!err && bpf_map_update_elem(bpf_map__fd(m->skel->maps.owners), &pidfd, &owner, BPF_ANY))
-		err = -errno;
-	if (!err && m->early)
-		err = fg_monitor_audit(m); /* gives the threads that are there their storage */
-	/*
-	 * Again, now that an exec would take back what was written: before it, one may have come after the
-	 * first look.  Nobody's memory has been read for this hello yet.
-	 */
-	if (!err)
-		err = fg_monitor_prove(m, peer, true);
-	if (err) {
-		bpf_map_delete_elem(bpf_map__fd(m->skel->maps.owners), &pidfd);
-		close(fd);
-		fg_process_forget(m, index);
-		return err;
-	}
-	welcome->slots = slots;
+	welcome->slots = hello->from + p->piece[n].slots;
 	welcome->domain = p->domain;
-	*slots_fd = fd;
 	return 0;
 }
 
@@ -251,10 +360,8 @@ void fg_process_forget(struct fg_monitor *m, uint32_t index)
 {
 	struct fg_process *p = &m->processes[index];
 
-	/* Without memory for the request the index stays out of use: better than two users at a time. */
-	__atomic_store_n(&p->leaving, true, __ATOMIC_RELAXED);
-	fg_report_map(m, p, -1, 0);
-	fg_unpublish(m, index);
+	fg_report_forget(m, p);
+	leave_pieces(m, index, 0);
 	close(p->pidfd);
 	p->pidfd = -1;
 	m->domains[p->domain].users--;

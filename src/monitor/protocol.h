@@ -20,7 +20,7 @@
 #include <linux/types.h>
 #endif
 
-#define FG_ABI_VERSION 2
+#define FG_ABI_VERSION 3
 #define FG_CACHE_LINE  64
 
 /* ---- lock word ----------------------------------------------------------
@@ -135,8 +135,12 @@ struct fg_slot_rest {
 	__u32 unused;
 };
 
-/* Slots come in pieces: 64 KB, whole pages everywhere. */
-#define FG_PIECE 512u
+/*
+ * A process's slot array comes in pieces, 64 KB each: one with the first welcome, the others as it has more
+ * threads.  Slot n is number n % FG_PIECE of piece n / FG_PIECE.
+ */
+#define FG_PIECE  512u
+#define FG_PIECES 8u
 
 /* ---- counters: one read-only page set for all processes ------------------ */
 
@@ -200,11 +204,15 @@ struct fg_tls_bind {
 /* ---- socket -------------------------------------------------------------
  * AF_UNIX, SOCK_SEQPACKET, at $FLEXGUARD_SOCKET ('@' first: abstract name) or
  * FG_SOCKET_PATH.  The client sends fg_hello, the monitor answers fg_welcome;
- * with error == 0 two descriptors come along (SCM_RIGHTS): the slot array
- * (mmap read-write, slots * sizeof(struct fg_slot)) and the counters (mmap
+ * with error == 0 two descriptors come along (SCM_RIGHTS): one piece of the slot
+ * array (mmap read-write, (slots - from) * sizeof(struct fg_slot)) and the counters (mmap
  * read-only, sizeof(struct fg_counters)).  The client may close the socket at
- * once: the monitor follows the process by pidfd.  A second hello of the same
- * process (after fork: another process; after exec: same) replaces the first.
+ * once: the monitor follows the process by pidfd.
+ *
+ * A process has one array.  Another hello from 0 is answered with its first piece as it stands; one from
+ * the number of slots that it has, with a further piece.  Errors of the latter: -ESTALE, this monitor does not know
+ * the process; -EDQUOT, no more slots for it or its user; -EAGAIN, ask later.  Only after exec, or with
+ * other credentials, does it begin with a fresh array.  A child of fork is another process.
  *
  * The process that connected says hello itself, and must not have changed since: an exec or a change of
  * credentials in between is answered with -EACCES, and so is a hello that somebody else sent.  Its threads are bound
@@ -223,8 +231,8 @@ struct fg_tls_bind {
 struct fg_hello {
 	__u32 magic;
 	__u32 abi;
-	__u32 want_slots; /* threads that the client would like to have seen */
-	__u32 flags;	  /* 0 */
+	__u32 want_slots; /* slots that the client would like in this piece, FG_PIECE at most */
+	__u32 from;	  /* first slot of the piece that it asks for; a multiple of FG_PIECE */
 	__s64 tls_offset; /* address of fg_tls_bind minus address of the thread's rseq area */
 };
 
@@ -232,7 +240,7 @@ struct fg_welcome {
 	__u32 magic;
 	__u32 abi;
 	__s32 error; /* 0 or -errno; then no descriptors follow */
-	__u32 slots; /* slots granted, the unused slot 0 included */
+	__u32 slots; /* the piece ends before this slot (slot 0, which is not used, included) */
 	__u32 domain; /* index into fg_counters.dom */
 	__u32 nr_cpus;
 };

@@ -26,7 +26,7 @@
 
 struct request {
 	struct request *next;
-	uint32_t index;
+	uint32_t key;
 	int array_fd; /* -1: remove */
 };
 
@@ -48,38 +48,53 @@ struct fg_publisher {
  * Removed means replaced by an empty array: an update can be one of many, and
  * this map type has no batched delete.
  */
-static void update_arrays(struct fg_monitor *m, const uint32_t *index, const int *fd, uint32_t n)
+static void update_arrays(struct fg_monitor *m, const uint32_t *key, const int *fd, uint32_t n)
 {
 	int map = bpf_map__fd(m->skel->maps.processes);
 	uint32_t i, done = n;
 
-	if (n > 1 && !bpf_map_update_batch(map, index, fd, &done, NULL))
+	if (n > 1 && !bpf_map_update_batch(map, key, fd, &done, NULL))
 		return;
 	/* Not supported, or one of them failed: one by one, then the others still work. */
 	for (i = 0; i < n; i++)
-		bpf_map_update_elem(map, &index[i], &fd[i], BPF_ANY);
+		bpf_map_update_elem(map, &key[i], &fd[i], BPF_ANY);
+}
+
+static struct fg_process *process_of(struct fg_monitor *m, const struct request *r)
+{
+	return &m->processes[r->key / FG_PIECES];
+}
+
+/* An array that is still being put in would come after its removal. */
+static void wait_for_adders(struct fg_monitor *m, const struct request *r)
+{
+	while (__atomic_load_n(&process_of(m, r)->adding, __ATOMIC_ACQUIRE))
+		usleep(1000);
 }
 
 static void publish(struct fg_monitor *m, struct request *list)
 {
-	uint32_t index[BATCH], n;
+	uint32_t key[BATCH], n;
 	struct request *r, *first;
 	int fd[BATCH];
 
 	while (list) {
 		first = list;
 		for (n = 0; list && n < BATCH; list = list->next, n++) {
-			index[n] = list->index;
-			fd[n] = list->array_fd >= 0 ? list->array_fd : m->empty_fd;
+			if (list->array_fd < 0)
+				wait_for_adders(m, list);
+			key[n] = list->key;
+			fd[n] = list->array_fd >= 0 ? list->array_fd : m->empty.fd;
 		}
-		update_arrays(m, index, fd, n);
+		update_arrays(m, key, fd, n);
 		while (first != list) {
 			r = first;
 			first = first->next;
 			if (r->array_fd >= 0)
 				close(r->array_fd);
-			else /* pairs with the acquire in fg_process_register's search */
-				__atomic_store_n(&m->processes[r->index].leaving, false, __ATOMIC_RELEASE);
+			/* Release: pairs with the acquire in fg_process_register's search. */
+			__atomic_fetch_sub(r->array_fd >= 0 ? &process_of(m, r)->adding : &process_of(m, r)->leaving, 1,
+					   __ATOMIC_RELEASE);
 			free(r);
 		}
 	}
@@ -107,13 +122,13 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int post(struct queue *q, uint32_t index, int array_fd)
+static int post(struct queue *q, uint32_t key, int array_fd)
 {
 	struct request *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return -ENOMEM;
-	r->index = index;
+	r->key = key;
 	r->array_fd = array_fd;
 	pthread_mutex_lock(&q->mutex);
 	*q->tail = r;
@@ -123,41 +138,41 @@ static int post(struct queue *q, uint32_t index, int array_fd)
 	return 0;
 }
 
-/* What user space reads from a map of maps is the id of the map in there. */
-static bool is_visible(struct fg_monitor *m, uint32_t index, uint32_t id)
+bool fg_is_published(struct fg_monitor *m, uint32_t index, uint32_t piece, const struct fg_array *a)
 {
-	uint32_t found = 0;
+	uint32_t key = index * FG_PIECES + piece, found = 0;
 
-	return !bpf_map_lookup_elem(bpf_map__fd(m->skel->maps.processes), &index, &found) && found == id;
+	/* What user space reads from a map of maps is the id of the map in there. */
+	return !bpf_map_lookup_elem(bpf_map__fd(m->skel->maps.processes), &key, &found) && found == a->id;
 }
 
-int fg_publish(struct fg_monitor *m, uint32_t index, int array_fd)
+int fg_publish(struct fg_monitor *m, uint32_t index, uint32_t piece, const struct fg_array *a)
 {
-	struct bpf_map_info info = {0};
-	uint32_t size = sizeof(info);
 	uint64_t until;
 	int fd, err;
 
-	if (bpf_obj_get_info_by_fd(array_fd, &info, &size))
-		return -errno;
 	/* The thread is done with it later than the caller. */
-	fd = fcntl(array_fd, F_DUPFD_CLOEXEC, 3);
+	fd = fcntl(a->fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return -errno;
-	err = post(&m->publisher->add, index, fd);
+	__atomic_fetch_add(&m->processes[index].adding, 1, __ATOMIC_RELAXED);
+	err = post(&m->publisher->add, index * FG_PIECES + piece, fd);
 	if (err) {
+		__atomic_fetch_sub(&m->processes[index].adding, 1, __ATOMIC_RELAXED);
 		close(fd);
 		return err;
 	}
 	/* All adders busy, and the machine as well?  Then it becomes visible a little later. */
-	for (until = fg_now_ns() + WAIT_NS; !is_visible(m, index, info.id) && fg_now_ns() < until;)
+	for (until = fg_now_ns() + WAIT_NS; !fg_is_published(m, index, piece, a) && fg_now_ns() < until;)
 		usleep(20);
 	return 0;
 }
 
-int fg_unpublish(struct fg_monitor *m, uint32_t index)
+void fg_unpublish(struct fg_monitor *m, uint32_t index, uint32_t piece)
 {
-	return post(&m->publisher->remove, index, -1);
+	/* Without memory for the request the index stays out of use: better than two users at a time. */
+	__atomic_fetch_add(&m->processes[index].leaving, 1, __ATOMIC_RELAXED);
+	post(&m->publisher->remove, index * FG_PIECES + piece, -1);
 }
 
 static void queue_init(struct queue *q, struct fg_monitor *m)

@@ -162,33 +162,46 @@ void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_repo
 	memcpy(r->stats, p->stats, sizeof(r->stats));
 }
 
-/* The last look at an array: what it said is kept, and forgotten at the process's end. */
-static void leave_map(struct fg_monitor *m, struct fg_process *p)
+/* All pieces of an array lie one behind the other; where there is none yet, nothing is mapped that can be read. */
+#define MAP_BYTES (FG_PIECES * FG_PIECE * sizeof(struct fg_slot))
+
+/* The last look at an array: what it said is kept. */
+void fg_report_leave(struct fg_monitor *m, struct fg_process *p)
 {
 	struct fg_report_process r;
 
+	if (!p->map)
+		return;
 	fg_report_sample(m, p, &r);
 	p->preempted = r.preempted;
 	p->blocked = r.blocked;
-	munmap((void *)p->map, p->slots * sizeof(struct fg_slot));
+	munmap((void *)p->map, MAP_BYTES);
+	p->map = NULL;
 	free(p->last);
 	p->last = NULL;
 	p->nr_last = 0;
 	memset(p->last_rest, 0, sizeof(p->last_rest));
 }
 
-/* The slot array of its next hello, or none (fd -1): it has died. */
-void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t slots)
+/* It has died. */
+void fg_report_forget(struct fg_monitor *m, struct fg_process *p)
 {
-	if (p->map)
-		leave_map(m, p);
-	if (fd < 0) {
-		p->preempted = p->blocked = 0;
-		memset(p->given, 0, sizeof(p->given));
+	fg_report_leave(m, p);
+	p->preempted = p->blocked = 0;
+	memset(p->given, 0, sizeof(p->given));
+}
+
+void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t from, uint32_t to)
+{
+	if (!from) {
+		void *map = mmap(NULL, MAP_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		p->map = map == MAP_FAILED ? NULL : map;
 	}
-	p->map = fd < 0 ? NULL : mmap(NULL, slots * sizeof(struct fg_slot), PROT_READ, MAP_SHARED, fd, 0);
-	if (p->map == MAP_FAILED) /* nobody will hear of it; its locks work all the same */
-		p->map = NULL;
+	/* If not, nobody will hear of it; its locks work all the same. */
+	if (p->map && mmap((void *)&p->map[from], (to - from) * sizeof(struct fg_slot), PROT_READ,
+			   MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		fg_report_leave(m, p);
 }
 
 /*

@@ -64,6 +64,7 @@ static int on_tick(struct fg_monitor *m, int timer_fd)
 	err = fg_monitor_tick(m, 0);
 	fg_client_expire(m, now);
 	fg_report_tick(m);
+	fg_arrays_collect(m);
 	audit_if_due(m, now);
 	return err;
 }

@@ -27,9 +27,6 @@
 #include "sys/count.h"
 #include "sys/futex.h"
 
-/* Threads that we would like the monitor to see; those beyond are taken to be always on CPU. */
-#define WANT_SLOTS FG_PIECE
-
 #define ANSWER_WITHIN_US 250000
 
 static long sys(long nr, long a, long b, long c, long d, long e, long f)
@@ -136,9 +133,18 @@ static bool long_enough(int fd, size_t size)
 	return !S_ISREG(st.st_mode) || (size_t)st.st_size >= size;
 }
 
+/* A further piece, behind those that we have. */
+static bool adopt_piece(const struct fg_welcome *welcome, uint32_t from, int slots_fd)
+{
+	uint32_t end = welcome->slots < from + FG_PIECE ? welcome->slots : from + FG_PIECE;
+
+	return from == fg_slots_seen && end > from && long_enough(slots_fd, (end - from) * sizeof(struct fg_slot)) &&
+	       fg_slots_map(slots_fd, from, end) == 0;
+}
+
 static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_fd)
 {
-	uint32_t slots = welcome->slots < FG_MAX_THREADS ? welcome->slots : FG_MAX_THREADS;
+	uint32_t slots = welcome->slots < FG_PIECE ? welcome->slots : FG_PIECE;
 	static void *mapped; /* of an earlier monitor: others may be reading there, so the new page takes its place */
 	long counters;
 
@@ -171,6 +177,7 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
  * has got.  ADOPTING keeps all others away while the pages are put in place.
  */
 uint64_t fg_monitor_retry_ns = UINT64_MAX; /* until the constructor has run */
+uint64_t fg_monitor_grow_ns;
 #define ADOPTING UINT64_MAX
 
 static uint64_t retry_after_ns = RETRY_NS;
@@ -190,15 +197,25 @@ static bool is_filtered(void)
 enum answer { NOBODY, SILENT, WELCOME };
 
 /* Acquire and release: what is adopted, one thread at a time. */
-static bool move(uint64_t from, uint64_t to)
+static bool move_time(uint64_t *when, uint64_t from, uint64_t to)
 {
-	return __atomic_compare_exchange_n(&fg_monitor_retry_ns, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(when, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* One exchange.  The pages, if any, are adopted if `token` is still what fg_monitor_retry_ns says. */
-static enum answer join_monitor(long patience_us, uint64_t token)
+static bool move(uint64_t from, uint64_t to)
 {
-	struct fg_hello hello = { .magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .want_slots = WANT_SLOTS };
+	return move_time(&fg_monitor_retry_ns, from, to);
+}
+
+/*
+ * One exchange, for the piece of the slot array that begins with slot `from`; 0 is a registration.  The
+ * pages, if any, are adopted if `token` is still what fg_monitor_retry_ns says.
+ */
+static enum answer join_monitor(uint32_t from, long patience_us, uint64_t token)
+{
+	struct fg_hello hello = {
+		.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .want_slots = FG_PIECE, .from = from
+	};
 	uint32_t epoch = fg_load_relaxed(&fg_epoch);
 	struct fg_welcome welcome;
 	int sock, fds[2] = { -1, -1 };
@@ -212,10 +229,14 @@ static enum answer join_monitor(long patience_us, uint64_t token)
 	    receive(sock, &welcome, fds) &&
 	    /* A signal handler may have forked meanwhile: then they are our parent's. */
 	    epoch == fg_load_relaxed(&fg_epoch) && move(token, ADOPTING)) {
-		if (adopt(&welcome, fds[0], fds[1])) {
+		if (from) {
+			answer = adopt_piece(&welcome, from, fds[0]) ? WELCOME : SILENT;
+		} else if (adopt(&welcome, fds[0], fds[1])) {
 			fg_count(fg_self(), FG_STAT_MONITORED, 1);
 			answer = WELCOME;
 		}
+		if (answer == WELCOME)
+			fg_store_relaxed(&fg_monitor_grow_ns, 0);
 		fg_store_release(&fg_monitor_retry_ns, fg_now_ns() + RETRY_NS);
 		if (fg_unlikely(epoch != fg_load_relaxed(&fg_epoch))) {
 			fg_slots_map(-1, 0, 0);
@@ -271,7 +292,7 @@ void fg_monitor_register(void)
 	find_socket();
 	filtered_at_start = is_filtered();
 	fg_store_relaxed(&fg_monitor_retry_ns, token);
-	if (join_monitor(ANSWER_WITHIN_US, token) == NOBODY && knock_size)
+	if (join_monitor(0, ANSWER_WITHIN_US, token) == NOBODY && knock_size)
 		fg_store_relaxed(&fg_monitor_asleep, 1);
 }
 
@@ -286,7 +307,7 @@ void fg_monitor_retry(uint64_t now)
 	if (!filtered_at_start && is_filtered())
 		answer = SILENT;
 	else
-		answer = join_monitor(FG_RETRY_PATIENCE_US, now + after);
+		answer = join_monitor(0, FG_RETRY_PATIENCE_US, now + after);
 	if (answer != WELCOME)
 		fg_slots_not_seen();
 	if (answer == SILENT)
@@ -296,6 +317,17 @@ void fg_monitor_retry(uint64_t now)
 	fg_store_relaxed(&retry_after_ns, after);
 	if (answer == NOBODY && fg_load_relaxed(&fg_monitor_asleep))
 		fg_monitor_wake();
+}
+
+void fg_monitor_grow(uint64_t now)
+{
+	uint64_t due = fg_load_relaxed(&fg_monitor_grow_ns), retry = fg_load_relaxed(&fg_monitor_retry_ns);
+
+	if (now < due || retry == ADOPTING || !is_wanted() ||
+	    !move_time(&fg_monitor_grow_ns, due, now + RETRY_MAX_NS) || !move(retry, now + RETRY_NS))
+		return;
+	if (filtered_at_start || !is_filtered())
+		join_monitor(fg_load_relaxed(&fg_slots_seen), FG_RETRY_PATIENCE_US, now + RETRY_NS);
 }
 
 void fg_monitor_forget(void)

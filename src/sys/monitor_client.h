@@ -28,4 +28,11 @@ extern uint32_t fg_monitor_asleep;
 void fg_monitor_wake(void);
 #define FG_RETRY_PATIENCE_US 100000
 
+/*
+ * While there are more threads than slots that the monitor sees (fg_slots_short), waiters ask for another piece
+ * of the array, in the same way: at once, and when that is refused every 8 s.
+ */
+extern uint64_t fg_monitor_grow_ns; /* not before */
+void fg_monitor_grow(uint64_t now);
+
 #endif

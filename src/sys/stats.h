@@ -30,7 +30,7 @@
 	X(PREEMPTIONS, "holder_preemptions", "times a waiter saw the critical path off CPU") \
 	X(BLOCKED_NS, "blocking_ns", "time in blocking mode, all threads (ns)") \
 	X(COND_WAITS, "cond_waits", "condition variable waits that slept")     \
-	X(UNMONITORED, "unmonitored_threads", "threads that the monitor had no slot for") \
+	X(UNMONITORED, "unmonitored_threads", "threads that the monitor had no slot for as they began") \
 	X(MONITORED, "monitored", "processes that registered with a monitor")
 
 enum fg_stat {

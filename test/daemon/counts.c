@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs whose locks count: threads that come and go, children that do, exec.
- * Usage: counts rounds N | crowd N | forks N | exec | at-once
+ * Usage: counts rounds N | crowd N | forks N | exec | at-once | stay N
  */
 #include <pthread.h>
 #include <sched.h>
@@ -46,12 +46,23 @@ static void threads(int n, long times)
 
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 65536);
-	here = (unsigned long)n;
+	here += (unsigned long)n;
 	for (int i = 0; i < n; i++)
 		if (pthread_create(&t[i], &small, work, (void *)times))
 			abort();
 	for (int i = 0; i < n; i++)
 		pthread_join(t[i], NULL);
+}
+
+static void *wake_now_and_then(void *arg)
+{
+	for (;; fight(20)) {
+		pthread_mutex_lock(&full_mutex);
+		pthread_cond_broadcast(&turn);
+		pthread_mutex_unlock(&full_mutex);
+		usleep(50000);
+	}
+	return arg;
 }
 
 int main(int argc, char **argv)
@@ -64,6 +75,14 @@ int main(int argc, char **argv)
 			threads(8, 500);
 	if (!strcmp(what, "crowd"))
 		threads(n, 100);
+	if (!strcmp(what, "stay")) { /* n that sleep and wake, and two that see to it */
+		pthread_t t;
+
+		if (pthread_create(&t, NULL, wake_now_and_then, NULL) || pthread_create(&t, NULL, wake_now_and_then, NULL))
+			abort();
+		here = 1; /* one that never comes */
+		threads(n, 1);
+	}
 	if (!strcmp(what, "at-once"))
 		threads(4, 200);
 	if (!strcmp(what, "exec")) {

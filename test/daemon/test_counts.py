@@ -57,6 +57,25 @@ def check_more_threads_than_slots():
         same("threads", (stats["threads"], stats["unmonitored_threads"]), (301, 301 - 31))  # slot 0 is nobody's
 
 
+def check_slots_for_all():
+    """More threads than one piece of the array has slots: the monitor sees all of them, and so does the next monitor."""
+    need_daemon()
+
+    def threads():
+        s = json.loads(run("status", "--json", "--socket", SOCK).stdout)
+        return max([c["threads"] for c in s["clients"] if c["program"] == os.path.basename(COUNTS)[:15]], default=0)
+
+    with Daemon() as d:
+        p = program(COUNTS, "stay", "1500")
+        wait_until("all are seen", lambda: threads() >= 1502, 60)
+        d.kill()
+    with Daemon():
+        wait_until("and again", lambda: threads() >= 1502, 60)
+        end(p)
+    with Daemon():
+        agree("crowd", "1500")
+
+
 def check_exec():
     need_daemon()
     with Daemon():

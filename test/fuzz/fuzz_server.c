@@ -54,7 +54,7 @@ int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const 
 {
 	(void)m;
 	FUZZ_CHECK(peer->pid == getpid() && peer->pidfd >= 0);
-	FUZZ_CHECK(hello->magic == FG_PROTO_MAGIC && hello->abi == FG_ABI_VERSION && !hello->flags);
+	FUZZ_CHECK(hello->magic == FG_PROTO_MAGIC && hello->abi == FG_ABI_VERSION && hello->from % FG_PIECE == 0);
 	if (refuse)
 		return -EDQUOT;
 	welcome->slots = 32;

@@ -38,7 +38,7 @@ int main(void)
 	CHECK(try(&h, sizeof(h)) == -EPROTO);
 	h = good, h.abi++;
 	CHECK(try(&h, sizeof(h)) == -EPROTONOSUPPORT);
-	h = good, h.flags = 1;
+	h = good, h.from = 1;
 	CHECK(try(&h, sizeof(h)) == -EINVAL);
 	CHECK(try(&good, sizeof(good) - 1) == -EPROTO);
 	CHECK(try(&good, 1) == -EPROTO);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * A second hello on the same connection is not answered; on a new one it
- * replaces the first: the same process, fresh slots, threads bound again.
+ * is answered with the same slots: threads stay bound, counts stay as they are.  Another copy of the
+ * library, whose thread-local storage is elsewhere, gets fresh ones, and threads are bound again.
  */
 #include <sched.h>
 #include <sys/socket.h>
@@ -33,7 +34,18 @@ int main(void)
 	actor_tell(&a, ACT_SLEEP);
 	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
 
+	client_join(&d, m.name, 64);
+	CHECK(d.welcome.slots == c.welcome.slots && d.slots[1].bound == (uint32_t)a.tid);
+	CHECK(d.counters->dom[FG_DOMAIN_ALL].b == 1);
+	client_leave(&d);
+
 	/* While a thread is counted: its count goes when it runs. */
+	hello.want_slots = 64;
+	hello.tls_offset += 4096;
+	sock = client_connect(m.name);
+	CHECK(sock >= 0);
+	CHECK(!client_exchange(sock, &hello, sizeof(hello), &welcome, fds) && !welcome.error);
+	close(sock);
 	client_join(&d, m.name, 64);
 	CHECK(d.welcome.slots == 64 && !d.slots[1].bound);
 	a.client = &d;

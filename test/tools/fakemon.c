@@ -251,12 +251,18 @@ static void welcome(int fd, const struct fg_hello *h, uint64_t *r)
 	void *map;
 	int fds[2] = {-1, counters_fd};
 
-	c.n = h->want_slots < 2 ? 2 : h->want_slots > max_slots ? max_slots : h->want_slots;
+	if (h->from >= max_slots) {
+		w.error = -EDQUOT;
+		send_with(fd, &w, sizeof w, NULL, 0);
+		return;
+	}
+	/* A piece of a process's slots is one client more. */
+	c.n = h->want_slots < 2 ? 2 : h->want_slots > max_slots - h->from ? max_slots - h->from : h->want_slots;
 	fds[0] = memory("slots", c.n * sizeof(struct fg_slot), &map);
 	c.slots = map;
-	w.slots = c.n;
+	w.slots = h->from + c.n;
 	pthread_mutex_lock(&clients_lock);
-	total_clients++;
+	total_clients += !h->from;
 	if (n_clients == MAX_CLIENTS / 16) { /* forget one of the children */
 		unsigned i = 1 + (unsigned)(rnd(r) % (n_clients - 1));
 
