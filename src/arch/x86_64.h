@@ -31,4 +31,29 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 	return ret;
 }
 
+/*
+ * The exported syscall(): numbers `a` and `b`, and all before there is a next one, are C's affair.  The others go on to
+ * that with registers and stack as they came, as if this were not here (a child of
+ * CLONE_VM returns from it).
+ */
+#define FG_FORWARD_SYSCALL(a, b) FG_FORWARD_SYSCALL_(a, b)
+#define FG_FORWARD_SYSCALL_(a, b)                                  \
+	__asm__(".text\n"                                          \
+		".p2align 4\n"                                     \
+		".globl syscall\n"                                 \
+		".type syscall, @function\n"                       \
+		"syscall:\n"                                       \
+		"	.cfi_startproc\n"                          \
+		"	cmpl $" #a ", %edi\n"                      \
+		"	je 1f\n"                                   \
+		"	cmpl $" #b ", %edi\n"                      \
+		"	je 1f\n"                                   \
+		"	movq fg_next_syscall(%rip), %r11\n"        \
+		"	testq %r11, %r11\n"                        \
+		"	je 1f\n"                                   \
+		"	jmp *%r11\n"                               \
+		"1:	jmp fg_syscall_watched\n"                  \
+		"	.cfi_endproc\n"                            \
+		".size syscall, . - syscall\n")
+
 #endif

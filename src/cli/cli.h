@@ -58,6 +58,11 @@ bool fg_option(const char *arg, const char *name, const char **value);
  * if it takes two; "" if it has none, NULL if it is another option.  letter 0: no short one.
  */
 const char *fg_argument(int argc, char **argv, int *i, char letter, const char *name);
+/* Seccomp filters of this process; 0: none, -1: the kernel does not say how many. */
+int fg_filters_here(void);
+/* Finds out whether the library may make its calls, and tells the program that is to be started (filter.c). */
+bool fg_filters_tell(void);
+
 int fg_fd_high(int fd); /* the same file, close-on-exec, never 0, 1 or 2 */
 void fg_fd_null(int fd); /* 0, 1 or 2: /dev/null */
 

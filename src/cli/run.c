@@ -272,6 +272,8 @@ int fg_cmd_run(int argc, char **argv)
 		fg_error("%s", why);
 		return FG_EXIT_OWN;
 	}
+	if (lock != FG_LOCK_GLIBC && !fg_filters_tell())
+		monitor = false;
 	if (monitor && !fg_daemon_answers(fg_socket_path())) {
 		if (fg_embed_start(&mon, r.monitor_now, why, sizeof(why)))
 			fg_note("no preemption monitor, going on with the fallback: %s", why);

@@ -13,6 +13,7 @@
 
 #include "arch/arch.h"
 #include "sys/count.h"
+#include "sys/filter.h"
 #include "sys/futex.h"
 #include "sys/monitor_client.h"
 
@@ -86,7 +87,11 @@ void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain)
 	fg_store_relaxed(&looked, 0);
 	fg_store_relaxed(&fg_domain, domain < FG_MAX_DOMAINS ? domain : FG_DOMAIN_ALL);
 	fg_store_release(&fg_counters, counters ? counters : &no_counters);
-	fg_store_release(&fg_policy_now, wants_monitor && !counters ? FG_POLICY_FALLBACK : fg_policy);
+	/* Who has no clock to go by does not wait awake (sys/filter.h). */
+	if (fg_unlikely(fg_clock_is_coarse) && fg_policy != FG_POLICY_SPIN)
+		fg_store_release(&fg_policy_now, FG_POLICY_BLOCK);
+	else
+		fg_store_release(&fg_policy_now, wants_monitor && !counters ? FG_POLICY_FALLBACK : fg_policy);
 }
 
 bool fg_is_off_cpu(uint32_t index)
@@ -169,8 +174,13 @@ static uint64_t thread_cpu_ns(uint32_t tid)
 	/* CPUCLOCK_SCHED of one thread: the kernel's encoding, as pthread_getcpuclockid(3) makes it. */
 	clockid_t clock = (clockid_t)((~tid << 3) | 6u);
 	struct timespec t;
+	int err;
 
-	if (fg_clock_read(clock, &t))
+	if (!fg_call_begins(tid))
+		return 0;
+	err = fg_clock_read(clock, &t);
+	fg_call_ends(tid);
+	if (err)
 		return 0;
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + 1;
 }
@@ -217,15 +227,20 @@ static uint64_t no_room_until_ns; /* CLOCK_MONOTONIC; a hint of all threads */
 /* How old the number of CPUs may be. */
 #define CPUS_EVERY_NS 1000000000u
 
-static uint32_t cpus_allowed(void)
+/* `have`: what it was, if that is known. */
+static uint32_t cpus_allowed(uint32_t have)
 {
 	uint64_t set[CPU_SETSIZE / 64];
-	/* Raw, since errno is the program's. */
-	long bytes = fg_syscall6(SYS_sched_getaffinity, 0, sizeof(set), (long)set, 0, 0, 0), i;
+	long bytes = 0, i;
 	uint32_t n = 0;
 
-	if (bytes <= 0) /* more CPUs than the set holds: enough to go by */
-		return CPU_SETSIZE;
+	if (fg_call_begins(0)) {
+		/* Raw, since errno is the program's. */
+		bytes = fg_syscall6(SYS_sched_getaffinity, 0, sizeof(set), (long)set, 0, 0, 0);
+		fg_call_ends(0);
+	}
+	if (bytes <= 0) /* more CPUs than the set holds, or who knows (sys/filter.h): enough to go by */
+		return have ? have : CPU_SETSIZE;
 	for (i = 0; i < bytes / 8; i++)
 		n += (uint32_t)__builtin_popcountll(set[i]);
 	return n;
@@ -238,7 +253,7 @@ uint32_t fg_cpus(void)
 	uint64_t now = fg_now_ns();
 
 	if (fg_unlikely(!fg_load_relaxed(&cpus) || now - fg_load_relaxed(&read_ns) > CPUS_EVERY_NS)) {
-		fg_store_relaxed(&cpus, cpus_allowed());
+		fg_store_relaxed(&cpus, cpus_allowed(fg_load_relaxed(&cpus)));
 		fg_store_relaxed(&read_ns, now);
 	}
 	return fg_load_relaxed(&cpus);
@@ -282,7 +297,10 @@ static bool stand_aside(struct fg_wait *w, uint64_t *now)
 {
 	uint64_t left = *now, away;
 
+	if (!fg_call_begins(w->self->id))
+		return true;
 	fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	fg_call_ends(w->self->id);
 	*now = fg_now_ns();
 	away = *now - left;
 	w->since_ns += away;

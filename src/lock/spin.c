@@ -9,7 +9,8 @@
  * all CPUs that run this process pass a barrier (membarrier(2)), then looks at
  * the lock: either it sees it free, or the release sees the count (Dice, Huang,
  * Yang, "Asymmetric Dekker Synchronization", 2001).  Where the kernel lacks
- * the call, and for releases by other processes, every sleep has a time limit.
+ * the call, where it may not be made (sys/filter.h), and for releases by other
+ * processes, every sleep has a time limit.
  */
 #include "lock/spin.h"
 
@@ -20,6 +21,7 @@
 #include "arch/arch.h"
 #include "lock/decide.h"
 #include "sys/count.h"
+#include "sys/filter.h"
 
 struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
 
@@ -44,13 +46,18 @@ void fg_spin_wake(int32_t *lock)
 	fg_futex_wake(&b->wakes, 1, channel(lock));
 }
 
-static void barrier_everywhere(void)
+static void barrier_everywhere(uint32_t id)
 {
-	long r = fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
+	long r;
+
+	if (!fg_call_begins(id))
+		return;
+	r = fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
 
 	/* Not registered: this process has not been here yet, or is the child of a fork. */
 	if (r == -EPERM && !fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0))
 		fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
+	fg_call_ends(id);
 }
 
 static uint32_t owner_of(int32_t value)
@@ -94,7 +101,7 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 	uint32_t wakes;
 
 	fg_add_relaxed(&b->sleepers, 1);
-	barrier_everywhere();
+	barrier_everywhere(t->id);
 	wakes = fg_load_acquire(&b->wakes);
 	if (fg_load_relaxed(lock) != FG_SPIN_FREE) {
 		fg_deadline_in(&limit, limit_ns);

@@ -18,6 +18,7 @@
 #include "lock/thread.h"
 #include "sys/clock.h"
 #include "sys/env.h"
+#include "sys/filter.h"
 #include "sys/libc.h"
 #include "sys/monitor_client.h"
 
@@ -34,6 +35,7 @@ static bool another_runtime(void)
 
 static void child_of_fork(void)
 {
+	fg_filter_after_fork();
 	fg_threads_after_fork();
 	fg_epoch_after_fork();
 	fg_monitor_forget();
@@ -47,6 +49,7 @@ __attribute__((constructor)) static void start(void)
 		return;
 	fg_libc_setup();
 	fg_clock_setup();
+	fg_filter_setup();
 	fg_threads_setup();
 	fg_env_read();
 	fg_stats_open();

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
+#include "sys/filter.h"
 #include "sys/maps.h"
 
 bool fg_silent;
@@ -56,6 +57,9 @@ void fg_report_stranger(const struct fg_lock *l)
 		return;
 	if (fg_load_relaxed(&looks) >= LOOKS || fg_add_relaxed(&looks, 1) >= LOOKS)
 		return;
+	if (!fg_call_begins(0))
+		return;
 	if (fg_is_shared_memory(at) && !fg_xchg_acq_rel(&said, 1))
 		say(at);
+	fg_call_ends(0);
 }

@@ -19,6 +19,7 @@
 
 #include "arch/arch.h"
 #include "sys/count.h"
+#include "sys/filter.h"
 #include "sys/libc.h"
 #include "sys/monitor_client.h"
 
@@ -40,6 +41,7 @@ static const uint32_t no_cpu = ~0u;
 static uint64_t used[FG_MAX_THREADS / 64]; /* indices handed out; index 0 is never */
 static uint32_t lowest_word;		   /* hint: no free index below this word of `used` */
 static uint32_t highest_index;		   /* ever handed out */
+static bool none_left;			   /* in a child of fork that may not have slots of its own */
 static pthread_key_t exit_key;
 static bool have_exit_key;
 
@@ -48,7 +50,7 @@ static bool failed(long result)
 	return result < 0 && result > -4096;
 }
 
-/* Whoever comes first maps it.  False: no memory, or none that may be locked. */
+/* Whoever comes first maps it.  False: no memory, or none that may be locked, or no call for it (sys/filter.h). */
 static bool have_chunk(uint32_t n)
 {
 	struct fg_chunk *none = NULL;
@@ -56,14 +58,19 @@ static bool have_chunk(uint32_t n)
 
 	if (fg_likely(fg_load_relaxed(&fg_chunks[n]) != NULL))
 		return true;
+	if (!fg_call_begins(n))
+		return false;
 	mine = fg_syscall6(SYS_mmap, 0, sizeof(struct fg_chunk), PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (failed(mine))
+	if (failed(mine)) {
+		fg_call_ends(n);
 		return false;
+	}
 	/* Release: who reads a node's number in a lock (acquire) finds the node. */
 	if (!__atomic_compare_exchange_n(&fg_chunks[n], &none, (struct fg_chunk *)mine, false, __ATOMIC_RELEASE,
 					 __ATOMIC_RELAXED))
 		fg_syscall6(SYS_munmap, mine, sizeof(struct fg_chunk), 0, 0, 0, 0);
+	fg_call_ends(n);
 	return true;
 }
 
@@ -95,6 +102,8 @@ static uint32_t index_take(void)
 {
 	uint32_t word;
 
+	if (fg_unlikely(none_left))
+		return 0;
 	for (word = fg_load_relaxed(&lowest_word); word < FG_MAX_THREADS / 64; word++) {
 		uint64_t have = fg_load_relaxed(&used[word]) | (word == 0);
 
@@ -133,8 +142,12 @@ static void index_give_back(uint32_t index)
 static void sweep(void)
 {
 	static uint32_t hand;
-	long pid = fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	uint32_t from = fg_add_relaxed(&hand, SWEEP), highest = fg_threads_highest(), i;
+	long pid;
+
+	if (!fg_call_begins(from))
+		return;
+	pid = fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
 
 	for (i = 0; i < SWEEP && highest; i++) {
 		uint32_t index = 1 + (from + i) % highest;
@@ -147,10 +160,13 @@ static void sweep(void)
 			index_give_back(index);
 		}
 	}
+	fg_call_ends(from);
 	fg_store_relaxed(&lowest_word, 0);
 }
 
 #define GEN_MASK ((1u << FG_GEN_BITS) - 1)
+
+static uint32_t process; /* its id, from the start of the library on */
 
 /*
  * Where this process begins to count generations; never 0.  4095 processes in a
@@ -158,8 +174,10 @@ static void sweep(void)
  */
 static uint32_t gen_of_process(void)
 {
-	uint32_t pid = (uint32_t)fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	uint32_t pid = fg_load_relaxed(&process);
 
+	if (!pid) /* a lock that is taken before */
+		pid = fg_tid();
 	return 1 + pid % GEN_MASK * 2531 % GEN_MASK;
 }
 
@@ -267,10 +285,12 @@ static void slot_clear(struct fg_slot *slot, uint32_t id)
 
 void fg_thread_init(struct fg_self *t)
 {
-	uint32_t tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
 	bool again = fg_former_id(t) != 0;
-	uint32_t index = again ? 0 : index_take();
+	uint32_t tid, index;
 
+	fg_filter_setup();
+	tid = fg_tid();
+	index = again ? 0 : index_take();
 	if (!index && !again) {
 		sweep();
 		index = index_take();
@@ -363,6 +383,7 @@ static bool create_key(pthread_key_t *key)
 
 void fg_threads_setup(void)
 {
+	process = fg_is_filtered() ? fg_tid() : (uint32_t)fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	have_exit_key = create_key(&exit_key);
 	/* The thread that runs the constructors may have locked before there was a key. */
 	if (have_exit_key && fg_self_tls.id)
@@ -480,6 +501,22 @@ bool fg_slots_short(void)
 	return seen && seen % FG_PIECE == 0 && fg_threads_highest() >= seen;
 }
 
+/*
+ * Slots of this process alone, in a child of fork that may make no calls.  The monitor's array is its parent's, which
+ * must not be written to: then no thread has a slot, and they sleep instead of queueing.
+ */
+static void slots_without_calls(struct fg_self *t, uint32_t mine)
+{
+	uint32_t i;
+
+	none_left |= fg_slots_seen != FG_SLOTS_UNSEEN && fg_slots_seen != FG_SLOTS_APART;
+	if (none_left)
+		t->slot = &nowhere;
+	for (i = 1; !none_left && i <= highest_index; i++)
+		if (i != mine)
+			slot_clear(slot_of(i), 0);
+}
+
 void fg_threads_after_fork(void)
 {
 	struct fg_self *t = &fg_self_tls;
@@ -487,7 +524,11 @@ void fg_threads_after_fork(void)
 	bool counted = fg_slots_seen != FG_SLOTS_UNSEEN;
 
 	fg_epoch++; /* queues of locks name nodes of threads that do not exist here */
-	fg_slots_map(-1, 0, 0); /* the parent's page is not ours */
+	process = fg_tid();
+	if (fg_is_filtered())
+		slots_without_calls(t, mine);
+	else
+		fg_slots_map(-1, 0, 0); /* the parent's page is not ours */
 	memset(apart, 0, sizeof(apart));
 	fg_slots_seen = counted ? FG_SLOTS_APART : FG_SLOTS_UNSEEN;
 	for (i = 1; i <= highest_index; i++) {
@@ -509,7 +550,7 @@ void fg_threads_after_fork(void)
 	 * FREE now and its queue is of another epoch, so the wait starts over.
 	 */
 	used[mine / 64] = 1ull << (mine % 64);
-	fg_thread_of(mine)->tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	fg_thread_of(mine)->tid = process;
 	by_tid[fg_thread_of(mine)->tid % TIDS] = (uint16_t)mine;
 	if (t->only == FG_ONLY_NONE || (t->only == FG_ONLY_SEVERAL && !t->held)) {
 		first_use(fg_thread_of(mine));

@@ -15,19 +15,31 @@
 #define CAP_BIT_PERFMON	  (1ull << 38)
 #define CAP_BIT_BPF	  (1ull << 39)
 
-static unsigned long long effective_caps(void)
+/* The value that proc(5) has for this thread, or `otherwise`. */
+static unsigned long long status_field(const char *format, unsigned long long otherwise)
 {
-	unsigned long long caps = 0;
+	unsigned long long value = otherwise;
 	char line[128];
 	FILE *f = fopen("/proc/thread-self/status", "re");
 
 	if (!f)
-		return ~0ull;
+		return otherwise;
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+		if (sscanf(line, format, &value) == 1)
 			break;
 	fclose(f);
-	return caps;
+	return value;
+}
+
+static unsigned long long effective_caps(void)
+{
+	return status_field("CapEff: %llx", ~0ull);
+}
+
+/* Docker's filter answers bpf() with EPERM, podman's and others' with ENOSYS. */
+static bool is_filtered(void)
+{
+	return status_field("Seccomp: %llx", 0) != 0;
 }
 
 /* Lockdown forbids what every tracing program needs: reading kernel memory. */
@@ -102,9 +114,12 @@ int fg_why_load(int err, char *why, size_t size)
 	switch (err) {
 	case -EPERM:
 		snprintf(why, size,
-			 fg_in_first_user_namespace()
+			 is_filtered()
+				 ? "a seccomp filter forbids the bpf() system call here, or a security module does: "
+				   "run `flexguard monitor` outside the container and share its socket"
+			 : fg_in_first_user_namespace()
 				 ? "the kernel refused the eBPF program in spite of CAP_BPF and CAP_PERFMON (a "
-				   "container's seccomp filter, or a security module?)"
+				   "security module?)"
 				 : "no permission to load eBPF programs: the capabilities of a user namespace do not "
 				   "count; start a monitor outside of it (flexguard monitor)");
 		return -EPERM;
@@ -116,9 +131,12 @@ int fg_why_load(int err, char *why, size_t size)
 		snprintf(why, size,
 			 "no free file descriptors for the monitor's eBPF maps: raise `ulimit -n`");
 		return err;
-	case -ENOSYS:
+	case -ENOSYS: /* a kernel with the call has its switch in /proc */
 		snprintf(why, size,
-			 "the kernel was built without the bpf() system call (CONFIG_BPF_SYSCALL)");
+			 !access("/proc/sys/kernel/unprivileged_bpf_disabled", F_OK) ?
+				 "a seccomp filter answers for the bpf() system call here: run `flexguard monitor` "
+				 "outside the container and share its socket, or allow bpf()" :
+				 "the kernel was built without the bpf() system call (CONFIG_BPF_SYSCALL)");
 		return -ENOTSUP;
 	default:
 		snprintf(why, size,

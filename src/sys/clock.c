@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
@@ -16,6 +18,10 @@
 
 /* The kernel's function in the vDSO: a result as of a raw system call.  NULL: none, or not looked for yet. */
 static int (*in_vdso)(clockid_t clock, struct timespec *now);
+
+/* What reads the clocks: that, or one that makes no system call.  NULL: a system call. */
+static int (*reader)(clockid_t clock, struct timespec *now);
+bool fg_clock_is_coarse;
 
 bool fg_clock_is_faked;
 static int (*faked)(clockid_t clock, struct timespec *now);
@@ -57,8 +63,11 @@ static void find_in_vdso(void)
 		return;
 	for (i = 1; i < s.count; i++)
 		if (s.symbol[i].st_shndx != SHN_UNDEF && is_clock(s.names + s.symbol[i].st_name))
-			__atomic_store_n(&in_vdso, (__typeof__(in_vdso))(bias + s.symbol[i].st_value),
-					 __ATOMIC_RELAXED);
+			in_vdso = (__typeof__(in_vdso))(bias + s.symbol[i].st_value);
+}
+#else
+static void find_in_vdso(void)
+{
 }
 #endif
 
@@ -67,9 +76,9 @@ void fg_clock_setup(void)
 	void *named = dlsym(RTLD_DEFAULT, "clock_gettime"), *libcs = fg_libc_function("clock_gettime", NULL);
 	struct dl_find_object object;
 
-#ifdef FG_VDSO_CLOCK
 	find_in_vdso();
-#endif
+	if (!fg_load_relaxed(&reader))
+		fg_store_relaxed(&reader, in_vdso);
 	if (!named || !libcs || named == libcs)
 		return;
 	faked = (__typeof__(faked))named;
@@ -82,10 +91,10 @@ void fg_clock_setup(void)
 
 int fg_clock_read(clockid_t clock, struct timespec *now)
 {
-	__typeof__(in_vdso) vdso = __atomic_load_n(&in_vdso, __ATOMIC_RELAXED);
+	__typeof__(reader) read = fg_load_relaxed(&reader);
 
-	if (fg_likely(vdso != NULL))
-		return vdso(clock, now);
+	if (fg_likely(read != NULL))
+		return read(clock, now);
 	return (int)fg_syscall6(SYS_clock_gettime, clock, (long)now, 0, 0, 0, 0);
 }
 
@@ -96,6 +105,81 @@ uint64_t fg_now_ns(void)
 	fg_clock_read(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec;
 }
+
+/* ---- without system calls ------------------------------------------------------ */
+
+static bool vdso_may_call; /* what it does where the kernel's clocksource cannot be read in user space */
+
+static bool is_read_in_user_space(const char *clocksource)
+{
+	static const char *const known[] = { "tsc\n", "kvm-clock\n", "hyperv_clocksource_tsc_page\n",
+					     "arch_sys_counter\n", "riscv_clocksource\n" };
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(clocksource, known[i]))
+			return true;
+	return false;
+}
+
+void fg_clock_prepare(void)
+{
+	long fd = fg_syscall6(SYS_openat, AT_FDCWD,
+			      (long)"/sys/devices/system/clocksource/clocksource0/current_clocksource",
+			      O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	char name[64];
+	long n = fd < 0 ? 0 : fg_syscall6(SYS_read, fd, (long)name, sizeof(name) - 1, 0, 0, 0);
+
+	if (fd >= 0)
+		fg_syscall6(SYS_close, fd, 0, 0, 0, 0, 0);
+	name[n > 0 ? n : 0] = 0;
+	vdso_may_call = !is_read_in_user_space(name);
+	if (!in_vdso)
+		find_in_vdso();
+}
+
+/* Clocks of threads and processes are system calls always. */
+static bool is_of_the_machine(clockid_t clock)
+{
+	return clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME;
+}
+
+static int read_fine(clockid_t clock, struct timespec *now)
+{
+	return is_of_the_machine(clock) ? in_vdso(clock, now) : -EINVAL;
+}
+
+static int read_coarse(clockid_t clock, struct timespec *now)
+{
+	if (!is_of_the_machine(clock))
+		return -EINVAL;
+	return in_vdso(clock == CLOCK_MONOTONIC ? CLOCK_MONOTONIC_COARSE : CLOCK_REALTIME_COARSE, now);
+}
+
+/* A machine without vDSO: nobody knows the time, but each look takes some. */
+static uint64_t looks_ns;
+
+static int read_nothing(clockid_t clock, struct timespec *now)
+{
+	uint64_t ns = fg_add_relaxed(&looks_ns, 1000u);
+
+	if (!is_of_the_machine(clock))
+		return -EINVAL;
+	*now = (struct timespec){ .tv_sec = (time_t)(ns / NS), .tv_nsec = (long)(ns % NS) };
+	return 0;
+}
+
+void fg_clock_without_calls(bool filtered)
+{
+	fg_clock_is_coarse = filtered && (!in_vdso || vdso_may_call);
+	if (!in_vdso)
+		fg_store_relaxed(&looks_ns, fg_now_ns());
+	if (!filtered)
+		fg_store_relaxed(&reader, in_vdso);
+	else
+		fg_store_relaxed(&reader, !in_vdso ? read_nothing : vdso_may_call ? read_coarse : read_fine);
+}
+
+/* ---- the program's -------------------------------------------------------------- */
 
 static bool is_valid(const struct timespec *t)
 {

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
+#include "sys/filter.h"
 #include "sys/libc.h"
 
 /* FUTEX_WAIT_BITSET takes an absolute time on either clock; FUTEX_WAIT a relative one. */
@@ -30,11 +31,15 @@ int fg_futex_wait(uint32_t *word, uint32_t expected, uint32_t channels, const st
 	if (before_epoch(deadline))
 		return -ETIMEDOUT;
 	return (int)fg_syscall6(SYS_futex, (long)word, wait_op(FUTEX_PRIVATE_FLAG, deadline), expected,
-				(long)(deadline ? &deadline->at : NULL), 0, channels);
+				(long)(deadline ? &deadline->at : NULL), 0,
+				fg_is_filtered() ? FUTEX_BITSET_MATCH_ANY : channels);
 }
 
 int fg_futex_wake(uint32_t *word, int count, uint32_t channels)
 {
+	/* glibc's locks know no FUTEX_WAKE_BITSET, and a filter may not either (nor other sets in a wait). */
+	if (channels == FG_FUTEX_ANY || fg_is_filtered())
+		return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, 0, 0, 0);
 	return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, count, 0, 0,
 				channels);
 }

@@ -16,6 +16,8 @@ void *fg_libc_function(const char *name, const char *version);
 
 /* name, type of function */
 #define FG_LIBC_TABLE(X)                                                       \
+	X(pthread_mutex_lock, int (*)(pthread_mutex_t *))                      \
+	X(pthread_mutex_unlock, int (*)(pthread_mutex_t *))                    \
 	X(pthread_setcanceltype, int (*)(int, int *))                          \
 	X(pthread_setspecific, int (*)(pthread_key_t, const void *))           \
 	X(pthread_testcancel, void (*)(void))

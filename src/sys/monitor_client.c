@@ -25,6 +25,7 @@
 #include "lock/decide.h"
 #include "lock/thread.h"
 #include "sys/count.h"
+#include "sys/filter.h"
 #include "sys/futex.h"
 
 #define ANSWER_WITHIN_US 250000
@@ -181,17 +182,20 @@ uint64_t fg_monitor_grow_ns;
 #define ADOPTING UINT64_MAX
 
 static uint64_t retry_after_ns = RETRY_NS;
-static bool filtered_at_start;
+static bool filtered_at_start; /* by one that lets our calls pass */
 
 /*
- * Whether system calls of this process are filtered (seccomp).  A program that
- * has locked itself up since it started may be killed for a socket: it stays
- * on the fallback.  One in a container is filtered from its start, and that filter
- * has let the first registration pass.
+ * Whether to ask may be the end of the process: a filter that we have seen (filter.h), or one
+ * that went by us and lets this question pass.  If so, fg_call_ends(0) is due.
  */
-static bool is_filtered(void)
+static bool may_ask(void)
 {
-	return sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
+	if (!fg_call_begins(0))
+		return false;
+	if (filtered_at_start || sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) == 0)
+		return true;
+	fg_call_ends(0);
+	return false;
 }
 
 enum answer { NOBODY, SILENT, WELCOME };
@@ -267,12 +271,10 @@ void fg_monitor_wake(void)
 	long fd;
 
 	/* Relaxed: who wins knocks, and tells nobody anything. */
-	if (!fg_cas_relaxed(&fg_monitor_asleep, &asleep, 0) || (!filtered_at_start && is_filtered()))
+	if (!fg_cas_relaxed(&fg_monitor_asleep, &asleep, 0) || !may_ask())
 		return;
 	fd = sys(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
-	if (fd < 0)
-		return;
-	if (sys(SYS_sendto, fd, (long)"", 1, MSG_NOSIGNAL, (long)&knock, knock_size) == 1) {
+	if (fd >= 0 && sys(SYS_sendto, fd, (long)"", 1, MSG_NOSIGNAL, (long)&knock, knock_size) == 1) {
 		now = fg_now_ns();
 		fg_store_relaxed(&woken_ns, now);
 		fg_store_relaxed(&retry_after_ns, WAKING_NS);
@@ -280,7 +282,9 @@ void fg_monitor_wake(void)
 		if (due != ADOPTING)
 			move(due, now + WAKING_NS);
 	}
-	close_fd((int)fd);
+	if (fd >= 0)
+		close_fd((int)fd);
+	fg_call_ends(0);
 }
 
 void fg_monitor_register(void)
@@ -290,10 +294,13 @@ void fg_monitor_register(void)
 	if (!is_wanted())
 		return;
 	find_socket();
-	filtered_at_start = is_filtered();
+	if (!fg_call_begins(0))
+		return;
+	filtered_at_start = sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
 	fg_store_relaxed(&fg_monitor_retry_ns, token);
 	if (join_monitor(0, ANSWER_WITHIN_US, token) == NOBODY && knock_size)
 		fg_store_relaxed(&fg_monitor_asleep, 1);
+	fg_call_ends(0);
 }
 
 void fg_monitor_retry(uint64_t now)
@@ -304,10 +311,13 @@ void fg_monitor_retry(uint64_t now)
 	/* A signal handler that waits while its thread tries, and other threads: not due. */
 	if (now < due || !is_wanted() || !move(due, now + after))
 		return;
-	if (!filtered_at_start && is_filtered())
-		answer = SILENT;
-	else
+	if (fg_is_filtered())
+		return;
+	answer = SILENT;
+	if (may_ask()) {
 		answer = join_monitor(0, FG_RETRY_PATIENCE_US, now + after);
+		fg_call_ends(0);
+	}
 	if (answer != WELCOME)
 		fg_slots_not_seen();
 	if (answer == SILENT)
@@ -326,8 +336,10 @@ void fg_monitor_grow(uint64_t now)
 	if (now < due || retry == ADOPTING || !is_wanted() ||
 	    !move_time(&fg_monitor_grow_ns, due, now + RETRY_MAX_NS) || !move(retry, now + RETRY_NS))
 		return;
-	if (filtered_at_start || !is_filtered())
-		join_monitor(fg_load_relaxed(&fg_slots_seen), FG_RETRY_PATIENCE_US, now + RETRY_NS);
+	if (!may_ask())
+		return;
+	join_monitor(fg_load_relaxed(&fg_slots_seen), FG_RETRY_PATIENCE_US, now + RETRY_NS);
+	fg_call_ends(0);
 }
 
 void fg_monitor_forget(void)

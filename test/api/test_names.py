@@ -21,7 +21,8 @@ RUNTIME = {
     "__register_atfork": START, "_dl_find_object": START, "dlopen": START, "dlsym": START, "dlvsym": START,
     "getauxval": START, "getenv": START, "secure_getenv": START,
     "pthread_key_create": START, "pthread_key_delete": START,
-    "strcmp": START, "strlen": START, "strtoull": START,
+    "strcmp": START, "strlen": START, "strncmp": START, "strnlen": START, "strtol": START, "strtoull": START,
+    "writev": START,
     "open64": START, "close": START, "fstat64": START, "mmap64": START, "munmap": START,
 }
 ATTRIBUTES = {f"pthread_{name}": INIT for name in (
@@ -29,7 +30,7 @@ ATTRIBUTES = {f"pthread_{name}": INIT for name in (
     "mutexattr_getpshared", "mutexattr_getrobust", "mutexattr_gettype", "rwlockattr_getkind_np",
     "rwlockattr_getpshared")}
 OTHER_LOCKS = {name: "a lock of the zoo, not ours: made of that, or its choice and refusal at the start" for name in (
-    "_exit", "dprintf", "snprintf", "strerror", "strncmp", "strtoul", "kill", "fcntl64", "memfd_create", "getcpu",
+    "_exit", "dprintf", "snprintf", "strerror", "strtoul", "kill", "fcntl64", "memfd_create", "getcpu",
     "geteuid", "getpgrp", "getpid", "getpriority", "semctl", "semget")}
 
 

@@ -5,12 +5,15 @@
  *   extends-slices     says yes to prctl(PR_RSEQ_SLICE_EXTENSION) and does nothing about it: the locks with time-slice
  *                      extension can be tested where no kernel has it; they do all they do, nobody grants anything
  *   refuses-programs   accepts no eBPF program
+ *   lacks-bpf          a filter answers for the whole of bpf(2) that there is no such call, as some containers' do
+ *   kills-sockets      a filter kills for a socket
  *
  * Exit status 77: no seccomp filters here.
  */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,10 +26,14 @@
 
 static const struct pretence {
 	const char *name;
-	unsigned call, first_argument, error;
+	unsigned call, first_argument;
+	bool any; /* first argument */
+	unsigned answer;
 } pretences[] = {
-    {"extends-slices", SYS_prctl, PR_RSEQ_SLICE, 0},
-    {"refuses-programs", SYS_bpf, BPF_PROG_LOAD_COMMAND, EINVAL},
+    {"extends-slices", SYS_prctl, PR_RSEQ_SLICE, false, SECCOMP_RET_ERRNO},
+    {"refuses-programs", SYS_bpf, BPF_PROG_LOAD_COMMAND, false, SECCOMP_RET_ERRNO | EINVAL},
+    {"lacks-bpf", SYS_bpf, 0, true, SECCOMP_RET_ERRNO | ENOSYS},
+    {"kills-sockets", SYS_socket, 0, true, SECCOMP_RET_KILL_PROCESS},
 };
 
 int main(int argc, char **argv)
@@ -37,7 +44,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], pretences[i].name))
 			p = &pretences[i];
 	if (!p) {
-		fprintf(stderr, "usage: pretend extends-slices|refuses-programs program args...\n");
+		fprintf(stderr, "usage: pretend extends-slices|refuses-programs|lacks-bpf|kills-sockets program args...\n");
 		return 2;
 	}
 
@@ -45,8 +52,8 @@ int main(int argc, char **argv)
 	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, p->call, 0, 3),
 	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, p->first_argument, 0, 1),
-	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | p->error),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, p->first_argument, 0, p->any ? 0 : 1),
+	    BPF_STMT(BPF_RET | BPF_K, p->answer),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};

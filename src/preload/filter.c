@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prctl() and syscall(): the program's ways to install a filter (sys/filter.h).  All that is
+ * done is to look at it; what is called, and what it returns, is what comes next
+ * for the name.
+ */
+#include <dlfcn.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "arch/arch.h"
+#include "sys/filter.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+typedef int (*prctl_fn)(int option, ...);
+typedef long (*syscall_fn)(long nr, ...);
+
+static prctl_fn next_prctl;
+syscall_fn fg_next_syscall __attribute__((visibility("hidden"), used)); /* by assembly too */
+long fg_syscall_watched(long nr, ...) __attribute__((visibility("hidden"), used));
+
+static void *next(const char *name)
+{
+	void *f = dlsym(RTLD_NEXT, name);
+
+	if (!f)
+		abort();
+	return f;
+}
+
+/* Here if nobody needs them earlier. */
+__attribute__((constructor)) static void find(void)
+{
+	next_prctl = (prctl_fn)next("prctl");
+	fg_store_relaxed(&fg_next_syscall, (syscall_fn)next("syscall"));
+}
+
+EXPORTED int prctl(int option, ...)
+{
+	unsigned long a, b, c, d;
+	va_list args;
+	int r;
+
+	va_start(args, option);
+	a = va_arg(args, unsigned long);
+	b = va_arg(args, unsigned long);
+	c = va_arg(args, unsigned long);
+	d = va_arg(args, unsigned long);
+	va_end(args);
+	if (fg_unlikely(!next_prctl))
+		find();
+	if (fg_likely(option != PR_SET_SECCOMP))
+		return next_prctl(option, a, b, c, d);
+	fg_filter_comes();
+	r = next_prctl(option, a, b, c, d);
+	if (r < 0)
+		fg_filter_failed();
+	return r;
+}
+
+static bool installs(long nr, long a)
+{
+	return (nr == SYS_seccomp && (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER)) ||
+	       (nr == SYS_prctl && a == PR_SET_SECCOMP);
+}
+
+long fg_syscall_watched(long nr, ...)
+{
+	long a[6], r;
+	va_list args;
+
+	va_start(args, nr);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (fg_unlikely(!fg_next_syscall))
+		find();
+	if (!installs(nr, a[0]))
+		return fg_next_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	fg_filter_comes();
+	r = fg_next_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	/* Above 0: a descriptor that was asked for, or, with TSYNC, a thread that could not take the filter. */
+	if (r < 0 || (r > 0 && nr == SYS_seccomp && !(a[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER)))
+		fg_filter_failed();
+	return r;
+}
+
+#ifdef FG_FORWARD_SYSCALL
+FG_FORWARD_SYSCALL(SYS_seccomp, SYS_prctl);
+#else
+EXPORTED extern __typeof__(fg_syscall_watched) syscall __attribute__((alias("fg_syscall_watched")));
+#endif

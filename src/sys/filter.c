@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "sys/filter.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "arch/arch.h"
+#include "lock/decide.h"
+#include "sys/clock.h"
+#include "sys/libc.h"
+
+uint32_t fg_filters;
+
+/* Calls that threads are about to make. */
+#define COUNTERS 16u
+static struct {
+	uint32_t calls;
+} __attribute__((aligned(64))) about[COUNTERS];
+
+/* How long a filter waits for them: a look for a monitor takes a quarter of a second at most. */
+#define WAIT_NS	 1000000000u
+#define SLEEP_NS 50000
+
+bool fg_call_begins(uint32_t whose)
+{
+	uint32_t *calls = &about[whose % COUNTERS].calls;
+
+	/* Dekker with fg_filter_comes(): it sees the count, or we see the filter. */
+	__atomic_fetch_add(calls, 1, __ATOMIC_SEQ_CST);
+	if (fg_likely(!fg_load_seq_cst(&fg_filters)))
+		return true;
+	fg_add_release(calls, -1u);
+	return false;
+}
+
+void fg_call_ends(uint32_t whose)
+{
+	fg_add_release(&about[whose % COUNTERS].calls, -1u);
+}
+
+void fg_filter_after_fork(void)
+{
+	for (uint32_t i = 0; i < COUNTERS; i++)
+		about[i].calls = 0;
+}
+
+static bool are_calling(void)
+{
+	for (uint32_t i = 0; i < COUNTERS; i++)
+		if (fg_load_acquire(&about[i].calls))
+			return true;
+	return false;
+}
+
+static void without_calls(bool filtered)
+{
+	fg_clock_without_calls(filtered);
+	fg_policy_set(fg_policy); /* which one is in force depends on the clock */
+}
+
+void fg_filter_comes(void)
+{
+	static const struct timespec a_while = { .tv_nsec = SLEEP_NS };
+	uint64_t began;
+
+	if (!fg_load_relaxed(&fg_filters))
+		fg_clock_prepare(); /* the last time that it may look */
+	if (__atomic_fetch_add(&fg_filters, 1, __ATOMIC_SEQ_CST))
+		return;
+	without_calls(true);
+	for (began = fg_now_ns(); are_calling() && fg_now_ns() - began < WAIT_NS;)
+		fg_syscall6(SYS_nanosleep, (long)&a_while, 0, 0, 0, 0, 0);
+}
+
+void fg_filter_failed(void)
+{
+	if (__atomic_fetch_sub(&fg_filters, 1, __ATOMIC_SEQ_CST) == 1)
+		without_calls(false);
+}
+
+/* ---- what the process was started with --------------------------------------- */
+
+struct reader {
+	long fd, have, next;
+	char piece[1024];
+};
+
+/* The beginning of the next line of a file; false at its end. */
+static bool next_line(struct reader *r, char *line, size_t size)
+{
+	size_t length = 0;
+
+	for (;;) {
+		if (r->next == r->have) {
+			r->have = fg_syscall6(SYS_read, r->fd, (long)r->piece, sizeof(r->piece), 0, 0, 0);
+			r->next = 0;
+			if (r->have <= 0) {
+				r->have = 0;
+				return false;
+			}
+		}
+		if (r->piece[r->next++] == '\n')
+			break;
+		if (length < size - 1)
+			line[length++] = r->piece[r->next - 1];
+	}
+	line[length] = 0;
+	return true;
+}
+
+/* The number behind a name, if the line begins with that. */
+static bool field(const char *line, const char *name, long *value)
+{
+	size_t length = strlen(name);
+
+	if (strncmp(line, name, length))
+		return false;
+	*value = strtol(line + length, NULL, 10);
+	return true;
+}
+
+/* proc(5).  Where there is no /proc, nobody knows: -1. */
+static void read_status(long *mode, long *filters)
+{
+	struct reader r = { .fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/status",
+					      O_RDONLY | O_CLOEXEC, 0, 0, 0) };
+	char line[64];
+
+	*mode = *filters = -1;
+	if (r.fd < 0)
+		return;
+	while (next_line(&r, line, sizeof(line)))
+		if (field(line, "Seccomp:", mode) || field(line, "Seccomp_filters:", filters))
+			continue;
+	fg_syscall6(SYS_close, r.fd, 0, 0, 0, 0, 0);
+}
+
+static bool lets_calls_pass(long filters)
+{
+	const char *known = secure_getenv(FG_FILTERS_ENV);
+
+	if (!known || !*known)
+		return false;
+	return !strcmp(known, "allow") || (filters > 0 && strtol(known, NULL, 10) == filters);
+}
+
+void fg_filter_setup(void)
+{
+	static bool done;
+	long mode, filters;
+
+	if (fg_likely(fg_load_acquire(&done)))
+		return;
+	read_status(&mode, &filters);
+	if (mode != 0 && !lets_calls_pass(filters)) {
+		fg_clock_prepare();
+		fg_store_relaxed(&fg_filters, 1);
+		without_calls(true);
+	}
+	fg_store_release(&done, true);
+}
+
+/* ---- who am I ---------------------------------------------------------------- */
+
+/* glibc's own mutex knows; one that nobody waits for needs no call. */
+static uint32_t tid_of_owner(void)
+{
+	pthread_mutex_t mine = PTHREAD_MUTEX_INITIALIZER;
+	uint32_t tid;
+
+	fg_libc_pthread_mutex_lock()(&mine);
+	tid = (uint32_t)mine.__data.__owner;
+	fg_libc_pthread_mutex_unlock()(&mine);
+	return tid;
+}
+
+uint32_t fg_tid(void)
+{
+	uint32_t tid;
+
+	if (!fg_call_begins(0))
+		return tid_of_owner();
+	tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	fg_call_ends(0);
+	return tid;
+}

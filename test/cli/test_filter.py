@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""`flexguard run` behind a seccomp filter: a container's that lets all pass, and one that kills."""
+from climod import *
+
+CONTEND, PRETEND = HELPERS
+SHOW = ["--", "sh", "-c", "echo filters=$FLEXGUARD_FILTERS socket=$FLEXGUARD_SOCKET"]
+
+
+def behind(what, *command, **env):
+    """`what` is a pretence; a list of them is a chain of filters."""
+    chain = [part for w in ([what] if isinstance(what, str) else what) for part in (PRETEND, w)]
+    p = subprocess.run([*chain, *command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                       env=dict(os.environ, **env))
+    if p.returncode == 77:
+        raise Skip("no seccomp filters here")
+    return p
+
+
+def existing():
+    """Filters that this machine has around its tests."""
+    return next((int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("Seccomp_filters:")), 0)
+
+
+def check_none():
+    if existing():
+        raise Skip("there are filters here")
+    same("no word about filters", run("run", "--policy=block", *SHOW).stdout, "filters= socket=\n")
+
+
+def check_harmless():
+    """Filters that let the library's calls pass are counted, and the program has its monitor."""
+    for n in (1, 2):
+        p = behind(["extends-slices"] * n, FLEXGUARD, "run", "--policy=block", *SHOW)
+        same("counted", (p.returncode, p.stdout, p.stderr), (0, f"filters={existing() + n} socket=\n", ""))
+    if not can_monitor():
+        return
+    path = f"{TMP}/stats.json"
+    p = behind("extends-slices", FLEXGUARD, "run", "--monitor=now", f"--stats={path}", "--", CONTEND, "100")
+    same(p.stderr, p.returncode, 0)
+    true("registered", '"monitored": 1' in open(path).read())
+
+
+def check_another_filter_below():
+    """One that `flexguard run` has not tried: no call is made; the library comes back to life in neither."""
+    p = behind("extends-slices", FLEXGUARD, "run", "--", PRETEND, "kills-sockets", CONTEND, "100")
+    same(p.stderr, p.returncode, 0)
+
+
+def check_kills():
+    """One that kills for a socket: a line about it, and a program that lives."""
+    for policy in "default", "fallback":
+        p = behind("kills-sockets", FLEXGUARD, "run", f"--policy={policy}", "--", CONTEND, "100")
+        same("lives", p.returncode, 0)
+        one_line(p.stderr)
+        true(p.stderr, "seccomp filter" in p.stderr)
+    lib = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so")
+    p = behind("kills-sockets", "env", f"LD_PRELOAD={lib}", CONTEND, "100")
+    same("with the library alone", (p.returncode, p.stderr), (0, ""))
+    p = behind("kills-sockets", "env", f"LD_PRELOAD={lib}", "FLEXGUARD_FILTERS=allow", CONTEND, "100")
+    same("who says that it may call is believed", p.returncode, -signal.SIGSYS)
+
+
+def check_no_bpf():
+    """A filter that says ENOSYS is not a kernel without the call."""
+    if not can_monitor():
+        raise Skip("no monitor to refuse")
+    p = behind("lacks-bpf", FLEXGUARD, "run", "--monitor=now", "true")
+    same("goes on", p.returncode, 0)
+    one_line(p.stderr)
+    true(p.stderr, "seccomp filter" in p.stderr and "CONFIG_BPF_SYSCALL" not in p.stderr)
+
+
+main(globals())
