@@ -6,6 +6,10 @@
 
 #include "lock/barrier.h"
 
+FG_EXPORT(pthread_barrier_init);
+FG_EXPORT(pthread_barrier_wait);
+FG_EXPORT(pthread_barrier_destroy);
+
 _Static_assert(sizeof(struct fg_barrier) == sizeof(pthread_barrier_t), "in place");
 
 static struct fg_barrier *barrier_of(pthread_barrier_t *barrier)

@@ -9,6 +9,19 @@
 #include <errno.h>
 #include <threads.h>
 
+FG_EXPORT(mtx_init);
+FG_EXPORT(mtx_destroy);
+FG_EXPORT(mtx_lock);
+FG_EXPORT(mtx_trylock);
+FG_EXPORT(mtx_timedlock);
+FG_EXPORT(mtx_unlock);
+FG_EXPORT(cnd_init);
+FG_EXPORT(cnd_destroy);
+FG_EXPORT(cnd_wait);
+FG_EXPORT(cnd_timedwait);
+FG_EXPORT(cnd_signal);
+FG_EXPORT(cnd_broadcast);
+
 _Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t) && sizeof(cnd_t) == sizeof(pthread_cond_t), "in place");
 
 static pthread_mutex_t *mutex_of(mtx_t *m)

@@ -13,6 +13,14 @@
 #include "lock/cond_shared.h"
 #include "lock/epoch.h"
 
+FG_EXPORT(pthread_cond_init);
+FG_EXPORT(pthread_cond_wait);
+FG_EXPORT(pthread_cond_timedwait);
+FG_EXPORT(pthread_cond_clockwait);
+FG_EXPORT(pthread_cond_signal);
+FG_EXPORT(pthread_cond_broadcast);
+FG_EXPORT(pthread_cond_destroy);
+
 static bool is_shared(pthread_cond_t *cond)
 {
 	return fg_load_relaxed(&fg_cond_of(cond)->flags) & FG_COND_SHARED;

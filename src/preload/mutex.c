@@ -9,6 +9,23 @@
 
 #include <errno.h>
 
+FG_EXPORT(pthread_mutex_init);
+FG_EXPORT(pthread_mutex_destroy);
+FG_EXPORT(pthread_mutex_lock);
+FG_EXPORT(pthread_mutex_trylock);
+FG_EXPORT(pthread_mutex_unlock);
+FG_EXPORT(pthread_mutex_timedlock);
+FG_EXPORT(pthread_mutex_clocklock);
+FG_EXPORT(pthread_mutex_consistent);
+FG_EXPORT(pthread_mutex_getprioceiling);
+FG_EXPORT(pthread_mutex_setprioceiling);
+/* Names that glibc exports beside the standard ones, and that some programs call. */
+FG_EXPORT_AS(__pthread_mutex_init, pthread_mutex_init);
+FG_EXPORT_AS(__pthread_mutex_destroy, pthread_mutex_destroy);
+FG_EXPORT_AS(__pthread_mutex_lock, pthread_mutex_lock);
+FG_EXPORT_AS(__pthread_mutex_trylock, pthread_mutex_trylock);
+FG_EXPORT_AS(__pthread_mutex_unlock, pthread_mutex_unlock);
+
 int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
@@ -141,11 +158,3 @@ int pthread_mutex_setprioceiling(pthread_mutex_t *mutex, int ceiling, int *old)
 		return EINVAL;
 	return fg_native_pthread_mutex_setprioceiling()(mutex, ceiling, old);
 }
-
-/* Names that glibc exports beside the standard ones, and that some programs call. */
-#define ALIAS(other, name) extern __typeof__(name) other __attribute__((alias(#name), copy(name)))
-ALIAS(__pthread_mutex_init, pthread_mutex_init);
-ALIAS(__pthread_mutex_destroy, pthread_mutex_destroy);
-ALIAS(__pthread_mutex_lock, pthread_mutex_lock);
-ALIAS(__pthread_mutex_trylock, pthread_mutex_trylock);
-ALIAS(__pthread_mutex_unlock, pthread_mutex_unlock);

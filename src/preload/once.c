@@ -6,6 +6,10 @@
 
 #include "lock/once.h"
 
+FG_EXPORT(pthread_once);
+FG_EXPORT(call_once);
+FG_EXPORT_AS(__pthread_once, pthread_once);
+
 _Static_assert(sizeof(pthread_once_t) == sizeof(uint32_t) && sizeof(once_flag) == sizeof(uint32_t), "in place");
 
 int pthread_once(pthread_once_t *once, void (*routine)(void))
@@ -18,5 +22,3 @@ void call_once(once_flag *once, void (*routine)(void))
 {
 	fg_once_run((uint32_t *)once, routine);
 }
-
-extern __typeof__(pthread_once) __pthread_once __attribute__((alias("pthread_once"), copy(pthread_once)));

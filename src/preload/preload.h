@@ -10,9 +10,19 @@
 #include "lock/cond.h"
 #include "lock/mutex.h"
 #include "preload/native.h"
+#include "preload/versions.h"
 
 /* The library is built with hidden visibility: what the adaptors define is the exception. */
 #pragma GCC visibility push(default)
+
+/*
+ * Above the definition of a function that stands in the place of libc's: in here it is fg__name, and it is
+ * exported under the name with all versions that libc has of it (versions.py).  FG_EXPORT_AS: under another name, too.
+ */
+#define FG_EXPORT(name)                                     \
+	extern __typeof__(name) name __asm__("fg__" #name); \
+	FG_VERSIONS_##name("fg__" #name)
+#define FG_EXPORT_AS(other, name) FG_VERSIONS_##other("fg__" #name)
 
 /* In place.  pthread_mutex_t has 48 bytes on arm64, of which glibc uses as many as here. */
 _Static_assert(sizeof(struct fg_mutex) <= sizeof(pthread_mutex_t), "in place");

@@ -10,6 +10,26 @@
 
 #include "lock/rwlock.h"
 
+FG_EXPORT(pthread_rwlock_init);
+FG_EXPORT(pthread_rwlock_destroy);
+FG_EXPORT(pthread_rwlock_rdlock);
+FG_EXPORT(pthread_rwlock_tryrdlock);
+FG_EXPORT(pthread_rwlock_wrlock);
+FG_EXPORT(pthread_rwlock_trywrlock);
+FG_EXPORT(pthread_rwlock_timedrdlock);
+FG_EXPORT(pthread_rwlock_timedwrlock);
+FG_EXPORT(pthread_rwlock_clockrdlock);
+FG_EXPORT(pthread_rwlock_clockwrlock);
+FG_EXPORT(pthread_rwlock_unlock);
+/* Names that glibc exports beside the standard ones, and that some programs call. */
+FG_EXPORT_AS(__pthread_rwlock_init, pthread_rwlock_init);
+FG_EXPORT_AS(__pthread_rwlock_destroy, pthread_rwlock_destroy);
+FG_EXPORT_AS(__pthread_rwlock_rdlock, pthread_rwlock_rdlock);
+FG_EXPORT_AS(__pthread_rwlock_tryrdlock, pthread_rwlock_tryrdlock);
+FG_EXPORT_AS(__pthread_rwlock_wrlock, pthread_rwlock_wrlock);
+FG_EXPORT_AS(__pthread_rwlock_trywrlock, pthread_rwlock_trywrlock);
+FG_EXPORT_AS(__pthread_rwlock_unlock, pthread_rwlock_unlock);
+
 _Static_assert(sizeof(struct fg_rwlock) == sizeof(pthread_rwlock_t), "in place");
 
 static struct fg_rwlock *rwlock_of(pthread_rwlock_t *rwlock)
@@ -116,13 +136,3 @@ int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
 {
 	return is_ours(rwlock) ? fg_rwlock_release(rwlock_of(rwlock)) : fg_native_pthread_rwlock_unlock()(rwlock);
 }
-
-/* Names that glibc exports beside the standard ones, and that some programs call. */
-#define ALIAS(other, name) extern __typeof__(name) other __attribute__((alias(#name), copy(name)))
-ALIAS(__pthread_rwlock_init, pthread_rwlock_init);
-ALIAS(__pthread_rwlock_destroy, pthread_rwlock_destroy);
-ALIAS(__pthread_rwlock_rdlock, pthread_rwlock_rdlock);
-ALIAS(__pthread_rwlock_tryrdlock, pthread_rwlock_tryrdlock);
-ALIAS(__pthread_rwlock_wrlock, pthread_rwlock_wrlock);
-ALIAS(__pthread_rwlock_trywrlock, pthread_rwlock_trywrlock);
-ALIAS(__pthread_rwlock_unlock, pthread_rwlock_unlock);

@@ -10,6 +10,10 @@
 
 #include "lock/sem.h"
 
+FG_EXPORT(sem_wait);
+FG_EXPORT(sem_timedwait);
+FG_EXPORT(sem_clockwait);
+
 _Static_assert(sizeof(long) == 8, "glibc's format of 64-bit machines");
 
 static uint64_t *sem_of(sem_t *sem)

@@ -6,6 +6,12 @@
 
 #include "lock/spin.h"
 
+FG_EXPORT(pthread_spin_init);
+FG_EXPORT(pthread_spin_destroy);
+FG_EXPORT(pthread_spin_lock);
+FG_EXPORT(pthread_spin_trylock);
+FG_EXPORT(pthread_spin_unlock);
+
 int pthread_spin_init(pthread_spinlock_t *lock, int shared)
 {
 	fg_store_release((int32_t *)lock, FG_SPIN_FREE);
