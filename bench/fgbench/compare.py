@@ -16,7 +16,7 @@ def report(a, b, name_a, name_b):
     """1 if anything differs, else 0."""
     rows, same = [], 0
     for key in points(a, b):
-        p, q = a.points[key].get("y"), b.points[key].get("y")
+        p, q = a.get(*key), b.get(*key)
         if not p or not q or not p.median:
             continue
         if not apart(p, q):

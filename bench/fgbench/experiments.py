@@ -16,6 +16,7 @@ import harness
 
 class Experiment:
     id = title = x_label = y_label = ""
+    categories = False  # x is a name, or stands for one: nothing lies between two of them
     others_are_ours = False  # CPU time of processes that are not our children's counts as ours
 
     def series(self, env):
@@ -199,7 +200,7 @@ class WakeUp(OfThreads):
 class Latency(OfThreads):
     id = "latency"
     title = "time to acquire, 1 us inside and outside"
-    y_label = "p99.9, us"
+    y_label = "p99.9 of the wait, us"
 
     def argv(self, env, series, x):
         return mutex_options(env, x, "-c", "1000", "-o", "1000", "-L")
@@ -359,6 +360,7 @@ CONFIGURATIONS = [(0, 10), (5, 5), (7, 3), (9, 1)]  # us not held, held
 
 class Ulockflex(OfThreads):
     """Loops of ulockflex; x is the number of the configuration."""
+    categories = True
     x_label = "not held, held (us)"
     y_label = "loops a ms"
     x_is_threads = False
@@ -389,6 +391,7 @@ class Ulockflex(OfThreads):
 
 class UlockflexAlone(OfThreads):
     """One task, one lock: what is left of the loop without locks."""
+    categories = True
     id = "ulockflex-alone"
     title = "ulockflex, 1 task: efficiency"
     x_label = "us of the loop"
@@ -412,6 +415,7 @@ class UlockflexAlone(OfThreads):
 
 class UlockflexShare(OfThreads):
     """Reader-writer locks over the share of reads."""
+    categories = True  # 99 and 100 are far apart, but not in per cent
     x_label = "reads, %"
     y_label = "loops a ms"
     x_is_threads = False
@@ -617,6 +621,7 @@ class LevelDb(OwnProgram):
 
 class Tdb(OwnProgram):
     """x is the number of hash chains; processes. The lock "fcntl" is tdb's own."""
+    categories = True
     id, program = "tdb", "tdb_bench"
     title = "tdb, six processes, after tdbtorture"
     x_label = "hash chains"
@@ -703,7 +708,7 @@ class Hackbench(Experiment):
     id = "hackbench"
     title = "hackbench, by what the monitor has to do"
     x_label = "groups"
-    y_label = "s"
+    y_label = "seconds"
     others_are_ours = True
 
     def missing(self, env):
@@ -716,6 +721,9 @@ class Hackbench(Experiment):
 
     def xs(self, env):
         return [max(1, env.cpus)]
+
+    def x_of(self, x):
+        return f"{x} group{'s'[:x - 1]}"
 
     def measure(self, env, series, x):
         argv = ["hackbench", "-g", str(x), "-f", "25", "-l", "200", "-s", "512"]

@@ -2,7 +2,7 @@
 """Which experiments make which figure or table of which paper, what it claims, and whether that holds here.
 
 A claim is the paper's, in our words with its numbers, and a function from results to (holds, sentence): True,
-False, or None where this machine cannot say.  Sentences give the measured numbers.
+False, or None where this machine, or what was measured, cannot say.  Sentences give the measured numbers.
 """
 import fgbench.experiments as ex
 
@@ -11,42 +11,107 @@ HYBRID = 'Laforet, "The BPF Hybrid Lock", 2023'
 FUTEXES = 'Franke, Russell, Kirkwood, "Fuss, Futexes and Furwocks", OLS 2002'
 
 
+# In this order in tables and legends, behind the baseline; the colour and the marker of a lock are its place here (plot.py).
+LOCKS = ("glibc", "futex", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "spin-park", "hybrid-mcs", "sysv", "futex-fair",
+         "futex-fair-spin", "ulock-fair", "ulock-fair-spin", "ulock", "ulock-spin", "ulock-rw", "furwock", "fcntl", "spin-yield",
+         "no monitor", "monitor", "monitor, beside a registered process", "flexguard-paper", "flexguard")
+BASELINES = ("no monitor", "fcntl", "sysv", "glibc", "futex")
+
+
 class Figure:
-    def __init__(self, id, paper, title, experiments, claims=(), relative_to=None, log=False, over_time=False, note=""):
+    def __init__(self, id, paper, title, experiments, claims=(), relative_to=None, log=False, over_time=False, note="", only=None):
         self.id, self.paper, self.title, self.experiments, self.claims = id, paper, title, experiments, claims
         self.relative_to, self.log, self.over_time, self.note = relative_to, log, over_time, note
+        self.only = only  # these series; None: all
+
+    def series_of(self, experiment, results):
+        """Those of this figure, the baseline first."""
+        return self.in_order(s for s in results.series_of(experiment.id) if not self.only or s in self.only)
+
+    def in_order(self, series):
+        found = list(series)
+        base = next((b for b in (self.relative_to, *BASELINES) if b in found), None)
+        place = {s: i for i, s in enumerate(LOCKS)}
+        unknown = place["flexguard-paper"] - 0.5
+        return sorted(found, key=lambda s: (s != base, place.get(s, unknown), s))
 
 
 # ---- what claims are made of ---------------------------------------------------
+#
+# A verdict is True or False only where the whole interval of each measured ratio says so (Series.bounds),
+# and None where it reaches over the limit, or where there is one run only.
+
+def number(v):
+    """Times: two digits behind the point, as many as there are of what is small, none of what is large."""
+    return f"{v:,.0f}x" if v >= 100 else f"{v:.2f}x" if v >= 0.095 or v == 0 else f"{v:.2g}x"
+
+
+class Ratio:
+    """Of two points: the medians', and where it may lie by their intervals."""
+
+    def __init__(self, x, p, q):
+        self.x, self.value = x, p.median / q.median
+        self.low = self.high = self.value
+        self.enough = bool(p.bounds and q.bounds)
+        if self.enough:
+            (low_p, high_p), (low_q, high_q) = p.bounds, q.bounds
+            self.low, self.high = low_p / high_q, high_p / low_q if low_q else float("inf")
+
+    def judge(self, good):
+        if not self.enough or good(self.low) != good(self.high):
+            return None
+        return good(self.low)
+
 
 def ratios(r, experiment, a, b, xs=None, metric="y"):
-    """[(x, a/b)] where both were measured."""
+    """Of a and b, where both were measured."""
     out = []
     for x in r.xs_of(experiment) if xs is None else xs:
-        va, vb = r.median(experiment, a, x, metric), r.median(experiment, b, x, metric)
-        if va is not None and vb:
-            out.append((x, va / vb))
+        p, q = r.get(experiment, a, x, metric), r.get(experiment, b, x, metric)
+        if p is not None and q is not None and q.median:
+            out.append(Ratio(x, p, q))
     return out
 
 
+def all_of(verdicts):
+    verdicts = list(verdicts)
+    return False if False in verdicts else None if None in verdicts or not verdicts else True
+
+
+def doubts(pairs, good):
+    """Why a verdict on these is None; "" where it is not for that."""
+    few = [p for p in pairs if not p.enough]
+    wide = [p for p in pairs if p.enough and p.judge(good) is None]
+    if few:
+        return "; one run is none"
+    return f"; the intervals reach over the limit at {', '.join(str(x) for x in sorted({p.x for p in wide}))}" if wide else ""
+
+
 def span(pairs):
-    values = [v for _, v in pairs]
-    low, high = f"{min(values):.2f}x", f"{max(values):.2f}x"
+    values = [p.value for p in pairs]
+    low, high = number(min(values)), number(max(values))
     return low if low == high else f"{low} to {high}"
 
 
 def where(pairs):
-    return f"{pairs[0][0]}" if len(pairs) == 1 else f"{pairs[0][0]} to {pairs[-1][0]}"
+    return f"{pairs[0].x}" if len(pairs) == 1 else f"{pairs[0].x} to {pairs[-1].x}"
 
 
-def compare(experiment, a, b, good, xs=None, unit="threads", higher_is_better=True):
-    """A claim about a/b at every x."""
+COLLAPSED = 3
+
+
+def compare(experiment, a, b, good, xs=None, unit="threads", higher_is_better=True, close=False):
+    """A claim about a/b at every x.  close: that a is about as good as b, which says nothing where b has collapsed."""
     def check(r, cpus):
         pairs = ratios(r, experiment, a, b, xs(r.xs_of(experiment), cpus) if xs else None)
         if not pairs:
             return None, "not measured"
-        return all(good(v) for _, v in pairs), \
-            f"{a} gets {span(pairs)} of {b}'s {'throughput' if higher_is_better else 'time'} at {where(pairs)} {unit}"
+        fallen = [p for p in pairs if close and (p.value > COLLAPSED if higher_is_better else p.value < 1 / COLLAPSED)]
+        holds = all_of(None if p in fallen else p.judge(good) for p in pairs)
+        sentence = f"{a} gets {span(pairs)} of {b}'s {'throughput' if higher_is_better else 'time'} at {where(pairs)} {unit}"
+        if fallen and holds is None:
+            return None, f"{sentence}; {b} itself has collapsed at {where(fallen)}"
+        return holds, sentence + (doubts(pairs, good) if holds is None else "")
     return check
 
 
@@ -60,93 +125,120 @@ def roomy(xs, cpus):
 
 def best_of_all(experiment, a, tolerance, higher_is_better=True):
     """a is the best, or within the tolerance of it, at every x."""
+    def good(v):
+        return v >= 1 - tolerance
+
     def check(r, cpus):
-        worst, at, by = None, None, None
-        for x in r.xs_of(experiment):
-            mine = r.median(experiment, a, x)
-            others = {s: r.median(experiment, s, x) for s in r.series_of(experiment) if s != a}
-            others = {s: v for s, v in others.items() if v}
-            if not mine or not others:
-                continue
-            best = max(others, key=others.get) if higher_is_better else min(others, key=others.get)
-            ratio = mine / others[best] if higher_is_better else others[best] / mine
-            if worst is None or ratio < worst:
-                worst, at, by = ratio, x, best
-        if worst is None:
+        pairs = {}
+        for s in r.series_of(experiment):
+            if s != a:
+                for p in ratios(r, experiment, *((a, s) if higher_is_better else (s, a))):
+                    pairs[p] = s
+        if not pairs:
             return None, "not measured"
-        return worst >= 1 - tolerance, f"{a} is at {worst:.2f}x of the best other lock or above; lowest at x = {at}, against {by}"
+        worst = min(pairs, key=lambda p: p.value)
+        holds = all_of(p.judge(good) for p in pairs)
+        return holds, (f"{a} is at {number(worst.value)} of the best other lock or above; lowest at x = {worst.x}, against "
+                       f"{pairs[worst]}" + (doubts(sorted(pairs, key=lambda p: p.x), good) if holds is None else ""))
     return check
 
 
 def collapses(experiment, a, b, factor):
-    """With more threads than CPUs, a takes `factor` times as long as b."""
+    """With more threads than CPUs, a takes `factor` times as long as b somewhere."""
+    def good(v):
+        return v >= factor
+
     def check(r, cpus):
-        pairs = [(x, v) for x, v in ratios(r, experiment, a, b) if x > cpus]
+        pairs = [p for p in ratios(r, experiment, a, b) if p.x > cpus]
         if not pairs:
             return None, "not measured with more threads than CPUs"
-        return any(v >= factor for _, v in pairs), f"{a} takes {span(pairs)} of {b}'s time at {where(pairs)} threads"
+        found = [p.judge(good) for p in pairs]
+        holds = True if True in found else None if None in found else False
+        return holds, f"{a} takes {span(pairs)} of {b}'s time at {where(pairs)} threads" + (doubts(pairs, good) if holds is None else "")
     return check
 
 
-def largest(experiments, a, good):
-    """A claim about the largest median of all points."""
-    def check(r, cpus):
-        values = [r.median(e, a, x) for e in experiments for x in r.xs_of(e)]
-        values = [v for v in values if v is not None]
-        if not values:
-            return None, "not measured"
-        return good(max(values)), f"{a}: {min(values):.2f} to {max(values):.2f}"
-    return check
+def points_of(r, experiments, a):
+    return [p for e in experiments for x in r.xs_of(e) if (p := r.get(e, a, x)) is not None]
+
+
+def below(p, limit):
+    if not p.bounds:
+        return None
+    return True if p.bounds[1] <= limit else False if p.bounds[0] > limit else None
+
+
+def said(points, a, holds):
+    return f"{a}: {min(p.median for p in points):.2f} to {max(p.median for p in points):.2f}" + \
+        ("; the intervals reach over the limit" if holds is None else "")
 
 
 def fairness_below(experiments, a, limit):
-    return largest(experiments, a, lambda v: v <= limit)
+    """Everywhere."""
+    def check(r, cpus):
+        points = points_of(r, experiments, a)
+        if not points:
+            return None, "not measured"
+        holds = all_of(below(p, limit) for p in points)
+        return holds, said(points, a, holds)
+    return check
 
 
 def reaches(experiments, a, limit):
-    return largest(experiments, a, lambda v: v >= limit)
+    """Somewhere."""
+    def check(r, cpus):
+        points = points_of(r, experiments, a)
+        if not points:
+            return None, "not measured"
+        nowhere = all_of(below(p, limit) for p in points)
+        holds = None if nowhere is None else not nowhere
+        return holds, said(points, a, holds)
+    return check
 
 
 def median_between(experiment, a, b):
     """a's metric is below b's."""
     def check(r, cpus):
-        pairs = [(x, r.median(experiment, a, x), r.median(experiment, b, x)) for x in r.xs_of(experiment)]
-        pairs = [p for p in pairs if p[1] is not None and p[2] is not None]
+        pairs = ratios(r, experiment, a, b)
         if not pairs:
             return None, "not measured"
-        x, va, vb = pairs[0]
-        return va < vb, f"with {x} threads on {cpus} CPUs, mean: {a} {va:.2f}, {b} {vb:.2f}"
+        x = pairs[0].x
+        return pairs[0].judge(lambda v: v < 1), (f"with {x} threads on {cpus} CPUs, mean: {a} {r.median(experiment, a, x):.2f}, "
+                                                 f"{b} {r.median(experiment, b, x):.2f}" + doubts(pairs[:1], lambda v: v < 1))
     return check
 
 
 def better_than_sysv(tasks, names, at_least):
+    def good(v):
+        return v >= at_least
+
     def check(r, cpus):
         experiment = f"ulockflex-{tasks}"
-        parts, good = [], True
+        parts, every = [], []
         for name in names:
             pairs = ratios(r, experiment, name, "sysv")
             if not pairs:
                 return None, "not measured"
-            good = good and all(v >= at_least for _, v in pairs)
+            every += pairs
             parts.append(f"{name} {span(pairs)}")
-        return good, f"of sysv's throughput, over the four configurations: {', '.join(parts)}"
+        holds = all_of(p.judge(good) for p in every)
+        few = "; the intervals reach over the limit" if holds is None else ""
+        return holds, f"of sysv's throughput, over the four configurations: {', '.join(parts)}{few}"
     return check
 
 
 def hackbench_claim(r, cpus):
-    xs = r.xs_of("hackbench")
-    if not xs:
-        return None, "not measured"
-    base = r.median("hackbench", "no monitor", xs[0])
-    parts, worst = [], 0
+    def good(v):
+        return v < 1.01
+
+    parts, every = [], []
     for s in ("monitor", "monitor, beside a registered process"):
-        v = r.median("hackbench", s, xs[0])
-        if v and base:
-            worst = max(worst, v / base - 1)
-            parts.append(f"{s} {v / base - 1:+.1%}")
-    if not parts:
+        for p in ratios(r, "hackbench", s, "no monitor"):
+            every.append(p)
+            parts.append(f"{s} {p.value - 1:+.1%} ({p.low - 1:+.1%} to {p.high - 1:+.1%})")
+    if not every:
         return None, "not measured"
-    return worst < 0.01, ", ".join(parts)
+    return all_of(p.judge(good) for p in every), ", ".join(parts)
 
 
 # ---- the figures ---------------------------------------------------------------------
@@ -171,7 +263,7 @@ def all_figures():
              "and never slower.", compare("shared-memory", "flexguard", "futex", lambda v: v <= 1.05, lambda xs, c: [x for x in xs if x > 1],
                                           higher_is_better=False)),
             ("It is close to MCS while threads have CPUs.",
-             compare("shared-memory", "flexguard", "mcs", lambda v: v <= 1.2, roomy, higher_is_better=False)),
+             compare("shared-memory", "flexguard", "mcs", lambda v: v <= 1.2, roomy, higher_is_better=False, close=True)),
         ], log=True),
         Figure("flexguard-3", FLEXGUARD, "Hash table, index, deduplication, ray tracer, k-median; alone and beside a busy workload",
                [hash_table, ex.Beside(hash_table), index, ex.Beside(index), dedup, ex.Beside(dedup), ray, ex.Beside(ray), kmedian,
@@ -221,9 +313,9 @@ def all_figures():
         Figure("hybrid-1", HYBRID, "MCS, futex and the hybrid lock; with a forced switch",
                [ex.Hybrid(1, 0), ex.Hybrid(1, 1000), ex.Hybrid(5, 0), ex.Hybrid(5, 1000), ex.Hybrid(5, 1000000), ex.HybridForced()], [
                    ("The hybrid lock follows MCS while threads have CPUs.",
-                    compare("hybrid-5-1000", "hybrid-mcs", "mcs", lambda v: v <= 1.3, roomy, higher_is_better=False)),
+                    compare("hybrid-5-1000", "hybrid-mcs", "mcs", lambda v: v <= 1.3, roomy, higher_is_better=False, close=True)),
                    ("It follows futex beyond.",
-                    compare("hybrid-5-1000", "hybrid-mcs", "futex", lambda v: v <= 1.3, crowded, higher_is_better=False)),
+                    compare("hybrid-5-1000", "hybrid-mcs", "futex", lambda v: v <= 1.3, crowded, higher_is_better=False, close=True)),
                ], log=True),
         Figure("hybrid-2", HYBRID, "Contention sweep", [ex.Contention(0.75), ex.Contention(1), ex.Contention(1.25)], [
             ("Between 100 and a million cycles of delay the hybrid lock keeps the better of the two.",
@@ -237,12 +329,12 @@ def all_figures():
         Figure("futexes-table-1", FUTEXES, "Fair locks over System V semaphores", [flex[n] for n in (2, 3, 4, 100, 1000)], [
             ("At 100 and 1000 tasks fair futexes and ulocks are 2.7 to 45 times as fast as sysv.",
              better_than_sysv(100, ["futex-fair", "ulock-fair"], 1.0)),
-        ], relative_to="sysv", log=True),
+        ], relative_to="sysv", log=True, only=("sysv", "futex-fair", "futex-fair-spin", "ulock-fair", "ulock-fair-spin")),
         Figure("futexes-table-2", FUTEXES, "Regular (convoy-avoiding) locks over System V semaphores",
                [flex[n] for n in (2, 3, 4, 100, 1000)], [
                    ("Regular futexes and ulocks beat sysv in every configuration and at every number of tasks.",
                     better_than_sysv(100, ["futex", "ulock"], 1.0)),
-               ], relative_to="sysv", log=True),
+               ], relative_to="sysv", log=True, only=("sysv", "futex", "spin-park", "ulock", "ulock-spin", "glibc", "flexguard")),
         Figure("futexes-table-3", FUTEXES, "tdbtorture with fcntl, spin-then-yield and futex locks", [ex.Tdb()], [
             ("Futexes take 0.59 of fcntl's time with high contention and 0.08 with low; spinning 0.75 and 0.29.",
              lambda r, c: tdb_claim(r)),
@@ -275,65 +367,77 @@ def rises_and_falls(r, cpus, experiment, a, spinlock):
         ratios(r, experiment, a, spinlock, crowded(r.xs_of(experiment), cpus))
     if not room or not beyond:
         return None, "not measured"
-    return all(v > 0.5 for _, v in room) and all(v < 0.1 for _, v in beyond), \
+    return all_of([p.judge(lambda v: v > 0.5) for p in room] + [p.judge(lambda v: v < 0.1) for p in beyond]), \
         f"{a} looks {span(room)} as often as {spinlock} at {where(room)} threads, {span(beyond)} at {where(beyond)}"
 
 
 def slower_beside(r):
-    xs = [x for x in r.xs_of("kmedian-beside") if x]
-    pairs = ratios(r, "kmedian-beside", "flexguard", "glibc", xs)
+    """Somewhere, half the throughput or less."""
+    def good(v):
+        return v > 0.5
+
+    pairs = ratios(r, "kmedian-beside", "flexguard", "glibc", [x for x in r.xs_of("kmedian-beside") if x])
     if not pairs:
         return None, "not measured"
-    return min(v for _, v in pairs) <= 0.5, f"flexguard gets {span(pairs)} of glibc's throughput beside {where(pairs)} busy processes"
+    nowhere = all_of(p.judge(good) for p in pairs)
+    return None if nowhere is None else not nowhere, \
+        f"flexguard gets {span(pairs)} of glibc's throughput beside {where(pairs)} busy processes" + (doubts(pairs, good) if nowhere is None else "")
 
 
 def none_slower(r):
-    worst = None
-    for e in ("rocksdb-readrandom", "rocksdb-fillrandom", "rocksdb-overwrite", "sysbench-mutex", "kyotocabinet", "pbzip2", "memcached"):
-        for x, v in ratios(r, e, "flexguard", "glibc"):
-            if worst is None or v < worst[0]:
-                worst = v, e, x
-    if worst is None:
+    def good(v):
+        return v >= 0.9
+
+    pairs = {p: e for e in ("rocksdb-readrandom", "rocksdb-fillrandom", "rocksdb-overwrite", "sysbench-mutex", "kyotocabinet", "pbzip2",
+                            "memcached") for p in ratios(r, e, "flexguard", "glibc")}
+    if not pairs:
         return None, "not measured"
-    return worst[0] >= 0.9, f"lowest {worst[0]:.2f}x, {worst[1]} with {worst[2]} threads"
+    worst = min(pairs, key=lambda p: p.value)
+    return all_of(p.judge(good) for p in pairs), \
+        f"lowest {number(worst.value)} ({number(worst.low)} to {number(worst.high)}), {pairs[worst]} with {worst.x} threads"
 
 
 def tdb_claim(r):
-    parts, good = [], True
+    parts, every = [], []
     for x, name in ((1, "one chain"), (4096, "4096 chains")):
-        values = {s: r.median("tdb", s, x) for s in ("fcntl", "spin-yield", "futex")}
-        if not all(values.values()):
+        futex, spin = ratios(r, "tdb", "fcntl", "futex", [x]), ratios(r, "tdb", "fcntl", "spin-yield", [x])
+        if not futex or not spin:
             return None, "not measured"
-        good = good and values["futex"] > values["fcntl"]
-        parts.append(f"{name}: futex {values['fcntl'] / values['futex']:.2f} of fcntl's time, "
-                     f"spin-yield {values['fcntl'] / values['spin-yield']:.2f}")
-    return good, "; ".join(parts)
+        every.append(futex[0].judge(lambda v: v < 1))
+        parts.append(f"{name}: futex {futex[0].value:.2f} of fcntl's time, spin-yield {spin[0].value:.2f}")
+    return all_of(every), "; ".join(parts)
 
 
 def better_of_two(r):
-    worst, at = 0, None
+    def good(v):
+        return v <= 1.3
+
+    pairs = {}
     for e in ("contention-0_75", "contention-1", "contention-1_25"):
         for x in r.xs_of(e):
-            h, m, f = (r.median(e, s, x) for s in ("hybrid-mcs", "mcs", "futex"))
-            if h and m and f and 100 <= x <= 1000000 and h / min(m, f) > worst:
-                worst, at = h / min(m, f), (e, x)
-    if not at:
+            both = [p for s in ("mcs", "futex") for p in ratios(r, e, "hybrid-mcs", s, [x])]
+            if len(both) == 2 and 100 <= x <= 1000000:
+                pairs[max(both, key=lambda p: p.value)] = e
+    if not pairs:
         return None, "not measured"
-    return worst <= 1.3, f"at worst {worst:.2f}x of the better one's time ({at[0]}, {at[1]} cycles)"
+    worst = max(pairs, key=lambda p: p.value)
+    holds = all_of(p.judge(good) for p in pairs)
+    return holds, f"at worst {number(worst.value)} of the better one's time ({pairs[worst]}, {worst.x} cycles)" + \
+        (doubts(list(pairs), good) if holds is None else "")
 
 
 def efficiency(r):
-    parts = []
+    parts, every = [], []
     for x in r.xs_of("ulockflex-alone"):
         sysv = r.median("ulockflex-alone", "sysv", x)
-        users = [r.median("ulockflex-alone", s, x) for s in r.series_of("ulockflex-alone") if s != "sysv"]
-        users = [u for u in users if u]
-        if sysv and users:
-            parts.append((sysv, min(users), max(users), x))
-    if not parts:
+        pairs = [p for s in r.series_of("ulockflex-alone") if s != "sysv" for p in ratios(r, "ulockflex-alone", s, "sysv", [x])]
+        if pairs:
+            every += pairs
+            values = [p.value * sysv for p in pairs]
+            parts.append(f"loop of {x} us: sysv {sysv:.1f} %, the others {min(values):.1f} to {max(values):.1f} %")
+    if not every:
         return None, "not measured"
-    return all(s < low for s, low, _, _ in parts), \
-        "; ".join(f"loop of {x} us: sysv {s:.1f} %, the others {low:.1f} to {high:.1f} %" for s, low, high, x in parts)
+    return all_of(p.judge(lambda v: v > 1) for p in every), "; ".join(parts)
 
 
 # With --quick, unless figures are named.

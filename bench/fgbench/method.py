@@ -21,6 +21,7 @@ import harness
 MIN_SAMPLES = 3
 NARROW = 0.05   # half the interval, by the median
 DIRTY = 0.05    # of all CPU time in a sample: stolen, or used by others
+OF_TWO = 1.25   # half the interval of two values, by their distance: then two such lie apart by chance as seldom as two of three
 RETRIES = 2     # of a dirty sample, in a row
 
 
@@ -56,6 +57,16 @@ class Series:
     @property
     def interval(self):
         return interval(self.values)
+
+    @property
+    def bounds(self):
+        """What a verdict may rely on: the interval, wider of two runs; of one nothing."""
+        low, high = self.interval
+        if len(self.values) > 2:
+            return low, high
+        if len(self.values) == 2:
+            return max(0, self.median - OF_TWO * (high - low)), self.median + OF_TWO * (high - low)
+        return None
 
     def settled(self):
         if len(self.clean) < MIN_SAMPLES:
@@ -104,8 +115,14 @@ class Results:
         except (harness.Failed, KeyError, TypeError) as why:
             return {**r, "type": "sample", "failed": str(why) or "no figure"}
 
+    def failed(self, experiment, series, x):
+        """Why runs of it gave no number, once for each; then what the others gave is no measurement of this lock."""
+        return self.failures.get((experiment, series, x), [])
+
     def get(self, experiment, series, x, metric="y"):
-        """The Series, or None."""
+        """The Series, or None: not measured, or failed."""
+        if self.failed(experiment, series, x):
+            return None
         return self.points.get((experiment, series, x), {}).get(metric)
 
     def median(self, experiment, series, x, metric="y"):
@@ -113,10 +130,10 @@ class Results:
         return s.median if s else None
 
     def series_of(self, experiment):
-        return list(dict.fromkeys(s for e, s, _ in self.points if e == experiment))
+        return list(dict.fromkeys(s for e, s, _ in [*self.points, *self.failures] if e == experiment))
 
     def xs_of(self, experiment):
-        return sorted({x for e, _, x in self.points if e == experiment})
+        return sorted({x for e, _, x in [*self.points, *self.failures] if e == experiment})
 
 
 def load(path):

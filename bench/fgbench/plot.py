@@ -2,69 +2,122 @@
 """Pictures of figures: a panel for each experiment, a line for each lock."""
 import math
 import os
+import textwrap
+import zlib
 
-# Told apart without colour: by marker and by dashes.
+from fgbench.figures import LOCKS
+
+# A lock has one colour, marker and dash, in all pictures; told apart without colour by the other two.
 STYLES = {
     "flexguard": ("#d62728", "o", "-", 2.6),
     "glibc": ("#000000", "s", "-", 1.6),
     "futex": ("#1f77b4", "^", "--", 1.4),
     "mcs": ("#2ca02c", "v", "-.", 1.4),
+    "flexguard-paper": ("#ff9896", "D", "--", 1.6),
 }
-OTHER_COLOURS = ["#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f", "#bcbd22", "#e377c2", "#444444", "#5a9bd4"]
-OTHER_MARKERS = ["D", "P", "X", "<", ">", "*", "h", "d", "p"]
-OTHER_DASHES = ["--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (5, 3)), (0, (2, 2)), (0, (7, 2))]
+COLOURS = ["#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f", "#bcbd22", "#e377c2", "#393b79", "#5a9bd4", "#637939", "#8c6d31",
+           "#843c39", "#7b4173", "#3182bd", "#e6550d", "#31a354", "#756bb1", "#636363", "#6baed6", "#fd8d3c", "#74c476"]
+MARKERS = ["D", "P", "X", "<", ">", "*", "h", "d", "p", "8"]
+DASHES = ["--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (5, 3)), (0, (2, 2)), (0, (7, 2))]
 
 
-def style(series, others):
+def style(series):
     if series in STYLES:
         c, m, d, w = STYLES[series]
     else:
-        i = others.index(series) % len(OTHER_COLOURS)
-        c, m, d, w = OTHER_COLOURS[i], OTHER_MARKERS[i], OTHER_DASHES[i], 1.3
+        others = [s for s in LOCKS if s not in STYLES]
+        i = others.index(series) if series in others else len(others) + zlib.crc32(series.encode())
+        c, m, d, w = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], DASHES[i % len(DASHES)], 1.3
     return {"color": c, "marker": m, "linestyle": d, "linewidth": w, "markersize": 5.5}
 
 
-def order(series):
-    """Drawn last, on top: ours."""
-    return sorted(series, key=lambda s: (s == "flexguard", s))
+NAN = float("nan")
 
 
-def panel(ax, figure, experiment, results, names, others):
-    xs = [x for x in results.xs_of(experiment.id)]
-    base = {x: results.median(experiment.id, figure.relative_to, x) for x in xs} if figure.relative_to else None
-    values = []
-    for s in order(names):
-        points = [(i, results.get(experiment.id, s, x), x) for i, x in enumerate(xs)]
-        points = [(i, p, x) for i, p, x in points if p and (not base or base[x])]
-        if not points:
+def values(figure, experiment, results, series, xs):
+    """(medians, below, above), nan where nothing was measured, or a run failed."""
+    y, low, high = [], [], []
+    for x in xs:
+        p = results.get(experiment.id, series, x)
+        by = results.median(experiment.id, figure.relative_to, x) if figure.relative_to else 1
+        if p is None or not by:
+            p, by = None, 1
+        y.append(p.median / by if p else NAN)
+        low.append(max(0, (p.median - p.interval[0]) / by) if p else NAN)
+        high.append(max(0, (p.interval[1] - p.median) / by) if p else NAN)
+    return y, low, high
+
+
+def bars(ax, drawn, names):
+    """Groups for each x, which has no order: nothing is joined."""
+    width = 0.84 / len(names)
+    for i, s in enumerate(names):
+        y, low, high = drawn[s]
+        look = style(s)
+        if all(v != v for v in y):
+            ax.bar([], [], color=look["color"], edgecolor="black", linewidth=0.4, label=s)
             continue
-        by = [base[x] if base else 1 for _, _, x in points]
-        y = [p.median / b for (_, p, _), b in zip(points, by)]
-        low = [max(0, (p.median - p.interval[0]) / b) for (_, p, _), b in zip(points, by)]
-        high = [max(0, (p.interval[1] - p.median) / b) for (_, p, _), b in zip(points, by)]
-        values += y
-        look = style(s, others)
-        if len(xs) == 1:
-            ax.bar(order(names).index(s), y[0], yerr=[[low[0]], [high[0]]], color=look["color"], edgecolor="black",
-                   hatch=["", "//", "..", "xx", "\\\\", "--"][order(names).index(s) % 6], label=s)
-        else:
-            ax.errorbar([i for i, _, _ in points], y, yerr=[low, high], capsize=2, elinewidth=0.8, label=s, **look)
-    if len(xs) == 1:
-        ax.set_xticks([])
-        ax.set_xlabel(experiment.x_of(xs[0]))
-    else:
+        at = [k + (i - (len(names) - 1) / 2) * width for k in range(len(y))]
+        ax.bar(at, y, width, yerr=[low, high], color=look["color"], edgecolor="black", linewidth=0.4, error_kw={"elinewidth": 0.7},
+               label=s)
+    return {s: (lambda k, i=i: k + (i - (len(names) - 1) / 2) * width) for i, s in enumerate(names)}
+
+
+def scale_x(ax, experiment, xs):
+    """Numbers where they belong: by powers where they are some apart."""
+    if min(xs) > 0 and max(xs) / min(xs) >= 8:
+        ax.set_xscale("log", base=10 if max(xs) >= 1000 else 2)
+        ax.minorticks_off()
+    ax.set_xticks(xs)
+    close = any((b - a) < (xs[-1] - xs[0]) / 20 for a, b in zip(xs, xs[1:])) and ax.get_xscale() == "linear"
+    ax.set_xticklabels([short(experiment, x) for x in xs], rotation=60 if close else 0)
+
+
+def panel(ax, figure, experiment, results):
+    xs, names = results.xs_of(experiment.id), figure.series_of(experiment, results)
+    drawn = {s: values(figure, experiment, results, s, xs) for s in names}
+    grouped = experiment.categories or len(xs) == 1
+    if grouped:
+        at = bars(ax, drawn, names)
         ax.set_xticks(range(len(xs)))
-        ax.set_xticklabels([short(experiment, x) for x in xs], rotation=0 if len(xs) < 8 else 45)
+        ax.set_xticklabels([short(experiment, x) if len(xs) > 1 else experiment.x_of(x) for x in xs])
+        ax.set_xlabel(experiment.x_label if len(xs) > 1 else "")
+    else:
+        for z, s in enumerate(names):  # ours is the last, and on top
+            y, low, high = drawn[s]
+            if all(v != v for v in y):
+                ax.plot([], [], label=s, **style(s))
+                continue
+            ax.errorbar(xs, y, yerr=[low, high], capsize=2, elinewidth=0.8, label=s, zorder=3 + z, **style(s))
+        scale_x(ax, experiment, xs)
         ax.set_xlabel(experiment.x_label)
-    wide = values and min(values) > 0 and max(values) / min(values) > 20
+    for s in names:  # a cross at the foot, where there is a gap
+        for k, x in enumerate(xs):
+            if results.failed(experiment.id, s, x):
+                ax.plot([at[s](k) if grouped else x], [0.03], marker="x", color=style(s)["color"], markersize=9, markeredgewidth=2.5,
+                        transform=ax.get_xaxis_transform(), clip_on=False, linestyle="none", zorder=99)
+    seen = [v for y, _, _ in drawn.values() for v in y if v == v]
+    wide = seen and min(seen) > 0 and max(seen) / min(seen) > 20
     if figure.log and wide:
         ax.set_yscale("log")
-    elif values:
+    elif seen:
         ax.set_ylim(bottom=0)
-    label = experiment.y_label + (f", by {figure.relative_to}'s" if figure.relative_to else "")
+    label = f"{experiment.y_label}:\ntimes {figure.relative_to}'s" if figure.relative_to else experiment.y_label
     ax.set_ylabel(label, fontsize=8)
     ax.set_title(experiment.title, fontsize=9)
     ax.grid(True, axis="y", linewidth=0.4, alpha=0.6)
+
+
+def where_and_when(figure, results, experiments):
+    """Under each picture: a picture goes alone."""
+    c = results.context
+    runs = [len(p["y"].values) for (e, _, _), p in results.points.items() if "y" in p and e in {e.id for e in experiments}]
+    of = "" if not runs else f"{min(runs)}" if min(runs) == max(runs) else f"{min(runs)} to {max(runs)}"
+    how = "one run each" if figure.over_time else f"medians of {of or '?'} runs, with intervals"
+    text = (f"{c.get('cpu') or 'unknown CPU'}, {c.get('cpus', '?')} CPUs, Linux {c.get('kernel', '?')}, glibc {c.get('glibc', '?')}; "
+            f"{(c.get('date') or 'no date')[:10]}; {how}")
+    failed = any(e in {x.id for x in experiments} for e, _, _ in results.failures)
+    return text + ("; x: runs failed there" if failed else "")
 
 
 def short(experiment, x):
@@ -73,14 +126,23 @@ def short(experiment, x):
     return experiment.x_of(x) if experiment.id.startswith("ulockflex-") and experiment.x_label.startswith("not held") else str(x)
 
 
-def over_time(axes, experiment, results):
-    for ax, s in zip(axes, results.series_of(experiment.id)):
+def over_time(axes, figure, experiment, results):
+    for ax, s in zip(axes, figure.series_of(experiment, results)):
         trace = results.traces.get(experiment.id, {}).get(s, [])
-        ax.step([t for t, _ in trace], [n for _, n in trace], where="post", color="black", linewidth=0.7)
+        ax.step([t for t, _ in trace], [n for _, n in trace], where="post", color=style(s)["color"], linewidth=0.9)
         ax.set_title(s, fontsize=9)
-        ax.set_xlabel("s")
+        ax.set_xlabel("time, s")
         ax.set_ylim(-0.2, max((n for _, n in trace), default=1) + 0.5)
     axes[0].set_ylabel("runnable threads")
+
+
+def footer(fig, figure, results, experiments, inches, legend):
+    """Machine and date at the foot; where the legend may begin, which takes so many inches."""
+    text = textwrap.fill(where_and_when(figure, results, experiments), int(fig.get_figwidth() * 17))
+    height = (0.06 + 0.13 * (text.count("\n") + 1)) / inches
+    fig.text(0.5, 0.04 / inches, text, ha="center", va="bottom", fontsize=6.5, color="#444444")
+    fig.tight_layout(rect=(0, height + (legend + 0.1) / inches, 1, 1))
+    return height
 
 
 def draw(figure, results, out):
@@ -89,31 +151,31 @@ def draw(figure, results, out):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    measured = [e for e in figure.experiments if results.series_of(e.id)]
+    measured = [e for e in figure.experiments if figure.series_of(e, results)]
     if not measured:
         return []
     if figure.over_time:
-        n = len(results.series_of(measured[0].id))
+        n = len(figure.series_of(measured[0], results))
         fig, axes = plt.subplots(1, n, figsize=(3 * n, 2.6), sharey=True, squeeze=False)
-        over_time(list(axes[0]), measured[0], results)
-        fig.tight_layout()
+        over_time(list(axes[0]), figure, measured[0], results)
+        footer(fig, figure, results, measured, 2.6, 0)
     else:
-        names = list(dict.fromkeys(s for e in measured for s in results.series_of(e.id)))
-        others = sorted(n for n in names if n not in STYLES)
         columns = min(3, len(measured))
         rows = math.ceil(len(measured) / columns)
-        fig, axes = plt.subplots(rows, columns, figsize=(4.4 * columns, 3.2 * rows + 0.9), squeeze=False)
+        fig, axes = plt.subplots(rows, columns, figsize=(4.4 * columns, 3.2 * rows + 1.2), squeeze=False)
         for i, e in enumerate(measured):
-            panel(axes[i // columns][i % columns], figure, e, results, results.series_of(e.id), others)
+            panel(axes[i // columns][i % columns], figure, e, results)
         for i in range(len(measured), rows * columns):
             axes[i // columns][i % columns].axis("off")
         handles = {}
         for ax in fig.axes:
-            handles.update({label: h for h, label in zip(*ax.get_legend_handles_labels())})
-        wanted = [s for s in order(names)[::-1] if s in handles]
-        lines = math.ceil(len(wanted) / max(2, int(1.7 * columns + 1)))
-        fig.tight_layout(rect=(0, 0.03 + 0.22 * lines / (3.2 * rows + 0.9), 1, 1))
-        fig.legend([handles[s] for s in wanted], wanted, loc="lower center", ncol=max(2, int(1.7 * columns + 1)), fontsize=8,
+            for h, label in zip(*ax.get_legend_handles_labels()):
+                handles.setdefault(label, h)
+        beside = max(2, int(1.7 * columns + 1))
+        lines = math.ceil(len(handles) / beside)
+        height = footer(fig, figure, results, measured, 3.2 * rows + 1.2, 0.22 * lines)
+        names = figure.in_order(handles)
+        fig.legend([handles[s] for s in names], names, loc="lower center", bbox_to_anchor=(0.5, height), ncol=beside, fontsize=8,
                    frameon=False)
     files = []
     for kind in ("png", "svg"):

@@ -27,17 +27,20 @@ def one_line(title):
     return title.replace("\n", " ")
 
 
-def cell(point):
+def cell(results, experiment, series, x):
+    failures, point = results.failed(experiment, series, x), results.get(experiment, series, x)
+    if failures:
+        return "failed"
     if point is None:
         return "-"
     low, high = point.interval
     return f"{harness.fmt(point.median)} ({harness.fmt(low)}..{harness.fmt(high)})"
 
 
-def rows_of(experiment, results):
+def rows_of(figure, experiment, results):
     xs = results.xs_of(experiment.id)
     head = ["lock"] + [experiment.x_of(x) for x in xs]
-    return head, [[s] + [cell(results.get(experiment.id, s, x)) for x in xs] for s in results.series_of(experiment.id)]
+    return head, [[s] + [cell(results, experiment.id, s, x) for x in xs] for s in figure.series_of(experiment, results)]
 
 
 def spread(end):
@@ -55,17 +58,25 @@ def about(results):
     return where, how
 
 
+def failures_of(figure, results):
+    """[(experiment, series, x, reasons)]"""
+    return [(e, s, x, results.failed(e.id, s, x)) for e in figure.experiments for s in figure.series_of(e, results)
+            for x in results.xs_of(e.id) if results.failed(e.id, s, x)]
+
+
 def text(figures, results):
     where, how = about(results)
     print(f"{where}\n{how}")
     for f in figures:
-        measured = [e for e in f.experiments if results.series_of(e.id)]
+        measured = [e for e in f.experiments if f.series_of(e, results)]
         if not measured:
             continue
         print(f"\n== {f.id}: {f.title}")
         for e in measured:
             print(f"\n{one_line(e.title)}: {e.y_label}, median (interval)")
-            harness.table(*rows_of(e, results))
+            harness.table(*rows_of(f, e, results))
+        for e, s, x, why in failures_of(f, results):
+            print(f"\n  Failed: {e.id}, {s}, {e.x_of(x)}: {why[-1]} ({len(why)} run{'s'[:len(why) - 1]})")
         for claim, holds, sentence in judged(f, results):
             print(f"\n  The paper: {claim}\n  Measured, {WORD[holds]}: {sentence}.")
 
@@ -80,7 +91,8 @@ def page(figures, results, pictures, path):
     h = html.escape
     out = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
            f"<title>FlexGuard: the papers' figures</title><style>{CSS}</style><h1>The papers' figures on this machine</h1>"
-           f"<p>{h(where)}.<br>{h(how)}.</p><p>Lines are medians, bars their intervals. Samples during which others used the CPUs "
+           f"<p>{h(where)}.<br>{h(how)}.</p><p>Lines are medians, bars their intervals. A gap with a cross at the foot is a "
+           f"lock that failed there. A claim holds, or does not, where the whole interval of each point says so. Samples during which others used the CPUs "
            f"were marked and repeated. All contenders ran interleaved, in random order.</p>"]
     out.append("<table><caption>Claims</caption><tr><th>figure<th>the paper<th>here")
     for f in figures:
@@ -90,7 +102,7 @@ def page(figures, results, pictures, path):
                        f"<td style='text-align:left' class={css}>{WORD[holds]}: {h(sentence)}")
     out.append("</table>")
     for f in figures:
-        measured = [e for e in f.experiments if results.series_of(e.id)]
+        measured = [e for e in f.experiments if f.series_of(e, results)]
         if not measured:
             continue
         out.append(f"<h2 id='{f.id}'>{h(f.id)}: {h(f.title)}</h2><p class=paper>After {h(f.paper)}. {h(f.note)}</p>")
@@ -99,7 +111,7 @@ def page(figures, results, pictures, path):
             out.append(f"<p>The paper: {h(claim)}<br>Measured, <b>{WORD[holds]}</b>: {h(sentence)}.</p>")
         out.append("<details><summary>Numbers</summary>")
         for e in measured:
-            head, rows = rows_of(e, results)
+            head, rows = rows_of(f, e, results)
             out.append(f"<table><caption>{h(one_line(e.title))}: {h(e.y_label)}</caption><tr>" + "".join(f"<th>{h(c)}" for c in head))
             out += ["<tr>" + "".join(f"<td>{h(c)}" for c in row) for row in rows]
             out.append("</table>")

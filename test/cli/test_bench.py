@@ -91,6 +91,93 @@ def check_without_matplotlib():
     true("the page", os.path.exists(os.path.join(folder, "report.html")))
 
 
+def result(name, points, failed=()):
+    """A file of samples: {(experiment, series, x): [values]}, and points that failed once besides."""
+    path = os.path.join(TMP, name + ".jsonl")
+    with open(path, "w") as f:
+        def line(**record):
+            f.write(json.dumps(record) + "\n")
+        line(type="context", cpus=2, cpu="Some CPU", kernel="6.99", glibc="2.99", date="2031-05-06T07:08:09Z", figures=[])
+        for (e, s, x), values in points.items():
+            for v in values:
+                line(type="sample", experiment=e, series=s, x=x, round=0, metrics={"y": v}, dirty=False, steal=0, others=0)
+        for e, s, x in failed:
+            line(type="sample", experiment=e, series=s, x=x, round=0, failed="it hung")
+        line(type="end", stopped="by hand")
+    return path
+
+
+def told(name, figure, points, failed=()):
+    p = run("bench", "--replot", result(name, points, failed), "-o", f"{TMP}/{name}", "--figure", figure, "--json", timeout=120)
+    same(f"status: {p.stderr}", p.returncode, 0)
+    return json.loads(p.stdout.strip().splitlines()[-1])
+
+
+def modules():
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench"))
+    from fgbench import figures, method, report
+    return figures, method, report
+
+
+def check_verdicts():
+    """A claim holds, or does not, only where the intervals say so."""
+    figures, method, report = modules()
+    figure = next(f for f in figures.all_figures() if f.id == "flexguard-2")
+
+    def of(ours, futex, mcs, name):
+        points = {("shared-memory", s, 2): v for s, v in (("flexguard", ours), ("futex", futex), ("mcs", mcs))}
+        claims = report.judged(figure, method.load(result(name, points)))
+        return [holds for _, holds, _ in claims], [sentence for _, _, sentence in claims]
+    five = [1, 1.01, 1.02, 1.03, 1.04]
+    same("apart", of(five, [2 * v for v in five], five, "apart")[0], [True, True])
+    same("worse", of([2 * v for v in five], five, five, "worse")[0], [False, False])
+    same("overlapping", of([0.9, 1.1, 1.2], [1, 1.05, 1.15], [0.8, 1, 1.1], "overlap")[0], [None, None])
+    same("one run", of([1], [2], [1], "single")[0], [None, None])
+    same("two, far apart", of([1, 1.01], [2, 2.01], [1, 1.01], "two")[0], [True, True])
+    holds, claims = of(five, [2 * v for v in five], [5000 * v for v in five], "fallen")
+    same("a reference that has collapsed", holds, [True, None])
+    true(claims, "collapsed" in claims[1] and "0.00x" not in claims[1])
+
+
+def check_failures():
+    """A lock that failed is not measured, whatever its other runs gave."""
+    points = {("shared-memory", s, x): [x, x * 1.01, x * 1.02] for s in ("glibc", "futex", "flexguard", "mcs") for x in (1, 2, 4)}
+    data = told("failed", "flexguard-2", points, [("shared-memory", "mcs", 2)])
+    same("points", [(p["series"], p["x"]) for p in data["points"] if p["series"] == "mcs"], [("mcs", 1), ("mcs", 4)])
+    same("failures", [(f["series"], f["x"], f["runs"], f["why"]) for f in data["failures"]], [("mcs", 2, 1, "it hung")])
+    same("no verdict on it", [c["holds"] for c in data["claims"]][1], None)
+    p = run("bench", "--replot", f"{TMP}/failed.jsonl", "-o", f"{TMP}/failed", "--figure", "flexguard-2", timeout=120)
+    rows = [line.split() for line in p.stdout.splitlines() if line.split() and line.split()[0] in ("glibc", "futex", "mcs", "flexguard")]
+    same("the baseline first, ours last", [r[0] for r in rows], ["glibc", "futex", "mcs", "flexguard"])
+    true(rows, "failed" in rows[2])
+
+
+def drawn(name, figure):
+    path = f"{TMP}/{name}/{figure}.svg"
+    if not os.path.exists(path):
+        raise Skip("no matplotlib")
+    return open(path).read()
+
+
+def check_pictures():
+    points = {("ulockflex-100", s, x): [1 + x, 1.1 + x] for x in range(4)
+              for s in ("sysv", "futex", "ulock", "futex-fair", "ulock-fair", "flexguard")}
+    path = result("tables", points)
+    p = run("bench", "--replot", path, "-o", f"{TMP}/tables", timeout=120)
+    same(f"status: {p.stderr}", p.returncode, 0)
+    one, two = drawn("tables", "futexes-table-1"), drawn("tables", "futexes-table-2")
+    true("two tables", one != two)
+    for text in ("Some CPU", "2 CPUs", "6.99", "2031-05-06", "loops a ms"):
+        for picture in (one, two):
+            true(f"{text} in the picture", text in picture)  # as a comment, where text is drawn as paths
+    figures = modules()[0]
+    from fgbench import plot
+    styles = {s: tuple(map(str, plot.style(s).values())) for s in figures.LOCKS}
+    same("each its own", len(set(styles.values())), len(styles))
+    known = {s for e in figures.experiments_of(figures.all_figures()) for s in getattr(e, "locks", [])}
+    same("all have a place", known - set(figures.LOCKS), set())
+
+
 def check_compare():
     p = run("bench", "--compare", OUT, os.path.join(OUT, "samples.jsonl"))
     same("the same", (p.returncode, "0 points differ" in p.stdout), (0, True))
