@@ -2,8 +2,12 @@
 /*
  * Clients, from accept to welcome.  One packet each way, then the connection
  * is closed; a client that says nothing is dropped after a second, and a crowd
- * of silent ones pushes out its own oldest, never the next honest one nor
- * another user's.
+ * of silent ones pushes out its own oldest, never another user's.
+ *
+ * What to take in and whom to serve are two things.  All connections and packets are taken in as they come, which is
+ * some microseconds each.  To serve one takes longer; that goes by turns between users (turns.h), and
+ * only when the publisher has room, since to wait for it would hold up everybody.  Where connections are
+ * more than there is room for, those go that belong to who has most.
  */
 #include <errno.h>
 #include <poll.h>
@@ -29,34 +33,78 @@ void fg_client_drop(struct fg_monitor *m, uint32_t index)
 	close(c->fd); /* epoll forgets it: nobody else has this descriptor */
 	c->fd = -1;
 	m->nr_clients--;
+	m->nr_waiting -= c->said;
+	c->said = false;
 }
 
-/* The oldest connection, of this user if there is one. */
-static uint32_t oldest(const struct fg_monitor *m, const uid_t *uid)
-{
-	uint32_t i, best = FG_MAX_CLIENTS;
-
-	for (i = 0; i < FG_MAX_CLIENTS; i++)
-		if (m->clients[i].fd >= 0 && (!uid || m->clients[i].uid == *uid) &&
-		    (best == FG_MAX_CLIENTS || m->clients[i].deadline_ns < m->clients[best].deadline_ns))
-			best = i;
-	return best;
-}
-
-/* Perhaps it has said hello, and it is only we who are slow: then it is served. */
-static void push_out(struct fg_monitor *m, uint32_t index)
-{
-	fg_client_ready(m, index);
-	fg_client_drop(m, index);
-}
-
-static uint32_t connections(const struct fg_monitor *m, uid_t uid)
+/* Connections of this user that have not said anything yet, and the oldest of them. */
+static uint32_t silent(const struct fg_monitor *m, uid_t uid, uint32_t *oldest)
 {
 	uint32_t i, n = 0;
 
-	for (i = 0; i < FG_MAX_CLIENTS; i++)
-		n += m->clients[i].fd >= 0 && m->clients[i].uid == uid;
+	for (i = 0; i < FG_MAX_CLIENTS; i++) {
+		const struct fg_client *c = &m->clients[i];
+
+		if (c->fd < 0 || c->said || c->uid != uid)
+			continue;
+		if (!n++ || c->deadline_ns < m->clients[*oldest].deadline_ns)
+			*oldest = i;
+	}
 	return n;
+}
+
+/* Perhaps it has said something, and it is only we who are slow. */
+static void push_out_silent(struct fg_monitor *m, uint32_t index)
+{
+	fg_client_ready(m, index);
+	if (!m->clients[index].said)
+		fg_client_drop(m, index);
+}
+
+/* Who has most connections; there are some. */
+static uid_t greediest(const struct fg_monitor *m)
+{
+	static struct {
+		uid_t uid;
+		uint32_t n;
+	} count[2 * FG_MAX_CLIENTS]; /* hashed by uid */
+	uint32_t i, k, most = 0;
+	uid_t uid = 0;
+
+	memset(count, 0, sizeof(count));
+	for (i = 0; i < FG_MAX_CLIENTS; i++) {
+		if (m->clients[i].fd < 0)
+			continue;
+		k = m->clients[i].uid * 2654435761u % (2 * FG_MAX_CLIENTS);
+		while (count[k].n && count[k].uid != m->clients[i].uid)
+			k = (k + 1) % (2 * FG_MAX_CLIENTS);
+		count[k].uid = m->clients[i].uid;
+		if (++count[k].n > most) {
+			most = count[k].n;
+			uid = count[k].uid;
+		}
+	}
+	return uid;
+}
+
+/* The oldest one of the user who has most: a silent one, if there is one. */
+static void push_out_any(struct fg_monitor *m)
+{
+	uint32_t i, best = FG_MAX_CLIENTS;
+	uid_t uid = greediest(m);
+
+	for (i = 0; i < FG_MAX_CLIENTS; i++) {
+		const struct fg_client *c = &m->clients[i], *b = &m->clients[best % FG_MAX_CLIENTS];
+
+		if (c->fd >= 0 && c->uid == uid &&
+		    (best == FG_MAX_CLIENTS || c->said < b->said ||
+		     (c->said == b->said && c->deadline_ns < b->deadline_ns)))
+			best = i;
+	}
+	if (best == FG_MAX_CLIENTS)
+		return;
+	m->dropped++;
+	fg_client_drop(m, best);
 }
 
 void fg_client_expire(struct fg_monitor *m, uint64_t now_ns)
@@ -64,7 +112,7 @@ void fg_client_expire(struct fg_monitor *m, uint64_t now_ns)
 	uint32_t i;
 
 	for (i = 0; i < FG_MAX_CLIENTS && m->nr_clients; i++)
-		if (m->clients[i].fd >= 0 && m->clients[i].deadline_ns <= now_ns) {
+		if (m->clients[i].fd >= 0 && !m->clients[i].said && m->clients[i].deadline_ns <= now_ns) {
 			m->dropped++;
 			fg_client_drop(m, i);
 		}
@@ -77,41 +125,51 @@ void fg_pass_credentials(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 }
 
-void fg_client_accept(struct fg_monitor *m, int listen_fd)
+static bool accept_one(struct fg_monitor *m, int listen_fd)
 {
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
-	uint32_t i;
+	uint32_t i, oldest = 0;
 	uid_t uid;
 
 	if (fd < 0) {
 		/* Out of descriptors: the listening socket stays ready, so give one back or wait a little. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			if (m->nr_clients)
-				fg_client_drop(m, oldest(m, NULL));
+				push_out_any(m);
 			else
 				poll(NULL, 0, 10);
 		}
-		return;
+		return false;
 	}
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 	uid = fg_monitor_account(m, fd, cred.uid);
-	if (connections(m, uid) >= m->cfg.max_connections_per_uid)
-		push_out(m, oldest(m, &uid));
+	if (silent(m, uid, &oldest) >= m->cfg.max_connections_per_uid)
+		push_out_silent(m, oldest);
 	if (m->nr_clients == FG_MAX_CLIENTS)
-		push_out(m, oldest(m, NULL));
+		push_out_any(m);
 	for (i = 0; m->clients[i].fd >= 0; i++)
 		;
 	/* Already so as a rule, from the listening socket: not those that came before it was (systemd's). */
 	fg_pass_credentials(fd);
-	m->clients[i].fd = fd;
-	m->clients[i].uid = uid;
-	m->clients[i].euid = cred.uid;
-	m->clients[i].deadline_ns = fg_now_ns() + FG_HELLO_NS;
+	m->clients[i] = (struct fg_client){
+	    .fd = fd, .uid = uid, .euid = cred.uid, .deadline_ns = fg_now_ns() + FG_HELLO_NS};
 	m->nr_clients++;
 	if (fg_watch(m, fd, FG_EV_CLIENT, i))
 		fg_client_drop(m, i);
+	else
+		fg_client_ready(m, i); /* as a rule it has said hello by now */
+	return true;
+}
+
+#define ACCEPT_AT_ONCE 64
+
+/* Until there is nobody: who is at the end of the kernel's queue must not wait for each before him to be served. */
+void fg_client_accept(struct fg_monitor *m, int listen_fd)
+{
+	for (int i = 0; i < ACCEPT_AT_ONCE && accept_one(m, listen_fd); i++)
+		;
 }
 
 /*
@@ -231,23 +289,54 @@ static bool is_privileged(uid_t euid)
 /* A packet, or the end of the connection: `flexguard run` only looks whether somebody listens. */
 void fg_client_ready(struct fg_monitor *m, uint32_t index)
 {
-	union {
-		uint32_t magic;
-		struct fg_hello hello;
-		struct fg_query query;
-	} packet = {0};
 	struct fg_client *c = &m->clients[index];
-	pid_t sender;
-	ssize_t n;
 
-	if (c->fd < 0)
+	if (c->fd < 0 || c->said)
 		return;
-	n = receive(c->fd, &packet, sizeof(packet), &sender);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	memset(&c->packet, 0, sizeof(c->packet));
+	c->size = receive(c->fd, &c->packet, sizeof(c->packet), &c->sender);
+	if (c->size < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n > 0 && packet.magic == FG_QUERY_MAGIC)
-		fg_report_answer(m, c->fd, &packet.query, n, is_privileged(c->euid) ? c->euid : c->uid);
-	else if (n > 0)
-		welcome(m, c, &packet.hello, n, sender);
-	fg_client_drop(m, index);
+	if (c->size <= 0) {
+		fg_client_drop(m, index);
+		return;
+	}
+	/* Only this one packet is read. */
+	epoll_ctl(m->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+	c->said = true;
+	c->turn = fg_turn_take(&m->turns, c->uid);
+	m->nr_waiting++;
+}
+
+/* Whoever has not waited for its answer: nothing is done for it. */
+static bool has_left(int fd)
+{
+	struct pollfd p = {.fd = fd};
+
+	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
+bool fg_client_serve(struct fg_monitor *m)
+{
+	uint32_t i, next = FG_MAX_CLIENTS;
+	struct fg_client *c;
+
+	if (!m->nr_waiting || !fg_publisher_has_room(m))
+		return false;
+	for (i = 0; i < FG_MAX_CLIENTS; i++)
+		if (m->clients[i].fd >= 0 && m->clients[i].said &&
+		    (next == FG_MAX_CLIENTS || m->clients[i].turn < m->clients[next].turn))
+			next = i;
+	if (next == FG_MAX_CLIENTS)
+		return false;
+	c = &m->clients[next];
+	fg_turn_serve(&m->turns, c->turn);
+	if (has_left(c->fd))
+		m->dropped++;
+	else if (c->packet.magic == FG_QUERY_MAGIC)
+		fg_report_answer(m, c->fd, &c->packet.query, c->size, is_privileged(c->euid) ? c->euid : c->uid);
+	else
+		welcome(m, c, &c->packet.hello, c->size, c->sender);
+	fg_client_drop(m, next);
+	return true;
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include "monitor/monitor.h"
 #include "monitor/protocol.h"
+#include "monitor/turns.h"
 
 #define FG_DEFAULT_PROCESSES   4096u
 #define FG_DEFAULT_SLOTS       (FG_PIECES * FG_PIECE) /* of one process: 512 KB of kernel memory; there are no more */
@@ -19,7 +20,7 @@
 #define FG_DEFAULT_UID_MEMORY  (256ull << 20)
 #define FG_DEFAULT_CONNECTIONS 64u
 #define FG_MIN_SLOTS	       32u  /* one page */
-#define FG_MAX_CLIENTS	       256u /* connections that have not said hello yet */
+#define FG_MAX_CLIENTS	       1024u /* connections that have not been answered yet */
 /* What a process takes besides its slots: the maps, their files, the pidfd, storages (rounded up). */
 #define FG_PROCESS_BYTES       4096u
 #define FG_HELLO_NS	     1000000000ull
@@ -69,12 +70,21 @@ struct fg_peer {
 	uid_t uid; /* who pays */
 };
 
-/* A connection that has not said hello yet. */
+/* A connection, until it is answered. */
 struct fg_client {
 	int fd; /* -1: free */
 	uid_t uid;  /* who pays */
 	uid_t euid; /* who asks */
-	uint64_t deadline_ns;
+	uint64_t deadline_ns; /* to say something */
+	bool said; /* and waits for its turn */
+	uint64_t turn;
+	ssize_t size;	/* of the packet, which may be longer than is kept of it */
+	pid_t sender;	/* of the packet */
+	union {
+		uint32_t magic;
+		struct fg_hello hello;
+		struct fg_query query;
+	} packet;
 };
 
 struct fg_monitor {
@@ -93,6 +103,8 @@ struct fg_monitor {
 
 	struct fg_client clients[FG_MAX_CLIENTS];
 	uint32_t nr_clients;
+	uint32_t nr_waiting; /* of them: have said something */
+	struct fg_turns turns;
 
 	int epoll_fd;
 	uint64_t audit_next_ns;
@@ -112,7 +124,7 @@ struct fg_monitor {
 };
 
 /* epoll_event.data: what became ready, and which of them. */
-enum fg_event { FG_EV_LISTEN, FG_EV_STOP, FG_EV_TICK, FG_EV_CLIENT, FG_EV_PROCESS };
+enum fg_event { FG_EV_LISTEN, FG_EV_STOP, FG_EV_TICK, FG_EV_CLIENT, FG_EV_PROCESS, FG_EV_ROOM };
 int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index);
 
 uint64_t fg_now_ns(void);
@@ -147,6 +159,8 @@ void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it 
 
 /* publish.c: let the program find this array as this piece of the process with this index, or none */
 int fg_publisher_start(struct fg_monitor *m);
+bool fg_publisher_has_room(struct fg_monitor *m); /* fg_publish would not wait for earlier arrays; else FG_EV_ROOM */
+void fg_publisher_heard(struct fg_monitor *m); /* of FG_EV_ROOM */
 void fg_publisher_stop(struct fg_monitor *m);
 int fg_publish(struct fg_monitor *m, uint32_t index, uint32_t piece, const struct fg_array *a);
 void fg_unpublish(struct fg_monitor *m, uint32_t index, uint32_t piece);
@@ -170,6 +184,7 @@ void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ss
 void fg_pass_credentials(int fd); /* packets come with the kernel's word on who sent them */
 void fg_client_accept(struct fg_monitor *m, int listen_fd);
 void fg_client_ready(struct fg_monitor *m, uint32_t index);
+bool fg_client_serve(struct fg_monitor *m); /* the one whose turn it is; false: nobody waits, or there is no room */
 void fg_client_drop(struct fg_monitor *m, uint32_t index);
 void fg_client_expire(struct fg_monitor *m, uint64_t now_ns);
 

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -40,6 +41,8 @@ struct queue {
 
 struct fg_publisher {
 	struct queue add, remove;
+	uint32_t adding; /* arrays that the threads have not done with yet, atomic */
+	int room_fd;	 /* eventfd: one less */
 	pthread_t threads[ADDERS + 1];
 	int nr_threads;
 };
@@ -72,6 +75,26 @@ static void wait_for_adders(struct fg_monitor *m, const struct request *r)
 		usleep(1000);
 }
 
+static void make_room(struct fg_monitor *m)
+{
+	uint64_t one = 1;
+
+	__atomic_fetch_sub(&m->publisher->adding, 1, __ATOMIC_SEQ_CST);
+	(void)!write(m->publisher->room_fd, &one, sizeof(one));
+}
+
+bool fg_publisher_has_room(struct fg_monitor *m)
+{
+	return !m->publisher || __atomic_load_n(&m->publisher->adding, __ATOMIC_SEQ_CST) < ADDERS;
+}
+
+void fg_publisher_heard(struct fg_monitor *m)
+{
+	uint64_t n;
+
+	(void)!read(m->publisher->room_fd, &n, sizeof(n));
+}
+
 static void publish(struct fg_monitor *m, struct request *list)
 {
 	uint32_t key[BATCH], n;
@@ -95,6 +118,8 @@ static void publish(struct fg_monitor *m, struct request *list)
 			/* Release: pairs with the acquire in fg_process_register's search. */
 			__atomic_fetch_sub(r->array_fd >= 0 ? &process_of(m, r)->adding : &process_of(m, r)->leaving, 1,
 					   __ATOMIC_RELEASE);
+			if (r->array_fd >= 0)
+				make_room(m);
 			free(r);
 		}
 	}
@@ -156,9 +181,11 @@ int fg_publish(struct fg_monitor *m, uint32_t index, uint32_t piece, const struc
 	if (fd < 0)
 		return -errno;
 	__atomic_fetch_add(&m->processes[index].adding, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&m->publisher->adding, 1, __ATOMIC_SEQ_CST);
 	err = post(&m->publisher->add, index * FG_PIECES + piece, fd);
 	if (err) {
 		__atomic_fetch_sub(&m->processes[index].adding, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&m->publisher->adding, 1, __ATOMIC_SEQ_CST);
 		close(fd);
 		return err;
 	}
@@ -199,6 +226,14 @@ int fg_publisher_start(struct fg_monitor *m)
 
 	if (!p)
 		return -ENOMEM;
+	p->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->room_fd < 0 || fg_watch(m, p->room_fd, FG_EV_ROOM, 0)) {
+		err = -errno;
+		if (p->room_fd >= 0)
+			close(p->room_fd);
+		free(p);
+		return err;
+	}
 	m->publisher = p;
 	queue_init(&p->add, m);
 	queue_init(&p->remove, m);
@@ -225,5 +260,6 @@ void fg_publisher_stop(struct fg_monitor *m)
 	while (p->nr_threads)
 		pthread_join(p->threads[--p->nr_threads], NULL);
 	m->publisher = NULL;
+	close(p->room_fd);
 	free(p);
 }

@@ -69,13 +69,16 @@ static int on_tick(struct fg_monitor *m, int timer_fd)
 	return err;
 }
 
+#define SERVE_AT_ONCE 4
+
 static int loop(struct fg_monitor *m, int listen_fd, int timer_fd)
 {
 	struct epoll_event events[32];
+	bool more = false;
 	int i, n, err;
 
 	for (;;) {
-		n = epoll_wait(m->epoll_fd, events, 32, -1);
+		n = epoll_wait(m->epoll_fd, events, 32, more ? 0 : -1);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (i = 0; i < n; i++) {
@@ -102,8 +105,14 @@ static int loop(struct fg_monitor *m, int listen_fd, int timer_fd)
 			case FG_EV_PROCESS:
 				fg_process_reap(m, index);
 				break;
+			case FG_EV_ROOM:
+				fg_publisher_heard(m);
+				break;
 			}
 		}
+		/* Some, and then whoever has come meanwhile. */
+		for (i = 0; i < SERVE_AT_ONCE && (more = fg_client_serve(m)); i++)
+			;
 	}
 }
 
