@@ -4,13 +4,16 @@
  * once, as an unprivileged user, and serves any process that connects, until
  * SIGTERM.  Started by hand or by systemd (packaging/systemd).
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -32,8 +35,8 @@ const char fg_help_monitor[] =
     "  --socket PATH     listen here, @NAME: abstract (or FLEXGUARD_SOCKET; default\n"
     "                    " FG_SOCKET_PATH ")\n"
     "  --mode OCTAL      mode of the socket, default 0666: any user may connect\n"
-    "  --user NAME|UID   started as root: run as this user, with CAP_BPF only;\n"
-    "                    default: user flexguard, or nobody\n"
+    "  --user NAME|UID   started as root: run as this user, with CAP_BPF only; default:\n"
+    "                    user flexguard, or a number that no user has\n"
     "  --domains uid     waiters hear of threads of their own user only (default)\n"
     "  --domains cpuset  waiters hear of all threads that could use their CPU\n"
     "  --holder-test mcs        threads in the queue of an MCS lock (flexguard locks:\n"
@@ -213,6 +216,33 @@ static int parse(struct options *o, int argc, char **argv)
 	return 0;
 }
 
+/* Of the numbers that systemd gives to services without a user (DynamicUser=). */
+#define SPARE_FIRST 61184u
+#define SPARE_LAST  65519u
+
+/*
+ * A user id that nobody has: no account, no process.  Not "nobody", who is not nobody: whatever else runs as
+ * that user could stop the monitor.
+ */
+static uid_t spare_uid(void)
+{
+	static bool taken[SPARE_LAST - SPARE_FIRST + 1];
+	const struct dirent *e;
+	struct stat st;
+	DIR *proc = opendir("/proc");
+
+	while (proc && (e = readdir(proc)))
+		if (*e->d_name >= '0' && *e->d_name <= '9' && !fstatat(dirfd(proc), e->d_name, &st, 0) &&
+		    st.st_uid >= SPARE_FIRST && st.st_uid <= SPARE_LAST)
+			taken[st.st_uid - SPARE_FIRST] = true;
+	if (proc)
+		closedir(proc);
+	for (uid_t uid = SPARE_FIRST; uid <= SPARE_LAST; uid++)
+		if (!taken[uid - SPARE_FIRST] && !getpwuid(uid) && !getgrgid(uid))
+			return uid;
+	return 65534;
+}
+
 /* Root does not stay root; anybody else is who he is. */
 static bool choose_user(struct options *o)
 {
@@ -226,10 +256,10 @@ static bool choose_user(struct options *o)
 		return !o->user;
 	}
 	o->s.change_user = true;
-	o->s.uid = o->s.gid = 65534;
 	if (!o->user) {
 		p = getpwnam("flexguard");
-		p = p ? p : getpwnam("nobody");
+		if (!p)
+			o->s.uid = o->s.gid = spare_uid();
 	} else {
 		p = getpwnam(o->user);
 		number_ = strtoull(o->user, &end, 10);
@@ -262,7 +292,7 @@ static const char *name_of_signal(int fd)
 
 int fg_cmd_monitor(int argc, char **argv)
 {
-	struct options o = {.s = {.socket = fg_socket_path(), .mode = 0666, .listener = -1}};
+	struct options o = {.s = {.socket = fg_socket_path(), .mode = 0666, .listener = -1, .for_all = true}};
 	char why[600];
 	sigset_t stop;
 	int err, stop_fd;

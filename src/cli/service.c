@@ -102,7 +102,11 @@ static int become(uid_t uid, gid_t gid)
 	return keep_for_loading();
 }
 
-/* The default path's folder is ours to make: /run is empty after each boot. */
+/*
+ * The default path's folder is ours to make: /run is empty after each boot.  It is root's, so that nobody but root
+ * can put another socket there; a monitor that is somebody else cannot remove its own at its end, and
+ * the next one does.
+ */
 static void make_folder(const struct fg_service *s)
 {
 	char dir[sizeof(FG_SOCKET_PATH)] = FG_SOCKET_PATH;
@@ -110,8 +114,38 @@ static void make_folder(const struct fg_service *s)
 	if (strcmp(s->socket, FG_SOCKET_PATH))
 		return;
 	*strrchr(dir, '/') = '\0';
-	if (!mkdir(dir, 0755) && s->change_user)
-		(void)!chown(dir, s->uid, s->gid);
+	/* Earlier versions gave it away. */
+	if (mkdir(dir, 0755) && errno == EEXIST && !geteuid()) {
+		(void)!lchown(dir, 0, 0);
+		(void)!chmod(dir, 0755);
+	}
+}
+
+/*
+ * Whether any user may load an eBPF program of some kinds (kernel.unprivileged_bpf_disabled is 0): asked
+ * without our capabilities, since /proc/sys may be hidden (the service's unit does so).
+ */
+static bool any_user_may_use_bpf(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct with[2], without[2];
+	/* union bpf_attr of BPF_MAP_CREATE, as of Linux 3.18: an array of one. */
+	struct {
+		uint32_t type, key_size, value_size, max_entries;
+	} attr = {2, 4, 4, 1};
+	long fd;
+
+	if (get_caps(with))
+		return false;
+	memcpy(without, with, sizeof(without));
+	without[0].effective = without[1].effective = 0;
+	if (syscall(SYS_capset, &head, without))
+		return false;
+	fd = syscall(SYS_bpf, 0, &attr, sizeof(attr));
+	syscall(SYS_capset, &head, with);
+	if (fd >= 0)
+		close((int)fd);
+	return fd >= 0;
 }
 
 static int listen_at(struct fg_service *s, char *why, size_t size)
@@ -155,6 +189,12 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 			snprintf(why, size, "cannot become user %d: %s", (int)s->uid, strerror(-err));
 	}
 	(void)!chdir("/");
+	if (!err && s->for_all && any_user_may_use_bpf()) {
+		snprintf(why, size,
+			 "kernel.unprivileged_bpf_disabled is 0: any user's eBPF program could write the counters that all "
+			 "programs read; first: sysctl -w kernel.unprivileged_bpf_disabled=2");
+		err = -EPERM;
+	}
 	if (!err)
 		err = fg_monitor_open(&s->monitor, &s->cfg, why, size);
 	if (!err && s->listener < 0)

@@ -16,6 +16,7 @@ struct fg_service {
 	const char *socket; /* where to listen; unused if there is a listener already */
 	unsigned mode;	    /* of the socket, if it is a file */
 	bool listen_last;   /* when the program is loaded: nobody waits for an answer until then */
+	bool for_all;	    /* clients are other users, too */
 	bool change_user;   /* to these, with CAP_BPF and CAP_PERFMON only; needs root */
 	uid_t uid;
 	gid_t gid;

@@ -41,6 +41,56 @@ def check_user_option():
     one_line(p.stderr)
 
 
+def check_default_user_and_folder():
+    """Nobody else's user, and a folder where only root can put a socket."""
+    need_daemon()
+    need_root()
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /run && mkdir /run/flexguard && '
+              'chown 65534:65534 /run/flexguard && exec "$@"', "sh"]
+    need(not subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL).returncode, "no mount namespaces may be made here")
+    p = subprocess.Popen([*hidden, FLEXGUARD, "monitor"], stderr=subprocess.PIPE, text=True,
+                         env={k: v for k, v in os.environ.items() if k != "FLEXGUARD_SOCKET"})
+    try:
+        folder = f"/proc/{p.pid}/root/run/flexguard"
+        wait_until("it serves", lambda: p.poll() is not None or os.path.exists(f"{folder}/flexguard.sock") and
+                   status(p.pid, "NoNewPrivs") == "1")
+        same("still runs", p.poll(), None)
+        uid = int(status(p.pid, "Uid").split()[0])
+        true(f"user {uid}", uid not in (0, 65534))
+        st = os.stat(folder)
+        same("the folder is root's", (st.st_uid, st.st_gid, st.st_mode & 0o7777), (0, 0, 0o755))
+    finally:
+        p.terminate()
+        p.wait()
+
+
+def check_unprivileged_bpf():
+    """Where any user may load eBPF programs, a client could write the counters: refused, in one sentence."""
+    need_daemon()
+    need_root()
+    path = "/proc/sys/kernel/unprivileged_bpf_disabled"
+    need(os.path.exists(path) and open(path).read().strip() in ("0", "2"), "it cannot be changed here")
+    before = open(path).read()
+    try:
+        need_written(path, "0")
+        p = run("monitor", "--socket", SOCK)
+    finally:
+        need_written(path, before)
+    same("status", p.returncode, 125)
+    one_line(p.stderr)
+    true(p.stderr, "unprivileged_bpf_disabled" in p.stderr)
+    with Daemon() as d:
+        d.stop()
+
+
+def need_written(path, text):
+    try:
+        with open(path, "w") as f:
+            f.write(text)
+    except OSError as e:
+        raise Skip(f"{path}: {e}")
+
+
 def check_started_as_nobody():
     need_daemon()
     need_root()
