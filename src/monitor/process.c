@@ -336,6 +336,13 @@ int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const 
 	}
 	if (hello->from == p->slots)
 		err = add_piece(m, index, hello->want_slots, &others);
+	/*
+	 * Somebody may have the earlier array mapped, who could see into the program that this process is now.  As long
+	 * as the index leads there nobody is bound; the publisher is late, and the client comes again.
+	 */
+	if (!err && !same && !is_new &&
+	    (__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE) || !fg_is_published(m, index, 0, &p->piece[0])))
+		err = -EAGAIN;
 	if (!err && !same)
 		err = own(m, index, peer);
 	if (!err) {
