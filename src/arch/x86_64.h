@@ -32,7 +32,7 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 }
 
 /*
- * The exported syscall(): numbers `a` and `b`, and all before there is a next one, are C's affair.  The others go on to
+ * fg__syscall, which is exported as syscall(): numbers `a` and `b`, and all before there is a next one, are C's affair.  The others go on to
  * that with registers and stack as they came, as if this were not here (a child of
  * CLONE_VM returns from it).
  */
@@ -40,9 +40,9 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 #define FG_FORWARD_SYSCALL_(a, b)                                  \
 	__asm__(".text\n"                                          \
 		".p2align 4\n"                                     \
-		".globl syscall\n"                                 \
-		".type syscall, @function\n"                       \
-		"syscall:\n"                                       \
+		".globl fg__syscall\n"                             \
+		".type fg__syscall, @function\n"                       \
+		"fg__syscall:\n"                                       \
 		"	.cfi_startproc\n"                          \
 		"	cmpl $" #a ", %edi\n"                      \
 		"	je 1f\n"                                   \
@@ -54,6 +54,6 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 		"	jmp *%r11\n"                               \
 		"1:	jmp fg_syscall_watched\n"                  \
 		"	.cfi_endproc\n"                            \
-		".size syscall, . - syscall\n")
+		".size fg__syscall, . - fg__syscall\n")
 
 #endif

@@ -12,9 +12,8 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
+#include "preload/preload.h"
 #include "sys/filter.h"
-
-#define EXPORTED __attribute__((visibility("default")))
 
 typedef int (*prctl_fn)(int option, ...);
 typedef long (*syscall_fn)(long nr, ...);
@@ -39,7 +38,8 @@ __attribute__((constructor)) static void find(void)
 	fg_store_relaxed(&fg_next_syscall, (syscall_fn)next("syscall"));
 }
 
-EXPORTED int prctl(int option, ...)
+FG_EXPORT(prctl);
+int prctl(int option, ...)
 {
 	unsigned long a, b, c, d;
 	va_list args;
@@ -92,5 +92,6 @@ long fg_syscall_watched(long nr, ...)
 #ifdef FG_FORWARD_SYSCALL
 FG_FORWARD_SYSCALL(SYS_seccomp, SYS_prctl);
 #else
-EXPORTED extern __typeof__(fg_syscall_watched) syscall __attribute__((alias("fg_syscall_watched")));
+extern __typeof__(fg_syscall_watched) exported __asm__("fg__syscall") __attribute__((alias("fg_syscall_watched")));
 #endif
+FG_VERSIONS_syscall("fg__syscall");

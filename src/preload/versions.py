@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Under which versions the preload library exports the pthread names: all that glibc has of each.
+"""Under which versions the preload library exports libc's names: all that glibc has of each.
 
 usage: versions.py header CPU; versions.py map CPU MAP-OF-THE-API
 
@@ -28,6 +28,9 @@ first 2.34 : pthread_spin_init pthread_spin_destroy pthread_spin_lock pthread_sp
 2.28 2.34 : cnd_init cnd_destroy cnd_wait cnd_timedwait cnd_signal cnd_broadcast
 2.30 2.34 : pthread_mutex_clocklock pthread_cond_clockwait pthread_rwlock_clockrdlock pthread_rwlock_clockwrlock
 2.30 2.34 : sem_clockwait
+first : prctl syscall
+first 2.34 : dlopen
+2.3.4 2.34 : dlmopen
 """
 # Condition variables before 2.3.2 are other objects, a pointer each, and stay glibc's (docs/design/preload.md).
 
