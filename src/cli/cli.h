@@ -102,7 +102,8 @@ struct fg_target {
 /* Search PATH as execvp(3) does, and see whether a library can be preloaded. */
 void fg_target_find(struct fg_target *t, const char *name);
 int fg_target_exit_status(const struct fg_target *t);
-/* Path of one of these two, or NULL with a sentence in `why`. */
+/* Path of a library of ours, or NULL with a sentence in `why`; the second: one that LD_PRELOAD can name. */
+char *fg_library(const char *name, char *why, size_t why_size);
 char *fg_preload_library(const char *name, char *why, size_t why_size);
 #define FG_PRELOAD_NAME "libflexguard-preload.so"
 #define FG_ZOO_NAME	"libflexguard-zoo.so"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command `flexguard`: finds the sub-command; each has a file of its own. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,12 +62,10 @@ static const struct command *find(const char *name)
 	return NULL;
 }
 
-int main(int argc, char **argv)
+static int command(int argc, char **argv)
 {
 	const struct command *c;
 
-	if (argc == 2 && !strcmp(argv[0], FG_EMBEDDED_NAME))
-		return fg_embedded_main(argv[1]);
 	if (argc < 2) {
 		fg_error("which command? one of: %s (flexguard --help says more)", names());
 		return FG_EXIT_OWN;
@@ -100,4 +99,20 @@ int main(int argc, char **argv)
 	else
 		fg_error("unknown command '%s'; one of: %s", argv[1], names());
 	return FG_EXIT_OWN;
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	if (argc == 2 && !strcmp(argv[0], FG_EMBEDDED_NAME))
+		return fg_embedded_main(argv[1]);
+	status = command(argc, argv);
+	/* A full disk shows here at the earliest; `run` has executed the program or said its own by now. */
+	errno = 0;
+	if ((fflush(stdout) || ferror(stdout)) && status != FG_EXIT_OWN) {
+		fg_error("cannot write the output%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+		return FG_EXIT_OWN;
+	}
+	return status;
 }

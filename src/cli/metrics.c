@@ -19,6 +19,7 @@
 #include "cli/query.h"
 
 #ifdef FG_HAVE_MICROHTTPD
+#include <dlfcn.h>
 #include <microhttpd.h>
 #endif
 
@@ -112,17 +113,41 @@ static void print_all(FILE *f, const char *path)
 
 #ifdef FG_HAVE_MICROHTTPD
 
+/* Loaded for --listen only: nothing else needs the library, and it brings its own TLS along. */
+#define MHD_LIBRARY "libmicrohttpd.so.12"
+#define MHD_FUNCTIONS(X) \
+	X(create_response_from_buffer) X(add_response_header) X(queue_response) X(destroy_response) X(start_daemon) X(stop_daemon)
+#define X(name) __typeof__(MHD_##name) *name;
+static struct {
+	MHD_FUNCTIONS(X)
+} mhd;
+#undef X
+
+static bool load_microhttpd(void)
+{
+	void *handle = dlopen(MHD_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+#define X(name) ok = ok && (mhd.name = (__typeof__(mhd.name))dlsym(handle, "MHD_" #name)) != NULL;
+	bool ok = handle != NULL;
+
+	MHD_FUNCTIONS(X)
+#undef X
+	if (!ok)
+		fg_error("metrics: --listen needs libmicrohttpd (package libmicrohttpd12): %s", dlerror());
+	return ok;
+}
+
 static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const char *type, char *text, size_t size,
 			     enum MHD_ResponseMemoryMode mode)
 {
-	struct MHD_Response *r = MHD_create_response_from_buffer(size, text, mode);
+	struct MHD_Response *r = mhd.create_response_from_buffer(size, text, mode);
 	enum MHD_Result result;
 
 	if (!r)
 		return MHD_NO;
-	MHD_add_response_header(r, "Content-Type", type);
-	result = MHD_queue_response(c, status, r);
-	MHD_destroy_response(r);
+	mhd.add_response_header(r, "Content-Type", type);
+	result = mhd.queue_response(c, status, r);
+	mhd.destroy_response(r);
 	return result;
 }
 
@@ -208,6 +233,10 @@ static int serve_at(const char *address, const char *path)
 	struct MHD_Daemon *d;
 	sigset_t stop;
 
+	if (fd >= 0 && !load_microhttpd()) {
+		close(fd);
+		return FG_EXIT_OWN;
+	}
 	if (fd < 0) {
 		fg_error("metrics: cannot listen on '%s': %s", address,
 			 errno == EINVAL ? "unix:PATH or a port is wanted" : strerror(errno));
@@ -218,7 +247,7 @@ static int serve_at(const char *address, const char *path)
 	sigaddset(&stop, SIGINT);
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	d = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL, NULL, serve, (void *)path,
+	d = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL, NULL, serve, (void *)path,
 			     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, 32u,
 			     MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384,
 			     MHD_OPTION_END);
@@ -230,7 +259,7 @@ static int serve_at(const char *address, const char *path)
 	sigwait(&stop, &got);
 	if (is_unix)
 		unlink(address + 5);
-	MHD_stop_daemon(d); /* closes the socket */
+	mhd.stop_daemon(d); /* closes the socket */
 	return 0;
 }
 
@@ -269,5 +298,5 @@ int fg_cmd_metrics(int argc, char **argv)
 	if (address)
 		return serve_at(address, path);
 	print_all(stdout, path);
-	return fflush(stdout) ? FG_EXIT_OWN : 0;
+	return 0;
 }

@@ -253,7 +253,7 @@ int fg_target_exit_status(const struct fg_target *t)
 }
 
 /* Not installed, the library lies beside the command. */
-char *fg_preload_library(const char *name, char *why, size_t why_size)
+char *fg_library(const char *name, char *why, size_t why_size)
 {
 	/* Not installed; installed, wherever the tree was moved to; as configured. */
 	static const char *const places[] = {".", "../" FG_LIBDIR, FG_PREFIX "/" FG_LIBDIR};
@@ -287,8 +287,15 @@ char *fg_preload_library(const char *name, char *why, size_t why_size)
 		free(file);
 		return NULL;
 	}
+	return file;
+}
+
+char *fg_preload_library(const char *name, char *why, size_t why_size)
+{
+	char *file = fg_library(name, why, why_size);
+
 	/* LD_PRELOAD is a list separated by these, and has no escape. */
-	if (strpbrk(file, " :")) {
+	if (file && strpbrk(file, " :")) {
 		snprintf(why, why_size,
 			 "LD_PRELOAD cannot name '%s', because of the space or colon in it; move it", file);
 		free(file);

@@ -51,6 +51,13 @@ def check_library():
     true("by its SONAME", os.path.exists(f"{LIB}/libflexguard.so.0"))
 
 
+def check_no_path_of_the_build():
+    """Whoever builds it elsewhere gets the same bytes."""
+    for path in call("find", MOVED, "-type", "f").split():
+        data = open(path, "rb").read()
+        same(path, data[:4] == b"\x7fELF" and os.path.realpath(SOURCE).encode() in data, False)
+
+
 def check_manual():
     need("scdoc")
     pages = f"{MOVED}/{OPTIONS['mandir']}/man3"

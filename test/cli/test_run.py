@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """flexguard run: status, errors, names, environment and descriptors are those of exec."""
 import os
+import shutil
 import signal
+import subprocess
 import sys
 
 from climod import *
@@ -123,6 +125,35 @@ def check_version_and_help():
                  ["doctor", "--help"], ["demo", "--help"]):
         p = run(*args)
         true(f"{args}", p.returncode == 0 and p.stdout.startswith("usage: flexguard") and not p.stderr)
+
+
+def check_output_that_cannot_be_written():
+    for args in (["--version"], ["--help"], ["help", "run"], ["run", "--help"], ["locks"], ["locks", "--json"],
+                 ["doctor"], ["doctor", "--json", sys.executable], ["metrics", "--socket", f"{TMP}/none"]):
+        with open("/dev/full", "w") as full:
+            p = subprocess.run([FLEXGUARD, *args], stdout=full, stderr=subprocess.PIPE, text=True)
+        same(f"{args}: {p.stderr}", p.returncode, 125)
+        one_line(p.stderr)
+    p = run("run", "--policy=block", "--stats=/dev/full", "true")
+    one_line(p.stderr)
+
+
+def check_what_it_is_linked_with():
+    """So that it says its version, and runs programs, where these are not installed."""
+    text = subprocess.run(["readelf", "-dW", FLEXGUARD], stdout=subprocess.PIPE, text=True).stdout
+    for library in ("libbpf", "libmicrohttpd"):
+        same(library, f"[{library}.so" in text, False)
+
+
+def check_without_its_parts():
+    alone = f"{TMP}/alone"
+    os.mkdir(alone)
+    for name in ("flexguard", LIBRARY):
+        shutil.copy(os.path.join(os.path.dirname(FLEXGUARD), name), alone)
+    p = subprocess.run([f"{alone}/flexguard", "run", "--monitor=now", "echo", "runs"], text=True, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE)
+    same("goes on", (p.stdout, p.returncode), ("runs\n", 0))
+    one_line(p.stderr)
 
 
 main(globals())

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The monitor as a module of its own (libflexguard-monitor.so), which alone is linked with libbpf: the command
+ * loads it when it has to (src/cli/module.c), so that all that needs no monitor runs without libbpf, and starts
+ * sooner.  The functions are those of monitor.h.
+ */
+#ifndef FG_MONITOR_MODULE_H
+#define FG_MONITOR_MODULE_H
+
+#include "monitor/monitor.h"
+
+#define FG_MODULE_NAME	 "libflexguard-monitor.so"
+#define FG_MODULE_SYMBOL "fg_monitor_module"
+
+struct fg_monitor_module {
+	const char *version; /* of the command that it belongs to */
+	int (*open)(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size);
+	int (*serve)(struct fg_monitor *m, int listen_fd, int stop_fd);
+	const struct fg_counters *(*counters)(const struct fg_monitor *m);
+	void (*close)(struct fg_monitor *m);
+};
+
+extern const struct fg_monitor_module fg_monitor_module;
+
+#endif
