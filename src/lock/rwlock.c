@@ -191,7 +191,13 @@ static bool writer_at_gate(struct fg_rwlock *rw)
 
 static bool i_write(struct fg_rwlock *rw, const struct fg_self *t)
 {
-	return (fg_load_relaxed(&rw->gate.word) & FG_WORD_ID) == t->id && fg_load_relaxed(&rw->gate.tag);
+	uint32_t owner = fg_load_relaxed(&rw->gate.word) & FG_WORD_ID;
+
+	if (fg_unlikely(owner && owner == fg_former_id(t))) {
+		fg_lock_adopt(&rw->gate, owner);
+		owner = t->id;
+	}
+	return owner == t->id && fg_load_relaxed(&rw->gate.tag);
 }
 
 /* Reads, and no writer is about: after some time of that, the bias. */

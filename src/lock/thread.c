@@ -299,7 +299,8 @@ void fg_thread_init(struct fg_self *t)
 	/* What it knows of a lock, or of a round, another thread's line has by now. */
 	t->busy = t->timing = t->give_way = 0;
 	t->cpu = rseq_cpu();
-	fg_sections = 0;
+	if (!again)
+		fg_sections = 0;
 	if (index) {
 		struct fg_thread *me = fg_thread_of(index);
 		uint32_t id;

@@ -78,8 +78,8 @@ def check_versions():
              {n for n in theirs if n not in ours and not re.match(NOT_OURS, n)}, set())
         for name, its in ours.items():
             want = set(theirs.get(name, its))
-            if name in OLD and "GLIBC_2.2.5" in want:
-                want -= {"GLIBC_2.2.5"}
+            if name in OLD:
+                want = {v for v in want if of_glibc(v) >= [2, 3, 2]}
             same(f"{library}: versions of {name} that are missing", want - set(its), set())
             same(f"{library}: {name}, for look-ups without version",
                  [v for v, default in its.items() if default], [max(its, key=of_glibc)])
