@@ -291,4 +291,15 @@ def check_locked_up():
         d.stop()
 
 
+def check_locked_up_with_many_threads():
+    """Nor by more threads than the monitor has given it slots for: those do without."""
+    need_daemon()
+    with Daemon() as d:
+        p = program(LOCKED_UP, "500", "700")
+        need(p.stdout.readline() != "no seccomp here\n", "no seccomp here")
+        out, err = p.communicate(timeout=60)
+        same("it lives", (p.returncode, out, err), (0, "done\n", ""))
+        d.stop()
+
+
 main(globals())
