@@ -29,22 +29,143 @@ struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
 #define SLEEP_NS     1000000u
 #define SLEEP_MAX_NS 16000000u
 
-/* Locks of one bucket are told apart by a bit of the futex call, mostly. */
+/* ---- the table of waiters ---------------------------------------------------- */
+
+#define SLEEPER	 1ull
+#define SLEEPERS 0xffffull
+#define SPINNER	 0x10000ull
+#define SPINNERS 0xfff0000ull
+#define TURN	 0xf0000000ull
+#define ONE_TURN 0x10000000ull
+#define KEY	 0xffffffff00000000ull
+
+#define LAST (FG_SPIN_WAYS - 1)
+
+/* Ever: what a child of fork() inherits. */
+static uint32_t anybody_slept;
+
+/* Where a waiter is counted. */
+struct place {
+	struct fg_spin_way *way; /* NULL: nowhere */
+	uint64_t turn;
+};
+
+/*
+ * Different for locks that are less than 3 GB apart (multiples of the golden section are far from each
+ * other).  Two with one key would share a way, as all do in the last one.
+ */
+static uint64_t key_of(const int32_t *lock)
+{
+	return (((uint64_t)(uintptr_t)lock >> 2) * 0x9e3779b97f4a7c15u & KEY) | 1ull << 32;
+}
+
+/* In the last way, locks are told apart by a bit of the futex call, mostly. */
 static uint32_t channel(const int32_t *lock)
 {
 	return 1u << (fg_spin_hash(lock) >> 16) % 32;
 }
 
+/* Counts a sleeper or a spinner in a way that has this key; a sleeper also in one that is nobody's. */
+static bool count_in(struct fg_spin_way *way, uint64_t key, uint64_t one, struct place *place)
+{
+	uint64_t all = one == SLEEPER ? SLEEPERS : SPINNERS, have = fg_load_relaxed(&way->who);
+
+	do {
+		if ((have & KEY) != key && (one == SPINNER || (have & KEY)))
+			return false;
+		if ((have & all) == all)
+			return false;
+	} while (!fg_cas64_seq_cst(&way->who, &have, ((have & ~KEY) + one) | key));
+	*place = (struct place){ .way = way, .turn = have & TURN };
+	return true;
+}
+
+static void count_out(struct place *place, uint64_t one)
+{
+	uint64_t have, left;
+
+	if (!place->way)
+		return;
+	have = fg_load_relaxed(&place->way->who);
+	do {
+		if ((have & TURN) != place->turn)
+			break;
+		left = have - one;
+		if (!(left & (SLEEPERS | SPINNERS)))
+			left &= TURN;
+	} while (!fg_cas64_seq_cst(&place->way->who, &have, left));
+	place->way = NULL;
+}
+
+static struct place place_of_sleeper(const int32_t *lock)
+{
+	struct fg_spin_bucket *b = fg_spin_bucket(lock);
+	struct place place = { NULL, 0 };
+	uint32_t i;
+
+	for (i = 0; i < LAST; i++)
+		if (count_in(&b->way[i], key_of(lock), SLEEPER, &place))
+			return place;
+	count_in(&b->way[LAST], 0, SLEEPER, &place);
+	return place;
+}
+
+static struct place place_of_spinner(const int32_t *lock)
+{
+	struct fg_spin_bucket *b = fg_spin_bucket(lock);
+	struct place place = { NULL, 0 };
+	uint32_t i;
+
+	for (i = 0; i < LAST; i++)
+		if (count_in(&b->way[i], key_of(lock), SPINNER, &place))
+			break;
+	return place;
+}
+
 void fg_spin_wake(int32_t *lock)
 {
 	struct fg_spin_bucket *b = fg_spin_bucket(lock);
+	struct fg_spin_way *way = NULL;
+	uint32_t i;
 
-	if (fg_load_relaxed(&b->spinners))
+	/* Two that began to wait at once may have taken a way each. */
+	for (i = 0; i < LAST; i++) {
+		uint64_t who = fg_load_relaxed(&b->way[i].who);
+
+		if ((who & KEY) != key_of(lock))
+			continue;
+		if (who & SPINNERS)
+			return;
+		way = &b->way[i];
+	}
+	if (!way && fg_load_relaxed(&b->way[LAST].who) & SLEEPERS)
+		way = &b->way[LAST];
+	if (!way)
 		return;
 	/* Release: who sees the count sees the lock free (acquire in sleep_on). */
-	fg_add_release(&b->wakes, 1);
-	fg_futex_wake(&b->wakes, 1, channel(lock));
+	fg_add_release(&way->wakes, 1);
+	fg_futex_wake(&way->wakes, 1, channel(lock));
 }
+
+/* Those that are counted are not in this process, or have been interrupted and will be counted anew. */
+void fg_spin_after_fork(void)
+{
+	uint32_t i, w;
+
+	if (!anybody_slept)
+		return;
+	for (i = 0; i < FG_SPIN_BUCKETS; i++) {
+		struct fg_spin_bucket *b = &fg_spin_buckets[i];
+
+		if (b->sleepers & FG_SPIN_SLEEPERS)
+			b->sleepers = (b->sleepers & ~FG_SPIN_SLEEPERS) + FG_SPIN_SLEEPERS + 1;
+		for (w = 0; w < FG_SPIN_WAYS; w++)
+			if (b->way[w].who & (SLEEPERS | SPINNERS))
+				b->way[w].who = (b->way[w].who + ONE_TURN) & TURN;
+	}
+}
+
+/* ---- waiting ------------------------------------------------------------------ */
 
 static void barrier_everywhere(uint32_t id)
 {
@@ -72,7 +193,8 @@ static bool spin(int32_t *lock, struct fg_self *t)
 {
 	struct fg_spin_bucket *b = fg_spin_bucket(lock);
 	struct fg_wait w = { .self = t };
-	bool is_free, counted = false;
+	struct place place = { NULL, 0 };
+	bool is_free;
 
 	for (;;) {
 		int32_t value = fg_load_relaxed(lock);
@@ -83,14 +205,11 @@ static bool spin(int32_t *lock, struct fg_self *t)
 		w.owner = owner_of(value);
 		if (fg_decide(&w) == FG_BLOCK)
 			break;
-		if (!counted && fg_unlikely(fg_load_relaxed(&b->sleepers))) {
-			fg_add_relaxed(&b->spinners, 1);
-			counted = true;
-		}
+		if (!place.way && fg_unlikely(fg_load_relaxed(&b->sleepers) & FG_SPIN_SLEEPERS))
+			place = place_of_spinner(lock);
 		fg_pause();
 	}
-	if (counted)
-		fg_add_relaxed(&b->spinners, -1u);
+	count_out(&place, SPINNER);
 	return is_free;
 }
 
@@ -98,17 +217,26 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 {
 	struct fg_spin_bucket *b = fg_spin_bucket(lock);
 	struct fg_deadline limit;
-	uint32_t wakes;
+	struct fg_spin_way *way;
+	struct place place;
+	uint32_t turn, have, wakes;
 
-	fg_add_relaxed(&b->sleepers, 1);
+	if (!fg_load_relaxed(&anybody_slept))
+		fg_store_relaxed(&anybody_slept, 1);
+	place = place_of_sleeper(lock);
+	way = place.way ? place.way : &b->way[LAST]; /* not counted where 65,535 are: until its time is over */
+	turn = fg_add_relaxed(&b->sleepers, 1) & ~FG_SPIN_SLEEPERS;
 	barrier_everywhere(t->id);
-	wakes = fg_load_acquire(&b->wakes);
+	wakes = fg_load_acquire(&way->wakes);
 	if (fg_load_relaxed(lock) != FG_SPIN_FREE) {
 		fg_deadline_in(&limit, limit_ns);
 		fg_count(t, FG_STAT_PARKS, 1);
-		fg_futex_wait(&b->wakes, wakes, channel(lock), &limit);
+		fg_futex_wait(&way->wakes, wakes, channel(lock), &limit);
 	}
-	fg_add_relaxed(&b->sleepers, -1u);
+	have = fg_load_relaxed(&b->sleepers);
+	while ((have & ~FG_SPIN_SLEEPERS) == turn && !fg_cas_relaxed(&b->sleepers, &have, have - 1))
+		;
+	count_out(&place, SLEEPER);
 }
 
 static void take_slowly(int32_t *lock, struct fg_self *t)

@@ -13,8 +13,8 @@
  *
  * There is no room for "somebody sleeps", and an unlock that had to look for it
  * with an atomic would cost twice as much as glibc's.  Sleepers register
- * in a table of this process instead, and an unlock looks there after its
- * plain store (spin.c).
+ * in a table of this process instead, set-associative like a cache, and an unlock
+ * looks there after its plain store (spin.c).
  */
 #ifndef FG_SPIN_H
 #define FG_SPIN_H
@@ -28,19 +28,38 @@
 #define FG_SPIN_HELD 0xb0000800u
 
 #define FG_SPIN_BUCKETS 256u
+#define FG_SPIN_WAYS	4u /* locks of one bucket that have sleepers at once; the last way is for all others */
+
+/*
+ * Legend of `who`.  A way belongs to a lock as long as anybody is counted in it.
+ *
+ *   0..15   sleepers: asleep, or about to be
+ *   16..27  spinners: awake, so that a release needs not wake anybody.  Only those
+ *           beside sleepers count themselves
+ *   28..31  turn: raised by a fork that has emptied the way in the child, so that a
+ *           wait that a signal handler's fork interrupted does not count itself out there
+ *   32..63  key: which lock's; 0: nobody's, or the last way's
+ */
+struct fg_spin_way {
+	uint64_t who;
+	uint32_t wakes; /* what its sleepers sleep on */
+	uint32_t unused;
+};
 
 struct fg_spin_bucket {
-	uint32_t sleepers; /* asleep, or about to be; each release reads this line */
-	uint32_t wakes;	   /* what they sleep on */
-	uint32_t unused[14];
-	uint32_t spinners; /* awake: a release needs not wake anybody.  Only those beside sleepers count themselves */
-	uint32_t unused2[15];
+	uint32_t sleepers; /* of all ways, and from bit 24 on a turn as above; each release reads this line */
+	uint32_t unused[15];
+	struct fg_spin_way way[FG_SPIN_WAYS];
 } __attribute__((aligned(FG_CACHE_LINE)));
+_Static_assert(sizeof(struct fg_spin_bucket) == 2 * FG_CACHE_LINE, "one line for releases, one for waiters");
+
+#define FG_SPIN_SLEEPERS 0xffffffu /* in fg_spin_bucket.sleepers; above it the turn */
 
 extern struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
 
 void fg_spin_lock_slowly(int32_t *lock, struct fg_self *t, const void *caller);
 void fg_spin_wake(int32_t *lock);
+void fg_spin_after_fork(void); /* in the child, by its only thread */
 
 static inline uint32_t fg_spin_hash(const int32_t *lock)
 {
@@ -85,7 +104,7 @@ static inline void fg_spin_release(int32_t *lock)
 	fg_store_release(lock, FG_SPIN_FREE);
 	fg_fence_local();
 	/* The other half of this order is a sleeper's membarrier(2), or its time limit. */
-	if (fg_unlikely(fg_load_relaxed(&b->sleepers)))
+	if (fg_unlikely(fg_load_relaxed(&b->sleepers) & FG_SPIN_SLEEPERS))
 		fg_spin_wake(lock);
 	fg_section_leave(fg_self());
 }

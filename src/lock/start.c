@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include "lock/epoch.h"
+#include "lock/spin.h"
 #include "lock/thread.h"
 #include "sys/clock.h"
 #include "sys/env.h"
@@ -38,6 +39,7 @@ static void child_of_fork(void)
 	fg_filter_after_fork();
 	fg_threads_after_fork();
 	fg_epoch_after_fork();
+	fg_spin_after_fork();
 	fg_monitor_forget();
 }
 

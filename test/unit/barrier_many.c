@@ -3,11 +3,7 @@
  * Barriers that have been used for so long that the count of those that have left turns
  * over: nobody makes a system call who has nobody to wake, and destroy ends.
  */
-#include "../tools/check.h"
-
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
+#include "../tools/no_futex.h"
 
 #include "lock/barrier.h"
 
@@ -26,21 +22,6 @@ static void *destroy(void *arg)
 {
 	fg_barrier_drain(arg);
 	return NULL;
-}
-
-static void refuse_futexes(void)
-{
-	struct sock_filter f[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof f / sizeof *f, f};
-
-	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		check_skip("no seccomp filters here");
 }
 
 int main(int argc, char **argv)
@@ -65,7 +46,7 @@ int main(int argc, char **argv)
 	}
 	child = check_fork();
 	if (!child) {
-		refuse_futexes();
+		no_futex();
 		for (int i = 0; i < 3; i++) {
 			b = after(turns[i] - 3, 0);
 			for (int n = 0; n < 6; n++)

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The spinlock's sleep without a bit in the lock.  Mirrors [spin.h:fg_spin_release],
- * [spin.c:fg_spin_wake], [spin.c:barrier_everywhere], [spin.c:sleep_on],
- * [spin.c:fg_spin_lock_slowly] with [spin.c:spin].  The store of a release stays in
- * its CPU's store buffer for as long as it likes; membarrier(2) empties it.  The time
- * limit of a sleep, which would repair any loss, is left out.
+ * [spin.c:fg_spin_wake], [spin.c:count_in], [spin.c:count_out],
+ * [spin.c:place_of_sleeper], [spin.c:place_of_spinner], [spin.c:barrier_everywhere],
+ * [spin.c:sleep_on], [spin.c:fg_spin_lock_slowly] with [spin.c:spin].  The store of a
+ * release stays in its CPU's store buffer for as long as it likes; membarrier(2)
+ * empties it.  The time limit of a sleep, which would repair any loss, is left out.
  *
- *   N threads, R rounds each.  Mutants: MUT_NO_BARRIER, MUT_LOOK_FIRST (the
+ *   N threads (2 to 4), R rounds each, LOCKS that share a bucket with WAYS ways, the last one
+ *   for all (each thread has its lock): there a wake-up meets a sleeper of the right lock (channel).
+ *   Mutants: MUT_NO_BARRIER, MUT_LOOK_FIRST (the
  *   release looks for sleepers before it stores), MUT_NO_RECHECK (of the lock
- *   by the sleeper), MUT_RELAXED (the count of wake-ups is seen before the store).
+ *   by the sleeper), MUT_RELAXED (the count of wake-ups is seen before the store),
+ *   MUT_ANY_SPINNER (who spins for another lock keeps a release from waking).
  */
 #ifndef N
 #define N 2
@@ -16,89 +20,193 @@
 #ifndef R
 #define R 2
 #endif
+#ifndef LOCKS
+#define LOCKS 1
+#endif
+#ifndef WAYS
+#define WAYS 2
+#endif
+#define LAST (WAYS - 1)
+#define NO   255
 
-byte owner;	     /* what others see: 0 free, else 1 + thread */
-bit buffered[N];     /* a release that others do not see yet */
-byte sleepers, spinners, wakes, inside;
-bit asleep[N];
+byte owner[LOCKS];   /* what others see: 0 free, else 1 + thread */
+byte buffered[N];    /* a release that others do not see yet: 1 + lock */
+byte total;	     /* sleepers of all ways */
+byte key[WAYS];	     /* 1 + lock; these three are one word */
+byte sleepers[WAYS], spinners[WAYS];
+byte wakes[WAYS];
+byte inside[LOCKS];
+byte asleep[N];	     /* 1 + way */
+byte wants[N];	     /* the lock that each waits for */
 
-/* Wakes one, whichever: with N == 2 there is one at most; with more, any. */
-inline wake_one()
+inline drain_buffer(t)
 {
 	if
-	:: spinners == 0 ->
-		atomic {
-#ifndef MUT_RELAXED
-			if
-			:: buffered[me] -> buffered[me] = 0; owner = 0
-			:: else
-			fi;
-#endif
-			wakes++;
-			if
-			:: asleep[0] -> asleep[0] = 0
-			:: asleep[N - 1] -> asleep[N - 1] = 0
-			:: !asleep[0] && !asleep[N - 1]
-			fi
-		}
+	:: buffered[t] -> owner[buffered[t] - 1] = 0; buffered[t] = 0
 	:: else
 	fi
+}
+
+/* One whose channel it is, if any. */
+inline wake_one(way)
+{
+	atomic {
+#ifndef MUT_RELAXED
+		drain_buffer(me);
+#endif
+		wakes[way]++;
+		if
+		:: asleep[0] == 1 + way && wants[0] == l -> asleep[0] = 0
+		:: asleep[1] == 1 + way && wants[1] == l -> asleep[1] = 0
+		:: asleep[N - 2] == 1 + way && wants[N - 2] == l -> asleep[N - 2] = 0
+		:: asleep[N - 1] == 1 + way && wants[N - 1] == l -> asleep[N - 1] = 0
+		:: else
+		fi
+	}
+}
+
+inline spin_wake()
+{
+	i = 0;
+	way = NO;
+	do
+	:: i == LAST -> break
+	:: atomic { i < LAST && key[i] != 1 + l -> i++ }
+	:: atomic { i < LAST && key[i] == 1 + l ->
+		    if
+		    :: spinners[i] > 0 -> goto leave_them
+		    :: else -> way = i
+		    fi;
+		    i++ }
+	od;
+	if
+	:: atomic { way == NO && sleepers[LAST] > 0 -> way = LAST }
+	:: atomic { way == NO && sleepers[LAST] == 0 }
+	:: way != NO
+	fi;
+	if
+	:: way != NO -> wake_one(way)
+	:: else
+	fi;
+leave_them:
+	i = 0;
+	way = NO
 }
 
 inline release()
 {
 #ifdef MUT_LOOK_FIRST
-	seen = sleepers;
-	buffered[me] = 1;
+	seen = total;
+	atomic { !buffered[me] -> buffered[me] = 1 + l };
 #else
-	buffered[me] = 1;
-	seen = sleepers;
+	atomic { !buffered[me] -> buffered[me] = 1 + l };
+	seen = total;
 #endif
 	if
-	:: seen -> wake_one()
+	:: seen -> seen = 0; spin_wake()
 	:: else
 	fi
 }
 
+/* Both leave it in `way`; the loop's look and its compare-and-swap are one step, which fails or is repeated. */
+inline place_of_sleeper()
+{
+	i = 0;
+	do
+	:: atomic { i < LAST && (key[i] == 1 + l || key[i] == 0) -> key[i] = 1 + l; sleepers[i]++; way = i }; break
+	:: atomic { i < LAST && key[i] != 1 + l && key[i] != 0 -> i++ }
+	:: atomic { i == LAST -> sleepers[LAST]++; way = LAST }; break
+	od;
+	i = 0
+}
+
+inline place_of_spinner()
+{
+	i = 0;
+	do
+#ifdef MUT_ANY_SPINNER
+	:: atomic { i < LAST && key[i] != 0 -> spinners[i]++; way = i }; break
+	:: atomic { i < LAST && key[i] == 0 -> i++ }
+#else
+	:: atomic { i < LAST && key[i] == 1 + l -> spinners[i]++; way = i }; break
+	:: atomic { i < LAST && key[i] != 1 + l -> i++ }
+#endif
+	:: i == LAST -> way = NO; break
+	od;
+	i = 0
+}
+
+inline count_out(sleeper)
+{
+	atomic {
+		sleepers[way] = sleepers[way] - sleeper;
+		spinners[way] = spinners[way] - (1 - sleeper);
+		if
+		:: sleepers[way] == 0 && spinners[way] == 0 -> key[way] = 0
+		:: else
+		fi;
+		way = NO
+	}
+}
+
 proctype Thread(byte me)
 {
-	byte rounds, seen, count;
+	byte rounds, seen, count, l, i, way = NO;
 
 	do
 	:: rounds < R ->
 		rounds++;
+#if LOCKS > 1
+		l = me % LOCKS;
+#endif
+		wants[me] = l;
 		do
 		/* An atomic empties the CPU's own buffer first. */
-		:: atomic { owner == 0 && !buffered[me] -> owner = me + 1 }; break
-		:: owner != 0 -> /* spins a while, then has to sleep */
-			spinners++;
+		:: atomic { owner[l] == 0 && !buffered[me] -> owner[l] = me + 1 }; break
+		:: owner[l] != 0 -> /* spins a while, then has to sleep */
 			if
-			:: atomic { owner == 0 -> spinners-- }
-			:: atomic { spinners--; };
-				sleepers++;
+			:: total -> place_of_spinner()
+			:: skip
+			fi;
+			if
+			:: atomic { owner[l] == 0 -> seen = 1 }
+			:: seen = 0
+			fi;
+			if
+			:: way != NO -> count_out(0)
+			:: else
+			fi;
+			if
+			:: seen -> seen = 0
+			:: else ->
+				place_of_sleeper();
+				total++;
 #ifndef MUT_NO_BARRIER
-				atomic { buffered[0] == 0 && buffered[N - 1] == 0 };
+				atomic { buffered[0] == 0 && buffered[1] == 0 && buffered[N - 2] == 0 && buffered[N - 1] == 0 };
 #endif
-				count = wakes;
+				count = wakes[way];
 				if
 #ifndef MUT_NO_RECHECK
-				:: owner == 0
-				:: owner != 0 ->
+				:: owner[l] == 0
+				:: owner[l] != 0 ->
 #else
 				:: true ->
 #endif
 					if
-					:: atomic { wakes == count -> asleep[me] = 1 }; !asleep[me]
-					:: wakes != count
+					:: atomic { wakes[way] == count -> asleep[me] = 1 + way }; !asleep[me]
+					:: wakes[way] != count
 					fi
 				fi;
-				sleepers--
+				count = 0;
+				total--;
+				count_out(1)
 			fi
 		od;
-		inside++;
-		assert(inside == 1);
-		inside--;
-		release()
+		inside[l]++;
+		assert(inside[l] == 1);
+		inside[l]--;
+		release();
+		l = 0
 	:: else -> break
 	od
 }
@@ -107,8 +215,10 @@ proctype Thread(byte me)
 proctype Buffers()
 {
 end:	do
-	:: atomic { buffered[0] -> buffered[0] = 0; owner = 0 }
-	:: atomic { buffered[N - 1] -> buffered[N - 1] = 0; owner = 0 }
+	:: d_step { buffered[0] -> drain_buffer(0) }
+	:: d_step { buffered[1] -> drain_buffer(1) }
+	:: d_step { buffered[N - 2] -> drain_buffer(N - 2) }
+	:: d_step { buffered[N - 1] -> drain_buffer(N - 1) }
 	od
 }
 
