@@ -218,6 +218,12 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		snprintf(verdict, size, "cannot be helped: %s", target.why);
 		return 2;
 	}
+	if (e.tsan) {
+		fg_found(t, "sanitizer", FG_BAD,
+			 "ThreadSanitizer's library knows glibc's locks only; -static-libtsan works");
+		snprintf(verdict, size, "cannot be helped: linked with ThreadSanitizer's library; `flexguard run` leaves it glibc's locks");
+		return 2;
+	}
 	fg_found(t, "privileges", FG_GOOD, "no setuid, setgid or file capabilities");
 
 	traced = e.interp[0] && trace_libraries(&u, e.interp, target.binary);
@@ -242,6 +248,12 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		    t, "C++", FG_INFO,
 		    "std::mutex, shared_mutex and condition_variable are reached; counting_semaphore, latch, "
 		    "barrier and atomic wait are not");
+	if (e.asan[0])
+		fg_found(t, "sanitizer", FG_INFO, "AddressSanitizer: `flexguard run` loads %s first, as it wants to be",
+			 e.asan);
+	if (!strcmp(strrchr(target.path, '/') ? strrchr(target.path, '/') + 1 : target.path, "valgrind"))
+		fg_found(t, "valgrind", FG_INFO,
+			 "memcheck and others run on FlexGuard's locks; helgrind and drd, which know glibc's only, on those");
 	if (e.attributes)
 		fg_found(t, "attributes", FG_INFO,
 			 "mutexes that it makes process-shared, robust or priority-ordered stay glibc's");

@@ -112,6 +112,14 @@ static void imported(struct fg_elf *e, const char *name)
 		e->cxx = true;
 }
 
+/* libasan.so.8, libclang_rt.asan-x86_64.so, and the same of tsan. */
+static void needed(struct fg_elf *e, const char *name)
+{
+	if (strstr(name, "libasan.") || strstr(name, "_rt.asan"))
+		snprintf(e->asan, sizeof(e->asan), "%s", name);
+	e->tsan |= strstr(name, "libtsan.") || strstr(name, "_rt.tsan");
+}
+
 static bool contains(const void *hay, size_t size, const char *needle)
 {
 	return hay && memmem(hay, size, needle, strlen(needle));
@@ -140,6 +148,18 @@ static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(E
 			e->rust = true;
 		if (!strcmp(name, ".rodata") && contains(data, sh[i].sh_size, "/rustc/"))
 			e->rust = true;
+		if (sh[i].sh_type == SHT_DYNAMIC && data && sh[i].sh_link < eh->e_shnum) {
+			const ElfW(Dyn) *d = data;
+
+			for (size_t k = 0; k < sh[i].sh_size / sizeof(*d) && d[k].d_tag != DT_NULL; k++) {
+				const char *s = d[k].d_tag == DT_NEEDED
+						    ? string_at(im, sh[sh[i].sh_link].sh_offset + d[k].d_un.d_val)
+						    : NULL;
+
+				if (s)
+					needed(e, s);
+			}
+		}
 		if (sh[i].sh_type == SHT_DYNSYM && data && sh[i].sh_link < eh->e_shnum) {
 			const ElfW(Sym) *sym = data;
 			uint64_t strings = sh[sh[i].sh_link].sh_offset;

@@ -37,6 +37,8 @@ struct fg_elf {
 	unsigned families; /* 1 << enum fg_family, imported */
 	bool go, rust, cxx, gmutex, dlopen;
 	bool starts; /* other programs: exec, posix_spawn, system */
+	char asan[64]; /* the shared runtime that it needs of AddressSanitizer; "": none */
+	bool tsan;     /* it needs ThreadSanitizer's */
 	bool attributes; /* makes mutexes that stay glibc's: sets pshared, robust or protocol */
 };
 

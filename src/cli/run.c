@@ -155,8 +155,8 @@ static const char *others_preloaded(void)
 	return *end ? end + 1 : end;
 }
 
-/* Ours first, then what was there.  NULL: glibc's locks, also inside another `flexguard run`. */
-static int set_preload(const char *library)
+/* Ours first (but for `before`, if it is not ""), then what was there.  NULL: glibc's locks, also inside another `flexguard run`. */
+static int set_preload(const char *library, const char *before)
 {
 	const char *others = others_preloaded();
 	char *list;
@@ -164,7 +164,7 @@ static int set_preload(const char *library)
 
 	if (!library)
 		return *others ? setenv("LD_PRELOAD", others, 1) : unsetenv("LD_PRELOAD");
-	if (asprintf(&list, "%s%s%s", library, *others ? ":" : "", others) < 0)
+	if (asprintf(&list, "%s%s%s%s%s", before, *before ? ":" : "", library, *others ? ":" : "", others) < 0)
 		return -1;
 	err = setenv("LD_PRELOAD", list, 1);
 	free(list);
@@ -267,6 +267,12 @@ int fg_cmd_run(int argc, char **argv)
 		fg_error("%s", target.why);
 		return fg_target_exit_status(&target);
 	}
+	if (lock != FG_LOCK_GLIBC && fg_target_judges_glibc(&target, r.argv, why, sizeof(why))) {
+		fg_note("%s", why);
+		lock = FG_LOCK_GLIBC;
+		r.lock = "glibc";
+		monitor = false;
+	}
 	library = fg_preload_library(lock < FG_LOCK_COUNT ? FG_PRELOAD_NAME : FG_ZOO_NAME, why, sizeof(why));
 	if (!library) {
 		fg_error("%s", why);
@@ -279,7 +285,7 @@ int fg_cmd_run(int argc, char **argv)
 			fg_note("no preemption monitor, going on with the fallback: %s", why);
 	}
 	/* Not earlier: neither we nor the monitor need them. */
-	if (set_preload(lock == FG_LOCK_GLIBC ? NULL : library) ||
+	if (set_preload(lock == FG_LOCK_GLIBC ? NULL : library, target.asan) ||
 	    (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||
 	    (r.policy && setenv(FG_POLICY_ENV, r.policy, 1)) ||
 	    (mon.pid && setenv(FG_SOCKET_ENV, mon.socket, 1))) {

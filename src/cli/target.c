@@ -185,6 +185,8 @@ static void check_binary(struct fg_target *t)
 	}
 	if (fg_elf_read(&elf, t->binary) || !elf.is_elf)
 		return;
+	memcpy(t->asan, elf.asan, sizeof(t->asan));
+	t->tsan = elf.tsan;
 	if (elf.damaged)
 		refuse(t, FG_TARGET_DAMAGED,
 		       "'%s' is a damaged ELF file: its headers promise what is not in it (cut off, perhaps); get it again",
@@ -234,6 +236,30 @@ void fg_target_find(struct fg_target *t, const char *name)
 	t->binary = strdup(t->path);
 	if (follow(t, name))
 		check_binary(t);
+}
+
+bool fg_target_judges_glibc(const struct fg_target *t, char **argv, char *why, size_t why_size)
+{
+	const char *name = strrchr(t->path, '/') ? strrchr(t->path, '/') + 1 : t->path, *tool;
+
+	if (t->tsan) {
+		snprintf(why, why_size,
+			 "'%s' is linked with ThreadSanitizer's library, which knows glibc's locks only, so it runs on those; "
+			 "with -static-libtsan it runs on FlexGuard's", t->binary);
+		return true;
+	}
+	if (strcmp(name, "valgrind"))
+		return false;
+	for (int i = 1; argv[i] && argv[i][0] == '-'; i++) {
+		tool = strncmp(argv[i], "--tool=", 7) ? NULL : argv[i] + 7;
+		if (tool && (!strcmp(tool, "helgrind") || !strcmp(tool, "drd"))) {
+			snprintf(why, why_size,
+				 "%s knows glibc's locks only, so the program runs on those; memcheck and the other tools "
+				 "run on FlexGuard's", tool);
+			return true;
+		}
+	}
+	return false;
 }
 
 int fg_target_exit_status(const struct fg_target *t)
