@@ -151,17 +151,15 @@ static bool any_user_may_use_bpf(void)
 static int listen_at(struct fg_service *s, char *why, size_t size)
 {
 	struct stat st;
-	int fd, lock;
+	int fd;
 
 	make_folder(s);
-	lock = fg_monitor_lock(s->socket);
-	fd = lock >= 0 || lock == FG_NO_LOCK ? fg_monitor_listen(s->socket, s->mode) : lock;
+	s->lock = fg_monitor_lock(s->socket);
+	fd = s->lock >= 0 || s->lock == FG_NO_LOCK ? fg_monitor_listen(s->socket, s->mode) : s->lock;
 	if (fd == -EADDRINUSE)
 		snprintf(why, size, "another monitor listens on %s already", s->socket);
 	else if (fd < 0)
 		snprintf(why, size, "cannot listen on %s: %s", s->socket, strerror(-fd));
-	/* From here on, who comes next is refused by the socket. */
-	fg_monitor_unlock(s->socket, lock);
 	if (fd < 0)
 		return fd;
 	s->listener = fd;
@@ -180,6 +178,7 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 {
 	int err = 0;
 
+	s->lock = FG_NO_LOCK;
 	raise_descriptors();
 	if (s->listener < 0 && !s->listen_last)
 		err = listen_at(s, why, size);
@@ -223,7 +222,9 @@ void fg_service_close(struct fg_service *s)
 		close(s->listener);
 	if (s->monitor)
 		fg_monitor_close(s->monitor);
+	fg_monitor_unlock(s->socket, s->lock);
 	s->monitor = NULL;
 	s->listener = -1;
+	s->lock = FG_NO_LOCK;
 	s->own_path = false;
 }

@@ -23,7 +23,9 @@ struct fg_service {
 	struct fg_monitor_config cfg;
 
 	int listener; /* -1: make one */
-	bool own_path; /* filled in, as the next */
+	int lock;      /* filled in, as the next: held as long as it serves, so that nobody starts beside it where
+			* somebody has removed the socket's path */
+	bool own_path;
 	ino_t inode;   /* of the socket */
 	struct fg_monitor *monitor;
 };

@@ -7,19 +7,23 @@
 #include <string.h>
 
 /* Or the compiler would make these loops calls of themselves. */
-#define AS_WRITTEN __attribute__((visibility("hidden"), optimize("no-tree-loop-distribute-patterns")))
+#ifdef __clang__
+#define AS_WRITTEN __attribute__((no_builtin("memcpy", "memset")))
+#else
+#define AS_WRITTEN __attribute__((optimize("no-tree-loop-distribute-patterns")))
+#endif
 
-extern __typeof__(memcpy) memcpy AS_WRITTEN;
-extern __typeof__(memset) memset AS_WRITTEN;
+extern __typeof__(memcpy) memcpy __attribute__((visibility("hidden")));
+extern __typeof__(memset) memset __attribute__((visibility("hidden")));
 
-void *memcpy(void *restrict to, const void *restrict from, size_t size)
+AS_WRITTEN void *memcpy(void *restrict to, const void *restrict from, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
 		((char *)to)[i] = ((const char *)from)[i];
 	return to;
 }
 
-void *memset(void *at, int value, size_t size)
+AS_WRITTEN void *memset(void *at, int value, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
 		((char *)at)[i] = (char)value;
