@@ -225,7 +225,7 @@ def check_memory_limit():
 def check_few_descriptors():
     """Without descriptors for one more client the daemon goes on; later ones are served again."""
     need_daemon()
-    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (42, 42))
+    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))  # 37 when idle; thirty clients want more
     with Daemon(preexec_fn=few) as d:
         c = Counters()
         many = [contend(700) for _ in range(30)]
