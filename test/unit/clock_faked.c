@@ -204,10 +204,12 @@ int main(int argc, char **argv)
 	CHECK_EQ(pthread_rwlock_timedrdlock(&free_rwlock, &past), 0);
 	lock(&mutex);
 	CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &past), ETIMEDOUT);
-	past.tv_nsec = -1;
-	CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &past), EINVAL);
-	past = (struct timespec){ .tv_sec = INT64_MIN };
-	CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &past), ETIMEDOUT);
+	if (argc < 2) { /* of these libfaketime, in front, makes other times */
+		past.tv_nsec = -1;
+		CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &past), EINVAL);
+		past = (struct timespec){ .tv_sec = INT64_MIN };
+		CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &past), ETIMEDOUT);
+	}
 	unlock(&mutex);
 	return 0;
 }
