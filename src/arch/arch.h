@@ -10,6 +10,8 @@
 
 #if defined(__x86_64__)
 #include "arch/x86_64.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64.h"
 #else
 #include "arch/generic.h"
 #endif

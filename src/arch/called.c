@@ -27,6 +27,25 @@ __asm__(".text\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	".size fg_syscall6_called, . - fg_syscall6_called\n");
+#elif defined(__aarch64__)
+__asm__(".text\n"
+	".p2align 4\n"
+	".hidden fg_syscall6_called\n"
+	".globl fg_syscall6_called\n"
+	".type fg_syscall6_called, %function\n"
+	"fg_syscall6_called:\n"
+	"	.cfi_startproc\n"
+	"	mov x8, x0\n"
+	"	mov x0, x1\n"
+	"	mov x1, x2\n"
+	"	mov x2, x3\n"
+	"	mov x3, x4\n"
+	"	mov x4, x5\n"
+	"	mov x5, x6\n"
+	"	svc 0\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size fg_syscall6_called, . - fg_syscall6_called\n");
 #else
 long fg_syscall6_called(long nr, long a, long b, long c, long d, long e, long f)
 {

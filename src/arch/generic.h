@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any CPU that has no file of its own: correct, not tuned. */
+/* Any CPU that has no file of its own: correct, not tuned, and its system calls go by a name (sys/libc.h). */
 #ifndef FG_ARCH_GENERIC_H
 #define FG_ARCH_GENERIC_H
 
@@ -7,9 +7,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#if defined(__aarch64__)
-#define FG_VDSO_CLOCK "__kernel_clock_gettime"
-#elif defined(__riscv)
+#if defined(__riscv)
 #define FG_VDSO_CLOCK "__vdso_clock_gettime"
 #endif
 

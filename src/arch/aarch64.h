@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FG_ARCH_AARCH64_H
+#define FG_ARCH_AARCH64_H
+
+#include <stdint.h>
+
+#define FG_VDSO_CLOCK "__kernel_clock_gettime"
+
+static inline void fg_pause(void)
+{
+	__asm__ volatile("yield" ::: "memory");
+}
+
+/* Adds to a number that only this thread and its signal handlers write. */
+static inline void fg_add_own(uint32_t *p, uint32_t n)
+{
+	__atomic_fetch_add(p, n, __ATOMIC_RELAXED);
+}
+
+static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long x8 __asm__("x8") = nr;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	return x0;
+}
+
+#endif
