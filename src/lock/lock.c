@@ -5,11 +5,13 @@
  * A waiter spins in the queue while fg_decide() says so and sleeps otherwise.  In contrast to the paper's listing a release does not wake
  * anybody as long as the threads that are awake keep the lock busy: on a
  * machine with N CPUs about N threads take the lock in turn without any system
- * call, and the others sleep.  Three things keep that honest:
+ * call, and the others sleep.  Four things keep that honest:
  *
- *   - a sleeper is left asleep only while somebody looks after the lock: the
- *     spinning head, or a sleeper with a time limit (the heir);
- *   - only a thread that releases the lock often leaves it to the heir;
+ *   - sleepers are left asleep only while one of them, a timed waiter (the heir),
+ *     looks after the lock every few ms.  The spinning head is not enough: the
+ *     scheduler may keep it off its CPU for as long as it likes;
+ *   - only a thread that releases the lock often leaves it to the heir alone;
+ *   - no sleep is for ever, so that this holds for any other thread, too;
  *   - a thread that has had its turn wakes the longest sleeper and sleeps in
  *     its place when it next has to wait.
  *
@@ -43,8 +45,7 @@
 
 /*
  * A thread that goes to sleep first takes a nap: if the CPU that it left is
- * not in use by another thread of the process afterwards, it comes back.  Then
- * it sleeps until it is woken, unless it is the heir.
+ * not in use by another thread of the process afterwards, it comes back.
  */
 #define NAP_NS 100000u
 #define NAPS   2
@@ -56,6 +57,26 @@
 
 /* One patrol in so many comes to stay although there seems to be no room: the scheduler may find some. */
 #define PROBE_EVERY 8
+
+/*
+ * Who waits with a deadline looks at the lock each time that a quarter of what was left has
+ * passed: ever more often, some ten times in 20 ms and twice as often in a second.
+ */
+#define TIMED_PART 4u
+#define TIMED_NS   1000000u
+
+/*
+ * Everybody else checks periodically, at first after CHECK_NS and then at intervals four times as long
+ * each time.  That is for the one thread that others rely on and that is kept off its CPU: the
+ * heir; one that has been woken, until it takes the lock; one between a release and its
+ * wake-up.  Time limits of 4 ms and more cost nothing that could be measured, of 1 ms a microsecond.
+ */
+#define CHECK_LIMIT_NS 8192000000u
+#ifdef FG_BROKEN_WAKE /* checks would make up for it before the tests can notice */
+#define CHECK_NS CHECK_LIMIT_NS
+#else
+#define CHECK_NS 8000000u
+#endif
 
 /* In the child of a fork the heir may have been a thread of the parent.  Who finds one waits so long for it. */
 #define GHOST_NS 100000000u
@@ -111,14 +132,16 @@ static void wake_one(struct fg_lock *l, const struct fg_self *t, bool near)
 struct attempt {
 	struct fg_wait wait;
 	const struct fg_deadline *deadline;
-	uint32_t duty;	  /* SPINNER, HEIR: bits of the word that this thread has set and must not leave behind */
+	/* SPINNER or HEIR: the bit of the word that this thread has set and must not leave behind. */
+	uint32_t duty;
 	uint32_t patrol_ns;
+	uint64_t check_ns;
 	uint32_t naps;	  /* since it was awake last */
 	uint32_t patrols; /* that found no room */
 	uint32_t same;	  /* patrols in a row that found the same owner */
 	uint32_t seen;	  /* owner at the last patrol */
 	bool slept;
-	bool in_vain; /* woken by a release, and the lock was taken again */
+	bool in_vain; /* woken by a release or by its time limit, and the lock was taken again */
 };
 
 static bool timed_out(const struct attempt *a)
@@ -178,9 +201,10 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 				return ACQUIRED;
 			continue;
 		}
+		/* The heir no longer: SPINNER and HEIR are two threads, and one of them may be off its CPU. */
 		if ((word & (FG_WORD_WAITERS | FG_WORD_SPINNER)) == FG_WORD_WAITERS &&
-		    fg_cas_relaxed(&l->word, &word, word | FG_WORD_SPINNER))
-			a->duty |= FG_WORD_SPINNER;
+		    fg_cas_relaxed(&l->word, &word, (word & ~a->duty) | FG_WORD_SPINNER))
+			a->duty = FG_WORD_SPINNER;
 		a->wait.owner = word & FG_WORD_ID;
 		if (fg_decide(&a->wait) == FG_BLOCK)
 			return UNDECIDED;
@@ -240,7 +264,7 @@ static bool keeps_busy(const struct fg_lock *l, const struct fg_self *t)
 
 /*
  * Sets the bits with which this thread goes to sleep: WAITERS, and HEIR if it
- * becomes the heir.  A lock that nobody keeps busy needs no heir, whose time
+ * becomes the heir.  A lock that nobody keeps busy needs none, whose time
  * limit costs a timer: not before a wake-up has been in vain, unless this
  * thread has kept it busy itself.  SPINNER goes whoever has set it: a head that still spins
  * sets it again; one that does not (it is us, or was in the parent of a fork)
@@ -281,15 +305,6 @@ static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attem
 	}
 }
 
-static void deadline_in(struct fg_deadline *d, uint64_t ns)
-{
-	uint64_t at = fg_now_ns() + ns;
-
-	d->clock = CLOCK_MONOTONIC;
-	d->at.tv_sec = (time_t)(at / 1000000000u);
-	d->at.tv_nsec = (long)(at % 1000000000u);
-}
-
 /* True if a->seen has had the lock for so long that its release may as well wake somebody. */
 static bool held_for_long(struct attempt *a, uint32_t owner)
 {
@@ -326,38 +341,89 @@ static bool retake(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 	}
 }
 
+/* Why a sleep ends by itself. */
+enum limit { DEADLINE, PRESSED, PATROL_DUE, GHOST, STRANGER, CHECK };
+
+/* How long to sleep, and for what reason no longer. */
+static enum limit sleep_limit(struct fg_self *t, struct attempt *a, uint32_t asleep, bool may_be_heir, uint64_t *ns)
+{
+	enum limit limit = PATROL_DUE;
+	uint64_t left;
+
+	if (may_be_heir && (asleep & FG_WORD_HEIR) && a->naps < NAPS && !fg_displaced_another(t)) {
+		*ns = NAP_NS << 2 * a->naps++;
+	} else if (a->duty & FG_WORD_HEIR) {
+		if (!a->patrol_ns)
+			a->patrol_ns = PATROL_NS;
+		*ns = a->patrol_ns;
+	} else if (fg_unlikely(fg_epoch != 0 && (asleep & FG_WORD_HEIR))) {
+		*ns = GHOST_NS;
+		limit = GHOST;
+	} else if (fg_unlikely(fg_held_by_stranger(asleep))) {
+		*ns = STRANGER_NS;
+		limit = STRANGER;
+	} else {
+		a->check_ns = a->check_ns ? a->check_ns * 4 : CHECK_NS;
+		if (a->check_ns > CHECK_LIMIT_NS)
+			a->check_ns = CHECK_LIMIT_NS;
+		*ns = a->check_ns;
+		limit = CHECK;
+	}
+	if (fg_likely(!a->deadline))
+		return limit;
+	left = fg_deadline_left(a->deadline);
+	if (left / TIMED_PART < *ns) {
+		*ns = left / TIMED_PART > TIMED_NS ? left / TIMED_PART : TIMED_NS;
+		limit = PRESSED;
+	}
+	return left <= *ns ? DEADLINE : limit;
+}
+
+/* Its time limit has passed, and nobody has woken it. */
+static enum outcome look_around(struct fg_lock *l, struct fg_self *t, struct attempt *a, enum limit limit,
+				uint32_t asleep)
+{
+	switch (limit) {
+	case DEADLINE:
+		return TIMED_OUT;
+	case GHOST:
+		a->duty = FG_WORD_HEIR; /* ours to clear now; a living heir would only be one too many */
+		return stand_down(l, t, a) ? ACQUIRED : UNDECIDED;
+	case STRANGER:
+		fg_report_stranger(l);
+		return UNDECIDED;
+	default:
+		break;
+	}
+	if (take_over(l, t, a))
+		return ACQUIRED;
+	a->in_vain = true; /* the next heir, if there is none */
+	if (limit == CHECK)
+		return PATROL;
+	held_for_long(a, fg_load_relaxed(&l->word) & FG_WORD_ID);
+	if (limit == PATROL_DUE && fg_displaced_another(t) && ++a->patrols % PROBE_EVERY)
+		return PATROL;
+	t->turn_us = t->busy_us = (uint32_t)(fg_now_ns() / 1000);
+	return UNDECIDED; /* there is room, or little time: come and stay */
+}
+
 static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
-	bool may_be_heir = !a->deadline && fg_policy_now != FG_POLICY_BLOCK && a->same <= PATROL_SAME;
-	uint64_t since = fg_now_ns(), until;
-	const struct fg_deadline *limit = a->deadline;
-	struct fg_deadline soon;
+	bool may_be_heir = fg_policy_now != FG_POLICY_BLOCK && a->same <= PATROL_SAME;
+	uint64_t since = fg_now_ns(), until, ns;
 	uint32_t wakes, asleep = prepare_sleep(l, t, a, may_be_heir, &wakes);
-	bool ghost = false, stranger = false;
+	struct fg_deadline soon;
+	enum limit limit;
 	int r;
 
 	if (!asleep)
 		return ACQUIRED;
-	if (may_be_heir && (asleep & FG_WORD_HEIR) && a->naps < NAPS && !fg_displaced_another(t)) {
-		deadline_in(&soon, NAP_NS << 2 * a->naps++);
-		limit = &soon;
-	} else if (a->duty & FG_WORD_HEIR) {
-		if (!a->patrol_ns)
-			a->patrol_ns = PATROL_NS;
-		deadline_in(&soon, a->patrol_ns);
-		limit = &soon;
-	} else if (fg_unlikely(fg_epoch != 0 && (asleep & FG_WORD_HEIR) && !a->deadline)) {
-		deadline_in(&soon, GHOST_NS);
-		limit = &soon;
-		ghost = true;
-	} else if (fg_unlikely(!a->deadline && fg_held_by_stranger(asleep))) {
-		deadline_in(&soon, STRANGER_NS);
-		limit = &soon;
-		stranger = true;
-	}
+	limit = sleep_limit(t, a, asleep, may_be_heir, &ns);
+	if (limit != DEADLINE)
+		fg_deadline_in(&soon, ns);
 	a->slept = true;
 	fg_count(t, FG_STAT_PARKS, 1);
-	r = fg_futex_wait(&l->wakes, wakes, channel(t), limit);
+	r = fg_futex_wait(&l->wakes, wakes, channel(t), limit == DEADLINE ? a->deadline : &soon);
 	until = fg_now_ns();
 	fg_count(t, FG_STAT_BLOCKED_NS, until - since);
 	if (r == 0) {
@@ -366,26 +432,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 		a->in_vain = true;
 		return retake(l, t, a) ? ACQUIRED : UNDECIDED;
 	}
-	if (r != -ETIMEDOUT)
-		return UNDECIDED;
-	if (a->deadline)
-		return TIMED_OUT;
-	if (stranger) {
-		fg_report_stranger(l);
-		return UNDECIDED;
-	}
-	if (ghost) {
-		a->duty = FG_WORD_HEIR; /* ours to clear now; a living heir would only be one too many */
-		return stand_down(l, t, a) ? ACQUIRED : UNDECIDED;
-	}
-	/* The heir's patrol. */
-	if (take_over(l, t, a))
-		return ACQUIRED;
-	held_for_long(a, fg_load_relaxed(&l->word) & FG_WORD_ID);
-	if (fg_displaced_another(t) && ++a->patrols % PROBE_EVERY)
-		return PATROL;
-	t->turn_us = t->busy_us = (uint32_t)(until / 1000);
-	return UNDECIDED; /* there is room: come and stay */
+	return r == -ETIMEDOUT ? look_around(l, t, a, limit, asleep) : UNDECIDED;
 }
 
 /* The lock is held. */
@@ -580,30 +627,32 @@ void fg_lock_going_away(const struct fg_lock *l)
  */
 static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
-	bool wake = false, decided = false;
+	bool wake = false, asked = false, leave = false;
 
 	if (__libc_single_threaded && fg_release_alone(l, t->id))
 		return false;
 	for (;;) {
 		if (!(w & FG_WORD_WAITERS)) {
-			if (fg_cas_release(&l->word, &w, 0))
+			/* The heir's duty goes on, whoever is woken. */
+			if (fg_cas_release(&l->word, &w, w & FG_WORD_HEIR))
 				return wake;
-		} else if (w & (FG_WORD_SPINNER | FG_WORD_HEIR)) {
-			if (!decided && !leave_asleep(l, t, w)) {
-				fg_store_relaxed(&l->wakes, l->wakes + 1);
-				wake = true;
-			}
-			decided = true;
+			continue;
+		}
+		if (!asked && (w & FG_WORD_HEIR)) {
+			leave = leave_asleep(l, t, w);
+			asked = true;
+		}
+		if (leave && (w & FG_WORD_HEIR)) {
 			if (fg_cas_release(&l->word, &w, w & ~FG_WORD_ID)) {
 				if (!wake)
 					fg_count(t, FG_STAT_WAKEUPS_SAVED, 1);
 				return wake;
 			}
-		} else if (fg_cas_acq_rel(&l->word, &w, w & FG_WORD_ID)) {
+		} else if (fg_cas_acq_rel(&l->word, &w, w & (FG_WORD_ID | FG_WORD_HEIR))) {
 			/* Release: who sees the new count sees WAITERS cleared (prepare_sleep). */
 			fg_store_release(&l->wakes, l->wakes + 1);
 			wake = true;
-			w &= FG_WORD_ID;
+			w &= FG_WORD_ID | FG_WORD_HEIR;
 		}
 	}
 	/* After each return the lock may be gone. */
@@ -623,14 +672,13 @@ static void unlock_foreign(struct fg_lock *l, struct fg_self *t, uint32_t w)
 }
 
 /*
- * The usual release while others sleep: somebody looks after the lock, this
+ * The usual release while others sleep: the heir looks after the lock, this
  * thread keeps it busy, and it is not time to look at the clock.  What release()
  * would do, without the rest.
  */
 static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
-	if (!(w & FG_WORD_WAITERS) || !(w & (FG_WORD_SPINNER | FG_WORD_HEIR)) || !keeps_busy(l, t) ||
-	    t->releases == 0 || t->timing)
+	if (!(w & FG_WORD_WAITERS) || !(w & FG_WORD_HEIR) || !keeps_busy(l, t) || t->releases == 0 || t->timing)
 		return false;
 	fg_set_cs(t, 0);
 	if (!fg_cas_release(&l->word, &w, w & ~FG_WORD_ID))

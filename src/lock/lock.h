@@ -18,27 +18,31 @@
  *            wake-up clears the bit on behalf of one sleeper while others may
  *            still sleep.  Errs on the side of being set: costs a useless wake-up.
  *   SPINNER  the head of the queue spins, has seen WAITERS, and will either take
- *            the lock or clear this bit before it sleeps.  So a release may
- *            leave all sleepers asleep.  Errs on the side of being clear: costs
- *            a wake-up too many.  Means nothing without WAITERS.
- *   HEIR     one of the sleepers sleeps with a time limit and looks after the
- *            lock by itself then; it will either take the lock or clear this
- *            bit before it sleeps without limit.  So a release may leave all
- *            asleep for that long when other threads that are awake keep coming
- *            back.  Errs like SPINNER; means nothing without WAITERS.
+ *            the lock or clear this bit before it sleeps.  So a release may leave
+ *            all sleepers asleep, if there is an HEIR too: the head may be kept off its
+ *            CPU.  Errs on the side of being clear: costs a wake-up too many.
+ *            Only together with WAITERS.
+ *   HEIR     one of the sleepers is a timed waiter: it looks after the lock by itself
+ *            every few ms; it will either take the lock or clear this bit
+ *            before it sleeps for longer.  So a release may leave all
+ *            asleep when other threads that are awake keep coming
+ *            back.  Errs like SPINNER.  Never the thread that has set SPINNER.
  *
  * Sleepers do not sleep on the word, which changes with every owner, but on the
  * count of wake-ups, which the owner raises while it still holds the lock: a
  * sleeper reads it before it sets WAITERS, so a release that it has not been
  * early enough for makes its futex call return at once.
  *
- *   word                     state
- *   0                        free
- *   id                       held; waiters, if any, spin
- *   id | WAITERS             held; the release clears all and wakes one
- *   id | WAITERS | SPINNER   held; the release leaves the bits and wakes nobody
- *   id | WAITERS | HEIR      held; the same if this thread takes the lock often
- *   WAITERS | ...            free, sleepers sleep on, somebody is about to take it
+ *   word                            state
+ *   0                               free
+ *   id                              held; waiters, if any, spin
+ *   id | WAITERS                    held; the release clears WAITERS and wakes one
+ *   id | WAITERS | SPINNER          held; the same, clears both
+ *   id | WAITERS | HEIR             held; the release leaves the bits and wakes nobody if this
+ *                                   thread takes the lock often, else clears WAITERS and wakes one
+ *   id | WAITERS | SPINNER | HEIR   held; the release leaves the bits and wakes nobody
+ *   HEIR, with an id or without     one has been woken and is on its way
+ *   WAITERS | HEIR | ...            free, sleepers sleep on, somebody is about to take it
  */
 #ifndef FG_LOCK_H
 #define FG_LOCK_H

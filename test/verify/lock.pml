@@ -12,6 +12,8 @@
  *              has the flags and the tail the node of threads that do not exist
  *   -DRMW      a compare-and-swap that is repeated until it succeeds is one step
  *   -DHEIRLESS nobody becomes the heir, as with the policy "block"
+ *   -DCHECK    the periodic check of those who are not the heir; without, it is taken to be for ever away
+ *   -DSTOP     any one thread is stopped for ever, at any instruction: "Stopped threads" below
  *   -DMON      with the monitor and preemption; -DP=n: n preemptions in all
  *
  * What fg_decide() answers is open at each question, and so are the hints about
@@ -47,7 +49,6 @@
 #define SPINNER 16
 #define HEIR    32
 #define FLAGS   (WAITERS | SPINNER | HEIR)
-#define GUARDED(w) ((w) & (SPINNER | HEIR))
 #define HANDED  255
 #define OTHER_EPOCH 254 /* a tail from before a fork */
 #define OWNER(n) (((n) - 1) / K + 1)
@@ -99,17 +100,40 @@ byte preemptions;
 /* Ghosts */
 byte has_role;            /* whose the head's role is, offered ones included */
 byte behind[N * K + 1];   /* the thread that joined behind the node */
-bit owes[N + 1];          /* has released, has to wake somebody, has not yet */
+bit owes[N + 1];
 bit spinner[N + 1];       /* has set SPINNER, has neither taken the lock nor cleared it yet */
 #ifndef P
 #define P 2
 #endif
 #define GATE provided (runs[me])
 #define PUB(x) x
+#define GHOST_OF(x) x
 #define IS_OFF(i) (off[i])
 #define IS_ON(i)  (!off[i])
 #else
+#ifdef STOP
+#define GATE provided (runs[me])
+#define GHOST_OF(x) x
+/*
+ * Stopped threads.  In the end each thread that is not stopped is through, or the stopped one holds the lock.
+ * Without CHECK there is more that only the periodic check finds (EXCUSED): the stopped one has cleared
+ * WAITERS and has not woken anybody yet; it was woken and has not set WAITERS again; it is the
+ * heir (HEIR stands, and no other heir is there whose time limit would pass).
+ */
+byte stopped;
+bit runs[N + 1] = 1;
+bit through[N + 1];
+bit owes[N + 1];          /* has released, has to wake somebody, has not yet */
+bit woken[N + 1];
+#ifdef CHECK
+#define EXCUSED false
+#else
+#define EXCUSED (owes[stopped] || woken[stopped] || (word & HEIR))
+#endif
+#else
 #define GATE
+#define GHOST_OF(x) skip
+#endif
 #define PUB(x) skip
 #define IS_OFF(i) true
 #define IS_ON(i)  true
@@ -134,14 +158,23 @@ bit spinner[N + 1];       /* has set SPINNER, has neither taken the lock nor cle
 #define TIMED_WAIT false
 #endif
 
+#if defined(MUT_WAKES_NOBODY)
+#define LOOKED_AFTER(w) true /* sleepers sleep on although nobody looks after the lock */
+#elif defined(MUT_SPINNER_IS_ENOUGH)
+#define LOOKED_AFTER(w) ((w) & (SPINNER | HEIR)) /* the head may be stopped */
+#else
+#define LOOKED_AFTER(w) ((w) & HEIR)
+#endif
+
 /* Each access to the lock's memory. */
 #define TOUCH assert(!gone)
 
-/* Neither SPINNER nor HEIR without WAITERS; on a free word not WAITERS without one of them. */
+/* No SPINNER without WAITERS; on a free word no WAITERS without somebody who looks after it. */
 #ifdef LAX
 #define SANE skip
 #else
-#define SANE assert((!GUARDED(word) || (word & WAITERS)) && word != WAITERS)
+#define SANE assert((!(word & SPINNER) || (word & WAITERS)) && \
+	(ID(word) != 0 || !(word & WAITERS) || LOOKED_AFTER(word)))
 #endif
 
 /* [atomic.h:fg_load_relaxed] and the compare-and-swaps of the same file, on the word. */
@@ -455,9 +488,9 @@ inline spin_as_head() {
 		if
 		:: (w & (WAITERS | SPINNER)) == WAITERS ->
 			atomic {
-				cas_word(w | SPINNER);
+				cas_word((w & (255 - duty)) | SPINNER);
 				if
-				:: ok -> duty = duty | SPINNER; PUB(spinner[me] = 1)
+				:: ok -> duty = SPINNER; PUB(spinner[me] = 1)
 				:: else
 				fi
 			}
@@ -509,7 +542,7 @@ inline spin() {
 }
 
 inline choose_stay() {
-#ifdef MON
+#if defined(MON) || defined(STOP) /* no wait is for ever */
 	stay = 0
 #else
 	if
@@ -521,9 +554,10 @@ inline choose_stay() {
 
 /* Time limits of a sleep. */
 #define NONE     0
-#define SOON     1 /* a nap, or the heir's patrol */
+#define SOON     1 /* a nap, an heir's patrol, or part of the way to a deadline */
 #define GHOST    2
 #define DEADLINE 3
+#define PERIODIC 4 /* the others' check */
 
 /*
  * [futex.c:fg_futex_wait]  ok: woken, which no timeout and no signal hides.
@@ -643,25 +677,28 @@ inline retake() {
 }
 
 /*
- * [lock.c:sleep_on] with [lock.c:deadline_in].  [lock.c:held_for_long], the
+ * [lock.c:sleep_on] with [lock.c:sleep_limit] and [lock.c:look_around].  [lock.c:held_for_long], the
  * number of naps and [decide.c:fg_displaced_another] are open.
  */
 inline sleep_on() {
 	o = UNDECIDED;
 	if
 	:: may = 0
-	:: !TIMED_WAIT && !NO_HEIR -> may = 1
+	:: !NO_HEIR -> may = 1
 	fi;
 	prepare_sleep();
 	if
 	:: o == UNDECIDED ->
 		if
 		:: TIMED_WAIT -> limit = DEADLINE
-		:: !TIMED_WAIT && may && (w & HEIR) -> limit = SOON /* a nap */
-		:: !TIMED_WAIT && (duty & HEIR) -> limit = SOON
+		:: TIMED_WAIT -> limit = SOON
+		:: may && (w & HEIR) -> limit = SOON /* a nap */
+		:: (duty & HEIR) -> limit = SOON
 		:: !TIMED_WAIT && !(duty & HEIR) ->
-#ifdef FORKED
+#if defined(FORKED)
 			limit = ((w & HEIR) -> GHOST : NONE)
+#elif defined(CHECK) && !defined(MUT_NO_CHECK)
+			limit = PERIODIC
 #else
 			skip
 #endif
@@ -670,6 +707,9 @@ inline sleep_on() {
 		if
 		:: ok ->
 			retake();
+#ifdef STOP
+			woken[me] = 0;
+#endif
 			if
 			:: ok -> o = ACQUIRED
 			:: else
@@ -682,11 +722,11 @@ inline sleep_on() {
 			:: ok -> o = ACQUIRED
 			:: else
 			fi
-		:: !ok && limit == SOON ->
+		:: !ok && (limit == SOON || limit == PERIODIC) ->
 			take_over();
 			if
 			:: ok -> o = ACQUIRED
-			:: !ok
+			:: !ok && limit == SOON
 			:: !ok -> o = PATROL
 			fi
 		:: !ok && limit == NONE
@@ -697,25 +737,33 @@ inline sleep_on() {
 }
 
 /* [futex.c:fg_futex_wake] of one sleeper, any; an address, not an access. */
+#ifdef STOP
+#define AWAKE(i) asleep[i] = 0; woken[i] = 1
+#else
+#define AWAKE(i) asleep[i] = 0
+#endif
 inline futex_wake() {
 	atomic {
 		if
-		:: asleep[1] -> asleep[1] = 0
+		:: asleep[1] -> AWAKE(1)
 #if N > 1
-		:: asleep[2] -> asleep[2] = 0
+		:: asleep[2] -> AWAKE(2)
 #endif
 #if N > 2
-		:: asleep[3] -> asleep[3] = 0
+		:: asleep[3] -> AWAKE(3)
+#endif
+#if N > 3
+		:: asleep[4] -> AWAKE(4)
 #endif
 		:: else
 		fi;
-		PUB(owes[me] = 0)
+		GHOST_OF(owes[me] = 0)
 	}
 }
 
 /*
  * [lock.c:release]  wake: a sleeper has to be woken.  [lock.c:leave_asleep] is
- * open; `decided`: it has been asked.
+ * open; `asked`: it has been asked, `leave`: it said yes.
  */
 inline count_up() {
 	atomic {
@@ -727,48 +775,55 @@ inline count_up() {
 #if N > 2
 		same[3] = 0;
 #endif
+#if N > 3
+		same[4] = 0;
+#endif
 	}
 }
-#ifdef MUT_WAKES_NOBODY
-#define LOOKED_AFTER(w) true /* sleepers sleep on although nobody looks after the lock */
-#else
-#define LOOKED_AFTER(w) GUARDED(w)
-#endif
 inline release() {
 	do
-	:: atomic { !(w & WAITERS) -> cas_word(0) }
+	:: atomic { !(w & WAITERS) -> cas_word(w & HEIR) }
 	   if
 	   :: ok -> break
 	   :: else
 	   fi
-	:: (w & WAITERS) && LOOKED_AFTER(w) ->
-		if
-		:: decided
-		:: !decided
-		:: !decided -> count_up(); wake = 1
-		fi;
-		atomic { decided = 1; cas_word(w & FLAGS) }
-		if
-		:: ok -> break
-		:: else
-		fi
-	:: (w & WAITERS) && !LOOKED_AFTER(w) ->
-#ifdef MUT_COUNT_FIRST
-		count_up();
-#endif
+	:: (w & WAITERS) ->
 		atomic {
-			cas_word(ID(w));
 			if
-			:: ok -> w = ID(w); wake = 1; PUB(owes[me] = 1)
+			:: !asked && LOOKED_AFTER(w) ->
+				asked = 1;
+				if
+				:: leave = 1
+				:: leave = 0
+				fi
 			:: else
 			fi
 		}
-#ifndef MUT_COUNT_FIRST
 		if
-		:: ok -> count_up()
-		:: else
-		fi
+		:: leave && LOOKED_AFTER(w) ->
+			atomic { cas_word(w & FLAGS) }
+			if
+			:: ok -> break
+			:: else
+			fi
+		:: else ->
+#ifdef MUT_COUNT_FIRST
+			count_up();
 #endif
+			atomic {
+				cas_word(w & (7 | HEIR));
+				if
+				:: ok -> w = w & (7 | HEIR); wake = 1; GHOST_OF(owes[me] = 1)
+				:: else
+				fi
+			}
+#ifndef MUT_COUNT_FIRST
+			if
+			:: ok -> count_up()
+			:: else
+			fi
+#endif
+		fi
 	od
 }
 
@@ -782,7 +837,7 @@ inline lock_contended() {
 	if
 	:: ok -> o = ACQUIRED
 	:: !ok -> o = UNDECIDED
-#ifndef MON
+#if !defined(MON) && !defined(STOP)
 	:: !ok -> /* give_way */
 #ifndef FG_BROKEN_WAKE
 		futex_wake();
@@ -869,12 +924,12 @@ inline unlock() {
 		PUB(cs[me] = 0)
 	:: else -> PUB(pending[me] = 0)
 	fi;
-	atomic { w = 0; ok = 0; wake = 0; decided = 0 }
+	atomic { w = 0; ok = 0; wake = 0; asked = 0; leave = 0 }
 }
 
 proctype Thread(byte me) GATE {
 	byte it, o, w, n, at, next, s, duty, limit;
-	bit ok, head, stay, last, may, wake, decided;
+	bit ok, head, stay, last, may, wake, asked, leave;
 #ifdef TIMED
 	bit timed;
 #endif
@@ -926,8 +981,23 @@ cs_:
 #ifdef TIMED
 		timed = 0;
 #endif
+#ifdef STOP
+		through[me] = 1;
+#endif
 		ndone++ }
 }
+
+#ifdef STOP
+active proctype Stop() {
+	/* The first, since all threads do the same. */
+	atomic { stopped = 1; runs[1] = 0 }
+}
+
+active proctype Watch() {
+	timeout ->
+	assert(ndone == N || (stopped != 0 && !through[stopped] && (ndone == N - 1 || ID(word) == stopped || EXCUSED)))
+}
+#endif
 
 #ifdef MON
 /*
