@@ -222,7 +222,8 @@ void fg_service_close(struct fg_service *s)
 		close(s->listener);
 	if (s->monitor)
 		fg_monitor_close(s->monitor);
-	fg_monitor_unlock(s->socket, s->lock);
+	if (s->lock >= 0)
+		close(s->lock);
 	s->monitor = NULL;
 	s->listener = -1;
 	s->lock = FG_NO_LOCK;

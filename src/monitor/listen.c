@@ -4,13 +4,11 @@
  * from the kernel, and what it may have does not depend on who can reach the path.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -69,54 +67,62 @@ int fg_monitor_listen(const char *path, unsigned mode)
 	return fd;
 }
 
-/* Whether this is the file that the name leads to now. */
-static bool is_at(int fd, const char *name)
-{
-	struct stat file, there;
+/*
+ * The lock is a listening socket with an abstract name: it goes with the process, leaves no file behind, and
+ * needs no folder to be written to at the end, when root is given up.  Anybody may take such a name first; so it
+ * holds only for who is root or this user, and a monitor starts in spite of all others.
+ */
+#define LISTENS_WITHIN_MS 200
 
-	return !fstat(fd, &file) && !lstat(name, &there) && file.st_dev == there.st_dev && file.st_ino == there.st_ino;
+static bool is_held(int fd, const struct sockaddr_un *addr, socklen_t len)
+{
+	struct ucred holder;
+	socklen_t size = sizeof(holder);
+
+	/* Between bind() and listen() of the holder. */
+	for (int ms = 0; connect(fd, (const struct sockaddr *)addr, len); ms++) {
+		if (errno != ECONNREFUSED || ms == LISTENS_WITHIN_MS)
+			return false;
+		usleep(1000);
+	}
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) && (!holder.uid || holder.uid == geteuid());
 }
 
-/*
- * Who is done removes the file while it holds the lock.  Whoever opened it before then
- * gets a lock on a file that has no name any more, sees that, and opens the next one.
- */
 int fg_monitor_lock(const char *path)
 {
-	char name[PATH_MAX], pid[16];
-	int fd, err;
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const char *name = strrchr(path, '/');
+	char folder[PATH_MAX] = ".";
+	struct stat st;
+	socklen_t len;
+	int fd, err = 0;
 
 	if (path[0] == '@')
 		return FG_NO_LOCK; /* bind() alone is atomic, and nothing is left behind */
-	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
+	if (name && name - path + 1 >= (ptrdiff_t)sizeof(folder))
 		return -ENAMETOOLONG;
-	for (;;) {
-		fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
-		if (fd < 0)
-			return -errno;
-		if (flock(fd, LOCK_EX | LOCK_NB)) {
-			err = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
-			close(fd);
-			return err;
-		}
-		if (is_at(fd, name))
-			break;
-		close(fd);
-	}
-	/* For whoever looks; nothing depends on it. */
-	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-	if (!ftruncate(fd, 0))
-		(void)!write(fd, pid, strlen(pid));
-	return fd;
-}
-
-void fg_monitor_unlock(const char *path, int fd)
-{
-	char name[PATH_MAX];
-
+	if (name)
+		snprintf(folder, sizeof(folder), "%.*s", (int)(name - path + 1), path);
+	if (stat(folder, &st))
+		return -errno;
+	/* However the path is written.  Too long a name is cut: then two of one folder may share a lock. */
+	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "flexguard-monitor:%llx:%llx:%s",
+		 (unsigned long long)st.st_dev, (unsigned long long)st.st_ino, name ? name + 1 : path);
+	len = offsetof(struct sockaddr_un, sun_path) + 1 + strlen(addr.sun_path + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return;
-	if (snprintf(name, sizeof(name), "%s.lock", path) < (int)sizeof(name) && is_at(fd, name))
-		unlink(name); /* where the folder is another's it stays, and does no harm */
+		return -errno;
+	if (!bind(fd, (struct sockaddr *)&addr, len)) {
+		if (!listen(fd, SOMAXCONN))
+			return fd;
+		err = -errno;
+	} else if (errno != EADDRINUSE) {
+		err = -errno;
+	} else if (is_held(fd, &addr, len)) {
+		err = -EADDRINUSE;
+	} else {
+		err = FG_NO_LOCK;
+	}
 	close(fd);
+	return err;
 }

@@ -72,12 +72,10 @@ int fg_monitor_listen(const char *path, unsigned mode);
 /*
  * Be the only one at this path: between two that start, the test above is a race, and it
  * says nothing of one whose path somebody has removed.  Returns a descriptor that holds
- * the lock while it is open, FG_NO_LOCK where none is needed (abstract names), or -errno:
- * -EADDRINUSE.
+ * the lock while it is open, FG_NO_LOCK where none is needed (abstract names) or another
+ * user has taken the lock's name, or -errno: -EADDRINUSE.
  */
 int fg_monitor_lock(const char *path);
 #define FG_NO_LOCK (-1000)
-/* At its end: nothing is left of the lock, if the folder is ours to write to. */
-void fg_monitor_unlock(const char *path, int fd);
 
 #endif
