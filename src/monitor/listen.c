@@ -58,7 +58,7 @@ int fg_monitor_listen(const char *path, unsigned mode)
 	}
 	if (!err && !abstract && chmod(path, mode))
 		err = -errno;
-	if (!err && listen(fd, SOMAXCONN))
+	if (!err && listen(fd, FG_BACKLOG))
 		err = -errno;
 	if (err) {
 		close(fd);

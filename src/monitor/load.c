@@ -123,6 +123,16 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	return 0;
 }
 
+/* Links keep their programs; the descriptors are better used for clients. */
+static void close_attached(struct monitor_bpf *skel)
+{
+	struct bpf_program *const attached[] = {skel->progs.on_switch, skel->progs.on_wakeup, skel->progs.on_migrate,
+						skel->progs.on_exit, skel->progs.on_exec, skel->progs.audit};
+
+	for (size_t i = 0; i < sizeof(attached) / sizeof(attached[0]); i++)
+		bpf_program__unload(attached[i]);
+}
+
 static int attach(struct fg_monitor *m, char *why, size_t size)
 {
 	struct timespec now;
@@ -141,6 +151,7 @@ static int attach(struct fg_monitor *m, char *why, size_t size)
 		snprintf(why, size, "cannot attach to the scheduler's tracepoints: %s", strerror(-err));
 		return err == -EPERM || err == -EACCES ? -EPERM : -ENOTSUP;
 	}
+	close_attached(m->skel);
 	/* Wall-clock time differs between any two monitors, across reboots as well. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	err = fg_monitor_tick(m, now.tv_sec * 1000000000ull + now.tv_nsec);

@@ -63,6 +63,12 @@ const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m);
 void fg_monitor_close(struct fg_monitor *m);
 
 /*
+ * Connections that the kernel holds until they are accepted, of all users in one queue: whoever comes waits for all that
+ * are in it.  Where it is full, who waits in connect() is let in in the order of coming.
+ */
+#define FG_BACKLOG 256
+
+/*
  * Make a listening socket at `path` ('@' first: abstract); who may connect says
  * `mode`.  Returns the descriptor (CLOEXEC) or -errno; -EADDRINUSE if somebody listens
  * there.  A path that nobody listens on any more is replaced.

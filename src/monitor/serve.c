@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -126,6 +127,7 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)
 	/* accept must not wait for a client that has changed its mind. */
 	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) | O_NONBLOCK);
 	fg_pass_credentials(listen_fd);
+	listen(listen_fd, FG_BACKLOG); /* systemd's may have a longer queue */
 	timer_fd = start_timer();
 	if (timer_fd < 0)
 		err = -errno;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Eight processes of one user say hello some hundred times without waiting for an answer; then eleven of another
+ * Eight processes of one user say hello 200 times in all without waiting for an answer; then eleven of another
  * user say hello.  None of these is lost or refused, and all of them are answered before most of the
  * flood: counted, not timed.  The monitor stands still until all have come, so that the order is known.
  */
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include "harness.h"
 
-enum { FLOODERS = 8, EACH = 60, HONEST = 11 };
+enum { FLOODERS = 8, EACH = 25, HONEST = 11 };
 
 static struct monitor m;
 static struct shared {
