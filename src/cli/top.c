@@ -201,7 +201,8 @@ static void print_table(const struct fg_top *t)
 	printf("\n%s\n", text);
 	for (size_t i = 0; i < t->rows; i++) {
 		fg_top_line(&t->row[i], text, sizeof(text));
-		fg_cut(text, columns);
+		if (columns && columns < (int)sizeof(text))
+			text[columns] = '\0'; /* as the screen does */
 		puts(text);
 	}
 }

@@ -143,6 +143,26 @@ def check_second_is_refused():
     true("the path is gone", os.getuid() or not os.path.exists(SOCK) or not alive())
 
 
+def check_name_taken_by_another_user():
+    """The lock is a name that any user can take: that keeps nobody from starting."""
+    need_daemon()
+    need_root()
+    folder = os.stat(TMP)
+    take = ("import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM); "
+            f"s.bind('\\0flexguard-monitor:{folder.st_dev:x}:{folder.st_ino:x}:{os.path.basename(SOCK)}'); s.listen(0); "
+            "print('taken', flush=True); sys.stdin.read()")
+    p = subprocess.Popen([*NOBODY, "/usr/bin/python3", "-c", take], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        same("taken", p.stdout.readline(), "taken\n")
+        with Daemon("--user", "root") as d:
+            d.stop()
+    finally:
+        p.communicate("")
+    with Daemon("--user", "root"):  # and it is the name that is meant
+        p = subprocess.run([*NOBODY, "/usr/bin/python3", "-c", take], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        true(p.stderr, "Address already in use" in p.stderr)
+
+
 def check_two_at_once():
     """Of many that start at the same time over a dead one's path, one stays."""
     need_daemon()
