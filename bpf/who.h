@@ -63,9 +63,22 @@ static __always_inline __u64 caps_of(const struct cred *cred)
 	return by_words->cap_permitted.cap[0] | (__u64)by_words->cap_permitted.cap[1] << 32;
 }
 
+/*
+ * The same task, as memory that is read and trusted with nothing.  For each pointer that is loaded from one that it
+ * trusts, the verifier searches all types of the kernel by name (btf_nested_type_is_trusted, Linux 6.18: 0.7 ms a search); loads
+ * from this one it only makes safe.  Kernels before 6.4, which do not do the one, have not the other.
+ */
+#ifdef EARLY_STORAGE
+#define as_memory(task) (task)
+#else
+extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
+#define as_memory(task) ((struct task_struct *)bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct)))
+#endif
+
 /* May the task be looked at for whom `who` says?  Its real credentials: those that others judge it by. */
-static __always_inline bool is_same(struct task_struct *task, const struct fg_who *who)
+static __always_inline bool is_same(struct task_struct *trusted, const struct fg_who *who)
 {
+	struct task_struct *task = as_memory(trusted);
 	const struct cred *c = task->real_cred;
 	__u32 dumpable;
 
@@ -85,8 +98,9 @@ static __always_inline bool is_same(struct task_struct *task, const struct fg_wh
  * memory in place first and the new credentials later, and only then fills that memory:
  * so memory without a program in it, or credentials that have changed by the end, are an exec's.
  */
-static __always_inline bool tell_who(struct fg_who *who, struct task_struct *task, __u64 cred, __u32 *barrier)
+static __always_inline bool tell_who(struct fg_who *who, struct task_struct *trusted, __u64 cred, __u32 *barrier)
 {
+	struct task_struct *task = as_memory(trusted);
 	const struct cred *c = task->real_cred;
 	struct mm_struct *mm = task->mm;
 
