@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""README's numbers are what the samples say, and bench/readme notices when they are not."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+SCRIPT = os.path.join(ROOT, "bench/readme")
+failed = passed = 0
+
+
+def true(what, ok, more=""):
+    global failed, passed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    if not ok:
+        print(f"FAILED: {what} {more}")
+
+
+def check(path):
+    p = subprocess.run([sys.executable, SCRIPT, "--check", path], capture_output=True, text=True)
+    return p.returncode, p.stderr
+
+
+def check_text(text):
+    with tempfile.NamedTemporaryFile("w", suffix=".md") as f:
+        f.write(text)
+        f.flush()
+        return check(f.name)
+
+
+status, said = check(os.path.join(ROOT, "README.md"))
+true("README says what the samples say", status == 0, said)
+
+with open(os.path.join(ROOT, "README.md")) as f:
+    readme = f.read()
+
+# Each block: one number made kinder, and one row left out.
+blocks = re.findall(r"<!-- bench/results/[\w.-]+: (\w+) -->\n(.*?)<!-- end -->", readme, re.S)
+true("README has all blocks", {n for n, _ in blocks} == {"mutex", "objects", "context", "costs", "overhead", "peers", "claims", "demo"},
+     str([n for n, _ in blocks]))
+for name, body in blocks:
+    number = re.search(r"\d", body)
+    kinder = body[:number.start()] + str((int(number.group()) + 1) % 10) + body[number.end():]
+    status, said = check_text(readme.replace(body, kinder))
+    true(f"a changed number in block {name} is noticed", status == 1 and f"block {name} is not what" in said, said)
+    rows = body.split("\n")
+    status, said = check_text(readme.replace(body, "\n".join(rows[:-2] + rows[-1:])))
+    true(f"a line left out of block {name} is noticed", status == 1 and f"block {name} is not what" in said, said)
+
+status, said = check_text(readme + "\nTwice as fast: 2.1x glibc.\n")
+true("a ratio outside the blocks is noticed", status == 1 and "outside the blocks" in said, said)
+status, said = check_text(readme.replace("<!-- end -->", "", 1))
+true("a block without end is noticed", status == 1, said)
+
+print(f"{passed} passed, {failed} failed")
+sys.exit(1 if failed else 0)
