@@ -6,6 +6,7 @@
  * the hooks are back.
  */
 #include <sched.h>
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "harness.h"
 #include "monitor/internal.h"
@@ -19,18 +20,44 @@ static void *serve(void *arg)
 	return (void *)(intptr_t)fg_monitor_serve(m, listen_fd, stop[0]);
 }
 
+/* The monitor keeps the links of its programs only. */
+static struct hook {
+	int program, link; /* descriptors; of the link -1 while it is the monitor's own, or there is none */
+} on_switch, on_wakeup;
+
+static void find(struct hook *h, struct bpf_link *link)
+{
+	struct bpf_link_info info = {0};
+	__u32 size = sizeof(info);
+
+	CHECK(!bpf_obj_get_info_by_fd(bpf_link__fd(link), &info, &size));
+	h->program = bpf_prog_get_fd_by_id(info.prog_id);
+	h->link = -1;
+	CHECK(h->program >= 0);
+}
+
+static void take_away(struct hook *h, struct bpf_link **link)
+{
+	if (*link)
+		find(h, *link);
+	bpf_link__destroy(*link);
+	*link = NULL;
+	if (h->link >= 0)
+		close(h->link);
+	h->link = -1;
+}
+
 static void unhook(void)
 {
-	bpf_link__destroy(m->skel->links.on_switch);
-	bpf_link__destroy(m->skel->links.on_wakeup);
-	m->skel->links.on_switch = m->skel->links.on_wakeup = NULL;
+	take_away(&on_switch, &m->skel->links.on_switch);
+	take_away(&on_wakeup, &m->skel->links.on_wakeup);
 }
 
 static void hook(void)
 {
-	m->skel->links.on_switch = bpf_program__attach(m->skel->progs.on_switch);
-	m->skel->links.on_wakeup = bpf_program__attach(m->skel->progs.on_wakeup);
-	CHECK(m->skel->links.on_switch && m->skel->links.on_wakeup);
+	on_switch.link = bpf_raw_tracepoint_open(NULL, on_switch.program);
+	on_wakeup.link = bpf_raw_tracepoint_open(NULL, on_wakeup.program);
+	CHECK(on_switch.link >= 0 && on_wakeup.link >= 0);
 }
 
 /* Counted as b, and then on CPU again without anybody having noticed. */
