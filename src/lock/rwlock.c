@@ -254,6 +254,7 @@ static const struct fg_deadline *no_later(struct fg_deadline *soon, uint64_t ns,
 	if (fg_deadline_left(deadline) <= ns)
 		return deadline;
 	fg_deadline_in(soon, ns);
+	soon->internal = true;
 	return soon;
 }
 

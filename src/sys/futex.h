@@ -16,7 +16,7 @@
 /* When a wait ends: absolute, on the kernel's CLOCK_REALTIME or CLOCK_MONOTONIC.  NULL: never. */
 struct fg_deadline {
 	clockid_t clock;
-	bool internal; /* the library's, which tries again then (fg_deadline_in); false: the program's */
+	bool internal; /* the waiter's own, who tries another way then: nothing that the program wants by that time */
 	struct timespec at;
 };
 
