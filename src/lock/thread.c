@@ -504,15 +504,23 @@ bool fg_slots_short(void)
 
 /*
  * Slots of this process alone, in a child of fork that may make no calls.  The monitor's array is its parent's, which
- * must not be written to: then no thread has a slot, and they sleep instead of queueing.
+ * must not be written to: the thread that forked goes on with its slot and its nodes in a chunk of the library's data;
+ * those that come have none, and sleep instead of queueing.
  */
 static void slots_without_calls(struct fg_self *t, uint32_t mine)
 {
-	uint32_t i;
+	static struct fg_chunk own;
+	uint32_t chunk = mine / FG_PIECE, i;
 
 	none_left |= fg_slots_seen != FG_SLOTS_UNSEEN && fg_slots_seen != FG_SLOTS_APART;
-	if (none_left)
+	if (none_left && !mine)
 		t->slot = &nowhere;
+	if (none_left && mine && fg_chunks[chunk] != &own) {
+		memcpy(own.thread, fg_chunks[chunk]->thread, sizeof(own.thread));
+		own.slot[mine % FG_PIECE] = *t->slot;
+		fg_chunks[chunk] = &own;
+		t->slot = slot_of(mine); /* and fg_thread_mine() beside it */
+	}
 	for (i = 1; !none_left && i <= highest_index; i++)
 		if (i != mine)
 			slot_clear(slot_of(i), 0);

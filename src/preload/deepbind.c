@@ -106,6 +106,7 @@ static void replace_all(void)
 	for (int i = 0; i < FG_NATIVE_COUNT; i++)
 		fg_native((enum fg_native_index)i);
 	fg_libc_setup();
+	fg_filter_natives();
 	if (!symbols_at((const void *)&replaced, &ours) ||
 	    !symbols_at((const void *)fg_native(FG_NATIVE_pthread_mutex_lock), &libc) || !protect(&libc, PROT_WRITE))
 		return;

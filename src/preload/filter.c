@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
+#include "preload/native.h"
 #include "preload/preload.h"
 #include "sys/filter.h"
 
@@ -31,11 +32,13 @@ static void *next(const char *name)
 	return f;
 }
 
-/* Here if nobody needs them earlier. */
-__attribute__((constructor)) static void find(void)
+/* Here if nobody needs them earlier.  Once: later it may be ours that libc says are its own (deepbind.c). */
+__attribute__((constructor)) void fg_filter_natives(void)
 {
-	next_prctl = (prctl_fn)next("prctl");
+	if (next_prctl)
+		return;
 	fg_store_relaxed(&fg_next_syscall, (syscall_fn)next("syscall"));
+	next_prctl = (prctl_fn)next("prctl");
 }
 
 FG_EXPORT(prctl);
@@ -52,7 +55,7 @@ int prctl(int option, ...)
 	d = va_arg(args, unsigned long);
 	va_end(args);
 	if (fg_unlikely(!next_prctl))
-		find();
+		fg_filter_natives();
 	if (fg_likely(option != PR_SET_SECCOMP))
 		return next_prctl(option, a, b, c, d);
 	fg_filter_comes();
@@ -78,7 +81,7 @@ long fg_syscall_watched(long nr, ...)
 		a[i] = va_arg(args, long);
 	va_end(args);
 	if (fg_unlikely(!fg_next_syscall))
-		find();
+		fg_filter_natives();
 	if (!installs(nr, a[0]))
 		return fg_next_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	fg_filter_comes();

@@ -102,8 +102,12 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
 /* A free mutex is locked whatever the time says; only who would wait is told that it is invalid. */
 static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *at, const void *caller)
 {
-	struct fg_deadline deadline = { .clock = clock, .at = *at };
+	struct fg_deadline deadline = { .clock = clock };
 
+	__asm__("" : "+r"(at)); /* the headers say that it is not NULL */
+	if (!at) /* glibc's takes a free one, and waits for another for ever or crashes */
+		return fg_mutex_lock_from(m, NULL, caller);
+	deadline.at = *at;
 	if (!fg_valid_timespec(at)) {
 		int r;
 

@@ -73,4 +73,7 @@ void *fg_native(enum fg_native_index which);
 FG_NATIVE_TABLE(X)
 #undef X
 
+/* The functions behind prctl() and syscall() (filter.c). */
+void fg_filter_natives(void);
+
 #endif

@@ -89,10 +89,15 @@ int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
 static int lock_by(int (*lock)(struct fg_rwlock *, const struct fg_deadline *, const void *caller),
 		   pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *at, const void *caller)
 {
-	struct fg_deadline deadline = { .clock = clock, .at = *at };
+	struct fg_deadline deadline = { .clock = clock };
 
-	if (!fg_valid_clock(clock) || !fg_valid_timespec(at))
+	/* The headers say that it is not NULL; glibc's code does not mind. */
+	__asm__("" : "+r"(at));
+	if (!fg_valid_clock(clock) || (at && !fg_valid_timespec(at)))
 		return EINVAL;
+	if (!at) /* as glibc's */
+		return lock(rwlock_of(rwlock), NULL, caller);
+	deadline.at = *at;
 	return lock(rwlock_of(rwlock), &deadline, caller);
 }
 

@@ -209,9 +209,11 @@ struct timespec fg_clock_translate(clockid_t clock, struct timespec at, const vo
 	if (__builtin_sub_overflow(at.tv_sec, told.tv_sec, &at.tv_sec))
 		return told.tv_sec > 0 ? long_ago : (struct timespec){ .tv_sec = INT64_MAX };
 	if (at.tv_nsec < 0) {
+		if (at.tv_sec == INT64_MIN)
+			return long_ago;
 		at.tv_nsec += NS;
 		at.tv_sec--;
-	} else if (at.tv_nsec >= NS) {
+	} else if (at.tv_nsec >= NS && at.tv_sec != INT64_MAX) {
 		at.tv_nsec -= NS;
 		at.tv_sec++;
 	}

@@ -33,13 +33,17 @@ bool fg_call_begins(uint32_t whose)
 	__atomic_fetch_add(calls, 1, __ATOMIC_SEQ_CST);
 	if (fg_likely(!fg_load_seq_cst(&fg_filters)))
 		return true;
-	fg_add_release(calls, -1u);
+	fg_call_ends(whose);
 	return false;
 }
 
 void fg_call_ends(uint32_t whose)
 {
-	fg_add_release(&about[whose % COUNTERS].calls, -1u);
+	uint32_t *calls = &about[whose % COUNTERS].calls, have = fg_load_relaxed(calls);
+
+	/* 0: a signal handler that came in between has forked, and this is the child. */
+	while (have && !fg_cas_release(calls, &have, have - 1))
+		;
 }
 
 void fg_filter_after_fork(void)
@@ -66,14 +70,20 @@ void fg_filter_comes(void)
 {
 	static const struct timespec a_while = { .tv_nsec = SLEEP_NS };
 	uint64_t began;
+	bool first;
 
 	if (!fg_load_relaxed(&fg_filters))
 		fg_clock_prepare(); /* the last time that it may look */
-	if (__atomic_fetch_add(&fg_filters, 1, __ATOMIC_SEQ_CST))
-		return;
-	without_calls(true);
-	for (began = fg_now_ns(); are_calling() && fg_now_ns() - began < WAIT_NS;)
-		fg_syscall6(SYS_nanosleep, (long)&a_while, 0, 0, 0, 0, 0);
+	first = !__atomic_fetch_add(&fg_filters, 1, __ATOMIC_SEQ_CST);
+	if (first)
+		without_calls(true);
+	/* A second one waits as well: it may be for all threads (TSYNC), and the first was not, or still waits.  Awake. */
+	for (began = fg_now_ns(); are_calling() && fg_now_ns() - began < WAIT_NS;) {
+		if (first)
+			fg_syscall6(SYS_nanosleep, (long)&a_while, 0, 0, 0, 0, 0);
+		else
+			fg_pause();
+	}
 }
 
 void fg_filter_failed(void)
@@ -155,6 +165,11 @@ void fg_filter_setup(void)
 
 	if (fg_likely(fg_load_acquire(&done)))
 		return;
+	/* Installed by another library's constructor, before ours: seen, and a look now could be what it kills for. */
+	if (fg_is_filtered()) {
+		fg_store_release(&done, true);
+		return;
+	}
 	read_status(&mode, &filters);
 	if (mode != 0 && !lets_calls_pass(filters)) {
 		fg_clock_prepare();
