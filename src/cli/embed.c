@@ -89,7 +89,7 @@ static char **little_environment(void)
 }
 
 /* The child: holds nothing of the user's, no terminal, pipe, lock file or mount. */
-static _Noreturn void become_monitor(const char *name, char **environment, bool verbose, int control, int knock)
+static _Noreturn void become_monitor(const char *name, char **environment, bool verbose, int control, int knock, int listener)
 {
 	char *argv[] = {FG_EMBEDDED_NAME, (char *)name, NULL};
 	struct fg_embedded_ready r = {0};
@@ -103,9 +103,11 @@ static _Noreturn void become_monitor(const char *name, char **environment, bool 
 	/* First out of the way of where they go. */
 	control = fcntl(control, F_DUPFD, 10);
 	knock = fcntl(knock, F_DUPFD, 10);
+	listener = fcntl(listener, F_DUPFD, 10);
 	dup2(control, FG_EMBEDDED_CONTROL);
 	dup2(knock, FG_EMBEDDED_KNOCK);
-	close_range(FG_EMBEDDED_KNOCK + 1, ~0u, 0);
+	dup2(listener, FG_EMBEDDED_SOCKET);
+	close_range(FG_EMBEDDED_SOCKET + 1, ~0u, 0);
 	fg_fd_null(0);
 	fg_fd_null(1);
 	if (!verbose)
@@ -141,7 +143,7 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 {
 	const char *level = secure_getenv("FLEXGUARD_VERBOSE");
 	char **environment = little_environment();
-	int control[2] = {-1, -1}, knock = -1, err;
+	int control[2] = {-1, -1}, knock = -1, listener = -1, err;
 	struct sockaddr_un un;
 	uint64_t random;
 	socklen_t size;
@@ -155,9 +157,11 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 		goto failed;
 	snprintf(e->socket, sizeof(e->socket), "@flexguard-%d-%016llx", (int)getpid(), (unsigned long long)random);
 	size = address(&un, e->socket, FG_KNOCK);
-	/* Bound before the program runs, so that no knock is lost. */
+	/* Bound before the program runs, so that no knock is lost, and that nobody else answers: until it listens, none does. */
 	knock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (knock < 0 || bind(knock, (struct sockaddr *)&un, size) ||
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (knock < 0 || listener < 0 || bind(knock, (struct sockaddr *)&un, size) ||
+	    bind(listener, (struct sockaddr *)&un, size - strlen(FG_KNOCK)) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control))
 		goto failed;
 	e->control = control[0] = fg_fd_high(control[0]);
@@ -165,11 +169,12 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 		goto failed;
 	e->pid = fork();
 	if (e->pid == 0)
-		become_monitor(e->socket, environment, level && atoi(level) >= 2, control[1], knock);
+		become_monitor(e->socket, environment, level && atoi(level) >= 2, control[1], knock, listener);
 	if (e->pid < 0)
 		goto failed;
 	close(control[1]);
 	close(knock);
+	close(listener);
 	return now ? wake(e, &un, size, why, why_size) : 0;
 
 failed:
@@ -180,6 +185,8 @@ failed:
 			close(control[i]);
 	if (knock >= 0)
 		close(knock);
+	if (listener >= 0)
+		close(listener);
 	e->control = -1;
 	e->pid = 0;
 	return err;

@@ -9,6 +9,7 @@
 /* Its descriptors: it ends when the other end of the first is closed, and wakes when the second is readable. */
 #define FG_EMBEDDED_CONTROL 3
 #define FG_EMBEDDED_KNOCK   4
+#define FG_EMBEDDED_SOCKET  5 /* bound: nobody else may take the name while it sleeps */
 
 /* What it says once, when it has been woken: 0, or -errno and a sentence. */
 struct fg_embedded_ready {

@@ -33,19 +33,23 @@ static bool sleep_until_wanted(void)
 
 int fg_embedded_main(const char *socket)
 {
-	struct fg_service service = {.socket = socket, .listener = -1, .listen_last = true};
+	struct fg_service service = {.socket = socket, .listener = FG_EMBEDDED_SOCKET, .listen_last = true};
 	struct fg_embedded_ready r = {0};
 
 	prctl(PR_SET_NAME, FG_EMBEDDED_NAME);
 	(void)!chdir("/");
-	if (fcntl(FG_EMBEDDED_CONTROL, F_SETFD, FD_CLOEXEC) || fcntl(FG_EMBEDDED_KNOCK, F_SETFD, FD_CLOEXEC)) {
+	if (fcntl(FG_EMBEDDED_CONTROL, F_SETFD, FD_CLOEXEC) || fcntl(FG_EMBEDDED_KNOCK, F_SETFD, FD_CLOEXEC) ||
+	    fcntl(FG_EMBEDDED_SOCKET, F_SETFD, FD_CLOEXEC)) {
 		fg_error("%s is started by flexguard run", FG_EMBEDDED_NAME);
 		return FG_EXIT_OWN;
 	}
+	fg_monitor_find(); /* while root may still look into a folder that is closed to others */
 	fg_service_give_up();
 	if (!sleep_until_wanted())
 		return 0;
 	r.err = fg_service_open(&service, r.why, sizeof(r.why));
+	if (!r.err && listen(FG_EMBEDDED_SOCKET, SOMAXCONN))
+		r.err = -errno;
 	fg_fd_null(2); /* not before: a kernel's reasons for a refusal go there, if asked for */
 	close(FG_EMBEDDED_KNOCK);
 	(void)!send(FG_EMBEDDED_CONTROL, &r, sizeof(r), MSG_NOSIGNAL);

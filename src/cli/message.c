@@ -170,6 +170,8 @@ void fg_fd_null(int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+	if (null == fd) /* it was closed */
+		fcntl(fd, F_SETFD, 0);
 	if (null >= 0 && null != fd) {
 		dup2(null, fd);
 		close(null);

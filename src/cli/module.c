@@ -2,24 +2,49 @@
 /* The functions of monitor.h that need libbpf: from the monitor's module, loaded at the first of them. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/service.h"
 #include "monitor/module.h"
 
 static const struct fg_monitor_module *module;
 
+static int file = -1;
+static char no_file[300]; /* why there is none */
+
+void fg_monitor_find(void)
+{
+	char *path;
+
+	if (file >= 0 || module)
+		return;
+	path = fg_library(FG_MODULE_NAME, no_file, sizeof(no_file));
+	if (path)
+		file = open(path, O_RDONLY | O_CLOEXEC);
+	if (path && file < 0)
+		snprintf(no_file, sizeof(no_file), "cannot open %s: %s", path, strerror(errno));
+	free(path);
+}
+
 static int load(char *why, size_t why_size)
 {
-	char *file = fg_library(FG_MODULE_NAME, why, why_size);
 	const struct fg_monitor_module *found;
+	char name[32];
 	void *handle;
 
-	if (!file)
+	fg_monitor_find();
+	if (file < 0) {
+		snprintf(why, why_size, "%s", no_file);
 		return -ENOENT;
-	handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-	free(file);
+	}
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", file);
+	handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	close(file);
+	file = -1;
 	found = handle ? dlsym(handle, FG_MODULE_SYMBOL) : NULL;
 	if (!found) {
 		snprintf(why, why_size, "cannot load the monitor (it needs libbpf, package libbpf1): %s", dlerror());

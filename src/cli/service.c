@@ -179,6 +179,7 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 	int err = 0;
 
 	s->lock = FG_NO_LOCK;
+	fg_monitor_find(); /* while root may still look into a folder that is closed to others */
 	raise_descriptors();
 	if (s->listener < 0 && !s->listen_last)
 		err = listen_at(s, why, size);

@@ -30,6 +30,8 @@ struct fg_service {
 	struct fg_monitor *monitor;
 };
 
+/* Opens the monitor's module (monitor/module.h), before rights are given up that may be needed to reach it. */
+void fg_monitor_find(void);
 /* Listens, gives up what is not needed, loads and attaches.  0, or -errno and one sentence in `why`. */
 int fg_service_open(struct fg_service *s, char *why, size_t size);
 /* Gives up what loading and serving do not need; first of all, or fg_service_open() does so in time. */

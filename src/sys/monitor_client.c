@@ -72,6 +72,21 @@ static void find_socket(void)
 }
 
 /* -EAGAIN: somebody listens and does not come round to us. */
+/*
+ * An abstract name is whoever's who takes it first: an ordinary user may wait there for root's programs, and would be
+ * told where their memory is.  So who listens has to be root or this user.  A path's folder has an owner.
+ */
+static bool is_trusted(long fd)
+{
+	struct ucred who;
+	socklen_t size = sizeof(who);
+
+	if (address.sun_path[0])
+		return true;
+	return !sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, (long)&who, (long)&size, 0) &&
+	       (!who.uid || who.uid == (uid_t)sys(SYS_geteuid, 0, 0, 0, 0, 0, 0));
+}
+
 static int connect_monitor(long patience_us)
 {
 	struct timeval patience = { .tv_usec = patience_us };
@@ -85,6 +100,8 @@ static int connect_monitor(long patience_us)
 	sys(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&patience, sizeof(patience), 0);
 	sys(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, (long)&patience, sizeof(patience), 0);
 	err = sys(SYS_connect, fd, (long)&address, address_size, 0, 0, 0);
+	if (!err && !is_trusted(fd))
+		err = -EACCES;
 	if (err < 0) {
 		close_fd((int)fd);
 		return (int)err;

@@ -25,6 +25,11 @@ def names():
     return {line.split()[-1] for line in open("/proc/net/unix")}
 
 
+def listens(name):
+    """And at which somebody listens (__SO_ACCEPTCON)."""
+    return any(line.split()[-1] == name and line.split()[3] == "00010000" for line in open("/proc/net/unix"))
+
+
 def check_own_monitor():
     need_monitor()
     p = run("run", *SOCKET)
@@ -36,17 +41,17 @@ def check_asleep_until_there_are_threads():
     need_monitor()
     p = start("run", "sh", "-c", "echo $FLEXGUARD_SOCKET; sleep 0.5")
     name = p.stdout.readline().strip()
-    same("asleep", (name in names(), name + "/knock" in names()), (False, True))
+    same("asleep", (name in names(), listens(name), name + "/knock" in names()), (True, False, True))
     p.communicate()
     p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; exec {CONTEND} 2000")
     name = p.stdout.readline().strip()
-    wait_until("awake", lambda: name in names())
+    wait_until("awake", lambda: listens(name))
     same("ends well", (p.stdout.read(), p.wait()), ("ready\nexact\n", 0))
     file = f"{TMP}/stats.json"
     p = run("run", f"--stats={file}", CONTEND, "1500")
     same("it registers", json.load(open(file))["stats"]["monitored"], 1)
     p = start("run", "--monitor=now", "sh", "-c", "echo $FLEXGUARD_SOCKET; sleep 0.5")
-    true("before the program", p.stdout.readline().strip() in names())
+    true("before the program", listens(p.stdout.readline().strip()))
     p.communicate()
 
 
@@ -70,6 +75,65 @@ def check_what_a_program_preloads_is_not_the_monitors():
     p.communicate()
 
 
+def has_one_process(name):
+    p = run("status", "--json", env={"FLEXGUARD_SOCKET": name})
+    return not p.returncode and json.loads(p.stdout)["processes"] == 1
+
+
+def as_another_user(f):
+    """What a child that gave up root says: an exit status."""
+    pid = os.fork()
+    if not pid:
+        os.setgid(65534)
+        os.setuid(65534)
+        os._exit(f())
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def check_nobody_else_answers_in_its_place():
+    """While it sleeps its name is taken; and where one listens that is neither root nor this user, nothing is said."""
+    need_monitor()
+    if os.geteuid():
+        raise Skip("not root")
+    p = start("run", "sh", "-c", "echo $FLEXGUARD_SOCKET; sleep 1")
+    name = p.stdout.readline().strip()
+
+    def take_name():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            try:
+                s.bind("\0" + name[1:])
+            except OSError:
+                return 0
+        return 1
+
+    same("the name is free for another user", as_another_user(take_name), 0)
+    p.wait()
+
+    other = f"flexguard-test-{os.getpid()}-other"
+
+    def listen_and_hear():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.bind("\0" + other)
+            s.listen()
+            s.settimeout(10)
+            connection, _ = s.accept()
+            connection.settimeout(5)
+            try:
+                return 1 if connection.recv(64) else 0
+            except OSError:
+                return 0
+
+    preload = os.path.join(os.path.dirname(os.path.abspath(FLEXGUARD)), "libflexguard-preload.so")
+    pid = os.fork()
+    if not pid:
+        os._exit(as_another_user(listen_and_hear))
+    wait_until("listens", lambda: listens("@" + other))
+    contend = subprocess.run([CONTEND, "500"], env=dict(os.environ, LD_PRELOAD=preload, FLEXGUARD_SOCKET="@" + other),
+                             stdout=subprocess.PIPE, text=True, timeout=60)
+    same("the program goes on", contend.returncode, 0)
+    same("another user's listener hears a hello", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+
 def check_it_stays_for_those_who_outlive_the_command():
     need_monitor()
     # One that has threads, and one that has none yet: both may need it.
@@ -78,8 +142,7 @@ def check_it_stays_for_those_who_outlive_the_command():
         name = p.stdout.strip()
         wait_until("still there", lambda: name + suffix in names(), timeout=2)
         if not suffix:
-            wait_until("serves it", lambda: json.loads(run(
-                "status", "--json", env={"FLEXGUARD_SOCKET": name}).stdout)["processes"] == 1, timeout=2)
+            wait_until("serves it", lambda: has_one_process(name), timeout=2)
         wait_until("gone with the last", lambda: not {name, name + "/knock"} & names(), timeout=30)
 
 
