@@ -125,18 +125,38 @@ const char *fg_human_ns(char *buf, size_t size, double ns)
 	return scaled(buf, size, ns, 1000, unit, 4);
 }
 
+/* Bytes of the character that begins here, in UTF-8 (RFC 3629); 0: it is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+	size_t n = *s < 0x80 ? 1 : *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
+
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	/* Written longer than needed, surrogates, beyond the last. */
+	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) || (*s == 0xf0 && s[1] < 0x90) ||
+	    (*s == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+/* Names of programs are any bytes: what is no character becomes U+FFFD. */
 void fg_json_string(FILE *f, const char *s)
 {
-	putc('"', f);
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
+	const unsigned char *c = (const unsigned char *)s;
+	size_t n;
 
-		if (c == '"' || c == '\\')
-			fprintf(f, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			fprintf(f, "\\u%04x", c);
+	putc('"', f);
+	for (; *c; c += n ? n : 1) {
+		n = utf8_length(c);
+		if (!n)
+			fputs("\\ufffd", f);
+		else if (*c == '"' || *c == '\\')
+			fprintf(f, "\\%c", *c);
+		else if (*c < 0x20 || *c == 0x7f)
+			fprintf(f, "\\u%04x", *c);
 		else
-			putc(c, f);
+			fwrite(c, 1, n, f);
 	}
 	putc('"', f);
 }

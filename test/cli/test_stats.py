@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 
 from climod import *
 
@@ -32,6 +33,15 @@ def check_counts_after_any_end():
         same("processes", s["stats"]["processes"], 1)
         true(f"{end}: contended", s["stats"]["contended"] > 0)
         same(end, (s.get("exit_status"), s.get("signal")), (status, None) if status >= 0 else (None, -status))
+
+
+def check_json_of_any_name():
+    """A program's name is bytes; what is no UTF-8 is not in the file."""
+    name = os.fsdecode(os.fsencode(TMP) + b"/s\xff-\xc3\xa9-\xed\xa0\x80")
+    shutil.copy(CONTEND, name)
+    p, s = stats_of(name, "20")
+    same("status", p.returncode, 0)
+    true(f"the name: {s}", "s\ufffd-\u00e9-\ufffd\ufffd\ufffd" in json.dumps(s, ensure_ascii=False))
 
 
 def check_children_count():

@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """README's numbers are what the samples say, and bench/readme notices when they are not."""
+import importlib.machinery
+import importlib.util
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 SCRIPT = os.path.join(ROOT, "bench/readme")
@@ -54,6 +60,24 @@ status, said = check_text(readme + "\nTwice as fast: 2.1x glibc.\n")
 true("a ratio outside the blocks is noticed", status == 1 and "outside the blocks" in said, said)
 status, said = check_text(readme.replace("<!-- end -->", "", 1))
 true("a block without end is noticed", status == 1, said)
+
+# A run of ours that fails stands in the table, and makes no row better.
+loader = importlib.machinery.SourceFileLoader("readme", SCRIPT)
+script = importlib.util.module_from_spec(importlib.util.spec_from_loader("readme", loader))
+loader.exec_module(script)
+with tempfile.TemporaryDirectory() as root:
+    folder = re.search(r"<!-- (bench/results/[\w.-]+): peers", readme).group(1)
+    shutil.copytree(os.path.join(ROOT, folder), os.path.join(root, folder))
+    with open(os.path.join(root, folder, "samples.jsonl"), "a") as f:
+        for _ in range(2):
+            print(json.dumps({"type": "sample", "experiment": "index", "series": "flexguard", "x": 2, "round": 9,
+                              "failed": "mutual exclusion violated?"}), file=f)
+    with open(os.path.join(root, folder, "suites.jsonl"), "a") as f:
+        print(json.dumps({"type": "run", "suite": "sem", "round": 9, "point": "queue: 8", "contender": "flexguard",
+                          "failed": "no end"}), file=f)
+    text, wrong = script.rewritten(readme, root)
+    true("a failed point of a peer's table is named", "FAILED at 2" in text, str(wrong))
+    true("a failed run of a suite is named", "| sem, queue | 8 | | FAILED | |" in text, str(wrong))
 
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)
