@@ -215,19 +215,30 @@ void fg_embed_ended(struct fg_embed *e)
 
 /* ---- the end, and those who outlive it ---------------------------------------- */
 
-/* Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at. */
-static bool was_given(const char *pid, const char *entry)
+/* How often, where that is not clear at once: an exec beside other work takes some ms. */
+#define LOOKS 8
+
+/*
+ * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.  *unclear: it has no
+ * environment, as for a moment in the middle of an exec; what has no executable is no program.
+ */
+static bool was_given(const char *pid, const char *entry, bool *unclear)
 {
-	char path[64], *line = NULL;
-	bool given = false;
+	char path[64], target[8], *line = NULL;
+	bool given = false, any = false;
 	size_t size = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/environ", pid);
 	f = fopen(path, "re");
-	while (f && !given && getdelim(&line, &size, '\0', f) > 0)
+	while (f && !given && getdelim(&line, &size, '\0', f) > 0) {
 		given = !strcmp(line, entry);
+		any = true;
+	}
 	free(line);
+	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
+	if (f && !any && readlink(path, target, sizeof(target)) > 0)
+		*unclear = true;
 	if (f)
 		fclose(f);
 	return given;
@@ -237,15 +248,22 @@ static bool was_given(const char *pid, const char *entry)
 static bool is_wanted(const char *socket)
 {
 	char entry[sizeof(FG_SOCKET_ENV) + sizeof(((struct fg_embed *)0)->socket) + 1];
-	DIR *proc = opendir("/proc");
-	struct dirent *d;
-	bool wanted = false;
+	const struct timespec moment = {.tv_nsec = 1000000};
+	bool wanted = false, unclear = true;
 
 	snprintf(entry, sizeof(entry), FG_SOCKET_ENV "=%s", socket);
-	while (proc && !wanted && (d = readdir(proc)))
-		wanted = isdigit((unsigned char)d->d_name[0]) && was_given(d->d_name, entry);
-	if (proc)
-		closedir(proc);
+	for (int looks = 0; !wanted && unclear && looks < LOOKS; looks++) {
+		DIR *proc = opendir("/proc");
+		struct dirent *d;
+
+		if (looks)
+			nanosleep(&moment, NULL);
+		unclear = false;
+		while (proc && !wanted && (d = readdir(proc)))
+			wanted = isdigit((unsigned char)d->d_name[0]) && was_given(d->d_name, entry, &unclear);
+		if (proc)
+			closedir(proc);
+	}
 	return wanted;
 }
 
