@@ -74,6 +74,6 @@ FG_NATIVE_TABLE(X)
 #undef X
 
 /* The functions behind prctl() and syscall() (filter.c). */
-void fg_filter_natives(void);
+void fg_filter_natives(void) __attribute__((visibility("hidden")));
 
 #endif
