@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/embed.h"
+#include "cli/launch/embed.h"
 
 static const struct command {
 	const char *name;

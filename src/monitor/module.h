@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The monitor as a module of its own (libflexguard-monitor.so), which alone is linked with libbpf: the command
- * loads it when it has to (src/cli/module.c), so that all that needs no monitor runs without libbpf, and starts
+ * loads it when it has to (src/cli/service/module.c), so that all that needs no monitor runs without libbpf, and starts
  * sooner.  The functions are those of monitor.h.
  */
 #ifndef FG_MONITOR_MODULE_H

@@ -20,7 +20,7 @@
 
 /*
  * So many filters were installed when `flexguard run` tried the calls of the library
- * and lived (src/cli/filter.c): a process below it that has as many has the same ones.
+ * and lived (src/cli/launch/filter.c): a process below it that has as many has the same ones.
  * "allow": whatever there is lets them pass.
  */
 #define FG_FILTERS_ENV "FLEXGUARD_FILTERS"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/query.h"
+#include "cli/common/query.h"
 
 static char name[64];
 static int listener = -1;

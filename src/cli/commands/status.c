@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/query.h"
+#include "cli/common/query.h"
 
 const char fg_help_status[] =
     "usage: flexguard status [--socket PATH] [--json]\n\n"

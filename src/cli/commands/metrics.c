@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/query.h"
+#include "cli/common/query.h"
 
 #ifdef FG_HAVE_MICROHTTPD
 #include <dlfcn.h>

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/embed.h"
+#include "cli/launch/embed.h"
 #include "monitor/monitor.h"
 #include "monitor/protocol.h"
 

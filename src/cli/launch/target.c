@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/elf.h"
+#include "cli/launch/elf.h"
 
 #define MAX_CHAIN    5	 /* #! lines that the kernel follows */
 #define SHEBANG_MAX  256 /* bytes of the first line that it reads (BINPRM_BUF_SIZE) */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of addresses in another process, by elfutils' libdw (debug information, symbol tables). */
-#include "cli/stat.h"
+#include "cli/commands/stat.h"
 
 #include <stdio.h>
 

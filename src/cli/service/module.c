@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/service.h"
+#include "cli/service/service.h"
 #include "monitor/module.h"
 
 static const struct fg_monitor_module *module;

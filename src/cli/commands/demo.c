@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/demo.h"
+#include "cli/commands/demo.h"
 
 /* Rounds are started while one more fits into the budget; the limit ends a round. */
 #define BUDGET_S       150.0

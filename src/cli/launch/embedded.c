@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/embed.h"
-#include "cli/service.h"
+#include "cli/launch/embed.h"
+#include "cli/service/service.h"
 
 /* True: somebody has knocked.  False: nobody will. */
 static bool sleep_until_wanted(void)

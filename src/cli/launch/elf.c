@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/elf.h"
+#include "cli/launch/elf.h"
 
 #define X(id, name, a, b) name,
 const char *const fg_family_name[] = {FG_FAMILY_TABLE(X)};

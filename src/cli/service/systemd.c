@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/service.h"
+#include "cli/service/service.h"
 
 #define FIRST_FD 3
 

@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "cli/service.h"
+#include "cli/service/service.h"
 #include "monitor/protocol.h"
 
 #define CAPS_BPF     (CAP_TO_MASK(CAP_BPF))

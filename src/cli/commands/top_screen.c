@@ -2,7 +2,7 @@
 /* The screen of `flexguard top`. */
 #include <errno.h>
 
-#include "cli/top.h"
+#include "cli/commands/top.h"
 
 #ifdef FG_HAVE_NCURSES
 #include <curses.h>

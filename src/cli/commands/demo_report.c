@@ -8,7 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "cli/demo.h"
+#include "cli/commands/demo.h"
 #include "sys/options.h"
 
 /* Three runs a side all apart are a chance of 1 in 10 already; fewer prove nothing. */

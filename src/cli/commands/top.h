@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cli/query.h"
+#include "cli/common/query.h"
 
 /* One process, rates between two answers of the monitor. */
 struct fg_top_row {

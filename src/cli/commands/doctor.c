@@ -13,7 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "cli/doctor.h"
+#include "cli/commands/doctor.h"
 #include "monitor/monitor.h"
 #include "monitor/namespace.h"
 

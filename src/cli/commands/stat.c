@@ -4,7 +4,7 @@
  * it after a while, and shows it.  The table is on for two seconds at a time, so
  * that it goes off by itself if this command is killed.
  */
-#include "cli/stat.h"
+#include "cli/commands/stat.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/query.h"
+#include "cli/common/query.h"
 #include "sys/trace.h"
 
 const char fg_help_stat[] =

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/doctor.h"
-#include "cli/elf.h"
+#include "cli/commands/doctor.h"
+#include "cli/launch/elf.h"
 
 /* What the whole program uses: the file itself, and its libraries. */
 struct use {

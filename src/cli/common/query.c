@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/query.h"
+#include "cli/common/query.h"
 #include "sys/stats.h"
 
 #define ANSWER_WITHIN_S 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `flexguard top`: rates from two answers of the monitor; batch mode. */
-#include "cli/top.h"
+#include "cli/commands/top.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/demo.h"
+#include "cli/commands/demo.h"
 
 #define OUTPUT_MAX 16384
 #define DB_KEYS	   "200000"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/service.h"
+#include "cli/service/service.h"
 #include "monitor/protocol.h"
 
 #define DAEMON_PROCESSES_PER_UID 1024
