@@ -5,7 +5,7 @@ import os
 import textwrap
 import zlib
 
-from fgbench.figures import LOCKS
+from fgbench.figure import LOCKS
 
 # A lock has one colour, marker and dash, in all pictures; told apart without colour by the other two.
 STYLES = {

@@ -171,11 +171,11 @@ def check_pictures():
         for picture in (one, two):
             true(f"{text} in the picture", text in picture)  # as a comment, where text is drawn as paths
     figures = modules()[0]
-    from fgbench import plot
-    styles = {s: tuple(map(str, plot.style(s).values())) for s in figures.LOCKS}
+    from fgbench import figure, plot
+    styles = {s: tuple(map(str, plot.style(s).values())) for s in figure.LOCKS}
     same("each its own", len(set(styles.values())), len(styles))
     known = {s for e in figures.experiments_of(figures.all_figures()) for s in getattr(e, "locks", [])}
-    same("all have a place", known - set(figures.LOCKS), set())
+    same("all have a place", known - set(figure.LOCKS), set())
 
 
 def check_compare():

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""A figure or table of a paper: its experiments, and what it claims."""
+
+
+# In this order in tables and legends, behind the baseline; the colour and the marker of a lock are its place here (plot.py).
+LOCKS = ("glibc", "futex", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "spin-park", "hybrid-mcs", "sysv", "futex-fair",
+         "futex-fair-spin", "ulock-fair", "ulock-fair-spin", "ulock", "ulock-spin", "ulock-rw", "furwock", "fcntl", "spin-yield",
+         "no monitor", "monitor", "monitor, beside a registered process", "flexguard-paper", "flexguard")
+BASELINES = ("no monitor", "fcntl", "sysv", "glibc", "futex")
+
+
+class Figure:
+    def __init__(self, id, paper, title, experiments, claims=(), relative_to=None, log=False, over_time=False, note="", only=None):
+        self.id, self.paper, self.title, self.experiments, self.claims = id, paper, title, experiments, claims
+        self.relative_to, self.log, self.over_time, self.note = relative_to, log, over_time, note
+        self.only = only  # these series; None: all
+
+    def series_of(self, experiment, results):
+        """Those of this figure, the baseline first."""
+        return self.in_order(s for s in results.series_of(experiment.id) if not self.only or s in self.only)
+
+    def in_order(self, series):
+        found = list(series)
+        base = next((b for b in (self.relative_to, *BASELINES) if b in found), None)
+        place = {s: i for i, s in enumerate(LOCKS)}
+        unknown = place["flexguard-paper"] - 0.5
+        return sorted(found, key=lambda s: (s != base, place.get(s, unknown), s))

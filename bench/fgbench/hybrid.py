@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Laforet, Lozi, Lawall: BPF Hybrid Lock: Using eBPF to communicate with the scheduler.  Inria, 2023 (hal-04266815)."""
+from fgbench.claims import all_of, compare, crowded, doubts, number, ratios, roomy
+from fgbench.experiments import OfThreads, mutex_options
+from fgbench.figure import Figure
+from fgbench.flexguard import LevelDb
+
+PAPER = 'Laforet, Lozi, Lawall, "BPF Hybrid Lock", 2023'
+
+
+class Hybrid(OfThreads):
+    """The BPF Hybrid Lock's microbenchmark: 1 or 5 cache lines, a delay between sections."""
+    locks = ["mcs", "futex", "hybrid-mcs", "flexguard"]
+    y_label = "us a section"
+
+    def __init__(self, lines, delay):
+        self.lines, self.delay = lines, delay
+        self.id = f"hybrid-{lines}-{delay}"
+        self.title = f"{lines} cache line{'s'[:lines - 1]}, {delay:,} cycles between sections"
+
+    def argv(self, env, series, x):
+        return mutex_options(env, x, "-c", "lines", "-l", str(self.lines), "-O", str(self.delay))
+
+    def metrics(self, x, raw):
+        return {"y": x * 1000 / raw["per_ms"], "per_ms": raw["per_ms"]}
+
+
+class HybridForced(Hybrid):
+    """The same, switched to blocking with more threads than CPUs, and back to spinning with four for each."""
+    locks = ["hybrid-mcs"]
+
+    def __init__(self):
+        super().__init__(5, 1000)
+        self.id, self.title = "hybrid-forced", "BPF Hybrid Lock with a forced switch"
+
+    def variables(self, env):
+        return {"FLEXGUARD_HYBRID": f"threads={env.cpus + 1},{4 * env.cpus}"}
+
+
+class Contention(OfThreads):
+    """Contention as the delay between sections, at a number of threads for each CPU."""
+    x_label = "cycles between sections"
+    y_label = "us a section"
+    x_is_threads = False
+    locks = ["mcs", "futex", "hybrid-mcs", "flexguard"]
+
+    def __init__(self, per_cpu):
+        self.per_cpu = per_cpu
+        self.id = f"contention-{per_cpu}".replace(".", "_")
+        self.title = f"contention, {per_cpu} threads a CPU"
+
+    def xs(self, env):
+        return [10 ** e for e in range(0, 7)]
+
+    def x_of(self, x):
+        return f"{x} cycles"
+
+    def argv(self, env, series, x):
+        return mutex_options(env, max(2, round(env.cpus * self.per_cpu)), "-c", "lines", "-l", "5", "-O", str(x))
+
+    def metrics(self, x, raw):
+        return {"y": raw["threads"] * 1000 / raw["per_ms"], "per_ms": raw["per_ms"]}
+
+
+def better_of_two(r):
+    def good(v):
+        return v <= 1.3
+
+    pairs = {}
+    for e in ("contention-0_75", "contention-1", "contention-1_25"):
+        for x in r.xs_of(e):
+            both = [p for s in ("mcs", "futex") for p in ratios(r, e, "hybrid-mcs", s, [x])]
+            if len(both) == 2 and 100 <= x <= 1000000:
+                pairs[max(both, key=lambda p: p.value)] = e
+    if not pairs:
+        return None, "not measured"
+    worst = max(pairs, key=lambda p: p.value)
+    holds = all_of(p.judge(good) for p in pairs)
+    return holds, f"at worst {number(worst.value)} of the better one's time ({pairs[worst]}, {worst.x} cycles)" + \
+        (doubts(list(pairs), good) if holds is None else "")
+
+
+def figures():
+    level = [LevelDb("fillrandom"), LevelDb("readrandom")]
+    return [
+        Figure("hybrid-1", PAPER, "MCS, futex and the hybrid lock; with a forced switch",
+               [Hybrid(1, 0), Hybrid(1, 1000), Hybrid(5, 0), Hybrid(5, 1000), Hybrid(5, 1000000), HybridForced()], [
+                   ("The hybrid lock follows MCS while threads have CPUs.",
+                    compare("hybrid-5-1000", "hybrid-mcs", "mcs", lambda v: v <= 1.3, roomy, higher_is_better=False, close=True)),
+                   ("It follows futex beyond.",
+                    compare("hybrid-5-1000", "hybrid-mcs", "futex", lambda v: v <= 1.3, crowded, higher_is_better=False, close=True)),
+               ], log=True),
+        Figure("hybrid-2", PAPER, "Contention sweep", [Contention(0.75), Contention(1), Contention(1.25)], [
+            ("Between 100 and a million cycles of delay the hybrid lock keeps the better of the two.",
+             lambda r, c: better_of_two(r)),
+        ], log=True),
+        Figure("hybrid-3", PAPER, "LevelDB: writes and reads at random", level, [
+            ("Under-subscribed, about three times as fast on writes as stock.",
+             compare("leveldb-fillrandom", "hybrid-mcs", "glibc", lambda v: v >= 1.3, roomy)),
+            ("As fast as stock beyond.", compare("leveldb-fillrandom", "hybrid-mcs", "glibc", lambda v: v >= 0.95, crowded)),
+        ]),
+    ]

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""What no paper asks: how our own lock waits, and programs that a distribution packages."""
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import harness
+from fgbench.claims import all_of, best_of_all, compare, number, ratios
+from fgbench.experiments import Application, Counted, OfThreads, found, mutex_options
+from fgbench.figure import Figure
+
+OURS = "FlexGuard itself"
+
+
+class Latency(OfThreads):
+    id = "latency"
+    title = "time to acquire, 1 us inside and outside"
+    y_label = "p99.9 of the wait, us"
+
+    def argv(self, env, series, x):
+        return mutex_options(env, x, "-c", "1000", "-o", "1000", "-L")
+
+    def metrics(self, x, raw):
+        lat = raw["latency_ns"]
+        return {"y": lat["p99.9"] / 1000, "p50": lat["p50"] / 1000, "p99": lat["p99"] / 1000, "max": lat["max"] / 1000,
+                "per_ms": raw["per_ms"]}
+
+
+class Sweet(OfThreads):
+    id = "sections-1us"
+    title = "1 us inside, 1 us outside: throughput"
+    y_label = "sections a ms"
+
+    def argv(self, env, series, x):
+        return mutex_options(env, x, "-c", "1000", "-o", "1000")
+
+    def metrics(self, x, raw):
+        return {"y": raw["per_ms"], "fairness": raw["fairness"]}
+
+
+class Transitions(Counted):
+    """Times that a waiter (hybrid: the lock) went over from spinning to blocking."""
+    id = "transitions"
+    title = "going over from spinning to blocking, 1 us inside and outside"
+    y_label = "times a second"
+    locks = ["hybrid-mcs", "flexguard-paper", "flexguard"]
+
+    def argv(self, env, series, x):
+        return mutex_options(env, x, "-c", "1000", "-o", "1000")
+
+    def metrics(self, x, raw):
+        return {"y": self.rate(raw, "holder_preemptions"), "parks": self.rate(raw, "parks"), "per_ms": raw["per_ms"]}
+
+
+class WakeUp(OfThreads):
+    """Two threads take turns by semaphores; each works before it passes the turn on, so that the other waits so long."""
+    id, program = "wake-up", "sync_bench"
+    title = "taking turns by semaphores"
+    x_label = "work before a turn is passed on, us"
+    y_label = "us until the other goes on"
+    x_is_threads = False
+    locks = ["glibc", "flexguard"]
+
+    def series(self, env):
+        return self.locks  # the zoo has mutexes
+
+    def xs(self, env):
+        return [0, 5, 20, 50, 100]
+
+    def x_of(self, x):
+        return f"{x} us"
+
+    def argv(self, env, series, x):
+        return ["-m", "pingpong", "-c", str(x * 1000), "-d", str(env.seconds), "-u", f"{env.units:.3f}"]
+
+    def checked(self, x, raw):
+        if not raw["check"] or raw["result"] <= 0:
+            raise harness.Wrong("its self-check failed")
+        return {"y": max(0.0, raw["result"] / 1000 - x)}
+
+
+class RocksDb(Application):
+    package, program = "rocksdb-tools", "db_bench"
+    y_label = "operations a ms"
+
+    def __init__(self, benchmark):
+        self.benchmark = benchmark
+        self.id = f"rocksdb-{benchmark}"
+        self.title = f"RocksDB {benchmark} (kin of the papers' LevelDB)"
+
+    def directory(self, env):
+        return os.path.join(env.tmp, "rocksdb-" + self.benchmark)
+
+    def flags(self, env):
+        return [f"--db={self.directory(env)}", "--num=20000", "--cache_size=8388608", "--histogram=0",
+                "--compression_type=none", "--disable_wal=1"]
+
+    def prepare(self, env):
+        if self.benchmark == "readrandom" and not os.path.exists(self.directory(env)):
+            harness.run([self.program, "--benchmarks=fillseq", *self.flags(env)], harness.own_env(), 120)
+
+    def command(self, env, threads):
+        argv = [self.program, f"--benchmarks={self.benchmark}", f"--threads={threads}", *self.flags(env),
+                f"--use_existing_db={int(self.benchmark == 'readrandom')}"]
+        return argv + ([f"--duration={max(1, round(env.seconds))}"] if self.benchmark == "readrandom" else
+                       [f"--writes={max(1, 40000 // threads)}"])
+
+    def figure(self, out, seconds):
+        return found(rf"{self.benchmark}\s*:.*?(\d+) ops/sec", out) / 1000
+
+
+class Sysbench(Application):
+    package, program = "sysbench", "sysbench"
+    id = "sysbench-mutex"
+    title = "sysbench mutex"
+    y_label = "runs a second"
+
+    def command(self, env, threads):
+        return ["sysbench", "mutex", f"--threads={threads}", "--mutex-num=1", f"--mutex-locks={40000 // threads}",
+                "--mutex-loops=200", "run"]
+
+    def figure(self, out, seconds):
+        return 1 / found(r"total time:\s+([\d.]+)s", out)
+
+
+class Kyoto(Application):
+    package, program = "kyotocabinet-utils", "kccachetest"
+    id = "kyotocabinet"
+    title = "KyotoCabinet, kccachetest wicked"
+    y_label = "runs a second"
+
+    def command(self, env, threads):
+        return ["kccachetest", "wicked", "-th", str(threads), "-it", "1", str(max(1, 20000 // threads))]
+
+    def figure(self, out, seconds):
+        if "ok" not in out.split():
+            raise harness.Wrong("its self-check failed")
+        return 1 / found(r"time: ([\d.]+)", out)
+
+
+class Pbzip2(Application):
+    package, program = "pbzip2", "pbzip2"
+    id, title, y_label = "pbzip2", "pbzip2, 4 MB of shared libraries", "megabytes a second"
+
+    def input(self, env):
+        path = os.path.join(env.tmp, "pbzip2.in")
+        if not os.path.exists(path):
+            with open(os.path.realpath("/proc/self/exe"), "rb") as f:
+                data = f.read(4 << 20)
+            with open(path, "wb") as f:
+                f.write((data * 8)[:4 << 20])
+        return path
+
+    def command(self, env, threads):
+        return ["sh", "-c", f"pbzip2 -q -c -b1 -p{threads} {self.input(env)} >{env.tmp}/pbzip2.out"]
+
+    def figure(self, out, seconds):
+        return 4 / seconds
+
+    def measure(self, env, series, x):
+        r = super().measure(env, series, x)
+        back = subprocess.run(["bunzip2", "-c", f"{env.tmp}/pbzip2.out"], stdout=subprocess.PIPE).stdout
+        with open(self.input(env), "rb") as f:
+            if back != f.read():
+                raise harness.Wrong("its output is not what went in")
+        return r
+
+
+class Memcached(Application):
+    package, program = "libmemcached-tools and memcached", "memcaslap"
+    id, title, y_label = "memcached", "memcached, by memcaslap with verification", "operations a ms"
+
+    def missing(self, env):
+        return super().missing(env) or (None if shutil.which("memcached") else "no memcached")
+
+    def measure(self, env, series, x):
+        user = ["-u", "root"] if os.geteuid() == 0 else []
+        server = ["memcached", *user, "-U", "0", "-l", "127.0.0.1", "-p", str(self.port()), "-t", str(x)]
+        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(server)
+        p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            time.sleep(0.3)
+            out, _ = harness.run(["memcaslap", "-s", f"127.0.0.1:{self.last}", "-t", "1s", "-T", "2", "-c", "16", "-v", "0.1"],
+                                 harness.own_env(), 60)
+        finally:
+            p.terminate()
+            p.wait()
+        if not re.search(r"verify_failed: 0\b", out):
+            raise harness.Wrong("values came back wrong")
+        return {"metrics": {"y": found(r"TPS: (\d+)", out) / 1000}}
+
+    last = 0
+
+    def port(self):
+        import socket
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.last = s.getsockname()[1]
+        return self.last
+
+
+def none_slower(r):
+    def good(v):
+        return v >= 0.9
+
+    pairs = {p: e for e in ("rocksdb-readrandom", "rocksdb-fillrandom", "rocksdb-overwrite", "sysbench-mutex", "kyotocabinet", "pbzip2",
+                            "memcached") for p in ratios(r, e, "flexguard", "glibc")}
+    if not pairs:
+        return None, "not measured"
+    worst = min(pairs, key=lambda p: p.value)
+    return all_of(p.judge(good) for p in pairs), \
+        f"lowest {number(worst.value)} ({number(worst.low)} to {number(worst.high)}), {pairs[worst]} with {worst.x} threads"
+
+
+def figures():
+    rocks = [RocksDb("readrandom"), RocksDb("fillrandom"), RocksDb("overwrite")]
+    return [
+        Figure("applications", OURS, "Programs that Debian packages",
+               [*rocks, Sysbench(), Kyoto(), Pbzip2(), Memcached()], [
+                   ("Nothing slower than on glibc's locks by more than 10 %.", lambda r, c: none_slower(r)),
+               ]),
+        Figure("waiting", OURS, "How waiters wait", [Transitions(), WakeUp()], [
+            ("The other goes on as soon as on glibc or sooner, however long it has waited.",
+             compare("wake-up", "flexguard", "glibc", lambda v: v <= 1.1, unit="us of work", higher_is_better=False)),
+        ]),
+        Figure("product", OURS, "The time to get the lock, and throughput", [Latency(), Sweet()], [
+            ("p99.9 of the wait at most twice glibc's.",
+             compare("latency", "flexguard", "glibc", lambda v: v <= 2, lambda xs, c: [x for x in xs if x > 1], higher_is_better=False)),
+            ("The best of all peers at every number of threads.", best_of_all("sections-1us", "flexguard", 0.03)),
+        ]),
+    ]
