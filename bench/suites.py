@@ -508,7 +508,7 @@ sys.exit("refused") if len(fds) != 2 else print(took)
 
 def abi():
     """The protocol's version, as the sources have it."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/monitor/protocol.h")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/abi/protocol.h")
     with open(path) as f:
         return next(int(line.split()[2]) for line in f if line.startswith("#define FG_ABI_VERSION"))
 

@@ -27,7 +27,7 @@
 
 #include "vmlinux_min.h"
 #include <bpf/bpf_helpers.h>
-#include "../src/monitor/protocol.h"
+#include "../src/abi/protocol.h"
 
 #define READ_ONCE(x)	 (*(const volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))

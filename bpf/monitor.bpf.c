@@ -10,7 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
-#include "../src/monitor/protocol.h"
+#include "../src/abi/protocol.h"
 #include "marks.h"
 #include "monitor_types.h"
 #include "who.h"

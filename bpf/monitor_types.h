@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the loader and the monitor program tell each other.  Clients never see
- * any of it; what they share with the program is src/monitor/protocol.h.
+ * any of it; what they share with the program is src/abi/protocol.h.
  */
 #ifndef FG_MONITOR_TYPES_H
 #define FG_MONITOR_TYPES_H

@@ -9,7 +9,7 @@
 #include "lock/barrier.h"
 
 #include "arch/arch.h"
-#include "sys/count.h"
+#include "runtime/count.h"
 
 #define SLEEPERS  1u
 #define DESTROYER 1u /* in `left` */

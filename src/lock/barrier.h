@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lock/decide.h"
+#include "runtime/decide.h"
 
 struct fg_barrier {
 	uint32_t word;

@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 #include "arch/arch.h"
-#include "lock/decide.h"
 #include "lock/epoch.h"
-#include "sys/count.h"
+#include "runtime/count.h"
+#include "runtime/decide.h"
 
 /* Deadlines and cancellation are looked at once in so many questions. */
 #define LOOK_EVERY 64u

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "arch/arch.h"
-#include "sys/count.h"
+#include "runtime/count.h"
 
 /* How often destruction looks whether the last waiter has gone: it is on its way. */
 #define DRAIN_NS 50000u

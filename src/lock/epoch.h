@@ -11,7 +11,7 @@
 #ifndef FG_EPOCH_H
 #define FG_EPOCH_H
 
-#include "lock/thread.h"
+#include "runtime/thread.h"
 
 /* Calls empty(object) unless `*epoch`, the object's copy, is that of this process by then. */
 void fg_enter_epoch(uint32_t *epoch, void (*empty)(void *object), void *object);

@@ -24,12 +24,12 @@
 #include <errno.h>
 
 #include "arch/arch.h"
-#include "lock/decide.h"
 #include "lock/held.h"
 #include "lock/queue.h"
 #include "lock/rounds.h"
 #include "lock/stranger.h"
-#include "sys/count.h"
+#include "runtime/count.h"
+#include "runtime/decide.h"
 
 /* How long a thread that has others asleep behind it keeps taking the lock. */
 #define TURN_US 5000u

@@ -50,8 +50,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lock/thread.h"
-#include "monitor/protocol.h"
+#include "abi/protocol.h"
+#include "runtime/thread.h"
 #include "sys/atomic.h"
 #include "sys/futex.h"
 

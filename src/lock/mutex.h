@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "lock/lock.h"
-#include "lock/waits.h"
+#include "runtime/trace.h"
 
 enum {
 	FG_KIND_NORMAL = 0,

@@ -2,9 +2,9 @@
 #include "lock/native_wait.h"
 
 #include "arch/arch.h"
-#include "lock/decide.h"
 #include "lock/rounds.h"
-#include "sys/count.h"
+#include "runtime/count.h"
+#include "runtime/decide.h"
 
 /* How many questions between two looks at the clock. */
 #define CLOCK_EVERY 64u

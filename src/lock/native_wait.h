@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lock/thread.h"
+#include "runtime/thread.h"
 #include "sys/futex.h"
 
 /* What can be seen of it. */

@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 
-#include "lock/decide.h"
-#include "sys/count.h"
+#include "runtime/count.h"
+#include "runtime/decide.h"
 
 #define RUNNING 1u
 

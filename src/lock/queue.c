@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/queue.h"
 
-#include "lock/decide.h"
+#include "runtime/decide.h"
 
 /*
  * A node's number is thread index * FG_NODES + k; index 0 is nobody's, so 0 can

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "arch/arch.h"
-#include "sys/count.h"
+#include "runtime/count.h"
 
 #define COUNT	       0x0fffffffu
 #define DRAINER_SLEEPS 0x40000000u

@@ -35,9 +35,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lock/decide.h"
 #include "lock/lock.h"
-#include "lock/waits.h"
+#include "runtime/decide.h"
+#include "runtime/trace.h"
 
 enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its default one */
 

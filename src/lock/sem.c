@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "sys/count.h"
+#include "runtime/count.h"
 
 /* Not in the semaphore, which other processes map.  Semaphores that meet here share their luck. */
 static fg_bet bets[256];

@@ -9,7 +9,7 @@
 #ifndef FG_SEM_H
 #define FG_SEM_H
 
-#include "lock/decide.h"
+#include "runtime/decide.h"
 
 /* True if the value was above 0 and has been decremented. */
 bool fg_sem_try(uint64_t *sem);

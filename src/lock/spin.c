@@ -19,8 +19,8 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
-#include "lock/decide.h"
-#include "sys/count.h"
+#include "runtime/count.h"
+#include "runtime/decide.h"
 #include "sys/filter.h"
 
 struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];

@@ -21,8 +21,8 @@
 
 #include <stdint.h>
 
-#include "lock/thread.h"
-#include "lock/waits.h"
+#include "runtime/thread.h"
+#include "runtime/trace.h"
 
 #define FG_SPIN_FREE 1
 #define FG_SPIN_HELD 0xb0000800u

@@ -16,12 +16,12 @@
 
 #include "lock/epoch.h"
 #include "lock/spin.h"
-#include "lock/thread.h"
+#include "runtime/environment.h"
+#include "runtime/monitor_client.h"
+#include "runtime/thread.h"
 #include "sys/clock.h"
-#include "sys/env.h"
 #include "sys/filter.h"
 #include "sys/libc.h"
-#include "sys/monitor_client.h"
 
 extern const char fg_runtime_marker, fg_own_marker;
 __attribute__((visibility("default"))) const char fg_runtime_marker = 0;

@@ -4,10 +4,9 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
+#include "runtime/environment.h"
 #include "sys/filter.h"
 #include "sys/maps.h"
-
-bool fg_silent;
 
 /* How often a process reads its own map for this: a child of fork may wait for a dead lock of its parent. */
 #define LOOKS 4u

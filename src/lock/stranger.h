@@ -21,7 +21,4 @@ static inline bool fg_held_by_stranger(uint32_t word)
 /* After a long sleep: one line on stderr, once, if the lock lies in shared memory. */
 void fg_report_stranger(const struct fg_lock *l);
 
-/* FLEXGUARD_VERBOSE=0: say nothing. */
-extern bool fg_silent;
-
 #endif

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "abi/protocol.h"
 #include "monitor/monitor.h"
-#include "monitor/protocol.h"
 #include "monitor/turns.h"
 
 #define FG_DEFAULT_PROCESSES   4096u

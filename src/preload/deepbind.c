@@ -19,9 +19,9 @@
 
 #include "arch/arch.h"
 #include "lock/once.h"
-#include "lock/stranger.h"
 #include "preload/native.h"
 #include "preload/preload.h"
+#include "runtime/environment.h"
 #include "sys/elf_symbols.h"
 #include "sys/libc.h"
 

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "arch/arch.h"
-#include "lock/decide.h"
 #include "sys/clock.h"
 #include "sys/libc.h"
 
@@ -63,7 +62,7 @@ static bool are_calling(void)
 static void without_calls(bool filtered)
 {
 	fg_clock_without_calls(filtered);
-	fg_policy_set(fg_policy); /* which one is in force depends on the clock */
+	fg_filter_changed();
 }
 
 void fg_filter_comes(void)

@@ -47,6 +47,9 @@ void fg_call_ends(uint32_t whose);
 void fg_filter_comes(void);
 void fg_filter_failed(void);
 
+/* Called when calls, and with them clocks, may be used no more, or again.  Defined above: runtime/policy.c. */
+void fg_filter_changed(void);
+
 /* In the child of fork: calls of other threads are not its. */
 void fg_filter_after_fork(void);
 

@@ -5,7 +5,7 @@
  */
 #include "zoo/extension.h"
 
-#include "lock/thread.h"
+#include "runtime/thread.h"
 #include "zoo/zoo.h"
 
 static __thread unsigned depth;

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lock/thread.h"
+#include "runtime/thread.h"
 #include "sys/libc.h"
 #include "zoo/zoo.h"
 

@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/decide.h"
-#include "lock/thread.h"
+#include "runtime/decide.h"
+#include "runtime/thread.h"
 #include "sys/libc.h"
 #include "zoo/hybrid.h"
 

@@ -2,7 +2,7 @@
 /* The locks that hybrid.c makes pairs of: futex, and MCS, ticket or CLH. */
 #include <errno.h>
 
-#include "lock/thread.h"
+#include "runtime/thread.h"
 #include "zoo/hybrid.h"
 
 enum { WAITING = FG_MCS_WAITING, SLEEPING, GRANTED, LEFT }; /* a node's status */

@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lock/decide.h"
+#include "abi/options.h"
 #include "lock/epoch.h"
-#include "sys/count.h"
-#include "sys/options.h"
+#include "runtime/count.h"
+#include "runtime/decide.h"
 #include "zoo/zoo.h"
 
 _Static_assert(sizeof(struct zoo_mutex) == sizeof(struct fg_mutex) &&

@@ -12,8 +12,8 @@
  * spinning where a thread that leaves the queue waits for its successor to link itself (lines 16-17), and
  * time-slice extension while the lock is held (section 5).
  */
-#include "lock/decide.h"
-#include "lock/thread.h"
+#include "runtime/decide.h"
+#include "runtime/thread.h"
 #include "zoo/extension.h"
 #include "zoo/zoo.h"
 

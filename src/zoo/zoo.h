@@ -18,8 +18,8 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
+#include "runtime/count.h"
 #include "sys/atomic.h"
-#include "sys/count.h"
 #include "sys/futex.h"
 #include "zoo/table.h"
 

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sys/stats.h"
+#include "abi/stats.h"
 
 #define USER 1001
 

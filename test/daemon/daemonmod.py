@@ -16,7 +16,7 @@ SOCK = f"{TMP}/flexguard.sock"
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
 MAGIC = 0x4b4c4746
 
-# struct fg_counters (src/monitor/protocol.h)
+# struct fg_counters (src/abi/protocol.h)
 DOMAINS, CPUS, GROUPS, LINE = 64, 512, 32, 64
 DOM = LINE
 CPU = DOM + DOMAINS * LINE
@@ -26,7 +26,7 @@ SIZE = USABLE + DOMAINS * GROUPS * 4
 
 
 def abi():
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/monitor/protocol.h")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/abi/protocol.h")
     for line in open(path):
         if line.startswith("#define FG_ABI_VERSION"):
             return int(line.split()[2])

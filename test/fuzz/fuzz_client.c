@@ -17,13 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/protocol.h"
 #include "lock/barrier.h"
-#include "lock/decide.h"
 #include "lock/lock.h"
 #include "lock/rwlock.h"
 #include "lock/spin.h"
-#include "monitor/protocol.h"
-#include "sys/monitor_client.h"
+#include "runtime/decide.h"
+#include "runtime/monitor_client.h"
 
 static char name[64];
 static int listener = -1;

@@ -20,8 +20,8 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "abi/protocol.h"
 #include "monitor/monitor.h"
-#include "monitor/protocol.h"
 
 #define DEADLINE_S 20
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A monitor without a kernel part: it speaks the protocol of
- * src/monitor/protocol.h to the program that it starts and to its children, and
+ * src/abi/protocol.h to the program that it starts and to its children, and
  * from then on says whatever its mode tells it to.  No answer of a monitor may
  * break a program; this one gives the answers that no real one gives, and forces
  * changes between spinning and blocking at any moment.
@@ -19,7 +19,7 @@
  *
  * The exit status is the program's; 128 + n if signal n ended it.
  */
-#include "monitor/protocol.h"
+#include "abi/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* Waits for events are bets: one is made and ends, is made no more when it fails, and again after a while. */
 #include "../tools/check.h"
 
-#include "lock/decide.h"
+#include "runtime/decide.h"
 
 static struct fg_counters counters;
 

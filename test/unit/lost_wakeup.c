@@ -5,8 +5,8 @@
  */
 #include "../tools/check.h"
 
-#include "lock/decide.h"
 #include "lock/lock.h"
+#include "runtime/decide.h"
 
 static struct fg_lock l;
 static int waits, got;

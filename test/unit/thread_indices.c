@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #include <ucontext.h>
 
-#include "lock/thread.h"
+#include "runtime/thread.h"
 
 enum { THREADS = 300, MORE = 20, DEAD_TID = 0x3ffffff };
 static fg_mutex_t shared;

@@ -5,7 +5,7 @@
  */
 #include "../tools/check.h"
 
-#include "lock/decide.h"
+#include "runtime/decide.h"
 
 static struct fg_counters counters;
 static uint32_t id;

@@ -8,8 +8,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "abi/options.h"
 #include "cli/commands/demo.h"
-#include "sys/options.h"
 
 /* Three runs a side all apart are a chance of 1 in 10 already; fewer prove nothing. */
 #define MIN_PAIRS 3

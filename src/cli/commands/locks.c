@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/options.h"
 #include "cli/cli.h"
-#include "sys/options.h"
 #include "zoo/extension.h"
 #include "zoo/table.h"
 

@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "abi/protocol.h"
 #include "cli/cli.h"
 #include "cli/service/service.h"
-#include "monitor/protocol.h"
 
 #define DAEMON_PROCESSES_PER_UID 1024
 

@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/options.h"
+#include "abi/protocol.h"
+#include "abi/stats.h"
 #include "cli/cli.h"
-#include "monitor/protocol.h"
-#include "sys/options.h"
-#include "sys/stats.h"
 
 #define OPTIONS "--lock NAME, --policy NAME, --monitor now|later, --stats[=FILE], --help"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `flexguard stat`: switches on the table of sys/trace.h in a running process, reads
+ * `flexguard stat`: switches on the table of abi/trace.h in a running process, reads
  * it after a while, and shows it.  The table is on for two seconds at a time, so
  * that it goes off by itself if this command is killed.
  */
@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/trace.h"
 #include "cli/cli.h"
 #include "cli/common/query.h"
-#include "sys/trace.h"
 
 const char fg_help_stat[] =
     "usage: flexguard stat [-p] PID [-d TIME] [--by caller|lock] [-n ROWS] [--json]\n\n"

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/options.h"
 #include "cli/cli.h"
-#include "sys/options.h"
 #include "zoo/table.h"
 
 /* One line, on a terminal as many as it takes; one write(), so that lines of several processes do not mix. */

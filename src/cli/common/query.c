@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/stats.h"
 #include "cli/cli.h"
 #include "cli/common/query.h"
-#include "sys/stats.h"
 
 #define ANSWER_WITHIN_S 2
 

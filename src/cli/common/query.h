@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "monitor/protocol.h"
+#include "abi/protocol.h"
 
 struct fg_answer {
 	struct fg_report sum; /* the summary; its processes are below */

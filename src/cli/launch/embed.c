@@ -21,10 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/protocol.h"
 #include "cli/cli.h"
 #include "cli/launch/embed.h"
 #include "monitor/monitor.h"
-#include "monitor/protocol.h"
 
 #define STOP_MS 2000 /* for the child to detach and end, then it is killed */
 

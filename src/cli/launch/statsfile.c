@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The statistics file of `flexguard run --stats` (format: src/sys/stats.h).
+ * The statistics file of `flexguard run --stats` (format: src/abi/stats.h).
  *
  * Children that change their uid must still be able to open it, so anyone may
  * write it; but whoever can open it could also truncate it and so kill the
@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/stats.h"
 #include "cli/cli.h"
-#include "sys/stats.h"
 
 static void fill(struct fg_stats *map)
 {

@@ -20,8 +20,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "abi/protocol.h"
 #include "cli/service/service.h"
-#include "monitor/protocol.h"
 
 #define CAPS_BPF     (CAP_TO_MASK(CAP_BPF))
 #define CAPS_PERFMON (CAP_TO_MASK(CAP_PERFMON))

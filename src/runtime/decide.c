@@ -5,25 +5,17 @@
  * or never answers costs time only, also to a SCHED_FIFO thread that spins for
  * an owner which it keeps off the CPU.
  */
-#include "lock/decide.h"
+#include "runtime/decide.h"
 
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 
 #include "arch/arch.h"
-#include "sys/count.h"
+#include "runtime/count.h"
+#include "runtime/monitor_client.h"
 #include "sys/filter.h"
 #include "sys/futex.h"
-#include "sys/monitor_client.h"
-
-enum fg_policy fg_policy = FG_POLICY_DEFAULT;
-enum fg_policy fg_policy_now = FG_POLICY_FALLBACK;
-uint32_t fg_domain = FG_DOMAIN_ALL;
-uint64_t fg_spin_ns = 3000;
-
-static const struct fg_counters no_counters;
-const struct fg_counters *fg_counters = &no_counters;
 
 /* How long a critical thread on another CPU may be off it before its waiters block. */
 #define GRACE_NS 20000u
@@ -45,60 +37,11 @@ const struct fg_counters *fg_counters = &no_counters;
 #define CLOCK_APART_NS	 1000u
 #define FALLBACK_MAX_NS	 100000u
 
-/*
- * Our clock may not be the monitor's: a time namespace shifts it.  So what tells is how
- * far the heartbeat has fallen behind our clock since an earlier look.  Both as of
- * that look in one word, in units of 2^20 ns: clock << 32 | heartbeat.  0: not looked yet.
- */
-static uint64_t looked;
-
-static uint32_t unit(uint64_t ns)
-{
-	return (uint32_t)(ns >> 20);
-}
-
-/* `now` was read before, so that a thread that is held up in between takes nobody for dead. */
-static bool monitor_is_gone(uint64_t now)
-{
-	uint64_t then = fg_load_relaxed(&looked);
-	uint64_t beat = fg_load_relaxed(&fg_counters->heartbeat_ns);
-	int32_t late = (int32_t)(unit(now) - (uint32_t)(then >> 32) - (unit(beat) - (uint32_t)then));
-
-	if (!beat) /* an orderly end */
-		return true;
-	if (then && late > (int32_t)unit(FG_HEARTBEAT_STALE_NS))
-		return true;
-	/* The clock is read again, since it may not be earlier than the heartbeat that it goes with. */
-	if (!then || late < 0 || unit(beat) != (uint32_t)then)
-		fg_store_relaxed(&looked, (uint64_t)unit(fg_now_ns()) << 32 | unit(beat));
-	return false;
-}
-
-void fg_policy_set(enum fg_policy policy)
-{
-	fg_policy = policy;
-	fg_policy_monitor(fg_counters == &no_counters ? NULL : fg_counters, fg_domain);
-}
-
-void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain)
-{
-	bool wants_monitor = fg_policy == FG_POLICY_DEFAULT || fg_policy == FG_POLICY_PAPER;
-
-	fg_store_relaxed(&looked, 0);
-	fg_store_relaxed(&fg_domain, domain < FG_MAX_DOMAINS ? domain : FG_DOMAIN_ALL);
-	fg_store_release(&fg_counters, counters ? counters : &no_counters);
-	/* Who has no clock to go by does not wait awake (sys/filter.h). */
-	if (fg_unlikely(fg_clock_is_coarse) && fg_policy != FG_POLICY_SPIN)
-		fg_store_release(&fg_policy_now, FG_POLICY_BLOCK);
-	else
-		fg_store_release(&fg_policy_now, wants_monitor && !counters ? FG_POLICY_FALLBACK : fg_policy);
-}
-
 bool fg_is_off_cpu(uint32_t index)
 {
 	uint32_t state = fg_load_relaxed(&fg_slot_look(index)->state);
 
-	return state >= FG_STATE_RUNNABLE && fg_counters != &no_counters;
+	return state >= FG_STATE_RUNNABLE && fg_policy_has_monitor();
 }
 
 bool fg_displaced_another(const struct fg_self *t)
@@ -401,7 +344,7 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 	case FG_POLICY_DEFAULT:
 	case FG_POLICY_PAPER:
 		/* Or we have become somebody else, as a daemon does that gives up root. */
-		if (monitor_is_gone(now) || fg_load_relaxed(&fg_slot_look(0)->ended))
+		if (fg_policy_monitor_is_gone(now) || fg_load_relaxed(&fg_slot_look(0)->ended))
 			fg_policy_monitor(NULL, 0); /* until fg_monitor_retry finds another */
 		if (w->asked > CLOCK_EVERY && participant_kept_off(now))
 			return preempted(w);

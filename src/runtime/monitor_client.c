@@ -7,7 +7,7 @@
  * and keeps errno.  No descriptor stays open: programs close those that they do
  * not know, and use the numbers.
  */
-#include "sys/monitor_client.h"
+#include "runtime/monitor_client.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,9 +22,9 @@
 #include <sys/un.h>
 
 #include "arch/arch.h"
-#include "lock/decide.h"
-#include "lock/thread.h"
-#include "sys/count.h"
+#include "runtime/count.h"
+#include "runtime/policy.h"
+#include "runtime/thread.h"
 #include "sys/filter.h"
 #include "sys/futex.h"
 

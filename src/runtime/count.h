@@ -7,9 +7,9 @@
 #ifndef FG_COUNT_H
 #define FG_COUNT_H
 
+#include "abi/stats.h"
 #include "arch/arch.h"
-#include "lock/thread.h"
-#include "sys/stats.h"
+#include "runtime/thread.h"
 
 extern struct fg_stats *fg_stats; /* NULL: nobody asked */
 

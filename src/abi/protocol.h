@@ -76,7 +76,7 @@ enum fg_state {
 
 /*
  * What the threads count in their slots, on slow paths only, for `flexguard top`.
- * The name is that of sys/stats.h.  A count belongs to the slot, not to the thread
+ * The name is that of abi/stats.h.  A count belongs to the slot, not to the thread
  * that has it: it only grows, also when the slot changes hands, and wraps.  The
  * monitor adds up the differences of each slot, more often than one can wrap.
  */

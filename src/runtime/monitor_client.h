@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process's side of the socket in monitor/protocol.h. */
+/* A process's side of the socket in abi/protocol.h. */
 #ifndef FG_MONITOR_CLIENT_H
 #define FG_MONITOR_CLIENT_H
 

@@ -6,7 +6,7 @@
  * takes it down.  Nothing here allocates with malloc, since malloc may be what
  * is taking its first lock.
  */
-#include "lock/thread.h"
+#include "runtime/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "arch/arch.h"
-#include "sys/count.h"
+#include "runtime/count.h"
+#include "runtime/monitor_client.h"
 #include "sys/filter.h"
 #include "sys/libc.h"
-#include "sys/monitor_client.h"
 
 __thread struct fg_self fg_self_tls __attribute__((tls_model("initial-exec"), aligned(8))) = {
 	.only = FG_ONLY_NOT_SET_UP

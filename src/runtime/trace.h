@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Notes waits for held locks in the table of sys/trace.h, while somebody looks.
+ * Notes waits for held locks in the table of abi/trace.h, while somebody looks.
  *
  * Functions that programs call pass their return address to fg_*_from() of the lock, which has
  * a twin out of line for that case, so that nothing else pays more than a test.
  */
-#ifndef FG_WAITS_H
-#define FG_WAITS_H
+#ifndef FG_RUNTIME_TRACE_H
+#define FG_RUNTIME_TRACE_H
 
-#include "lock/thread.h"
+#include "abi/trace.h"
+#include "runtime/thread.h"
 #include "sys/futex.h"
-#include "sys/trace.h"
 
 extern struct fg_trace fg_trace_here __attribute__((visibility("hidden")));
 

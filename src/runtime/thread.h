@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "monitor/protocol.h"
+#include "abi/protocol.h"
 #include "sys/atomic.h"
 
 #define FG_NODES 4 /* queue nodes a thread: one for each signal handler nested in a wait, and spares */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/waits.h"
+#include "runtime/trace.h"
 
 #include <stddef.h>
 

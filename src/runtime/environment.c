@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sys/env.h"
+#include "runtime/environment.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "lock/decide.h"
-#include "lock/stranger.h"
-#include "sys/count.h"
-#include "sys/options.h"
+#include "abi/options.h"
+#include "runtime/count.h"
+#include "runtime/policy.h"
 
 struct fg_stats *fg_stats;
+bool fg_silent;
 
 #define X(id, name, help) " " name
 static const char policy_names[] = FG_POLICY_TABLE(X);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * "I wait for this; spin or block?"  The one question of the runtime, asked by
- * every waiting loop.  The policies are those of sys/options.h.
+ * every waiting loop.  The policies are those of abi/options.h.
  *
  * A wait is for a lock, which somebody holds and will release, or for an event
  * (a signal, a post, the last one at a barrier), of which nobody knows when it
@@ -16,10 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lock/thread.h"
-#include "monitor/protocol.h"
+#include "runtime/policy.h"
+#include "runtime/thread.h"
 #include "sys/futex.h"
-#include "sys/options.h"
 
 enum fg_verdict { FG_SPIN, FG_BLOCK };
 
@@ -83,19 +82,5 @@ bool fg_is_off_cpu(uint32_t index);
  * of this process: more of them are awake than have room.
  */
 bool fg_displaced_another(const struct fg_self *t);
-
-/*
- * What the policies look at.  fg_counters always points to something readable:
- * to zeroes without a monitor.
- */
-extern enum fg_policy fg_policy;	/* as chosen by the user */
-extern enum fg_policy fg_policy_now;	/* as in force: FALLBACK while a monitor is wanted and absent */
-extern const struct fg_counters *fg_counters;
-extern uint32_t fg_domain;
-extern uint64_t fg_spin_ns;		/* spin-then-park */
-
-void fg_policy_set(enum fg_policy policy);
-/* A monitor came (its counters) or went (NULL). */
-void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain);
 
 #endif

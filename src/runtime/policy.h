@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which policy is in force: the one that the user chose (abi/options.h), or FALLBACK while that one wants a
+ * monitor and there is none; and what the monitor tells.  decide.h asks here.
+ */
+#ifndef FG_POLICY_H
+#define FG_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/options.h"
+#include "abi/protocol.h"
+
+/* fg_counters always points to something readable: to zeroes without a monitor. */
+extern enum fg_policy fg_policy;	/* as chosen by the user */
+extern enum fg_policy fg_policy_now;	/* as in force: FALLBACK while a monitor is wanted and absent */
+extern const struct fg_counters *fg_counters;
+extern uint32_t fg_domain;
+extern uint64_t fg_spin_ns;		/* spin-then-park */
+
+void fg_policy_set(enum fg_policy policy);
+/* A monitor came (its counters) or went (NULL). */
+void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain);
+bool fg_policy_has_monitor(void);
+/* Has its heartbeat stopped?  `now`: CLOCK_MONOTONIC, read before the call. */
+bool fg_policy_monitor_is_gone(uint64_t now);
+
+#endif
