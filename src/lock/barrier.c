@@ -60,12 +60,12 @@ bool fg_barrier_arrive(struct fg_barrier *b)
 			fg_futex_wake(&b->word, INT32_MAX, FG_FUTEX_ANY);
 #endif
 	} else {
-		struct fg_wait w = fg_wait_for_event(t, &b->bet);
-		bool awake = fg_spin_while(&w, &b->word, ~SLEEPERS, round, NULL);
+		struct fg_wait w = fg_wait_for_event(t, &b->history);
+		bool in_time = fg_spin_while(&w, &b->word, ~SLEEPERS, round, NULL);
 
-		if (!awake)
+		if (!in_time)
 			sleep_through(b, t, round);
-		fg_event_over(&w, awake);
+		fg_event_over(&w, in_time);
 	}
 	fg_participant_leaves(t);
 	leave(b);

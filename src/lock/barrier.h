@@ -24,7 +24,7 @@ struct fg_barrier {
 	uint32_t count;
 	uint32_t shared; /* glibc's: not 0 if process-shared, and then not ours */
 	uint32_t left;
-	fg_bet bet;
+	fg_spin_history history;
 	uint8_t unused[11];
 };
 _Static_assert(sizeof(struct fg_barrier) == 32, "in place of pthread_barrier_t");

@@ -78,16 +78,17 @@ static void list_remove(struct fg_cond *c, struct fg_waiter *prev, struct fg_wai
 }
 
 /*
- * The bets of those who wait here, settled by the signaller: a waiter must not
- * touch the condition variable any more when it knows how its bet has ended.
+ * The spin history of those who wait here, written by the signaller: a waiter must not
+ * touch the condition variable any more when it knows whether its spin was in vain.
  */
-static void settle(struct fg_cond *c, bool bet, bool awake)
+static void add_to_history(struct fg_cond *c, bool spun, bool in_time)
 {
 	uint32_t flags = fg_load_relaxed(&c->flags);
-	fg_bet lost = (fg_bet)(flags >> FG_COND_BET), now = fg_bet_after(lost, bet, awake);
+	fg_spin_history had = (fg_spin_history)(flags >> FG_COND_HISTORY);
+	fg_spin_history now = fg_spin_history_after(had, spun, in_time);
 
-	if (now != lost)
-		fg_store_relaxed(&c->flags, (flags & FG_COND_GLIBC) | (uint32_t)now << FG_COND_BET);
+	if (now != had)
+		fg_store_relaxed(&c->flags, (flags & FG_COND_GLIBC) | (uint32_t)now << FG_COND_HISTORY);
 }
 
 enum given { NOT_GIVEN, TO_SPINNER, TO_SLEEPER };
@@ -95,15 +96,15 @@ enum given { NOT_GIVEN, TO_SPINNER, TO_SLEEPER };
 /* The waiter's signal, if it still waits.  Its stack may be gone afterwards. */
 static enum given give(struct fg_cond *c, struct fg_waiter *n, uint32_t signal)
 {
-	/* Acquire: pairs with the release in wait_awake(), for n->bet. */
+	/* Acquire: pairs with the release in spin_for_signal(), for n->spun. */
 	uint32_t state = fg_load_acquire(&n->word);
 
 	while (state == WAITING || state == ASLEEP) {
-		bool bet = state == ASLEEP && n->bet;
+		bool spun = state == ASLEEP && n->spun;
 
 		/* Release: the waiter sees all that we did. */
 		if (fg_cas_acq_rel(&n->word, &state, signal)) {
-			settle(c, bet, state == WAITING);
+			add_to_history(c, spun, state == WAITING);
 			return state == WAITING ? TO_SPINNER : TO_SLEEPER;
 		}
 	}
@@ -200,7 +201,7 @@ struct wait {
 	struct fg_cond *cond;
 	const struct fg_cond_mutex *mutex;
 	struct fg_waiter node;
-	fg_bet lost; /* the condition variable's, as it was when the wait began */
+	fg_spin_history history; /* the condition variable's, as it was when the wait began */
 };
 
 static int let_go(const struct fg_cond_mutex *m)
@@ -237,7 +238,7 @@ static bool go(struct wait *w)
 		return true; /* it has emptied the list */
 	cond_lock(w->cond);
 	list_remove(w->cond, w->node.prev, w->node.next);
-	settle(w->cond, w->node.bet, false);
+	add_to_history(w->cond, w->node.spun, false);
 	cond_unlock(w->cond);
 	return true;
 }
@@ -267,13 +268,13 @@ static void cancelled(void *arg)
 }
 
 /*
- * Waits awake for the signal, as long as that is worth a try.  Not a look at
+ * Spins for the signal, as long as that is worth a try.  Not a look at
  * the condition variable meanwhile: a broadcaster may have destroyed it.
  * A cancellation point, since policy "spin" never goes to sleep.
  */
-static void wait_awake(struct wait *w, const struct fg_deadline *deadline)
+static void spin_for_signal(struct wait *w, const struct fg_deadline *deadline)
 {
-	struct fg_wait event = fg_wait_for_event(fg_self(), &w->lost);
+	struct fg_wait event = fg_wait_for_event(fg_self(), &w->history);
 	uint32_t waiting = WAITING;
 
 	/* Acquire: pairs with the release in give(). */
@@ -285,13 +286,13 @@ static void wait_awake(struct wait *w, const struct fg_deadline *deadline)
 		}
 		if (fg_decide(&event) == FG_BLOCK)
 			break;
-		w->node.bet = true;
+		w->node.spun = true;
 		fg_pause();
 	}
 #ifdef FG_BROKEN_COND /* a test proves that the tests notice */
 	waiting = fg_load_relaxed(&w->node.word);
 #endif
-	/* Release: pairs with the acquire in give(), for node.bet. */
+	/* Release: pairs with the acquire in give(), for node.spun. */
 	if (fg_cas_release(&w->node.word, &waiting, ASLEEP))
 		fg_count(event.self, FG_STAT_COND_WAITS, 1);
 }
@@ -329,7 +330,7 @@ int fg_cond_sleep(struct fg_cond *c, const struct fg_cond_mutex *m, const struct
 		return wake_by_itself(m, deadline);
 	cond_lock(c);
 	list_append(c, &w.node);
-	w.lost = (fg_bet)(fg_load_relaxed(&c->flags) >> FG_COND_BET);
+	w.history = (fg_spin_history)(fg_load_relaxed(&c->flags) >> FG_COND_HISTORY);
 	cond_unlock(c);
 	if (m->ours)
 		fg_lock_going_away(&m->ours->lock);
@@ -341,7 +342,7 @@ int fg_cond_sleep(struct fg_cond *c, const struct fg_cond_mutex *m, const struct
 	}
 
 	pthread_cleanup_push(cancelled, &w);
-	wait_awake(&w, deadline);
+	spin_for_signal(&w, deadline);
 	/* Acquire: pairs with the release in give(). */
 	while (fg_load_acquire(&w.node.word) == ASLEEP) {
 		r = fg_futex_wait_cancellable(&w.node.word, ASLEEP, deadline);

@@ -6,7 +6,7 @@
  * those that time out; individually enqueued waiters do not (docs/design/cond.md).
  *
  *   waiter's word   meaning                             who moves it on
- *   WAITING         in the list, awake                  waiter -> ASLEEP, GONE; signaller -> SIGNALED, LAST
+ *   WAITING         in the list, spinning               waiter -> ASLEEP, GONE; signaller -> SIGNALED, LAST
  *   ASLEEP          in the list; has to be woken        signaller -> SIGNALED, LAST; waiter -> GONE
  *   SIGNALED        out of the list, others remain      -
  *   LAST            out of the list, by a broadcast or  -
@@ -14,8 +14,8 @@
  *   GONE            timed out or cancelled, still in    the waiter, which takes itself out
  *                   the list
  *
- * A waiter first stays awake, if fg_decide() takes the bet that the signal comes
- * soon; then a signal is a store and no system call.
+ * A waiter first spins, while fg_decide() expects that the signal comes soon; then a
+ * signal is a store and no system call.
  *
  * A signaller that holds the waiter's mutex, for which others sleep, leaves the
  * wake-up to the release (fg_mutex_wake_at_release).
@@ -38,7 +38,7 @@
 struct fg_waiter {
 	struct fg_waiter *next, *prev; /* guarded by fg_cond.lock; once out of that list, `next` by the mutex (its `due`) */
 	uint32_t word;
-	bool bet; /* it waited awake first; valid from ASLEEP on */
+	bool spun; /* before it slept; valid from ASLEEP on */
 	struct fg_mutex *mutex; /* that it has to take before it returns; NULL: not one of ours */
 };
 
@@ -46,13 +46,13 @@ struct fg_cond {
 	struct fg_lock lock;	 /* lock.tag: waiters in SIGNALED; atomic */
 	struct fg_waiter *first; /* guarded by lock, as `last` */
 	uint32_t epoch;		 /* fork epoch of lock and list: a parent's threads do not exist in the child */
-	uint32_t flags;		 /* FG_COND_*, and from bit FG_COND_BET on an fg_bet, guarded by lock */
+	uint32_t flags;		 /* FG_COND_*, and from bit FG_COND_HISTORY on an fg_spin_history, guarded by lock */
 	struct fg_waiter *last;
 };
 #define FG_COND_SHARED	  1u /* glibc's bit: initialised as process-shared, not ours */
 #define FG_COND_MONOTONIC 2u /* glibc's bit: timed waits are on CLOCK_MONOTONIC */
 #define FG_COND_GLIBC	  3u
-#define FG_COND_BET	  8 /* of private ones only */
+#define FG_COND_HISTORY	  8 /* of private ones only */
 _Static_assert(sizeof(struct fg_cond) == 48, "in place of pthread_cond_t");
 
 /* The caller's mutex, of whatever kind: the condition variable only releases and takes it. */

@@ -18,15 +18,15 @@
 #define LOOK_LAST  16u
 #define LOOK_SHORT 160u
 
-/* Two locks that share a bet spoil each other's hint, no more. */
-#define BETS 256u
-static fg_bet bets[BETS];
+/* Two locks that share a history spoil each other's hint, no more. */
+#define HISTORIES 256u
+static fg_spin_history histories[HISTORIES];
 
-static fg_bet *bet_of(const uint32_t *word)
+static fg_spin_history *history_of(const uint32_t *word)
 {
-	return &bets[(uint32_t)((uintptr_t)word >> 3) * 0x9e3779b1u >> 24];
+	return &histories[(uint32_t)((uintptr_t)word >> 3) * 0x9e3779b1u >> 24];
 }
-_Static_assert(BETS == 1u << 8, "the top 8 bits of the product");
+_Static_assert(HISTORIES == 1u << 8, "the top 8 bits of the product");
 
 static uint32_t owner_tid(const struct fg_native_view *lock)
 {
@@ -53,7 +53,7 @@ static bool stay(struct fg_wait *w, uint32_t questions, const struct fg_deadline
 	return true;
 }
 
-static bool came_awake(struct fg_wait *w, const struct fg_native_view *lock, const struct fg_deadline *deadline)
+static bool spin(struct fg_wait *w, const struct fg_native_view *lock, const struct fg_deadline *deadline)
 {
 	bool short_rounds = rounds_are_short(w->self);
 	uint32_t questions = short_rounds ? LOOK_SHORT : LOOK_FIRST;
@@ -70,19 +70,19 @@ static bool came_awake(struct fg_wait *w, const struct fg_native_view *lock, con
 }
 
 /* Not fg_wait_for_event(), which yields the CPU now and then: the owner of a lock is soon done with it. */
-static bool wait_with_bet(struct fg_self *self, const struct fg_native_view *lock,
-			  const struct fg_deadline *deadline)
+static bool spin_by_history(struct fg_self *self, const struct fg_native_view *lock,
+			    const struct fg_deadline *deadline)
 {
 	struct fg_wait w = { .self = self };
-	fg_bet *bet = bet_of(lock->word), lost = fg_load_relaxed(bet), now;
-	bool tries = lost < FG_BET_STOP && fg_cpus() > 1 && !fg_displaced_another(self);
-	bool awake = tries && came_awake(&w, lock, deadline);
+	fg_spin_history *history = history_of(lock->word), had = fg_load_relaxed(history), now;
+	bool tries = had < FG_SPIN_HISTORY_STOP && fg_cpus() > 1 && !fg_displaced_another(self);
+	bool in_time = tries && spin(&w, lock, deadline);
 
 	fg_count(self, FG_STAT_SPINS, w.asked);
-	now = fg_bet_after(lost, tries, awake);
-	if (now != lost)
-		fg_store_relaxed(bet, now);
-	return awake;
+	now = fg_spin_history_after(had, tries, in_time);
+	if (now != had)
+		fg_store_relaxed(history, now);
+	return in_time;
 }
 
 bool fg_native_wait(struct fg_self *self, const struct fg_native_view *lock, const struct fg_deadline *deadline)
@@ -90,7 +90,7 @@ bool fg_native_wait(struct fg_self *self, const struct fg_native_view *lock, con
 	if (owner_tid(lock) == fg_thread_tid(self))
 		return false;
 	fg_count(self, FG_STAT_CONTENDED, 1);
-	if (!wait_with_bet(self, lock, deadline))
+	if (!spin_by_history(self, lock, deadline))
 		return false;
 	fg_count(self, FG_STAT_SPUN, 1);
 	if (fg_id_has_slot(self->id) && self->heads++ == 0) /* one in TIMED_EVERY */

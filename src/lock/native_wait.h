@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting awake in front of a lock of another implementation (glibc's robust
+ * Spinning in front of a lock of another implementation (glibc's robust
  * and process-shared mutexes), before its own blocking call.  Such a lock is
  * only looked at: nothing of ours is written into it, because other processes
  * that use it need not run FlexGuard.
  *
  * Its owner may be a thread of any process.  One of ours is known by its tid,
- * and fg_decide() sees whether it runs.  Anyhow the wait is a
- * bet for a limited time, kept in a table of this process.
+ * and fg_decide() sees whether it runs.  Anyhow the spin is for a limited
+ * time, and its history (decide.h) stands in a table of this process.
  */
 #ifndef FG_NATIVE_WAIT_H
 #define FG_NATIVE_WAIT_H

@@ -29,12 +29,12 @@ static void undone(void *once)
 
 static void wait_for(uint32_t *once, uint32_t value)
 {
-	static fg_bet bet;
-	struct fg_wait w = fg_wait_for_event(fg_self(), &bet);
-	bool awake = fg_spin_while(&w, once, ~0u, value, NULL);
+	static fg_spin_history history;
+	struct fg_wait w = fg_wait_for_event(fg_self(), &history);
+	bool in_time = fg_spin_while(&w, once, ~0u, value, NULL);
 
-	fg_event_over(&w, awake);
-	if (awake)
+	fg_event_over(&w, in_time);
+	if (in_time)
 		return;
 	fg_count(w.self, FG_STAT_PARKS, 1);
 	fg_futex_wait(once, value, FG_FUTEX_ANY, NULL);

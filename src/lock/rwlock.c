@@ -320,7 +320,7 @@ int fg_rwlock_tryrd(struct fg_rwlock *rw)
 
 /* ---- writing ------------------------------------------------------------------- */
 
-/* Enough to wait awake on: nothing is concluded from half an address that stays. */
+/* Enough to spin on: nothing is concluded from half an address that stays. */
 static const uint32_t *low_half(const uint64_t *entry)
 {
 	return (const uint32_t *)entry + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
@@ -387,7 +387,7 @@ static int revoke_bias(struct fg_rwlock *rw, struct fg_self *t, const struct fg_
 static int wait_for_count(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
 {
 	struct fg_wait w = { .self = t }; /* for readers, who are many and not known, as for an owner */
-	bool awake = true;
+	bool may_spin = true;
 	int r = 0;
 
 	for (;;) {
@@ -395,11 +395,11 @@ static int wait_for_count(struct fg_rwlock *rw, struct fg_self *t, const struct 
 
 		if (!(have & COUNT))
 			break;
-		if (awake && !(deadline && fg_deadline_passed(deadline)) && fg_decide(&w) == FG_SPIN) {
+		if (may_spin && !(deadline && fg_deadline_passed(deadline)) && fg_decide(&w) == FG_SPIN) {
 			fg_pause();
 			continue;
 		}
-		awake = false;
+		may_spin = false;
 		if (!(have & DRAINER_SLEEPS)) {
 			if (!fg_cas_relaxed(&rw->readers, &have, have | DRAINER_SLEEPS))
 				continue;
@@ -411,7 +411,7 @@ static int wait_for_count(struct fg_rwlock *rw, struct fg_self *t, const struct 
 			break;
 		}
 	}
-	if (!awake)
+	if (!may_spin)
 		fg_and_relaxed(&rw->readers, ~DRAINER_SLEEPS);
 	return r;
 }

@@ -5,12 +5,12 @@
 
 #include "runtime/count.h"
 
-/* Not in the semaphore, which other processes map.  Semaphores that meet here share their luck. */
-static fg_bet bets[256];
+/* Not in the semaphore, which other processes map.  Semaphores that meet here share one. */
+static fg_spin_history histories[256];
 
-static fg_bet *bet_of(const uint64_t *sem)
+static fg_spin_history *history_of(const uint64_t *sem)
 {
-	return &bets[(uint32_t)((uintptr_t)sem >> 4) * 0x9e3779b1u >> 24];
+	return &histories[(uint32_t)((uintptr_t)sem >> 4) * 0x9e3779b1u >> 24];
 }
 
 static uint32_t *value_of(uint64_t *sem)
@@ -29,9 +29,9 @@ bool fg_sem_try(uint64_t *sem)
 	return false;
 }
 
-bool fg_sem_wait_awake(uint64_t *sem, const struct fg_deadline *deadline)
+bool fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline)
 {
-	struct fg_wait w = fg_wait_for_event(fg_self(), bet_of(sem));
+	struct fg_wait w = fg_wait_for_event(fg_self(), history_of(sem));
 	bool got = false;
 
 	while (!got && fg_spin_while(&w, value_of(sem), ~0u, 0, deadline))
@@ -69,7 +69,7 @@ static int sleep_for(uint64_t *sem, const struct fg_deadline *deadline)
 
 int fg_sem_take(uint64_t *sem, const struct fg_deadline *deadline)
 {
-	if (fg_sem_try(sem) || fg_sem_wait_awake(sem, deadline))
+	if (fg_sem_try(sem) || fg_sem_spin(sem, deadline))
 		return 0;
 	fg_count(fg_self(), FG_STAT_PARKS, 1);
 	return sleep_for(sem, deadline);

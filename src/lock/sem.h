@@ -13,8 +13,8 @@
 
 /* True if the value was above 0 and has been decremented. */
 bool fg_sem_try(uint64_t *sem);
-/* The same, after waiting awake for a post as long as fg_decide() says so. */
-bool fg_sem_wait_awake(uint64_t *sem, const struct fg_deadline *deadline);
+/* The same, after spinning for a post as long as fg_decide() says so. */
+bool fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline);
 
 /* The whole of it, for semaphores of one process; no cancellation points. */
 

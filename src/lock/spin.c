@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for a spinlock: awake while fg_decide() says so, then asleep, so that
+ * Waiting for a spinlock: spinning while fg_decide() says so, then asleep, so that
  * with more threads than CPUs the owner gets one.
  *
  * Sleeping without a bit in the lock.  The release is a plain store to the lock,

@@ -34,7 +34,7 @@
  * Legend of `who`.  A way belongs to a lock as long as anybody is counted in it.
  *
  *   0..15   sleepers: asleep, or about to be
- *   16..27  spinners: awake, so that a release needs not wake anybody.  Only those
+ *   16..27  spinners, so that a release needs not wake anybody.  Only those
  *           beside sleepers count themselves
  *   28..31  turn: raised by a fork that has emptied the way in the child, so that a
  *           wait that a signal handler's fork interrupted does not count itself out there

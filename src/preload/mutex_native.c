@@ -4,7 +4,7 @@
  * priority inheritance (the kernel keeps the waiters in order) and protection,
  * process-shared (the other processes need not run FlexGuard).
  *
- * Process-shared and robust ones are waited for awake first, while fg_decide()
+ * Process-shared and robust ones are spun for first, while fg_decide()
  * says so.  Waiters for the other two are ordered by priority: spinning would
  * keep the CPU from an owner that is to be boosted on it, and who spins barges
  * in past a thread of higher priority.  They go to glibc at once.
@@ -56,11 +56,11 @@ static struct fg_native_view view_of(const pthread_mutex_t *m)
 }
 
 /*
- * Waits awake, then takes it or says EBUSY: glibc's own lock has to wait, or to
+ * Spins, then takes it or says EBUSY: glibc's own lock has to wait, or to
  * say what is wrong.  A robust one is never tried: trylock on one that is not
  * recoverable leaves it locked for ever (glibc 2.36).
  */
-static __attribute__((noinline)) int take_awake(pthread_mutex_t *m, const struct fg_deadline *deadline)
+static __attribute__((noinline)) int spin_and_take(pthread_mutex_t *m, const struct fg_deadline *deadline)
 {
 	struct fg_native_view v = view_of(m);
 	struct fg_self *t = fg_self();
@@ -84,31 +84,31 @@ int fg_native_lock(pthread_mutex_t *m)
 	if (!is_ordered(m)) {
 		fg_native_round();
 		if (may_be_held(m))
-			r = take_awake(m, NULL);
+			r = spin_and_take(m, NULL);
 	}
 	return r == EBUSY ? fg_native_pthread_mutex_lock()(m) : r;
 }
 
-static int take_awake_until(pthread_mutex_t *m, clockid_t clock, const struct timespec *at)
+static int spin_and_take_until(pthread_mutex_t *m, clockid_t clock, const struct timespec *at)
 {
 	struct fg_deadline deadline = { .clock = clock, .at = *at };
 
 	/* What is wrong with the arguments glibc shall say. */
 	if (is_ordered(m) || !may_be_held(m) || !fg_valid_clock(clock) || !fg_valid_timespec(at))
 		return EBUSY;
-	return take_awake(m, &deadline);
+	return spin_and_take(m, &deadline);
 }
 
 int fg_native_timedlock(pthread_mutex_t *m, const struct timespec *at)
 {
-	int r = take_awake_until(m, CLOCK_REALTIME, at);
+	int r = spin_and_take_until(m, CLOCK_REALTIME, at);
 
 	return r == EBUSY ? fg_native_pthread_mutex_timedlock()(m, at) : r;
 }
 
 int fg_native_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *at)
 {
-	int r = take_awake_until(m, clock, at);
+	int r = spin_and_take_until(m, clock, at);
 
 	return r == EBUSY ? fg_native_pthread_mutex_clocklock()(m, clock, at) : r;
 }

@@ -163,7 +163,7 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 
 /* ---- events ---------------------------------------------------------------- */
 
-#define BET_LOST 32u /* four lost bets in a row, and there are no more for as many waits */
+#define IN_VAIN 32u /* four spins in vain in a row, and there are none for as many waits */
 
 static uint64_t no_room_until_ns; /* CLOCK_MONOTONIC; a hint of all threads */
 
@@ -202,41 +202,41 @@ uint32_t fg_cpus(void)
 	return fg_load_relaxed(&cpus);
 }
 
-struct fg_wait fg_wait_for_event(struct fg_self *self, fg_bet *bet)
+struct fg_wait fg_wait_for_event(struct fg_self *self, fg_spin_history *history)
 {
-	return (struct fg_wait){ .self = self, .bet = bet };
+	return (struct fg_wait){ .self = self, .history = history };
 }
 
-fg_bet fg_bet_after(fg_bet lost, bool bet, bool awake)
+fg_spin_history fg_spin_history_after(fg_spin_history had, bool spun, bool in_time)
 {
-	if (awake)
-		return lost / 2;
-	if (bet)
-		return lost > 0xff - BET_LOST ? 0xff : (fg_bet)(lost + BET_LOST);
-	return lost >= FG_BET_STOP ? lost - 1 : lost;
+	if (in_time)
+		return had / 2;
+	if (spun)
+		return had > 0xff - IN_VAIN ? 0xff : (fg_spin_history)(had + IN_VAIN);
+	return had >= FG_SPIN_HISTORY_STOP ? had - 1 : had;
 }
 
-void fg_event_over(struct fg_wait *w, bool awake)
+void fg_event_over(struct fg_wait *w, bool in_time)
 {
-	fg_bet lost = fg_load_relaxed(w->bet), now = fg_bet_after(lost, w->since_ns != 0, awake);
+	fg_spin_history had = fg_load_relaxed(w->history), now = fg_spin_history_after(had, w->since_ns != 0, in_time);
 
-	if (now != lost) /* the line may be everybody's */
-		fg_store_relaxed(w->bet, now);
+	if (now != had) /* the line may be everybody's */
+		fg_store_relaxed(w->history, now);
 }
 
 /*
- * Who waits awake for an event lets others of its CPU run first: the one that it
+ * Who spins for an event lets others of its CPU run first: the one that it
  * waits for may be among them, and nothing else tells.  With more threads than
  * CPUs, hand-overs through condition variables are 2 to 5 times faster so (2-CPU
  * VM, Linux 6.18).  But to yield to a thread that computes costs a time slice, and
- * once it has, no thread of the process bets for so many times as long.
+ * once it has, no thread of the process spins for events for so many times as long.
  */
 #define NO_ROOM_FACTOR 32u
 
 #define NO_ROOM_NS     250000u
 
-/* Not counted as time spent on the bet; moves the caller's `now`.  False if others kept the CPU for long. */
-static bool stand_aside(struct fg_wait *w, uint64_t *now)
+/* Not counted as time spent spinning; moves the caller's `now`.  False if others kept the CPU for long. */
+static bool yield_turn(struct fg_wait *w, uint64_t *now)
 {
 	uint64_t left = *now, away;
 
@@ -253,7 +253,7 @@ static bool stand_aside(struct fg_wait *w, uint64_t *now)
 	return false;
 }
 
-/* Reasons not to wait awake for what may never come. */
+/* Reasons not to spin for what may never come. */
 static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 {
 	enum fg_policy policy = fg_load_relaxed(&fg_policy_now);
@@ -261,14 +261,14 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 
 	if (policy == FG_POLICY_SPIN)
 		return FG_SPIN;
-	if (fg_load_relaxed(w->bet) >= FG_BET_STOP || now < fg_load_relaxed(&no_room_until_ns) ||
+	if (fg_load_relaxed(w->history) >= FG_SPIN_HISTORY_STOP || now < fg_load_relaxed(&no_room_until_ns) ||
 	    fg_cpus() == 1)
 		return FG_BLOCK;
 	if (!w->since_ns)
 		w->since_ns = now;
 	if (policy != FG_POLICY_SPIN_THEN_PARK && now - w->since_ns >= FG_EVENT_NS)
 		return FG_BLOCK;
-	return stand_aside(w, clock) ? FG_SPIN : FG_BLOCK;
+	return yield_turn(w, clock) ? FG_SPIN : FG_BLOCK;
 }
 
 /* ---- participants of barriers ------------------------------------------------ */
@@ -292,7 +292,7 @@ void fg_participants_are_late(void)
 
 /*
  * Is a thread kept off the CPUs for which others wait at a barrier?  Whoever
- * waits awake in this process, for whatever, may be what keeps it.  Asked by
+ * spins in this process, for whatever, may be what keeps it.  Asked by
  * those that have spun for a while, and not counted by the monitor: what a
  * process wants from its own threads is nobody else's business.
  */
@@ -330,7 +330,7 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 
 	if (w->asked == 1 && w->self->role == FG_ROLE_NONE) /* nobody waits for this thread, as far as we know */
 		ask_monitor(now);
-	if (w->bet && decide_event(w, &now) == FG_BLOCK)
+	if (w->history && decide_event(w, &now) == FG_BLOCK)
 		return FG_BLOCK;
 	if (!w->since_ns)
 		w->since_ns = now;
@@ -338,7 +338,7 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 		return FG_BLOCK;
 	switch (fg_policy_now) {
 	case FG_POLICY_FALLBACK:
-		return w->bet ? FG_SPIN : decide_fallback(w, now);
+		return w->history ? FG_SPIN : decide_fallback(w, now);
 	case FG_POLICY_SPIN_THEN_PARK:
 		return now - w->since_ns < fg_spin_ns ? FG_SPIN : FG_BLOCK;
 	case FG_POLICY_DEFAULT:

@@ -5,10 +5,10 @@
  *
  * A wait is for a lock, which somebody holds and will release, or for an event
  * (a signal, a post, the last one at a barrier), of which nobody knows when it
- * comes.  To wait awake for an event is a bet: it is made while such bets have
- * paid at this object (fg_bet), for FG_EVENT_NS at most, and only as long as nobody
- * critical wants a CPU and the threads of the process have room.  It yields its CPU
- * now and then, also at the start: the event may have to come from there.
+ * comes.  Whoever spins for an event does so while that has paid at this object
+ * (fg_spin_history), for FG_EVENT_NS at most, and only as long as nobody critical wants
+ * a CPU and the threads of the process have room.  It yields its CPU now and then,
+ * also at the start: the event may have to come from there.
  */
 #ifndef FG_DECIDE_H
 #define FG_DECIDE_H
@@ -23,13 +23,13 @@
 enum fg_verdict { FG_SPIN, FG_BLOCK };
 
 /*
- * How often waiting awake for an object's events has failed lately; 0, which
- * static initialisers give, is "never".  A byte of the object, written without
- * order by whoever waits: a hint.  Above FG_BET_STOP nobody bets, and each wait
- * without a bet forgives one failure, so that a new one is made after a while.
+ * The history of an adaptive spin: how often spinning for an object's events has been in
+ * vain lately; 0, which static initialisers give, is "never".  A byte of the object, written
+ * without order by whoever waits: a hint.  From FG_SPIN_HISTORY_STOP on nobody spins, and each
+ * wait without a spin forgives one, so that there is a new one after a while.
  */
-typedef uint8_t fg_bet;
-#define FG_BET_STOP 128u
+typedef uint8_t fg_spin_history;
+#define FG_SPIN_HISTORY_STOP 128u
 
 /* One wait, from its first question to its end or its first sleep. */
 struct fg_wait {
@@ -40,13 +40,13 @@ struct fg_wait {
 	uint64_t off_ns;    /* since when the critical path has been seen off its CPU; 0 = it runs */
 	uint64_t cpu_ns;    /* fallback: owner's CPU clock at `cpu_at_ns` */
 	uint64_t cpu_at_ns;
-	fg_bet *bet;	    /* of an event; NULL: for a lock */
+	fg_spin_history *history; /* of an event's object; NULL: for a lock */
 };
 
 /*
- * The longest time that a waiter stays awake for an event: about what the way
- * through the scheduler costs, so that a lost bet costs no more than twice the
- * price of not betting (Karlin, Li, Manasse, Owicki, "Empirical Studies of
+ * The longest time that a waiter spins for an event: about what the way
+ * through the scheduler costs, so that a spin in vain costs no more than twice the
+ * price of not spinning (Karlin, Li, Manasse, Owicki, "Empirical Studies of
  * Competitive Spinning for a Shared-Memory Multiprocessor", SOSP 1991).  A
  * wake-up takes 76 us on a 2-CPU VM, Linux 6.18.
  */
@@ -54,15 +54,15 @@ struct fg_wait {
 
 enum fg_verdict fg_decide(struct fg_wait *w);
 
-/* Begins a wait for an event that happens at the object with this bet. */
-struct fg_wait fg_wait_for_event(struct fg_self *self, fg_bet *bet);
-/* Ends it: `awake` if the event came before the waiter slept. */
-void fg_event_over(struct fg_wait *w, bool awake);
-/* What that writes, for objects that a waiter may not touch any more then.  `bet`: there was one. */
-fg_bet fg_bet_after(fg_bet lost, bool bet, bool awake);
+/* Begins a wait for an event that happens at the object with this history. */
+struct fg_wait fg_wait_for_event(struct fg_self *self, fg_spin_history *history);
+/* Ends it: `in_time` if the event came before the waiter slept. */
+void fg_event_over(struct fg_wait *w, bool in_time);
+/* What that writes, for objects that a waiter may not touch any more then.  `spun`: it has spun at all. */
+fg_spin_history fg_spin_history_after(fg_spin_history had, bool spun, bool in_time);
 
 /*
- * Waits awake, as long as fg_decide() says so, until *word & mask is no longer
+ * Spins, as long as fg_decide() says so, until *word & mask is no longer
  * `value`: true.  False: sleep now, or the deadline has passed.
  */
 bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint32_t value,

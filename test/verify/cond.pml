@@ -300,8 +300,8 @@ inline pass_on() {
 #define BY_TIME   1
 #define BY_CANCEL 2
 
-/* [cond.c:wait_awake]  How long is open; a cancellation point. */
-inline wait_awake() {
+/* [cond.c:spin_for_signal]  How long is open; a cancellation point. */
+inline spin_for_signal() {
 	if
 	:: word[me] != WAITING
 #ifdef CANCEL
@@ -327,7 +327,7 @@ inline cond_wait() {
 	list_append(me);
 	cond_unlock();
 	mutex_unlock();
-	wait_awake();
+	spin_for_signal();
 	do
 	:: r != BY_SIGNAL || word[me] != ASLEEP -> break
 	:: r == BY_SIGNAL && word[me] == ASLEEP ->

@@ -339,7 +339,7 @@ proctype Writer(byte me)
 				:: i == lines -> i = 0; break
 				:: i < lines && entry[i] != 1 + l -> i++
 				:: i < lines && entry[i] == 1 + l ->
-					/* wait_for_entry(); who waits awake goes round */
+					/* wait_for_entry(); who spins goes round */
 #ifdef MUT_HALF
 					if
 					:: atomic { entry[i] == 1 + l -> wanted[i] = 1 };
