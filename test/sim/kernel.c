@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel of the machine: CPUs with clocks of their own, run queues, futexes,
+ * timers, and fibers in the place of threads.
+ *
+ * Each thread of the simulation borrows the thread-local storage and the rseq
+ * area of a host thread that is asleep for ever: a switch of fibers switches the
+ * thread pointer as well, so __thread variables and rseq's cpu_id work
+ * in the shipped code as they are.
+ *
+ * Whatever happens next in simulated time runs next: a heap of events, of which a
+ * running CPU is one.  A CPU may run ahead by M.quantum.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim.h"
+#include "locks.h"
+
+#define STACK 65536
+
+struct cpu cpus[SIM_CPUS], *here;
+struct thread threads[SIM_THREADS];
+struct kernel_stats kernel_stats;
+uint64_t horizon, rng_state;
+bool chaos;
+static int nthreads;
+static void *main_sp;
+static uint64_t main_fs;
+static uint64_t minv[SIM_CPUS];	    /* vruntime from which a CPU's queue goes on */
+static struct thread *away[SIM_CPUS]; /* its current thread, while a kernel thread has the CPU */
+static bool armed[SIM_CPUS];	    /* has an event of its own */
+
+#define BUCKETS 1024
+static struct { struct thread *first, **last; uint64_t busy; const struct cpu *held_by; } bucket[BUCKETS];
+
+/* ---- events ---------------------------------------------------------------------- */
+
+enum event_kind { E_CPU, E_TIMER, E_START, E_KICK, E_SAMPLE };
+struct event { uint64_t at, seq; int kind, who; uint64_t arg; };
+#define EVENTS (1u << 20) /* timers that have been overtaken stay until they are due */
+static struct event heap[EVENTS];
+static int nheap, background; /* background: those that do not keep the simulation going */
+static uint64_t event_seq;
+
+static bool before(const struct event *a, const struct event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+}
+
+static void post(uint64_t at, enum event_kind kind, int who, uint64_t arg)
+{
+	struct event e = { at, event_seq++, kind, who, arg };
+	int i = nheap++;
+
+	for (; i && before(&e, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+		heap[i] = heap[(i - 1) / 2];
+	heap[i] = e;
+	if (at + M.quantum < horizon)
+		horizon = at + M.quantum;
+	background += kind == E_SAMPLE;
+}
+
+static struct event next_event(void)
+{
+	struct event first = heap[0], e = heap[--nheap];
+	int i = 0, child;
+
+	while ((child = 2 * i + 1) < nheap) {
+		child += child + 1 < nheap && before(&heap[child + 1], &heap[child]);
+		if (before(&e, &heap[child]))
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = e;
+	background -= first.kind == E_SAMPLE;
+	return first;
+}
+
+static void arm(struct cpu *c, uint64_t at)
+{
+	armed[c->id] = true;
+	post(at, E_CPU, c->id, 0);
+}
+
+/* ---- fibers ---------------------------------------------------------------------- */
+
+void fiber_switch(void **save, void *to);
+__asm__(".globl fiber_switch\nfiber_switch:\n"
+	"push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n"
+	"mov %rsp, (%rdi); mov %rsi, %rsp\n"
+	"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret\n");
+
+/* -mfsgsbase.  Nothing in between may use thread-local storage. */
+static __attribute__((noinline)) void to_fiber(struct thread *t)
+{
+	__builtin_ia32_wrfsbase64(t->fs);
+	fiber_switch(&main_sp, t->sp);
+	__builtin_ia32_wrfsbase64(main_fs);
+}
+
+void sim_yield(void)
+{
+	kernel_stats.fibers++;
+	fiber_switch(&here->cur->sp, main_sp);
+}
+
+static void fiber_main(void)
+{
+	struct thread *t = here->cur;
+
+	t->body(t);
+	t->state = T_DONE;
+	sim_yield();
+}
+
+static sem_t parked;
+
+static void *lender(void *arg)
+{
+	struct thread *t = arg;
+	struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
+
+	/* The kernel shall not write to it any more. */
+	syscall(SYS_rseq, area, 32, 1 /* unregister */, 0x53053053);
+	t->fs = __builtin_ia32_rdfsbase64();
+	t->rseq_cpu = &area->cpu_id;
+	mon_rseq(t->id, area);
+	sem_post(&parked);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+void sim_setup(int n)
+{
+	pthread_attr_t attr;
+
+	nthreads = n;
+	main_fs = __builtin_ia32_rdfsbase64();
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 32768);
+	sem_init(&parked, 0, 0);
+	for (int i = 0; i < n; i++) {
+		pthread_t p;
+
+		threads[i].id = i;
+		threads[i].stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (pthread_create(&p, &attr, lender, &threads[i])) {
+			perror("pthread_create");
+			exit(1);
+		}
+		sem_wait(&parked);
+	}
+	sim_restart();
+}
+
+void sim_restart(void)
+{
+	int cores = M.cpus / M.smt;
+
+	for (int i = 0; i < M.cpus; i++) {
+		/* As Linux spreads threads that are created one by one: over sockets, caches, cores. */
+		int core = i % cores, in_socket = core / M.sockets;
+
+		cpus[i] = (struct cpu){ .id = i, .core = core, .socket = core % M.sockets };
+		cpus[i].cluster = cpus[i].socket * M.clusters + in_socket % M.clusters;
+		minv[i] = 0;
+		away[i] = NULL;
+		armed[i] = false;
+		cpus[i].next_noise = M.noise ? rng() % M.noise : ~0ull;
+	}
+	nheap = background = 0;
+	memset(bucket, 0, sizeof(bucket));
+	mem_reset();
+	if (!chaos)
+		mon_reset(); /* after a check all threads are done, and it is at zero */
+	if (monitor_on)
+		mon_tick();
+	memset(&kernel_stats, 0, sizeof(kernel_stats));
+	for (int i = 0; i < nthreads; i++) {
+		threads[i].state = T_NEW;
+		threads[i].next = threads[i].fnext = NULL;
+		threads[i].vruntime = threads[i].ops = threads[i].max_wait = threads[i].sum_wait = threads[i].ran = 0;
+	}
+	post(250 * US, E_SAMPLE, 0, 0);
+}
+
+void sim_spawn(int id, void (*body)(struct thread *), uint64_t at)
+{
+	struct thread *t = &threads[id];
+	uint64_t *sp = (uint64_t *)((char *)t->stack + STACK - 64);
+
+	t->body = body;
+	*--sp = 0;
+	*--sp = (uint64_t)fiber_main;
+	sp -= 6;
+	t->sp = sp;
+	t->cpu = id % M.cpus;
+	post(at, E_START, id, 0);
+}
+
+struct thread *sim_self(void) { return here->cur; }
+
+/* ---- the scheduler ----------------------------------------------------------------- */
+
+static void enqueue(struct cpu *c, struct thread *t)
+{
+	struct thread **at = &c->queue;
+
+	t->state = T_QUEUED;
+	t->cpu = c->id;
+	while (*at && (*at)->vruntime <= t->vruntime)
+		at = &(*at)->next;
+	t->next = *at;
+	*at = t;
+	c->queued++;
+}
+
+static struct thread *dequeue(struct cpu *c)
+{
+	struct thread *t = c->queue;
+
+	if (chaos) /* any of them */
+		for (uint64_t n = c->queued ? rng() % (uint64_t)c->queued : 0; n; n--)
+			t = t->next;
+	if (t) {
+		struct thread **at = &c->queue;
+
+		while (*at != t)
+			at = &(*at)->next;
+		*at = t->next;
+		c->queued--;
+	}
+	return t;
+}
+
+static bool idle(const struct cpu *c) { return !armed[c->id] && !c->cur; }
+
+/* Near where it ran last, as select_idle_sibling(): the same last-level cache only. */
+static struct cpu *choose_cpu(const struct thread *t)
+{
+	struct cpu *last = &cpus[t->cpu];
+
+	if (idle(last))
+		return last;
+	for (int i = 1; i < M.cpus; i++) {
+		struct cpu *c = &cpus[(last->id + i) % M.cpus];
+
+		if (idle(c) && c->cluster == last->cluster)
+			return c;
+	}
+	return last;
+}
+
+static struct cpu *longest_queue(const struct cpu *not)
+{
+	struct cpu *best = NULL;
+
+	for (int i = 1; i < M.cpus; i++) {
+		struct cpu *c = &cpus[(not->id + i) % M.cpus];
+
+		if (c->queued && (!best || c->queued > best->queued))
+			best = c;
+	}
+	return best;
+}
+
+/* The CPU takes a thread of another's queue. */
+static struct thread *pull(struct cpu *c)
+{
+	struct cpu *from = longest_queue(c);
+	struct thread *t;
+
+	if (!from)
+		return NULL;
+	t = dequeue(from);
+	t->vruntime = t->vruntime > minv[from->id] ? t->vruntime - minv[from->id] + minv[c->id] : minv[c->id];
+	t->cpu = c->id;
+	mon_migrate(t->id, c->id);
+	kernel_stats.pulls++;
+	return t;
+}
+
+static void start_slice(struct cpu *c)
+{
+	uint64_t end = c->now + (chaos ? rng() % (20 * US) : M.slice), phase = M.tick * (uint64_t)c->id / (uint64_t)M.cpus;
+
+	c->cur->started = c->now;
+	c->slice_end = chaos ? end : (end - phase + M.tick - 1) / M.tick * M.tick + phase;
+}
+
+static void account(struct cpu *c)
+{
+	struct thread *t = c->cur;
+
+	t->vruntime += c->now - t->started;
+	t->ran += c->now - t->started;
+	t->started = c->now;
+	if (t->vruntime > minv[c->id])
+		minv[c->id] = t->vruntime;
+}
+
+/* The current thread, if any, gives up the CPU: to the queue's first, to one of elsewhere, or to nobody. */
+static void reschedule(struct cpu *c, bool preempt)
+{
+	struct thread *prev = c->cur, *next;
+	bool runnable = prev && prev->state == T_RUN;
+
+	here = c;
+	c->in_kernel = true;
+	if (prev) {
+		account(c);
+		if (runnable)
+			enqueue(c, prev);
+	}
+	next = dequeue(c);
+	if (!next && M.cpus > 1) {
+		c->now += M.cswitch / 4;
+		next = pull(c);
+	}
+	if (next != prev) {
+		kernel_stats.switches++;
+		kernel_stats.preempted += runnable;
+		if (prev && prev->state == T_DONE)
+			prev->cpu = c->id;
+		mon_switch(c->id, prev ? prev->id : -1, runnable, preempt, next ? next->id : -1);
+		c->now += M.cswitch;
+	}
+	c->cur = next;
+	c->in_kernel = false;
+	if (!next)
+		return;
+	next->state = T_RUN;
+	next->cpu = c->id;
+	*next->rseq_cpu = (uint32_t)c->id;
+	start_slice(c);
+	arm(c, c->now);
+}
+
+static void wake(struct thread *t)
+{
+	struct cpu *c = choose_cpu(t);
+
+	mon_wakeup(t->id, c->id);
+	if (t->vruntime < minv[c->id])
+		t->vruntime = minv[c->id];
+	enqueue(c, t);
+	if (idle(c))
+		arm(c, here->now + (chaos ? rng() % (50 * US) : M.idle_exit));
+	else if (!c->kicked && M.cpus > 1) {
+		c->kicked = true; /* an idle CPU elsewhere finds it at a tick */
+		post(here->now + 1 + rng() % M.tick, E_KICK, c->id, 0);
+	}
+}
+
+/* ---- futexes ------------------------------------------------------------------------- */
+
+/* Until it is this CPU's turn in simulated time. */
+static void in_order(void)
+{
+	if (here->now >= horizon)
+		sim_yield();
+}
+
+static unsigned bucket_of(const uint32_t *word)
+{
+	return (unsigned)((uint64_t)word * 0x9E3779B97F4A7C15ull >> 54) % BUCKETS;
+}
+
+static unsigned enter_bucket(const uint32_t *word)
+{
+	unsigned b = bucket_of(word);
+
+	here->now += chaos ? rng() % US : M.syscall;
+	in_order();
+	if (here->now < bucket[b].busy)
+		here->now = bucket[b].busy;
+	here->now += M.futex;
+	if (bucket[b].held_by) /* its spinlock and its list have to come over */
+		here->now += 2 * cpu_distance(bucket[b].held_by, here);
+	bucket[b].held_by = here;
+	bucket[b].busy = here->now;
+	if (!bucket[b].last)
+		bucket[b].last = &bucket[b].first;
+	return b;
+}
+
+static void unlink_waiter(unsigned b, struct thread **at)
+{
+	struct thread *t = *at;
+
+	*at = t->fnext;
+	if (bucket[b].last == &t->fnext)
+		bucket[b].last = at;
+	t->word = NULL;
+	t->timer_seq++;
+}
+
+static long futex_wait(const uint32_t *word, uint32_t expected, uint32_t channels, const struct timespec *until)
+{
+	struct thread *t = here->cur;
+	unsigned b = enter_bucket(word);
+
+	here->in_kernel = true;
+	mem_access(word, A_READ);
+	here->in_kernel = false;
+	if (*word != expected)
+		return -EAGAIN;
+	if (until) {
+		uint64_t at = (uint64_t)(until->tv_sec - 1) * 1000 * MS + (uint64_t)until->tv_nsec * NS;
+
+		if (at <= here->now)
+			return -ETIMEDOUT;
+		post(at + (chaos ? rng() % (50 * US) : 50 * US), E_TIMER, t->id, t->timer_seq);
+	}
+	kernel_stats.waits++;
+	t->word = word;
+	t->channels = channels;
+	t->fnext = NULL;
+	*bucket[b].last = t;
+	bucket[b].last = &t->fnext;
+	t->state = T_ASLEEP;
+	t->result = 0;
+	sim_yield();
+	return t->result;
+}
+
+static long futex_wake(const uint32_t *word, int count, uint32_t channels)
+{
+	unsigned b = enter_bucket(word);
+	struct thread **at = &bucket[b].first;
+	int n = 0;
+
+	here->in_kernel = true;
+	kernel_stats.wakes++;
+	while (*at && n < count) {
+		struct thread *t = *at;
+
+		if (t->word != word || !(t->channels & channels)) {
+			at = &t->fnext;
+			continue;
+		}
+		unlink_waiter(b, at);
+		here->now += M.wake;
+		wake(t);
+		n++;
+	}
+	kernel_stats.woken += (uint64_t)n;
+	here->in_kernel = false;
+	return n;
+}
+
+static void timer(int id, uint64_t seq, uint64_t at)
+{
+	struct thread *t = &threads[id], **p;
+	struct cpu *c = &cpus[t->cpu];
+	unsigned b;
+
+	if (t->timer_seq != seq || t->state != T_ASLEEP)
+		return;
+	if (t->word) {
+		b = bucket_of(t->word);
+		for (p = &bucket[b].first; *p != t; p = &(*p)->fnext)
+			;
+		unlink_waiter(b, p);
+		t->result = -ETIMEDOUT;
+	}
+	kernel_stats.timeouts++;
+	/* An interrupt on the CPU that it went to sleep on. */
+	here = c;
+	if (c->now < at)
+		c->now = at;
+	c->in_kernel = true;
+	wake(t);
+	c->in_kernel = false;
+}
+
+/* ---- system calls, clocks -------------------------------------------------------------- */
+
+static uint64_t now_ps(void) { return here ? here->now : 0; }
+
+static long sim_clock(clockid_t clock, struct timespec *t)
+{
+	uint64_t ns;
+
+	if (here && !here->in_kernel)
+		here->now += M.clock;
+	ns = now_ps() / NS;
+	if (clock < 0) { /* a thread's CPU clock */
+		struct thread *o = &threads[~(clock >> 3) - 1];
+
+		ns = (o->ran + (o->state == T_RUN && cpus[o->cpu].now > o->started ? cpus[o->cpu].now - o->started : 0)) / NS;
+	} else {
+		ns += 1000000000; /* nothing is ever at 0 */
+	}
+	t->tv_sec = (time_t)(ns / 1000000000);
+	t->tv_nsec = (long)(ns % 1000000000);
+	return 0;
+}
+
+long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
+{
+	struct timespec *ts;
+	(void)e;
+
+	if (!here && nr != SYS_clock_gettime)
+		return nr == SYS_futex ? 0 : syscall(nr, a, b, c, d, e, f); /* memory, at start */
+	switch (nr) {
+	case SYS_futex:
+		if ((b & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET)
+			return futex_wait((void *)a, (uint32_t)c, (uint32_t)f, (void *)d);
+		return futex_wake((void *)a, (int)c, (b & FUTEX_CMD_MASK) == FUTEX_WAKE_BITSET ? (uint32_t)f : ~0u);
+	case SYS_sched_yield:
+		here->now += M.syscall;
+		kernel_stats.yields++;
+		if (here->queue) {
+			here->cur->vruntime = 0;
+			for (struct thread *t = here->queue; t; t = t->next)
+				here->cur->vruntime = t->vruntime + 1;
+			here->resched = true;
+			sim_yield();
+		}
+		return 0;
+	case SYS_nanosleep:
+		ts = (void *)a;
+		post(here->now + (uint64_t)ts->tv_nsec * NS + 50 * US, E_TIMER, here->cur->id, ++here->cur->timer_seq);
+		here->cur->state = T_ASLEEP;
+		here->cur->word = NULL;
+		sim_yield();
+		return 0;
+	case SYS_clock_gettime:
+		return sim_clock((clockid_t)a, (void *)b);
+	case SYS_gettid:
+		return here->cur->id + 1;
+	case SYS_getpid:
+		return 1;
+	case SYS_sched_getaffinity:
+		memset((void *)c, 0, (size_t)b);
+		for (int i = 0; i < M.cpus; i++)
+			CPU_SET_S((size_t)i, (size_t)b, (cpu_set_t *)c);
+		return b;
+	case SYS_mmap:
+		a = (long)mmap((void *)a, (size_t)b, (int)c, (int)d, (int)e, f);
+		load_mapped((void *)a, (uint64_t)b);
+		return a;
+	case SYS_munmap:
+		return munmap((void *)a, (size_t)b);
+	default:
+		fprintf(stderr, "sim: system call %ld\n", nr);
+		abort();
+	}
+}
+
+void sim_pause(void)
+{
+	if (!here)
+		return;
+	here->now += chaos ? rng() % (100 * NS) : M.pause * 7 / 8 + rng() % (M.pause / 4);
+	if (here->now >= horizon)
+		sim_yield();
+}
+
+void sim_work(uint64_t ps)
+{
+	here->now += chaos ? rng() % (ps + 1) : ps;
+	if (here->now >= horizon)
+		sim_yield();
+}
+
+/* ---- the event loop ---------------------------------------------------------------------- */
+
+/* Runs the CPU's thread until another event is due. */
+static void run_cpu(struct cpu *c, uint64_t at)
+{
+	struct thread *t = c->cur;
+
+	if (c->now < at)
+		c->now = at;
+	armed[c->id] = false;
+	here = c;
+	if (away[c->id]) { /* the kernel thread is done */
+		c->cur = t = away[c->id];
+		t->started = c->now;
+		away[c->id] = NULL;
+		c->in_kernel = true;
+		mon_switch(c->id, -2, false, false, t->id);
+		c->in_kernel = false;
+		c->now += M.cswitch;
+	} else if (!t) {
+		reschedule(c, false);
+		return;
+	}
+	if (c->now >= c->next_noise) {
+		c->next_noise = c->now + rng() % (2 * M.noise);
+		account(c);
+		c->in_kernel = true;
+		mon_switch(c->id, t->id, true, true, -2);
+		c->in_kernel = false;
+		away[c->id] = t;
+		c->cur = NULL;
+		arm(c, c->now + M.cswitch + M.noise_len);
+		return;
+	}
+	if (c->resched || (c->now >= c->slice_end && c->queue)) {
+		bool yields = c->resched;
+
+		c->resched = false;
+		reschedule(c, !yields);
+		return;
+	}
+	if (c->now >= c->slice_end) {
+		account(c);
+		start_slice(c);
+	}
+	horizon = (nheap && heap[0].at > c->now ? heap[0].at : c->now) + M.quantum;
+	to_fiber(t);
+	if (t->state == T_RUN)
+		arm(c, c->now);
+	else
+		reschedule(c, false);
+}
+
+static void sample(uint64_t at)
+{
+	for (int i = 0; i < nthreads; i++)
+		kernel_stats.runnable_sum += threads[i].state == T_RUN || threads[i].state == T_QUEUED;
+	kernel_stats.runnable_samples++;
+	here->in_kernel = true;
+	if (monitor_on)
+		mon_tick();
+	here->in_kernel = false;
+	post(at + 250 * US, E_SAMPLE, 0, 0);
+}
+
+int sim_run(uint64_t until)
+{
+	int left = 0;
+
+	while (nheap > background && heap[0].at < until) {
+		struct event e = next_event();
+		struct cpu *c = &cpus[e.who % SIM_CPUS];
+
+		switch (e.kind) {
+		case E_CPU:
+			run_cpu(c, e.at);
+			break;
+		case E_TIMER:
+			timer(e.who, e.arg, e.at);
+			break;
+		case E_START:
+			here = &cpus[threads[e.who].cpu];
+			if (here->now < e.at && idle(here))
+				here->now = e.at;
+			enqueue(here, &threads[e.who]);
+			if (idle(here))
+				arm(here, e.at);
+			break;
+		case E_KICK:
+			c->kicked = false;
+			for (int i = 0; c->queue && i < M.cpus; i++)
+				if (idle(&cpus[i])) {
+					arm(&cpus[i], e.at + M.idle_exit);
+					break;
+				}
+			break;
+		case E_SAMPLE:
+			here = &cpus[0];
+			sample(e.at);
+			break;
+		}
+		here = NULL;
+	}
+	here = NULL;
+	for (int i = 0; i < nthreads; i++)
+		left += threads[i].state == T_ASLEEP;
+	return left;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/personality.h>
+#include <sys/rseq.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/decide.h"
+#include "runtime/thread.h"
+#include "sys/libc.h"
+#include "abi/options.h"
+#include "runtime/monitor_client.h"
+#include "sim.h"
+#include "locks.h"
+
+/* In the place of monitor_client.c: there is a monitor from the start, or none. */
+uint64_t fg_monitor_retry_ns = UINT64_MAX;
+void fg_monitor_register(void) {}
+void fg_monitor_forget(void) {}
+void fg_monitor_retry(uint64_t now) { (void)now; }
+uint32_t fg_monitor_asleep;
+void fg_monitor_wake(void) {}
+uint64_t fg_monitor_grow_ns = UINT64_MAX;
+void fg_monitor_grow(uint64_t now) { (void)now; }
+
+/* Distances between caches as core-to-core latency measurements of such machines give them; docs in README. */
+#define COMMON .hit = 400, .store = 400, .rmw = 8 * NS, .clock = 20 * NS, .syscall = 300 * NS, .futex = 400 * NS, \
+	.wake = 1500 * NS, .cswitch = 1500 * NS, .idle_exit = 5 * US, .slice = 3 * MS, .tick = 4 * MS, .quantum = 20 * NS
+static const struct model models[] = {
+	/* two Xeon Gold 5320, 26 cores with 2 threads each */
+	{ .name = "intel104", .cpus = 104, .sockets = 2, .clusters = 1, .smt = 2, .pause = 60 * NS,
+	  .sibling = 12 * NS, .cluster = 60 * NS, .socket = 60 * NS, .remote = 135 * NS, COMMON },
+	/* two EPYC 9754, 16 caches of 8 cores with 2 threads each a socket */
+	{ .name = "amd512", .cpus = 512, .sockets = 2, .clusters = 16, .smt = 2, .pause = 25 * NS,
+	  .sibling = 12 * NS, .cluster = 28 * NS, .socket = 120 * NS, .remote = 230 * NS, COMMON },
+	/* the 2-CPU virtual machine of the README's tables: two threads of a core, costly interrupts */
+	{ .name = "vm2", .cpus = 2, .sockets = 1, .clusters = 1, .smt = 2, .pause = 45 * NS,
+	  .sibling = 30 * NS, .cluster = 55 * NS, .socket = 55 * NS, .remote = 130 * NS, COMMON, .idle_exit = 50 * US },
+	/* one socket */
+	{ .name = "one", .cpus = 16, .sockets = 1, .clusters = 1, .smt = 1, .pause = 45 * NS,
+	  .sibling = 12 * NS, .cluster = 55 * NS, .socket = 55 * NS, .remote = 130 * NS, COMMON },
+};
+struct model M;
+
+#ifndef HWCAP2_FSGSBASE
+#define HWCAP2_FSGSBASE 2 /* asm/hwcap2.h */
+#endif
+
+static const char *policies[] = {
+#define X(id, name, help) [FG_POLICY_##id] = name,
+	FG_POLICY_TABLE(X)
+#undef X
+};
+
+static uint64_t started; /* when all threads had an identity */
+
+static int by_ops(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double wait_quantile(double q, uint64_t all)
+{
+	uint64_t seen = 0;
+
+	for (int b = 0; b < 256; b++)
+		if ((seen += results.wait_hist[b]) >= q * (double)all)
+			return (double)(1ull << b / 4) * (1 + (b % 4 + 1) / 4.0) / 1000;
+	return 0;
+}
+
+static void report(const char *lock, int n, uint64_t ps, double host_s)
+{
+	static uint64_t ops[SIM_THREADS];
+	uint64_t all = 0, half = 0, max_wait = 0, sum = 0;
+	double s;
+
+	for (int i = 0; i < n; i++) {
+		all += ops[i] = threads[i].ops;
+		sum += threads[i].sum_wait;
+		if (threads[i].max_wait > max_wait)
+			max_wait = threads[i].max_wait;
+	}
+	qsort(ops, (size_t)n, sizeof(*ops), by_ops);
+	for (int i = n - n / 2; i < n; i++)
+		half += ops[i];
+	s = all ? (double)all : 1;
+	printf("{\"lock\":\"%s\",\"cpus\":%d,\"threads\":%d,\"sections\":%lu,\"per_ms\":%.1f,\"cs_us\":%.3f,"
+	       "\"p50_us\":%.2f,\"p999_us\":%.1f,\"max_wait_us\":%.0f,\"fairness\":%.2f,\"min_ops\":%lu,"
+	       "\"waits\":%.4f,\"wakes\":%.4f,\"timeouts\":%.4f,\"switches\":%.4f,\"preempted\":%lu,\"pulls\":%lu,"
+	       "\"runnable\":%.1f",
+	       lock, M.cpus, n, all, (double)all / ((double)ps / MS), (double)sum / s / US,
+	       wait_quantile(.5, all), wait_quantile(.999, all), (double)max_wait / US, all ? (double)half / s : 0, ops[0],
+	       (double)kernel_stats.waits / s, (double)kernel_stats.wakes / s, (double)kernel_stats.timeouts / s,
+	       (double)kernel_stats.switches / s, kernel_stats.preempted, kernel_stats.pulls,
+	       kernel_stats.runnable_samples ? (double)kernel_stats.runnable_sum / (double)kernel_stats.runnable_samples : 0);
+	printf(",\"transfers\":{");
+	for (int c = 0; c < C_CLASSES; c++)
+		printf("%s\"%s\":[%.2f,%.2f]", c ? "," : "", class_name[c], 
+		       (double)mem_stats.local[c] / s, (double)mem_stats.remote[c] / s);
+	printf("},\"started_us\":%llu,\"violations\":%lu,\"hooks\":%lu,\"fibers\":%lu,\"host_s\":%.1f}\n", 
+	       (unsigned long long)(started / US), results.violations, kernel_stats.hooks, kernel_stats.fibers, host_s);
+}
+
+static int by_n(const void *a, const void *b)
+{
+	const struct site *x = a, *y = b;
+
+	return x->n < y->n ? 1 : x->n > y->n ? -1 : 0;
+}
+
+/* The places in the code that most lines were moved for. */
+static void report_sites(uint64_t sections)
+{
+	char command[256];
+
+	qsort(sites, SITES, sizeof(*sites), by_n);
+	for (int i = 0; i < 16 && sites[i].n; i++) {
+		printf("%8.2f %-8s ", (double)sites[i].n / (double)(sections ? sections : 1), class_name[sites[i].class]);
+		fflush(stdout);
+		snprintf(command, sizeof(command), "addr2line -s -f -p -e /proc/%d/exe %p", getpid(),
+			 (void *)((char *)sites[i].pc - 1));
+		if (system(command))
+			puts("?");
+	}
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int usage(void)
+{
+	fputs("usage: fgsim [options]\n"
+	      "  -m NAME   machine: intel104, amd512, one, vm2   -c N  CPUs       -t N  threads\n"
+	      "  -l LOCK   flexguard or a name of `flexguard locks`   -p NAME  policy of flexguard's\n"
+	      "  -d MS     simulated time    -w NS  in the section    -o NS  outside    -n N  locks\n"
+	      "  -s SEED   -q NS  quantum    -i US  mean time between interrupts of a CPU\n"
+	      "  -e US     wake-up latency of an idle CPU\n"
+	      "  -P        the places in the code that most lines were moved for, a section\n"
+	      "  -x N      N random schedules instead: mutual exclusion, lost wake-ups\n", stderr);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	const char *lock = "flexguard", *policy = "default", *machine = "intel104";
+	int n = 0, o, cpus_wanted = 0, p;
+	uint64_t ms10 = 200, checks = 0, size, seed = 1, quantum = 0, noise = 0, idle_exit = 0;
+	bool profile = false;
+	uint64_t from = 0;
+	double t0;
+
+	if (!(getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE)) {
+		fputs("skipped: needs the instructions wrfsbase and rdfsbase (Linux 5.9, and a CPU that has them)\n", stderr);
+		return 77;
+	}
+	if (!(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) { /* the same addresses in every run */
+		if (personality(ADDR_NO_RANDOMIZE) < 0 || !(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) {
+			fputs("skipped: may not switch off the randomization of addresses (personality(2))\n", stderr);
+			return 77;
+		}
+		execv("/proc/self/exe", argv);
+	}
+	load = (struct load){ .locks = 1, .think = 45 * NS, .rounds = 6 };
+	while ((o = getopt(argc, argv, "m:c:t:l:p:d:w:o:n:s:q:i:e:x:P")) != -1)
+		switch (o) {
+		case 'm': machine = optarg; break;
+		case 'c': cpus_wanted = atoi(optarg); break;
+		case 't': n = atoi(optarg); break;
+		case 'l': lock = optarg; break;
+		case 'p': policy = optarg; break;
+		case 'd': ms10 = (uint64_t)(10 * atof(optarg)); break;
+		case 'w': load.cs = (uint64_t)atoi(optarg) * NS; break;
+		case 'o': load.think = (uint64_t)atoi(optarg) * NS; break;
+		case 'n': load.locks = atoi(optarg); break;
+		case 's': seed = (uint64_t)atoll(optarg); break;
+		case 'q': quantum = (uint64_t)atoi(optarg) * NS + 1; break;
+		case 'i': noise = (uint64_t)atoi(optarg) * US; break;
+		case 'e': idle_exit = (uint64_t)atoi(optarg) * US; break;
+		case 'P': profile = true; break;
+		case 'x': checks = (uint64_t)atoll(optarg); break;
+		default: return usage();
+		}
+	for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
+		if (!strcmp(models[i].name, machine))
+			M = models[i];
+	if (!M.cpus || !load_lock(lock))
+		return usage();
+	if (cpus_wanted)
+		M.cpus = cpus_wanted;
+	if (M.cpus / M.smt < M.sockets)
+		M.sockets = M.smt = 1;
+	if (quantum)
+		M.quantum = quantum - 1;
+	if (idle_exit)
+		M.idle_exit = idle_exit;
+	M.noise = noise;
+	M.noise_len = 20 * US;
+	if (!n)
+		n = M.cpus;
+	if (n < 1 || n > SIM_THREADS || M.cpus < 1 || M.cpus > SIM_CPUS || load.locks < 1 || load.locks > MAX_LOCKS)
+		return usage();
+	rng_state = seed * 0x9E3779B97F4A7C15ull | 1;
+	for (p = 0; p < FG_POLICY_COUNT && strcmp(policies[p], policy); p++)
+		;
+	monitor_on = p == FG_POLICY_DEFAULT || p == FG_POLICY_PAPER;
+	chaos = checks != 0;
+	fg_libc_setup();
+	fg_threads_setup();
+	fg_self(); /* reserves the tables */
+	mon_setup(n, M.cpus, (char *)&fg_self_tls.bind - ((char *)__builtin_thread_pointer() + __rseq_offset));
+	sim_setup(n);
+	fg_policy_set((enum fg_policy)p);
+	fg_policy_monitor(monitor_on ? mon_counters(&size) : NULL, 1);
+	if (monitor_on)
+		fg_slots_seen = FG_PIECES * FG_PIECE; /* as if it had given all of them (monitor.c) */
+	load_reset();
+	if (monitor_on)
+		mem_class(mon_counters(&size), size, C_COUNTER);
+	t0 = seconds();
+	if (checks) {
+		uint64_t done = 0, ops = 0;
+
+		for (; done < checks && !results.violations; done++) {
+			int k = 2 + (int)(rng() % (uint64_t)(n - 1)), stuck;
+
+			sim_restart();
+			for (int i = 0; i < k; i++)
+				sim_spawn(i, check_body, rng() % (2 * US));
+			stuck = sim_run(~0ull);
+			for (int i = 0; i < k; i++) {
+				ops += threads[i].ops;
+				/* Sections take microseconds; only a periodic check has found what no release told. */
+				if (threads[i].max_wait > 1000 * MS) {
+					printf("schedule %lu: a thread waited %llu ms\n", done,
+					       (unsigned long long)(threads[i].max_wait / MS));
+					return 1;
+				}
+			}
+			if (stuck) {
+				printf("schedule %lu: %d threads sleep for ever\n", done, stuck);
+				return 1;
+			}
+		}
+		printf("%s: %lu schedules, %lu sections, %lu violations, %.1f s, %.0f schedules a minute\n", lock, done, ops,
+		       results.violations, seconds() - t0, (double)done * 60 / (seconds() - t0));
+		return results.violations != 0;
+	}
+	sim_restart();
+	for (int i = 0; i < n; i++)
+		sim_spawn(i, load_body, (uint64_t)i * 100 * NS);
+	load.threads = n;
+	while (results.started < n)
+		sim_run(from += 100 * US);
+	started = from;
+	sim_run(from += 4 * MS); /* to warm up: a tick, for the balancing of load */
+	memset(&mem_stats, 0, sizeof(mem_stats));
+	memset(&kernel_stats, 0, sizeof(kernel_stats));
+	memset(results.wait_hist, 0, sizeof(results.wait_hist));
+	memset(sites, 0, sizeof(sites));
+	for (int i = 0; i < n; i++)
+		threads[i].ops = threads[i].sum_wait = threads[i].max_wait = 0;
+	sim_run(from + ms10 * MS / 10);
+	report(lock, n, ms10 * MS / 10, seconds() - t0);
+	if (profile) {
+		uint64_t all = 0;
+
+		for (int i = 0; i < n; i++)
+			all += threads[i].ops;
+		report_sites(all);
+	}
+	fflush(stdout);
+	_exit(results.violations != 0);
+}

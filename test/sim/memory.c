@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of the machine.  The compiler puts a call before each access of the
+ * lock code and the eBPF program (-fsanitize=thread; this file takes the place
+ * of its run-time library), so plain accesses count as much as atomics.
+ *
+ * A line is in one cache alone or in several; a transfer takes as long as the
+ * distance, and transfers of one line queue up behind each other.  Caches are
+ * unlimited.  A store does not wait for its line (store buffer), an atomic does,
+ * and for all stores before it.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "sim.h"
+
+#define LINES (1u << 18)
+struct line {
+	uint64_t at;	/* address >> 6; 0: unused */
+	uint64_t busy;	/* until its last transfer is over */
+	int16_t owner;	/* alone has it, and may write; -1: sharers */
+	uint16_t class;
+	uint64_t in[SIM_CPUS / 64];
+};
+static struct line *lines;
+static struct { uint64_t from, to; int class; } ranges[128];
+static int nranges;
+struct mem_stats mem_stats;
+const char *const class_name[C_CLASSES] = { "other", "lock", "data", "node", "slot", "counter" };
+
+void mem_class(const void *at, uint64_t size, int class)
+{
+	ranges[nranges].from = (uint64_t)at >> 6;
+	ranges[nranges].to = ((uint64_t)at + size + 63) >> 6;
+	ranges[nranges++].class = class;
+}
+
+void mem_reset(void)
+{
+	if (chaos)
+		return;
+	if (lines)
+		memset(lines, 0, LINES * sizeof(*lines));
+	else
+		lines = calloc(LINES, sizeof(*lines));
+	memset(&mem_stats, 0, sizeof(mem_stats));
+}
+
+static struct line *line_of(uint64_t at)
+{
+	uint32_t i = (uint32_t)(at * 0x9E3779B97F4A7C15ull >> 46);
+
+	while (lines[i].at != at) {
+		if (!lines[i].at) {
+			lines[i].at = at;
+			lines[i].owner = (int16_t)here->id; /* first touch: as if it had been there */
+			for (int r = 0; r < nranges; r++)
+				if (at >= ranges[r].from && at < ranges[r].to)
+					lines[i].class = (uint16_t)ranges[r].class;
+			break;
+		}
+		i = (i + 1) & (LINES - 1);
+	}
+	return &lines[i];
+}
+
+uint64_t cpu_distance(const struct cpu *a, const struct cpu *b)
+{
+	if (a == b)
+		return 0;
+	if (a->socket != b->socket)
+		return M.remote;
+	if (a->cluster != b->cluster)
+		return M.socket;
+	return a->core == b->core ? M.sibling : M.cluster;
+}
+
+/* From the nearest of the caches that have it. */
+static uint64_t nearest(const struct line *l, const struct cpu *c, uint64_t *farthest)
+{
+	uint64_t best = ~0ull, worst = 0;
+
+	for (int w = 0; w < (M.cpus + 63) / 64; w++)
+		for (uint64_t m = l->in[w]; m; m &= m - 1) {
+			const struct cpu *o = &cpus[w * 64 + __builtin_ctzll(m)];
+			uint64_t d;
+
+			if (o == c)
+				continue;
+			d = cpu_distance(o, c);
+			best = d < best ? d : best;
+			worst = d > worst ? d : worst;
+			if (worst == M.remote && best <= M.cluster)
+				goto out;
+		}
+out:
+	*farthest = worst;
+	return best == ~0ull ? M.cluster : best;
+}
+
+static bool in(const struct line *l, int cpu) { return l->in[cpu / 64] >> (cpu % 64) & 1; }
+
+/* Which place in the code asked for how many lines. */
+struct site sites[SITES];
+static const void *pc;
+
+static void count_site(int class)
+{
+	uint32_t i = (uint32_t)((uint64_t)pc * 0x9E3779B97F4A7C15ull >> 52);
+
+	for (; sites[i].n && (sites[i].pc != pc || sites[i].class != class); i = (i + 1) % SITES)
+		;
+	sites[i].pc = pc;
+	sites[i].class = class;
+	sites[i].n++;
+}
+
+static void transfer(struct line *l, enum access kind)
+{
+	struct cpu *c = here;
+	uint64_t cost, far, near, start = c->now > l->busy ? c->now : l->busy;
+
+	if (l->owner >= 0) {
+		cost = far = cpu_distance(&cpus[l->owner], c);
+	} else {
+		cost = nearest(l, c, &far);
+		if (kind != A_READ) /* all others have to give it up */
+			cost = far ? far : M.hit;
+	}
+	near = cost;
+	count_site(l->class);
+	cost = cost * 3 / 4 + rng() % (cost / 2 + 1); /* no two are alike: without, machines run in lock-step */
+	if (far == M.remote && (kind != A_READ || near == M.remote))
+		mem_stats.remote[l->class]++;
+	else
+		mem_stats.local[l->class]++;
+	if (kind == A_READ) {
+		if (l->owner >= 0) {
+			memset(l->in, 0, sizeof(l->in));
+			l->in[l->owner / 64] |= 1ull << (l->owner % 64);
+			l->owner = -1;
+			l->busy = start + cost;
+		} else {
+			l->busy = start + cost / 8; /* one of many readers: these overlap */
+		}
+		l->in[c->id / 64] |= 1ull << (c->id % 64);
+		c->now = start + cost;
+	} else {
+		l->owner = (int16_t)c->id;
+		l->busy = start + cost;
+		if (kind == A_RMW)
+			c->now = start + cost;
+		else if (c->stores_done < start + cost)
+			c->stores_done = start + cost;
+	}
+}
+
+void mem_access(const void *p, enum access kind)
+{
+	struct cpu *c = here;
+	uint64_t at = (uint64_t)p;
+	struct line *l;
+
+	if (!c)
+		return;
+	kernel_stats.hooks++;
+	if (!c->in_kernel) {
+		if (at - (uint64_t)c->cur->stack < 65536) {
+			c->now += M.hit / 4;
+			return;
+		}
+		if (c->now >= horizon) {
+			const void *mine = pc;
+
+			sim_yield(); /* may come back on another CPU */
+			pc = mine;
+		}
+		c = here;
+	}
+	if (chaos) {
+		c->now += rng() % 16 ? rng() % (60 * NS) : rng() % (2 * US);
+		return;
+	}
+	if (kind == A_RMW && c->now < c->stores_done)
+		c->now = c->stores_done;
+	l = line_of(at >> 6);
+	if (l->owner != c->id && !(kind == A_READ && l->owner < 0 && in(l, c->id)))
+		transfer(l, kind);
+	c->now += kind == A_READ ? M.hit : kind == A_WRITE ? M.store : M.rmw;
+}
+
+/* ---- what the compiler calls ------------------------------------------------------ */
+
+#define from(at, kind) do { const void *me_ = __builtin_return_address(0); pc = me_; mem_access(at, kind); } while (0)
+
+void __tsan_init(void) {}
+#define PLAIN(n) \
+	void __tsan_read##n(void *a) { from(a, A_READ); } \
+	void __tsan_write##n(void *a) { from(a, A_WRITE); } \
+	void __tsan_unaligned_read##n(void *a) { from(a, A_READ); } \
+	void __tsan_unaligned_write##n(void *a) { from(a, A_WRITE); }
+PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
+#define RANGE(name, kind) \
+	void __tsan_##name##_range(void *a, unsigned long n) \
+	{ for (unsigned long i = 0; i < n; i += 64) from((char *)a + i, kind); }
+RANGE(read, A_READ) RANGE(write, A_WRITE)
+void __tsan_atomic_thread_fence(int o)
+{
+	if (o == __ATOMIC_SEQ_CST && here && here->now < here->stores_done)
+		here->now = here->stores_done;
+}
+void __tsan_atomic_signal_fence(int o) { (void)o; }
+
+/* One host thread: what happens between two calls is atomic. */
+#define RMW(n, T, name, expr) \
+	T __tsan_atomic##n##_##name(volatile T *a, T v, int o) \
+	{ (void)o; from((void *)a, A_RMW); T x = *a; *a = (T)(expr); return x; }
+#define ATOMIC(n, T) \
+	T __tsan_atomic##n##_load(const volatile T *a, int o) { (void)o; from((void *)a, A_READ); return *a; } \
+	void __tsan_atomic##n##_store(volatile T *a, T v, int o) \
+	{ from((void *)a, o == __ATOMIC_SEQ_CST ? A_RMW : A_WRITE); *a = v; } \
+	RMW(n, T, exchange, v) RMW(n, T, fetch_add, x + v) RMW(n, T, fetch_sub, x - v) RMW(n, T, fetch_and, x & v) \
+	RMW(n, T, fetch_or, x | v) RMW(n, T, fetch_xor, x ^ v) \
+	int __tsan_atomic##n##_compare_exchange_strong(volatile T *a, T *e, T v, int o, int f) \
+	{ (void)o; (void)f; from((void *)a, A_RMW); if (*a == *e) { *a = v; return 1; } *e = *a; return 0; } \
+	int __tsan_atomic##n##_compare_exchange_weak(volatile T *a, T *e, T v, int o, int f) \
+	{ return __tsan_atomic##n##_compare_exchange_strong(a, e, v, o, f); } \
+	T __tsan_atomic##n##_compare_exchange_val(volatile T *a, T e, T v, int o, int f) \
+	{ __tsan_atomic##n##_compare_exchange_strong(a, &e, v, o, f); return e; }
+ATOMIC(8, uint8_t) ATOMIC(16, uint16_t) ATOMIC(32, uint32_t) ATOMIC(64, uint64_t)

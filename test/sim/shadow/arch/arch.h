@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Stands before src/arch/arch.h in the include path: the CPU and the kernel are simulated. */
+#ifndef FG_ARCH_H
+#define FG_ARCH_H
+
+#include <stdint.h>
+
+#define FG_PAGE_MAX 4096
+
+void sim_pause(void);
+long sim_syscall(long nr, long a, long b, long c, long d, long e, long f);
+
+static inline void fg_pause(void)
+{
+	sim_pause();
+}
+
+static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	return sim_syscall(nr, a, b, c, d, e, f);
+}
+
+static inline long fg_syscall6_called(long nr, long a, long b, long c, long d, long e, long f)
+{
+	return sim_syscall(nr, a, b, c, d, e, f);
+}
+
+/* Two accesses that the simulation sees, and no atomic one. */
+static inline void fg_add_own(uint32_t *p, uint32_t n)
+{
+	*(volatile uint32_t *)p += n;
+}
+
+#endif

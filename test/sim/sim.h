@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A deterministic many-core machine in one host thread, on which the shipped lock
+ * code runs unchanged.  README has the overview.  All times are picoseconds.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_CPUS    512
+#define SIM_THREADS 8192
+#define NS 1000ull
+#define US 1000000ull
+#define MS 1000000000ull
+
+/* What a machine costs; presets in main.c. */
+struct model {
+	const char *name;
+	int cpus, sockets, clusters, smt; /* clusters: of a socket, each with its own last-level cache */
+	uint64_t hit, store, rmw, pause, clock;	 /* in the CPU's own cache */
+	uint64_t sibling, cluster, socket, remote; /* a line from there */
+	uint64_t syscall, futex, wake, cswitch, idle_exit; /* futex: under the bucket's lock */
+	uint64_t slice, tick;
+	uint64_t quantum; /* how far one CPU may run ahead of another in one go */
+	uint64_t noise, noise_len; /* mean time between interrupts' threads of a CPU (0: none), and how long they run */
+};
+extern struct model M;
+
+/* Address classes. */
+enum { C_OTHER, C_LOCK, C_DATA, C_NODE, C_SLOT, C_COUNTER, C_CLASSES };
+extern const char *const class_name[C_CLASSES];
+void mem_class(const void *at, uint64_t size, int class);
+
+struct mem_stats { uint64_t local[C_CLASSES], remote[C_CLASSES]; };
+extern struct mem_stats mem_stats;
+
+#define SITES 4096
+extern struct site { const void *pc; int class; uint64_t n; } sites[SITES];
+
+/* ---- memory.c: called by kernel.c and by what the compiler puts before each access */
+enum access { A_READ, A_WRITE, A_RMW };
+void mem_access(const void *at, enum access kind);
+void mem_reset(void);
+struct cpu;
+uint64_t cpu_distance(const struct cpu *a, const struct cpu *b);
+
+/* ---- kernel.c */
+struct thread;
+struct cpu {
+	uint64_t now, slice_end, next_noise, stores_done;
+	struct thread *cur, *queue; /* queue: by vruntime */
+	int queued, id, socket, cluster, core;
+	bool in_kernel, resched, kicked;
+};
+struct thread {
+	void *sp, *stack;
+	uint64_t fs;
+	uint32_t *rseq_cpu;
+	int id, cpu;
+	enum { T_NEW, T_RUN, T_QUEUED, T_ASLEEP, T_DONE } state;
+	struct thread *next, *fnext; /* run queue, futex queue */
+	uint64_t vruntime, started, ran, timeout, timer_seq, runnable_since;
+	const uint32_t *word;
+	uint32_t channels;
+	long result;
+	void (*body)(struct thread *);
+	uint64_t ops, max_wait, sum_wait; /* the workload's */
+};
+extern struct cpu cpus[SIM_CPUS];
+extern struct thread threads[SIM_THREADS];
+extern struct cpu *here; /* whose program runs now; NULL outside of the simulation */
+extern uint64_t horizon; /* the running CPU may go on until its clock says this */
+extern uint64_t rng_state;
+struct kernel_stats {
+	uint64_t switches, preempted, waits, wakes, woken, timeouts, pulls, yields, hooks, fibers;
+	uint64_t runnable_sum, runnable_samples;
+};
+extern struct kernel_stats kernel_stats;
+
+void sim_setup(int nthreads);
+void sim_spawn(int id, void (*body)(struct thread *), uint64_t at);
+/* Until no event is left before `until`: 0, or the number of threads that will never run again. */
+int sim_run(uint64_t until);
+void sim_restart(void); /* threads are done: clocks to 0 */
+void sim_yield(void); /* the running fiber to the event loop, as it is */
+void sim_work(uint64_t ps);
+struct thread *sim_self(void);
+extern bool chaos; /* random costs and preemptions instead of a machine's */
+
+static inline uint64_t rng(void)
+{
+	rng_state ^= rng_state << 13;
+	rng_state ^= rng_state >> 7;
+	rng_state ^= rng_state << 17;
+	return rng_state * 0x2545F4914F6CDD1Dull >> 16;
+}
+
+/* ---- monitor.c: the shipped eBPF program */
+extern bool monitor_on;
+void mon_setup(int nthreads, int cpus, int64_t tls_offset);
+void mon_reset(void);
+void mon_rseq(int id, void *area);
+/* -1: the idle task, -2: a kernel thread */
+void mon_switch(int cpu, int prev, bool prev_runnable, bool preempt, int next);
+void mon_wakeup(int id, int cpu);
+void mon_migrate(int id, int to);
+void mon_tick(void);
+void *mon_counters(uint64_t *size);
+
+#endif
