@@ -95,7 +95,7 @@ inline list_remove(before, after) {
 
 inline wake(i) { asleep[i] = 0 }
 
-/* [cond.c:give] with [cond.c:settle]  ok: the waiter has its signal; state: what it did before. */
+/* [cond.c:give] with [cond.c:add_to_history]  ok: the waiter has its signal; state: what it did before. */
 inline give(i, what) {
 	atomic { NODE(i); state = word[i] };
 	do
@@ -115,7 +115,7 @@ inline give(i, what) {
 			fi
 		};
 		if
-#ifdef MUT_LATE_BET
+#ifdef MUT_LATE_HISTORY
 		:: ok -> atomic { NODE(i); TOUCH }; break
 #else
 		:: ok -> atomic { TOUCH }; break
