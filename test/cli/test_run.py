@@ -79,6 +79,16 @@ def check_preload_is_kept():
     # nested runs name it once
     p = run("run", "--policy=block", FLEXGUARD, "run", "--policy=block", "sh", "-c", "echo $LD_PRELOAD")
     same("nested", p.stdout.count(LIBRARY), 1)
+    # also where something is in front of it; that of AddressSanitizer stays there
+    libm = next(os.path.join(d, "libm.so.6") for d in (os.path.dirname(other), "/lib", "/usr/lib", "/lib64")
+                if os.path.exists(os.path.join(d, "libm.so.6")))
+    asan = shutil.copy(libm, f"{TMP}/libasan.so.0")
+    for before, after in ((f"{asan}:{ours}:{libm}", f"{asan}:{ours}:{libm}"), (f"{libm} {ours}", f"{ours}:{libm}"),
+                          (f"{libm}:{asan}", f"{asan}:{ours}:{libm}"), (f"{ours}:{ours}", ours)):
+        p = run("run", "--policy=block", "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": before})
+        same(before, p.stdout.strip(), after)
+    p = run("run", "--lock=glibc", "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": f"{asan}:{ours}:{libm}"})
+    same("without ours", p.stdout.strip(), f"{asan}:{libm}")
 
 
 def check_environment():

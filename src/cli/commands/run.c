@@ -17,6 +17,7 @@
 #include "abi/protocol.h"
 #include "abi/stats.h"
 #include "cli/cli.h"
+#include "cli/launch/elf.h"
 
 #define OPTIONS "--lock NAME, --policy NAME, --monitor now|later, --stats[=FILE], --help"
 
@@ -140,34 +141,60 @@ static int choose(const struct run *r, bool *monitor)
 	return l;
 }
 
-/* What LD_PRELOAD lists behind a library of ours, should run be nested. */
-static const char *others_preloaded(void)
-{
-	const char *list = getenv("LD_PRELOAD"), *name, *end;
+/* Entries of LD_PRELOAD: those of AddressSanitizer, which want to be first, and all others; none of ours. */
+struct others {
+	char *asan, *rest; /* ':' in front of each entry */
+};
 
-	if (!list)
-		return "";
-	end = list + strcspn(list, ": ");
-	name = memrchr(list, '/', (size_t)(end - list));
-	name = name ? name + 1 : list;
-	if (strncmp(name, FG_PRELOAD_NAME, strlen(FG_PRELOAD_NAME)) && strncmp(name, FG_ZOO_NAME, strlen(FG_ZOO_NAME)))
-		return list;
-	return *end ? end + 1 : end;
+static bool is_ours(const char *entry)
+{
+	const char *slash = strrchr(entry, '/'), *name = slash ? slash + 1 : entry;
+
+	return !strncmp(name, FG_PRELOAD_NAME, strlen(FG_PRELOAD_NAME)) ||
+	       !strncmp(name, FG_ZOO_NAME, strlen(FG_ZOO_NAME));
 }
 
-/* Ours first (but for `before`, if it is not ""), then what was there.  NULL: glibc's locks, also inside another `flexguard run`. */
-static int set_preload(const char *library, const char *before)
+/* Ours are there inside another `flexguard run`, and not always in front.  False: no memory. */
+static bool read_others(struct others *o)
 {
-	const char *others = others_preloaded();
-	char *list;
-	int err;
+	const char *list = getenv("LD_PRELOAD");
+	char *copy = strdup(list ? list : ""), *entry, *rest = NULL;
+	size_t size = copy ? strlen(copy) + 2 : 0;
 
-	if (!library)
-		return *others ? setenv("LD_PRELOAD", others, 1) : unsetenv("LD_PRELOAD");
-	if (asprintf(&list, "%s%s%s%s%s", before, *before ? ":" : "", library, *others ? ":" : "", others) < 0)
+	o->asan = calloc(1, size);
+	o->rest = calloc(1, size);
+	if (!copy || !o->asan || !o->rest)
+		return false;
+	for (entry = strtok_r(copy, ": ", &rest); entry; entry = strtok_r(NULL, ": ", &rest)) {
+		char *to = fg_is_asan(entry) ? o->asan : o->rest;
+
+		if (!is_ours(entry))
+			sprintf(to + strlen(to), ":%s", entry);
+	}
+	free(copy);
+	return true;
+}
+
+/*
+ * AddressSanitizer's runtime, ours, and what was there.  `asan` is what the program needs of the first, or "".  No
+ * library: glibc's locks, also inside another `flexguard run`.
+ */
+static int set_preload(const char *library, const char *asan)
+{
+	struct others o = {0};
+	char *list = NULL;
+	int err = -1;
+
+	if (!read_others(&o))
 		return -1;
-	err = setenv("LD_PRELOAD", list, 1);
+	if (!library)
+		asan = "";
+	if (asprintf(&list, "%s%s%s%s%s", *o.asan ? o.asan : ":", *o.asan ? "" : asan, library ? ":" : "",
+		     library ? library : "", o.rest) >= 0)
+		err = list[strspn(list, ":")] ? setenv("LD_PRELOAD", list + strspn(list, ":"), 1) : unsetenv("LD_PRELOAD");
 	free(list);
+	free(o.asan);
+	free(o.rest);
 	return err;
 }
 

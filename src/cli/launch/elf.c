@@ -113,9 +113,14 @@ static void imported(struct fg_elf *e, const char *name)
 }
 
 /* libasan.so.8, libclang_rt.asan-x86_64.so, and the same of tsan. */
+bool fg_is_asan(const char *name)
+{
+	return strstr(name, "libasan.") || strstr(name, "_rt.asan");
+}
+
 static void needed(struct fg_elf *e, const char *name)
 {
-	if (strstr(name, "libasan.") || strstr(name, "_rt.asan"))
+	if (fg_is_asan(name))
 		snprintf(e->asan, sizeof(e->asan), "%s", name);
 	e->tsan |= strstr(name, "libtsan.") || strstr(name, "_rt.tsan");
 }

@@ -44,6 +44,7 @@ struct fg_elf {
 
 /* 0 (is_elf tells whether it is one), or -errno. */
 int fg_elf_read(struct fg_elf *e, const char *path);
+bool fg_is_asan(const char *name); /* of a library: AddressSanitizer's runtime */
 const char *fg_elf_machine(uint16_t machine, char *buf, size_t size);
 extern const char *const fg_family_name[];
 /* The machine that this command is built for. */
