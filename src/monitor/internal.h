@@ -23,6 +23,8 @@
 #define FG_MAX_CLIENTS	       1024u /* connections that have not been answered yet */
 /* What a process takes besides its slots: the maps, their files, the pidfd, storages (rounded up). */
 #define FG_PROCESS_BYTES       4096u
+/* What a slot takes: the kernel's memory, and the monitor's own for its counts (fg_process.last). */
+#define FG_SLOT_BYTES	       (sizeof(struct fg_slot) + FG_SLOT_STATS * sizeof(uint32_t))
 #define FG_HELLO_NS	     1000000000ull
 
 /* A piece of a slot array, as the kernel knows it.  arrays.c */

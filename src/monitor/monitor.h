@@ -33,7 +33,7 @@ struct fg_monitor_config {
 	uint32_t max_slots;	/* granted to one process at most */
 	uint32_t max_per_uid;	/* processes of one user; default: max_processes */
 	uint32_t max_slots_per_uid;
-	uint64_t max_memory_per_uid; /* kernel memory for its processes, in bytes */
+	uint64_t max_memory_per_uid; /* for its processes, the kernel's and the monitor's, in bytes */
 	uint32_t max_connections_per_uid; /* that have not said hello yet */
 	enum fg_domains domains;
 	enum fg_holder_test holder_test;

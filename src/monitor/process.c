@@ -76,7 +76,7 @@ static uint32_t domain_get(struct fg_monitor *m, uid_t uid)
 
 static uint64_t memory_of(uint32_t processes, uint64_t slots)
 {
-	return (uint64_t)processes * FG_PROCESS_BYTES + slots * sizeof(struct fg_slot);
+	return (uint64_t)processes * FG_PROCESS_BYTES + slots * FG_SLOT_BYTES;
 }
 
 /* Acquire pairs with the release in publish.c: the arrays of its last user are gone. */
@@ -183,9 +183,8 @@ static uint32_t grant(const struct fg_monitor *m, uint32_t want, uint32_t have, 
 
 	if (m->cfg.max_slots_per_uid > u->slots + have)
 		left = m->cfg.max_slots_per_uid - u->slots - have;
-	if (m->cfg.max_memory_per_uid < taken + left * sizeof(struct fg_slot))
-		left = m->cfg.max_memory_per_uid > taken ?
-			   (m->cfg.max_memory_per_uid - taken) / sizeof(struct fg_slot) : 0;
+	if (m->cfg.max_memory_per_uid < taken + left * FG_SLOT_BYTES)
+		left = m->cfg.max_memory_per_uid > taken ? (m->cfg.max_memory_per_uid - taken) / FG_SLOT_BYTES : 0;
 	return (want <= left ? want : (uint32_t)left) / FG_MIN_SLOTS * FG_MIN_SLOTS;
 }
 

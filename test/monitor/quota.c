@@ -80,6 +80,18 @@ static void slots_of_user(struct fg_monitor_config cfg)
 	monitor_stop(&m);
 }
 
+/* What the monitor remembers of a slot is paid for, too. */
+static void memory_of_user(void)
+{
+	struct fg_monitor_config cfg = {.max_memory_per_uid = 4096 + 96 * 128};
+
+	monitor_start(&m, &cfg);
+	want = 96;
+	end(try(1001, 0));
+	CHECK(*granted == 64);
+	monitor_stop(&m);
+}
+
 /* A user's silent connections push out their own, not another user's. */
 static void crowd(void *uid)
 {
@@ -145,7 +157,9 @@ int main(void)
 	end(a[3]);
 	monitor_stop(&m);
 	slots_of_user((struct fg_monitor_config){.max_slots_per_uid = 96 + 20});
-	slots_of_user((struct fg_monitor_config){.max_memory_per_uid = 2 * 4096 + 96 * sizeof(struct fg_slot)});
+	/* A slot costs its 128 bytes in the kernel, and 28 in the monitor, which remembers its counts. */
+	slots_of_user((struct fg_monitor_config){.max_memory_per_uid = 2 * 4096 + 96 * (128 + 28)});
+	memory_of_user();
 	connections_of_user();
 	return 0;
 }

@@ -49,7 +49,7 @@ const char fg_help_monitor[] =
     "  --max-processes-per-uid N      of one user, default 1024\n"
     "  --max-slots N                  threads of one process, default 4096\n"
     "  --max-slots-per-uid N          of all processes of one user, default 1048576\n"
-    "  --max-memory-per-uid SIZE      kernel memory (K, M, G), default 256M\n"
+    "  --max-memory-per-uid SIZE      memory for them (K, M, G), default 256M\n"
     "  --max-connections-per-uid N    that have not said anything yet, default 64\n\n"
     "Exit status: 0 ended by a signal, 125 it could not start or had to end.\n";
 
