@@ -126,7 +126,7 @@ struct fg_monitor {
 };
 
 /* epoll_event.data: what became ready, and which of them. */
-enum fg_event { FG_EV_LISTEN, FG_EV_STOP, FG_EV_TICK, FG_EV_CLIENT, FG_EV_PROCESS, FG_EV_ROOM };
+enum fg_event { FG_EV_LISTEN, FG_EV_LOCK, FG_EV_STOP, FG_EV_TICK, FG_EV_CLIENT, FG_EV_PROCESS, FG_EV_ROOM };
 int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index);
 
 uint64_t fg_now_ns(void);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "monitor/monitor.h"
@@ -73,19 +74,29 @@ int fg_monitor_listen(const char *path, unsigned mode)
  * holds only for who is root or this user, and a monitor starts in spite of all others.
  */
 #define LISTENS_WITHIN_MS 200
+/* The holder takes connections as long as it serves.  Its queue may be full, or it loads its program: who waits is let in in turn. */
+#define LETS_IN_WITHIN_S 1
 
-static bool is_held(int fd, const struct sockaddr_un *addr, socklen_t len)
+static bool is_held(const struct sockaddr_un *addr, socklen_t len)
 {
+	struct timeval patience = {.tv_sec = LETS_IN_WITHIN_S};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct ucred holder;
 	socklen_t size = sizeof(holder);
+	bool held = fd >= 0;
 
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	/* Between bind() and listen() of the holder. */
-	for (int ms = 0; connect(fd, (const struct sockaddr *)addr, len); ms++) {
-		if (errno != ECONNREFUSED || ms == LISTENS_WITHIN_MS)
-			return false;
+	for (int ms = 0; held && connect(fd, (const struct sockaddr *)addr, len); ms++) {
+		held = errno == ECONNREFUSED && ms < LISTENS_WITHIN_MS;
 		usleep(1000);
 	}
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) && (!holder.uid || holder.uid == geteuid());
+	if (held)
+		held = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) && (!holder.uid || holder.uid == geteuid());
+	if (fd >= 0)
+		close(fd);
+	return held;
 }
 
 int fg_monitor_lock(const char *path)
@@ -118,7 +129,7 @@ int fg_monitor_lock(const char *path)
 		err = -errno;
 	} else if (errno != EADDRINUSE) {
 		err = -errno;
-	} else if (is_held(fd, &addr, len)) {
+	} else if (is_held(&addr, len)) {
 		err = -EADDRINUSE;
 	} else {
 		err = FG_NO_LOCK;

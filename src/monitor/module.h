@@ -15,7 +15,7 @@
 struct fg_monitor_module {
 	const char *version; /* of the command that it belongs to */
 	int (*open)(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size);
-	int (*serve)(struct fg_monitor *m, int listen_fd, int stop_fd);
+	int (*serve)(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_fd);
 	const struct fg_counters *(*counters)(const struct fg_monitor *m);
 	void (*close)(struct fg_monitor *m);
 };

@@ -52,9 +52,9 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 
 /*
  * Answer clients on the listening SEQPACKET socket until `stop_fd` becomes
- * readable or hangs up (-1: for ever).  Returns 0 or -errno.
+ * readable or hangs up (-1: for ever).  `lock_fd` is what fg_monitor_lock() returned, or FG_NO_LOCK.  Returns 0 or -errno.
  */
-int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd);
+int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_fd);
 
 /* Read-only view of the counters, valid until close. */
 const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m);
@@ -79,7 +79,8 @@ int fg_monitor_listen(const char *path, unsigned mode);
  * Be the only one at this path: between two that start, the test above is a race, and it
  * says nothing of one whose path somebody has removed.  Returns a descriptor that holds
  * the lock while it is open, FG_NO_LOCK where none is needed (abstract names) or another
- * user has taken the lock's name, or -errno: -EADDRINUSE.
+ * user has taken the lock's name, or -errno: -EADDRINUSE.  Who serves has to take connections from it, or anybody
+ * fills its queue, and the next monitor cannot tell whose it is.
  */
 int fg_monitor_lock(const char *path);
 #define FG_NO_LOCK (-1000)

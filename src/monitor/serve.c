@@ -70,9 +70,20 @@ static int on_tick(struct fg_monitor *m, int timer_fd)
 	return err;
 }
 
+/* Who connects there has seen whose lock it is. */
+#define HANG_UP_AT_ONCE 64
+
+static void hang_up(int lock_fd)
+{
+	int fd;
+
+	for (int i = 0; i < HANG_UP_AT_ONCE && (fd = accept4(lock_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0; i++)
+		close(fd);
+}
+
 #define SERVE_AT_ONCE 4
 
-static int loop(struct fg_monitor *m, int listen_fd, int timer_fd)
+static int loop(struct fg_monitor *m, int listen_fd, int lock_fd, int timer_fd)
 {
 	struct epoll_event events[32];
 	bool more = false;
@@ -100,6 +111,9 @@ static int loop(struct fg_monitor *m, int listen_fd, int timer_fd)
 			case FG_EV_LISTEN:
 				fg_client_accept(m, listen_fd);
 				break;
+			case FG_EV_LOCK:
+				hang_up(lock_fd);
+				break;
 			case FG_EV_CLIENT:
 				fg_client_ready(m, index);
 				break;
@@ -117,7 +131,7 @@ static int loop(struct fg_monitor *m, int listen_fd, int timer_fd)
 	}
 }
 
-int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)
+int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_fd)
 {
 	int timer_fd = -1, err = 0;
 
@@ -139,12 +153,14 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)
 		err = fg_watch(m, timer_fd, FG_EV_TICK, 0);
 	if (!err)
 		err = fg_watch(m, listen_fd, FG_EV_LISTEN, 0);
+	if (!err && lock_fd >= 0)
+		err = fg_watch(m, lock_fd, FG_EV_LOCK, 0);
 	if (!err && stop_fd >= 0)
 		err = fg_watch(m, stop_fd, FG_EV_STOP, 0);
 	if (!err)
 		err = fg_publisher_start(m);
 	if (!err)
-		err = loop(m, listen_fd, timer_fd);
+		err = loop(m, listen_fd, lock_fd, timer_fd);
 	fg_publisher_stop(m);
 	if (timer_fd >= 0)
 		close(timer_fd);

@@ -19,7 +19,7 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 	return fg_monitor_preflight(why, why_size);
 }
 
-int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)
+int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_fd)
 {
 	return -ENOSYS;
 }

@@ -143,6 +143,35 @@ def check_second_is_refused():
     true("the path is gone", os.getuid() or not os.path.exists(SOCK) or not alive())
 
 
+FILL = """
+import socket, sys
+name, queue = "\\0" + sys.argv[1], int(open("/proc/sys/net/core/somaxconn").read())
+for i in range(queue + 1000):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    s.settimeout(0.01)
+    try:
+        s.connect(name)
+    except (BlockingIOError, TimeoutError):
+        break
+    s.close()  # it stays in the queue
+"""
+
+
+def check_lock_whose_queue_is_filled():
+    """Another user connects to the lock until nobody gets in: the next monitor sees whose it is all the same."""
+    need_daemon()
+    need_root()
+    folder = os.stat(TMP)
+    lock = f"flexguard-monitor:{folder.st_dev:x}:{folder.st_ino:x}:{os.path.basename(SOCK)}"
+    with Daemon() as d:
+        subprocess.run([*NOBODY, "/usr/bin/python3", "-c", FILL, lock], check=True, timeout=60)
+        os.unlink(SOCK)  # or its listener would tell, too
+        p = run("monitor", "--socket", SOCK)
+        same("status", p.returncode, 125)
+        true(p.stderr, "another monitor" in p.stderr)
+        d.stop()
+
+
 def check_name_taken_by_another_user():
     """The lock is a name that any user can take: that keeps nobody from starting."""
     need_daemon()

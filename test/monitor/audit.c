@@ -17,7 +17,7 @@ static int listen_fd, stop[2];
 
 static void *serve(void *arg)
 {
-	return (void *)(intptr_t)fg_monitor_serve(m, listen_fd, stop[0]);
+	return (void *)(intptr_t)fg_monitor_serve(m, listen_fd, FG_NO_LOCK, stop[0]);
 }
 
 /* The monitor keeps the links of its programs only. */

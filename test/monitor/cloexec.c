@@ -34,7 +34,7 @@ static void *serve(void *arg)
 {
 	void **args = arg;
 
-	return (void *)(intptr_t)fg_monitor_serve(args[0], *(int *)args[1], *(int *)args[2]);
+	return (void *)(intptr_t)fg_monitor_serve(args[0], *(int *)args[1], FG_NO_LOCK, *(int *)args[2]);
 }
 
 static void run(void *arg)

@@ -113,7 +113,7 @@ static void run_monitor(void *arg)
 	m = monitor_open_or_skip(s->cfg);
 	if (write(s->ready_fd, "", 1) != 1)
 		_exit(1);
-	err = fg_monitor_serve(m, s->listen_fd, s->stop_fd);
+	err = fg_monitor_serve(m, s->listen_fd, FG_NO_LOCK, s->stop_fd);
 	if (err)
 		fail("fg_monitor_serve: %s", strerror(-err));
 	fg_monitor_close(m);

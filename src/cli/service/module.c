@@ -67,9 +67,9 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 	return err ? err : module->open(out, cfg, why, why_size);
 }
 
-int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int stop_fd)
+int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_fd)
 {
-	return module->serve(m, listen_fd, stop_fd);
+	return module->serve(m, listen_fd, lock_fd, stop_fd);
 }
 
 const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m)

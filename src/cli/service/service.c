@@ -209,7 +209,7 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 
 int fg_service_run(struct fg_service *s, int stop_fd)
 {
-	return fg_monitor_serve(s->monitor, s->listener, stop_fd);
+	return fg_monitor_serve(s->monitor, s->listener, s->lock, stop_fd);
 }
 
 void fg_service_close(struct fg_service *s)
