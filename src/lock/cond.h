@@ -55,6 +55,12 @@ struct fg_cond {
 #define FG_COND_HISTORY	  8 /* of private ones only */
 _Static_assert(sizeof(struct fg_cond) == 48, "in place of pthread_cond_t");
 
+/* That of its timed waits. */
+static inline clockid_t fg_cond_clock(const struct fg_cond *c)
+{
+	return fg_load_relaxed(&c->flags) & FG_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
 /* The caller's mutex, of whatever kind: the condition variable only releases and takes it. */
 struct fg_cond_mutex {
 	int (*unlock)(void *mutex); /* 0, or an error that ends the wait before it began */

@@ -28,11 +28,9 @@ enum {
 	FG_KIND_SHARED = 0x80,	  /* also of all robust ones */
 	FG_KIND_FOREIGN = 0xf0,	  /* any of these four: not ours */
 	FG_KIND_NO_ELISION = 0x200, /* glibc's own note to itself */
-	FG_KIND_ZOO = 0x40000000,   /* src/zoo: glibc's, but asked through us */
-	FG_KIND_ZOO_SHARED = 0x20000000, /* src/zoo: process-shared, and ours all the same */
 };
 /*
- * From this bit on, but in the zoo: threads that have released the mutex to wait on a condition variable and have not
+ * From this bit on, if chosen/mutex_ours.h counts them: threads that have released the mutex to wait on a condition variable and have not
  * taken it again; atomic.  Two to the 22, as there are thread ids (PID_MAX_LIMIT).
  */
 #define FG_KIND_WAITERS 10
@@ -46,68 +44,26 @@ struct fg_mutex {
 _Static_assert(sizeof(struct fg_mutex) == 40, "in place of pthread_mutex_t");
 _Static_assert(offsetof(struct fg_mutex, lock.tag) == 16, "glibc's static initialisers set the kind there");
 
-/* Ours, and of a type that does not know its owner.  Never in the zoo, whose mutexes have no short ways. */
-static inline bool fg_mutex_is_normal(const struct fg_mutex *m)
-{
-#ifdef FG_ZOO
-	return false;
-#endif
-	return !(m->lock.tag & (FG_KIND_TYPE | FG_KIND_FOREIGN));
-}
-
-static inline bool fg_mutex_is_ours(const struct fg_mutex *m)
-{
-#ifdef FG_ZOO
-	if (m->lock.tag & FG_KIND_ZOO && m->lock.tag != ~0u)
-		return true;
-#endif
-	return !(m->lock.tag & FG_KIND_FOREIGN);
-}
-
-/* Process-shared ones stay glibc's, whose users in other processes need not run FlexGuard. */
-#ifdef FG_ZOO
-bool fg_mutex_may_be_shared(void);
-#else
-static inline bool fg_mutex_may_be_shared(void)
-{
-	return false;
-}
-#endif
-
 struct fg_waiter;
 
 /*
- * A thread that has been signalled has to take its mutex before it returns.  If the signaller holds that, and somebody
- * sleeps for it already, a wake-up now leads from one sleep into the next as likely as not.  So that is
- * asked before the signal, and if true the waiter is left to the release afterwards: its stack stays until then, as it
- * cannot return without the mutex.
+ * Which mutexes are ours, and what their places are used for: the library's build chooses between this folder's
+ * chosen/mutex_ours.h and that of src/zoo, by the order of its include folders.  Each has
  *
- * fg_mutex_waiters(): `more` threads wait on a condition variable with this mutex.  The caller is one of them.
+ *   fg_mutex_is_normal()	ours, and of a type that does not know its owner
+ *   fg_mutex_is_ours()		not glibc's
+ *   fg_mutex_may_be_shared()	those that other processes know are ours, too
+ *   fg_mutex_kind()		lock.tag of a new one that is ours
+ *   fg_mutex_waiters()		`more` threads wait on a condition variable with this mutex; the caller is one of them
+ *   fg_mutex_end()		0; EBUSY (held, or threads wait with it on a condition variable: they will take it again)
+ *   fg_mutex_wakes_at_release(), fg_mutex_wake_at_release()
+ *
+ * The last two: a thread that has been signalled has to take its mutex before it returns.  If the signaller holds that,
+ * and somebody sleeps for it already, a wake-up now leads from one sleep into the next as likely as not.  So that is asked
+ * before the signal, and if true the waiter is left to the release afterwards: its stack stays until then, as it cannot
+ * return without the mutex.
  */
-#ifdef FG_ZOO /* other locks, without a place for either */
-static inline bool fg_mutex_wakes_at_release(struct fg_mutex *m)
-{
-	(void)m;
-	return false;
-}
-static inline void fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
-{
-	(void)m;
-	(void)n;
-}
-static inline void fg_mutex_waiters(struct fg_mutex *m, uint32_t more)
-{
-	(void)m;
-	(void)more;
-}
-#else
-bool fg_mutex_wakes_at_release(struct fg_mutex *m);
-void fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n);
-static inline void fg_mutex_waiters(struct fg_mutex *m, uint32_t more)
-{
-	fg_add_relaxed(&m->lock.tag, more << FG_KIND_WAITERS);
-}
-#endif
+#include "mutex_ours.h"
 
 /* The release of a normal mutex, when fg_unlock_only() has not done it. */
 void fg_mutex_unlock_general(struct fg_mutex *m);
@@ -129,18 +85,5 @@ static inline int fg_mutex_lock_from(struct fg_mutex *m, const struct fg_deadlin
 int fg_mutex_try(struct fg_mutex *m);
 /* 0; EPERM (recursive, errorcheck: not the owner). */
 int fg_mutex_release(struct fg_mutex *m);
-
-/* 0; EBUSY (held, or threads wait with it on a condition variable: they will take it again). */
-#ifdef FG_ZOO
-int fg_mutex_end(struct fg_mutex *m);
-#else
-static inline int fg_mutex_end(struct fg_mutex *m)
-{
-	if (fg_load_relaxed(&m->lock.word) & FG_WORD_ID || fg_load_relaxed(&m->lock.tag) >> FG_KIND_WAITERS)
-		return EBUSY;
-	m->lock.tag = ~0u; /* as glibc does; not ours any more, and glibc says EINVAL to it */
-	return 0;
-}
-#endif
 
 #endif

@@ -40,7 +40,7 @@ int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 		    robust != PTHREAD_MUTEX_STALLED || protocol != PTHREAD_PRIO_NONE)
 			return fg_native_pthread_mutex_init()(mutex, attr);
 	}
-	*m = (struct fg_mutex){ .lock.tag = ((uint32_t)type & FG_KIND_TYPE) | (shared ? FG_KIND_ZOO_SHARED : 0) };
+	*m = (struct fg_mutex){ .lock.tag = fg_mutex_kind(type, shared != PTHREAD_PROCESS_PRIVATE) };
 	return 0;
 }
 

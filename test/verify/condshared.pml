@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The condition variable of mutexes that other processes know too (lock/cond_shared.h): a count of signals.
+ * The condition variable of mutexes that other processes know too (zoo/cond_shared.h): a count of signals.
  * Each step is one access to shared memory, or one system call.
  *
  *   W waiters; S signals, the first one when waiter 0 waits, each of one waiter, without the mutex

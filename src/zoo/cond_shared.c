@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/cond_shared.h"
+#include "zoo/cond_shared.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In the place of preload/cond_pshared.c.  A bridge is this process's, as are the mutexes of most locks.  With mutexes
+ * that other processes know too a signal of one of these could come between: there the condition variable is
+ * ours as well.
+ */
+#include "preload/cond_pshared.h"
+
+#include <errno.h>
+
+#include "preload/preload.h"
+#include "zoo/cond_shared.h"
+
+#pragma GCC visibility pop /* nothing here is a pthread name */
+
+static struct fg_cond_shared *of(pthread_cond_t *cond)
+{
+	return (struct fg_cond_shared *)cond;
+}
+
+static int release_mutex(void *mutex)
+{
+	return pthread_mutex_unlock(mutex);
+}
+
+static int take_mutex(void *mutex)
+{
+	return pthread_mutex_lock(mutex);
+}
+
+int fg_cond_pshared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
+{
+	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, NULL };
+	struct fg_deadline deadline = { .clock = clock };
+
+	if (!fg_mutex_may_be_shared())
+		return fg_cond_bridge_wait(cond, mutex, clock, at);
+	if (clock < 0)
+		deadline.clock = fg_cond_clock(fg_cond_of(cond));
+	if (at) {
+		if (!fg_valid_timespec(at))
+			return EINVAL;
+		deadline.at = *at;
+	}
+	return fg_cond_shared_sleep(of(cond), &m, at ? &deadline : NULL);
+}
+
+int fg_cond_pshared_wake(pthread_cond_t *cond, bool all)
+{
+	if (!fg_mutex_may_be_shared())
+		return fg_cond_bridge_wake(cond, all);
+	fg_cond_shared_wake(of(cond), all);
+	return 0;
+}
+
+int fg_cond_pshared_destroy(pthread_cond_t *cond)
+{
+	if (!fg_mutex_may_be_shared())
+		return fg_cond_bridge_destroy(cond);
+	fg_cond_shared_end(of(cond));
+	return 0;
+}
