@@ -18,62 +18,9 @@
 #include "vmlinux_min.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include "compat.h"
 #include "marks.h"
 #include "monitor_types.h"
-
-#define MMF_DUMPABLE_MASK 3u
-#define SUID_DUMP_USER	  1u /* the only one of the three values with which others may read it */
-
-/* Set by the loader where the kernel has it; 0: it has not. */
-const volatile __u32 exec_state_dumpable = 0; /* offset in struct task_exec_state */
-
-/* Whether this kernel tells what is asked below; else the loader refuses it. */
-static __always_inline bool can_tell_dumpable(void)
-{
-	if (bpf_core_field_exists(((struct task_struct___exec_state *)0)->exec_state))
-		return exec_state_dumpable != 0;
-	return bpf_core_field_exists(((struct mm_struct___bitmap *)0)->flags.__mm_flags) ||
-	       bpf_core_field_exists(((struct mm_struct *)0)->flags);
-}
-
-static __always_inline __u32 dumpable_of(struct task_struct *task)
-{
-	struct task_struct___exec_state *by_task = (void *)task;
-	struct mm_struct___bitmap *by_bitmap = (void *)task->mm;
-	unsigned long flags = 0;
-	__u32 dumpable = 0;
-
-	if (bpf_core_field_exists(by_task->exec_state)) {
-		bpf_probe_read_kernel(&dumpable, sizeof(dumpable), (void *)by_task->exec_state + exec_state_dumpable);
-		return dumpable;
-	}
-	if (bpf_core_field_exists(by_bitmap->flags.__mm_flags))
-		flags = by_bitmap->flags.__mm_flags[0];
-	else if (bpf_core_field_exists(task->mm->flags))
-		flags = task->mm->flags;
-	return flags & MMF_DUMPABLE_MASK;
-}
-
-static __always_inline __u64 caps_of(const struct cred *cred)
-{
-	struct cred___cap_words *by_words = (void *)cred;
-
-	if (bpf_core_field_exists(cred->cap_permitted.val))
-		return cred->cap_permitted.val;
-	return by_words->cap_permitted.cap[0] | (__u64)by_words->cap_permitted.cap[1] << 32;
-}
-
-/*
- * The same task, as memory that is read and trusted with nothing.  For each pointer that is loaded from one that it
- * trusts, the verifier searches all types of the kernel by name (btf_nested_type_is_trusted, Linux 6.18: 0.7 ms a search); loads
- * from this one it only makes safe.  Kernels before 6.4, which do not do the one, have not the other.
- */
-#ifdef EARLY_STORAGE
-#define as_memory(task) (task)
-#else
-extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
-#define as_memory(task) ((struct task_struct *)bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct)))
-#endif
 
 /* May the task be looked at for whom `who` says?  Its real credentials: those that others judge it by. */
 static __always_inline bool is_same(struct task_struct *trusted, const struct fg_who *who)

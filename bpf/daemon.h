@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The programs that the daemon runs: who says hello, the heartbeat, the counters' beginning and end. */
+#ifndef FG_DAEMON_H
+#define FG_DAEMON_H
+
+#include "marks.h"
+#include "threads.h"
+#include "who.h"
+
+/* What the daemon asks `prove` and `identify`, and hears. */
+__u32 peer_sock;    /* descriptor of the daemon: the accepted connection */
+__u32 peer_account; /* whose quota it is (account_of) */
+__u32 prove_write;  /* 1: write fg_owner.who */
+__u32 proved;	    /* 1: a thread is who it was at connect(); and who has been written, if that was asked for */
+
+/* ... and who that is, as struct fg_who. */
+__u64 proved_who[sizeof(struct fg_who) / sizeof(__u64)];
+
+/* Registered processes; nothing to do at all while it is 0.  Written by the loader. */
+__u64 active;
+
+/*
+ * Run over the threads of a process that said hello: is one of them still who it was at connect()?
+ * Then, and only then, the process is one that may be looked at (who.h).
+ */
+SEC("iter/task")
+int prove(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task, *leader;
+	struct fg_owner *owner;
+	struct fg_who who;
+	__u32 barrier = 0;
+
+	if (!task || proved || task->flags & PF_EXITING)
+		return 0;
+	if (!tell_who(&who, task, peer_cred(peer_sock), &barrier))
+		return 0;
+	if (prove_write) {
+		leader = task->group_leader;
+		owner = bpf_task_storage_get(&owners, leader, NULL, 0);
+		if (!owner)
+			return 0;
+		who.known = 0;
+		owner->who = who;
+		/* A full barrier: who sees that it is known sees the rest. */
+		__sync_lock_test_and_set(&owner->who.known, FG_KNOWN);
+	}
+	who.known = FG_KNOWN;
+	__builtin_memcpy(proved_who, &who, sizeof(proved_who));
+	proved = 1;
+	return 0;
+}
+
+SEC("syscall")
+int identify(void *args)
+{
+	__u64 cred = peer_cred(peer_sock);
+
+	if (!cred)
+		return 1;
+	peer_account = account_of((const struct cred *)cred);
+	return 0;
+}
+
+/*
+ * The ids of all slot arrays that the kernel still has: somebody may have one mapped, or its descriptor,
+ * long after the process that it was made for (src/monitor/arrays.c).
+ */
+SEC("iter/bpf_map")
+int arrays(struct bpf_iter__bpf_map *ctx)
+{
+	struct bpf_map *map = ctx->map;
+	__u32 id;
+
+	if (!map || map->map_type != BPF_MAP_TYPE_ARRAY || map->value_size != sizeof(struct fg_slot))
+		return 0;
+	id = map->id;
+	bpf_seq_write(ctx->meta->seq, &id, sizeof(id));
+	return 0;
+}
+
+/* The counters are frozen for user space, the daemon included. */
+SEC("syscall")
+int tick(struct fg_tick *args)
+{
+	struct fg_counters *c = get_counters();
+
+	if (!c)
+		return 1;
+	if (!can_tell_dumpable())
+		return FG_TICK_BLIND;
+	if (args->generation) {
+		c->generation = args->generation;
+		c->cpu_shift = cpu_shift;
+	}
+	c->processes = active;
+	WRITE_ONCE(c->heartbeat_ns, bpf_ktime_get_ns());
+	return 0;
+}
+
+static long reset_domain(__u32 domain, void *unused)
+{
+	struct fg_counters *c = get_counters();
+	int i;
+
+	if (!c || domain >= FG_MAX_DOMAINS)
+		return 1;
+	c->dom[domain].p = 0;
+	c->dom[domain].b = 0;
+	for (i = 0; i < FG_MAX_CPUS; i++)
+		WRITE_ONCE(c->queued[domain][i], 0);
+	for (i = 0; i < FG_CPU_GROUPS; i++)
+		WRITE_ONCE(c->usable[domain][i], 0);
+	return 0;
+}
+
+/*
+ * After the hooks are detached, nobody takes marks any more: leave the pages
+ * that clients still map at zero, and dead at once (16).
+ */
+SEC("syscall")
+int reset(void *args)
+{
+	struct fg_counters *c = get_counters();
+	int i;
+
+	if (!c)
+		return 1;
+	c->heartbeat_ns = 0;
+	bpf_loop(FG_MAX_DOMAINS, reset_domain, NULL, 0);
+	for (i = 0; i < FG_MAX_CPUS; i++)
+		c->cpu[i].p = 0;
+	return 0;
+}
+
+#endif
