@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the command share: messages, the commands, and the
- * steps of `flexguard run` (find and check the target, monitor, statistics,
- * supervise).
+ * What the files of the command share: the commands, the steps of `flexguard run` (find and check the target,
+ * monitor, statistics, supervise), and what is in common/.
  */
 #ifndef FG_CLI_H
 #define FG_CLI_H
@@ -12,6 +11,13 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
+
+#include "cli/common/arguments.h"
+#include "cli/common/descriptors.h"
+#include "cli/common/message.h"
+#include "cli/common/names.h"
+#include "cli/common/text.h"
+#include "cli/common/units.h"
 
 /* Exit statuses of our own, those of env(1) and of test harnesses. */
 #define FG_EXIT_SKIP	 77  /* demo: packages missing */
@@ -37,47 +43,11 @@ const char *fg_lock_caveat(const char *name);
 extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[], fg_help_monitor[], fg_help_status[], fg_help_top[], fg_help_locks[], fg_help_bench[],
     fg_help_stat[], fg_help_metrics[];
 
-/* ---- message.c ---- */
-/* One line on stderr, "flexguard: ..."; fg_note() is silenced by FLEXGUARD_VERBOSE=0. */
-void fg_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void fg_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Index of `name` in a table of options.h, or -1. */
-int fg_lock_by_name(const char *name);
-int fg_policy_by_name(const char *name);
-const char *fg_lock_names(void); /* "a, b, c" */
-const char *fg_policy_names(void);
-extern const char *const fg_policy_name[];
-/* "1.23 M" and "4.56 ms"; the buffer holds 24 bytes at least. */
-const char *fg_human_count(char *buf, size_t size, double n);
-const char *fg_human_ns(char *buf, size_t size, double ns);
-void fg_json_string(FILE *f, const char *s);
-/* Whether `arg` is --NAME or --NAME=VALUE; *value is VALUE or NULL. */
-bool fg_option(const char *arg, const char *name, const char **value);
-/*
- * The value of -L VALUE, -LVALUE, --name VALUE or --name=VALUE at argv[*i], which moves on
- * if it takes two; "" if it has none, NULL if it is another option.  letter 0: no short one.
- */
-const char *fg_argument(int argc, char **argv, int *i, char letter, const char *name);
+/* ---- launch/filter.c ---- */
 /* Seccomp filters of this process; 0: none, -1: the kernel does not say how many. */
 int fg_filters_here(void);
 /* Finds out whether the library may make its calls, and tells the program that is to be started (filter.c). */
 bool fg_filters_tell(void);
-
-int fg_fd_high(int fd); /* the same file, close-on-exec, never 0, 1 or 2 */
-void fg_fd_null(int fd); /* 0, 1 or 2: /dev/null */
-
-/* ---- text.c ---- */
-#define PROSE_COLUMNS 80
-int fg_columns(int fd);	      /* of the terminal; 0: it is none, and lines may be long */
-int fg_prose_columns(int fd); /* the same, 80 at most */
-/*
- * `text` with line breaks, so that no line is longer than `columns` (0: as it is) unless a word is.
- * The first line begins at column `at`, the others at `indent`.
- */
-void fg_fold(char *out, size_t size, const char *text, int at, int indent, int columns);
-void fg_cut(char *text, int columns); /* ends in "..." where it was longer; 0: as it is */
-/* "1.5", "300ms", "2s", "5min", "1h": seconds; negative: it is no time. */
-double fg_seconds(const char *text);
 
 /* ---- target.c: the program to run ---- */
 enum fg_refusal {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli/commands/demo.h"
+#include "cli/common/clock.h"
 
 /* Rounds are started while one more fits into the budget; the limit ends a round. */
 #define BUDGET_S       150.0
@@ -142,17 +143,17 @@ static void measure(struct fg_demo *d, double budget)
 	double longest = 0;
 
 	for (int round = 0; round < FG_DEMO_PAIRS; round++) {
-		double start = fg_demo_now();
+		double start = fg_clock_seconds();
 
 		if (round && start + longest - d->started > budget)
 			return;
 		for (int i = 0; i < d->nr_cells; i++) {
-			if (fg_demo_now() - d->started > LIMIT_S || !run_pair(d, &d->cell[i], round))
+			if (fg_clock_seconds() - d->started > LIMIT_S || !run_pair(d, &d->cell[i], round))
 				return;
 		}
 		d->rounds++;
-		if (fg_demo_now() - start > longest)
-			longest = fg_demo_now() - start;
+		if (fg_clock_seconds() - start > longest)
+			longest = fg_clock_seconds() - start;
 	}
 }
 
@@ -197,7 +198,7 @@ static void context_at_start(struct fg_demo *d)
 	strftime(d->date, sizeof(d->date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
 	d->steal_start = fg_steal_seconds();
 	d->load_start = fg_load_average();
-	d->started = fg_demo_now();
+	d->started = fg_clock_seconds();
 	snprintf(d->monitor, sizeof(d->monitor), "unknown");
 }
 

@@ -52,7 +52,6 @@ int fg_demo_prepare(struct fg_demo *d, char *why, size_t why_size);
 /* One run; 0 with its rate, or -errno. */
 int fg_demo_run(const struct fg_demo *d, const struct fg_cell *c, enum fg_side side, double *rate, char *why,
 		size_t why_size);
-double fg_demo_now(void);
 
 /* ---- demo_report.c ---- */
 double fg_steal_seconds(void);

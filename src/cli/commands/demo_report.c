@@ -10,6 +10,8 @@
 
 #include "abi/options.h"
 #include "cli/commands/demo.h"
+#include "cli/common/clock.h"
+#include "cli/common/json.h"
 
 /* Three runs a side all apart are a chance of 1 in 10 already; fewer prove nothing. */
 #define MIN_PAIRS 3
@@ -172,77 +174,97 @@ static void cpu_model(char *buf, size_t size)
 		fclose(f);
 }
 
-static void package_version(FILE *f, const char *package)
+static void package_version(struct fg_json *j, const char *package)
 {
 	const char *argv[] = {"dpkg-query", "-W", "-f", "${Version}", package, NULL};
 	char out[256];
 
-	fprintf(f, ", \"%s\": ", package);
-	if (fg_capture(argv, 5, out, sizeof(out)) == 0)
-		fg_json_string(f, out);
-	else
-		fputs("null", f);
+	fg_json_text(j, package, fg_capture(argv, 5, out, sizeof(out)) == 0 ? out : NULL);
 }
 
-static void context(FILE *f, const struct fg_demo *d)
+static void context(struct fg_json *j, const struct fg_demo *d)
 {
 	const char *policy = secure_getenv(FG_POLICY_ENV);
-	double wall = fg_demo_now() - d->started;
-	char model[200];
-	struct utsname u;
+	double wall = fg_clock_seconds() - d->started;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct utsname u;
+	char model[200];
 
 	uname(&u);
 	cpu_model(model, sizeof(model));
-	fprintf(f,
-		"{\"context\": {\"flexguard\": \"" FG_VERSION "\", \"date\": \"%s\", \"kernel\": ", d->date);
-	fg_json_string(f, u.release);
-	fprintf(f, ", \"machine\": ");
-	fg_json_string(f, u.machine);
-	fprintf(f, ", \"cpu_model\": ");
-	fg_json_string(f, model);
-	fprintf(f, ", \"cpus\": %ld, \"load_at_start\": %.2f, \"steal_percent\": %.2f", cpus, d->load_start,
-		wall > 0 ? 100 * (fg_steal_seconds() - d->steal_start) / wall / (double)cpus : 0);
-	fprintf(f, ", \"policy\": ");
-	fg_json_string(f, policy && *policy ? policy : fg_policy_name[FG_POLICY_DEFAULT]);
-	fprintf(f, ", \"monitor\": ");
-	fg_json_string(f, d->monitor);
-	fprintf(f, ", \"seconds_per_run\": %d, \"rounds\": %d, \"wall_s\": %.1f, \"interrupted\": %s",
-		d->seconds, d->rounds, wall, fg_interrupted ? "true" : "false");
-	package_version(f, "rocksdb-tools");
-	package_version(f, "sysbench");
-	fprintf(f, "}}\n");
+	fg_json_open(j, NULL, '{');
+	fg_json_open(j, "context", '{');
+	fg_json_text(j, "flexguard", FG_VERSION);
+	fg_json_text(j, "date", d->date);
+	fg_json_text(j, "kernel", u.release);
+	fg_json_text(j, "machine", u.machine);
+	fg_json_text(j, "cpu_model", model);
+	fg_json_int(j, "cpus", cpus);
+	fg_json_real(j, "load_at_start", 2, d->load_start);
+	fg_json_real(j, "steal_percent", 2,
+		     wall > 0 ? 100 * (fg_steal_seconds() - d->steal_start) / wall / (double)cpus : 0);
+	fg_json_text(j, "policy", policy && *policy ? policy : fg_policy_name[FG_POLICY_DEFAULT]);
+	fg_json_text(j, "monitor", d->monitor);
+	fg_json_int(j, "seconds_per_run", d->seconds);
+	fg_json_int(j, "rounds", d->rounds);
+	fg_json_real(j, "wall_s", 1, wall);
+	fg_json_flag(j, "interrupted", fg_interrupted);
+	package_version(j, "rocksdb-tools");
+	package_version(j, "sysbench");
+	fg_json_close(j, '}');
+	fg_json_close(j, '}');
+	fg_json_end(j);
+}
+
+static void pair(struct fg_json *j, const struct fg_cell *c, int n)
+{
+	fg_json_open(j, NULL, '{');
+	fg_json_open(j, "pair", '{');
+	fg_json_text(j, "workload", fg_workload_name[c->workload]);
+	fg_json_int(j, "threads", c->threads);
+	fg_json_int(j, "n", n);
+	fg_json_real(j, "glibc", 1, c->rate[FG_SIDE_GLIBC][n]);
+	fg_json_real(j, "flexguard", 1, c->rate[FG_SIDE_FLEXGUARD][n]);
+	fg_json_close(j, '}');
+	fg_json_close(j, '}');
+	fg_json_end(j);
+}
+
+static void result(struct fg_json *j, const struct fg_cell *c)
+{
+	struct summary s;
+
+	fg_json_open(j, NULL, '{');
+	fg_json_open(j, "result", '{');
+	fg_json_text(j, "workload", fg_workload_name[c->workload]);
+	fg_json_int(j, "threads", c->threads);
+	fg_json_int(j, "pairs", c->pairs);
+	fg_json_int(j, "failed_glibc", c->failed[FG_SIDE_GLIBC]);
+	fg_json_int(j, "failed_flexguard", c->failed[FG_SIDE_FLEXGUARD]);
+	if (c->pairs) {
+		s = summarise(c);
+		fg_json_real(j, "glibc_median", 1, s.median[FG_SIDE_GLIBC]);
+		fg_json_real(j, "flexguard_median", 1, s.median[FG_SIDE_FLEXGUARD]);
+		fg_json_real(j, "ratio", 4, s.ratio);
+		fg_json_real(j, "ratio_low", 4, s.low);
+		fg_json_real(j, "ratio_high", 4, s.high);
+	}
+	fg_json_close(j, '}');
+	fg_json_close(j, '}');
+	fg_json_end(j);
 }
 
 void fg_demo_json(FILE *f, const struct fg_demo *d)
 {
-	context(f, d);
+	struct fg_json j = {.f = f};
+
+	context(&j, d);
 	for (int i = 0; i < d->nr_cells; i++) {
 		const struct fg_cell *c = &d->cell[i];
-		struct summary s;
 
 		for (int k = 0; k < c->pairs; k++)
-			fprintf(
-			    f,
-			    "{\"pair\": {\"workload\": \"%s\", \"threads\": %d, \"n\": %d, \"glibc\": %.1f, "
-			    "\"flexguard\": %.1f}}\n",
-			    fg_workload_name[c->workload], c->threads, k, c->rate[FG_SIDE_GLIBC][k],
-			    c->rate[FG_SIDE_FLEXGUARD][k]);
-		if (!c->pairs && !c->failed[FG_SIDE_GLIBC] && !c->failed[FG_SIDE_FLEXGUARD])
-			continue;
-		fprintf(f,
-			"{\"result\": {\"workload\": \"%s\", \"threads\": %d, \"pairs\": %d, "
-			"\"failed_glibc\": %d, "
-			"\"failed_flexguard\": %d",
-			fg_workload_name[c->workload], c->threads, c->pairs, c->failed[FG_SIDE_GLIBC],
-			c->failed[FG_SIDE_FLEXGUARD]);
-		if (c->pairs) {
-			s = summarise(c);
-			fprintf(f,
-				", \"glibc_median\": %.1f, \"flexguard_median\": %.1f, \"ratio\": %.4f, "
-				"\"ratio_low\": %.4f, \"ratio_high\": %.4f",
-				s.median[FG_SIDE_GLIBC], s.median[FG_SIDE_FLEXGUARD], s.ratio, s.low, s.high);
-		}
-		fprintf(f, "}}\n");
+			pair(&j, c, k);
+		if (c->pairs || c->failed[FG_SIDE_GLIBC] || c->failed[FG_SIDE_FLEXGUARD])
+			result(&j, c);
 	}
 }

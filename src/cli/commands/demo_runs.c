@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/commands/demo.h"
+#include "cli/common/clock.h"
 
 #define OUTPUT_MAX 16384
 #define DB_KEYS	   "200000"
@@ -35,23 +35,15 @@ void fg_catch_interrupts(void)
 	sigaction(SIGHUP, &sa, NULL);
 }
 
-double fg_demo_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
 /* Its supervisor forwards SIGTERM; after that nobody is asked. */
 static void end_group(pid_t pid, int *status)
 {
-	double until = fg_demo_now() + 2;
+	double until = fg_clock_seconds() + 2;
 	struct timespec tick = {.tv_nsec = 10000000};
 
 	kill(-pid, SIGTERM);
 	while (waitpid(pid, status, WNOHANG) == 0) {
-		if (fg_demo_now() > until)
+		if (fg_clock_seconds() > until)
 			kill(-pid, SIGKILL);
 		nanosleep(&tick, NULL);
 	}
@@ -82,7 +74,7 @@ static pid_t start(const char *const *argv, int out)
 
 int fg_capture(const char *const *argv, double timeout, char *out, size_t size)
 {
-	double until = fg_demo_now() + timeout;
+	double until = fg_clock_seconds() + timeout;
 	size_t len = 0;
 	int fd[2], status = 0, err = 0;
 	pid_t pid;
@@ -101,7 +93,7 @@ int fg_capture(const char *const *argv, double timeout, char *out, size_t size)
 
 		if (fg_interrupted)
 			err = -EINTR;
-		else if (fg_demo_now() > until)
+		else if (fg_clock_seconds() > until)
 			err = -ETIMEDOUT;
 		if (err || n <= 0)
 			continue;

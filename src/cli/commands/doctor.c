@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/commands/doctor.h"
+#include "cli/common/json.h"
 #include "monitor/monitor.h"
 #include "monitor/namespace.h"
 
@@ -175,35 +176,37 @@ static void print_text(const struct fg_findings *t, const char *program, int sys
 	printf("\n%s\n", folded);
 }
 
-static void print_rows_json(const struct fg_findings *t, int from, int to)
+static void print_rows_json(struct fg_json *j, const char *key, const struct fg_findings *t, int from, int to)
 {
 	static const char *const grade[] = {"good", "info", "limit", "bad"};
 
-	putchar('[');
+	fg_json_open(j, key, '[');
 	for (int i = from; i < to; i++) {
-		printf("%s{\"check\": ", i > from ? ", " : "");
-		fg_json_string(stdout, t->row[i].name);
-		printf(", \"grade\": \"%s\", \"text\": ", grade[t->row[i].grade]);
-		fg_json_string(stdout, t->row[i].text);
-		putchar('}');
+		fg_json_open(j, NULL, '{');
+		fg_json_text(j, "check", t->row[i].name);
+		fg_json_text(j, "grade", grade[t->row[i].grade]);
+		fg_json_text(j, "text", t->row[i].text);
+		fg_json_close(j, '}');
 	}
-	putchar(']');
+	fg_json_close(j, ']');
 }
 
 static void print_json(const struct fg_findings *t, const char *program, int system_rows, const char *verdict,
 		       int status)
 {
-	printf("{\"version\": \"" FG_VERSION "\", \"machine\": ");
-	print_rows_json(t, 0, system_rows);
+	struct fg_json j = {.f = stdout};
+
+	fg_json_open(&j, NULL, '{');
+	fg_json_text(&j, "version", FG_VERSION);
+	print_rows_json(&j, "machine", t, 0, system_rows);
 	if (program) {
-		printf(", \"program\": ");
-		fg_json_string(stdout, program);
-		printf(", \"findings\": ");
-		print_rows_json(t, system_rows, t->nr);
+		fg_json_text(&j, "program", program);
+		print_rows_json(&j, "findings", t, system_rows, t->nr);
 	}
-	printf(", \"verdict\": ");
-	fg_json_string(stdout, verdict);
-	printf(", \"status\": %d}\n", status);
+	fg_json_text(&j, "verdict", verdict);
+	fg_json_int(&j, "status", status);
+	fg_json_close(&j, '}');
+	fg_json_end(&j);
 }
 
 int fg_cmd_doctor(int argc, char **argv)

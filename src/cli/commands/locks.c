@@ -5,6 +5,7 @@
 
 #include "abi/options.h"
 #include "cli/cli.h"
+#include "cli/common/json.h"
 #include "zoo/extension.h"
 #include "zoo/table.h"
 
@@ -112,21 +113,36 @@ static void print_table(void)
 
 static void print_json(void)
 {
-	printf("[");
+	struct fg_json j = {.f = stdout};
+
+	fg_json_open(&j, NULL, '[');
 	for (size_t i = 0; i < NR_ROWS; i++) {
 		const struct row *r = &rows[i];
 
-		printf("%s{\"name\": \"%s\", \"kind\": \"%s\", \"family\": \"%s\", \"paper\": \"%s\", \"fairness\": \"%s\", "
-		       "\"lock_bytes\": %u, \"thread_bytes\": %u, \"oversubscription\": %s, \"needs_monitor\": %s, \"needs_extension\": %s, "
-		       "\"available\": %s, \"supports\": {\"trylock\": true, \"timed\": \"%s\", \"condvars\": true, "
-		       "\"process_shared\": %s, \"recursive_read\": %s}}",
-		       i ? ",\n " : "", r->name, r->rwlock ? "rwlock" : "mutex", r->family, r->paper, r->fairness,
-		       r->lock_bytes, r->thread_bytes, r->can & ZOO_OVERSUBSCRIBED ? "true" : "false",
-		       r->can & ZOO_MONITOR ? "true" : "false", r->can & ZOO_EXTENSION ? "true" : "false", unavailable(r) ? "false" : "true",
-		       r->can & ZOO_TIMED ? "own" : "polling", r->can & ZOO_SHARED && !r->rwlock ? "true" : "false",
-		       r->can & ZOO_NO_REREAD ? "false" : "true");
+		fg_json_line(&j);
+		fg_json_open(&j, NULL, '{');
+		fg_json_text(&j, "name", r->name);
+		fg_json_text(&j, "kind", r->rwlock ? "rwlock" : "mutex");
+		fg_json_text(&j, "family", r->family);
+		fg_json_text(&j, "paper", r->paper);
+		fg_json_text(&j, "fairness", r->fairness);
+		fg_json_count(&j, "lock_bytes", r->lock_bytes);
+		fg_json_count(&j, "thread_bytes", r->thread_bytes);
+		fg_json_flag(&j, "oversubscription", r->can & ZOO_OVERSUBSCRIBED);
+		fg_json_flag(&j, "needs_monitor", r->can & ZOO_MONITOR);
+		fg_json_flag(&j, "needs_extension", r->can & ZOO_EXTENSION);
+		fg_json_flag(&j, "available", !unavailable(r));
+		fg_json_open(&j, "supports", '{');
+		fg_json_flag(&j, "trylock", true);
+		fg_json_text(&j, "timed", r->can & ZOO_TIMED ? "own" : "polling");
+		fg_json_flag(&j, "condvars", true);
+		fg_json_flag(&j, "process_shared", r->can & ZOO_SHARED && !r->rwlock);
+		fg_json_flag(&j, "recursive_read", !(r->can & ZOO_NO_REREAD));
+		fg_json_close(&j, '}');
+		fg_json_close(&j, '}');
 	}
-	puts("]");
+	fg_json_close(&j, ']');
+	fg_json_end(&j);
 }
 
 int fg_cmd_locks(int argc, char **argv)

@@ -17,6 +17,7 @@
 #include "abi/protocol.h"
 #include "abi/stats.h"
 #include "cli/cli.h"
+#include "cli/common/clock.h"
 #include "cli/launch/elf.h"
 
 #define OPTIONS "--lock NAME, --policy NAME, --monitor now|later, --stats[=FILE], --help"
@@ -222,14 +223,6 @@ static void report(FILE *f, const char *file, const struct fg_stats *s, const st
 		fg_error("--stats: cannot write '%s': %s", file ? file : "stderr", strerror(errno));
 }
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
 static int supervised(const struct run *r, const struct fg_target *t, struct fg_embed *mon)
 {
 	struct fg_statsfile sf = {0};
@@ -260,7 +253,7 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 		keep[nr_keep++] = sf.fd;
 	if (mon->pid)
 		keep[nr_keep++] = mon->control;
-	start = now();
+	start = fg_clock_seconds();
 	status = fg_supervise(t, r->argv, mon, keep, nr_keep, &mask);
 	fg_statsfile_remove(&sf);
 	if (status < 0) {
@@ -269,7 +262,7 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 	}
 	if (out)
 		report(out, r->stats_file, sf.map,
-		       &(struct fg_stats_report){r->argv[0], now() - start, status});
+		       &(struct fg_stats_report){r->argv[0], fg_clock_seconds() - start, status});
 	fg_embed_stop(mon);
 	fg_exit_like(status);
 }

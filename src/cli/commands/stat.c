@@ -18,6 +18,7 @@
 
 #include "abi/trace.h"
 #include "cli/cli.h"
+#include "cli/common/clock.h"
 #include "cli/common/query.h"
 
 const char fg_help_stat[] =
@@ -60,14 +61,6 @@ static void on_stop(int sig)
 	stopped = 1;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* 0 or -errno. */
 static int transfer(const struct target *t, size_t offset, void *here, size_t size, bool out)
 {
@@ -107,7 +100,7 @@ static int prepare(const struct target *t, struct fg_trace *table)
 		fg_error("stat: the library in process %d is of another version", (int)t->pid);
 		return FG_EXIT_OWN;
 	}
-	if (table->until_ns > now_ns()) {
+	if (table->until_ns > fg_clock_ns()) {
 		fg_error("stat: another flexguard stat looks at process %d", (int)t->pid);
 		return FG_EXIT_OWN;
 	}
@@ -120,7 +113,7 @@ static int prepare(const struct target *t, struct fg_trace *table)
 		err = transfer(t, 0, table, sizeof(*table), true);
 	}
 	if (!err)
-		err = set_until(t, now_ns() + LEASE_NS);
+		err = set_until(t, fg_clock_ns() + LEASE_NS);
 	if (err)
 		fg_error("stat: cannot write to process %d: %s", (int)t->pid, reason(err));
 	return err ? FG_EXIT_OWN : 0;
@@ -129,18 +122,18 @@ static int prepare(const struct target *t, struct fg_trace *table)
 /* Until something ends it; the last state of the table is in `table`.  True if the process has ended. */
 static bool watch(const struct target *t, double seconds, struct fg_trace *table)
 {
-	uint64_t start = now_ns(), end = seconds > 0 ? start + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+	uint64_t start = fg_clock_ns(), end = seconds > 0 ? start + (uint64_t)(seconds * 1e9) : UINT64_MAX;
 	static struct fg_trace copy;
 	bool gone = false;
 
-	while (!stopped && !gone && now_ns() < end) {
-		uint64_t left = end - now_ns(), nap = RENEW_MS * 1000000ull;
+	while (!stopped && !gone && fg_clock_ns() < end) {
+		uint64_t left = end - fg_clock_ns(), nap = RENEW_MS * 1000000ull;
 		struct timespec ts = {0};
 
 		nap = left < nap ? left : nap;
 		ts.tv_nsec = (long)nap;
 		nanosleep(&ts, NULL);
-		gone = set_until(t, now_ns() + LEASE_NS) || transfer(t, 0, &copy, sizeof(copy), false);
+		gone = set_until(t, fg_clock_ns() + LEASE_NS) || transfer(t, 0, &copy, sizeof(copy), false);
 		if (!gone)
 			memcpy(table, &copy, sizeof(copy));
 	}
@@ -245,24 +238,36 @@ static void print_table(const struct result *r, const struct options *o, struct 
 
 static void print_json(const struct result *r, const struct options *o, struct fg_symbols *s)
 {
+	const char *what = o->by_lock ? "lock" : "caller";
+	struct fg_json j = {.f = stdout};
 	char text[512];
 
-	printf("{\"pid\": %d, \"program\": ", (int)o->pid);
-	fg_json_string(stdout, r->program);
-	printf(", \"seconds\": %.3f, \"contended\": %" PRIu64 ", \"total_wait_ns\": %" PRIu64 ", \"lost\": %" PRIu64
-	       ", \"by\": \"%s\", \"rows\": [",
-	       r->seconds, r->waits, r->total_ns, r->lost, o->by_lock ? "lock" : "caller");
+	fg_json_open(&j, NULL, '{');
+	fg_json_int(&j, "pid", o->pid);
+	fg_json_text(&j, "program", r->program);
+	fg_json_real(&j, "seconds", 3, r->seconds);
+	fg_json_count(&j, "contended", r->waits);
+	fg_json_count(&j, "total_wait_ns", r->total_ns);
+	fg_json_count(&j, "lost", r->lost);
+	fg_json_text(&j, "by", what);
+	fg_json_open(&j, "rows", '[');
 	for (size_t i = 0; i < r->rows && (!o->rows || i < o->rows); i++) {
 		const struct row *w = &r->row[i];
 
+		fg_json_open(&j, NULL, '{');
 		name_of(s, o, w->key, text, sizeof(text));
-		printf("%s{\"%s\": ", i ? ", " : "", o->by_lock ? "lock" : "caller");
-		fg_json_string(stdout, text);
-		printf(", \"address\": \"0x%" PRIx64 "\", \"contended\": %" PRIu64 ", \"total_wait_ns\": %" PRIu64
-		       ", \"max_wait_ns\": %" PRIu64 ", \"avg_wait_ns\": %" PRIu64 "}",
-		       w->key, w->count, w->total_ns, w->max_ns, w->total_ns / w->count);
+		fg_json_text(&j, what, text);
+		snprintf(text, sizeof(text), "0x%" PRIx64, w->key);
+		fg_json_text(&j, "address", text);
+		fg_json_count(&j, "contended", w->count);
+		fg_json_count(&j, "total_wait_ns", w->total_ns);
+		fg_json_count(&j, "max_wait_ns", w->max_ns);
+		fg_json_count(&j, "avg_wait_ns", w->total_ns / w->count);
+		fg_json_close(&j, '}');
 	}
-	puts("]}");
+	fg_json_close(&j, ']');
+	fg_json_close(&j, '}');
+	fg_json_end(&j);
 }
 
 static int look(const struct options *o)
@@ -293,10 +298,10 @@ static int look(const struct options *o)
 		sigaction(SIGTERM, &stop, NULL);
 		if (isatty(STDERR_FILENO) && o->seconds == 0)
 			fg_note("looking at process %d; Ctrl-C ends", (int)o->pid);
-		start = now_ns();
+		start = fg_clock_ns();
 		if (watch(&t, o->seconds, &table))
 			fg_note("process %d has ended; this is how it was half a second before", (int)o->pid);
-		r.seconds = (double)(now_ns() - start) / 1e9;
+		r.seconds = (double)(fg_clock_ns() - start) / 1e9;
 		r.rows = make_rows(&table, o->by_lock, row);
 		r.lost = table.lost;
 		for (size_t i = 0; i < r.rows; i++) {

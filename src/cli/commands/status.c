@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `flexguard status`: the monitor, and its clients by program and user. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -152,37 +153,43 @@ static void print_json(const struct fg_answer *a, const struct group *g, size_t 
 		       const char *kernel)
 {
 	const struct fg_report *r = &a->sum;
+	struct fg_json j = {.f = stdout};
 
-	printf("{\"version\": ");
-	fg_json_string(stdout, r->version);
-	printf(", \"socket\": ");
-	fg_json_string(stdout, path);
-	printf(", \"uid\": %u, \"uptime_seconds\": %.3f, \"kernel\": ", r->uid,
-	       (double)(a->at_ns - r->started_ns) / 1e9);
-	fg_json_string(stdout, kernel);
-	printf(", \"hidden_processes\": %llu", hidden(a));
-	printf(", \"processes\": %llu, \"max_processes\": %llu, \"registered\": %llu"
-	       ", \"refused\": %llu, \"dropped\": %llu",
-	       r->processes, r->max_processes, r->registered, r->refused, r->dropped);
-	printf(", \"counters\": {\"preempted\": %llu, \"asleep\": %llu, \"preempted_total\": %llu"
-	       ", \"asleep_total\": %llu}, \"missed_events\": %llu",
-	       r->p, r->b, r->total_p, r->total_b, r->missed);
-	if (r->cost_samples)
-		printf(", \"switch_cost_ns\": %.1f", cost_of(r));
-	else
-		printf(", \"switch_cost_ns\": null");
-	printf(", \"switches_timed\": %llu, \"stats\": {", r->cost_samples);
-	fg_json_slot_stats(stdout, r->stats);
-	printf("}, \"clients\": [");
+	fg_json_open(&j, NULL, '{');
+	fg_json_text(&j, "version", r->version);
+	fg_json_text(&j, "socket", path);
+	fg_json_count(&j, "uid", r->uid);
+	fg_json_real(&j, "uptime_seconds", 3, (double)(a->at_ns - r->started_ns) / 1e9);
+	fg_json_text(&j, "kernel", kernel);
+	fg_json_count(&j, "hidden_processes", hidden(a));
+	fg_json_count(&j, "processes", r->processes);
+	fg_json_count(&j, "max_processes", r->max_processes);
+	fg_json_count(&j, "registered", r->registered);
+	fg_json_count(&j, "refused", r->refused);
+	fg_json_count(&j, "dropped", r->dropped);
+	fg_json_open(&j, "counters", '{');
+	fg_json_count(&j, "preempted", r->p);
+	fg_json_count(&j, "asleep", r->b);
+	fg_json_count(&j, "preempted_total", r->total_p);
+	fg_json_count(&j, "asleep_total", r->total_b);
+	fg_json_close(&j, '}');
+	fg_json_count(&j, "missed_events", r->missed);
+	fg_json_real(&j, "switch_cost_ns", 1, r->cost_samples ? cost_of(r) : NAN);
+	fg_json_count(&j, "switches_timed", r->cost_samples);
+	fg_json_slot_stats(&j, r->stats);
+	fg_json_open(&j, "clients", '[');
 	for (size_t i = 0; i < n; i++) {
-		printf("%s{\"program\": ", i ? ", " : "");
-		fg_json_string(stdout, g[i].program);
-		printf(", \"uid\": %u, \"processes\": %u, \"threads\": %u, \"stats\": {", g[i].uid, g[i].processes,
-		       g[i].threads);
-		fg_json_slot_stats(stdout, g[i].stats);
-		printf("}}");
+		fg_json_open(&j, NULL, '{');
+		fg_json_text(&j, "program", g[i].program);
+		fg_json_count(&j, "uid", g[i].uid);
+		fg_json_count(&j, "processes", g[i].processes);
+		fg_json_count(&j, "threads", g[i].threads);
+		fg_json_slot_stats(&j, g[i].stats);
+		fg_json_close(&j, '}');
 	}
-	puts("]}");
+	fg_json_close(&j, ']');
+	fg_json_close(&j, '}');
+	fg_json_end(&j);
 }
 
 int fg_cmd_status(int argc, char **argv)

@@ -3,6 +3,7 @@
 #include "cli/commands/top.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -209,27 +210,35 @@ static void print_table(const struct fg_top *t)
 
 static void print_json(const struct fg_top *t)
 {
-	printf("{\"time\": %lld, \"seconds\": %.3f, \"processes_monitored\": %llu"
-	       ", \"hidden_processes\": %llu, \"preempted_per_second\": %.1f, \"switch_cost_ns\": ",
-	       (long long)time(NULL), t->seconds, t->monitored, t->hidden, t->preempted);
-	if (t->cost_ns > 0)
-		printf("%.1f", t->cost_ns);
-	else
-		printf("null");
-	printf(", \"processes\": [");
+	struct fg_json j = {.f = stdout};
+
+	fg_json_open(&j, NULL, '{');
+	fg_json_int(&j, "time", (long long)time(NULL));
+	fg_json_real(&j, "seconds", 3, t->seconds);
+	fg_json_count(&j, "processes_monitored", t->monitored);
+	fg_json_count(&j, "hidden_processes", t->hidden);
+	fg_json_real(&j, "preempted_per_second", 1, t->preempted);
+	fg_json_real(&j, "switch_cost_ns", 1, t->cost_ns > 0 ? t->cost_ns : NAN);
+	fg_json_open(&j, "processes", '[');
 	for (size_t i = 0; i < t->rows; i++) {
 		const struct fg_top_row *r = &t->row[i];
 
-		printf("%s{\"pid\": %d, \"user\": ", i ? ", " : "", r->pid);
-		fg_json_string(stdout, r->user);
-		printf(", \"program\": ");
-		fg_json_string(stdout, r->program);
-		printf(", \"threads\": %u, \"runnable_threads\": %u, \"contended_per_second\": %.1f, \"spun_per_second\": %.1f, "
-		       "\"parks_per_second\": %.1f, \"holder_preemptions_per_second\": %.1f, "
-		       "\"blocked_threads\": %.4f}",
-		       r->threads, r->runnable, r->contended, r->spun, r->parks, r->preemptions, r->blocked);
+		fg_json_open(&j, NULL, '{');
+		fg_json_int(&j, "pid", r->pid);
+		fg_json_text(&j, "user", r->user);
+		fg_json_text(&j, "program", r->program);
+		fg_json_count(&j, "threads", r->threads);
+		fg_json_count(&j, "runnable_threads", r->runnable);
+		fg_json_real(&j, "contended_per_second", 1, r->contended);
+		fg_json_real(&j, "spun_per_second", 1, r->spun);
+		fg_json_real(&j, "parks_per_second", 1, r->parks);
+		fg_json_real(&j, "holder_preemptions_per_second", 1, r->preemptions);
+		fg_json_real(&j, "blocked_threads", 4, r->blocked);
+		fg_json_close(&j, '}');
 	}
-	puts("]}");
+	fg_json_close(&j, ']');
+	fg_json_close(&j, '}');
+	fg_json_end(&j);
 }
 
 static int batch(struct fg_top *t, long iterations, bool json, char *why, size_t size)

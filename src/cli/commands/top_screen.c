@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cli/commands/top.h"
+#include "cli/common/clock.h"
 
 #ifdef FG_HAVE_NCURSES
 #include <curses.h>
@@ -14,14 +15,6 @@ struct view {
 	size_t first; /* row at the top of the list */
 	bool paused, help;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static const char *const help_text[] = {
     "q        quit",
@@ -160,9 +153,9 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 	noecho();
 	curs_set(0);
 	keypad(stdscr, TRUE);
-	next = now_ns() + (uint64_t)(t->delay * 1e9);
+	next = fg_clock_ns() + (uint64_t)(t->delay * 1e9);
 	for (;;) {
-		uint64_t now = now_ns();
+		uint64_t now = fg_clock_ns();
 
 		draw(&v);
 		timeout(now >= next ? 0 : (int)((next - now) / 1000000) + 1);
@@ -172,9 +165,9 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 				break;
 			continue;
 		}
-		if (now_ns() < next)
+		if (fg_clock_ns() < next)
 			continue; /* a signal, such as SIGCONT */
-		next = now_ns() + (uint64_t)(t->delay * 1e9);
+		next = fg_clock_ns() + (uint64_t)(t->delay * 1e9);
 		if (v.paused)
 			continue;
 		err = fg_top_sample(t, why, size);

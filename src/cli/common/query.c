@@ -12,6 +12,7 @@
 
 #include "abi/stats.h"
 #include "cli/cli.h"
+#include "cli/common/clock.h"
 #include "cli/common/query.h"
 
 #define ANSWER_WITHIN_S 2
@@ -106,14 +107,12 @@ static int collect(const char *path, struct fg_answer *a)
 
 int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
 {
-	struct timespec now;
 	int err;
 
 	a->process = NULL;
 	a->count = 0;
 	err = collect(path, a);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	a->at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	a->at_ns = fg_clock_ns();
 	if (!err)
 		return 0;
 	fg_answer_free(a);
@@ -189,8 +188,10 @@ FG_STATS_TABLE(NAME)
 const char *const fg_slot_stat_name[FG_SLOT_STATS] = {FG_SLOT_STATS_TABLE(NAME)};
 #undef NAME
 
-void fg_json_slot_stats(FILE *f, const __u64 stats[FG_SLOT_STATS])
+void fg_json_slot_stats(struct fg_json *j, const __u64 stats[FG_SLOT_STATS])
 {
+	fg_json_open(j, "stats", '{');
 	for (int i = 0; i < FG_SLOT_STATS; i++)
-		fprintf(f, "%s\"%s\": %llu", i ? ", " : "", fg_slot_stat_name[i], stats[i]);
+		fg_json_count(j, fg_slot_stat_name[i], stats[i]);
+	fg_json_close(j, '}');
 }

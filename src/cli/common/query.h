@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "abi/protocol.h"
+#include "cli/common/json.h"
 
 struct fg_answer {
 	struct fg_report sum; /* the summary; its processes are below */
@@ -30,6 +31,6 @@ void fg_user_name(uint32_t uid, char *name, size_t size);
 
 /* Of enum fg_slot_stat: as in --json; BLOCKED_NS is in nanoseconds. */
 extern const char *const fg_slot_stat_name[FG_SLOT_STATS];
-void fg_json_slot_stats(FILE *f, const __u64 stats[FG_SLOT_STATS]); /* "name": value, ... */
+void fg_json_slot_stats(struct fg_json *j, const __u64 stats[FG_SLOT_STATS]); /* "stats": {"name": value, ...} */
 
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Text for people and from people: lines that fit a terminal, times with units. */
-#include <errno.h>
-#include <stdlib.h>
+#include "cli/common/text.h"
+
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include "cli/cli.h"
 
 int fg_columns(int fd)
 {
@@ -61,26 +59,4 @@ void fg_cut(char *text, int columns)
 {
 	if (columns > 3 && strlen(text) > (size_t)columns)
 		strcpy(text + columns - 3, "...");
-}
-
-double fg_seconds(const char *text)
-{
-	static const struct {
-		const char *name;
-		double seconds;
-	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"m", 60}, {"h", 3600}};
-	char *end;
-	double v;
-
-	/* Not what strtod takes besides: nan, inf, 0x10, a sign. */
-	if (!text || !*text || strspn(text, "0123456789.") == 0)
-		return -1;
-	errno = 0;
-	v = strtod(text, &end);
-	if (errno || memchr(text, 'x', (size_t)(end - text)) || memchr(text, 'X', (size_t)(end - text)))
-		return -1;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (!strcmp(end, units[i].name))
-			return v * units[i].seconds;
-	return -1;
 }

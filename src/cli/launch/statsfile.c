@@ -22,6 +22,7 @@
 
 #include "abi/stats.h"
 #include "cli/cli.h"
+#include "cli/common/json.h"
 
 static void fill(struct fg_stats *map)
 {
@@ -148,15 +149,19 @@ void fg_stats_print(FILE *f, const struct fg_stats *s, const struct fg_stats_rep
 
 void fg_stats_print_json(FILE *f, const struct fg_stats *s, const struct fg_stats_report *r)
 {
-	fprintf(f, "{\"program\": ");
-	fg_json_string(f, r->program);
-	fprintf(f, ", \"seconds\": %.6f, ", r->seconds);
+	struct fg_json j = {.f = f};
+
+	fg_json_open(&j, NULL, '{');
+	fg_json_text(&j, "program", r->program);
+	fg_json_real(&j, "seconds", 6, r->seconds);
 	if (WIFSIGNALED(r->wait_status))
-		fprintf(f, "\"signal\": %d", WTERMSIG(r->wait_status));
+		fg_json_int(&j, "signal", WTERMSIG(r->wait_status));
 	else
-		fprintf(f, "\"exit_status\": %d", WEXITSTATUS(r->wait_status));
-	fprintf(f, ", \"stats\": {");
+		fg_json_int(&j, "exit_status", WEXITSTATUS(r->wait_status));
+	fg_json_open(&j, "stats", '{');
 	for (int i = 0; i < FG_STAT_COUNT; i++)
-		fprintf(f, "%s\"%s\": %llu", i ? ", " : "", stat_text[i].name, (unsigned long long)sum(s, i));
-	fprintf(f, "}}\n");
+		fg_json_count(&j, stat_text[i].name, sum(s, i));
+	fg_json_close(&j, '}');
+	fg_json_close(&j, '}');
+	fg_json_end(&j);
 }

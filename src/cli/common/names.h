@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Locks and policies by name: the tables of abi/options.h and zoo/table.h, so that no command has a list of its own. */
+#ifndef FG_CLI_NAMES_H
+#define FG_CLI_NAMES_H
+
+/* Index of `name` in the table, or -1. */
+int fg_lock_by_name(const char *name);
+int fg_policy_by_name(const char *name);
+const char *fg_lock_names(void); /* "a, b, c" */
+const char *fg_policy_names(void);
+extern const char *const fg_policy_name[];
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines that fit a terminal. */
+#ifndef FG_CLI_TEXT_H
+#define FG_CLI_TEXT_H
+
+#include <stddef.h>
+
+#define PROSE_COLUMNS 80
+int fg_columns(int fd);	      /* of the terminal; 0: it is none, and lines may be long */
+int fg_prose_columns(int fd); /* the same, 80 at most */
+/*
+ * `text` with line breaks, so that no line is longer than `columns` (0: as it is) unless a word is.
+ * The first line begins at column `at`, the others at `indent`.
+ */
+void fg_fold(char *out, size_t size, const char *text, int at, int indent, int columns);
+void fg_cut(char *text, int columns); /* ends in "..." where it was longer; 0: as it is */
+
+#endif
