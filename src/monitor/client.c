@@ -8,6 +8,8 @@
  * some microseconds each.  To serve one takes longer; that goes by turns between users (turns.h), and
  * only when the publisher has room, since to wait for it would hold up everybody.  Where connections are
  * more than there is room for, those go that belong to who has most.
+ *
+ * Who does not read his answers gets no more of them (unread.c): his connections wait, until their second is over.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,17 +26,38 @@
 #define SO_PEERPIDFD 77
 #endif
 
-void fg_client_drop(struct fg_monitor *m, uint32_t index)
+/* The connection is no client's any more. */
+static int release(struct fg_monitor *m, struct fg_client *c)
 {
-	struct fg_client *c = &m->clients[index];
+	int fd = c->fd;
 
-	if (c->fd < 0)
-		return;
-	close(c->fd); /* epoll forgets it: nobody else has this descriptor */
 	c->fd = -1;
 	m->nr_clients--;
 	m->nr_waiting -= c->said;
-	c->said = false;
+	c->said = c->stalled = false;
+	return fd;
+}
+
+void fg_client_drop(struct fg_monitor *m, uint32_t index)
+{
+	if (m->clients[index].fd >= 0)
+		close(release(m, &m->clients[index])); /* epoll forgets it: nobody else has this descriptor */
+}
+
+void fg_client_admit(struct fg_monitor *m, uid_t uid)
+{
+	struct fg_client *first = NULL;
+
+	for (uint32_t i = 0; i < FG_MAX_CLIENTS && m->nr_waiting; i++) {
+		struct fg_client *c = &m->clients[i];
+
+		if (c->fd >= 0 && c->stalled && c->uid == uid && (!first || c->turn < first->turn))
+			first = c;
+	}
+	if (!first)
+		return;
+	first->stalled = false;
+	first->turn = fg_turn_take(&m->turns, uid); /* the one that it had is long past */
 }
 
 /* Connections of this user that have not said anything yet, and the oldest of them. */
@@ -112,7 +135,8 @@ void fg_client_expire(struct fg_monitor *m, uint64_t now_ns)
 	uint32_t i;
 
 	for (i = 0; i < FG_MAX_CLIENTS && m->nr_clients; i++)
-		if (m->clients[i].fd >= 0 && !m->clients[i].said && m->clients[i].deadline_ns <= now_ns) {
+		if (m->clients[i].fd >= 0 && (!m->clients[i].said || m->clients[i].stalled) &&
+		    m->clients[i].deadline_ns <= now_ns) {
 			m->dropped++;
 			fg_client_drop(m, i);
 		}
@@ -228,7 +252,8 @@ static int check(const struct fg_hello *hello, ssize_t size)
 	return hello->from % FG_PIECE ? -EINVAL : 0;
 }
 
-static void welcome(struct fg_monitor *m, const struct fg_client *c, const struct fg_hello *hello, ssize_t size,
+/* Whether it has been welcomed. */
+static bool welcome(struct fg_monitor *m, const struct fg_client *c, const struct fg_hello *hello, ssize_t size,
 		    pid_t sender)
 {
 	struct fg_welcome w = {.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION};
@@ -251,6 +276,7 @@ static void welcome(struct fg_monitor *m, const struct fg_client *c, const struc
 	answer(c->fd, &w, fds, err ? 0 : 2);
 	if (fds[0] >= 0)
 		close(fds[0]);
+	return !err;
 }
 
 /*
@@ -316,27 +342,50 @@ static bool has_left(int fd)
 	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
 }
 
+/* Whose turn it is, of those who may be answered; NULL: nobody's. */
+static struct fg_client *next_in_turn(struct fg_monitor *m)
+{
+	for (;;) {
+		struct fg_client *next = NULL;
+
+		for (uint32_t i = 0; i < FG_MAX_CLIENTS; i++) {
+			struct fg_client *c = &m->clients[i];
+
+			if (c->fd >= 0 && c->said && !c->stalled && (!next || c->turn < next->turn))
+				next = c;
+		}
+		if (!next || !fg_unread_is_full(m, next->uid))
+			return next;
+		next->stalled = true; /* so it is not looked at again before he has read one */
+	}
+}
+
 bool fg_client_serve(struct fg_monitor *m)
 {
-	uint32_t i, next = FG_MAX_CLIENTS;
+	bool answered = true;
 	struct fg_client *c;
+	uid_t uid;
+	int fd;
 
 	if (!m->nr_waiting || !fg_publisher_has_room(m))
 		return false;
-	for (i = 0; i < FG_MAX_CLIENTS; i++)
-		if (m->clients[i].fd >= 0 && m->clients[i].said &&
-		    (next == FG_MAX_CLIENTS || m->clients[i].turn < m->clients[next].turn))
-			next = i;
-	if (next == FG_MAX_CLIENTS)
+	c = next_in_turn(m);
+	if (!c)
 		return false;
-	c = &m->clients[next];
 	fg_turn_serve(&m->turns, c->turn);
-	if (has_left(c->fd))
+	if (has_left(c->fd)) {
 		m->dropped++;
-	else if (c->packet.magic == FG_QUERY_MAGIC)
+		answered = false;
+	} else if (c->packet.magic == FG_QUERY_MAGIC) {
 		fg_report_answer(m, c->fd, &c->packet.query, c->size, is_privileged(c->euid) ? c->euid : c->uid);
-	else
-		welcome(m, c, &c->packet.hello, c->size, c->sender);
-	fg_client_drop(m, next);
+	} else {
+		answered = welcome(m, c, &c->packet.hello, c->size, c->sender);
+	}
+	uid = c->uid;
+	fd = release(m, c);
+	if (answered && fg_unread_keep(m, fd, uid))
+		return true;
+	close(fd);
+	fg_client_admit(m, uid);
 	return true;
 }

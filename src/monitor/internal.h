@@ -19,6 +19,7 @@
 #define FG_DEFAULT_UID_SLOTS   (1u << 20) /* 1024 processes with as many as the library asks for */
 #define FG_DEFAULT_UID_MEMORY  (256ull << 20)
 #define FG_DEFAULT_CONNECTIONS 64u
+#define FG_MAX_UNREAD	       4096u
 #define FG_MIN_SLOTS	       32u  /* one page */
 #define FG_MAX_CLIENTS	       1024u /* connections that have not been answered yet */
 /* What a process takes besides its slots: the maps, their files, the pidfd, storages (rounded up). */
@@ -79,6 +80,7 @@ struct fg_client {
 	uid_t euid; /* who asks */
 	uint64_t deadline_ns; /* to say something */
 	bool said; /* and waits for its turn */
+	bool stalled; /* it has none before an earlier answer to its user has been read */
 	uint64_t turn;
 	ssize_t size;	/* of the packet, which may be longer than is kept of it */
 	pid_t sender;	/* of the packet */
@@ -87,6 +89,12 @@ struct fg_client {
 		struct fg_hello hello;
 		struct fg_query query;
 	} packet;
+};
+
+/* An answer that has not been read, and who pays for it.  unread.c */
+struct fg_unread {
+	int fd;
+	uid_t uid;
 };
 
 struct fg_monitor {
@@ -107,6 +115,8 @@ struct fg_monitor {
 	uint32_t nr_clients;
 	uint32_t nr_waiting; /* of them: have said something */
 	struct fg_turns turns;
+	struct fg_unread unread[FG_MAX_UNREAD];
+	uint32_t nr_unread, max_unread; /* the latter: of one user */
 
 	int epoll_fd;
 	uint64_t audit_next_ns;
@@ -126,7 +136,7 @@ struct fg_monitor {
 };
 
 /* epoll_event.data: what became ready, and which of them. */
-enum fg_event { FG_EV_LISTEN, FG_EV_LOCK, FG_EV_STOP, FG_EV_TICK, FG_EV_CLIENT, FG_EV_PROCESS, FG_EV_ROOM };
+enum fg_event { FG_EV_LISTEN, FG_EV_LOCK, FG_EV_STOP, FG_EV_TICK, FG_EV_CLIENT, FG_EV_READ, FG_EV_PROCESS, FG_EV_ROOM };
 int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index);
 
 uint64_t fg_now_ns(void);
@@ -189,5 +199,15 @@ void fg_client_ready(struct fg_monitor *m, uint32_t index);
 bool fg_client_serve(struct fg_monitor *m); /* the one whose turn it is; false: nobody waits, or there is no room */
 void fg_client_drop(struct fg_monitor *m, uint32_t index);
 void fg_client_expire(struct fg_monitor *m, uint64_t now_ns);
+void fg_client_admit(struct fg_monitor *m, uid_t uid); /* he has read an answer */
+
+/* unread.c */
+void fg_unread_limit(struct fg_monitor *m); /* how many each user may have */
+bool fg_unread_is_full(const struct fg_monitor *m, uid_t uid);
+/* After an answer: true, it has not been read, and the descriptor will be closed when it has; false: it is the caller's to close. */
+bool fg_unread_keep(struct fg_monitor *m, int fd, uid_t uid);
+void fg_unread_ready(struct fg_monitor *m, int fd);
+void fg_unread_tick(struct fg_monitor *m);
+void fg_unread_close(struct fg_monitor *m);
 
 #endif

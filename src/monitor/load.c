@@ -306,6 +306,7 @@ void fg_monitor_close(struct fg_monitor *m)
 		return;
 	for (i = 0; i < FG_MAX_CLIENTS && m->epoll_fd >= 0; i++)
 		fg_client_drop(m, i);
+	fg_unread_close(m);
 	for (i = 0; m->processes && i < m->cfg.max_processes; i++)
 		if (m->processes[i].pidfd >= 0) {
 			close(m->processes[i].pidfd);

@@ -63,6 +63,7 @@ static int on_tick(struct fg_monitor *m, int timer_fd)
 	if (read(timer_fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
 		return -errno;
 	err = fg_monitor_tick(m, 0);
+	fg_unread_tick(m);
 	fg_client_expire(m, now);
 	fg_report_tick(m);
 	fg_arrays_collect(m);
@@ -117,6 +118,9 @@ static int loop(struct fg_monitor *m, int listen_fd, int lock_fd, int timer_fd)
 			case FG_EV_CLIENT:
 				fg_client_ready(m, index);
 				break;
+			case FG_EV_READ:
+				fg_unread_ready(m, (int)index);
+				break;
 			case FG_EV_PROCESS:
 				fg_process_reap(m, index);
 				break;
@@ -145,6 +149,7 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_
 	timer_fd = start_timer();
 	if (timer_fd < 0)
 		err = -errno;
+	fg_unread_limit(m);
 	m->started_ns = fg_now_ns();
 	/* The first client must find a fresh heartbeat, however long ago the program was loaded. */
 	if (!err)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tenants: each user has its quota and its counters; a waiter hears of who could use its CPU."""
 import json
+import select
 
 from daemonmod import *
 
@@ -27,6 +28,62 @@ def check_quota_of_one_user():
             end(p)
         registered(c, 0)
         zero(c)
+        d.stop()
+
+
+def as_uid(uid, f):
+    """What a child that is this user says: an exit status."""
+    pid = os.fork()
+    if not pid:
+        os.setgroups([])
+        os.setgid(uid)
+        os.setuid(uid)
+        os._exit(f())
+    return pid
+
+
+def check_answers_that_nobody_reads():
+    """The kernel lets no more descriptors be under way than the monitor may have open: one user does not use them up."""
+    need_daemon()
+    need_root()
+    with Daemon(prefix=["sh", "-c", 'ulimit -n 300 && exec "$@"', "sh"]) as d:
+        ready, told = os.pipe()
+        done, go = os.pipe()
+
+        def leave_unread():
+            os.close(go)  # it ends when the test does
+            connections = [connect() for _ in range(240)]
+            for s in connections:
+                try:
+                    s.send(struct.pack("=IIIIq", MAGIC, ABI, 1, 0, 0))
+                except OSError:
+                    pass  # pushed out
+            for s in connections:
+                select.select([s], [], [], 30)  # answered, or hung up
+            os.write(told, b"x")
+            os.read(done, 1)
+            unread = 0
+            for s in connections:
+                try:
+                    unread += len(s.recv(64, socket.MSG_PEEK | socket.MSG_DONTWAIT)) > 0
+                except OSError:
+                    pass
+            return 0 if unread == 1 else 2
+
+        def say_hello():
+            return 0 if all(answer() == 0 for _ in range(20)) else 1
+
+        def status(pid):
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+        greedy = as_uid(1001, leave_unread)
+        same("ready", os.read(ready, 1), b"x")
+        same("another user is answered", status(as_uid(1002, say_hello)), 0)
+        os.write(go, b"x")
+        same("answers that one user has left", status(greedy), 0)
+        same("and when those are gone he is answered again", status(as_uid(1001, say_hello)), 0)
+        for fd in ready, told, done, go:
+            os.close(fd)
         d.stop()
 
 

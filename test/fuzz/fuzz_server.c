@@ -120,7 +120,10 @@ static void connection(struct fg_monitor *m, struct input *in)
 	while (fg_client_serve(m))
 		;
 	FUZZ_CHECK(m->clients[3].fd < 0 && !m->nr_clients);
+	FUZZ_CHECK(m->nr_unread <= 1);
 	check_answer(pair[1]);
+	fg_unread_tick(m); /* it has been read, whatever it was */
+	FUZZ_CHECK(!m->nr_unread);
 	close(pair[1]);
 }
 
@@ -143,6 +146,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	m.skel = (struct monitor_bpf *)slots; /* never looked into but for an address */
 	m.counters = &counters;
 	m.cfg.max_processes = head[1] * 2 + 1;
+	m.epoll_fd = -1;
+	m.max_unread = 1 + head[3] % 2;
 	m.processes = processes;
 	for (uint32_t i = 0; i < m.cfg.max_processes; i++)
 		processes[i] = (struct fg_process){.pidfd = i % 3 ? -1 : 1, .uid = i & 4 ? 12345 : 0, .slots = 64,
