@@ -13,7 +13,7 @@
  *   - only a thread that releases the lock often leaves it to the heir alone;
  *   - no sleep is for ever, so that this holds for any other thread, too;
  *   - a thread that has had its turn wakes the longest sleeper and sleeps in
- *     its place when it next has to wait.
+ *     its place when it next has to wait, or stands back if it need not.
  *
  * Culling waiters and re-admitting them: Dice, "Malthusian Locks", EuroSys 2017.
  * There a queue is culled at each hand-over; here the scheduler's decisions cull
@@ -34,8 +34,11 @@
 /* How long a thread that has others asleep behind it keeps taking the lock. */
 #define TURN_US 5000u
 
-/* It sleeps when it next has to wait; one that does not have to for so long only wakes the other. */
+/* It sleeps when it next has to wait; one that does not have to for so long wakes the other and stands back. */
 #define GRACE_US 1000u
+
+/* How often it looks then whether the other has come, 100, 200, 400 us apart. */
+#define STAND_BACK_NAPS 3u
 
 /* A thread that releases a lock less often than this wakes a sleeper each time. */
 #define BUSY_US 50u
@@ -527,12 +530,42 @@ static inline bool lock_another(struct fg_lock *l, struct fg_self *t)
 	return true;
 }
 
+/*
+ * Its turn is over, and it has woken a sleeper: one who takes the lock again at once overtakes whoever is
+ * on his way, as often as it likes.  So it lets the other come first, for a time; who
+ * does not come by then has no claim.  Nobody else depends on this: it is only late.
+ * What others do: parking_lot's release hands the lock over every 0.5 ms or so, Linux's mutex (kernel/locking/mutex.c)
+ * when a woken waiter asks for it, Go's sync.Mutex to one who has waited for 1 ms.
+ */
+static __attribute__((noinline, cold)) void stand_back(const struct fg_lock *l, struct fg_self *t,
+							const struct fg_deadline *deadline)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+	struct fg_deadline soon;
+	uint32_t i, nobody = 0;
+
+	if (me->busy_lock != (uint32_t)address(l))
+		return;
+	me->stands_back = 0;
+	for (i = 0; i < STAND_BACK_NAPS && !(fg_load_relaxed(&l->word) & FG_WORD_ID); i++) {
+		if ((uint32_t)(fg_now_ns() / 1000) - t->turn_us >= GRACE_US)
+			return;
+		if (deadline && fg_deadline_passed(deadline))
+			return;
+		fg_deadline_in(&soon, NAP_NS << i);
+		/* Not on the count of wake-ups: those are for sleepers. */
+		fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);
+	}
+}
+
 static __attribute__((noinline)) int lock_slowly(struct fg_lock *l, struct fg_self *t,
 						 const struct fg_deadline *deadline)
 {
 	uint64_t prev;
 
 	round_ends(t);
+	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->stands_back))
+		stand_back(l, t, deadline);
 	prev = announce_once(l, t);
 	/* Free, perhaps with sleepers or with a head that is about to take it: barge. */
 	if (!take(l, t, 0, 0)) {
@@ -600,6 +633,7 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 	same = me->busy_lock == (uint32_t)address(l);
 	if (t->busy && same && t->releases++)
 		return true;
+	me->stands_back &= same;
 	me->busy_lock = (uint32_t)address(l);
 	now = (uint32_t)(fg_now_ns() / 1000);
 	t->busy = same && now - t->busy_us < (t->busy ? 16 : 1) * BUSY_US;
@@ -608,12 +642,32 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 		if (t->give_way) {
 			t->give_way = 0;
 			t->turn_us = now;
+			me->stands_back = 1;
 			return false;
 		}
 		t->give_way = 1;
 		t->turn_us = now - TURN_US + GRACE_US;
 	}
 	return t->busy || (word & FG_WORD_SPINNER);
+}
+
+/* Has woken somebody for this lock.  True if its next lock should look whether it has to stand back. */
+static bool turn_is_over(const struct fg_lock *l, struct fg_self *t)
+{
+	struct fg_thread *me;
+	uint32_t now;
+
+	if (!fg_has_slot(t))
+		return false;
+	me = fg_thread_mine(t);
+	now = (uint32_t)(fg_now_ns() / 1000);
+	if (now - t->turn_us >= TURN_US) {
+		t->turn_us = now;
+		t->busy &= me->busy_lock == (uint32_t)address(l);
+		me->busy_lock = (uint32_t)address(l);
+		me->stands_back = 1;
+	}
+	return me->stands_back;
 }
 
 void fg_lock_going_away(const struct fg_lock *l)
@@ -624,6 +678,7 @@ void fg_lock_going_away(const struct fg_lock *l)
 		return;
 	if (fg_thread_mine(t)->busy_lock == (uint32_t)address(l)) {
 		fg_thread_mine(t)->busy_lock = 0;
+		fg_thread_mine(t)->stands_back = 0;
 		t->busy = 0;
 	}
 }
@@ -733,6 +788,7 @@ static __attribute__((noinline)) void unlock_slowly(struct fg_lock *l, struct fg
 {
 	uint32_t w = fg_load_relaxed(&l->word), held;
 	uint64_t pending = pending_of(t), prev;
+	bool over = false;
 
 	if ((w & FG_WORD_ID) != t->id) {
 		unlock_foreign(l, t, w);
@@ -755,11 +811,16 @@ static __attribute__((noinline)) void unlock_slowly(struct fg_lock *l, struct fg
 	 */
 	fg_set_pending(t, address(l));
 	fg_set_cs(t, w & FG_WORD_WAITERS ? held : held - 1);
-	if (release(l, t, w))
+	if (release(l, t, w)) {
 		wake_one(l, t, false);
+		over = turn_is_over(l, t);
+	}
 	publish(t, held - 1, prev);
-	if (held == 1)
+	if (held == 1) {
 		round_releases(t);
+		if (over)
+			next_goes_slowly(t);
+	}
 }
 
 __attribute__((noinline)) void fg_unlock_general(struct fg_lock *l)

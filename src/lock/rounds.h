@@ -36,15 +36,20 @@ static inline void round_begins(struct fg_self *t)
 	t->timing = 1;
 }
 
-/* It has released its last lock.  "Several", with none held, sends its next lock this way. */
-static inline void round_releases(struct fg_self *t)
+/* Of a thread that holds nothing: "several", with none held, keeps its next lock off the fast path. */
+static inline void next_goes_slowly(struct fg_self *t)
 {
-	if (fg_likely(!t->timing))
-		return;
 	t->held = 0;
 	t->pending = 0;
 	fg_fence_local();
 	t->only = FG_ONLY_SEVERAL;
+}
+
+/* It has released its last lock.  Its next lock has to come this way. */
+static inline void round_releases(struct fg_self *t)
+{
+	if (fg_unlikely(t->timing))
+		next_goes_slowly(t);
 }
 
 static inline void round_took(struct fg_self *t, uint32_t ns)

@@ -310,7 +310,7 @@ void fg_thread_init(struct fg_self *t)
 		id = id_at(index);
 		fg_store_relaxed(&me->tid, tid);
 		fg_store_relaxed(&by_tid[tid % TIDS], (uint16_t)index);
-		me->busy = 0;
+		me->busy = me->stands_back = 0;
 		fg_store_relaxed(&me->foreign, no_foreign(me->gen));
 		t->slot = slot_of(index);
 		slot_clear(t->slot, id);

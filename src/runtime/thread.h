@@ -46,7 +46,8 @@ struct fg_node {
 
 struct fg_thread {
 	struct fg_node node[FG_NODES];
-	uint32_t busy;	  /* bit k: node k is in use by a frame of this thread; only the thread writes it */
+	uint16_t busy;	  /* bit k: node k is in use by a frame of this thread; only the thread writes it */
+	uint16_t stands_back; /* my turn with busy_lock is over, and I have woken somebody (lock.c) */
 	uint32_t foreign; /* locks of this thread that others released for it: generation, count; atomic */
 	uint32_t gen;	  /* of the index; only written while nobody has the index */
 	uint32_t tid;	  /* 0 = nobody has the index */

@@ -14,6 +14,8 @@
  *   -DHEIRLESS nobody becomes the heir, as with the policy "block"
  *   -DCHECK    the periodic check of those who are not the heir; without, it is taken to be for ever away
  *   -DSTOP     any one thread is stopped for ever, at any instruction: "Stopped threads" below
+ *   -DFAIR     two threads: each release that wakes ends a turn, and who stands back waits for as long as the
+ *              other needs.  Then who is woken has the lock before the one that woke it has it again
  *   -DMON      with the monitor and preemption; -DP=n: n preemptions in all
  *
  * What fg_decide() answers is open at each question, and so are the hints about
@@ -137,6 +139,13 @@ bit woken[N + 1];
 #define PUB(x) skip
 #define IS_OFF(i) true
 #define IS_ON(i)  true
+#endif
+
+#ifdef FAIR
+bit woken[N + 1];
+#define COMES_FIRST assert(!over || !woken[3 - me]); over = 0;
+#else
+#define COMES_FIRST
 #endif
 
 #ifndef FORKED_FLAGS
@@ -707,7 +716,7 @@ inline sleep_on() {
 		if
 		:: ok ->
 			retake();
-#ifdef STOP
+#if defined(STOP) || defined(FAIR)
 			woken[me] = 0;
 #endif
 			if
@@ -737,7 +746,7 @@ inline sleep_on() {
 }
 
 /* [futex.c:fg_futex_wake] of one sleeper, any; an address, not an access. */
-#ifdef STOP
+#if defined(STOP) || defined(FAIR)
 #define AWAKE(i) asleep[i] = 0; woken[i] = 1
 #else
 #define AWAKE(i) asleep[i] = 0
@@ -835,7 +844,7 @@ inline lock_contended() {
 	take(0, 0);
 #endif
 	if
-	:: ok -> o = ACQUIRED
+	:: ok -> COMES_FIRST o = ACQUIRED
 	:: !ok -> o = UNDECIDED
 #if !defined(MON) && !defined(STOP)
 	:: !ok -> /* give_way */
@@ -881,13 +890,37 @@ inline fast() {
 		word = me; o = ACQUIRED
 #else
 		if
-		:: word == 0 -> word = me; o = ACQUIRED
+		:: word == 0 -> word = me; COMES_FIRST o = ACQUIRED
 		:: else
 		fi
 #endif
 	}
 }
+
+/*
+ * [lock.c:stand_back]  Only a delay: nothing where all steps may take any time.  With FAIR its time limit, `timeout`,
+ * passes when nobody else can get on.  [lock.c:turn_is_over] is open, with FAIR always true.
+ */
+#if defined(FAIR) && !defined(MUT_BARGES) || defined(MUT_STANDS_FOREVER)
+inline stand_back() {
+	if
+	:: over ->
+		if
+		:: ID(word) != 0
+#ifndef MUT_STANDS_FOREVER
+		:: timeout
+#endif
+		fi
+	:: else
+	fi
+}
+#define STAND_BACK stand_back();
+#else
+#define STAND_BACK
+#endif
+
 inline lock_any() {
+	STAND_BACK
 	PUB(pending[me] = 1);
 	fast();
 	if
@@ -899,6 +932,12 @@ inline lock_any() {
 	:: else
 	fi
 }
+
+#if defined(FAIR) || defined(MUT_STANDS_FOREVER)
+#define TURN_OVER over = 1;
+#else
+#define TURN_OVER
+#endif
 
 /* [lock.h:fg_unlock_only], [lock.c:unlock_slowly], [lock.c:wake_one], [held.h:publish] */
 inline unlock() {
@@ -916,7 +955,7 @@ inline unlock() {
 #endif
 #ifndef FG_BROKEN_WAKE
 		if
-		:: wake -> futex_wake()
+		:: wake -> TURN_OVER futex_wake()
 		:: else
 		fi;
 #endif
@@ -932,6 +971,9 @@ proctype Thread(byte me) GATE {
 	bit ok, head, stay, last, may, wake, asked, leave;
 #ifdef TIMED
 	bit timed;
+#endif
+#if defined(FAIR) || defined(MUT_STANDS_FOREVER)
+	bit over; /* its last release has woken somebody */
 #endif
 #ifdef FORKED
 	if
