@@ -1043,7 +1043,7 @@ active proctype Watch() {
 
 #ifdef MON
 /*
- * [monitor.bpf.c:switched_out], [monitor.bpf.c:is_critical], [monitor.bpf.c:switched_in]
+ * [monitor.bpf.c:switched_out], [critical.h:is_critical], [monitor.bpf.c:switched_in]
  * on the CPU that the thread leaves, so the thread itself stands still.
  */
 #define CRITICAL(i) (cs[i] || (pending[i] && ID(word) == i) || role[i] == RN_LINKING || role[i] == RN_HEAD || \
