@@ -49,10 +49,10 @@ int pthread_rwlock_init(pthread_rwlock_t *rwlock, const pthread_rwlockattr_t *at
 	if (attr) {
 		pthread_rwlockattr_getpshared(attr, &shared);
 		pthread_rwlockattr_getkind_np(attr, &kind);
-		if (shared != PTHREAD_PROCESS_PRIVATE)
+		if (shared != PTHREAD_PROCESS_PRIVATE && !fg_rwlock_may_be_shared())
 			return fg_native_pthread_rwlock_init()(rwlock, attr);
 	}
-	*rwlock_of(rwlock) = (struct fg_rwlock){ .kind = (uint32_t)kind };
+	*rwlock_of(rwlock) = (struct fg_rwlock){ .kind = (uint32_t)kind | (shared ? FG_RW_OURS_SHARED : 0) };
 	return 0;
 }
 

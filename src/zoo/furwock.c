@@ -41,7 +41,7 @@ static bool down_gate(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 	if (try_gate(l))
 		return true;
 	while (fg_xchg_acquire(gate_of(l), 2))
-		if (fg_futex_wait(gate_of(l), 2, FG_FUTEX_ANY, deadline) == -ETIMEDOUT)
+		if (zoo_rwlock_wait(l, gate_of(l), 2, deadline) == -ETIMEDOUT)
 			return false;
 	return true;
 }
@@ -49,7 +49,7 @@ static bool down_gate(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 static void up_gate(struct zoo_rwlock *l)
 {
 	if (__atomic_exchange_n(gate_of(l), 0, __ATOMIC_RELEASE) == 2)
-		fg_futex_wake(gate_of(l), 1, FG_FUTEX_ANY);
+		zoo_rwlock_wake(l, gate_of(l), 1);
 }
 
 static bool read_in(struct zoo_rwlock *l)
@@ -79,7 +79,7 @@ static void rdunlock(struct zoo_rwlock *l)
 	if (__atomic_sub_fetch(count_of(l), 1, __ATOMIC_RELEASE) >= 0)
 		return;
 	fg_store_release(wait_of(l), 1);
-	fg_futex_wake(wait_of(l), 1, FG_FUTEX_ANY);
+	zoo_rwlock_wake(l, wait_of(l), 1);
 }
 
 static void count_back(struct zoo_rwlock *l)
@@ -98,7 +98,7 @@ static bool wrlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 	if (__atomic_sub_fetch(count_of(l), 1, __ATOMIC_ACQUIRE) < 0)
 		return true;
 	while (!fg_load_acquire(wait_of(l))) {
-		if (fg_futex_wait(wait_of(l), 0, FG_FUTEX_ANY, deadline) != -ETIMEDOUT)
+		if (zoo_rwlock_wait(l, wait_of(l), 0, deadline) != -ETIMEDOUT)
 			continue;
 		/* Below 0 the last reader has left, and wakes me. */
 		count = __atomic_load_n(count_of(l), __ATOMIC_RELAXED);

@@ -314,13 +314,8 @@ int fg_mutex_try(struct fg_mutex *mutex)
 	return 0;
 }
 
-int fg_mutex_release(struct fg_mutex *mutex)
+static int release(struct zoo_mutex *m, const struct zoo_lock *z, void (*unlock)(struct zoo_mutex *m))
 {
-	struct zoo_mutex *m = of(mutex);
-	const struct zoo_lock *z = ready(m);
-
-	if (z->glibc_kind)
-		return zoo_glibc_unlock(m, z);
 	if (knows_owner(m)) {
 		if (!owned(m))
 			return EPERM;
@@ -332,7 +327,32 @@ int fg_mutex_release(struct fg_mutex *mutex)
 		return 0; /* nobody holds it: undefined in POSIX, nothing in glibc, a lost node in a queue */
 	}
 	fg_store_relaxed(&m->owner, 0);
-	z->unlock(m);
+	unlock(m);
+	return 0;
+}
+
+int fg_mutex_release(struct fg_mutex *mutex)
+{
+	struct zoo_mutex *m = of(mutex);
+	const struct zoo_lock *z = ready(m);
+
+	return z->glibc_kind ? zoo_glibc_unlock(m, z) : release(m, z, z->unlock);
+}
+
+/* ---- what a program may choose (choices.h) ---- */
+
+int zoo_release_fairly(struct zoo_mutex *m)
+{
+	const struct zoo_lock *z = ready(m);
+
+	return z->unlock_fairly ? release(m, z, z->unlock_fairly) : ENOTSUP;
+}
+
+int zoo_set_spin(struct zoo_mutex *m, uint32_t ns)
+{
+	if (!zoo()->spins)
+		return ENOTSUP;
+	fg_store_relaxed(&m->holder, ns ? ns : 1);
 	return 0;
 }
 

@@ -36,11 +36,15 @@ int fg_rwlock_release(struct fg_rwlock *rw);
 static const struct {
 	const char *name;
 	const struct zoo_rwlock_ops *ops;
+	unsigned can;
 } rwlocks[] = {
-#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) {name, &zoo_##id},
+#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) {name, &zoo_##id, can},
     ZOO_RWLOCK_TABLE(ZOO)
 #undef ZOO
 };
+
+/* Of the chosen one. */
+static unsigned can;
 
 static __thread bool too_many;
 
@@ -62,9 +66,28 @@ static const struct zoo_rwlock_ops *ops(void)
 	name = secure_getenv(FG_LOCK_ENV);
 	for (size_t i = 0; name && i < sizeof(rwlocks) / sizeof(rwlocks[0]); i++)
 		if (!strcmp(name, rwlocks[i].name))
-			chosen = rwlocks[i].ops;
+			chosen = rwlocks[i].ops, fg_store_relaxed(&can, rwlocks[i].can);
 	__atomic_store_n(&known, true, __ATOMIC_RELEASE);
 	return chosen;
+}
+
+bool fg_rwlock_may_be_shared(void)
+{
+	return ops() && can & ZOO_SHARED;
+}
+
+int zoo_rwlock_wait(struct zoo_rwlock *l, uint32_t *word, uint32_t value, const struct fg_deadline *deadline)
+{
+	if (fg_likely(!(l->kind & FG_RW_OURS_SHARED)))
+		return fg_futex_wait(word, value, FG_FUTEX_ANY, deadline);
+	return fg_futex_wait_shared(word, value, deadline);
+}
+
+int zoo_rwlock_wake(struct zoo_rwlock *l, uint32_t *word, int count)
+{
+	if (fg_likely(!(l->kind & FG_RW_OURS_SHARED)))
+		return fg_futex_wake(word, count, FG_FUTEX_ANY);
+	return fg_futex_wake_shared(word, count);
 }
 
 static struct zoo_rwlock *of(struct fg_rwlock *rw)

@@ -17,7 +17,7 @@ static bool trylock(struct zoo_mutex *m)
 
 static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 {
-	if (zoo_spin_until(!fg_load_relaxed(&m->s.u32[0]) && trylock(m)))
+	if (zoo_spin_for(zoo_spin_ns_of(m), !fg_load_relaxed(&m->s.u32[0]) && trylock(m)))
 		return true;
 	while (fg_xchg_acquire(&m->s.u32[0], 2))
 		if (zoo_wait(m, &m->s.u32[0], 2, deadline) == -ETIMEDOUT)
@@ -31,4 +31,4 @@ static void unlock(struct zoo_mutex *m)
 		zoo_wake(m, &m->s.u32[0], 1);
 }
 
-const struct zoo_lock zoo_spinpark = {.lock = lock, .trylock = trylock, .unlock = unlock};
+const struct zoo_lock zoo_spinpark = {.lock = lock, .trylock = trylock, .unlock = unlock, .spins = true};

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Try a thousand times, then yield, and so on: the spinlock of tdb's benchmark in the futex paper
- * (Franke, Russell, Kirkwood, OLS 2002, section 4).
+ * Try, then yield, and so on; Franke, Russell, Kirkwood, OLS 2002: once (section 2, "yield the processor until the thread is
+ * rescheduled and then the lock is tried"), or a thousand times, the spinlock of its tdb benchmark (section 4.2).
  */
 #include "zoo/zoo.h"
-
-#define TRIES 1000
 
 static bool trylock(struct zoo_mutex *m)
 {
 	return !fg_load_relaxed(&m->s.u32[0]) && !fg_xchg_acquire(&m->s.u32[0], 1);
 }
 
-static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
+static inline bool lock_trying(struct zoo_mutex *m, const struct fg_deadline *deadline, int tries)
 {
 	for (;;) {
-		for (int i = 0; i < TRIES; i++) {
+		for (int i = 0; i < tries; i++) {
 			if (trylock(m))
 				return true;
 			zoo_pause();
@@ -26,9 +24,20 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	}
 }
 
+static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
+{
+	return lock_trying(m, deadline, 1000);
+}
+
+static bool lock_at_once(struct zoo_mutex *m, const struct fg_deadline *deadline)
+{
+	return lock_trying(m, deadline, 1);
+}
+
 static void unlock(struct zoo_mutex *m)
 {
 	fg_store_release(&m->s.u32[0], 0);
 }
 
 const struct zoo_lock zoo_spinyield = {.lock = lock, .trylock = trylock, .unlock = unlock};
+const struct zoo_lock zoo_yieldonly = {.lock = lock_at_once, .trylock = trylock, .unlock = unlock};

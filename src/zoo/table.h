@@ -31,11 +31,15 @@
 	X(ttasext, "ttas-ext", "spinlock", "time-slice extension, Linux 7.0; " ZOO_SOSP2025, "none", 4, 0, ZOO_TIMED | ZOO_EXTENSION) \
 	X(ticket, "ticket", "spinlock", "Reed, Kanodia, CACM 1979", "FIFO", 8, 0, ZOO_SHARED) \
 	X(spinyield, "spin-yield", "spin-then-yield", ZOO_OLS2002 " (tdb)", "none", 4, 0, ZOO_ORDINARY) \
+	X(yieldonly, "yield", "yield", ZOO_OLS2002 ", section 2", "none", 4, 0, ZOO_ORDINARY) \
 	X(mcs, "mcs", "queue spinlock", "Mellor-Crummey, Scott, TOCS 1991", "FIFO", 8, 64, 0) \
 	X(clh, "clh", "queue spinlock", "Craig 1993; Magnusson et al., IPPS 1994", "FIFO", 8, 64, 0) \
 	X(mcstp, "mcs-tp", "queue spinlock", "time-published; He, Scherer, Scott, HiPC 2005", "FIFO, if on a CPU", 16, 64, ZOO_TIMED | ZOO_OVERSUBSCRIBED) \
 	X(futex, "futex", "blocking", ZOO_OLS2002 " (regular); Drepper 2011", "none", 4, 0, ZOO_ORDINARY) \
 	X(spinpark, "spin-park", "spin-then-park", ZOO_OLS2002 " (regular, spin); Karlin et al., SOSP 1991", "none", 4, 0, ZOO_ORDINARY) \
+	X(futexrandom, "futex-random", "blocking, wakes all", ZOO_OLS2002 " (random fairness)", "none", 4, 0, ZOO_ORDINARY) \
+	X(updown, "futex-updown", "blocking", ZOO_OLS2002 " (FUTEX_UP, FUTEX_DOWN)", "none", 4, 0, ZOO_ORDINARY) \
+	X(futexeither, "futex-either", "blocking", ZOO_OLS2002 " (fair or regular at each release)", "each release says", 4, 0, ZOO_ORDINARY) \
 	X(futexfair, "futex-fair", "blocking, hand-over", ZOO_OLS2002 " (passed token)", "FIFO", 4, 0, ZOO_ORDINARY) \
 	X(futexfairspin, "futex-fair-spin", "spin-then-park", ZOO_OLS2002, "FIFO", 4, 0, ZOO_ORDINARY) \
 	X(ulock, "ulock", "blocking", ZOO_OLS2002, "none", 8, 0, ZOO_ORDINARY) \

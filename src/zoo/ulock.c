@@ -84,7 +84,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 
 static bool lock_spinning(struct zoo_mutex *m, const struct fg_deadline *deadline)
 {
-	return zoo_spin_until(trylock(m)) || lock(m, deadline);
+	return zoo_spin_for(zoo_spin_ns_of(m), trylock(m)) || lock(m, deadline);
 }
 
 static void unlock(struct zoo_mutex *m)
@@ -102,4 +102,4 @@ static void unlock(struct zoo_mutex *m)
 }
 
 const struct zoo_lock zoo_ulock = {.lock = lock, .trylock = trylock, .unlock = unlock};
-const struct zoo_lock zoo_ulockspin = {.lock = lock_spinning, .trylock = trylock, .unlock = unlock};
+const struct zoo_lock zoo_ulockspin = {.lock = lock_spinning, .trylock = trylock, .unlock = unlock, .spins = true};

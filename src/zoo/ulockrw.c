@@ -34,7 +34,7 @@ static uint32_t *write_tokens(struct zoo_rwlock *l)
 	return &l->s[2];
 }
 
-static bool take_token(uint32_t *tokens, const struct fg_deadline *deadline)
+static bool take_token(struct zoo_rwlock *l, uint32_t *tokens, const struct fg_deadline *deadline)
 {
 	uint32_t n;
 
@@ -43,15 +43,15 @@ static bool take_token(uint32_t *tokens, const struct fg_deadline *deadline)
 		while (n)
 			if (fg_cas_acquire(tokens, &n, n - 1))
 				return true;
-		if (fg_futex_wait(tokens, 0, FG_FUTEX_ANY, deadline) == -ETIMEDOUT)
+		if (zoo_rwlock_wait(l, tokens, 0, deadline) == -ETIMEDOUT)
 			return false;
 	}
 }
 
-static void post(uint32_t *tokens, uint32_t n)
+static void post(struct zoo_rwlock *l, uint32_t *tokens, uint32_t n)
 {
 	fg_add_release(tokens, n);
-	fg_futex_wake(tokens, (int)n, FG_FUTEX_ANY);
+	zoo_rwlock_wake(l, tokens, (int)n);
 }
 
 static bool tryrd(struct zoo_rwlock *l)
@@ -72,14 +72,14 @@ static bool rdlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 		if ((word & READERS) == READERS)
 			return zoo_rwlock_too_many();
 	} while (!fg_cas_acquire(word_of(l), &word, word + 1));
-	if (!(word & WRITER) || take_token(read_tokens(l), deadline))
+	if (!(word & WRITER) || take_token(l, read_tokens(l), deadline))
 		return true;
 	/* Once I have been let in, no writer has it before I leave. */
 	word = fg_load_relaxed(word_of(l));
 	while (word & WRITER)
 		if (fg_cas_relaxed(word_of(l), &word, word - 1))
 			return false;
-	return take_token(read_tokens(l), NULL);
+	return take_token(l, read_tokens(l), NULL);
 }
 
 static void rdunlock(struct zoo_rwlock *l)
@@ -92,7 +92,7 @@ static void rdunlock(struct zoo_rwlock *l)
 			want = (want - WAITS) | WRITER;
 	} while (!fg_cas_release(word_of(l), &word, want));
 	if (want & WRITER)
-		post(write_tokens(l), 1);
+		post(l, write_tokens(l), 1);
 }
 
 static bool trywr(struct zoo_rwlock *l)
@@ -111,14 +111,14 @@ static bool wrlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 			return zoo_rwlock_too_many();
 		want = word & (WRITER | READERS) ? word + WAITS : word | WRITER;
 	} while (!fg_cas_acquire(word_of(l), &word, want));
-	if (!(word & (WRITER | READERS)) || take_token(write_tokens(l), deadline))
+	if (!(word & (WRITER | READERS)) || take_token(l, write_tokens(l), deadline))
 		return true;
 	/* Those that wait are all alike: while one is counted, it may as well be me. */
 	word = fg_load_relaxed(word_of(l));
 	while (word & WRITERS)
 		if (fg_cas_relaxed(word_of(l), &word, word - WAITS))
 			return false;
-	return take_token(write_tokens(l), NULL);
+	return take_token(l, write_tokens(l), NULL);
 }
 
 static void wrunlock(struct zoo_rwlock *l)
@@ -129,9 +129,9 @@ static void wrunlock(struct zoo_rwlock *l)
 		want = word & READERS ? word & ~WRITER : word & WRITERS ? word - WAITS : 0;
 	} while (!fg_cas_release(word_of(l), &word, want));
 	if (word & READERS)
-		post(read_tokens(l), word & READERS);
+		post(l, read_tokens(l), word & READERS);
 	else if (word & WRITERS)
-		post(write_tokens(l), 1);
+		post(l, write_tokens(l), 1);
 }
 
 const struct zoo_rwlock_ops zoo_ulockrw = {rdlock, tryrd, rdunlock, wrlock, trywr, wrunlock};

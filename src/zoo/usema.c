@@ -61,7 +61,7 @@ static bool down(struct zoo_mutex *m, const struct fg_deadline *deadline, bool s
 	/* Acquire: pairs with up's, when it has left nobody. */
 	if (!__atomic_fetch_add(busy_of(m), 1, __ATOMIC_ACQUIRE))
 		return true;
-	if (spin && zoo_spin_until(take_token(m)))
+	if (spin && zoo_spin_for(zoo_spin_ns_of(m), take_token(m)))
 		return true;
 	return sleep_for_token(m, deadline) || (!give_up(m) && sleep_for_token(m, NULL));
 }
@@ -85,4 +85,4 @@ static void unlock(struct zoo_mutex *m)
 }
 
 const struct zoo_lock zoo_usema = {.lock = lock, .trylock = trylock, .unlock = unlock};
-const struct zoo_lock zoo_usemaspin = {.lock = lock_spinning, .trylock = trylock, .unlock = unlock};
+const struct zoo_lock zoo_usemaspin = {.lock = lock_spinning, .trylock = trylock, .unlock = unlock, .spins = true};

@@ -33,7 +33,7 @@ struct zoo_mutex {
 	uint32_t kind;	/* glibc's place and values */
 	uint32_t owner; /* tid; 0: nobody, or about to be somebody */
 	uint32_t count; /* recursive: acquisitions beyond the first */
-	uint32_t holder; /* the lock's own, too */
+	uint32_t holder; /* the lock's own, too; of those with `spins`: ns, 0 if FLEXGUARD_SPIN_NS says so */
 	void *node;	/* the owner's, from lock to unlock */
 };
 _Static_assert(sizeof(struct zoo_mutex) == 40 && offsetof(struct zoo_mutex, kind) == 16, "in place");
@@ -43,6 +43,8 @@ struct zoo_lock {
 	bool (*lock)(struct zoo_mutex *m, const struct fg_deadline *deadline);
 	bool (*trylock)(struct zoo_mutex *m);
 	void (*unlock)(struct zoo_mutex *m);
+	/* For who wants its release to be fair, this once (choices.h); NULL: there is one way only. */
+	void (*unlock_fairly)(struct zoo_mutex *m);
 	/* What lock tries first; NULL: trylock.  For one whose trylock may do what its lock may not. */
 	bool (*first)(struct zoo_mutex *m);
 	/* Of the whole process, before the first lock; a sentence if it cannot work here.  NULL: nothing to do. */
@@ -51,11 +53,17 @@ struct zoo_lock {
 	void (*end)(struct zoo_mutex *m);
 	/* Glibc's own lock, of this kind of its: all functions above are NULL. */
 	uint32_t glibc_kind;
+	/* How long its waiters spin may be chosen for a lock of its own (choices.h). */
+	bool spins;
 };
 
 #define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) extern const struct zoo_lock zoo_##id;
 ZOO_TABLE(ZOO)
 #undef ZOO
+
+/* choices.h over these. */
+int zoo_release_fairly(struct zoo_mutex *m);
+int zoo_set_spin(struct zoo_mutex *m, uint32_t ns);
 
 /* For locks with a glibc_kind (glibc.c); results as pthread_mutex_lock() and the others. */
 int zoo_glibc_lock(struct zoo_mutex *m, const struct zoo_lock *z, const struct fg_deadline *deadline);
@@ -84,6 +92,14 @@ uint32_t zoo_tid(void);
 uint64_t zoo_spin_ns(void);
 uint64_t zoo_cycles(void);
 
+/* Of this lock, one with `spins`. */
+static inline uint64_t zoo_spin_ns_of(const struct zoo_mutex *m)
+{
+	uint32_t ns = fg_load_relaxed(&m->holder);
+
+	return ns ? ns : zoo_spin_ns();
+}
+
 /* Between two looks at a lock that somebody else has. */
 static inline void zoo_pause(void)
 {
@@ -107,12 +123,12 @@ static inline struct zoo_node *zoo_node_behind(struct zoo_node **tail, struct zo
 }
 
 /*
- * Awake until `done`, for FLEXGUARD_SPIN_NS at most: whether it is.  The clock is looked at now and
+ * Awake until `done`, for so many ns at most: whether it is.  The clock is looked at now and
  * then only.
  */
-#define zoo_spin_until(done)                                                                                           \
+#define zoo_spin_for(ns, done)                                                                                         \
 	({                                                                                                             \
-		uint64_t start_ = fg_now_ns(), limit_ = zoo_spin_ns();                                                 \
+		uint64_t start_ = fg_now_ns(), limit_ = (ns);                                                          \
 		bool done_ = false;                                                                                    \
                                                                                                                        \
 		do {                                                                                                   \
@@ -121,6 +137,7 @@ static inline struct zoo_node *zoo_node_behind(struct zoo_node **tail, struct zo
 		} while (!done_ && fg_now_ns() - start_ < limit_);                                                     \
 		done_;                                                                                                 \
 	})
+#define zoo_spin_until(done) zoo_spin_for(zoo_spin_ns(), done)
 
 /* ---- sleeping -------------------------------------------------------------- */
 

@@ -5,6 +5,9 @@
  *   -DUSEMA   handed over by a token: [usema.c:down], [usema.c:unlock], [usema.c:give_up]
  *   -DULOCK   made available, and one token for a waiter: [ulock.c:take_or_queue], [ulock.c:unlock],
  *             [ulock.c:give_up]
+ *   -DRANDOM  made available, and all are woken: [futexrandom.c:lock], [futexrandom.c:unlock]
+ *   -DUPDOWN  the count of 2.5.7: [updown.c:decrement], [updown.c:lock], [updown.c:unlock]
+ *   -DFAIR -DEITHER  each release chooses: [futexfair.c:unlock_regular]
  *
  *   N threads, R rounds each; -DTIMED: a sleeper may give up.
  * Mutants:
@@ -12,6 +15,8 @@
  *   MUT_CLAIM        FAIR: whoever sees it passed takes it without a compare-and-swap
  *   MUT_GIVE_UP      USEMA, ULOCK: who gives up does not look whether a token is on its way
  *   MUT_SEPARATE     ULOCK: to look and to queue are two steps
+ *   MUT_WAKE_ONE     RANDOM: one is woken, and takes it as if there were no others
+ *   MUT_NO_NEXT      UPDOWN: who has it after a sleep does not wake the next
  */
 #ifndef N
 #define N 3
@@ -66,6 +71,111 @@ inline section()
 	assert(inside == 1);
 	inside--
 }
+
+#ifdef RANDOM
+#define WAKES_ALL
+#define FREE 0
+#define HELD 1
+#define CONTENDED 2
+
+inline acquire()
+{
+	got = 0;
+	do
+	:: got || r == 2 -> break
+	:: else ->
+		atomic {
+			if
+			:: word == FREE -> word = HELD; got = 1
+			:: else
+			fi
+		}
+		if
+		:: !got ->
+			ok = 1;
+			atomic {
+				if
+				:: word == HELD -> word = CONTENDED
+				:: word == FREE -> ok = 0
+				:: else
+				fi
+			}
+			if
+			:: ok -> futex_wait(word, CONTENDED, r)
+			:: else
+			fi
+		:: else
+		fi
+	od
+}
+
+inline release()
+{
+	d_step { seen = word; word = FREE }
+	if
+	:: seen == CONTENDED ->
+#ifdef MUT_WAKE_ONE
+		wake_one(seen)
+#else
+		/* One by one: what happens in between is seen, too. */
+		do
+		:: wake_one(seen); if :: seen == 0 -> break :: else fi
+		od
+#endif
+	:: else
+	fi
+}
+#endif
+
+#ifdef UPDOWN
+/* 1 - count: 0 is available, 1 taken, 2 "and somebody sleeps". */
+inline decrement()
+{
+	atomic {
+		got = word == 0;
+		if
+		:: word < 2 -> word++
+		:: else
+		fi
+	}
+}
+
+inline acquire()
+{
+	decrement();
+	if
+	:: !got ->
+		do
+		:: futex_wait(word, 2, r);
+			if
+			:: r == 2 -> break
+			:: else
+			fi;
+			decrement();
+			if
+			:: got ->
+#ifndef MUT_NO_NEXT
+				wake_one(seen);
+#endif
+				break
+			:: else
+			fi
+		od
+	:: else
+	fi
+}
+
+inline release()
+{
+	d_step { seen = word; word-- }
+	if
+	:: seen != 1 -> /* one call, and two steps here */
+		word = 0;
+		wake_one(seen)
+	:: else
+	fi
+}
+#endif
 
 #ifdef FAIR
 #define FREE 0
@@ -126,7 +236,11 @@ inline acquire()
 	od
 }
 
-inline release()
+#ifndef EITHER
+#define release_fairly release
+#endif
+
+inline release_fairly()
 {
 	ok = 0;
 	atomic {
@@ -158,8 +272,23 @@ inline release()
 	:: else
 	fi
 }
-#else
 
+#ifdef EITHER
+inline release()
+{
+	if
+	:: release_fairly()
+	:: d_step { seen = word; word = FREE }
+		if
+		:: seen == CONTENDED -> wake_one(seen)
+		:: else
+		fi
+	fi
+}
+#endif
+#endif
+
+#if defined(USEMA) || defined(ULOCK)
 inline take_token()
 {
 	r = 1;
@@ -330,11 +459,7 @@ proctype thread(byte me)
 	ended++;
 	if
 	:: ended == N -> /* free, and nobody waits */
-#ifndef FAIR
 		assert(word == 0 && tokens == 0)
-#else
-		assert(word == FREE)
-#endif
 	:: else
 	fi
 }

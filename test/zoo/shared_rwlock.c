@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process-shared reader-writer lock in a file that two processes map at different addresses: it is the zoo's and not
+ * glibc's, it excludes, and who sleeps for it in one process is woken by the other.
+ */
+#include "../tools/check.h"
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define ROUNDS 10000
+
+struct page {
+	pthread_rwlock_t rw;
+	int held, waits;
+	long sum, again;
+};
+
+static struct page *map(int fd, const void *not_here)
+{
+	struct page *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	CHECK(p != MAP_FAILED && p != not_here);
+	return p;
+}
+
+static void work(struct page *p)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		if (i % 3) {
+			CHECK_EQ(pthread_rwlock_rdlock(&p->rw), 0);
+			CHECK_EQ(*(volatile long *)&p->sum, *(volatile long *)&p->again);
+		} else {
+			CHECK_EQ(pthread_rwlock_wrlock(&p->rw), 0);
+			*(volatile long *)&p->sum += 1;
+			*(volatile long *)&p->again += 1;
+		}
+		CHECK_EQ(pthread_rwlock_unlock(&p->rw), 0);
+	}
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], line[512] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "r");
+	CHECK(f && fgets(line, sizeof(line), f));
+	fclose(f);
+	return strrchr(line, ')')[2];
+}
+
+/* Holds it until the parent sleeps for it. */
+static void hold(struct page *p, int (*take)(pthread_rwlock_t *))
+{
+	CHECK_EQ(take(&p->rw), 0);
+	__atomic_store_n(&p->held, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&p->waits, __ATOMIC_SEQ_CST) || state_of(getppid()) != 'S')
+		usleep(1000);
+	CHECK_EQ(pthread_rwlock_unlock(&p->rw), 0);
+}
+
+static void is_woken(int fd, struct page *p, int (*childs)(pthread_rwlock_t *), int (*mine)(pthread_rwlock_t *))
+{
+	int status;
+	pid_t child;
+
+	p->held = p->waits = 0;
+	child = fork();
+	if (!child) {
+		hold(map(fd, p), childs);
+		_exit(0);
+	}
+	while (!__atomic_load_n(&p->held, __ATOMIC_SEQ_CST)) /* awake: asleep is only who waits for the lock */
+		sched_yield();
+	__atomic_store_n(&p->waits, 1, __ATOMIC_SEQ_CST);
+	CHECK_EQ(mine(&p->rw), 0);
+	CHECK_EQ(pthread_rwlock_unlock(&p->rw), 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+}
+
+int main(int argc, char **argv)
+{
+	int fd = memfd_create("shared", 0), status;
+	pthread_rwlockattr_t attr;
+	struct page *p;
+	pid_t child;
+
+	check_begin(argv[0], 60);
+	CHECK_EQ(ftruncate(fd, 4096), 0);
+	p = map(fd, NULL);
+	CHECK_EQ(pthread_rwlockattr_init(&attr), 0);
+	CHECK_EQ(pthread_rwlockattr_setpshared(&attr, PTHREAD_PROCESS_SHARED), 0);
+	CHECK_EQ(pthread_rwlock_init(&p->rw, &attr), 0);
+	CHECK_EQ(p->rw.__data.__shared, 0); /* which glibc would set */
+
+	is_woken(fd, p, pthread_rwlock_wrlock, pthread_rwlock_rdlock);
+	is_woken(fd, p, pthread_rwlock_wrlock, pthread_rwlock_wrlock);
+	is_woken(fd, p, pthread_rwlock_rdlock, pthread_rwlock_wrlock);
+
+	child = fork();
+	if (!child) {
+		struct page *mine = map(fd, p);
+
+		CHECK_EQ(munmap(p, 4096), 0);
+		work(mine);
+		_exit(0);
+	}
+	work(p);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(p->sum, 2 * ((ROUNDS + 2) / 3));
+	CHECK_EQ(pthread_rwlock_trywrlock(&p->rw), 0);
+	CHECK_EQ(pthread_rwlock_unlock(&p->rw), 0);
+	CHECK_EQ(pthread_rwlock_destroy(&p->rw), 0);
+	return 0;
+}
