@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The futex paper's benchmark, from its description: Franke, Russell, Kirkwood, "Fuss, Futexes and Furwocks",
- * OLS 2002, section 5.  Tasks (threads, or processes over shared memory) are spread over locks; each draws a
+ * OLS 2002, section 4.1.  Locks are dealt out to shared regions, and tasks (threads or processes) to locks; each task draws a
  * time to hold the lock and one not to, uniform from half to one and a half of a mean, takes the
  * lock, works, releases it, works.
  *
  *   throughput    loops of all tasks
  *   efficiency    what the same loop without locks would do is measured by -n
- *   cv            coefficient of variation of the tasks' loops
+ *   cv            the paper's coefficient of variance: the standard deviation of the tasks' loops, by their mean
  *   runs          how often the same task takes a lock again: lengths 1, 2, 3, more, and the longest
+ *   contention    -C: the share of the loops that found their lock held, in a run of its own since they try it first
+ *
+ * A region is anonymous memory, a System V segment or a file.  Of the last two each process maps its own, so that a lock is
+ * at another address in each of them.
  *
  * Each lock guards two lines that are changed after it is taken and must be unchanged before it is released;
  * else the exit status is 1.
@@ -18,19 +22,24 @@
 #endif
 #include "work.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RUNS = 4 };
+enum { RUNS = 4, REGIONS = 64 };
+enum memory { ANONYMOUS, SHMAT, MAPPED_FILE };
 
 struct lock {
 	union {
@@ -44,7 +53,7 @@ struct lock {
 } OWN_LINES;
 
 struct task {
-	uint64_t loops, intrusions, seed;
+	uint64_t loops, contended, intrusions, seed;
 	pthread_t id;
 	pid_t pid;
 	unsigned nr;
@@ -53,20 +62,42 @@ struct task {
 /* All that is shared, in memory that processes share. */
 static struct {
 	int stop;
-	struct lock *lock;
 	struct task *task;
 } *shared;
 
+/* Where this process has them: lock i is number i / regions of region i % regions. */
+static struct region {
+	struct lock *lock;
+	size_t size;
+	int id; /* segment or descriptor */
+} region[REGIONS];
+
+/* Of the zoo's library (src/zoo/choices.h); NULL without. */
+static int (*unlock_fairly)(pthread_mutex_t *);
+static int (*set_spin)(pthread_mutex_t *, uint32_t ns);
+
 static struct {
-	unsigned tasks, locks;
-	double seconds, warm_up, lht_us, nlht_us, read_share, units_per_us;
-	bool processes, none, rw, json;
-} opt = {.tasks = 2, .locks = 1, .seconds = 1, .warm_up = 0.1, .lht_us = 5, .nlht_us = 5};
+	unsigned tasks, locks, regions;
+	enum memory memory;
+	double seconds, warm_up, lht_us, nlht_us, read_share, fair_share, spin_us, units_per_us;
+	bool processes, none, rw, json, contention;
+} opt = {.tasks = 2, .locks = 1, .regions = 1, .spin_us = -1, .seconds = 1, .warm_up = 0.1, .lht_us = 5, .nlht_us = 5};
 
 static uint64_t draw(struct task *t, double mean_us)
 {
 	t->seed = t->seed * 6364136223846793005u + 1442695040888963407u;
 	return (uint64_t)(mean_us * opt.units_per_us * (0.5 + (double)(t->seed >> 11) / 9007199254740992.0));
+}
+
+/* True so often. */
+static bool chance(struct task *t, double share)
+{
+	return share > 0 && (double)draw(t, 1) / opt.units_per_us - 0.5 < share;
+}
+
+static struct lock *lock_of(unsigned i)
+{
+	return &region[i % opt.regions].lock[i / opt.regions];
 }
 
 static void end_run(struct lock *l)
@@ -107,30 +138,47 @@ static uint64_t read_section(struct task *t, struct lock *l, uint64_t units)
 	return x;
 }
 
+static void take(struct task *t, struct lock *l, bool reads)
+{
+	if (opt.contention) {
+		if (!(!opt.rw ? pthread_mutex_trylock(&l->m) : reads ? pthread_rwlock_tryrdlock(&l->rw) : pthread_rwlock_trywrlock(&l->rw)))
+			return;
+		t->contended++;
+	}
+	if (!opt.rw)
+		pthread_mutex_lock(&l->m);
+	else if (reads)
+		pthread_rwlock_rdlock(&l->rw);
+	else
+		pthread_rwlock_wrlock(&l->rw);
+}
+
+static void give(struct task *t, struct lock *l)
+{
+	if (opt.rw)
+		pthread_rwlock_unlock(&l->rw);
+	else if (!chance(t, opt.fair_share))
+		pthread_mutex_unlock(&l->m);
+	else
+		unlock_fairly(&l->m);
+}
+
 static void *run_task(void *arg)
 {
 	struct task *t = arg;
-	struct lock *l = &shared->lock[t->nr % opt.locks];
+	struct lock *l = lock_of(t->nr % opt.locks);
 	uint64_t x = 0, n = 0;
 
 	while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
 		uint64_t inside = draw(t, opt.lht_us), outside = draw(t, opt.nlht_us);
-		bool reads = opt.rw && (double)draw(t, 1) / opt.units_per_us - 0.5 < opt.read_share;
+		bool reads = opt.rw && chance(t, opt.read_share);
 
 		if (opt.none) {
 			x += work(inside, x);
-		} else if (opt.rw && reads) {
-			pthread_rwlock_rdlock(&l->rw);
-			x += read_section(t, l, inside);
-			pthread_rwlock_unlock(&l->rw);
-		} else if (opt.rw) {
-			pthread_rwlock_wrlock(&l->rw);
-			x += write_section(t, l, inside);
-			pthread_rwlock_unlock(&l->rw);
 		} else {
-			pthread_mutex_lock(&l->m);
-			x += write_section(t, l, inside);
-			pthread_mutex_unlock(&l->m);
+			take(t, l, reads);
+			x += reads ? read_section(t, l, inside) : write_section(t, l, inside);
+			give(t, l);
 		}
 		x += work(outside, x);
 		__atomic_store_n(&t->loops, ++n, __ATOMIC_RELAXED);
@@ -139,15 +187,101 @@ static void *run_task(void *arg)
 	return NULL;
 }
 
+__attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *format, ...)
+{
+	va_list args;
+
+	fputs("ulockflex: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(2);
+}
+
 static void *shared_memory(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	if (p == MAP_FAILED) {
-		fprintf(stderr, "ulockflex: no memory for %u tasks\n", opt.tasks);
-		exit(2);
-	}
+	if (p == MAP_FAILED)
+		fail("no memory for %u tasks", opt.tasks);
 	return p;
+}
+
+static void map_region(struct region *r)
+{
+	void *p;
+
+	if (opt.memory == SHMAT) {
+		p = shmat(r->id, NULL, 0);
+		if (p == (void *)-1)
+			fail("cannot attach a segment: %s", strerror(errno));
+	} else {
+		p = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED, r->id, 0);
+		if (p == MAP_FAILED)
+			fail("cannot map a file: %s", strerror(errno));
+	}
+	r->lock = p;
+}
+
+/* Nothing is left behind, whoever is killed: segments are removed and files unlinked at once, and go with their users. */
+static void make_region(struct region *r)
+{
+	char path[] = "/tmp/ulockflex-XXXXXX";
+
+	r->size = (opt.locks + opt.regions - 1) / opt.regions * sizeof(struct lock);
+	if (opt.memory == ANONYMOUS) {
+		r->lock = shared_memory(r->size);
+		return;
+	}
+	if (opt.memory == SHMAT) {
+		r->id = shmget(IPC_PRIVATE, r->size, 0600);
+		if (r->id < 0)
+			fail("no segment of %zu bytes: %s (/proc/sys/kernel/shmmax, shmmni)", r->size, strerror(errno));
+		map_region(r);
+		shmctl(r->id, IPC_RMID, NULL);
+		return;
+	}
+	r->id = mkstemp(path);
+	if (r->id < 0 || unlink(path) || ftruncate(r->id, (off_t)r->size))
+		fail("no file of %zu bytes in /tmp: %s", r->size, strerror(errno));
+	map_region(r);
+}
+
+/* Of a process: at an address of its own, where the memory has one, and the parent's is gone. */
+static void map_regions_again(void)
+{
+	for (unsigned i = 0; opt.memory != ANONYMOUS && i < opt.regions; i++) {
+		struct lock *parents = region[i].lock;
+
+		map_region(&region[i]);
+		if (opt.memory == SHMAT)
+			shmdt(parents);
+		else
+			munmap(parents, region[i].size);
+	}
+}
+
+/* Whose locks these are; glibc marks its process-shared ones, and the libraries of ours do not take its marks. */
+static bool is_glibcs(const struct lock *l)
+{
+	return opt.rw ? l->rw.__data.__shared != 0 : (l->m.__data.__kind & 0x80) != 0;
+}
+
+static void check_locks(void)
+{
+	const char *preloaded = getenv("LD_PRELOAD");
+
+	if (opt.processes && !opt.none && preloaded && strstr(preloaded, "libflexguard") && is_glibcs(lock_of(0)))
+		fail("the preloaded library leaves process-shared %s to glibc: this would measure glibc's", opt.rw ? "rwlocks" : "mutexes");
+	if (opt.fair_share > 0) {
+		pthread_mutex_lock(&lock_of(0)->m);
+		if (!unlock_fairly || unlock_fairly(&lock_of(0)->m))
+			fail("-f needs a lock whose releases can choose: flexguard run --lock futex-either");
+	}
+	for (unsigned i = 0; opt.spin_us >= 0 && i < opt.locks; i++)
+		if (!set_spin || set_spin(&lock_of(i)->m, (uint32_t)(opt.spin_us * 1000)))
+			fail("-S needs a lock that spins for a time of its own: flexguard run --lock spin-park");
 }
 
 static void make_locks(void)
@@ -162,9 +296,9 @@ static void make_locks(void)
 	pthread_rwlockattr_setpshared(&rw, pshared);
 	for (unsigned i = 0; i < opt.locks; i++) {
 		if (opt.rw)
-			pthread_rwlock_init(&shared->lock[i].rw, &rw);
+			pthread_rwlock_init(&lock_of(i)->rw, &rw);
 		else
-			pthread_mutex_init(&shared->lock[i].m, &m);
+			pthread_mutex_init(&lock_of(i)->m, &m);
 	}
 }
 
@@ -173,22 +307,19 @@ static void start(struct task *t)
 	pid_t pid;
 
 	if (!opt.processes) {
-		if (pthread_create(&t->id, NULL, run_task, t)) {
-			fprintf(stderr, "ulockflex: cannot make %u threads\n", opt.tasks);
-			exit(2);
-		}
+		if (pthread_create(&t->id, NULL, run_task, t))
+			fail("cannot make %u threads", opt.tasks);
 		return;
 	}
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* none goes on when the parent was ended */
+		map_regions_again();
 		run_task(t);
 		_exit(0);
 	}
-	if (pid < 0) {
-		fprintf(stderr, "ulockflex: cannot make %u processes\n", opt.tasks);
-		exit(2);
-	}
+	if (pid < 0)
+		fail("cannot make %u processes", opt.tasks);
 	t->pid = pid; /* by the parent only: the child shares *t and has 0 */
 }
 
@@ -200,30 +331,38 @@ static void take_loops(uint64_t *loops)
 
 static bool report(const uint64_t *a, const uint64_t *b, double ms)
 {
-	uint64_t total = 0, intrusions = 0, runs[RUNS] = {0}, longest = 0;
+	uint64_t total = 0, ever = 0, contended = 0, intrusions = 0, runs[RUNS] = {0}, longest = 0;
 	double mean, variance = 0;
+	char more[64] = "";
 
 	for (unsigned i = 0; i < opt.tasks; i++) {
 		total += b[i] - a[i];
+		ever += shared->task[i].loops;
+		contended += shared->task[i].contended;
 		intrusions += shared->task[i].intrusions;
 	}
 	mean = (double)total / opt.tasks;
 	for (unsigned i = 0; i < opt.tasks; i++)
 		variance += ((double)(b[i] - a[i]) - mean) * ((double)(b[i] - a[i]) - mean) / opt.tasks;
 	for (unsigned i = 0; i < opt.locks; i++) {
-		end_run(&shared->lock[i]);
+		struct lock *l = lock_of(i);
+
+		end_run(l);
 		for (int k = 0; k < RUNS; k++)
-			runs[k] += shared->lock[i].runs[k];
-		if (shared->lock[i].longest > longest)
-			longest = shared->lock[i].longest;
+			runs[k] += l->runs[k];
+		if (l->longest > longest)
+			longest = l->longest;
 	}
+	if (opt.contention)
+		snprintf(more, sizeof(more), opt.json ? ", \"contention\": %.4f" : "contention     %.4f\n",
+			 ever ? (double)contended / (double)ever : 0);
 	printf(opt.json ? "{\"tasks\": %u, \"per_ms\": %.3f, \"cv\": %.4f, \"runs\": [%llu, %llu, %llu, %llu], "
-			  "\"longest_run\": %llu, \"window_ms\": %.1f, \"check\": %s}\n" :
+			  "\"longest_run\": %llu, \"window_ms\": %.1f%s, \"check\": %s}\n" :
 			  "tasks          %u\nloops/ms       %.2f\ncoefficient of variation %.4f\nruns of 1, 2, 3, more: %llu %llu "
-			  "%llu %llu, longest %llu\nwindow (ms)    %.0f\nmutual exclusion %s\n",
+			  "%llu %llu, longest %llu\nwindow (ms)    %.0f\n%smutual exclusion %s\n",
 	       opt.tasks, (double)total / ms, mean > 0 ? sqrt(variance) / mean : 0, (unsigned long long)runs[0],
 	       (unsigned long long)runs[1], (unsigned long long)runs[2], (unsigned long long)runs[3],
-	       (unsigned long long)longest, ms,
+	       (unsigned long long)longest, ms, more,
 	       opt.json ? (intrusions ? "false" : "true") : (intrusions ? "VIOLATED" : "held"));
 	return !intrusions;
 }
@@ -234,10 +373,17 @@ static void usage(FILE *f)
 	      "  -t N         tasks (2)\n"
 	      "  -p           tasks are processes; default: threads\n"
 	      "  -l N         locks (1), to which the tasks are dealt out\n"
+	      "  -r MEMORY    where the locks are: mmap (anonymous, shared; the default), shmat or file; of the last\n"
+	      "               two each process has a mapping of its own\n"
+	      "  -R N         regions of it (1), to which the locks are dealt out\n"
 	      "  -H US        mean time that a lock is held (5)\n"
 	      "  -N US        mean time that it is not (5)\n"
 	      "  -s SHARE     reader-writer locks, and this share of the loops reads (0 to 1)\n"
+	      "  -f SHARE     this share of the releases is fair (0); needs flexguard run --lock futex-either\n"
+	      "  -S US        how long the waiters of these locks spin, in place of FLEXGUARD_SPIN_NS; needs flexguard run\n"
+	      "               --lock spin-park, futex-fair-spin, ulock-spin or ulock-fair-spin\n"
 	      "  -n           no locks: what the loop does without\n"
+	      "  -C           measure contention: the share of loops that find their lock held\n"
 	      "  -d SECONDS   measuring window (1)\n"
 	      "  -w SECONDS   warm-up before it (0.1)\n"
 	      "  -u N         work units in a microsecond; without: calibrate at start\n"
@@ -246,15 +392,31 @@ static void usage(FILE *f)
 	exit(f == stdout ? 0 : 2);
 }
 
+static enum memory memory_of(const char *name)
+{
+	if (!strcmp(name, "mmap"))
+		return ANONYMOUS;
+	if (!strcmp(name, "shmat"))
+		return SHMAT;
+	if (strcmp(name, "file"))
+		fail("-r %s: mmap, shmat or file", name);
+	return MAPPED_FILE;
+}
+
 static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:pl:H:N:s:nd:w:u:jh")) != -1) {
+	while ((c = getopt(argc, argv, "t:pl:r:R:H:N:s:f:S:nCd:w:u:jh")) != -1) {
 		switch (c) {
 		case 't': opt.tasks = (unsigned)number(optarg, 1, 100000); break;
 		case 'p': opt.processes = true; break;
 		case 'l': opt.locks = (unsigned)number(optarg, 1, 1e6); break;
+		case 'r': opt.memory = memory_of(optarg); break;
+		case 'R': opt.regions = (unsigned)number(optarg, 1, REGIONS); break;
+		case 'f': opt.fair_share = number(optarg, 0, 1); break;
+		case 'S': opt.spin_us = number(optarg, 0, 4e6); break;
+		case 'C': opt.contention = true; break;
 		case 'H': opt.lht_us = number(optarg, 0, 1e6); break;
 		case 'N': opt.nlht_us = number(optarg, 0, 1e6); break;
 		case 's': opt.rw = true; opt.read_share = number(optarg, 0, 1); break;
@@ -269,6 +431,8 @@ static void parse(int argc, char **argv)
 	}
 	if (optind != argc)
 		usage(stderr);
+	if (opt.rw && (opt.fair_share > 0 || opt.spin_us >= 0))
+		fail("-f and -S are of mutexes, -s makes reader-writer locks: leave one out");
 }
 
 int main(int argc, char **argv)
@@ -279,11 +443,15 @@ int main(int argc, char **argv)
 	if (!opt.units_per_us)
 		opt.units_per_us = calibrate_units_per_us();
 	shared = shared_memory(sizeof(*shared));
-	shared->lock = shared_memory(opt.locks * sizeof(struct lock));
+	for (unsigned i = 0; i < opt.regions; i++)
+		make_region(&region[i]);
 	shared->task = shared_memory(opt.tasks * sizeof(struct task));
 	a = calloc(opt.tasks, sizeof(*a));
 	b = calloc(opt.tasks, sizeof(*b));
+	*(void **)&unlock_fairly = dlsym(RTLD_DEFAULT, "zoo_mutex_unlock_fairly");
+	*(void **)&set_spin = dlsym(RTLD_DEFAULT, "zoo_mutex_spin");
 	make_locks();
+	check_locks();
 	for (unsigned i = 0; i < opt.tasks; i++) {
 		shared->task[i].nr = i;
 		shared->task[i].seed = i * 0x9e3779b97f4a7c15u + 1;
@@ -301,10 +469,8 @@ int main(int argc, char **argv)
 
 		if (!opt.processes)
 			pthread_join(shared->task[i].id, NULL);
-		else if (waitpid(shared->task[i].pid, &status, 0) < 0 || status) {
-			fprintf(stderr, "ulockflex: a task ended with status %#x: no result\n", status);
-			exit(2);
-		}
+		else if (waitpid(shared->task[i].pid, &status, 0) < 0 || status)
+			fail("a task ended with status %#x: no result", status);
 	}
 	return !report(a, b, (double)(t1 - t0) / 1e6);
 }
