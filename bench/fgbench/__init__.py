@@ -6,7 +6,7 @@
   figure        which experiments make a figure, and what it claims
   claims        what claims are made of
   flexguard, hybrid, futexes
-                a paper each: its experiments, figures and claims
+                a paper each: its experiments, figures and claims (FlexGuard's in flexguard_claims)
   product       what no paper asks
   figures       all of them
   plot, report  pictures and pages from samples

@@ -1,11 +1,25 @@
 # SPDX-License-Identifier: MIT
 """What claims are made of.
 
-A claim is the paper's, in our words with its numbers, and a function from results to (holds, sentence): True,
-False, or None where this machine, or what was measured, cannot say.  Sentences give the measured numbers.
+A claim is the paper's, with its section and its numbers; what has to be measured for it to hold; and, for each lock
+that is judged by it, a function from results to (holds, sentence): True, False, or None where this machine, or what was
+measured, cannot say.  Sentences give the measured numbers, and why nothing can be said.
 A verdict is True or False only where the whole interval of each measured ratio says so (Series.bounds),
 and None where it reaches over the limit, or where there is one run only.
 """
+MANY = 32  # CPUs, from which on a paper's numbers of "how much", of machines with 40, 104 and 512, are judged
+
+
+class Claim:
+    def __init__(self, text, locks, section="", holds_if="", how_much=False):
+        """locks: name -> check.  how_much: the number is of a machine with many CPUs."""
+        self.text, self.locks, self.section, self.holds_if, self.how_much = text, locks, section, holds_if, how_much
+
+    def judge(self, lock, results, cpus):
+        holds, sentence = self.locks[lock](results, cpus)
+        if self.how_much and cpus < MANY and not sentence.startswith("not measured"):
+            return None, f"{cpus} CPUs are too few for a number of a machine with many; measured: {sentence}"
+        return holds, sentence
 
 
 def number(v):
@@ -38,6 +52,22 @@ def ratios(r, experiment, a, b, xs=None, metric="y"):
         if p is not None and q is not None and q.median:
             out.append(Ratio(x, p, q))
     return out
+
+
+class Mean:
+    """Of several ratios."""
+
+    def __init__(self, pairs):
+        self.value, self.low, self.high = (sum(v) / len(v) for v in zip(*((p.value, p.low, p.high) for p in pairs)))
+        self.enough = all(p.enough for p in pairs)
+        self.x = pairs[0].x
+
+    judge = Ratio.judge
+
+
+def any_of(verdicts):
+    verdicts = list(verdicts)
+    return True if True in verdicts else None if None in verdicts or not verdicts else False
 
 
 def all_of(verdicts):
@@ -90,39 +120,77 @@ def roomy(xs, cpus):
     return [x for x in xs if 1 < x <= cpus]
 
 
-def best_of_all(experiment, a, tolerance, higher_is_better=True):
-    """a is the best, or within the tolerance of it, at every x."""
+def crowds_and_one(xs, cpus):
+    return [x for x in xs if x > 1]
+
+
+def busy(xs, cpus):
+    return [x for x in xs if x]
+
+
+def on_average(experiment, a, b, limits, higher_is_better=True, unit="threads"):
+    """The mean of a's speed by b's: at least `limits`, [(words, which xs, limit)]."""
+    def check(r, cpus):
+        parts, verdicts = [], []
+        for words, xs, limit in limits:
+            chosen = xs(r.xs_of(experiment), cpus)
+            pairs = ratios(r, experiment, *((a, b) if higher_is_better else (b, a)), chosen)
+            if not pairs:
+                return None, f"not measured {words}"
+            mean = Mean(pairs)
+            verdicts.append(mean.judge(lambda v: v >= limit))
+            parts.append(f"{words} {number(mean.value)} ({number(mean.low)} to {number(mean.high)})")
+        return all_of(verdicts), f"{a} is on average this many times as fast as {b}: {', '.join(parts)}" + \
+            ("; the intervals reach over the limit" if all_of(verdicts) is None else "")
+    return check
+
+
+def somewhere(experiment, a, b, good, xs=None, higher_is_better=True, unit="threads", what=None):
+    """At one x at least."""
+    def check(r, cpus):
+        pairs = ratios(r, experiment, a, b, xs(r.xs_of(experiment), cpus) if xs else None)
+        if not pairs:
+            return None, "not measured"
+        holds = any_of(p.judge(good) for p in pairs)
+        what_of = what or ("throughput" if higher_is_better else "time")
+        return holds, f"{a} gets {span(pairs)} of {b}'s {what_of} at {where(pairs)} {unit}" + (doubts(pairs, good) if holds is None else "")
+    return check
+
+
+def both_of(*checks):
+    """All of them hold."""
+    def check(r, cpus):
+        verdicts, sentences = zip(*(c(r, cpus) for c in checks))
+        return all_of(verdicts), "; ".join(sentences)
+    return check
+
+
+def best_of_all(experiment, a, tolerance, higher_is_better=True, but=0):
+    """a is the best, or within the tolerance of it, at every x, or at all but so many."""
     def good(v):
         return v >= 1 - tolerance
 
     def check(r, cpus):
-        pairs = {}
+        pairs, at = {}, {}
         for s in r.series_of(experiment):
             if s != a:
                 for p in ratios(r, experiment, *((a, s) if higher_is_better else (s, a))):
                     pairs[p] = s
+                    at.setdefault(p.x, []).append(p.judge(good))
         if not pairs:
             return None, "not measured"
         worst = min(pairs, key=lambda p: p.value)
-        holds = all_of(p.judge(good) for p in pairs)
+        verdicts = [all_of(v) for v in at.values()]
+        holds = True if verdicts.count(True) >= len(verdicts) - but else False if verdicts.count(False) > but else None
         return holds, (f"{a} is at {number(worst.value)} of the best other lock or above; lowest at x = {worst.x}, against "
-                       f"{pairs[worst]}" + (doubts(sorted(pairs, key=lambda p: p.x), good) if holds is None else ""))
+                       f"{pairs[worst]}; best or within {tolerance:.0%} of it at {verdicts.count(True)} of {len(verdicts)}" +
+                       (doubts(sorted(pairs, key=lambda p: p.x), good) if holds is None else ""))
     return check
 
 
 def collapses(experiment, a, b, factor):
     """With more threads than CPUs, a takes `factor` times as long as b somewhere."""
-    def good(v):
-        return v >= factor
-
-    def check(r, cpus):
-        pairs = [p for p in ratios(r, experiment, a, b) if p.x > cpus]
-        if not pairs:
-            return None, "not measured with more threads than CPUs"
-        found = [p.judge(good) for p in pairs]
-        holds = True if True in found else None if None in found else False
-        return holds, f"{a} takes {span(pairs)} of {b}'s time at {where(pairs)} threads" + (doubts(pairs, good) if holds is None else "")
-    return check
+    return somewhere(experiment, a, b, lambda v: v >= factor, crowded, higher_is_better=False)
 
 
 def points_of(r, experiments, a):

@@ -6,6 +6,7 @@ An experiment has series (mostly locks), values of x, and a way to measure one p
 multiples of its CPUs.
 """
 import json
+import math
 import os
 import re
 import shutil
@@ -18,6 +19,8 @@ class Experiment:
     id = title = x_label = y_label = ""
     categories = False  # x is a name, or stands for one: nothing lies between two of them
     others_are_ours = False  # CPU time of processes that are not our children's counts as ours
+    in_bundle = True  # a shell can run it, too
+    min_samples, narrow = 3, 0.05  # a point is done with so many, and half its interval by the median at most that
 
     def series(self, env):
         raise NotImplementedError
@@ -41,11 +44,29 @@ class Experiment:
         return f"{self.x_label} {x}"
 
     def missing(self, env):
+        """Why this machine cannot show it, or None."""
         return None
 
+    def left_out(self, env):
+        """Sentences: what of it this machine cannot show, where it shows the rest."""
+        return []
+
     def measure(self, env, series, x):
-        """{"metrics": {"y": ...}, ...}"""
+        """{"metrics": {"y": ...}, ...}; "also": [[x, metrics], ...] of the same run."""
         raise NotImplementedError
+
+
+def threads_for(cpus, per_cpu):
+    """On the same side of the number of CPUs as the paper's; None where such a number of threads contends with nobody."""
+    n = math.floor(cpus * per_cpu + 1e-9) if per_cpu <= 1 else math.ceil(cpus * per_cpu - 1e-9)
+    return n if n >= 2 else None
+
+
+def too_few(env, per_cpu):
+    """Why such a point cannot be shown here, or None."""
+    if env.of_cpus(per_cpu) is not None:
+        return None
+    return f"{per_cpu:g} threads a CPU are {math.floor(env.cpus * per_cpu)} with {env.cpus} CPUs: nobody contends"
 
 
 # A first look does with these.
@@ -57,10 +78,19 @@ class OfThreads(Experiment):
     x_label = "threads"
     x_is_threads = True
     locks = ["futex", "glibc", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper", "flexguard"]
+    always = ()  # of these, with --quick too
 
     def series(self, env):
-        chosen = env.locks or [s for s in self.locks if not env.quick or s in QUICK]
+        chosen = env.locks or [s for s in self.locks if not env.quick or s in QUICK or s in self.always]
         return [s for s in chosen if s in env.available]
+
+    def left_out(self, env):
+        """Locks of this experiment that this machine does not have."""
+        by_reason = {}
+        for s in env.locks or self.locks:
+            if s not in env.available:
+                by_reason.setdefault(env.unavailable.get(s, "not known here"), []).append(s)
+        return [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
 
     def xs(self, env):
         return env.threads
@@ -177,15 +207,20 @@ class OwnProgram(OfThreads):
 
 
 class Beside(Experiment):
-    """Another experiment at a fixed number of threads, one for each CPU, beside processes that only want CPUs."""
+    """Another experiment at a fixed number of threads beside processes that only want CPUs."""
     x_label = "busy processes"
+    in_bundle = False
 
-    def __init__(self, of):
-        self.of = of
-        self.id = of.id + "-beside"
-        self.title = of.title + ",\nbeside a busy workload"
+    def __init__(self, of, per_cpu=1):
+        """per_cpu: the papers have half a thread a CPU, which two CPUs cannot contend with, and one for the ray tracer."""
+        self.of, self.per_cpu = of, per_cpu
+        self.id = of.id + ("-beside" if per_cpu == 1 else "-beside-half")
+        self.title = of.title + f",\n{'a thread' if per_cpu == 1 else 'half a thread'} a CPU beside a busy workload"
         self.y_label = of.y_label
-        self.missing, self.series, self.checked = of.missing, of.series, of.checked
+        self.series, self.checked, self.left_out = of.series, of.checked, of.left_out
+
+    def missing(self, env):
+        return self.of.missing(env) or too_few(env, self.per_cpu)
 
     def xs(self, env):
         return [0] + [n for n in env.threads if n <= 2 * env.cpus]
@@ -197,4 +232,4 @@ class Beside(Experiment):
         return x
 
     def measure(self, env, series, x):
-        return self.of.measure(env, series, max(2, env.cpus))
+        return self.of.measure(env, series, env.of_cpus(self.per_cpu))

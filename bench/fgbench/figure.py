@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
 """A figure or table of a paper: its experiments, and what it claims."""
-
+from fgbench.claims import Claim
 
 # In this order in tables and legends, behind the baseline; the colour and the marker of a lock are its place here (plot.py).
 LOCKS = ("glibc", "futex", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "spin-park", "hybrid-mcs", "sysv", "futex-fair",
          "futex-fair-spin", "ulock-fair", "ulock-fair-spin", "ulock", "ulock-spin", "ulock-rw", "furwock", "fcntl", "spin-yield",
-         "no monitor", "monitor", "monitor, beside a registered process", "flexguard-paper", "flexguard")
+         "no monitor", "monitor", "monitor, beside a registered process", "ttas-ext", "flexguard-paper-ext",
+         "flexguard-paper-per-lock", "flexguard-paper-blocking-exit", "flexguard-paper", "flexguard")
 BASELINES = ("no monitor", "fcntl", "sysv", "glibc", "futex")
 
 
 class Figure:
     def __init__(self, id, paper, title, experiments, claims=(), relative_to=None, log=False, over_time=False, note="", only=None):
-        self.id, self.paper, self.title, self.experiments, self.claims = id, paper, title, experiments, claims
+        self.id, self.paper, self.title, self.experiments = id, paper, title, experiments
+        self.claims = [c if isinstance(c, Claim) else Claim(c[0], {"": c[1]}) for c in claims]
         self.relative_to, self.log, self.over_time, self.note = relative_to, log, over_time, note
         self.only = only  # these series; None: all
 

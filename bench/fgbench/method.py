@@ -18,8 +18,6 @@ import time
 
 import harness
 
-MIN_SAMPLES = 3
-NARROW = 0.05   # half the interval, by the median
 DIRTY = 0.05    # of all CPU time in a sample: stolen, or used by others
 OF_TWO = 1.25   # half the interval of two values, by their distance: then two such lie apart by chance as seldom as two of three
 RETRIES = 2     # of a dirty sample, in a row
@@ -68,11 +66,11 @@ class Series:
             return max(0, self.median - OF_TWO * (high - low)), self.median + OF_TWO * (high - low)
         return None
 
-    def settled(self):
-        if len(self.clean) < MIN_SAMPLES:
+    def settled(self, min_samples, narrow):
+        if len(self.clean) < min_samples:
             return False
         low, high = self.interval
-        return (high - low) / 2 <= NARROW * abs(self.median)
+        return (high - low) / 2 <= narrow * abs(self.median)
 
 
 class Results:
@@ -81,11 +79,13 @@ class Results:
     def __init__(self):
         self.points, self.failures, self.context, self.end = {}, {}, {}, {}
         self.known = None
+        self.left_out = {}  # experiment -> what of it that machine could not show: sentences
         self.traces = {}  # experiment -> series -> a list of pairs, for what is drawn over time
 
     def add(self, record):
         kind = record.get("type")
         if kind == "context":
+            self.left_out.update(record.get("left_out", {}))
             self.context = record
         elif kind == "end":
             self.end = record
@@ -96,9 +96,10 @@ class Results:
             if "failed" in record:
                 self.failures.setdefault(key, []).append(record["failed"])
                 return
-            metrics = self.points.setdefault(key, {})
-            for name, value in record["metrics"].items():
-                metrics.setdefault(name, Series()).add(value, record["dirty"])
+            for x, values in [[record["x"], record["metrics"]], *record.get("also", [])]:
+                metrics = self.points.setdefault((record["experiment"], record["series"], x), {})
+                for name, value in values.items():
+                    metrics.setdefault(name, Series()).add(value, record["dirty"])
             if "trace" in record:
                 self.traces.setdefault(record["experiment"], {})[record["series"]] = record["trace"]
 
@@ -231,11 +232,11 @@ class Session:
         if len(self.results.failures.get(key, [])) >= 2:
             return True
         point = self.results.get(*key)
-        return point is not None and point.settled()
+        return point is not None and point.settled(e.min_samples, e.narrow)
 
     def run(self):
         round_nr = done = 0
-        total = len(self.jobs) * MIN_SAMPLES
+        total = sum(min(e.min_samples, self.env.max_rounds) for e, _, _ in self.jobs)
         todo = [j for j in self.jobs if not self.settled(j)]
         try:
             while todo and self.left() > 0:

@@ -130,7 +130,8 @@ def over_time(axes, figure, experiment, results):
     for ax, s in zip(axes, figure.series_of(experiment, results)):
         trace = results.traces.get(experiment.id, {}).get(s, [])
         ax.step([t for t, _ in trace], [n for _, n in trace], where="post", color=style(s)["color"], linewidth=0.9)
-        ax.set_title(s, fontsize=9)
+        one = results.median(experiment.id, s, results.xs_of(experiment.id)[0], "one")
+        ax.set_title(s if one is None else f"{s}\none runnable for {one:.0%} of the time", fontsize=9)
         ax.set_xlabel("time, s")
         ax.set_ylim(-0.2, max((n for _, n in trace), default=1) + 0.5)
     axes[0].set_ylabel("runnable threads")

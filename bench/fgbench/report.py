@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """What came of it: as text on the terminal, and as one page without anything outside it."""
 import base64
+import collections
 import html
 import importlib.util
 import os
 
 import harness
+from fgbench.claims import MANY
 
+OURS = "flexguard"
 WORD = {True: "holds here", False: "does not hold here", None: "cannot be said here"}
 
 CSS = """body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#111}
@@ -14,13 +17,29 @@ h1{font-size:1.6em}h2{margin-top:2.2em;border-top:1px solid #ccc;padding-top:.8e
 img{max-width:100%}table{border-collapse:collapse;margin:.8em 0;font-size:.88em}
 td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}
 .paper{color:#555;font-size:.9em}.yes{color:#05620a}.no{color:#a01010}.open{color:#555}
+.claims td,.claims th{text-align:left;vertical-align:top}
 details{margin:.5em 0}caption{text-align:left;font-weight:600;padding:.3em 0}"""
 
 
+class Judged(collections.namedtuple("Judged", "claim lock holds sentence")):
+    @property
+    def word(self):
+        return WORD[self.holds]
+
+
 def judged(figure, results):
-    """[(claim, holds, sentence)]"""
+    """A verdict for each claim and lock."""
     cpus = results.context.get("cpus", 1)
-    return [(text, *check(results, cpus)) for text, check in figure.claims]
+    return [Judged(c, lock, *c.judge(lock, results, cpus)) for c in figure.claims for lock in c.locks]
+
+
+def left_out(figure, results):
+    """Sentences: what of it the machine could not show."""
+    return [f"{e.id}: {why}" for e in figure.experiments for why in results.left_out.get(e.id, [])]
+
+
+def cited(claim):
+    return f"Section {claim.section}: {claim.text}" if claim.section else claim.text
 
 
 def one_line(title):
@@ -69,7 +88,7 @@ def text(figures, results):
     print(f"{where}\n{how}")
     for f in figures:
         measured = [e for e in f.experiments if f.series_of(e, results)]
-        if not measured:
+        if not measured and not left_out(f, results):
             continue
         print(f"\n== {f.id}: {f.title}")
         for e in measured:
@@ -77,13 +96,41 @@ def text(figures, results):
             harness.table(*rows_of(f, e, results))
         for e, s, x, why in failures_of(f, results):
             print(f"\n  Failed: {e.id}, {s}, {e.x_of(x)}: {why[-1]} ({len(why)} run{'s'[:len(why) - 1]})")
-        for claim, holds, sentence in judged(f, results):
-            print(f"\n  The paper: {claim}\n  Measured, {WORD[holds]}: {sentence}.")
+        for why in left_out(f, results):
+            print(f"\n  Left out here: {why}.")
+        for c in f.claims:
+            print(f"\n  The paper: {cited(c)}" + (f"\n  Holds if: {c.holds_if}." if c.holds_if else ""))
+            for j in judged(f, results):
+                if j.claim is c:
+                    print(f"  Measured{', ' + j.lock if j.lock else ''}, {j.word}: {j.sentence}.")
 
 
 def picture(path):
     with open(path, "rb") as f:
         return f'<img alt="" src="data:image/png;base64,{base64.b64encode(f.read()).decode()}">'
+
+
+def verdict(judged_of, mine):
+    """A cell: of the lock that a paper publishes, or of the product."""
+    text = []
+    for j in judged_of:
+        if (j.lock == OURS) == mine:
+            css = {True: "yes", False: "no", None: "open"}[j.holds]
+            text.append(f"<b class={css}>{j.word}</b>: {html.escape(j.sentence)}")
+    return "<br>".join(text) or "-"
+
+
+def claims_table(figures, results):
+    h = html.escape
+    out = ["<table class=claims><caption>Claims</caption><tr><th>figure<th>section<th>the paper<th>holds if<th>here, as published"
+           "<th>here, the product"]
+    for f in figures:
+        verdicts = judged(f, results)
+        for c in f.claims:
+            of = [j for j in verdicts if j.claim is c]
+            out.append(f"<tr><td><a href='#{f.id}'>{f.id}</a><td>{h(c.section)}<td>{h(c.text)}<td>{h(c.holds_if)}"
+                       f"<td>{verdict(of, False)}<td>{verdict(of, True)}")
+    return out + ["</table>"]
 
 
 def page(figures, results, pictures, path):
@@ -92,23 +139,20 @@ def page(figures, results, pictures, path):
     out = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
            f"<title>FlexGuard: the papers' figures</title><style>{CSS}</style><h1>The papers' figures on this machine</h1>"
            f"<p>{h(where)}.<br>{h(how)}.</p><p>Lines are medians, bars their intervals. A gap with a cross at the foot is a "
-           f"lock that failed there. A claim holds, or does not, where the whole interval of each point says so. Samples during which others used the CPUs "
+           f"lock that failed there. A claim holds, or does not, "
+           f"where the whole interval of each point says so; what a paper says of how much, of machines "
+           f"with 40 to 512 CPUs, is not judged with fewer than {MANY}. "
+           f"Locks that collapse were measured with four threads a CPU at most. "
+           f"Samples during which others used the CPUs "
            f"were marked and repeated. All contenders ran interleaved, in random order.</p>"]
-    out.append("<table><caption>Claims</caption><tr><th>figure<th>the paper<th>here")
-    for f in figures:
-        for claim, holds, sentence in judged(f, results):
-            css = {True: "yes", False: "no", None: "open"}[holds]
-            out.append(f"<tr><td><a href='#{f.id}'>{f.id}</a><td style='text-align:left'>{h(claim)}"
-                       f"<td style='text-align:left' class={css}>{WORD[holds]}: {h(sentence)}")
-    out.append("</table>")
+    out += claims_table(figures, results)
     for f in figures:
         measured = [e for e in f.experiments if f.series_of(e, results)]
-        if not measured:
+        if not measured and not left_out(f, results):
             continue
         out.append(f"<h2 id='{f.id}'>{h(f.id)}: {h(f.title)}</h2><p class=paper>After {h(f.paper)}. {h(f.note)}</p>")
         out += [picture(p) for p in pictures.get(f.id, []) if p.endswith(".png")]
-        for claim, holds, sentence in judged(f, results):
-            out.append(f"<p>The paper: {h(claim)}<br>Measured, <b>{WORD[holds]}</b>: {h(sentence)}.</p>")
+        out += [f"<p>Left out here: {h(why)}.</p>" for why in left_out(f, results)]
         out.append("<details><summary>Numbers</summary>")
         for e in measured:
             head, rows = rows_of(f, e, results)

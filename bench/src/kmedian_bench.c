@@ -2,15 +2,17 @@
 /*
  * Streaming k-median: points come in blocks; for each block the threads, in phases between barriers, weigh whether
  * opening another centre pays, each for its part of the points, and one of them decides.  The shape of PARSEC's
- * streamcluster (Bienia et al., PACT 2008), which the FlexGuard paper (SOSP 2025, section 5.4) uses for its barriers: a
- * few milliseconds of arithmetic hold hundreds of them.  All costs are integers, so that any number of threads must
- * come to the same result.
+ * streamcluster (Bienia et al., PACT 2008) in the FlexGuard paper (SOSP 2025, section 5.3): a few milliseconds of
+ * arithmetic hold hundreds of barriers.  PARSEC brings a barrier of its own, a mutex and a condition variable, so that
+ * whoever compares mutexes there compares that barrier: -m 1.  Without, barriers are the system's.  All costs are
+ * integers, so that any number of threads must come to the same result.
  */
 #include "app.h"
 
 enum { DIMENSIONS = 16, MAX_CENTRES = 32, TRIES = 60 };
 
-static struct app_option options[] = {{'n', "points in a block", 512, 16, 1e6}, {'b', "blocks", 8, 1, 1e6}, {0}};
+static struct app_option options[] = {{'n', "points in a block", 512, 16, 1e6}, {'b', "blocks", 8, 1, 1e6},
+				      {'m', "0 pthread_barrier_t, 1 a mutex and a condition variable", 0, 0, 1}, {0}};
 static unsigned points, blocks;
 static int32_t (*point)[DIMENSIONS];
 static uint64_t *cost;	    /* of each point, to its centre */
@@ -20,9 +22,36 @@ static uint64_t facility = 2000000; /* what a centre costs */
 static struct {
 	int64_t gain;
 } OWN_LINES *part; /* of each thread */
+static bool of_mutexes;
 static pthread_barrier_t barrier;
+static struct {
+	pthread_mutex_t m;
+	pthread_cond_t all;
+	unsigned there, turn;
+} gate = {.m = PTHREAD_MUTEX_INITIALIZER, .all = PTHREAD_COND_INITIALIZER};
 static bool opens;
 static uint64_t result;
+
+/* Whether I am the one. */
+static bool all_here(void)
+{
+	bool last;
+
+	if (!of_mutexes)
+		return pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
+	pthread_mutex_lock(&gate.m);
+	last = ++gate.there == app.threads;
+	if (last) {
+		gate.there = 0;
+		gate.turn++;
+		pthread_cond_broadcast(&gate.all);
+	} else {
+		for (unsigned turn = gate.turn; turn == gate.turn;)
+			pthread_cond_wait(&gate.all, &gate.m);
+	}
+	pthread_mutex_unlock(&gate.m);
+	return last;
+}
 
 static uint64_t distance(const int32_t *a, const int32_t *b)
 {
@@ -89,23 +118,23 @@ static void *cluster(void *arg)
 	uint64_t seed = 7;
 
 	for (unsigned b = 0; b < blocks; b++) {
-		if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
+		if (all_here()) {
 			uint64_t block_seed = b + 1;
 
 			make_block(&block_seed);
 		}
-		pthread_barrier_wait(&barrier);
+		all_here();
 		for (int t = 0; t < TRIES; t++) {
 			const int32_t *candidate = point[(unsigned)(app_uniform(&seed) * points)];
 
 			weigh(me, candidate);
-			if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+			if (all_here())
 				decide(candidate);
-			pthread_barrier_wait(&barrier);
+			all_here();
 			if (opens)
 				move(me, candidate);
 		}
-		if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
+		if (all_here()) {
 			for (unsigned i = 0; i < points; i++)
 				result = result * 31 + cost[i];
 			result = result * 31 + nr_centres;
@@ -137,6 +166,7 @@ int main(int argc, char **argv)
 	app_parse("kmedian_bench", argc, argv, options);
 	points = (unsigned)options[0].value;
 	blocks = (unsigned)options[1].value;
+	of_mutexes = options[2].value > 0;
 	point = app_memory(points * sizeof(*point));
 	cost = app_memory(points * sizeof(*cost));
 	threads = app.threads;

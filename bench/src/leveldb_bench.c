@@ -2,15 +2,20 @@
 /*
  * LevelDB's readrandom, fillrandom and overwrite on the library, through its C interface: its own benchmark program is
  * not packaged.  16-byte keys and 100-byte values as there.  The papers' case of one lock for a whole database.
+ *
+ * Unless told, the data are three times the write buffer (4 MB), and what is read has been moved to tables before: a smaller
+ * set is a benchmark of the buffer.  On tmpfs, as in the papers; the exit status is 2 where there is none.
  */
 #include "app.h"
 
 #include <leveldb/c.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 enum { READ, FILL, OVERWRITE };
 
 static struct app_option options[] = {
-    {'n', "keys", 20000, 1, 1e8}, {'m', "0 readrandom, 1 fillrandom, 2 overwrite", READ, 0, 2},
+    {'n', "keys", 100000, 1, 1e8}, {'m', "0 readrandom, 1 fillrandom, 2 overwrite", READ, 0, 2},
     {0}};
 static leveldb_t *db;
 static leveldb_readoptions_t *reading;
@@ -81,7 +86,8 @@ static void *work_on(void *arg)
 
 int main(int argc, char **argv)
 {
-	char folder[] = "/tmp/flexguard-leveldb-XXXXXX", *err = NULL;
+	char folder[] = "/dev/shm/flexguard-leveldb-XXXXXX", *err = NULL;
+	struct statfs fs;
 	leveldb_options_t *o = leveldb_options_create();
 	uint64_t ns;
 	double n;
@@ -89,8 +95,10 @@ int main(int argc, char **argv)
 	app_parse("leveldb_bench", argc, argv, options);
 	keys = (unsigned)options[0].value;
 	mode = (int)options[1].value;
+	if (statfs("/dev/shm", &fs) || fs.f_type != TMPFS_MAGIC)
+		app_fail("no tmpfs at /dev/shm");
 	if (!mkdtemp(folder))
-		app_fail("cannot make a folder in /tmp");
+		app_fail("cannot make a folder in /dev/shm");
 	leveldb_options_set_create_if_missing(o, 1);
 	leveldb_options_set_compression(o, leveldb_no_compression);
 	db = leveldb_open(o, folder, &err);
@@ -100,6 +108,8 @@ int main(int argc, char **argv)
 	if (mode != FILL)
 		for (unsigned i = 0; i < keys; i++)
 			write_one(i);
+	if (mode == READ)
+		leveldb_compact_range(db, NULL, 0, NULL, 0);
 	n = app_window(work_on, NULL, &ns);
 	for (unsigned i = 0; mode != READ && i < keys; i += 97)
 		read_one(i);

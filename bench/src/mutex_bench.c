@@ -7,6 +7,7 @@
  *   cc -O2 -pthread -o mutex_bench mutex_bench.c
  *   ./mutex_bench -t 4 -c 1000 -o 1000            the sweet spot, 1 us
  *   ./mutex_bench -t 4 -c lines -O 100            the FlexGuard paper's loop
+ *   ./mutex_bench -g 1,2,4 -c lines -O 100        the same, with threads added in one run
  *
  * Throughput and fairness come from two snapshots of the per-thread counters,
  * taken while the threads run, so neither start-up nor the end counts.  At the
@@ -29,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_LINES = 64, MAX_HOGS = 256 };
+enum { MAX_LINES = 64, MAX_HOGS = 256, MAX_STEPS = 64 };
 enum phase { WARM_UP, MEASURE, STOP };
 
 /* Acquisition latencies, log-linear: 2^SUB_BITS buckets to each power of two of ns. */
@@ -58,12 +59,14 @@ struct snapshot {
 
 static struct {
 	unsigned threads, lines, hogs;
+	unsigned step[MAX_STEPS], steps; /* numbers of threads, one after the other; none: -t from the start */
 	double seconds, warm_up, cs_ns, out_ns, out_cycles, units_per_us;
 	int kind, shared, robust, protocol;
 	bool json, latency;
 } opt = {.threads = 2, .lines = 2, .seconds = 1.0, .warm_up = 0.1, .kind = PTHREAD_MUTEX_DEFAULT};
 
 static uint64_t cs_units, out_units;
+static double step_per_ms[MAX_STEPS];
 static struct thread *threads;
 
 static pthread_barrier_t start;
@@ -125,7 +128,8 @@ static void *worker(void *arg)
 	uint64_t n = 0, x = t->nr;
 	int now;
 
-	pthread_barrier_wait(&start);
+	if (!opt.steps)
+		pthread_barrier_wait(&start);
 	while ((now = __atomic_load_n(&phase.v, __ATOMIC_RELAXED)) != STOP) {
 		if (opt.latency) {
 			uint64_t t0 = now_ns();
@@ -272,6 +276,17 @@ static double fairness(const uint64_t *sorted, unsigned n, uint64_t total)
 	return top / (double)total;
 }
 
+static void report_steps(void)
+{
+	if (opt.json)
+		printf(", \"steps\": [");
+	for (unsigned i = 0; i < opt.steps; i++)
+		printf(opt.json ? "%s{\"threads\": %u, \"per_ms\": %.3f}" : "%swith %6u threads %.1f sections/ms\n",
+		       opt.json && i ? ", " : "", opt.step[i], step_per_ms[i]);
+	if (opt.json)
+		printf("]");
+}
+
 static void report(const struct snapshot *a, const struct snapshot *b, bool ok)
 {
 	uint64_t *n = calloc(opt.threads, sizeof(*n)), total = 0;
@@ -311,6 +326,8 @@ static void report(const struct snapshot *a, const struct snapshot *b, bool ok)
 		       ok ? "held" : "VIOLATED");
 	if (opt.latency)
 		report_latency();
+	if (opt.steps)
+		report_steps();
 	if (opt.json)
 		printf("}\n");
 	free(n);
@@ -349,6 +366,8 @@ static void usage(FILE *f)
 {
 	fputs("usage: mutex_bench [options]\n"
 	      "  -t N         threads (2)\n"
+	      "  -g N,N,...   so many threads one after the other in one run, growing; a window for each; what is\n"
+	      "               reported beside is of the last\n"
 	      "  -d SECONDS   measuring window (1)\n"
 	      "  -w SECONDS   warm-up before it (0.1)\n"
 	      "  -c NS        busy work inside the critical section, beside the cache lines\n"
@@ -398,14 +417,30 @@ static void kind_of(char *s)
 	}
 }
 
+static void steps_of(char *s)
+{
+	for (char *word = strtok(s, ","); word; word = strtok(NULL, ",")) {
+		unsigned n = (unsigned)number(word, 1, 100000);
+
+		if (opt.steps == MAX_STEPS || (opt.steps && n <= opt.step[opt.steps - 1])) {
+			fprintf(stderr, "mutex_bench: -g wants at most %d numbers, each larger than the one before\n", MAX_STEPS);
+			exit(2);
+		}
+		opt.step[opt.steps++] = opt.threads = n;
+	}
+}
+
 static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:d:w:c:l:o:O:u:Uk:b:Ljh")) != -1) {
+	while ((c = getopt(argc, argv, "t:g:d:w:c:l:o:O:u:Uk:b:Ljh")) != -1) {
 		switch (c) {
 		case 't':
 			opt.threads = (unsigned)number(optarg, 1, 100000);
+			break;
+		case 'g':
+			steps_of(optarg);
 			break;
 		case 'd':
 			opt.seconds = number(optarg, 1e-3, 1e6);
@@ -492,6 +527,42 @@ static void make_mutex(void)
 	pthread_mutexattr_destroy(&a);
 }
 
+static void start_threads(unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++) {
+		threads[i].nr = i;
+		if (opt.latency && !(threads[i].lat = calloc(BUCKETS + 1, sizeof(uint64_t))))
+			fail("memory", ENOMEM);
+		int err = pthread_create(&threads[i].id, NULL, worker, &threads[i]);
+
+		if (err)
+			fail("pthread_create", err);
+	}
+}
+
+static void window(struct snapshot *a, struct snapshot *b)
+{
+	sleep_ns((uint64_t)(opt.warm_up * 1e9));
+	take_snapshot(a);
+	__atomic_store_n(&phase.v, MEASURE, __ATOMIC_RELAXED);
+	sleep_ns((uint64_t)(opt.seconds * 1e9));
+	take_snapshot(b);
+}
+
+/* The papers' way: one run to which threads are added.  The last step's window stays in a and b. */
+static void grow(struct snapshot *a, struct snapshot *b)
+{
+	for (unsigned i = 0; i < opt.steps; i++) {
+		uint64_t sections = 0;
+
+		start_threads(i ? opt.step[i - 1] : 0, opt.step[i]);
+		window(a, b);
+		for (unsigned t = 0; t < opt.threads; t++)
+			sections += b->sections[t] - a->sections[t];
+		step_per_ms[i] = (double)sections * 1e6 / (double)(b->ns - a->ns);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	pid_t hogs[MAX_HOGS];
@@ -507,22 +578,14 @@ int main(int argc, char **argv)
 		fail("memory", ENOMEM);
 	memset(threads, 0, opt.threads * sizeof(*threads));
 	start_hogs(hogs);
-	pthread_barrier_init(&start, NULL, opt.threads + 1);
-	for (unsigned i = 0; i < opt.threads; i++) {
-		threads[i].nr = i;
-		if (opt.latency && !(threads[i].lat = calloc(BUCKETS + 1, sizeof(uint64_t))))
-			fail("memory", ENOMEM);
-		int err = pthread_create(&threads[i].id, NULL, worker, &threads[i]);
-
-		if (err)
-			fail("pthread_create", err);
+	if (opt.steps) {
+		grow(&a, &b);
+	} else {
+		pthread_barrier_init(&start, NULL, opt.threads + 1);
+		start_threads(0, opt.threads);
+		pthread_barrier_wait(&start);
+		window(&a, &b);
 	}
-	pthread_barrier_wait(&start);
-	sleep_ns((uint64_t)(opt.warm_up * 1e9));
-	take_snapshot(&a);
-	__atomic_store_n(&phase.v, MEASURE, __ATOMIC_RELAXED);
-	sleep_ns((uint64_t)(opt.seconds * 1e9));
-	take_snapshot(&b);
 	__atomic_store_n(&phase.v, STOP, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < opt.threads; i++)
 		pthread_join(threads[i].id, NULL);
