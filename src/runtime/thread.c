@@ -74,11 +74,16 @@ static bool have_chunk(uint32_t n)
 	return true;
 }
 
+/*
+ * Sequentially consistent, also where another thread has raised it already: who looks at all indices below (rwlock.c's
+ * writers, after they have withdrawn the bias) must not miss a thread that has seen the bias after it had raised this.
+ */
 static void raise(uint32_t *p, uint32_t value)
 {
-	uint32_t have = fg_load_relaxed(p);
+	uint32_t have = fg_load_seq_cst(p);
 
-	while (have < value && !fg_cas_relaxed(p, &have, value))
+	while (have < value &&
+	       !__atomic_compare_exchange_n(p, &have, value, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		;
 }
 
