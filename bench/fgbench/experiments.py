@@ -77,7 +77,8 @@ QUICK = ("futex", "glibc", "mcs", "flexguard", "hybrid-mcs", "sysv", "futex-fair
 class OfThreads(Experiment):
     x_label = "threads"
     x_is_threads = True
-    locks = ["futex", "glibc", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper", "flexguard"]
+    locks = ["futex", "glibc", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper",
+             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
     always = ()  # of these, with --quick too
 
     def series(self, env):
@@ -141,7 +142,8 @@ def mutex_options(env, threads, *more):
 
 class Counted(OfThreads):
     """What waiters do, as the libraries count it; glibc's own locks count nothing, futex stands for them."""
-    locks = ["futex", "spin-park", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper", "flexguard"]
+    locks = ["futex", "spin-park", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper",
+             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
     warm_up = 0.1
 
     def series(self, env):
@@ -194,7 +196,8 @@ def found(pattern, out):
 
 class OwnProgram(OfThreads):
     """One of bench/src, alone over numbers of threads."""
-    locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper", "flexguard"]
+    locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper",
+             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
 
     def missing(self, env):
         return None if os.path.exists(env.program(self.program)) else f"{self.program} was not built (its library was missing)"

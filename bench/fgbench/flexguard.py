@@ -25,7 +25,8 @@ class SharedMemory(OfThreads):
     id = "shared-memory"
     title = "shared-memory access: time of a critical section"
     y_label = "us a section"
-    locks = [*OfThreads.locks[:-2], "ttas-ext", "flexguard-paper-ext", "flexguard-paper", "flexguard"]
+    locks = [*OfThreads.locks[:-2], "ttas-ext", "flexguard-paper-ext", "flexguard-paper",
+             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
 
     def argv(self, env, series, x):
         return mutex_options(env, x, "-c", "lines", "-l", "2", "-O", "100")
@@ -39,7 +40,8 @@ class Growing(SharedMemory):
     id = "shared-memory-growing"
     title = "shared-memory access, threads added during one run"
     in_bundle = False
-    locks = ["futex", "glibc", "mcs", "flexguard-paper", "flexguard"]
+    locks = ["futex", "glibc", "mcs", "flexguard-paper",
+             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
 
     def steps(self, env, series):
         return [x for x in env.threads if self.sensible(env, series, x)]
@@ -149,7 +151,7 @@ class Runnable(OfThreads):
     id = "runnable"
     title = "threads that do not sleep, over time"
     y_label = "runnable threads, mean"
-    locks = ["mcs", "futex", "flexguard-paper", "flexguard"]
+    locks = ["mcs", "futex", "flexguard-paper", "flexguard-paper-built", "flexguard"]
     always = locks
     in_bundle = False
 
@@ -190,7 +192,8 @@ class Fairness(OfThreads):
     """Dice's factor over the time between sections, for 0.5, 1 and 2 threads a CPU."""
     x_label = "ns between sections"
     y_label = "fairness factor (0.5 fair, 1 unfair)"
-    locks = ["futex", "glibc", "mcs", "shuffle", "malthusian", "u-scl", "flexguard-paper", "flexguard"]
+    locks = ["futex", "glibc", "mcs", "shuffle", "malthusian", "u-scl", "flexguard-paper",
+             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
     per_cpu = 1
 
     def __init__(self, per_cpu):
@@ -220,7 +223,8 @@ class Fairness(OfThreads):
 class Flips(Fairness):
     """Each critical thread that is preempted, as the monitor counts them, takes FlexGuard into blocking mode, and back."""
     y_label = "times a second"
-    locks = ["flexguard-paper", "flexguard"]
+    locks = ["flexguard-paper",
+             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
     in_bundle = False
     warm_up = 0.1
 
@@ -297,7 +301,8 @@ class LevelDb(OwnProgram):
     program = "leveldb_bench"
     y_label = "operations a ms"
     modes = ["readrandom", "fillrandom", "overwrite"]
-    locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "hybrid-mcs", "flexguard-paper", "flexguard"]
+    locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "hybrid-mcs", "flexguard-paper",
+             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
 
     def __init__(self, mode):
         self.mode = mode

@@ -323,6 +323,16 @@ static void ask_monitor(uint64_t now)
 	}
 }
 
+void fg_monitor_look(const struct fg_self *t)
+{
+	uint64_t now = fg_now_ns();
+
+	if (t->role == FG_ROLE_NONE)
+		ask_monitor(now);
+	if (fg_policy_has_monitor() && (fg_policy_monitor_is_gone(now) || fg_load_relaxed(&fg_slot_look(0)->ended)))
+		fg_policy_monitor(NULL, 0);
+}
+
 /* Every CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
 static enum fg_verdict decide_slowly(struct fg_wait *w)
 {

@@ -83,4 +83,10 @@ bool fg_is_off_cpu(uint32_t index);
  */
 bool fg_displaced_another(const struct fg_self *t);
 
+/*
+ * For loops that ask fg_counters by themselves, now and then: asks for a monitor if there is none, and notices that
+ * the one there was has died.
+ */
+void fg_monitor_look(const struct fg_self *t);
+
 #endif

@@ -21,8 +21,8 @@ void zoo_extend_begin(void)
 {
 	if (fg_unlikely(!control))
 		enable();
-	if (!depth++)
-		control[0] = 1;
+	depth++;
+	control[0] = 1; /* also when I hold another one: what I asked for may have been granted, and be over */
 	fg_fence_local();
 }
 
