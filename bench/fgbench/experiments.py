@@ -78,7 +78,7 @@ class OfThreads(Experiment):
     x_label = "threads"
     x_is_threads = True
     locks = ["futex", "glibc", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper",
-             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
+             "flexguard-paper-built", "flexguard"]
     always = ()  # of these, with --quick too
 
     def series(self, env):
@@ -143,7 +143,7 @@ def mutex_options(env, threads, *more):
 class Counted(OfThreads):
     """What waiters do, as the libraries count it; glibc's own locks count nothing, futex stands for them."""
     locks = ["futex", "spin-park", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper",
-             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
+             "flexguard-paper-built", "flexguard"]
     warm_up = 0.1
 
     def series(self, env):
@@ -197,7 +197,7 @@ def found(pattern, out):
 class OwnProgram(OfThreads):
     """One of bench/src, alone over numbers of threads."""
     locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper",
-             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
+             "flexguard-paper-built", "flexguard"]
 
     def missing(self, env):
         return None if os.path.exists(env.program(self.program)) else f"{self.program} was not built (its library was missing)"

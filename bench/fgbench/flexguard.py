@@ -25,8 +25,8 @@ class SharedMemory(OfThreads):
     id = "shared-memory"
     title = "shared-memory access: time of a critical section"
     y_label = "us a section"
-    locks = [*OfThreads.locks[:-2], "ttas-ext", "flexguard-paper-ext", "flexguard-paper",
-             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
+    locks = [*OfThreads.locks[:-3], "ttas-ext", "flexguard-paper-ext", "flexguard-paper",
+             "flexguard-paper-built", "flexguard"]
 
     def argv(self, env, series, x):
         return mutex_options(env, x, "-c", "lines", "-l", "2", "-O", "100")
@@ -41,7 +41,7 @@ class Growing(SharedMemory):
     title = "shared-memory access, threads added during one run"
     in_bundle = False
     locks = ["futex", "glibc", "mcs", "flexguard-paper",
-             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
+             "flexguard-paper-built", "flexguard"]
 
     def steps(self, env, series):
         return [x for x in env.threads if self.sensible(env, series, x)]
@@ -193,7 +193,7 @@ class Fairness(OfThreads):
     x_label = "ns between sections"
     y_label = "fairness factor (0.5 fair, 1 unfair)"
     locks = ["futex", "glibc", "mcs", "shuffle", "malthusian", "u-scl", "flexguard-paper",
-             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
+             "flexguard-paper-built", "flexguard"]
     per_cpu = 1
 
     def __init__(self, per_cpu):
@@ -224,7 +224,7 @@ class Flips(Fairness):
     """Each critical thread that is preempted, as the monitor counts them, takes FlexGuard into blocking mode, and back."""
     y_label = "times a second"
     locks = ["flexguard-paper",
-             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
+             "flexguard-paper-built", "flexguard"]
     in_bundle = False
     warm_up = 0.1
 
@@ -302,7 +302,7 @@ class LevelDb(OwnProgram):
     y_label = "operations a ms"
     modes = ["readrandom", "fillrandom", "overwrite"]
     locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "hybrid-mcs", "flexguard-paper",
-             "flexguard-paper-built", "ttas-ext", "flexguard-paper-ext", "flexguard"]
+             "flexguard-paper-built", "flexguard"]
 
     def __init__(self, mode):
         self.mode = mode

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -109,42 +108,6 @@ uint32_t zoo_tid(void)
 uint64_t zoo_spin_ns(void)
 {
 	return fg_spin_ns;
-}
-
-/*
- * Free nodes of this thread.  A node may end up with another thread than it came from; those of a
- * thread that ends are lost, and few.
- */
-static __thread struct zoo_node *free_nodes;
-
-#define CHUNK 64
-
-struct zoo_node *zoo_node_get(void)
-{
-	struct zoo_node *n = free_nodes;
-
-	if (fg_unlikely(!n)) {
-		/* Raw: a lock may be taken inside malloc.  Without memory a program cannot go on either. */
-		long p = fg_syscall6(SYS_mmap, 0, CHUNK * sizeof(*n), PROT_READ | PROT_WRITE,
-				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (p < 0 && p > -4096)
-			abort();
-		n = (struct zoo_node *)p;
-		for (int i = 1; i < CHUNK; i++)
-			n[i].other = i + 1 < CHUNK ? &n[i + 1] : NULL;
-		free_nodes = &n[1];
-		return n;
-	}
-	free_nodes = n->other;
-	return n;
-}
-
-/* `other` of a free node only: late looks at `next` and `status` may still come. */
-void zoo_node_put(struct zoo_node *n)
-{
-	n->other = free_nodes;
-	free_nodes = n;
 }
 
 /* ---- sleeping: with private futexes, or for a process-shared mutex with the others ---- */

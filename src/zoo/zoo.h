@@ -7,7 +7,7 @@
  * file with one `struct zoo_lock`, and one line in ZOO_TABLE.
  *
  * A lock has 16 bytes of the mutex; all zeroes is free.  What a thread needs for
- * each lock that it holds (a queue lock's node) comes from its pool, which has no limit.
+ * each lock that it holds (a queue lock's node) comes from its pool, which has no limit, and outlives it.
  */
 #ifndef FG_ZOO_H
 #define FG_ZOO_H
@@ -72,7 +72,7 @@ int zoo_glibc_unlock(struct zoo_mutex *m, const struct zoo_lock *z);
 int zoo_glibc_end(struct zoo_mutex *m, const struct zoo_lock *z);
 void zoo_glibc_renew(struct zoo_mutex *m);
 
-/* ---- nodes: one cache line each, never given back to the system, so that a late look is harmless ---- */
+/* ---- nodes (node.c): one cache line each, never given back to the system, so that a late look is harmless ---- */
 
 struct zoo_node {
 	struct zoo_node *next;
@@ -80,7 +80,8 @@ struct zoo_node {
 	uint32_t tid;
 	uint64_t time[2];
 	struct zoo_node *other;
-	uint32_t extra[6];
+	uint32_t extra[4];
+	struct zoo_node *batch; /* of a free one */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct zoo_node) == 64, "one line");
 
