@@ -11,6 +11,7 @@
 __u32 peer_sock;    /* descriptor of the daemon: the accepted connection */
 __u32 peer_account; /* whose quota it is (account_of) */
 __u32 prove_write;  /* 1: write fg_owner.who */
+__u32 prove_left;   /* threads that may be looked at still, then it stops */
 __u32 proved;	    /* 1: a thread is who it was at connect(); and who has been written, if that was asked for */
 
 /* ... and who that is, as struct fg_who. */
@@ -21,7 +22,8 @@ __u64 active;
 
 /*
  * Run over the threads of a process that said hello: is one of them still who it was at connect()?
- * Then, and only then, the process is one that may be looked at (who.h).
+ * Then, and only then, the process is one that may be looked at (who.h).  To return 1 ends the read of the iterator
+ * with EAGAIN; the next read begins with the same thread (bpf_seq_read, kernel/bpf/bpf_iter.c).
  */
 SEC("iter/task")
 int prove(struct bpf_iter__task *ctx)
@@ -31,7 +33,12 @@ int prove(struct bpf_iter__task *ctx)
 	struct fg_who who;
 	__u32 barrier = 0;
 
-	if (!task || proved || task->flags & PF_EXITING)
+	if (!task)
+		return 0;
+	if (!prove_left)
+		return 1;
+	prove_left--;
+	if (task->flags & PF_EXITING)
 		return 0;
 	if (!tell_who(&who, task, peer_cred(peer_sock), &barrier))
 		return 0;
@@ -48,7 +55,7 @@ int prove(struct bpf_iter__task *ctx)
 	who.known = FG_KNOWN;
 	__builtin_memcpy(proved_who, &who, sizeof(proved_who));
 	proved = 1;
-	return 0;
+	return 1;
 }
 
 SEC("syscall")

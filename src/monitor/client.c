@@ -31,7 +31,9 @@ static int release(struct fg_monitor *m, struct fg_client *c)
 {
 	int fd = c->fd;
 
-	c->fd = -1;
+	if (c->walk >= 0)
+		close(c->walk);
+	c->fd = c->walk = -1;
 	m->nr_clients--;
 	m->nr_waiting -= c->said;
 	c->said = c->stalled = false;
@@ -178,7 +180,7 @@ static bool accept_one(struct fg_monitor *m, int listen_fd)
 	/* Already so as a rule, from the listening socket: not those that came before it was (systemd's). */
 	fg_pass_credentials(fd);
 	m->clients[i] = (struct fg_client){
-	    .fd = fd, .uid = uid, .euid = cred.uid, .deadline_ns = fg_now_ns() + FG_HELLO_NS};
+	    .fd = fd, .walk = -1, .uid = uid, .euid = cred.uid, .deadline_ns = fg_now_ns() + FG_HELLO_NS};
 	m->nr_clients++;
 	if (fg_watch(m, fd, FG_EV_CLIENT, i))
 		fg_client_drop(m, i);
@@ -252,13 +254,13 @@ static int check(const struct fg_hello *hello, ssize_t size)
 	return hello->from % FG_PIECE ? -EINVAL : 0;
 }
 
-/* Whether it has been welcomed. */
-static bool welcome(struct fg_monitor *m, const struct fg_client *c, const struct fg_hello *hello, ssize_t size,
+/* 0: it has been welcomed; -EINPROGRESS: not yet, it takes another turn; else it has been told why not. */
+static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_hello *hello, ssize_t size,
 		    pid_t sender)
 {
 	struct fg_welcome w = {.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION};
 	int fds[2] = {-1, bpf_map__fd(m->skel->maps.counters)};
-	struct fg_peer p = {.sock = c->fd, .uid = c->uid};
+	struct fg_peer p = {.sock = c->fd, .uid = c->uid, .walk = c->walk};
 	int err = check(hello, size);
 
 	if (!err)
@@ -266,7 +268,10 @@ static bool welcome(struct fg_monitor *m, const struct fg_client *c, const struc
 	if (!err) {
 		err = fg_process_register(m, &p, hello, &w, &fds[0]);
 		close(p.pidfd);
+		c->walk = p.walk;
 	}
+	if (err == -EINPROGRESS)
+		return err;
 	if (err)
 		m->refused++;
 	else
@@ -276,7 +281,7 @@ static bool welcome(struct fg_monitor *m, const struct fg_client *c, const struc
 	answer(c->fd, &w, fds, err ? 0 : 2);
 	if (fds[0] >= 0)
 		close(fds[0]);
-	return !err;
+	return err;
 }
 
 /*
@@ -362,10 +367,9 @@ static struct fg_client *next_in_turn(struct fg_monitor *m)
 
 bool fg_client_serve(struct fg_monitor *m)
 {
-	bool answered = true;
 	struct fg_client *c;
+	int fd, err = 0;
 	uid_t uid;
-	int fd;
 
 	if (!m->nr_waiting || !fg_publisher_has_room(m))
 		return false;
@@ -375,15 +379,19 @@ bool fg_client_serve(struct fg_monitor *m)
 	fg_turn_serve(&m->turns, c->turn);
 	if (has_left(c->fd)) {
 		m->dropped++;
-		answered = false;
+		err = -EPIPE;
 	} else if (c->packet.magic == FG_QUERY_MAGIC) {
 		fg_report_answer(m, c->fd, &c->packet.query, c->size, is_privileged(c->euid) ? c->euid : c->uid);
 	} else {
-		answered = welcome(m, c, &c->packet.hello, c->size, c->sender);
+		err = welcome(m, c, &c->packet.hello, c->size, c->sender);
 	}
 	uid = c->uid;
+	if (err == -EINPROGRESS) {
+		c->turn = fg_turn_take(&m->turns, uid);
+		return true;
+	}
 	fd = release(m, c);
-	if (answered && fg_unread_keep(m, fd, uid))
+	if (!err && fg_unread_keep(m, fd, uid))
 		return true;
 	close(fd);
 	fg_client_admit(m, uid);

@@ -71,6 +71,7 @@ struct fg_peer {
 	int pidfd; /* the process that connected */
 	pid_t pid;
 	uid_t uid; /* who pays */
+	int walk;  /* over its threads, where fg_monitor_prove() goes on; -1: none yet */
 };
 
 /* A connection, until it is answered. */
@@ -84,6 +85,7 @@ struct fg_client {
 	uint64_t turn;
 	ssize_t size;	/* of the packet, which may be longer than is kept of it */
 	pid_t sender;	/* of the packet */
+	int walk;	/* fg_peer.walk, from turn to turn; -1: none */
 	union {
 		uint32_t magic;
 		struct fg_hello hello;
@@ -158,13 +160,19 @@ int fg_why_load(int err, char *why, size_t size);
 uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise);
 
 /*
- * load.c: 0 if a thread of the peer is still who it was at connect(), -EACCES if none is.
- * With `write` the program is told so: only from then on does it look at the process's threads.
+ * load.c: 0 if a thread of the peer is still who it was at connect(), -EACCES if none is.  It looks at FG_PROVE_AT_ONCE of
+ * them; -EINPROGRESS: there are more, and the next call goes on there.
+ * With `write`, after 0, it asks again for that very thread, and the program is told: only from then on does it look at the
+ * process's threads.
  */
-int fg_monitor_prove(struct fg_monitor *m, const struct fg_peer *peer, bool write);
+#define FG_PROVE_AT_ONCE 512u
+int fg_monitor_prove(struct fg_monitor *m, struct fg_peer *peer, bool write);
 
-/* process.c: the peer's and the slot array's descriptors are the caller's to close. */
-int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const struct fg_hello *hello,
+/*
+ * process.c: the peer's and the slot array's descriptors are the caller's to close.  -EINPROGRESS: the peer is not known
+ * yet, to be called again.
+ */
+int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd);
 void fg_process_forget(struct fg_monitor *m, uint32_t index);
 void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it has died */

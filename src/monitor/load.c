@@ -274,23 +274,43 @@ struct iter_task {
 	uint32_t tid, pid, pid_fd;
 };
 
-int fg_monitor_prove(struct fg_monitor *m, const struct fg_peer *peer, bool write)
+/* An iterator over the peer's threads, or -errno. */
+static int walk_threads(struct fg_monitor *m, const struct fg_peer *peer)
 {
 	struct iter_task threads = {.pid_fd = (uint32_t)peer->pidfd};
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = (union bpf_iter_link_info *)&threads,
 		    .iter_info_len = sizeof(threads));
-	int err, link = bpf_link_create(bpf_program__fd(m->skel->progs.prove), 0, BPF_TRACE_ITER, &opts);
+	int fd, link = bpf_link_create(bpf_program__fd(m->skel->progs.prove), 0, BPF_TRACE_ITER, &opts);
 
 	if (link < 0)
 		return -errno;
+	fd = bpf_iter_create(link);
+	if (fd < 0)
+		fd = -errno;
+	close(link); /* the iterator holds it */
+	return fd;
+}
+
+int fg_monitor_prove(struct fg_monitor *m, struct fg_peer *peer, bool write)
+{
+	char nothing[8];
+	ssize_t n;
+
+	if (peer->walk < 0) {
+		peer->walk = walk_threads(m, peer);
+		if (peer->walk < 0)
+			return peer->walk;
+	}
 	m->skel->bss->peer_sock = (uint32_t)peer->sock;
 	m->skel->bss->prove_write = write;
+	m->skel->bss->prove_left = write ? 1 : FG_PROVE_AT_ONCE;
 	m->skel->bss->proved = 0;
-	err = run_iterator(link);
-	close(link);
-	if (err)
-		return err;
-	return __atomic_load_n(&m->skel->bss->proved, __ATOMIC_ACQUIRE) ? 0 : -EACCES;
+	do
+		n = read(peer->walk, nothing, sizeof(nothing));
+	while (n < 0 && errno == EINTR);
+	if (__atomic_load_n(&m->skel->bss->proved, __ATOMIC_ACQUIRE))
+		return 0;
+	return n >= 0 ? -EACCES : errno == EAGAIN ? -EINPROGRESS : -errno;
 }
 
 const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m)

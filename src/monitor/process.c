@@ -284,7 +284,7 @@ static int enter_again(struct fg_monitor *m, uint32_t index, uid_t uid)
 }
 
 /* The program is told whose the array is. */
-static int own(struct fg_monitor *m, uint32_t index, const struct fg_peer *peer)
+static int own(struct fg_monitor *m, uint32_t index, struct fg_peer *peer)
 {
 	struct fg_process *p = &m->processes[index];
 	struct fg_owner owner = {.tls_offset = p->tls_offset, .index = index * FG_PIECES, .domain = p->domain};
@@ -299,10 +299,11 @@ static int own(struct fg_monitor *m, uint32_t index, const struct fg_peer *peer)
 	 * Again, now that an exec would take back what was written: before it, one may have come after the
 	 * first look.  Nobody's memory has been read for this hello yet.
 	 */
-	return err ? err : fg_monitor_prove(m, peer, true);
+	err = err ? err : fg_monitor_prove(m, peer, true);
+	return err == -EINPROGRESS ? -EACCES : err;
 }
 
-int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const struct fg_hello *hello,
+int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd)
 {
 	uint64_t id = pidfd_id(peer->pidfd, peer->pid);

@@ -50,7 +50,7 @@ int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index)
 
 static bool refuse;
 
-int fg_process_register(struct fg_monitor *m, const struct fg_peer *peer, const struct fg_hello *hello,
+int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd)
 {
 	(void)m;
@@ -108,7 +108,7 @@ static void connection(struct fg_monitor *m, struct input *in)
 	int pair[2];
 
 	FUZZ_CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
-	m->clients[3] = (struct fg_client){.fd = pair[0], .uid = length & 1 ? 0 : 12345, .euid = length & 1 ? 0 : 12345};
+	m->clients[3] = (struct fg_client){.fd = pair[0], .walk = -1, .uid = length & 1 ? 0 : 12345, .euid = length & 1 ? 0 : 12345};
 	m->nr_clients = 1;
 	fg_pass_credentials(pair[0]);
 	input_take(in, packet, length);
