@@ -134,6 +134,79 @@ def check_nobody_else_answers_in_its_place():
     same("another user's listener hears a hello", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
 
 
+def check_module_in_a_closed_folder():
+    """The command lies in a folder that is another user's and closed to everybody else, as a home may be."""
+    need_monitor()
+    if os.geteuid():
+        raise Skip("not root")
+    home = os.path.join(TMP, "home")
+    os.mkdir(home)
+    for name in "flexguard", "libflexguard-preload.so", "libflexguard-monitor.so":
+        shutil.copy2(os.path.join(os.path.dirname(FLEXGUARD), name), home)
+    os.chown(home, 65534, 65534)
+    os.chmod(home, 0o700)
+    stats = os.path.join(TMP, "closed.json")
+    for now in ["--monitor=now"], []:
+        for ms in 1500, 5000, 20000: # the monitor loads meanwhile, or answers late
+            p = subprocess.run([f"{home}/flexguard", "run", *now, f"--stats={stats}", CONTEND, str(ms)], text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+            same("ends well", (p.stdout, p.stderr, p.returncode), ("ready\nexact\n", "", 0))
+            monitored = json.load(open(stats))["stats"]["monitored"]
+            if monitored:
+                break
+        same("registered", monitored, 1)
+    shutil.rmtree(home)
+
+
+def check_closed_standard_descriptors():
+    """Whichever of them are closed at the start: the monitor serves, and the program finds them closed."""
+    need_monitor()
+    stats, seen = os.path.join(TMP, "few.json"), os.path.join(TMP, "seen")
+    look = script("look.py", """import os, sys
+def is_open(n):
+    try:
+        return os.fstat(n)
+    except OSError:
+        return None
+found = "".join("o" if is_open(n) else "." for n in (0, 1, 2))
+with open(sys.argv[1], "w") as f:
+    f.write(found)
+os.execvp(sys.argv[2], sys.argv[2:])
+""")
+    for closed in 1, 2, 4, 7:
+        shut = "".join(f" {n}{'<' if not n else '>'}&-" for n in range(3) if closed >> n & 1)
+        want = "".join("o."[closed >> n & 1] for n in range(3))
+        for now, verbose in (["--monitor=now"], "1"), (["--monitor=now"], "2"), ([], "1"):
+            if verbose == "2" and closed < 4 or not now and closed != 7:
+                continue
+            what = f"closed{shut or ' none'}, {now}, verbose {verbose}"
+            for ms in 100 if now else 1500, 5000, 20000: # the monitor loads meanwhile, or answers late
+                p = subprocess.run(["sh", "-c", f'exec "$@"{shut}', "sh", FLEXGUARD, "run", *now, f"--stats={stats}",
+                                    sys.executable, look, seen, CONTEND, str(ms)],
+                                   text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   timeout=60, env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
+                same(f"{what}: status {p.stderr!r}", p.returncode, 0)
+                same(f"{what}: open in the program", open(seen).read(), want)
+                if not closed >> 1 & 1:
+                    same(f"{what}: output", p.stdout, "ready\nexact\n")
+                monitored = json.load(open(stats))["stats"]["monitored"]
+                if monitored:
+                    break
+            true(f"{what}: registered", monitored)
+        # In the monitor nothing else takes their places.
+        for verbose in ["1", "2"] if closed & 4 else ["1"]:
+            p = subprocess.Popen(["sh", "-c", f'exec "$@"{shut}', "sh", FLEXGUARD, "run", "--monitor=now", sys.executable,
+                                  look, seen, "sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
+            # It runs: the monitor has been loaded.
+            wait_until("the program", lambda: "sleep" in children(p.pid).values(), timeout=30)
+            mon = monitor_of(p.pid)
+            found = [os.readlink(f"/proc/{mon}/fd/{n}") for n in range(3)]
+            p.terminate()
+            p.communicate(timeout=60)
+            same(f"closed{shut or ' none'}, verbose {verbose}: the monitor's", found, ["/dev/null"] * 3)
+
+
 def check_it_stays_for_those_who_outlive_the_command():
     need_monitor()
     # One that has threads, and one that has none yet: both may need it.

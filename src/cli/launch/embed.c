@@ -110,7 +110,7 @@ static _Noreturn void become_monitor(const char *name, char **environment, bool 
 	close_range(FG_EMBEDDED_SOCKET + 1, ~0u, 0);
 	fg_fd_null(0);
 	fg_fd_null(1);
-	if (!verbose)
+	if (!verbose || fcntl(2, F_GETFD)) /* or it was closed: what is there now is ours, if anything */
 		fg_fd_null(2);
 	execve("/proc/self/exe", argv, environment);
 	r.err = -errno;
