@@ -40,8 +40,6 @@ int fg_cmd_metrics(int argc, char **argv);
 const char *fg_lock_unavailable(const char *name);
 /* What programs on this lock must not do, or NULL. */
 const char *fg_lock_caveat(const char *name);
-extern const char fg_help_run[], fg_help_doctor[], fg_help_demo[], fg_help_monitor[], fg_help_status[], fg_help_top[], fg_help_locks[], fg_help_bench[],
-    fg_help_stat[], fg_help_metrics[];
 
 /* ---- launch/filter.c ---- */
 /* Seccomp filters of this process; 0: none, -1: the kernel does not say how many. */

@@ -7,39 +7,25 @@
 #include "cli/cli.h"
 #include "cli/launch/embed.h"
 
-static const struct command {
+/* What runs a command of the table. */
+static const struct {
 	const char *name;
 	int (*main)(int argc, char **argv);
-	const char *help;
-	const char *usage, *brief;
 } commands[] = {
-    {"run", fg_cmd_run, fg_help_run, "[options] [--] program [args...]",
-     "run a program with FlexGuard's locks in place of glibc's"},
-    {"doctor", fg_cmd_doctor, fg_help_doctor, "[--json] [program]",
-     "say what works on this machine, and for a program"},
-    {"demo", fg_cmd_demo, fg_help_demo, "[--quick] [--json[=FILE]]",
-     "measure real programs, glibc's locks against FlexGuard's"},
-    {"bench", fg_cmd_bench, fg_help_bench, "[--figure ID]... [-o DIR] [--quick] [--list]",
-     "measure what the papers measure, and draw their figures"},
-    {"locks", fg_cmd_locks, fg_help_locks, "[--json]", "what --lock can name"},
-    {"monitor", fg_cmd_monitor, fg_help_monitor, "[--socket PATH] [options]",
-     "serve all programs of this machine with one preemption monitor"},
-    {"status", fg_cmd_status, fg_help_status, "[--json]", "the monitor and its clients"},
-    {"top", fg_cmd_top, fg_help_top, "[-b] [-n N] [-d TIME] [--json]", "contended locks by process, live"},
-    {"stat", fg_cmd_stat, fg_help_stat, "[-p] PID [-d TIME] [--by lock|caller] [--json]",
-     "where the threads of one process wait"},
-    {"metrics", fg_cmd_metrics, fg_help_metrics, "[--listen ADDRESS]", "the monitor's counts for Prometheus"},
+    {"run", fg_cmd_run},	 {"doctor", fg_cmd_doctor}, {"demo", fg_cmd_demo}, {"bench", fg_cmd_bench},
+    {"locks", fg_cmd_locks}, {"monitor", fg_cmd_monitor}, {"status", fg_cmd_status}, {"top", fg_cmd_top},
+    {"stat", fg_cmd_stat},	 {"metrics", fg_cmd_metrics},
 };
-#define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static void help(void)
 {
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		printf("%s flexguard %s %s\n", i ? "      " : "usage:", commands[i].name, commands[i].usage);
+	for (const struct fg_command *c = fg_commands; c->name; c++)
+		printf("%s flexguard %s%s%s%s\n", c == fg_commands ? "usage:" : "      ", c->name,
+		       c->options[0].name ? " [options]" : "", c->operands ? " " : "", c->operands ? c->operands : "");
 	puts("       flexguard help [command]\n"
 	     "       flexguard --version\n");
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		printf("  %-8s %s\n", commands[i].name, commands[i].brief);
+	for (const struct fg_command *c = fg_commands; c->name; c++)
+		printf("  %-8s %s\n", c->name, c->brief);
 }
 
 /* "run, doctor, ..., help" */
@@ -48,23 +34,15 @@ static const char *names(void)
 	static char list[200];
 	size_t len = 0;
 
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s, ", commands[i].name);
+	for (const struct fg_command *c = fg_commands; c->name; c++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s, ", c->name);
 	snprintf(list + len, sizeof(list) - len, "help");
 	return list;
 }
 
-static const struct command *find(const char *name)
-{
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		if (!strcmp(commands[i].name, name))
-			return &commands[i];
-	return NULL;
-}
-
 static int command(int argc, char **argv)
 {
-	const struct command *c;
+	const struct fg_command *c;
 
 	if (argc < 2) {
 		fg_error("which command? one of: %s (flexguard --help says more)", names());
@@ -83,17 +61,17 @@ static int command(int argc, char **argv)
 			help();
 			return 0;
 		}
-		c = find(argv[2]);
+		c = fg_command_by_name(argv[2]);
 		if (c) {
-			fputs(c->help, stdout);
+			fg_command_help(c);
 			return 0;
 		}
 		fg_error("no command '%s'; one of: %s", argv[2], names());
 		return FG_EXIT_OWN;
 	}
-	c = find(argv[1]);
-	if (c)
-		return c->main(argc - 1, argv + 1);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(commands[i].name, argv[1]))
+			return commands[i].main(argc - 1, argv + 1);
 	if (argv[1][0] == '-')
 		fg_error("unknown option '%s'; one of: --help, --version", argv[1]);
 	else

@@ -10,7 +10,7 @@ from climod import *
 
 CONTEND = HELPERS[0]
 COMMANDS = "run doctor demo bench locks monitor status top stat metrics".split()
-COMPLETION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../packaging/completion/flexguard")
+COMPLETION = os.path.join(os.path.dirname(FLEXGUARD), "docs/flexguard")
 
 
 def on_terminal(*args, columns=80, env=None):
@@ -140,6 +140,44 @@ def check_completion():
         words = subprocess.run(["bash", "-c", f"source {COMPLETION}; COMP_WORDS=(flexguard {command} -); COMP_CWORD=2; _flexguard; "
                                 "printf '%s\\n' \"${COMPREPLY[@]}\""], text=True, capture_output=True, check=True).stdout.split()
         true(f"{command}: not offered: {sorted(said - set(words))}, offered: {words}", said <= set(words))
+
+
+def check_other_shells():
+    """What zsh and fish get is of their language, and has each option (fish can be asked)."""
+    folder = os.path.dirname(COMPLETION)
+    shells = {"zsh": f"{folder}/_flexguard", "fish": f"{folder}/flexguard.fish"}
+    for shell, file in shells.items():
+        text = open(file).read()
+        for command in COMMANDS:
+            for option in set(re.findall(r"\[(--[a-z-]+)", run(command, "--help").stdout)):
+                word = option if shell == "zsh" else f"-l {option[2:]}"
+                true(f"{shell}: {command} {option}", re.search(re.escape(word) + r"\W", text))
+        if shutil.which(shell):
+            p = subprocess.run([shell, "-n", file], capture_output=True, text=True)
+            same(f"{shell} -n: {p.stderr}", p.returncode, 0)
+    if shutil.which("fish"):
+        p = subprocess.run(["fish", "-c", f"source {shells['fish']}; complete -C 'flexguard top --sort '"],
+                           capture_output=True, text=True, env=dict(os.environ, HOME=TMP))
+        same(p.stderr, sorted(line.split("\t")[0] for line in p.stdout.splitlines()),
+             ["blocked", "contended", "parks", "pid", "preempted", "threads"])
+
+
+def check_options_are_read_alike():
+    """A value behind = or a blank, options behind operands; no abbreviation, which the next option could break."""
+    for args in (["run", "--polic", "spin", "true"], ["run", "--polic=spin", "true"], ["top", "--bat"],
+                 ["status", "--js"]):
+        p = run(*args)
+        same(args, p.returncode, 125)
+        true(p.stderr, f"unknown option '{args[1]}'" in p.stderr)
+        one_line(p.stderr)
+    for args in (["run", "--policy"], ["run", "--policy="], ["top", "-d"], ["status", "--socket"],
+                 ["monitor", "--mode"]):
+        p = run(*args)
+        same(args, p.returncode, 125)
+        one_line(p.stderr)
+    same("the program's own options", run("run", "--policy", "block", "sh", "-c", "exit 7").returncode, 7)
+    same("--", run("run", "--policy=block", "--", "sh", "-c", "exit 7").returncode, 7)
+    same("behind", run("doctor", "sh", "--json").stdout[:1], "{")
 
 
 main(globals())

@@ -27,10 +27,10 @@ void fg_error(const char *fmt, ...)
 	(void)fmt;
 }
 
-bool fg_option(const char *arg, const char *option, const char **value)
+int fg_arguments_bad(const struct fg_arguments *a, const char *fmt, ...)
 {
-	(void)arg, (void)option, (void)value;
-	return false;
+	(void)a, (void)fmt;
+	return 0;
 }
 
 /* Until there is a connection without a question, which ends it. */

@@ -9,12 +9,6 @@
 
 #include "cli/cli.h"
 
-const char fg_help_bench[] =
-    "usage: flexguard bench [--figure ID]... [-o DIR] [--append] [--quick] [--list]\n"
-    "                       [options]\n\n"
-    "Measures what the papers measure, on this machine, and draws their figures.\n"
-    "flexguard bench --help (with Python 3) lists the options; flexguard-bench(1).\n";
-
 /* Debian's own first: that is where its matplotlib is. */
 static const char *const pythons[] = {"/usr/bin/python3", "python3"};
 

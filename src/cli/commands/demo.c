@@ -23,16 +23,6 @@
 #define QUICK_BUDGET_S 50.0
 #define LIMIT_S	       165.0
 
-const char fg_help_demo[] =
-    "usage: flexguard demo [--quick] [--json[=FILE]]\n\n"
-    "Measures RocksDB's db_bench (fillrandom, readrandom) and sysbench threads on\n"
-    "this machine, glibc's locks against FlexGuard's, with half as many threads as\n"
-    "CPUs, as many, twice and eight times as many.  Takes less than 3 minutes.\n\n"
-    "  --quick        fewer numbers of threads and repeats, about a minute\n"
-    "  --json[=FILE]  JSON lines, on stdout in place of the table or in FILE\n\n"
-    "Needs the packages rocksdb-tools and sysbench; exit status 77 without them.\n"
-    "FLEXGUARD_POLICY selects the policy.\n";
-
 struct options {
 	bool quick, json;
 	const char *json_file;
@@ -157,26 +147,25 @@ static void measure(struct fg_demo *d, double budget)
 	}
 }
 
+/* 0, or an exit status + 1. */
 static int parse(struct options *o, int argc, char **argv)
 {
-	const char *value;
+	struct fg_arguments a = fg_arguments(argc, argv);
 
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--quick")) {
+	for (;;)
+		switch (fg_arguments_next(&a)) {
+		case FG_DEMO_QUICK:
 			o->quick = true;
-		} else if (fg_option(argv[i], "json", &value)) {
+			break;
+		case FG_DEMO_JSON:
 			o->json = true;
-			o->json_file = value;
-		} else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(fg_help_demo, stdout);
-			return 1;
-		} else {
-			fg_error("demo: unknown option '%s'; one of: --quick, --json[=FILE], --help",
-				 argv[i]);
-			return -1;
+			o->json_file = a.value;
+			break;
+		case FG_ARGUMENTS_END:
+			return fg_arguments_no_more(&a) ? 0 : FG_EXIT_OWN + 1;
+		default:
+			return a.status + 1;
 		}
-	}
-	return 0;
 }
 
 /* The glibc side must be glibc's, whatever this command was started with. */
@@ -213,7 +202,7 @@ int fg_cmd_demo(int argc, char **argv)
 
 	err = parse(&o, argc, argv);
 	if (err)
-		return err > 0 ? 0 : FG_EXIT_OWN;
+		return err - 1;
 	if (!in_path("db_bench") || !in_path("sysbench")) {
 		fg_error("demo needs db_bench and sysbench: run `make demo` as root, or apt-get install "
 			 "rocksdb-tools "

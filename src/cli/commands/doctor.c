@@ -18,13 +18,6 @@
 #include "monitor/monitor.h"
 #include "monitor/namespace.h"
 
-const char fg_help_doctor[] =
-    "usage: flexguard doctor [--json] [program]\n\n"
-    "Says what works on this machine and, for a program, whether `flexguard run` can\n"
-    "help it.\n\n"
-    "Exit status: 0 it can be helped (without a program: the eBPF monitor works),\n"
-    "1 with limits, 2 it cannot; 125 flexguard's own errors.\n";
-
 void fg_found(struct fg_findings *t, const char *name, enum fg_grade grade, const char *fmt, ...)
 {
 	struct fg_finding *r = &t->row[t->nr];
@@ -211,37 +204,22 @@ static void print_json(const struct fg_findings *t, const char *program, int sys
 
 int fg_cmd_doctor(int argc, char **argv)
 {
+	struct fg_arguments a = fg_arguments(argc, argv);
 	struct fg_findings t = {.nr = 0};
 	const char *program = NULL;
 	char verdict[600];
 	bool json = false, monitor, daemon, library;
-	int status, system_rows, i;
+	int status, system_rows, option;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
-		if (!strcmp(argv[i], "--json")) {
-			json = true;
-		} else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(fg_help_doctor, stdout);
-			return 0;
-		} else if (!strcmp(argv[i], "--")) {
-			i++;
-			break;
-		} else {
-			fg_error("doctor: unknown option '%s'; one of: --json, --help", argv[i]);
-			return FG_EXIT_OWN;
-		}
-	}
-	if (i < argc)
-		program = argv[i++];
-	if (i < argc && !strcmp(argv[i], "--json")) {
+	while ((option = fg_arguments_next(&a)) == FG_DOCTOR_JSON)
 		json = true;
-		i++;
-	}
-	if (i < argc) {
-		fg_error("doctor: one program at a time; '%s' is too much", argv[i]);
-		return FG_EXIT_OWN;
-	}
+	if (option == FG_ARGUMENTS_EXIT)
+		return a.status;
+	if (a.next < argc)
+		program = argv[a.next++];
+	if (a.next < argc)
+		return fg_arguments_bad(&a, "one program at a time; '%s' is too much", argv[a.next]);
 
 	check_kernel(&t);
 	fg_found(&t, "CPUs", FG_INFO, "%ld", cpus);

@@ -9,21 +9,6 @@
 #include "zoo/extension.h"
 #include "zoo/table.h"
 
-const char fg_help_locks[] =
-    "usage: flexguard locks [--json]\n\n"
-    "The locks that flexguard run --lock can put in place of a program's:\n"
-    "FlexGuard's, glibc's, and those of the literature, to measure against.\n\n"
-    "Columns: bytes a lock, bytes a thread for each lock that it holds or waits for;\n"
-    "  TIMED     a wait with a deadline: the lock's own, or it polls\n"
-    "  CROWDS    stands more threads than CPUs (others may become a thousand times\n"
-    "            slower); monitor: if there is one\n"
-    "  SHARED    process-shared mutexes as well; with the others these stay glibc's\n"
-    "On a narrow terminal, family, fairness and paper are left out.\n\n"
-    "Conditions, trylock and the types of POSIX work with all of them; robust and\n"
-    "priority-inheriting mutexes stay glibc's.  Those marked with * cannot run here:\n"
-    "--lock says why.\n\n"
-    "Exit status: 0, or 125.\n";
-
 struct row {
 	const char *name, *family, *paper, *fairness;
 	unsigned lock_bytes, thread_bytes, can;
@@ -147,20 +132,16 @@ static void print_json(void)
 
 int fg_cmd_locks(int argc, char **argv)
 {
+	struct fg_arguments a = fg_arguments(argc, argv);
 	bool json = false;
-	int columns;
+	int columns, option;
 
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(fg_help_locks, stdout);
-			return 0;
-		}
-		if (strcmp(argv[i], "--json")) {
-			fg_error("locks: unknown option '%s'; one of: --json, --help", argv[i]);
-			return FG_EXIT_OWN;
-		}
+	while ((option = fg_arguments_next(&a)) == FG_LOCKS_JSON)
 		json = true;
-	}
+	if (option == FG_ARGUMENTS_EXIT)
+		return a.status;
+	if (!fg_arguments_no_more(&a))
+		return FG_EXIT_OWN;
 	columns = fg_columns(STDOUT_FILENO);
 	if (json)
 		print_json();

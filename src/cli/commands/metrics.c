@@ -23,19 +23,6 @@
 #include <microhttpd.h>
 #endif
 
-const char fg_help_metrics[] =
-    "usage: flexguard metrics [--listen ADDRESS] [--socket PATH]\n\n"
-    "The monitor's counts as Prometheus text: once, on the standard output, or for\n"
-    "every GET /metrics.\n\n"
-    "  --listen unix:PATH   serve on a unix socket\n"
-    "  --listen PORT        serve on this port of the loopback address, 127.0.0.1\n"
-    "  --socket PATH        where the monitor listens, @NAME: abstract (or\n"
-    "                       FLEXGUARD_SOCKET; default\n"
-    "                       " FG_SOCKET_PATH ")\n"
-    "\n"
-    "Without a monitor flexguard_up is 0.\n\n"
-    "Exit status: 0, or 125 if it cannot listen.\n";
-
 struct metric {
 	const char *name, *type, *help, *labels; /* labels: NULL or "{...}" */
 	double value;
@@ -276,25 +263,19 @@ static int serve_at(const char *address, const char *path)
 
 int fg_cmd_metrics(int argc, char **argv)
 {
-	const char *path = fg_socket_path(), *address = NULL, *value;
+	const char *path = fg_socket_path(), *address = NULL;
+	struct fg_arguments a = fg_arguments(argc, argv);
+	int option;
 
-	for (int i = 1; i < argc; i++) {
-		int r = fg_socket_option(argc, argv, &i, &path);
-
-		if (r < 0)
+	while ((option = fg_arguments_next(&a)) >= 0)
+		if (option == FG_METRICS_LISTEN)
+			address = a.value;
+		else if (!fg_socket_option(&a, &path))
 			return FG_EXIT_OWN;
-		if (r)
-			continue;
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(fg_help_metrics, stdout);
-			return 0;
-		}
-		if (!fg_option(argv[i], "listen", &value)) {
-			fg_error("metrics: unknown option '%s'; one of: --listen ADDRESS, --socket PATH, --help", argv[i]);
-			return FG_EXIT_OWN;
-		}
-		address = value ? value : i + 1 < argc ? argv[++i] : "";
-	}
+	if (option == FG_ARGUMENTS_EXIT)
+		return a.status;
+	if (!fg_arguments_no_more(&a))
+		return FG_EXIT_OWN;
 	if (address)
 		return serve_at(address, path);
 	print_all(stdout, path);

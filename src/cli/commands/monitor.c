@@ -18,40 +18,10 @@
 
 #include "abi/protocol.h"
 #include "cli/cli.h"
+#include "cli/common/query.h"
 #include "cli/service/service.h"
 
 #define DAEMON_PROCESSES_PER_UID 1024
-
-const char fg_help_monitor[] =
-    "usage: flexguard monitor [--socket PATH] [--mode OCTAL] [--user NAME|UID]\n"
-    "                         [--domains uid|cpuset] [--holder-test slot|mcs]\n"
-    "                         [--kernel-threads defer|count] [--max-processes N]\n"
-    "                         [--max-processes-per-uid N] [--max-slots N]\n"
-    "                         [--max-slots-per-uid N] [--max-memory-per-uid SIZE]\n"
-    "                         [--max-connections-per-uid N]\n\n"
-    "One preemption monitor for all programs of the machine.  Runs in the foreground\n"
-    "until SIGTERM or SIGINT; says so at its start and its end, in one line each\n"
-    "(FLEXGUARD_VERBOSE=0 silences them).\n\n"
-    "  --socket PATH     listen here, @NAME: abstract (or FLEXGUARD_SOCKET; default\n"
-    "                    " FG_SOCKET_PATH ")\n"
-    "  --mode OCTAL      mode of the socket, default 0666: any user may connect\n"
-    "  --user NAME|UID   started as root: run as this user, with CAP_BPF only;\n"
-    "                    default: user flexguard, or a number that no user has\n"
-    "  --domains uid     waiters hear of threads of their own user only (default)\n"
-    "  --domains cpuset  waiters hear of all threads that could use their CPU\n"
-    "  --holder-test mcs        threads in the queue of an MCS lock (flexguard locks:\n"
-    "                           hybrid-mcs) are judged by the BPF Hybrid Lock's test;\n"
-    "                           default: slot, by what they say\n"
-    "  --kernel-threads count   a thread that makes room for a kernel thread is\n"
-    "                           preempted at once; default: defer, only if it does\n"
-    "                           not come straight back\n"
-    "  --max-processes N              registered processes, default 4096\n"
-    "  --max-processes-per-uid N      of one user, default 1024\n"
-    "  --max-slots N                  threads of one process, default 4096\n"
-    "  --max-slots-per-uid N          of all processes of one user, default 1048576\n"
-    "  --max-memory-per-uid SIZE      memory for them (K, M, G), default 256M\n"
-    "  --max-connections-per-uid N    that have not said anything yet, default 64\n\n"
-    "Exit status: 0 ended by a signal, 125 it could not start or had to end.\n";
 
 struct options {
 	struct fg_service s;
@@ -78,42 +48,33 @@ static bool number(const char *text, uint64_t max, uint64_t *value)
 	return !errno && !(unit ? end[1] : *end) && *value > 0 && *value <= max;
 }
 
-/* One of the limits: 1 it is and is taken, 0 it is not, -1 it has a bad value. */
-static int limit(struct options *o, const char *arg, const char *next, int *used)
+static bool set_limit(struct options *o, const struct fg_arguments *a, int option)
 {
 	struct fg_monitor_config *c = &o->s.cfg;
 	const struct {
-		const char *name;
 		uint32_t *u32;
 		uint64_t *u64;
 		uint64_t max;
 	} limits[] = {
-	    {"max-processes", &c->max_processes, NULL, 1u << 20},
-	    {"max-processes-per-uid", &c->max_per_uid, NULL, 1u << 20},
-	    {"max-slots", &c->max_slots, NULL, FG_PIECES * FG_PIECE},
-	    {"max-slots-per-uid", &c->max_slots_per_uid, NULL, 1u << 31},
-	    {"max-connections-per-uid", &c->max_connections_per_uid, NULL, 1u << 20},
-	    {"max-memory-per-uid", NULL, &c->max_memory_per_uid, UINT64_MAX},
+	    [FG_MONITOR_MAX_PROCESSES] = {&c->max_processes, NULL, 1u << 20},
+	    [FG_MONITOR_MAX_PROCESSES_PER_UID] = {&c->max_per_uid, NULL, 1u << 20},
+	    [FG_MONITOR_MAX_SLOTS] = {&c->max_slots, NULL, FG_PIECES * FG_PIECE},
+	    [FG_MONITOR_MAX_SLOTS_PER_UID] = {&c->max_slots_per_uid, NULL, 1u << 31},
+	    [FG_MONITOR_MAX_CONNECTIONS_PER_UID] = {&c->max_connections_per_uid, NULL, 1u << 20},
+	    [FG_MONITOR_MAX_MEMORY_PER_UID] = {NULL, &c->max_memory_per_uid, UINT64_MAX},
 	};
-	const char *text;
 	uint64_t value;
 
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		if (!fg_option(arg, limits[i].name, &text))
-			continue;
-		*used = !text;
-		if (!number(text ? text : next, limits[i].max, &value)) {
-			fg_error("monitor: --%s needs a number from 1 to %llu", limits[i].name,
-				 (unsigned long long)limits[i].max);
-			return -1;
-		}
-		if (limits[i].u32)
-			*limits[i].u32 = (uint32_t)value;
-		else
-			*limits[i].u64 = value;
-		return 1;
+	if (!number(a->value, limits[option].max, &value)) {
+		fg_arguments_bad(a, "--%s needs a number from 1 to %llu", a->command->options[option].name,
+				 (unsigned long long)limits[option].max);
+		return false;
 	}
-	return 0;
+	if (limits[option].u32)
+		*limits[option].u32 = (uint32_t)value;
+	else
+		*limits[option].u64 = value;
+	return true;
 }
 
 static bool set_mode(struct options *o, const char *text)
@@ -130,90 +91,66 @@ static bool set_mode(struct options *o, const char *text)
 }
 
 /* Options with two values, of which the second is set in *value as 1. */
-static bool set_choice(const char *option, const char *text, const char *const names[2], int *value)
+static bool set_choice(const struct fg_arguments *a, const char *option, const char *const names[2], int *value)
 {
-	for (int i = 0; text && i < 2; i++) {
-		if (strcmp(text, names[i]))
+	for (int i = 0; i < 2; i++) {
+		if (strcmp(a->value, names[i]))
 			continue;
 		*value = i;
 		return true;
 	}
-	fg_error("monitor: unknown %s '%s'; one of: %s, %s", option, text ? text : "", names[0], names[1]);
+	fg_arguments_bad(a, "unknown %s '%s'; one of: %s, %s", option, a->value, names[0], names[1]);
 	return false;
 }
 
-static const struct {
-	const char *option, *names[2];
-} choices[] = {
-    {"domains", {[FG_DOMAINS_UID] = "uid", [FG_DOMAINS_CPUSET] = "cpuset"}},
-    {"holder-test", {[FG_HOLDER_SLOT] = "slot", [FG_HOLDER_MCS] = "mcs"}},
-    {"kernel-threads", {[FG_KTHREADS_DEFER] = "defer", [FG_KTHREADS_COUNT] = "count"}},
-};
+static const char *const domains[] = {[FG_DOMAINS_UID] = "uid", [FG_DOMAINS_CPUSET] = "cpuset"};
+static const char *const holder_tests[] = {[FG_HOLDER_SLOT] = "slot", [FG_HOLDER_MCS] = "mcs"};
+static const char *const kernel_threads[] = {[FG_KTHREADS_DEFER] = "defer", [FG_KTHREADS_COUNT] = "count"};
 
-/* One of these: 1 it is and is taken, 0 it is not, -1 it has a bad value. */
-static int choice(struct options *o, const char *arg, const char *next, int *used)
+static bool set(struct options *o, const struct fg_arguments *a, int option)
 {
-	const char *value;
 	int chosen = 0;
+	bool ok;
 
-	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
-		if (!fg_option(arg, choices[i].option, &value))
-			continue;
-		*used = !value;
-		if (!set_choice(choices[i].option, value ? value : next, choices[i].names, &chosen))
-			return -1;
-		if (i == 0)
-			o->s.cfg.domains = (enum fg_domains)chosen;
-		else if (i == 1)
-			o->s.cfg.holder_test = (enum fg_holder_test)chosen;
-		else
-			o->s.cfg.kernel_threads = (enum fg_kernel_threads)chosen;
-		return 1;
+	switch (option) {
+	case FG_MONITOR_SOCKET:
+		return fg_socket_option(a, &o->s.socket);
+	case FG_MONITOR_USER:
+		o->user = a->value;
+		if (!*o->user)
+			fg_arguments_bad(a, "--user needs a name or a number");
+		return *o->user;
+	case FG_MONITOR_MODE:
+		return set_mode(o, a->value);
+	case FG_MONITOR_DOMAINS:
+		ok = set_choice(a, "domains", domains, &chosen);
+		o->s.cfg.domains = (enum fg_domains)chosen;
+		return ok;
+	case FG_MONITOR_HOLDER_TEST:
+		ok = set_choice(a, "holder-test", holder_tests, &chosen);
+		o->s.cfg.holder_test = (enum fg_holder_test)chosen;
+		return ok;
+	case FG_MONITOR_KERNEL_THREADS:
+		ok = set_choice(a, "kernel-threads", kernel_threads, &chosen);
+		o->s.cfg.kernel_threads = (enum fg_kernel_threads)chosen;
+		return ok;
+	default:
+		return set_limit(o, a, option);
 	}
-	return 0;
 }
 
 /* 0, or an exit status + 1. */
 static int parse(struct options *o, int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
-		const char *next = i + 1 < argc ? argv[i + 1] : NULL, *value;
-		int used = 0, r = limit(o, argv[i], next, &used);
-		bool ok;
+	struct fg_arguments a = fg_arguments(argc, argv);
+	int option;
 
-		if (!r)
-			r = choice(o, argv[i], next, &used);
-		ok = r > 0;
-
-		if (r < 0)
+	while ((option = fg_arguments_next(&a)) >= 0)
+		if (!set(o, &a, option))
 			return FG_EXIT_OWN + 1;
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(fg_help_monitor, stdout);
-			return 0 + 1;
-		}
-		if (!ok && fg_option(argv[i], "socket", &value)) {
-			used = !value;
-			o->s.socket = value ? value : next;
-			ok = o->s.socket && *o->s.socket;
-			if (!ok)
-				fg_error("monitor: --socket needs a path");
-		} else if (!ok && fg_option(argv[i], "user", &value)) {
-			used = !value;
-			o->user = value ? value : next;
-			ok = o->user && *o->user;
-			if (!ok)
-				fg_error("monitor: --user needs a name or a number");
-		} else if (!ok && fg_option(argv[i], "mode", &value)) {
-			used = !value;
-			ok = set_mode(o, value ? value : next);
-		} else if (!ok) {
-			fg_error("monitor: unknown option or argument '%s'; see flexguard monitor --help", argv[i]);
-		}
-		if (!ok)
-			return FG_EXIT_OWN + 1;
-		i += used;
-	}
-	return 0;
+	if (option == FG_ARGUMENTS_EXIT)
+		return a.status + 1;
+	return fg_arguments_no_more(&a) ? 0 : FG_EXIT_OWN + 1;
 }
 
 /* Of the numbers that systemd gives to services without a user (DynamicUser=). */

@@ -20,28 +20,6 @@
 #include "cli/common/clock.h"
 #include "cli/launch/elf.h"
 
-#define OPTIONS "--lock NAME, --policy NAME, --monitor now|later, --stats[=FILE], --help"
-
-/* clang-format off */
-#define X(id, name, help) "    " name "\n        " help "\n"
-const char fg_help_run[] =
-    "usage: flexguard run [--lock NAME] [--policy NAME] [--monitor now|later]\n"
-    "                     [--stats[=FILE]] [--] program [args...]\n\n"
-    "Runs the program with FlexGuard's locks in place of glibc's.\n\n"
-    "  --lock NAME     the lock (or FLEXGUARD_LOCK); flexguard locks lists more:\n"
-    FG_LOCK_TABLE(X)
-    "  --policy NAME   when a waiter spins (or FLEXGUARD_POLICY):\n"
-    FG_POLICY_TABLE(X)
-    "  --monitor WHEN  where no monitor of the machine answers, one is loaded for the\n"
-    "                  program when that has a second thread (later, the default), or\n"
-    "                  before it starts (now)\n"
-    "  --stats[=FILE]  at exit, what the locks of the program and its children did:\n"
-    "                  on stderr, or in FILE (as JSON where it ends in .json)\n\n"
-    "Exit status: the program's; 125 flexguard's own errors, 126 the program cannot\n"
-    "be executed, 127 it was not found.  FLEXGUARD_VERBOSE=0 silences notes.\n";
-#undef X
-/* clang-format on */
-
 struct run {
 	const char *lock, *policy; /* NULL: from the environment, or the default */
 	bool monitor_now;
@@ -50,66 +28,49 @@ struct run {
 	char **argv;
 };
 
-/* The option's value: after '=', or the next argument. */
-static const char *value_of(const char *value, int argc, char **argv, int *i)
-{
-	if (!value && *i + 1 < argc)
-		value = argv[++*i];
-	return value;
-}
-
 /* 0, or an exit status + 1. */
 static int parse(struct run *r, int argc, char **argv)
 {
-	const char *value;
-	int i;
+	struct fg_arguments a = fg_arguments(argc, argv);
+	int option;
 
-	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
-		if (!strcmp(argv[i], "--")) {
-			i++;
+	while ((option = fg_arguments_next(&a)) >= 0)
+		switch (option) {
+		case FG_RUN_LOCK:
+			r->lock = a.value;
+			if (fg_lock_by_name(r->lock) < 0) {
+				fg_error("unknown lock '%s'; one of: %s", r->lock, fg_lock_names());
+				return FG_EXIT_OWN + 1;
+			}
 			break;
-		}
-		if (fg_option(argv[i], "lock", &value)) {
-			r->lock = value_of(value, argc, argv, &i);
-			if (!r->lock || fg_lock_by_name(r->lock) < 0) {
-				fg_error("unknown lock '%s'; one of: %s", r->lock ? r->lock : "",
-					 fg_lock_names());
+		case FG_RUN_POLICY:
+			r->policy = a.value;
+			if (fg_policy_by_name(r->policy) < 0) {
+				fg_error("unknown policy '%s'; one of: %s", r->policy, fg_policy_names());
 				return FG_EXIT_OWN + 1;
 			}
-		} else if (fg_option(argv[i], "policy", &value)) {
-			r->policy = value_of(value, argc, argv, &i);
-			if (!r->policy || fg_policy_by_name(r->policy) < 0) {
-				fg_error("unknown policy '%s'; one of: %s", r->policy ? r->policy : "",
-					 fg_policy_names());
+			break;
+		case FG_RUN_MONITOR:
+			r->monitor_now = !strcmp(a.value, "now");
+			if (!r->monitor_now && strcmp(a.value, "later")) {
+				fg_error("--monitor: now or later, not '%s'", a.value);
 				return FG_EXIT_OWN + 1;
 			}
-		} else if (fg_option(argv[i], "monitor", &value)) {
-			value = value_of(value, argc, argv, &i);
-			r->monitor_now = value && !strcmp(value, "now");
-			if (!r->monitor_now && (!value || strcmp(value, "later"))) {
-				fg_error("--monitor: now or later, not '%s'", value ? value : "");
-				return FG_EXIT_OWN + 1;
-			}
-		} else if (fg_option(argv[i], "stats", &value)) {
+			break;
+		case FG_RUN_STATS:
 			r->stats = true;
-			r->stats_file = value;
-			if (value && !*value) {
+			r->stats_file = a.value;
+			if (a.value && !*a.value) {
 				fg_error("--stats= needs the name of a file; --stats alone prints on stderr");
 				return FG_EXIT_OWN + 1;
 			}
-		} else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(fg_help_run, stdout);
-			return 0 + 1;
-		} else {
-			fg_error("run: unknown option '%s'; one of: " OPTIONS, argv[i]);
-			return FG_EXIT_OWN + 1;
+			break;
 		}
-	}
-	if (i >= argc) {
-		fg_error("run: which program? usage: flexguard run [options] [--] program [args...]");
-		return FG_EXIT_OWN + 1;
-	}
-	r->argv = argv + i;
+	if (option == FG_ARGUMENTS_EXIT)
+		return a.status + 1;
+	if (a.next >= argc)
+		return fg_arguments_bad(&a, "which program? usage: flexguard run [options] [--] program [args...]") + 1;
+	r->argv = argv + a.next;
 	return 0;
 }
 

@@ -21,23 +21,6 @@
 #include "cli/common/clock.h"
 #include "cli/common/query.h"
 
-const char fg_help_stat[] =
-    "usage: flexguard stat [-p] PID [-d TIME] [--by caller|lock] [-n ROWS] [--json]\n\n"
-    "Where the threads of one process wait for locks that others hold: how often,\n"
-    "how long, and called from where.  Counts only while it runs: until Ctrl-C, the\n"
-    "end of the process, or for TIME.\n\n"
-    "  -p, --pid PID        the process; who may debug it may look at it\n"
-    "  -d, --duration TIME  seconds, or 300ms, 5min; default: no limit\n"
-    "  --by caller          one row for each place in the program that waited\n"
-    "                       (default)\n"
-    "  --by lock            one row for each lock\n"
-    "  -n, --rows N         the first N rows only, default 40; 0: all\n"
-    "  --json               for scripts; times in nanoseconds\n\n"
-    "Mutexes, reader-writer locks and spinlocks of FlexGuard are seen, in any process\n"
-    "that runs on its library; what stays glibc's (robust, priority-inheriting,\n"
-    "process-shared) is not.\n\n"
-    "Exit status: 0, or 125.\n";
-
 #define LEASE_NS 2000000000ull
 #define RENEW_MS 500
 
@@ -319,12 +302,6 @@ static int look(const struct options *o)
 
 /* ---- command line ------------------------------------------------------------ */
 
-static int bad(const char *what)
-{
-	fg_error("stat: %s", what);
-	return FG_EXIT_OWN;
-}
-
 static bool set_pid(struct options *o, const char *text)
 {
 	char *end;
@@ -338,43 +315,43 @@ static bool set_pid(struct options *o, const char *text)
 
 int fg_cmd_stat(int argc, char **argv)
 {
+	struct fg_arguments a = fg_arguments(argc, argv);
 	struct options o = {.rows = 40};
-	const char *v;
+	int option;
 	char *end;
 
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(fg_help_stat, stdout);
-			return 0;
-		}
-		if (!strcmp(argv[i], "--json")) {
+	while ((option = fg_arguments_next(&a)) >= 0)
+		switch (option) {
+		case FG_STAT_JSON:
 			o.json = true;
-		} else if ((v = fg_argument(argc, argv, &i, 'p', "pid"))) {
-			if (!set_pid(&o, v))
-				return bad("-p needs the number of a process");
-		} else if ((v = fg_argument(argc, argv, &i, 'd', "duration"))) {
-			o.seconds = fg_seconds(v);
+			break;
+		case FG_STAT_PID:
+			if (!set_pid(&o, a.value))
+				return fg_arguments_bad(&a, "-p needs the number of a process");
+			break;
+		case FG_STAT_DURATION:
+			o.seconds = fg_seconds(a.value);
 			if (!(o.seconds > 0 && o.seconds < 1e9))
-				return bad("-d needs a time of more than 0, such as 10, 300ms or 5min");
-		} else if ((v = fg_argument(argc, argv, &i, 'n', "rows"))) {
-			o.rows = strtoul(v, &end, 10);
-			if (*v < '0' || *v > '9' || *end)
-				return bad("-n needs a number of rows");
-		} else if ((v = fg_argument(argc, argv, &i, '\0', "by"))) {
-			o.by_lock = !strcmp(v, "lock");
-			if (!o.by_lock && strcmp(v, "caller"))
-				return bad("--by needs one of: caller, lock");
-		} else if (argv[i][0] != '-' && !o.pid) {
-			if (!set_pid(&o, argv[i]))
-				return bad("which process? its number is wanted (pidof PROGRAM tells it)");
-		} else if (argv[i][0] != '-') {
-			return bad("one process at a time");
-		} else {
-			fg_error("stat: unknown option '%s'; one of: -p PID, -d TIME, --by caller|lock, -n ROWS, "
-				 "--json, --help",
-				 argv[i]);
-			return FG_EXIT_OWN;
+				return fg_arguments_bad(&a, "-d needs a time of more than 0, such as 10, 300ms or 5min");
+			break;
+		case FG_STAT_ROWS:
+			o.rows = strtoul(a.value, &end, 10);
+			if (*a.value < '0' || *a.value > '9' || *end)
+				return fg_arguments_bad(&a, "-n needs a number of rows");
+			break;
+		case FG_STAT_BY:
+			o.by_lock = !strcmp(a.value, "lock");
+			if (!o.by_lock && strcmp(a.value, "caller"))
+				return fg_arguments_bad(&a, "--by needs one of: caller, lock");
+			break;
 		}
-	}
-	return o.pid ? look(&o) : bad("which process? flexguard stat PID");
+	if (option == FG_ARGUMENTS_EXIT)
+		return a.status;
+	if (a.next < argc && o.pid)
+		return fg_arguments_bad(&a, "one process at a time");
+	if (a.next < argc && !set_pid(&o, argv[a.next++]))
+		return fg_arguments_bad(&a, "which process? its number is wanted (pidof PROGRAM tells it)");
+	if (a.next < argc)
+		return fg_arguments_bad(&a, "one process at a time");
+	return o.pid ? look(&o) : fg_arguments_bad(&a, "which process? flexguard stat PID");
 }

@@ -9,15 +9,6 @@
 #include "cli/cli.h"
 #include "cli/common/query.h"
 
-const char fg_help_status[] =
-    "usage: flexguard status [--socket PATH] [--json]\n\n"
-    "The monitor that serves this machine, what it has counted, and its clients by\n"
-    "program and user: all of them for root, one's own for others.\n\n"
-    "  --socket PATH   where it listens, @NAME: abstract (or FLEXGUARD_SOCKET;\n"
-    "                  default " FG_SOCKET_PATH ")\n"
-    "  --json          for scripts\n\n"
-    "Exit status: 0, or 125 if no monitor answers.\n";
-
 struct group {
 	char program[32];
 	uint32_t uid;
@@ -194,31 +185,25 @@ static void print_json(const struct fg_answer *a, const struct group *g, size_t 
 
 int fg_cmd_status(int argc, char **argv)
 {
+	struct fg_arguments args = fg_arguments(argc, argv);
 	const char *path = fg_socket_path();
 	struct fg_answer a;
 	struct utsname os;
 	struct group *g;
 	bool json = false;
 	char why[300];
+	int option;
 	size_t n;
 
-	for (int i = 1; i < argc; i++) {
-		int r = fg_socket_option(argc, argv, &i, &path);
-
-		if (r < 0)
+	while ((option = fg_arguments_next(&args)) >= 0)
+		if (option == FG_STATUS_JSON)
+			json = true;
+		else if (!fg_socket_option(&args, &path))
 			return FG_EXIT_OWN;
-		if (r)
-			continue;
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(fg_help_status, stdout);
-			return 0;
-		}
-		if (strcmp(argv[i], "--json")) {
-			fg_error("status: unknown option '%s'; one of: --socket PATH, --json, --help", argv[i]);
-			return FG_EXIT_OWN;
-		}
-		json = true;
-	}
+	if (option == FG_ARGUMENTS_EXIT)
+		return args.status;
+	if (!fg_arguments_no_more(&args))
+		return FG_EXIT_OWN;
 	if (fg_query(path, &a, why, sizeof(why))) {
 		fg_error("status: %s", why);
 		return FG_EXIT_OWN;

@@ -11,28 +11,6 @@
 
 #include "cli/cli.h"
 
-const char fg_help_top[] =
-    "usage: flexguard top [-b] [-n N] [-d TIME] [-s COLUMN] [--json] [--socket PATH]\n\n"
-    "Contended locks of the processes that the monitor serves, live: all of them for\n"
-    "root, one's own for others.\n\n"
-    "  -b, --batch         plain text, table after table, for files and scripts\n"
-    "  -n, --iterations N  end after N tables\n"
-    "  -d, --delay TIME    between two tables, default 2: seconds, or 300ms, 1min\n"
-    "  -s, --sort COLUMN   contended, parks, preempted, blocked, threads or pid\n"
-    "  --json              one line of JSON a table (implies -b)\n"
-    "  --socket PATH       where the monitor listens, @NAME: abstract (or\n"
-    "                      FLEXGUARD_SOCKET; default\n"
-    "                      " FG_SOCKET_PATH ")\n\n"
-    "Columns: RUN/THR threads that run or wait for a CPU, of all that took a\n"
-    "contended lock; a second each: CONTENDED acquisitions that found the lock held;\n"
-    "SPUN of these, got while spinning; PARKS times a waiter went to sleep;\n"
-    "PREEMPTED times a waiter saw the critical path off its CPU; and BLOCKED threads\n"
-    "in blocking mode, on average.\n\n"
-    "Keys: q quit, h help, space pause, c p e b t i sort by contended, parks,\n"
-    "preempted, blocked, threads, pid, r reverse, + and - faster and slower, arrows\n"
-    "and page keys scroll.\n\n"
-    "Exit status: 0, or 125 if no monitor answers.\n";
-
 static const char *const key_name[] = {"contended", "parks", "preempted", "blocked", "threads", "pid"};
 
 static int by_pid(const void *a, const void *b)
@@ -265,60 +243,55 @@ static int batch(struct fg_top *t, long iterations, bool json, char *why, size_t
 
 /* ---- command line -------------------------------------------------------------- */
 
-static int bad(const char *what)
+static bool set_key(struct fg_top *t, const char *name)
 {
-	fg_error("top: %s", what);
-	return FG_EXIT_OWN + 1;
+	for (size_t k = 0; k <= FG_TOP_PID; k++)
+		if (!strcmp(name, key_name[k])) {
+			t->key = (enum fg_top_key)k;
+			return true;
+		}
+	return false;
 }
 
 /* 0, or an exit status + 1. */
 static int parse(struct fg_top *t, int argc, char **argv, bool *text, long *iterations, bool *json)
 {
-	const char *v;
+	struct fg_arguments a = fg_arguments(argc, argv);
 	char *end;
-	size_t k;
 
-	for (int i = 1; i < argc; i++) {
-		int r = fg_socket_option(argc, argv, &i, &t->socket);
-
-		if (r < 0)
-			return FG_EXIT_OWN + 1;
-		if (r)
-			continue;
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(fg_help_top, stdout);
-			return 0 + 1;
-		}
-		if (!strcmp(argv[i], "-b") || !strcmp(argv[i], "--batch")) {
+	for (;;)
+		switch (fg_arguments_next(&a)) {
+		case FG_TOP_BATCH:
 			*text = true;
-		} else if (!strncmp(argv[i], "-b", 2)) { /* -bn1, as people type it */
-			*text = true;
-			argv[i]++;
-			argv[i--][0] = '-';
-		} else if (!strcmp(argv[i], "--json")) {
+			break;
+		case FG_TOP_JSON:
 			*text = *json = true;
-		} else if ((v = fg_argument(argc, argv, &i, 'n', "iterations"))) {
-			*iterations = strtol(v, &end, 10);
-			if (!*v || *end || *iterations < 1)
-				return bad("-n needs a number of tables, 1 or more");
-		} else if ((v = fg_argument(argc, argv, &i, 'd', "delay"))) {
-			t->delay = fg_seconds(v);
+			break;
+		case FG_TOP_SOCKET:
+			if (!fg_socket_option(&a, &t->socket))
+				return FG_EXIT_OWN + 1;
+			break;
+		case FG_TOP_ITERATIONS:
+			*iterations = strtol(a.value, &end, 10);
+			if (!*a.value || *end || *iterations < 1)
+				return fg_arguments_bad(&a, "-n needs a number of tables, 1 or more") + 1;
+			break;
+		case FG_TOP_DELAY:
+			t->delay = fg_seconds(a.value);
 			if (!(t->delay >= 0.01 && t->delay <= 86400))
-				return bad("-d needs a time, such as 0.5 or 300ms: 10ms at the least, 24h at the most");
-		} else if ((v = fg_argument(argc, argv, &i, 's', "sort"))) {
-			for (k = 0; k <= FG_TOP_PID && strcmp(v, key_name[k]); k++)
-				;
-			if (k > FG_TOP_PID)
-				return bad("-s needs one of: contended, parks, preempted, blocked, threads, pid");
-			t->key = (enum fg_top_key)k;
-		} else {
-			fg_error("top: unknown option '%s'; one of: -b, -n N, -d TIME, -s COLUMN, --json, "
-				 "--socket PATH, --help",
-				 argv[i]);
-			return FG_EXIT_OWN + 1;
+				return fg_arguments_bad(&a, "-d needs a time, such as 0.5 or 300ms: 10ms at the least, "
+							    "24h at the most") + 1;
+			break;
+		case FG_TOP_SORT:
+			if (!set_key(t, a.value))
+				return fg_arguments_bad(&a, "-s needs one of: contended, parks, preempted, blocked, "
+							    "threads, pid") + 1;
+			break;
+		case FG_ARGUMENTS_END:
+			return fg_arguments_no_more(&a) ? 0 : FG_EXIT_OWN + 1;
+		default:
+			return a.status + 1;
 		}
-	}
-	return 0;
 }
 
 int fg_cmd_top(int argc, char **argv)

@@ -1,16 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of a command line. */
+/* Reads the options of a command by its row in the table (table.h), and says what is wrong with them. */
 #ifndef FG_CLI_ARGUMENTS_H
 #define FG_CLI_ARGUMENTS_H
 
-#include <stdbool.h>
+#include "cli/common/table.h"
 
-/* Whether `arg` is --NAME or --NAME=VALUE; *value is VALUE or NULL. */
-bool fg_option(const char *arg, const char *name, const char **value);
-/*
- * The value of -L VALUE, -LVALUE, --name VALUE or --name=VALUE at argv[*i], which moves on
- * if it takes two; "" if it has none, NULL if it is another option.  letter 0: no short one.
- */
-const char *fg_argument(int argc, char **argv, int *i, char letter, const char *name);
+struct fg_arguments {
+	int argc;
+	char **argv; /* operands stand behind the options when all are read, from `next` on */
+	const struct fg_command *command;
+	const char *value; /* of the option that was read: "" where it is missing, NULL where it may be */
+	int next;
+	int status; /* of FG_ARGUMENTS_EXIT */
+};
+
+#define FG_ARGUMENTS_END  (-1)
+#define FG_ARGUMENTS_EXIT (-2) /* help has been printed, or an error */
+
+struct fg_arguments fg_arguments(int argc, char **argv); /* argv[0] is the command's name */
+/* The next option: its index in the table, or one of these. */
+int fg_arguments_next(struct fg_arguments *a);
+/* An error of the command's: "COMMAND: ..."; returns FG_EXIT_OWN. */
+int fg_arguments_bad(const struct fg_arguments *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Operands where there are none: false, and the error is said. */
+bool fg_arguments_no_more(struct fg_arguments *a);
+
+const struct fg_command *fg_command_by_name(const char *name);
+void fg_command_help(const struct fg_command *c);
+/* "--lock NAME", "--stats[=FILE]" */
+const char *fg_option_text(const struct fg_option *o, char *text, size_t size);
 
 #endif

@@ -132,20 +132,14 @@ void fg_answer_free(struct fg_answer *a)
 	a->count = 0;
 }
 
-int fg_socket_option(int argc, char **argv, int *i, const char **path)
+bool fg_socket_option(const struct fg_arguments *a, const char **path)
 {
-	const char *value;
-
-	if (!fg_option(argv[*i], "socket", &value))
-		return 0;
-	if (!value && *i + 1 < argc)
-		value = argv[++*i];
-	if (!value || !*value) {
-		fg_error("%s: --socket needs a path", argv[0]);
-		return -1;
+	if (!*a->value) {
+		fg_arguments_bad(a, "--socket needs a path");
+		return false;
 	}
-	*path = value;
-	return 1;
+	*path = a->value;
+	return true;
 }
 
 void fg_program_name(int pid, char *name, size_t size)

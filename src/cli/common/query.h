@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "abi/protocol.h"
+#include "cli/common/arguments.h"
 #include "cli/common/json.h"
 
 struct fg_answer {
@@ -21,8 +22,8 @@ struct fg_answer {
 int fg_query(const char *socket, struct fg_answer *a, char *why, size_t size);
 void fg_answer_free(struct fg_answer *a);
 
-/* "--socket PATH" at argv[*i], or "--socket=PATH": 1 taken, 0 it is something else, -1 no value (said). */
-int fg_socket_option(int argc, char **argv, int *i, const char **path);
+/* --socket was read: false if its value is missing (said). */
+bool fg_socket_option(const struct fg_arguments *a, const char **path);
 
 /* The program's name as the kernel has it, "?" if this process may not know. */
 void fg_program_name(int pid, char *name, size_t size);

@@ -33,7 +33,7 @@ void fg_fold(char *out, size_t size, const char *text, int at, int indent, int c
 		bool full = columns && at > indent && at + (int)word > columns;
 
 		if (full) {
-			if (used && out[used - 1] == ' ')
+			while (used && out[used - 1] == ' ')
 				used--;
 			if (used + 2 + (size_t)indent >= size)
 				break;
