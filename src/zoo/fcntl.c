@@ -147,4 +147,4 @@ static void unlock(struct zoo_mutex *m)
 	set(owners, byte_of(m), F_UNLCK, F_OFD_SETLK);
 }
 
-const struct zoo_lock zoo_fcntl = {.lock = lock, .trylock = trylock, .unlock = unlock, .start = start};
+const struct zoo_lock zoo_fcntl = {.lock = lock, .trylock = trylock, .unlock = unlock, .untried = true, .start = start};

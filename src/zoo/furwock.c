@@ -64,14 +64,19 @@ static bool rdlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 	return down_gate(l, deadline) && read_in(l);
 }
 
+/*
+ * Past the gate: a reader that is taken off its CPU there would be waited for.  Below 0 a writer has it; a writer that
+ * waits waits for one reader more, unless it has said already that it does (`wants`).
+ */
 static bool tryrd(struct zoo_rwlock *l)
 {
-	/* Another reader in the gate is out in no time; only a writer stays there. */
-	while (!try_gate(l))
-		if (zoo_rwlock_writes(l) || __atomic_load_n(count_of(l), __ATOMIC_RELAXED) < 0 ||
-		    fg_load_relaxed(&l->wants))
-			return false;
-	return read_in(l);
+	int32_t count = __atomic_load_n(count_of(l), __ATOMIC_RELAXED);
+
+	/* Acquire: pairs with wrunlock()'s. */
+	while (count >= 0 && !fg_load_relaxed(&l->wants))
+		if (__atomic_compare_exchange_n(count_of(l), &count, count + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return true;
+	return false;
 }
 
 static void rdunlock(struct zoo_rwlock *l)

@@ -249,8 +249,9 @@ int fg_mutex_lock_until(struct fg_mutex *mutex, const struct fg_deadline *deadli
 		return zoo_glibc_lock(m, z, deadline);
 	if (knows_owner(m) && owned(m))
 		return is_recursive(m) ? lock_again(m) : EDEADLK;
-	if (!(z->first ? z->first : z->trylock)(m)) {
-		fg_count(fg_self(), FG_STAT_CONTENDED, 1);
+	if (z->untried || !(z->first ? z->first : z->trylock)(m)) {
+		if (!z->untried)
+			fg_count(fg_self(), FG_STAT_CONTENDED, 1);
 		if (deadline && !(can & ZOO_TIMED)) {
 			if (!lock_by_polling(z, m, deadline))
 				return ETIMEDOUT;

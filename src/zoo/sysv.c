@@ -238,4 +238,4 @@ static void end(struct zoo_mutex *m)
 	m->s.u64[0] = 0;
 }
 
-const struct zoo_lock zoo_sysv = {.lock = lock, .trylock = trylock, .unlock = unlock, .start = start, .end = end};
+const struct zoo_lock zoo_sysv = {.lock = lock, .trylock = trylock, .unlock = unlock, .untried = true, .start = start, .end = end};

@@ -44,8 +44,8 @@
 	X(futexfairspin, "futex-fair-spin", "spin-then-park", ZOO_OLS2002, "FIFO", 4, 0, ZOO_ORDINARY) \
 	X(ulock, "ulock", "blocking", ZOO_OLS2002, "none", 8, 0, ZOO_ORDINARY) \
 	X(ulockspin, "ulock-spin", "spin-then-park", ZOO_OLS2002, "none", 8, 0, ZOO_ORDINARY) \
-	X(usema, "ulock-fair", "blocking, hand-over", ZOO_OLS2002 " (usema)", "handed over", 8, 0, ZOO_ORDINARY) \
-	X(usemaspin, "ulock-fair-spin", "spin-then-park", ZOO_OLS2002, "handed over", 8, 0, ZOO_ORDINARY) \
+	X(usema, "ulock-fair", "blocking, hand-over", ZOO_OLS2002 " (usema)", "handed over", 16, 0, ZOO_ORDINARY) \
+	X(usemaspin, "ulock-fair-spin", "spin-then-park", ZOO_OLS2002, "handed over", 16, 0, ZOO_ORDINARY) \
 	X(sysv, "sysv", "kernel", "semop(2), a baseline of " ZOO_OLS2002, "FIFO", 16, 0, ZOO_ORDINARY) \
 	X(fcntl, "fcntl", "kernel", "fcntl(2) record locks, a baseline of " ZOO_OLS2002, "none", 16, 0, ZOO_OVERSUBSCRIBED) \
 	X(malthusian, "malthusian", "spin-then-park queue", "Dice, EuroSys 2017", "long-term, by chance", 16, 64, ZOO_OVERSUBSCRIBED) \

@@ -15,26 +15,45 @@ static uint32_t *busy_of(struct zoo_mutex *m)
 	return &m->s.u32[0]; /* the owner and all that wait */
 }
 
+/*
+ * Tokens, and above them those who sleep or are about to: in one word, since who gives the lock away by a token may
+ * look at it no more.
+ */
+#define SLEEPER (1ull << 32)
+
+static uint64_t *sema_of(struct zoo_mutex *m)
+{
+	return &m->s.u64[1];
+}
+
+/* The half with the tokens, on which they sleep. */
 static uint32_t *tokens_of(struct zoo_mutex *m)
 {
-	return &m->s.u32[1];
+	return &m->s.u32[__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 2 : 3];
 }
 
 static bool take_token(struct zoo_mutex *m)
 {
-	uint32_t tokens = fg_load_relaxed(tokens_of(m));
+	uint64_t sema = __atomic_load_n(sema_of(m), __ATOMIC_RELAXED);
 
-	while (tokens)
-		if (fg_cas_acquire(tokens_of(m), &tokens, tokens - 1))
+	while ((uint32_t)sema)
+		if (__atomic_compare_exchange_n(sema_of(m), &sema, sema - 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return true;
 	return false;
 }
 
 static bool sleep_for_token(struct zoo_mutex *m, const struct fg_deadline *deadline)
 {
-	while (!take_token(m))
-		if (zoo_wait(m, tokens_of(m), 0, deadline) == -ETIMEDOUT)
+	int r = 0;
+
+	while (!take_token(m)) {
+		if (r == -ETIMEDOUT)
 			return false;
+		/* Either up() sees me, or the kernel sees its token. */
+		__atomic_fetch_add(sema_of(m), SLEEPER, __ATOMIC_RELAXED);
+		r = zoo_wait(m, tokens_of(m), 0, deadline);
+		__atomic_fetch_sub(sema_of(m), SLEEPER, __ATOMIC_RELAXED);
+	}
 	return true;
 }
 
@@ -80,8 +99,9 @@ static void unlock(struct zoo_mutex *m)
 {
 	if (__atomic_fetch_sub(busy_of(m), 1, __ATOMIC_RELEASE) == 1)
 		return;
-	fg_add_release(tokens_of(m), 1);
-	zoo_wake(m, tokens_of(m), 1);
+	/* Those who spin need no system call. */
+	if (__atomic_fetch_add(sema_of(m), 1, __ATOMIC_RELEASE) >= SLEEPER)
+		zoo_wake(m, tokens_of(m), 1);
 }
 
 const struct zoo_lock zoo_usema = {.lock = lock, .trylock = trylock, .unlock = unlock};

@@ -47,6 +47,8 @@ struct zoo_lock {
 	void (*unlock_fairly)(struct zoo_mutex *m);
 	/* What lock tries first; NULL: trylock.  For one whose trylock may do what its lock may not. */
 	bool (*first)(struct zoo_mutex *m);
+	/* Nothing is tried first, since a try is a system call as lock is; whether it was held is not counted then. */
+	bool untried;
 	/* Of the whole process, before the first lock; a sentence if it cannot work here.  NULL: nothing to do. */
 	const char *(*start)(void);
 	/* When a mutex is destroyed; NULL: nothing to give back. */

@@ -2,7 +2,8 @@
 /*
  * Locks of the futex paper as src/zoo has them.  One of:
  *   -DFAIR    the lock is passed to a sleeper: [futexfair.c:lock], [futexfair.c:unlock]
- *   -DUSEMA   handed over by a token: [usema.c:down], [usema.c:unlock], [usema.c:give_up]
+ *   -DUSEMA   handed over by a token: [usema.c:down], [usema.c:sleep_for_token], [usema.c:unlock],
+ *             [usema.c:give_up]
  *   -DULOCK   made available, and one token for a waiter: [ulock.c:take_or_queue], [ulock.c:unlock],
  *             [ulock.c:give_up]
  *   -DRANDOM  made available, and all are woken: [futexrandom.c:lock], [futexrandom.c:unlock]
@@ -14,6 +15,7 @@
  *   MUT_NO_FALLBACK  FAIR: if nobody was woken, the lock stays passed
  *   MUT_CLAIM        FAIR: whoever sees it passed takes it without a compare-and-swap
  *   MUT_GIVE_UP      USEMA, ULOCK: who gives up does not look whether a token is on its way
+ *   MUT_LOOK_FIRST   USEMA: who releases looks for sleepers before there is a token
  *   MUT_SEPARATE     ULOCK: to look and to queue are two steps
  *   MUT_WAKE_ONE     RANDOM: one is woken, and takes it as if there were no others
  *   MUT_NO_NEXT      UPDOWN: who has it after a sleep does not wake the next
@@ -28,6 +30,9 @@
 byte inside, ended;
 short word;
 short tokens;
+#ifdef USEMA
+byte sleepers;
+#endif
 bit asleep[N], woken[N];
 
 /* Any one sleeper. */
@@ -303,7 +308,13 @@ inline take_token()
 		}
 		if
 		:: r == 1 ->
+#ifdef USEMA
+			sleepers++;
+#endif
 			futex_wait(tokens, 0, r);
+#ifdef USEMA
+			sleepers--;
+#endif
 			if
 			:: r == 0 -> r = 1
 			:: else
@@ -357,7 +368,17 @@ inline release()
 {
 	d_step { seen = word; word-- }
 	if
-	:: seen > 1 -> tokens++; wake_one(seen)
+	:: seen > 1 ->
+#ifdef MUT_LOOK_FIRST
+		seen = sleepers;
+		tokens++;
+#else
+		d_step { tokens++; seen = sleepers }
+#endif
+		if
+		:: seen > 0 -> wake_one(seen)
+		:: else
+		fi
 	:: else
 	fi
 }
