@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tdb's tdbtorture does, as the futex paper simplified it (Franke, Russell, Kirkwood, OLS 2002, section 4.2): processes
- * delete, store, append, fetch and traverse, at random, in one database of the tdb library, without its final traversal.  How
- * often each, is tdbtorture's: 1 of 8 deletes, 4 stores, 6 appends, 5 locks a chain for a fetch and a store, 20 traverses
- * (and deletes 1 of 100 records on its way), and the rest fetches.  The locks of hash chains and of the free list are
+ * What tdb's tdbtorture does, as the futex paper simplified it (Franke, Russell, Kirkwood, OLS 2002, section 4.2):
+ * processes delete, store, append, fetch and traverse, at random, in one database of the tdb library, without its final
+ * traversal.  How often each, is tdbtorture's: 1 of 8 deletes, 4 stores, 6 appends, 5 locks a chain for a fetch and a
+ * store, 20 traverses (and deletes 1 of 100 records on its way), and the rest fetches.  The locks of hash chains and of
+ * the free list are
  *
  *   -m 0   tdb's own: fcntl(2) records
  *   -m 1   mutexes in a special part of the mapped file, in the place of these: which lock that is, says
@@ -13,7 +14,8 @@
  * The library locks by calling fcntl(), which is ours here: what it asks for a chain or the free list becomes a mutex,
  * all other locks (a traversal's record, say) stay the kernel's.
  *
- * High contention is one chain, low 4096, none one process.  At the end the database must be sound and its counter right.
+ * High contention is one chain, low 4096, none one process.  At the end the database must be sound and its counter
+ * right.
  */
 #include "app.h"
 
@@ -64,8 +66,10 @@ static int lock_or_unlock(pthread_mutex_t *m, int command, int type)
 		command == F_SETLKW ? pthread_mutex_lock(m) :
 				      pthread_mutex_trylock(m);
 
+	if (!r)
+		return 0;
 	errno = r == EBUSY ? EAGAIN : r;
-	return r ? -1 : 0;
+	return -1;
 }
 
 static int any_fcntl(int fd, int command, void *arg)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The futex paper's benchmark, from its description: Franke, Russell, Kirkwood, "Fuss, Futexes and Furwocks",
- * OLS 2002, section 4.1.  Locks are dealt out to shared regions, and tasks (threads or processes) to locks; each task draws a
- * time to hold the lock and one not to, uniform from half to one and a half of a mean, takes the
- * lock, works, releases it, works.
+ * OLS 2002, section 4.1.  Locks are dealt out to shared regions, and tasks (threads or processes) to locks; each task
+ * draws a time to hold the lock and one not to, uniform from half to one and a half of a mean, takes the lock, works,
+ * releases it, works.
  *
  *   throughput    loops of all tasks
  *   efficiency    what the same loop without locks would do is measured by -n
  *   cv            the paper's coefficient of variance: the standard deviation of the tasks' loops, by their mean
  *   runs          how often the same task takes a lock again: lengths 1, 2, 3, more, and the longest
+ *   semaphores    -c: general ones in the place of the mutexes, with so many units
  *   contention    -C: the share of the loops that found their lock held, in a run of its own since they try it first
  *
- * A region is anonymous memory, a System V segment or a file.  Of the last two each process maps its own, so that a lock is
- * at another address in each of them.
+ * A region is anonymous memory, a System V segment or a file.  Of the last two each process maps its own, so that a
+ * lock is at another address in each of them.
  *
  * Each lock guards two lines that are changed after it is taken and must be unchanged before it is released;
  * else the exit status is 1.
@@ -21,6 +22,7 @@
 #define _GNU_SOURCE
 #endif
 #include "work.h"
+#include "zoo/sema.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,7 +47,9 @@ struct lock {
 	union {
 		pthread_mutex_t m;
 		pthread_rwlock_t rw;
+		struct zoo_sema sema;
 	};
+	unsigned inside; /* semaphores: that have a unit */
 	/* Guarded by it; of readers only looked at. */
 	uint64_t owner, serial OWN_LINES;
 	uint64_t run; /* of the last owner */
@@ -53,7 +57,7 @@ struct lock {
 } OWN_LINES;
 
 struct task {
-	uint64_t loops, contended, intrusions, seed;
+	uint64_t loops, tried, contended, intrusions, seed;
 	pthread_t id;
 	pid_t pid;
 	unsigned nr;
@@ -61,7 +65,7 @@ struct task {
 
 /* All that is shared, in memory that processes share. */
 static struct {
-	int stop;
+	int stop, measuring; /* measuring: the warm-up, in which tasks may still be alone, is over */
 	struct task *task;
 } *shared;
 
@@ -75,9 +79,12 @@ static struct region {
 /* Of the zoo's library (src/zoo/choices.h); NULL without. */
 static int (*unlock_fairly)(pthread_mutex_t *);
 static int (*set_spin)(pthread_mutex_t *, uint32_t ns);
+static int (*sema_init)(struct zoo_sema *, uint32_t, bool fair, bool shared);
+static void (*sema_down)(struct zoo_sema *), (*sema_up)(struct zoo_sema *);
+static bool (*sema_trydown)(struct zoo_sema *);
 
 static struct {
-	unsigned tasks, locks, regions;
+	unsigned tasks, locks, regions, units; /* units: 0, no semaphores */
 	enum memory memory;
 	double seconds, warm_up, lht_us, nlht_us, read_share, fair_share, spin_us, units_per_us;
 	bool processes, none, rw, json, contention;
@@ -102,7 +109,7 @@ static struct lock *lock_of(unsigned i)
 
 static void end_run(struct lock *l)
 {
-	if (!l->run)
+	if (!l->run || !__atomic_load_n(&shared->measuring, __ATOMIC_RELAXED))
 		return;
 	l->runs[(l->run < RUNS ? l->run : RUNS) - 1]++;
 	if (l->run > l->longest)
@@ -138,14 +145,39 @@ static uint64_t read_section(struct task *t, struct lock *l, uint64_t units)
 	return x;
 }
 
+/* With a unit, among others that have one. */
+static uint64_t unit_section(struct task *t, struct lock *l, uint64_t units)
+{
+	uint64_t x;
+
+	t->intrusions += __atomic_add_fetch(&l->inside, 1, __ATOMIC_RELAXED) > opt.units;
+	x = work(units, t->loops);
+	__atomic_sub_fetch(&l->inside, 1, __ATOMIC_RELAXED);
+	return x;
+}
+
+static bool take_at_once(struct lock *l, bool reads)
+{
+	if (opt.units)
+		return sema_trydown(&l->sema);
+	if (!opt.rw)
+		return !pthread_mutex_trylock(&l->m);
+	return !(reads ? pthread_rwlock_tryrdlock(&l->rw) : pthread_rwlock_trywrlock(&l->rw));
+}
+
 static void take(struct task *t, struct lock *l, bool reads)
 {
 	if (opt.contention) {
-		if (!(!opt.rw ? pthread_mutex_trylock(&l->m) : reads ? pthread_rwlock_tryrdlock(&l->rw) : pthread_rwlock_trywrlock(&l->rw)))
+		bool measuring = __atomic_load_n(&shared->measuring, __ATOMIC_RELAXED), got = take_at_once(l, reads);
+
+		t->tried += measuring;
+		t->contended += measuring && !got;
+		if (got)
 			return;
-		t->contended++;
 	}
-	if (!opt.rw)
+	if (opt.units)
+		sema_down(&l->sema);
+	else if (!opt.rw)
 		pthread_mutex_lock(&l->m);
 	else if (reads)
 		pthread_rwlock_rdlock(&l->rw);
@@ -155,7 +187,9 @@ static void take(struct task *t, struct lock *l, bool reads)
 
 static void give(struct task *t, struct lock *l)
 {
-	if (opt.rw)
+	if (opt.units)
+		sema_up(&l->sema);
+	else if (opt.rw)
 		pthread_rwlock_unlock(&l->rw);
 	else if (!chance(t, opt.fair_share))
 		pthread_mutex_unlock(&l->m);
@@ -177,7 +211,9 @@ static void *run_task(void *arg)
 			x += work(inside, x);
 		} else {
 			take(t, l, reads);
-			x += reads ? read_section(t, l, inside) : write_section(t, l, inside);
+			x += opt.units ? unit_section(t, l, inside) :
+			     reads     ? read_section(t, l, inside) :
+					 write_section(t, l, inside);
 			give(t, l);
 		}
 		x += work(outside, x);
@@ -224,7 +260,7 @@ static void map_region(struct region *r)
 	r->lock = p;
 }
 
-/* Nothing is left behind, whoever is killed: segments are removed and files unlinked at once, and go with their users. */
+/* Nothing is left behind, whoever is killed: segments are removed and files unlinked at once. */
 static void make_region(struct region *r)
 {
 	char path[] = "/tmp/ulockflex-XXXXXX";
@@ -272,8 +308,11 @@ static void check_locks(void)
 {
 	const char *preloaded = getenv("LD_PRELOAD");
 
+	if (opt.units)
+		return;
 	if (opt.processes && !opt.none && preloaded && strstr(preloaded, "libflexguard") && is_glibcs(lock_of(0)))
-		fail("the preloaded library leaves process-shared %s to glibc: this would measure glibc's", opt.rw ? "rwlocks" : "mutexes");
+		fail("the preloaded library leaves process-shared %s to glibc: this would measure glibc's",
+		     opt.rw ? "rwlocks" : "mutexes");
 	if (opt.fair_share > 0) {
 		pthread_mutex_lock(&lock_of(0)->m);
 		if (!unlock_fairly || unlock_fairly(&lock_of(0)->m))
@@ -295,7 +334,9 @@ static void make_locks(void)
 	pthread_rwlockattr_init(&rw);
 	pthread_rwlockattr_setpshared(&rw, pshared);
 	for (unsigned i = 0; i < opt.locks; i++) {
-		if (opt.rw)
+		if (opt.units)
+			sema_init(&lock_of(i)->sema, opt.units, opt.fair_share > 0, opt.processes);
+		else if (opt.rw)
 			pthread_rwlock_init(&lock_of(i)->rw, &rw);
 		else
 			pthread_mutex_init(&lock_of(i)->m, &m);
@@ -331,13 +372,13 @@ static void take_loops(uint64_t *loops)
 
 static bool report(const uint64_t *a, const uint64_t *b, double ms)
 {
-	uint64_t total = 0, ever = 0, contended = 0, intrusions = 0, runs[RUNS] = {0}, longest = 0;
+	uint64_t total = 0, tried = 0, contended = 0, intrusions = 0, runs[RUNS] = {0}, longest = 0;
 	double mean, variance = 0;
 	char more[64] = "";
 
 	for (unsigned i = 0; i < opt.tasks; i++) {
 		total += b[i] - a[i];
-		ever += shared->task[i].loops;
+		tried += shared->task[i].tried;
 		contended += shared->task[i].contended;
 		intrusions += shared->task[i].intrusions;
 	}
@@ -355,7 +396,7 @@ static bool report(const uint64_t *a, const uint64_t *b, double ms)
 	}
 	if (opt.contention)
 		snprintf(more, sizeof(more), opt.json ? ", \"contention\": %.4f" : "contention     %.4f\n",
-			 ever ? (double)contended / (double)ever : 0);
+			 tried ? (double)contended / (double)tried : 0);
 	printf(opt.json ? "{\"tasks\": %u, \"per_ms\": %.3f, \"cv\": %.4f, \"runs\": [%llu, %llu, %llu, %llu], "
 			  "\"longest_run\": %llu, \"window_ms\": %.1f%s, \"check\": %s}\n" :
 			  "tasks          %u\nloops/ms       %.2f\ncoefficient of variation %.4f\nruns of 1, 2, 3, more: %llu %llu "
@@ -379,6 +420,7 @@ static void usage(FILE *f)
 	      "  -H US        mean time that a lock is held (5)\n"
 	      "  -N US        mean time that it is not (5)\n"
 	      "  -s SHARE     reader-writer locks, and this share of the loops reads (0 to 1)\n"
+	      "  -c UNITS     general semaphores with so many units; -f 1: fair ones. Needs flexguard run --lock ulock\n"
 	      "  -f SHARE     this share of the releases is fair (0); needs flexguard run --lock futex-either\n"
 	      "  -S US        how long the waiters of these locks spin, in place of FLEXGUARD_SPIN_NS; needs flexguard run\n"
 	      "               --lock spin-park, futex-fair-spin, ulock-spin or ulock-fair-spin\n"
@@ -407,13 +449,14 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:pl:r:R:H:N:s:f:S:nCd:w:u:jh")) != -1) {
+	while ((c = getopt(argc, argv, "t:pl:r:R:H:N:s:c:f:S:nCd:w:u:jh")) != -1) {
 		switch (c) {
 		case 't': opt.tasks = (unsigned)number(optarg, 1, 100000); break;
 		case 'p': opt.processes = true; break;
 		case 'l': opt.locks = (unsigned)number(optarg, 1, 1e6); break;
 		case 'r': opt.memory = memory_of(optarg); break;
 		case 'R': opt.regions = (unsigned)number(optarg, 1, REGIONS); break;
+		case 'c': opt.units = (unsigned)number(optarg, 1, ZOO_SEMA_MAX); break;
 		case 'f': opt.fair_share = number(optarg, 0, 1); break;
 		case 'S': opt.spin_us = number(optarg, 0, 4e6); break;
 		case 'C': opt.contention = true; break;
@@ -431,6 +474,8 @@ static void parse(int argc, char **argv)
 	}
 	if (optind != argc)
 		usage(stderr);
+	if (opt.units && (opt.rw || opt.spin_us >= 0 || (opt.fair_share > 0 && opt.fair_share < 1)))
+		fail("-c makes semaphores, without -s and -S; all their releases are fair (-f 1) or none");
 	if (opt.rw && (opt.fair_share > 0 || opt.spin_us >= 0))
 		fail("-f and -S are of mutexes, -s makes reader-writer locks: leave one out");
 }
@@ -450,6 +495,12 @@ int main(int argc, char **argv)
 	b = calloc(opt.tasks, sizeof(*b));
 	*(void **)&unlock_fairly = dlsym(RTLD_DEFAULT, "zoo_mutex_unlock_fairly");
 	*(void **)&set_spin = dlsym(RTLD_DEFAULT, "zoo_mutex_spin");
+	*(void **)&sema_init = dlsym(RTLD_DEFAULT, "zoo_sema_init");
+	*(void **)&sema_down = dlsym(RTLD_DEFAULT, "zoo_sema_down");
+	*(void **)&sema_trydown = dlsym(RTLD_DEFAULT, "zoo_sema_trydown");
+	*(void **)&sema_up = dlsym(RTLD_DEFAULT, "zoo_sema_up");
+	if (opt.units && !(sema_init && sema_down && sema_trydown && sema_up))
+		fail("-c needs the zoo's library: flexguard run --lock ulock");
 	make_locks();
 	check_locks();
 	for (unsigned i = 0; i < opt.tasks; i++) {
@@ -458,6 +509,7 @@ int main(int argc, char **argv)
 		start(&shared->task[i]);
 	}
 	sleep_ns((uint64_t)(opt.warm_up * 1e9));
+	__atomic_store_n(&shared->measuring, 1, __ATOMIC_RELAXED);
 	t0 = now_ns();
 	take_loops(a);
 	sleep_ns((uint64_t)(opt.seconds * 1e9));

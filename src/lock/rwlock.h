@@ -42,8 +42,8 @@
 enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its default one */
 
 /*
- * What the mutexes' choice is for mutexes (mutex.h): fg_rwlock_may_be_shared(), those that other processes know are ours, too;
- * their kind has FG_RW_OURS_SHARED then.
+ * What the mutexes' choice is for mutexes (mutex.h): fg_rwlock_may_be_shared(), those that other processes know are
+ * ours, too; their kind has FG_RW_OURS_SHARED then.
  */
 #include "rwlock_ours.h"
 

@@ -2,7 +2,8 @@
 /*
  * The futex paper's fair lock: the one that releases passes the lock to the first sleeper.  The word says
  * PASSED meanwhile, which looks held to everybody else.  Franke, Russell, Kirkwood, OLS 2002, section 3.1.4
- * (futex_up_fair).  In the paper each release chooses between that and the regular one: `futex-either`.  A waiter may be gone by the time it would be woken: then the lock is freed after all.
+ * (futex_up_fair).  In the paper each release chooses between that and the regular one: `futex-either`.
+ * A waiter may be gone by the time it would be woken: then the lock is freed after all.
  */
 #include <errno.h>
 
@@ -71,8 +72,8 @@ static void unlock(struct zoo_mutex *m)
 }
 
 /*
- * Available to anybody, and one waiter is woken (futex_up).  Both ways go together: who was woken by this one takes the lock if
- * it is free, and if a later owner has passed it, claims it, as the older waiter.
+ * Available to anybody, and one waiter is woken (futex_up).  Both ways go together: who was woken by this one takes the
+ * lock if it is free, and if a later owner has passed it, claims it, as the older waiter.
  */
 static void unlock_regular(struct zoo_mutex *m)
 {

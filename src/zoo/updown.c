@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The first futexes, those of Linux 2.5.7: FUTEX_DOWN and FUTEX_UP over a count that is 1 (available), 0 (taken) or
- * -1 (and somebody sleeps).  Franke, Russell, Kirkwood, OLS 2002, section 3.1.1; FUTEX_WAIT and FUTEX_WAKE took their place
- * (3.1.3), at a price of 1.5 to 3.5 % on tdb.
+ * -1 (and somebody sleeps).  Franke, Russell, Kirkwood, OLS 2002, section 3.1.1; FUTEX_WAIT and FUTEX_WAKE took their
+ * place (3.1.3), at a price of 1.5 to 3.5 % on tdb.
  *
  *	down  decrements; who comes from 1 has it.  Else the kernel puts it to sleep and, each time that it wakes,
  *	      decrements for it, but never below -1.  Who has it so wakes the next, which sets the -1 again: a hand-over
  *	      wakes two, and that is what the later protocol saves.
  *	up    increments; who comes from 0 is done.  Else the kernel sets it to 1 and wakes the first.
  *
- * No kernel of today has the two calls.  Up's second half is still one call, FUTEX_WAKE_OP, which stores and wakes.  Down's
- * loop runs in user space around FUTEX_WAIT: the claim comes a return from the kernel later than it did in 2002.
+ * No kernel of today has the two calls.  Up's second half is still one call, FUTEX_WAKE_OP, which stores and wakes.
+ * Down's loop runs in user space around FUTEX_WAIT: the claim comes a return from the kernel later than it did in
+ * 2002.
  *
  * The word is 1 - count, so that all zeroes is free.
  */

@@ -6,6 +6,8 @@
  *             [usema.c:give_up]
  *   -DULOCK   made available, and one token for a waiter: [ulock.c:take_or_queue], [ulock.c:unlock],
  *             [ulock.c:give_up]
+ *   -DUNITS=2: USEMA and ULOCK as semaphores of so many units: [sema.c:take_or_queue], [sema.c:zoo_sema_up],
+ *             which wakes whether somebody sleeps or not
  *   -DRANDOM  made available, and all are woken: [futexrandom.c:lock], [futexrandom.c:unlock]
  *   -DUPDOWN  the count of 2.5.7: [updown.c:decrement], [updown.c:lock], [updown.c:unlock]
  *   -DFAIR -DEITHER  each release chooses: [futexfair.c:unlock_regular]
@@ -22,6 +24,9 @@
  */
 #ifndef N
 #define N 3
+#endif
+#ifndef UNITS
+#define UNITS 1
 #endif
 #ifndef R
 #define R 2
@@ -73,7 +78,7 @@ inline futex_wait(place, value, r)
 inline section()
 {
 	inside++;
-	assert(inside == 1);
+	assert(inside <= UNITS);
 	inside--
 }
 
@@ -337,7 +342,7 @@ inline take_token_certainly()
 inline acquire()
 {
 	d_step { seen = word; word++ }
-	got = seen == 0;
+	got = seen < UNITS;
 	if
 	:: !got ->
 		take_token();
@@ -349,7 +354,7 @@ inline acquire()
 #else
 			atomic {
 				if
-				:: word > 1 -> word--; ok = 1
+				:: word > UNITS -> word--; ok = 1
 				:: else -> ok = 0
 				fi
 			}
@@ -368,7 +373,7 @@ inline release()
 {
 	d_step { seen = word; word-- }
 	if
-	:: seen > 1 ->
+	:: seen > UNITS ->
 #ifdef MUT_LOOK_FIRST
 		seen = sleepers;
 		tokens++;
@@ -385,7 +390,8 @@ inline release()
 #endif
 
 #ifdef ULOCK
-/* HELD is 1, a waiter 2. */
+/* The units that are taken, and WAITER for each that waits. */
+#define WAITER (UNITS + 1)
 inline acquire()
 {
 	got = 0;
@@ -395,19 +401,19 @@ inline acquire()
 #ifdef MUT_SEPARATE
 		atomic {
 			if
-			:: word % 2 == 0 -> word++; got = 1
+			:: word % WAITER < UNITS -> word++; got = 1
 			:: else
 			fi
 		}
 		if
-		:: !got -> word = word + 2
+		:: !got -> word = word + WAITER
 		:: else
 		fi;
 #else
 		atomic {
 			if
-			:: word % 2 == 0 -> word++; got = 1
-			:: else -> word = word + 2
+			:: word % WAITER < UNITS -> word++; got = 1
+			:: else -> word = word + WAITER
 			fi
 		}
 #endif
@@ -419,11 +425,11 @@ inline acquire()
 	if
 	:: r == 2 && !got ->
 #ifdef MUT_GIVE_UP
-		atomic { word >= 2 -> word = word - 2 }
+		atomic { word >= WAITER -> word = word - WAITER }
 #else
 		atomic {
 			if
-			:: word >= 2 -> word = word - 2; ok = 1
+			:: word >= WAITER -> word = word - WAITER; ok = 1
 			:: else -> ok = 0
 			fi
 		}
@@ -432,7 +438,7 @@ inline acquire()
 			take_token_certainly();
 			atomic {
 				if
-				:: word % 2 == 0 -> word++; got = 1
+				:: word % WAITER < UNITS -> word++; got = 1
 				:: else
 				fi
 			}
@@ -449,12 +455,12 @@ inline release()
 		seen = word;
 		word = word - 1;
 		if
-		:: word >= 2 -> word = word - 2
+		:: word >= WAITER -> word = word - WAITER
 		:: else
 		fi
 	}
 	if
-	:: seen >= 2 -> tokens++; wake_one(seen)
+	:: seen >= WAITER -> tokens++; wake_one(seen)
 	:: else
 	fi
 }
