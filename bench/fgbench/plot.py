@@ -39,8 +39,8 @@ def values(figure, experiment, results, series, xs):
     """(medians, below, above), nan where nothing was measured, or a run failed."""
     y, low, high = [], [], []
     for x in xs:
-        p = results.get(experiment.id, series, x)
-        by = results.median(experiment.id, figure.relative_to, x) if figure.relative_to else 1
+        p = results.get(experiment.id, series, x, figure.metric)
+        by = results.median(experiment.id, figure.relative_to, x, figure.metric) if figure.relative_to else 1
         if p is None or not by:
             p, by = None, 1
         y.append(p.median / by if p else NAN)
@@ -103,7 +103,7 @@ def panel(ax, figure, experiment, results):
         ax.set_yscale("log")
     elif seen:
         ax.set_ylim(bottom=0)
-    label = f"{experiment.y_label}:\ntimes {figure.relative_to}'s" if figure.relative_to else experiment.y_label
+    label = f"{figure.label(experiment)}:\ntimes {figure.relative_to}'s" if figure.relative_to else figure.label(experiment)
     ax.set_ylabel(label, fontsize=8)
     ax.set_title(experiment.title, fontsize=9)
     ax.grid(True, axis="y", linewidth=0.4, alpha=0.6)

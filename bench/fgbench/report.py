@@ -46,8 +46,8 @@ def one_line(title):
     return title.replace("\n", " ")
 
 
-def cell(results, experiment, series, x):
-    failures, point = results.failed(experiment, series, x), results.get(experiment, series, x)
+def cell(results, experiment, series, x, metric):
+    failures, point = results.failed(experiment, series, x), results.get(experiment, series, x, metric)
     if failures:
         return "failed"
     if point is None:
@@ -59,7 +59,7 @@ def cell(results, experiment, series, x):
 def rows_of(figure, experiment, results):
     xs = results.xs_of(experiment.id)
     head = ["lock"] + [experiment.x_of(x) for x in xs]
-    return head, [[s] + [cell(results, experiment.id, s, x) for x in xs] for s in figure.series_of(experiment, results)]
+    return head, [[s] + [cell(results, experiment.id, s, x, figure.metric) for x in xs] for s in figure.series_of(experiment, results)]
 
 
 def spread(end):
@@ -92,7 +92,7 @@ def text(figures, results):
             continue
         print(f"\n== {f.id}: {f.title}")
         for e in measured:
-            print(f"\n{one_line(e.title)}: {e.y_label}, median (interval)")
+            print(f"\n{one_line(e.title)}: {f.label(e)}, median (interval)")
             harness.table(*rows_of(f, e, results))
         for e, s, x, why in failures_of(f, results):
             print(f"\n  Failed: {e.id}, {s}, {e.x_of(x)}: {why[-1]} ({len(why)} run{'s'[:len(why) - 1]})")
@@ -156,7 +156,7 @@ def page(figures, results, pictures, path):
         out.append("<details><summary>Numbers</summary>")
         for e in measured:
             head, rows = rows_of(f, e, results)
-            out.append(f"<table><caption>{h(one_line(e.title))}: {h(e.y_label)}</caption><tr>" + "".join(f"<th>{h(c)}" for c in head))
+            out.append(f"<table><caption>{h(one_line(e.title))}: {h(f.label(e))}</caption><tr>" + "".join(f"<th>{h(c)}" for c in head))
             out += ["<tr>" + "".join(f"<td>{h(c)}" for c in row) for row in rows]
             out.append("</table>")
         out.append("</details>")
