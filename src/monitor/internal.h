@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include "abi/protocol.h"
 #include "monitor/monitor.h"
+#include "monitor/needs.h"
 #include "monitor/turns.h"
 
 #define FG_DEFAULT_PROCESSES   4096u
@@ -149,7 +150,6 @@ int fg_monitor_audit(struct fg_monitor *m);
 
 /* why.c: one sentence for the person who reads it; returns the errno to report. */
 int fg_skeleton_open(struct monitor_bpf **out, bool *early);
-bool fg_release_is(const char *release, int major, int minor); /* this one or later */
 int fg_why_release(const char *release, char *why, size_t size); /* a kernel that is too old */
 int fg_why_load(int err, char *why, size_t size);
 

@@ -10,94 +10,51 @@
 #include <unistd.h>
 #include "monitor/internal.h"
 #include "monitor/namespace.h"
-
-#define CAP_BIT_SYS_ADMIN (1ull << 21)
-#define CAP_BIT_PERFMON	  (1ull << 38)
-#define CAP_BIT_BPF	  (1ull << 39)
-
-/* The value that proc(5) has for this thread, or `otherwise`. */
-static unsigned long long status_field(const char *format, unsigned long long otherwise)
-{
-	unsigned long long value = otherwise;
-	char line[128];
-	FILE *f = fopen("/proc/thread-self/status", "re");
-
-	if (!f)
-		return otherwise;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, format, &value) == 1)
-			break;
-	fclose(f);
-	return value;
-}
-
-static unsigned long long effective_caps(void)
-{
-	return status_field("CapEff: %llx", ~0ull);
-}
+#include "monitor/needs.h"
 
 /* Docker's filter answers bpf() with EPERM, podman's and others' with ENOSYS. */
 static bool is_filtered(void)
 {
-	return status_field("Seccomp: %llx", 0) != 0;
+	unsigned mode = 0;
+	char line[128];
+	FILE *f = fopen("/proc/thread-self/status", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Seccomp: %u", &mode) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return mode != 0;
 }
 
-/* Lockdown forbids what every tracing program needs: reading kernel memory. */
-static bool locked_down(void)
-{
-	char line[128] = "";
-	FILE *f = fopen("/sys/kernel/security/lockdown", "re");
-
-	if (!f)
-		return false;
-	if (!fgets(line, sizeof(line), f))
-		line[0] = '\0';
-	fclose(f);
-	return strstr(line, "[confidentiality]");
-}
-
-/* False too for one that cannot be read.  Distributions that took newer code into an older kernel lose a little. */
-bool fg_release_is(const char *release, int major, int minor)
-{
-	int have[2];
-
-	if (sscanf(release, "%d.%d", &have[0], &have[1]) != 2)
-		return false;
-	return have[0] > major || (have[0] == major && have[1] >= minor);
-}
-
-/* The oldest that it was tried on (make kernels); what is older is refused, since a fault here stops the machine. */
 int fg_why_release(const char *release, char *why, size_t size)
 {
-	if (fg_release_is(release, 6, 1))
+	if (fg_release_is(release, FG_OLDEST_MAJOR, FG_OLDEST_MINOR))
 		return 0;
 	snprintf(why, size,
-		 "the monitor needs Linux 6.1 or later and this is %s, so programs run on the fallback",
-		 release);
+		 "the monitor needs Linux %d.%d or later and this is %s, so programs run on the fallback",
+		 FG_OLDEST_MAJOR, FG_OLDEST_MINOR, release);
 	return -ENOTSUP;
 }
 
 int fg_monitor_preflight(char *why, size_t size)
 {
-	unsigned long long caps = effective_caps();
+	struct fg_caps caps = fg_effective_caps();
 	struct utsname u;
 
 	uname(&u);
 	if (fg_why_release(u.release, why, size))
 		return -ENOTSUP;
-	if (access("/sys/kernel/btf/vmlinux", F_OK)) {
+	if (!fg_has_btf()) {
 		snprintf(why, size,
-			 "the kernel has no type information (/sys/kernel/btf/vmlinux): it needs "
+			 "the kernel has no type information (" FG_BTF "): it needs "
 			 "CONFIG_DEBUG_INFO_BTF=y%s",
 			 access("/sys/kernel", F_OK) ? ", or /sys is not mounted" : "");
 		return -ENOTSUP;
 	}
-	if (!(caps & CAP_BIT_SYS_ADMIN) &&
-	    (caps & (CAP_BIT_BPF | CAP_BIT_PERFMON)) != (CAP_BIT_BPF | CAP_BIT_PERFMON)) {
-		snprintf(why, size, "no permission to load eBPF programs: run as root or grant %s%s%s",
-			 caps & CAP_BIT_BPF ? "" : "CAP_BPF",
-			 caps & (CAP_BIT_BPF | CAP_BIT_PERFMON) ? "" : " and ",
-			 caps & CAP_BIT_PERFMON ? "" : "CAP_PERFMON");
+	if (!fg_caps_suffice(caps)) {
+		snprintf(why, size, "no permission to load eBPF programs: run as root or grant %s",
+			 fg_caps_missing(caps));
 		return -EPERM;
 	}
 	return 0;
@@ -106,7 +63,7 @@ int fg_monitor_preflight(char *why, size_t size)
 int fg_why_load(int err, char *why, size_t size)
 {
 	/* Its helpers are then unknown, which is one error or another. */
-	if (locked_down()) {
+	if (fg_is_locked_down()) {
 		snprintf(why, size,
 			 "kernel lockdown (confidentiality mode) forbids eBPF programs that read kernel memory");
 		return -EPERM;

@@ -3,9 +3,9 @@
  * Who hears of a preempted holder: waiters on the CPUs that it could use, of its own
  * domain.  Its affinity and its cpuset may change while it waits for a CPU.
  */
+#include <fcntl.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -78,21 +78,6 @@ static void unrestricted(void)
 	WAIT_FOR(anywhere() == 1 && !usable(cpus[0]) && !usable(cpus[1]));
 	for (int i = 0; i < 4; i++)
 		actor_join(&hogs[i]);
-}
-
-static bool write_file(const char *where, const char *file, const char *text)
-{
-	char path[256];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", where, file);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = write(fd, text, strlen(text));
-	close(fd);
-	return n == (ssize_t)strlen(text);
 }
 
 /* A cpuset of one CPU; a test that was killed leaves an empty one behind. */

@@ -46,6 +46,9 @@ _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)
 
 uint64_t now_ns(void);
 
+/* Writes `text` into a file of that folder (a cgroup's, /proc's): whether it took all of it. */
+bool write_file(const char *folder, const char *file, const char *text);
+
 /* Arms the watchdog; call it first. */
 void test_begin(void);
 

@@ -2,7 +2,6 @@
 /* Case 8: a holder that is stopped by a signal, a tracer or the freezer is b, never p. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -44,21 +43,6 @@ static void expect_stopped(void)
 static void expect_running(void)
 {
 	WAIT_FOR(all_zero(c.counters));
-}
-
-static bool write_file(const char *dir, const char *file, const char *text)
-{
-	char path[512];
-	int fd;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, file);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = write(fd, text, strlen(text));
-	close(fd);
-	return n == (ssize_t)strlen(text);
 }
 
 #define GROUP "flexguard-test-%d"

@@ -5,7 +5,6 @@
  * users of their own.  When all domains are taken, the next user is refused, and shares no counter.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,14 +26,6 @@ struct who {
 	uid_t root;	     /* of the namespace, outside */
 	uid_t real;	     /* then this as the real user id */
 };
-
-static void write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	close(fd);
-}
 
 static void join(void *arg)
 {
@@ -67,7 +58,7 @@ static void join(void *arg)
 
 static pid_t start(struct who w)
 {
-	char path[64], map[64];
+	char folder[64], map[64];
 	pid_t pid;
 
 	*shared = (struct shared){.error = 1};
@@ -80,9 +71,9 @@ static pid_t start(struct who w)
 				_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 			usleep(100);
 		}
-		snprintf(path, sizeof(path), "/proc/%d/uid_map", pid);
+		snprintf(folder, sizeof(folder), "/proc/%d", pid);
 		snprintf(map, sizeof(map), "0 %u 1\n1 %u 60000\n", w.root, SUB);
-		write_file(path, map);
+		CHECK(write_file(folder, "uid_map", map));
 		__atomic_store_n(&shared->mapped, 1, __ATOMIC_RELEASE);
 	}
 	WAIT_FOR(__atomic_load_n(&shared->error, __ATOMIC_ACQUIRE) != 1);

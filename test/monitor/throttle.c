@@ -3,9 +3,9 @@
  * Case 12: a holder whose cgroup has used up its CPU quota waits for time, not
  * for a CPU: b, where the kernel says so (task_struct.throttled, since 6.18).
  */
+#include <fcntl.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,21 +14,6 @@
 
 static char dir[128];
 static const char *root;
-
-static bool write_file(const char *where, const char *file, const char *text)
-{
-	char path[256];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", where, file);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = write(fd, text, strlen(text));
-	close(fd);
-	return n == (ssize_t)strlen(text);
-}
 
 #define GROUP "flexguard-test-throttle-%d"
 

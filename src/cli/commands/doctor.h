@@ -21,6 +21,13 @@ struct fg_findings {
 void fg_found(struct fg_findings *t, const char *name, enum fg_grade grade, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Look at this machine. */
+struct fg_machine {
+	bool monitor; /* there is one, or can be */
+	bool library;
+};
+struct fg_machine fg_doctor_machine(struct fg_findings *t);
+
 /* Look at a program; returns the exit status (0, 1, 2) and the verdict in one sentence. */
 int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, size_t size);
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* `flexguard doctor`: what works on this machine.  What the monitor asks for stands in monitor/needs.h. */
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli/commands/doctor.h"
+#include "monitor/monitor.h"
+#include "monitor/namespace.h"
+#include "monitor/needs.h"
+
+static bool read_line(const char *path, char *buf, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	bool ok = f && fgets(buf, (int)size, f);
+
+	if (ok)
+		buf[strcspn(buf, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+static void check_kernel(struct fg_findings *t)
+{
+	char line[256];
+	struct utsname u;
+
+	uname(&u);
+	if (fg_release_is(u.release, FG_OLDEST_MAJOR, FG_OLDEST_MINOR))
+		fg_found(t, "kernel", FG_GOOD, "%s %s, %s", u.sysname, u.release, u.machine);
+	else
+		fg_found(t, "kernel", FG_WARN, "%s %s, %s: too old for the monitor (%d.%d)", u.sysname, u.release, u.machine,
+			 FG_OLDEST_MAJOR, FG_OLDEST_MINOR);
+	if (fg_has_btf())
+		fg_found(t, "kernel BTF", FG_GOOD, FG_BTF);
+	else
+		fg_found(t, "kernel BTF", FG_WARN,
+			 "none at " FG_BTF ": the monitor needs a kernel with CONFIG_DEBUG_INFO_BTF");
+	if (read_line("/proc/sys/kernel/unprivileged_bpf_disabled", line, sizeof(line)))
+		fg_found(t, "unprivileged eBPF", FG_INFO, "%s",
+			 *line == '0' ? "allowed (not needed)" : "not allowed (not needed: see capabilities)");
+	if (read_line("/sys/kernel/security/lockdown", line, sizeof(line))) {
+		bool hard = fg_is_locked_down();
+
+		fg_found(t, "lockdown", hard ? FG_WARN : FG_INFO, "%s%s", line,
+			 hard ? ": forbids eBPF to read kernel memory" : "");
+	}
+}
+
+static void check_capabilities(struct fg_findings *t)
+{
+	struct fg_caps caps = fg_effective_caps();
+
+	/* Those of a user namespace are not asked for: eBPF is the whole machine's. */
+	if ((caps.bpf || caps.perfmon || caps.admin) && !fg_in_first_user_namespace())
+		fg_found(t, "capabilities", FG_WARN,
+			 "those of a user namespace, which do not count: eBPF asks for CAP_BPF and CAP_PERFMON of the "
+			 "machine; start a monitor outside (flexguard monitor)");
+	else if (fg_caps_suffice(caps))
+		fg_found(t, "capabilities", FG_GOOD, "%s%s%s", caps.bpf ? "CAP_BPF " : "",
+			 caps.perfmon ? "CAP_PERFMON " : "", caps.admin ? "CAP_SYS_ADMIN" : "");
+	else
+		fg_found(t, "capabilities", FG_WARN, "%s missing: run as root, or with these", fg_caps_missing(caps));
+}
+
+static bool check_monitor(struct fg_findings *t, bool *daemon)
+{
+	struct fg_monitor *m = NULL;
+	char why[400] = "";
+	const char *path = fg_socket_path();
+	int err = fg_monitor_open(&m, NULL, why, sizeof(why));
+
+	if (!err) {
+		fg_found(t, "eBPF monitor", FG_GOOD, "loads and attaches (tried now)");
+		fg_monitor_close(m);
+	} else {
+		fg_found(t, "eBPF monitor", FG_WARN, "%s", *why ? why : strerror(-err));
+	}
+	*daemon = fg_daemon_answers(path);
+	if (*daemon)
+		fg_found(t, "daemon", FG_GOOD, "answers at %s", path);
+	else
+		fg_found(t, "daemon", FG_INFO, "none at %s: `flexguard run` starts a monitor of its own%s",
+			 path, err ? ", where it may" : "");
+	return !err;
+}
+
+static bool check_library(struct fg_findings *t)
+{
+	const unsigned *rseq_size = dlsym(RTLD_DEFAULT, "__rseq_size");
+	char why[600], *library = fg_preload_library(FG_PRELOAD_NAME, why, sizeof(why));
+	bool ok = library != NULL;
+
+	fg_found(t, "glibc", FG_GOOD, "%s", gnu_get_libc_version());
+	if (rseq_size && *rseq_size)
+		fg_found(t, "rseq", FG_GOOD, "registered by glibc (%u bytes)", *rseq_size);
+	else
+		fg_found(
+		    t, "rseq", FG_WARN,
+		    "not registered by glibc (needs glibc 2.35 and GLIBC_TUNABLES glibc.pthread.rseq=1): the "
+		    "monitor cannot find the threads");
+	if (ok)
+		fg_found(t, "library", FG_GOOD, "%s", library);
+	else
+		fg_found(t, "library", FG_BAD, "%s", why);
+	free(library);
+	return ok;
+}
+
+struct fg_machine fg_doctor_machine(struct fg_findings *t)
+{
+	struct fg_machine m;
+	bool daemon;
+
+	check_kernel(t);
+	fg_found(t, "CPUs", FG_INFO, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+	check_capabilities(t);
+	m.monitor = check_monitor(t, &daemon) || daemon;
+	m.library = check_library(t);
+	if (m.monitor)
+		fg_found(t, "waiting", FG_GOOD, "by the monitor (policy default)");
+	else
+		fg_found(t, "waiting", FG_WARN,
+			 "by the fallback: the owner's last CPU, its CPU clock, then a bounded spin");
+	return m;
+}
