@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `flexguard top`: what it shows (top.c) and the screen that shows it (top_screen.c). */
+/* `flexguard top`: what it shows (top_rows.c), as lines (top.c) and on the whole screen (top_screen.c). */
 #ifndef FG_CLI_TOP_H
 #define FG_CLI_TOP_H
 
@@ -18,6 +18,7 @@ struct fg_top_row {
 };
 
 enum fg_top_key { FG_TOP_CONTENDED, FG_TOP_PARKS, FG_TOP_PREEMPTIONS, FG_TOP_BLOCKED, FG_TOP_THREADS, FG_TOP_PID };
+extern const char *const fg_top_key_name[];
 
 struct fg_top {
 	const char *socket;
