@@ -112,8 +112,8 @@ static long reset_domain(__u32 domain, void *unused)
 
 	if (!c || domain >= FG_MAX_DOMAINS)
 		return 1;
-	c->dom[domain].p = 0;
-	c->dom[domain].b = 0;
+	c->dom[domain].preempted = 0;
+	c->dom[domain].blocked = 0;
 	for (i = 0; i < FG_MAX_CPUS; i++)
 		WRITE_ONCE(c->queued[domain][i], 0);
 	for (i = 0; i < FG_CPU_GROUPS; i++)
@@ -136,7 +136,7 @@ int reset(void *args)
 	c->heartbeat_ns = 0;
 	bpf_loop(FG_MAX_DOMAINS, reset_domain, NULL, 0);
 	for (i = 0; i < FG_MAX_CPUS; i++)
-		c->cpu[i].p = 0;
+		c->cpu[i].preempted = 0;
 	return 0;
 }
 

@@ -154,22 +154,22 @@ __noinline int count(__u64 mark, __u32 by)
 	/* Compare it itself, not the mark that it comes from, or the verifier does not see the bound. */
 	barrier_var(cpu);
 	if (mark_kind(mark) == MARK_P) {
-		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].p, by);
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].preempted, by);
 		if (cpu < FG_MAX_CPUS)
-			__sync_fetch_and_add(&c->cpu[cpu].p, by);
+			__sync_fetch_and_add(&c->cpu[cpu].preempted, by);
 		if (domain == FG_DOMAIN_ALL)
 			return 0;
 		if (cpu < FG_MAX_CPUS)
 			__sync_fetch_and_add(&c->queued[domain][cpu], by);
 		if (!groups)
-			__sync_fetch_and_add(&c->dom[domain].p, by);
+			__sync_fetch_and_add(&c->dom[domain].preempted, by);
 		for (g = 0; g < FG_CPU_GROUPS && groups; g++, groups >>= 1)
 			if (groups & 1)
 				__sync_fetch_and_add(&c->usable[domain][g], by);
 	} else if (mark_kind(mark) == MARK_B) {
-		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].b, by);
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].blocked, by);
 		if (domain != FG_DOMAIN_ALL)
-			__sync_fetch_and_add(&c->dom[domain].b, by);
+			__sync_fetch_and_add(&c->dom[domain].blocked, by);
 	}
 	return 0;
 }
@@ -183,15 +183,15 @@ __noinline int count_event(__u64 mark)
 	if (!c)
 		return 0;
 	if (mark_kind(mark) == MARK_P) {
-		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_p, 1);
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_preempted, 1);
 		if (domain != FG_DOMAIN_ALL)
-			__sync_fetch_and_add(&c->dom[domain].total_p, 1);
+			__sync_fetch_and_add(&c->dom[domain].total_preempted, 1);
 		if (cpu < FG_MAX_CPUS)
-			__sync_fetch_and_add(&c->cpu[cpu].total_p, 1);
+			__sync_fetch_and_add(&c->cpu[cpu].total_preempted, 1);
 	} else if (mark_kind(mark) == MARK_B) {
-		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_b, 1);
+		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_blocked, 1);
 		if (domain != FG_DOMAIN_ALL)
-			__sync_fetch_and_add(&c->dom[domain].total_b, 1);
+			__sync_fetch_and_add(&c->dom[domain].total_blocked, 1);
 	}
 	return 0;
 }

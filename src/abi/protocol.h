@@ -117,8 +117,8 @@ struct fg_slot {
 	__u32 cpu;	 /* the CPU that it runs, or is queued, on */
 	__u32 owner_id;	 /* by the process when it hands out the slot; what lock words hold */
 	__u32 bound;	 /* kernel's id of the thread bound to this slot: detects re-use */
-	__u64 preempted; /* times switched out, runnable, while critical (a "p" event) */
-	__u64 blocked;	 /* times it went to sleep while critical (a "b" event) */
+	__u64 preempted; /* times switched out, runnable, while critical */
+	__u64 blocked;	 /* times it went to sleep while critical */
 	__u64 involuntary; /* times switched out while runnable, critical or not; these three as stats[] */
 	__u32 displaces; /* 1: it took its CPU from a thread of its own process that wanted to go on */
 	__u32 ended;	 /* slot 0 only: 1: not who said hello any more, threads are not bound until it says it again */
@@ -149,17 +149,17 @@ struct fg_slot_rest {
 #define FG_DOMAIN_ALL  0 /* the paper's system-wide counter */
 
 struct fg_count {
-	__u32 p; /* critical threads that are runnable but off CPU now */
-	__u32 b; /* critical threads that sleep now */
-	__u64 total_p; /* p events since the monitor started */
-	__u64 total_b;
+	__u32 preempted; /* critical threads that are runnable but off CPU now */
+	__u32 blocked;	 /* critical threads that sleep now */
+	__u64 total_preempted; /* events since the monitor started */
+	__u64 total_blocked;
 	__u32 unused[10];
 } __attribute__((aligned(FG_CACHE_LINE)));
 
 /*
  * A domain is a set of processes that believe each other (--domains).  Inside
  * one, a waiter on CPU c needs room to be made for the threads that could use c:
- *	dom[d].p		those that may run anywhere
+ *	dom[d].preempted		those that may run anywhere
  *	usable[d][c >> shift]	those with an affinity or cpuset of which c is part
  *	queued[d][c]		of both, those that wait for c at this moment
  * dom[FG_DOMAIN_ALL] and cpu[] count all threads of all domains.
@@ -176,7 +176,7 @@ struct fg_counters {
 	__u64 cost_samples; /* so many switches were timed */
 	__u64 unused;
 	struct fg_count dom[FG_MAX_DOMAINS];
-	struct fg_count cpu[FG_MAX_CPUS]; /* by the CPU that the thread is queued on; p only */
+	struct fg_count cpu[FG_MAX_CPUS]; /* by the CPU that the thread is queued on; preempted only */
 	__u32 queued[FG_MAX_DOMAINS][FG_MAX_CPUS];
 	__u32 usable[FG_MAX_DOMAINS][FG_CPU_GROUPS];
 } __attribute__((aligned(FG_CACHE_LINE)));
@@ -289,7 +289,7 @@ struct fg_report {
 	__u64 registered; /* hellos that were welcomed, since the start */
 	__u64 refused;	  /* hellos that were not: quota, version, no room */
 	__u64 dropped;	  /* connections that said nothing, or nonsense */
-	__u64 p, b, total_p, total_b, missed; /* of fg_counters, FG_DOMAIN_ALL */
+	__u64 preempted, blocked, total_preempted, total_blocked, missed; /* of fg_counters, FG_DOMAIN_ALL */
 	__u64 cost_ns, cost_samples;
 	__u64 stats[FG_SLOT_STATS]; /* of all processes since the start */
 	struct fg_report_process process[FG_REPORT_PROCESSES];

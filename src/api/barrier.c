@@ -17,17 +17,17 @@ int fg_barrier_init(fg_barrier_t *barrier, unsigned int count)
 {
 	if (count == 0 || count > FG_BARRIER_MAX)
 		return EINVAL;
-	fg_barrier_setup(barrier_of(barrier), count);
+	_fg_barrier_init(barrier_of(barrier), count);
 	return 0;
 }
 
 int fg_barrier_destroy(fg_barrier_t *barrier)
 {
-	fg_barrier_drain(barrier_of(barrier));
+	_fg_barrier_destroy(barrier_of(barrier));
 	return 0;
 }
 
 int fg_barrier_wait(fg_barrier_t *barrier)
 {
-	return fg_barrier_arrive(barrier_of(barrier)) ? FG_BARRIER_SERIAL : 0;
+	return _fg_barrier_wait(barrier_of(barrier)) ? FG_BARRIER_SERIAL : 0;
 }

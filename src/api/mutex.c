@@ -27,20 +27,20 @@ int fg_mutex_init(fg_mutex_t *mutex, int kind)
 
 int fg_mutex_destroy(fg_mutex_t *mutex)
 {
-	return fg_mutex_end(mutex_of(mutex));
+	return _fg_mutex_destroy(mutex_of(mutex));
 }
 
 /* Out of line, so that the fast paths need no stack. */
-static __attribute__((noinline)) int lock_otherwise(struct fg_mutex *m)
+static __attribute__((noinline)) int lock_slow(struct fg_mutex *m)
 {
-	return fg_mutex_lock_from(m, NULL, FG_CALLER);
+	return _fg_mutex_lock(m, NULL, FG_CALLER);
 }
 
-static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
+static __attribute__((noinline)) int unlock_slow(struct fg_mutex *m)
 {
-	if (!fg_mutex_is_normal(m))
-		return fg_mutex_release(m);
-	fg_mutex_unlock_general(m);
+	if (!_fg_mutex_is_normal(m))
+		return _fg_mutex_unlock(m);
+	_fg_mutex_unlock_slow(m);
 	return 0;
 }
 
@@ -48,32 +48,32 @@ int fg_mutex_lock(fg_mutex_t *mutex)
 {
 	struct fg_mutex *m = mutex_of(mutex);
 
-	if (fg_likely(fg_mutex_is_normal(m)) && fg_likely(fg_lock_only(&m->lock)))
+	if (fg_likely(_fg_mutex_is_normal(m)) && fg_likely(_fg_lock_fast(&m->lock)))
 		return 0;
-	return lock_otherwise(m);
+	return lock_slow(m);
 }
 
 int fg_mutex_trylock(fg_mutex_t *mutex)
 {
 	struct fg_mutex *m = mutex_of(mutex);
 
-	if (fg_likely(fg_mutex_is_normal(m)))
-		return fg_trylock(&m->lock) ? 0 : EBUSY;
-	return fg_mutex_try(m);
+	if (fg_likely(_fg_mutex_is_normal(m)))
+		return _fg_trylock(&m->lock) ? 0 : EBUSY;
+	return _fg_mutex_trylock(m);
 }
 
 int fg_mutex_timedlock(fg_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
 {
 	struct fg_deadline d;
 
-	return fg_deadline_from(&d, clock, deadline) ? fg_mutex_lock_from(mutex_of(mutex), &d, FG_CALLER) : EINVAL;
+	return fg_deadline_from(&d, clock, deadline) ? _fg_mutex_lock(mutex_of(mutex), &d, FG_CALLER) : EINVAL;
 }
 
 int fg_mutex_unlock(fg_mutex_t *mutex)
 {
 	struct fg_mutex *m = mutex_of(mutex);
 
-	if (fg_likely(fg_mutex_is_normal(m)) && fg_likely(fg_unlock_only(&m->lock)))
+	if (fg_likely(_fg_mutex_is_normal(m)) && fg_likely(_fg_unlock_fast(&m->lock)))
 		return 0;
-	return unlock_otherwise(m);
+	return unlock_slow(m);
 }

@@ -8,6 +8,6 @@ FG_SAME_LAYOUT(fg_once_t, uint32_t);
 
 int fg_once(fg_once_t *once, void (*routine)(void))
 {
-	fg_once_run(&once->fg_state, routine);
+	_fg_once(&once->fg_state, routine);
 	return 0;
 }

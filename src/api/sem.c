@@ -28,22 +28,22 @@ int fg_sem_destroy(fg_sem_t *sem)
 
 int fg_sem_wait(fg_sem_t *sem)
 {
-	return fg_sem_take(sem_of(sem), NULL);
+	return _fg_sem_wait(sem_of(sem), NULL);
 }
 
 int fg_sem_trywait(fg_sem_t *sem)
 {
-	return fg_sem_try(sem_of(sem)) ? 0 : EAGAIN;
+	return _fg_sem_trywait(sem_of(sem)) ? 0 : EAGAIN;
 }
 
 int fg_sem_timedwait(fg_sem_t *sem, clockid_t clock, const struct timespec *deadline)
 {
 	struct fg_deadline d;
 
-	return fg_deadline_from(&d, clock, deadline) ? fg_sem_take(sem_of(sem), &d) : EINVAL;
+	return fg_deadline_from(&d, clock, deadline) ? _fg_sem_wait(sem_of(sem), &d) : EINVAL;
 }
 
 int fg_sem_post(fg_sem_t *sem)
 {
-	return fg_sem_give(sem_of(sem));
+	return _fg_sem_post(sem_of(sem));
 }

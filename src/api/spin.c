@@ -22,7 +22,7 @@ int fg_spin_destroy(fg_spin_t *spin)
 
 int fg_spin_lock(fg_spin_t *spin)
 {
-	fg_spin_take(&spin->fg_state, FG_CALLER);
+	_fg_spin_lock(&spin->fg_state, FG_CALLER);
 	return 0;
 }
 
@@ -31,11 +31,11 @@ int fg_spin_trylock(fg_spin_t *spin)
 	/* A held lock is left alone: no store to its line. */
 	if (fg_load_relaxed(&spin->fg_state) != FG_SPIN_FREE)
 		return EBUSY;
-	return fg_spin_try(&spin->fg_state, fg_self()) ? 0 : EBUSY;
+	return _fg_spin_trylock(&spin->fg_state, fg_self()) ? 0 : EBUSY;
 }
 
 int fg_spin_unlock(fg_spin_t *spin)
 {
-	fg_spin_release(&spin->fg_state);
+	_fg_spin_unlock(&spin->fg_state);
 	return 0;
 }

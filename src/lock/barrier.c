@@ -14,12 +14,12 @@
 #define SLEEPERS  1u
 #define DESTROYER 1u /* in `left` */
 
-void fg_barrier_setup(struct fg_barrier *b, uint32_t count)
+void _fg_barrier_init(struct fg_barrier *b, uint32_t count)
 {
 	*b = (struct fg_barrier){ .count = count };
 }
 
-/* Release: pairs with the acquire in fg_barrier_drain().  The barrier may be gone afterwards. */
+/* Release: pairs with the acquire in _fg_barrier_destroy().  The barrier may be gone afterwards. */
 static void leave(struct fg_barrier *b)
 {
 	uint32_t left = __atomic_add_fetch(&b->left, FG_BARRIER_LEAVER, __ATOMIC_RELEASE);
@@ -42,7 +42,7 @@ static void sleep_through(struct fg_barrier *b, struct fg_self *t, uint32_t roun
 	}
 }
 
-bool fg_barrier_arrive(struct fg_barrier *b)
+bool _fg_barrier_wait(struct fg_barrier *b)
 {
 	struct fg_self *t = fg_self();
 	uint32_t round = fg_load_relaxed(&b->word) & ~SLEEPERS; /* cannot end without us */
@@ -72,7 +72,7 @@ bool fg_barrier_arrive(struct fg_barrier *b)
 	return last;
 }
 
-void fg_barrier_drain(struct fg_barrier *b)
+void _fg_barrier_destroy(struct fg_barrier *b)
 {
 	/* Rounds and leavers are both counted modulo 2^31, and so is their product. */
 	uint32_t all = (b->word >> 1) * b->count * FG_BARRIER_LEAVER, left;

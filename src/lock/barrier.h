@@ -33,10 +33,10 @@ _Static_assert(offsetof(struct fg_barrier, shared) == 12, "glibc marks process-s
 #define FG_BARRIER_LEAVER 2u /* one participant, in `left` */
 #define FG_BARRIER_MAX 0x7fffffffu /* participants, as in glibc */
 
-void fg_barrier_setup(struct fg_barrier *b, uint32_t count);
+void _fg_barrier_init(struct fg_barrier *b, uint32_t count);
 /* True for one of the participants of each round: the last one. */
-bool fg_barrier_arrive(struct fg_barrier *b);
+bool _fg_barrier_wait(struct fg_barrier *b);
 /* Waits for participants of the last round that are on their way out.  No round may be under way. */
-void fg_barrier_drain(struct fg_barrier *b);
+void _fg_barrier_destroy(struct fg_barrier *b);
 
 #endif

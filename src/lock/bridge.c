@@ -10,9 +10,9 @@ static void renew(void *bridges)
 	b->renew(b);
 }
 
-void *fg_bridge_of(struct fg_bridges *b, const void *object, uint32_t shift)
+void *_fg_bridge_of(struct fg_bridges *b, const void *object, uint32_t shift)
 {
 	if (fg_unlikely(fg_load_acquire(&b->epoch) != fg_epoch))
-		fg_enter_epoch(&b->epoch, renew, b);
+		_fg_enter_epoch(&b->epoch, renew, b);
 	return (char *)b->table + ((uintptr_t)object >> shift) % b->count * b->size;
 }

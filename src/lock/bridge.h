@@ -23,6 +23,6 @@ struct fg_bridges {
 };
 
 /* The bridge of the object at this address, by what is above the lowest `shift` bits of it. */
-void *fg_bridge_of(struct fg_bridges *b, const void *object, uint32_t shift);
+void *_fg_bridge_of(struct fg_bridges *b, const void *object, uint32_t shift);
 
 #endif

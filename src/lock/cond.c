@@ -43,15 +43,15 @@ static bool is_a_childs(const struct fg_cond *c)
 static void cond_lock(struct fg_cond *c)
 {
 	if (fg_unlikely(fg_load_acquire(&c->epoch) != fg_epoch))
-		fg_enter_epoch(&c->epoch, forget, c);
-	fg_lock(&c->lock);
+		_fg_enter_epoch(&c->epoch, forget, c);
+	_fg_lock(&c->lock);
 }
 
 /* Who releases this lock has no reason to be back for it soon: nobody is left asleep for that. */
 static void cond_unlock(struct fg_cond *c)
 {
-	fg_lock_going_away(&c->lock);
-	fg_unlock(&c->lock);
+	_fg_lock_going_away(&c->lock);
+	_fg_unlock(&c->lock);
 }
 
 static void list_append(struct fg_cond *c, struct fg_waiter *n)
@@ -133,18 +133,18 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 		 * before the signal: unless it is ours, it may be gone right after that.
 		 */
 		at_release = last && !broadcast && mutex && fg_load_relaxed(&n->word) == ASLEEP &&
-			     fg_mutex_wakes_at_release(mutex);
+			     _fg_mutex_wakes_at_release(mutex);
 		if (!last)
 			fg_add_relaxed(&c->lock.tag, 1);
 		given = give(c, n, last ? LAST : SIGNALED);
 #ifdef FG_BROKEN_LATE_LOOK /* a test proves that the tests notice */
-		at_release = last && !broadcast && mutex && fg_mutex_wakes_at_release(mutex);
+		at_release = last && !broadcast && mutex && _fg_mutex_wakes_at_release(mutex);
 #endif
 		if (given != NOT_GIVEN) {
 			list_remove(c, prev, next);
 			*asleep = given == TO_SLEEPER && !at_release;
 			if (given == TO_SLEEPER && at_release)
-				fg_mutex_wake_at_release(mutex, n);
+				_fg_mutex_wake_at_release(mutex, n);
 			return n;
 		}
 		if (!last)
@@ -159,7 +159,7 @@ static bool nobody_waits(const struct fg_cond *c)
 	return !fg_load_relaxed(&c->first) || fg_unlikely(is_a_childs(c));
 }
 
-void fg_cond_wake_one(struct fg_cond *c)
+void _fg_cond_signal(struct fg_cond *c)
 {
 	struct fg_waiter *n;
 	bool asleep;
@@ -173,7 +173,7 @@ void fg_cond_wake_one(struct fg_cond *c)
 		fg_futex_wake(&n->word, 1, FG_FUTEX_ANY); /* an address; the waiter may have returned */
 }
 
-void fg_cond_wake_all(struct fg_cond *c)
+void _fg_cond_broadcast(struct fg_cond *c)
 {
 	uint32_t *sleeping[FG_WAKE_BATCH];
 	struct fg_waiter *n;
@@ -209,10 +209,10 @@ static int let_go(const struct fg_cond_mutex *m)
 	int r;
 
 	if (m->ours)
-		fg_mutex_waiters(m->ours, 1);
+		_fg_mutex_waiters(m->ours, 1);
 	r = m->unlock(m->mutex);
 	if (r && m->ours)
-		fg_mutex_waiters(m->ours, -1u);
+		_fg_mutex_waiters(m->ours, -1u);
 	return r;
 }
 
@@ -221,7 +221,7 @@ static int take_back(const struct fg_cond_mutex *m)
 	int r = m->lock(m->mutex);
 
 	if (m->ours)
-		fg_mutex_waiters(m->ours, -1u);
+		_fg_mutex_waiters(m->ours, -1u);
 	return r;
 }
 
@@ -254,7 +254,7 @@ static void confirm(struct wait *w)
 static void pass_on(struct wait *w)
 {
 	if (fg_load_acquire(&w->node.word) == SIGNALED)
-		fg_cond_wake_one(w->cond);
+		_fg_cond_signal(w->cond);
 	confirm(w);
 }
 
@@ -321,7 +321,7 @@ static int wake_by_itself(const struct fg_cond_mutex *m, const struct fg_deadlin
 	return fg_deadline_passed(deadline) ? ETIMEDOUT : 0;
 }
 
-int fg_cond_sleep(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
 {
 	struct wait w = { .cond = c, .mutex = m, .node.mutex = m->ours };
 	int r, locked;
@@ -333,7 +333,7 @@ int fg_cond_sleep(struct fg_cond *c, const struct fg_cond_mutex *m, const struct
 	w.history = (fg_spin_history)(fg_load_relaxed(&c->flags) >> FG_COND_HISTORY);
 	cond_unlock(c);
 	if (m->ours)
-		fg_lock_going_away(&m->ours->lock);
+		_fg_lock_going_away(&m->ours->lock);
 	r = let_go(m);
 	if (r) {
 		if (!go(&w))
@@ -360,7 +360,7 @@ int fg_cond_sleep(struct fg_cond *c, const struct fg_cond_mutex *m, const struct
 	return r == -ETIMEDOUT ? ETIMEDOUT : 0;
 }
 
-void fg_cond_end(struct fg_cond *c)
+void _fg_cond_destroy(struct fg_cond *c)
 {
 	for (;;) {
 		bool empty;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The condition variable: a FIFO of waiters, each on a word of its own on its
- * own stack, guarded by an fg_lock.  48 bytes, zero is "nobody waits".  Tickets
+ * own stack, guarded by an _fg_lock.  48 bytes, zero is "nobody waits".  Tickets
  * and sequence counters lose signals, to waiters that fall asleep late and to
  * those that time out; individually enqueued waiters do not (docs/design/cond.md).
  *
@@ -18,12 +18,12 @@
  * signal is a store and no system call.
  *
  * A signaller that holds the waiter's mutex, for which others sleep, leaves the
- * wake-up to the release (fg_mutex_wake_at_release).
+ * wake-up to the release (_fg_mutex_wake_at_release).
  *
  * Destruction right after the last waiter was signalled is legal, so a waiter
  * never touches the condition variable while it waits, and one in LAST never
  * again.  One in GONE or SIGNALED does, once: to leave the list; to pass its
- * signal on if it is cancelled, or to say that it will not.  fg_cond_end
+ * signal on if it is cancelled, or to say that it will not.  _fg_cond_destroy
  * waits for those.
  */
 #ifndef FG_COND_H
@@ -56,7 +56,7 @@ struct fg_cond {
 _Static_assert(sizeof(struct fg_cond) == 48, "in place of pthread_cond_t");
 
 /* That of its timed waits. */
-static inline clockid_t fg_cond_clock(const struct fg_cond *c)
+static inline clockid_t _fg_cond_clock(const struct fg_cond *c)
 {
 	return fg_load_relaxed(&c->flags) & FG_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
@@ -70,10 +70,10 @@ struct fg_cond_mutex {
 };
 
 /* 0, ETIMEDOUT, or what unlock or lock returned.  A cancellation point. */
-int fg_cond_sleep(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline);
-void fg_cond_wake_one(struct fg_cond *c);
-void fg_cond_wake_all(struct fg_cond *c);
+int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline);
+void _fg_cond_signal(struct fg_cond *c);
+void _fg_cond_broadcast(struct fg_cond *c);
 /* Waits for waiters that are on their way out by themselves; waiting ones are the caller's mistake. */
-void fg_cond_end(struct fg_cond *c);
+void _fg_cond_destroy(struct fg_cond *c);
 
 #endif

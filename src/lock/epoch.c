@@ -13,33 +13,33 @@ static bool is_mine(void)
 	return owner && owner == fg_self_tls.id;
 }
 
-bool fg_epoch_lock(void)
+bool _fg_epoch_lock(void)
 {
 	if (is_mine()) /* a signal handler, in the middle of another object */
 		return false;
-	fg_lock(&one_at_a_time);
+	_fg_lock(&one_at_a_time);
 	return true;
 }
 
-void fg_epoch_unlock(bool taken)
+void _fg_epoch_unlock(bool taken)
 {
 	if (taken)
-		fg_unlock(&one_at_a_time);
+		_fg_unlock(&one_at_a_time);
 }
 
-void fg_enter_epoch(uint32_t *epoch, void (*empty)(void *object), void *object)
+void _fg_enter_epoch(uint32_t *epoch, void (*empty)(void *object), void *object)
 {
 	uint32_t now = fg_epoch;
-	bool taken = fg_epoch_lock();
+	bool taken = _fg_epoch_lock();
 
 	if (fg_load_relaxed(epoch) != now) {
 		empty(object);
 		fg_store_release(epoch, now); /* pairs with the acquire of whoever looks at it first */
 	}
-	fg_epoch_unlock(taken);
+	_fg_epoch_unlock(taken);
 }
 
-void fg_epoch_after_fork(void)
+void _fg_epoch_after_fork(void)
 {
 	/* A handler has forked that interrupted this very thread: it will release it here too. */
 	if (!is_mine())

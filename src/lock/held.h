@@ -23,7 +23,7 @@ static inline uint64_t pending_of(const struct fg_self *t)
 /* How many locks of this thread others have released for it since it last asked. */
 static inline uint32_t released_for_me(const struct fg_self *t)
 {
-	return fg_has_slot(t) && fg_thread_has_foreign(t) ? fg_thread_foreign_releases(t) : 0;
+	return fg_has_slot(t) && fg_thread_has_released_by_others(t) ? fg_thread_released_by_others(t) : 0;
 }
 
 /* Locks that this thread is known to have, the one that an interrupted frame is taking included. */

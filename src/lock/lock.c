@@ -27,7 +27,7 @@
 #include "lock/held.h"
 #include "lock/queue.h"
 #include "lock/rounds.h"
-#include "lock/stranger.h"
+#include "lock/foreign_process.h"
 #include "runtime/count.h"
 #include "runtime/decide.h"
 
@@ -85,7 +85,7 @@
 #define GHOST_NS 100000000u
 
 /* How long to sleep for an owner that is no thread of this process, before it is looked at again. */
-#define STRANGER_NS 1000000000u
+#define FOREIGN_NS 1000000000u
 
 enum outcome { ACQUIRED, UNDECIDED, PATROL, TIMED_OUT };
 
@@ -99,9 +99,9 @@ static bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t s
 	uint32_t w = fg_load_relaxed(&l->word);
 
 #ifdef FG_BROKEN_LOCK
-	return fg_take_free(l, t);
+	return _fg_take_free(l, t);
 #endif
-	if (__libc_single_threaded) { /* as in fg_take_free */
+	if (__libc_single_threaded) { /* as in _fg_take_free */
 		if (w & FG_WORD_ID)
 			return false;
 		fg_store_relaxed(&l->word, (w & ~drop) | set | t->id);
@@ -224,7 +224,7 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t n, bool *head)
 {
 	for (;;) {
-		enum fg_queue_poll poll = fg_queue_poll(t, n);
+		enum fg_queue_poll poll = _fg_queue_poll(t, n);
 		bool late = false;
 
 		if (poll != FG_QUEUE_WAIT) {
@@ -235,7 +235,7 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 		if (a->wait.asked % OWNER_EVERY == 0)
 			a->wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
 		if (fg_decide(&a->wait) == FG_BLOCK || (late = timed_out(a))) {
-			*head = !fg_queue_leave(t, n); /* just granted: decide again as the head */
+			*head = !_fg_queue_leave(t, n); /* just granted: decide again as the head */
 			return late && !*head ? TIMED_OUT : UNDECIDED;
 		}
 		fg_pause();
@@ -246,7 +246,7 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a
 {
 	enum outcome o = UNDECIDED;
 	bool head;
-	uint32_t n = fg_queue_join(l, t, &head), asked = a->wait.asked;
+	uint32_t n = _fg_queue_join(l, t, &head), asked = a->wait.asked;
 
 	if (!n)
 		return UNDECIDED;
@@ -254,7 +254,7 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a
 		o = spin_in_queue(l, t, a, n, &head);
 	if (head) {
 		o = spin_as_head(l, t, a);
-		fg_queue_hand_over(l, t, n);
+		_fg_queue_hand_over(l, t, n);
 	}
 	fg_count(t, FG_STAT_SPINS, a->wait.asked - asked);
 	return o;
@@ -374,8 +374,8 @@ static enum limit sleep_limit(struct fg_self *t, struct attempt *a, uint32_t asl
 	} else if (fg_unlikely(fg_epoch != 0 && (asleep & FG_WORD_HEIR))) {
 		*ns = GHOST_NS;
 		limit = GHOST;
-	} else if (fg_unlikely(fg_held_by_stranger(asleep))) {
-		*ns = STRANGER_NS;
+	} else if (fg_unlikely(_fg_held_by_foreign_process(asleep))) {
+		*ns = FOREIGN_NS;
 		limit = STRANGER;
 	} else {
 		a->check_ns = a->check_ns ? a->check_ns * 4 : CHECK_NS;
@@ -405,7 +405,7 @@ static enum outcome look_around(struct fg_lock *l, struct fg_self *t, struct att
 		a->duty = FG_WORD_HEIR; /* ours to clear now; a living heir would only be one too many */
 		return stand_down(l, t, a) ? ACQUIRED : UNDECIDED;
 	case STRANGER:
-		fg_report_stranger(l);
+		_fg_report_foreign_process(l);
 		return UNDECIDED;
 	default:
 		break;
@@ -506,14 +506,14 @@ static uint64_t announce_once(struct fg_lock *l, struct fg_self *t)
 
 /*
  * The common case of the general path: this thread holds other locks, and this
- * one is free.  What lock_slowly() would do, without the rest.
+ * one is free.  What lock_slow() would do, without the rest.
  */
-static inline bool lock_another(struct fg_lock *l, struct fg_self *t)
+static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
 {
 	uint64_t prev = t->only;
 	uint32_t held = 1;
 
-	if (fg_load_relaxed(&l->word) || t->timing || !fg_has_slot(t) || fg_thread_has_foreign(t))
+	if (fg_load_relaxed(&l->word) || t->timing || !fg_has_slot(t) || fg_thread_has_released_by_others(t))
 		return false;
 	if (prev == FG_ONLY_SEVERAL) {
 		prev = t->pending;
@@ -522,7 +522,7 @@ static inline bool lock_another(struct fg_lock *l, struct fg_self *t)
 	if (!held || prev == FG_ONLY_NONE || prev == address(l))
 		return false;
 	announce_beside(l, t, held);
-	if (!fg_take_free(l, t)) {
+	if (!_fg_take_free(l, t)) {
 		not_acquired(t, prev);
 		return false;
 	}
@@ -558,7 +558,7 @@ static __attribute__((noinline, cold)) void stand_back(const struct fg_lock *l, 
 	}
 }
 
-static __attribute__((noinline)) int lock_slowly(struct fg_lock *l, struct fg_self *t,
+static __attribute__((noinline)) int lock_slow(struct fg_lock *l, struct fg_self *t,
 						 const struct fg_deadline *deadline)
 {
 	uint64_t prev;
@@ -583,14 +583,14 @@ static __attribute__((noinline)) int lock_slowly(struct fg_lock *l, struct fg_se
 	return 0;
 }
 
-__attribute__((noinline)) int fg_lock_general(struct fg_lock *l, const struct fg_deadline *deadline)
+__attribute__((noinline)) int _fg_lock_slow(struct fg_lock *l, const struct fg_deadline *deadline)
 {
 	struct fg_self *t = fg_self();
 
-	return lock_another(l, t) ? 0 : lock_slowly(l, t, deadline);
+	return lock_nested(l, t) ? 0 : lock_slow(l, t, deadline);
 }
 
-__attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
+__attribute__((noinline)) bool _fg_trylock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
 	uint64_t prev = announce_once(l, t);
@@ -603,7 +603,7 @@ __attribute__((noinline)) bool fg_trylock_general(struct fg_lock *l)
 	return true;
 }
 
-void fg_lock_adopt(struct fg_lock *l, uint32_t former)
+void _fg_lock_adopt(struct fg_lock *l, uint32_t former)
 {
 	struct fg_self *t = fg_self();
 	uint64_t prev = announce_once(l, t);
@@ -670,7 +670,7 @@ static bool turn_is_over(const struct fg_lock *l, struct fg_self *t)
 	return me->stands_back;
 }
 
-void fg_lock_going_away(const struct fg_lock *l)
+void _fg_lock_going_away(const struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
 
@@ -696,7 +696,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
 	bool wake = false, asked = false, leave = false;
 
-	if (__libc_single_threaded && fg_release_alone(l, t->id))
+	if (__libc_single_threaded && _fg_release_alone(l, t->id))
 		return false;
 	for (;;) {
 		if (!(w & FG_WORD_WAITERS)) {
@@ -726,7 +726,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 }
 
 /* A lock that this thread does not hold: what glibc does with normal mutexes, which programs use. */
-static void unlock_foreign(struct fg_lock *l, struct fg_self *t, uint32_t w)
+static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
 	uint32_t owner = w & FG_WORD_ID;
 
@@ -766,7 +766,7 @@ static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
  * slow way, and nobody sleeps.  The look at the word is for a spinning waiter: a
  * CAS that fails would pull the line from it for nothing.
  */
-static inline bool unlock_latest(struct fg_lock *l, struct fg_self *t)
+static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 {
 	uint32_t mine = t->id, held = t->held;
 	uint64_t prev;
@@ -776,7 +776,7 @@ static inline bool unlock_latest(struct fg_lock *l, struct fg_self *t)
 		return false;
 	prev = l->prev; /* cs has not counted this lock yet */
 
-	if (__libc_single_threaded ? !fg_release_alone(l, mine) : !fg_cas_release(&l->word, &mine, 0))
+	if (__libc_single_threaded ? !_fg_release_alone(l, mine) : !fg_cas_release(&l->word, &mine, 0))
 		return false;
 	publish(t, held - 1, prev);
 	if (held == 1)
@@ -784,14 +784,14 @@ static inline bool unlock_latest(struct fg_lock *l, struct fg_self *t)
 	return true;
 }
 
-static __attribute__((noinline)) void unlock_slowly(struct fg_lock *l, struct fg_self *t)
+static __attribute__((noinline)) void unlock_slow(struct fg_lock *l, struct fg_self *t)
 {
 	uint32_t w = fg_load_relaxed(&l->word), held;
 	uint64_t pending = pending_of(t), prev;
 	bool over = false;
 
 	if ((w & FG_WORD_ID) != t->id) {
-		unlock_foreign(l, t, w);
+		unlock_for_owner(l, t, w);
 		return;
 	}
 	/* Not 0: the count is of 16 bits, and of what others say that they have released. */
@@ -823,10 +823,10 @@ static __attribute__((noinline)) void unlock_slowly(struct fg_lock *l, struct fg
 	}
 }
 
-__attribute__((noinline)) void fg_unlock_general(struct fg_lock *l)
+__attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
 
-	if (!unlock_latest(l, t))
-		unlock_slowly(l, t);
+	if (!unlock_nested(l, t))
+		unlock_slow(l, t);
 }

@@ -11,7 +11,7 @@
  *
  *   id       owner.  Set by whoever takes the lock, cleared by whoever releases
  *            it (not always the same thread: POSIX programs use a normal mutex
- *            as a semaphore), changed by its thread at its end (fg_lock_adopt).
+ *            as a semaphore), changed by its thread at its end (_fg_lock_adopt).
  *            Nobody else writes it.
  *   WAITERS  somebody may sleep.  Set by a waiter before it sleeps,
  *            and by a woken one when it takes the lock or goes on waiting: a
@@ -70,20 +70,20 @@ _Static_assert(sizeof(struct fg_lock) == 24, "has to fit into pthread types");
  * Everything but the fast path: not set up, several locks, contention, time,
  * foreign owners.  All leave the publication (pending, cs, role) right.
  */
-int fg_lock_general(struct fg_lock *l, const struct fg_deadline *deadline); /* 0 or ETIMEDOUT */
-bool fg_trylock_general(struct fg_lock *l);
-void fg_unlock_general(struct fg_lock *l);
+int _fg_lock_slow(struct fg_lock *l, const struct fg_deadline *deadline); /* 0 or ETIMEDOUT */
+bool _fg_trylock_slow(struct fg_lock *l);
+void _fg_unlock_slow(struct fg_lock *l);
 
 /*
  * A hint before a release: this thread will not be back soon, however often it
  * has been lately.  So the release leaves nobody asleep for its sake.
  */
-void fg_lock_going_away(const struct fg_lock *l);
+void _fg_lock_going_away(const struct fg_lock *l);
 
 /* This thread holds it, by the id `former` that it had before: from now on by its own. */
-void fg_lock_adopt(struct fg_lock *l, uint32_t former);
+void _fg_lock_adopt(struct fg_lock *l, uint32_t former);
 
-static inline bool fg_take_free(struct fg_lock *l, struct fg_self *t)
+static inline bool _fg_take_free(struct fg_lock *l, struct fg_self *t)
 {
 	uint32_t free = 0;
 
@@ -100,7 +100,7 @@ static inline bool fg_take_free(struct fg_lock *l, struct fg_self *t)
 		return true;
 	}
 	/*
-	 * Pairs with the release in fg_unlock_only.  No look at the word first: a
+	 * Pairs with the release in _fg_unlock_fast.  No look at the word first: a
 	 * load right after the unlock's atomic costs 2 ns of 18 (uncontended, x86).
 	 */
 	return fg_cas_acquire(&l->word, &free, t->id);
@@ -110,7 +110,7 @@ static inline bool fg_take_free(struct fg_lock *l, struct fg_self *t)
  * True if this thread held nothing and has the lock now.  The holder test of
  * the monitor is exact from the first store on, whatever happens in between.
  */
-static inline bool fg_lock_only(struct fg_lock *l)
+static inline bool _fg_lock_fast(struct fg_lock *l)
 {
 	struct fg_self *t = &fg_self_tls;
 
@@ -118,14 +118,14 @@ static inline bool fg_lock_only(struct fg_lock *l)
 		return false;
 	t->only = (uint64_t)(uintptr_t)l;
 	fg_set_pending(t, (uint64_t)(uintptr_t)l);
-	if (fg_unlikely(!fg_take_free(l, t)))
-		return false; /* still announced: fg_lock_general goes on from here */
+	if (fg_unlikely(!_fg_take_free(l, t)))
+		return false; /* still announced: _fg_lock_slow goes on from here */
 	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
 	return true;
 }
 
 /* In a process with one thread: the release that wakes nobody. */
-static inline bool fg_release_alone(struct fg_lock *l, uint32_t mine)
+static inline bool _fg_release_alone(struct fg_lock *l, uint32_t mine)
 {
 	if (fg_unlikely(l->word != mine))
 		return false;
@@ -135,7 +135,7 @@ static inline bool fg_release_alone(struct fg_lock *l, uint32_t mine)
 }
 
 /* True if this was the only lock of this thread, nobody waited for it, and it is released now. */
-static inline bool fg_unlock_only(struct fg_lock *l)
+static inline bool _fg_unlock_fast(struct fg_lock *l)
 {
 	struct fg_self *t = &fg_self_tls;
 	uint32_t mine = t->id;
@@ -143,7 +143,7 @@ static inline bool fg_unlock_only(struct fg_lock *l)
 	if (fg_unlikely(t->only != (uint64_t)(uintptr_t)l))
 		return false;
 	if (__libc_single_threaded) {
-		if (fg_unlikely(!fg_release_alone(l, mine)))
+		if (fg_unlikely(!_fg_release_alone(l, mine)))
 			return false;
 	} else if (fg_unlikely(!fg_cas_release(&l->word, &mine, 0))) {
 		return false;
@@ -153,23 +153,23 @@ static inline bool fg_unlock_only(struct fg_lock *l)
 	return true;
 }
 
-static inline bool fg_trylock(struct fg_lock *l)
+static inline bool _fg_trylock(struct fg_lock *l)
 {
 	/* A held lock is left alone: no store to its line. */
 	if (fg_load_relaxed(&l->word) & FG_WORD_ID)
 		return false;
-	return fg_likely(fg_lock_only(l)) || fg_trylock_general(l);
+	return fg_likely(_fg_lock_fast(l)) || _fg_trylock_slow(l);
 }
 
-static inline int fg_lock(struct fg_lock *l)
+static inline int _fg_lock(struct fg_lock *l)
 {
-	return fg_likely(fg_lock_only(l)) ? 0 : fg_lock_general(l, NULL);
+	return fg_likely(_fg_lock_fast(l)) ? 0 : _fg_lock_slow(l, NULL);
 }
 
-static inline void fg_unlock(struct fg_lock *l)
+static inline void _fg_unlock(struct fg_lock *l)
 {
-	if (fg_unlikely(!fg_unlock_only(l)))
-		fg_unlock_general(l);
+	if (fg_unlikely(!_fg_unlock_fast(l)))
+		_fg_unlock_slow(l);
 }
 
 #endif

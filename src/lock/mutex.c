@@ -23,7 +23,7 @@ static bool owned(struct fg_mutex *m)
 	uint32_t owner = fg_load_relaxed(&m->lock.word) & FG_WORD_ID;
 
 	if (fg_unlikely(owner && owner == fg_former_id(t))) {
-		fg_lock_adopt(&m->lock, owner);
+		_fg_lock_adopt(&m->lock, owner);
 		return true;
 	}
 	return owner == t->id;
@@ -37,28 +37,28 @@ static int lock_again(struct fg_mutex *m)
 	return 0;
 }
 
-int fg_mutex_lock_until(struct fg_mutex *m, const struct fg_deadline *deadline)
+int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadline)
 {
 	/* A thread that holds nothing holds not this one: no look at the word before the CAS (lock.h). */
-	if (fg_lock_only(&m->lock))
+	if (_fg_lock_fast(&m->lock))
 		return 0;
 	if (knows_owner(m) && owned(m))
 		return is_recursive(m) ? lock_again(m) : EDEADLK;
-	return fg_lock_general(&m->lock, deadline);
+	return _fg_lock_slow(&m->lock, deadline);
 }
 
-int fg_mutex_try(struct fg_mutex *m)
+int _fg_mutex_trylock(struct fg_mutex *m)
 {
 	if (is_recursive(m) && owned(m))
 		return lock_again(m);
-	return fg_trylock(&m->lock) ? 0 : EBUSY;
+	return _fg_trylock(&m->lock) ? 0 : EBUSY;
 }
 
-int fg_mutex_release(struct fg_mutex *m)
+int _fg_mutex_unlock(struct fg_mutex *m)
 {
 	if (knows_owner(m)) {
 		/* `count` is ours to read if the release finds that the lock is. */
-		if (!fg_load_relaxed(&m->count) && fg_unlock_only(&m->lock))
+		if (!fg_load_relaxed(&m->count) && _fg_unlock_fast(&m->lock))
 			return 0;
 		if (!owned(m))
 			return EPERM;
@@ -67,20 +67,20 @@ int fg_mutex_release(struct fg_mutex *m)
 			return 0;
 		}
 	}
-	if (!fg_unlock_only(&m->lock))
-		fg_mutex_unlock_general(m);
+	if (!_fg_unlock_fast(&m->lock))
+		_fg_mutex_unlock_slow(m);
 	return 0;
 }
 
 /* ---- waiters of condition variables, to be woken at the release --------------------------- */
 
-/* Sleepers stay sleepers until the release, which therefore comes to fg_mutex_unlock_general(). */
-bool fg_mutex_wakes_at_release(struct fg_mutex *m)
+/* Sleepers stay sleepers until the release, which therefore comes to _fg_mutex_unlock_slow(). */
+bool _fg_mutex_wakes_at_release(struct fg_mutex *m)
 {
-	return fg_mutex_is_normal(m) && owned(m) && fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS;
+	return _fg_mutex_is_normal(m) && owned(m) && fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS;
 }
 
-void fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
+void _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
 {
 	n->next = m->due_epoch == fg_epoch ? m->due : NULL;
 	m->due = n;
@@ -99,7 +99,7 @@ static __attribute__((noinline)) void unlock_and_wake(struct fg_mutex *m)
 			word[count++] = &n->word;
 	}
 	m->due = NULL;
-	fg_unlock_general(&m->lock);
+	_fg_unlock_slow(&m->lock);
 #ifdef FG_BROKEN_DUE /* a test proves that the tests notice */
 	return;
 #endif
@@ -108,19 +108,19 @@ static __attribute__((noinline)) void unlock_and_wake(struct fg_mutex *m)
 		fg_futex_wake(word[--count], 1, FG_FUTEX_ANY);
 }
 
-void fg_mutex_unlock_general(struct fg_mutex *m)
+void _fg_mutex_unlock_slow(struct fg_mutex *m)
 {
 	if (fg_unlikely(m->due != NULL))
 		unlock_and_wake(m);
 	else
-		fg_unlock_general(&m->lock);
+		_fg_unlock_slow(&m->lock);
 }
 
-__attribute__((noinline, cold)) int fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline,
+__attribute__((noinline, cold)) int _fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline,
 							 const void *caller)
 {
 	struct fg_traced t = fg_trace_begins();
-	int r = fg_mutex_lock_until(m, deadline);
+	int r = _fg_mutex_lock_untraced(m, deadline);
 
 	fg_trace_ends(&t, m, caller);
 	return r;

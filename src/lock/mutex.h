@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mutex: an fg_lock with the types of POSIX, in the 40 bytes of a
+ * The mutex: an _fg_lock with the types of POSIX, in the 40 bytes of a
  * pthread_mutex_t.  The kind stands where glibc has it and holds glibc's numbers,
  * so that its static initialisers are ours; everything else is ours alone.
  *
@@ -26,7 +26,7 @@ enum {
 	FG_KIND_INHERIT = 0x20,
 	FG_KIND_PROTECT = 0x40,
 	FG_KIND_SHARED = 0x80,	  /* also of all robust ones */
-	FG_KIND_FOREIGN = 0xf0,	  /* any of these four: not ours */
+	FG_KIND_NATIVE = 0xf0,	  /* any of these four: not ours */
 	FG_KIND_NO_ELISION = 0x200, /* glibc's own note to itself */
 };
 /*
@@ -50,13 +50,13 @@ struct fg_waiter;
  * Which mutexes are ours, and what their places are used for: the library's build chooses between this folder's
  * chosen/mutex_ours.h and that of src/zoo, by the order of its include folders.  Each has
  *
- *   fg_mutex_is_normal()	ours, and of a type that does not know its owner
- *   fg_mutex_is_ours()		not glibc's
- *   fg_mutex_may_be_shared()	those that other processes know are ours, too
- *   fg_mutex_kind()		lock.tag of a new one that is ours
- *   fg_mutex_waiters()		`more` threads wait on a condition variable with this mutex; the caller is one of them
- *   fg_mutex_end()		0; EBUSY (held, or threads wait with it on a condition variable: they will take it again)
- *   fg_mutex_wakes_at_release(), fg_mutex_wake_at_release()
+ *   _fg_mutex_is_normal()	ours, and of a type that does not know its owner
+ *   _fg_mutex_is_ours()		not glibc's
+ *   _fg_mutex_may_be_shared()	those that other processes know are ours, too
+ *   _fg_mutex_kind()		lock.tag of a new one that is ours
+ *   _fg_mutex_waiters()		`more` threads wait on a condition variable with this mutex; the caller is one of them
+ *   _fg_mutex_destroy()		0; EBUSY (held, or threads wait with it on a condition variable: they will take it again)
+ *   _fg_mutex_wakes_at_release(), _fg_mutex_wake_at_release()
  *
  * The last two: a thread that has been signalled has to take its mutex before it returns.  If the signaller holds that,
  * and somebody sleeps for it already, a wake-up now leads from one sleep into the next as likely as not.  So that is asked
@@ -65,25 +65,25 @@ struct fg_waiter;
  */
 #include "mutex_ours.h"
 
-/* The release of a normal mutex, when fg_unlock_only() has not done it. */
-void fg_mutex_unlock_general(struct fg_mutex *m);
+/* The release of a normal mutex, when _fg_unlock_fast() has not done it. */
+void _fg_mutex_unlock_slow(struct fg_mutex *m);
 
-/* For all mutexes of ours; the fast paths for normal ones are fg_lock_only and fg_unlock_only. */
+/* For all mutexes of ours; the fast paths for normal ones are _fg_lock_fast and _fg_unlock_fast. */
 
 /* 0; ETIMEDOUT with a deadline; EDEADLK (errorcheck, own already); EAGAIN (recursion too deep). */
-int fg_mutex_lock_until(struct fg_mutex *m, const struct fg_deadline *deadline);
-int fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller);
+int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadline);
+int _fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller);
 
-static inline int fg_mutex_lock_from(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller)
+static inline int _fg_mutex_lock(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller)
 {
 	if (fg_is_traced())
-		return fg_mutex_lock_traced(m, deadline, caller);
-	return fg_mutex_is_normal(m) ? fg_lock_general(&m->lock, deadline) : fg_mutex_lock_until(m, deadline);
+		return _fg_mutex_lock_traced(m, deadline, caller);
+	return _fg_mutex_is_normal(m) ? _fg_lock_slow(&m->lock, deadline) : _fg_mutex_lock_untraced(m, deadline);
 }
 
 /* 0 or EBUSY; EAGAIN (recursion too deep). */
-int fg_mutex_try(struct fg_mutex *m);
+int _fg_mutex_trylock(struct fg_mutex *m);
 /* 0; EPERM (recursive, errorcheck: not the owner). */
-int fg_mutex_release(struct fg_mutex *m);
+int _fg_mutex_unlock(struct fg_mutex *m);
 
 #endif

@@ -85,7 +85,7 @@ static bool spin_by_history(struct fg_self *self, const struct fg_native_view *l
 	return in_time;
 }
 
-bool fg_native_wait(struct fg_self *self, const struct fg_native_view *lock, const struct fg_deadline *deadline)
+bool _fg_native_wait(struct fg_self *self, const struct fg_native_view *lock, const struct fg_deadline *deadline)
 {
 	if (owner_tid(lock) == fg_thread_tid(self))
 		return false;
@@ -98,7 +98,7 @@ bool fg_native_wait(struct fg_self *self, const struct fg_native_view *lock, con
 	return true;
 }
 
-void fg_native_round_ends(struct fg_self *self)
+void _fg_native_round_ends(struct fg_self *self)
 {
 	struct fg_thread *me = fg_thread_mine(self);
 

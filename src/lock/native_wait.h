@@ -31,18 +31,18 @@ struct fg_native_view {
  * call, since fg_decide() says so, the deadline has passed, or this thread has
  * it already (what follows from that only the other implementation knows).
  */
-bool fg_native_wait(struct fg_self *self, const struct fg_native_view *lock,
+bool _fg_native_wait(struct fg_self *self, const struct fg_native_view *lock,
 		    const struct fg_deadline *deadline);
 
 /* A thread that has waited so takes such a lock again: how long has it been away (rounds.h)? */
-void fg_native_round_ends(struct fg_self *self);
+void _fg_native_round_ends(struct fg_self *self);
 
-static inline void fg_native_round(void)
+static inline void _fg_native_round(void)
 {
 	struct fg_self *t = &fg_self_tls;
 
 	if (fg_id_has_slot(t->id) && fg_unlikely(fg_thread_mine(t)->native_ns))
-		fg_native_round_ends(t);
+		_fg_native_round_ends(t);
 }
 
 #endif

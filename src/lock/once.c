@@ -40,7 +40,7 @@ static void wait_for(uint32_t *once, uint32_t value)
 	fg_futex_wait(once, value, FG_FUTEX_ANY, NULL);
 }
 
-void fg_once_slowly(uint32_t *once, void (*routine)(void))
+void _fg_once_slow(uint32_t *once, void (*routine)(void))
 {
 	uint32_t have = fg_load_acquire(once);
 

@@ -16,18 +16,18 @@
 
 enum { FG_ONCE_DONE = 2 };
 
-void fg_once_slowly(uint32_t *once, void (*routine)(void));
+void _fg_once_slow(uint32_t *once, void (*routine)(void));
 
 /*
  * Calls `routine` unless it has been called, and has returned, for this word.
  * Waits while another thread does.  Where the routine is cancelled, or throws,
  * the word is not done, and the next one calls it.
  */
-static inline void fg_once_run(uint32_t *once, void (*routine)(void))
+static inline void _fg_once(uint32_t *once, void (*routine)(void))
 {
-	/* Acquire: pairs with the release in fg_once_slowly(). */
+	/* Acquire: pairs with the release in _fg_once_slow(). */
 	if (fg_unlikely(fg_load_acquire(once) != FG_ONCE_DONE))
-		fg_once_slowly(once, routine);
+		_fg_once_slow(once, routine);
 }
 
 #endif

@@ -83,7 +83,7 @@ static void become_head(struct fg_self *t, struct fg_node *node)
 	fg_set_role(t, FG_ROLE_HEAD);
 }
 
-uint32_t fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
+uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
 {
 	uint32_t n = node_alloc(t), before, pred_number;
 	struct fg_node *node;
@@ -118,7 +118,7 @@ uint32_t fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
 	return n;
 }
 
-enum fg_queue_poll fg_queue_poll(struct fg_self *t, uint32_t n)
+enum fg_queue_poll _fg_queue_poll(struct fg_self *t, uint32_t n)
 {
 	struct fg_node *node = node_at(n);
 	uint32_t state = fg_load_acquire(&node->state);
@@ -134,7 +134,7 @@ enum fg_queue_poll fg_queue_poll(struct fg_self *t, uint32_t n)
 	return FG_QUEUE_LOST;
 }
 
-bool fg_queue_leave(struct fg_self *t, uint32_t n)
+bool _fg_queue_leave(struct fg_self *t, uint32_t n)
 {
 	struct fg_node *node = node_at(n);
 	uint32_t state = fg_load_relaxed(&node->state);
@@ -146,14 +146,14 @@ bool fg_queue_leave(struct fg_self *t, uint32_t n)
 		}
 		state = fg_load_relaxed(&node->state);
 	}
-	return fg_queue_poll(t, n) == FG_QUEUE_LOST;
+	return _fg_queue_poll(t, n) == FG_QUEUE_LOST;
 }
 
 /*
  * Walks to the first successor that waits and runs.  Each node passed is FREE
  * for its owner from then on and not touched again.
  */
-void fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n)
+void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n)
 {
 	uint32_t at = n;
 

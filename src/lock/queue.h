@@ -26,21 +26,21 @@
 /*
  * Joins the queue of `l` if a node is to be had.  Returns its number, 0 if all
  * nodes of this thread are in use.  *head says whether the caller is the head
- * now; if not, fg_queue_poll tells.
+ * now; if not, _fg_queue_poll tells.
  */
-uint32_t fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head);
+uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head);
 
 enum fg_queue_poll {
 	FG_QUEUE_WAIT, /* still behind somebody */
 	FG_QUEUE_HEAD, /* the caller is the head now */
 	FG_QUEUE_LOST, /* passed over while off CPU; the caller is out, its node gone */
 };
-enum fg_queue_poll fg_queue_poll(struct fg_self *t, uint32_t n);
+enum fg_queue_poll _fg_queue_poll(struct fg_self *t, uint32_t n);
 
 /* A waiting member goes: true, it is out.  False: it has just been made the head, and still is in. */
-bool fg_queue_leave(struct fg_self *t, uint32_t n);
+bool _fg_queue_leave(struct fg_self *t, uint32_t n);
 
 /* The head passes its role on and is out.  Never waits. */
-void fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n);
+void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n);
 
 #endif

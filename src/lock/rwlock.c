@@ -194,7 +194,7 @@ static bool i_write(struct fg_rwlock *rw, const struct fg_self *t)
 	uint32_t owner = fg_load_relaxed(&rw->gate.word) & FG_WORD_ID;
 
 	if (fg_unlikely(owner && owner == fg_former_id(t))) {
-		fg_lock_adopt(&rw->gate, owner);
+		_fg_lock_adopt(&rw->gate, owner);
 		owner = t->id;
 	}
 	return owner == t->id && fg_load_relaxed(&rw->gate.tag);
@@ -242,9 +242,9 @@ static int enter_counted(struct fg_rwlock *rw, bool may_pass)
 
 static int gate_lock(struct fg_rwlock *rw, const struct fg_deadline *deadline)
 {
-	if (fg_lock_only(&rw->gate))
+	if (_fg_lock_fast(&rw->gate))
 		return 0;
-	return fg_lock_general(&rw->gate, deadline);
+	return _fg_lock_slow(&rw->gate, deadline);
 }
 
 /* The earlier of the two. */
@@ -277,7 +277,7 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 			/* No writer now, and none until we are counted. */
 			fg_store_relaxed(&rw->gate.tag, 0);
 			r = enter_counted(rw, true);
-			fg_unlock(&rw->gate);
+			_fg_unlock(&rw->gate);
 			return r;
 		}
 		if (deadline && fg_deadline_passed(deadline))
@@ -288,7 +288,7 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 	}
 }
 
-int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
 {
 	struct fg_self *t = fg_self();
 	int r;
@@ -308,7 +308,7 @@ int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadl
 	return r;
 }
 
-int fg_rwlock_tryrd(struct fg_rwlock *rw)
+int _fg_rwlock_tryrdlock(struct fg_rwlock *rw)
 {
 	struct fg_self *t = fg_self();
 	int r = enter_visible(rw, t) ? 0 : enter_counted(rw, rw->kind != FG_RW_WRITERS_FIRST);
@@ -445,16 +445,16 @@ static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self 
 	return r;
 }
 
-int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
 {
 	struct fg_self *t = fg_self();
-	bool at_once = fg_lock_only(&rw->gate);
+	bool at_once = _fg_lock_fast(&rw->gate);
 	int r;
 
 	if (!at_once) {
 		if (i_write(rw, t))
 			return EDEADLK;
-		r = fg_lock_general(&rw->gate, deadline);
+		r = _fg_lock_slow(&rw->gate, deadline);
 		if (r)
 			return r;
 	}
@@ -466,16 +466,16 @@ int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadl
 		fg_count(t, FG_STAT_CONTENDED, 1);
 	r = drain(rw, t, deadline);
 	if (r)
-		fg_unlock(&rw->gate);
+		_fg_unlock(&rw->gate);
 	return r;
 }
 
-int fg_rwlock_trywr(struct fg_rwlock *rw)
+int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
 {
 	static const struct fg_deadline past = { .clock = CLOCK_MONOTONIC };
 	struct fg_self *t = fg_self();
 
-	if ((fg_load_relaxed(&rw->readers) & COUNT) || !fg_trylock(&rw->gate))
+	if ((fg_load_relaxed(&rw->readers) & COUNT) || !_fg_trylock(&rw->gate))
 		return EBUSY;
 	fg_store_relaxed(&rw->gate.tag, 1);
 	fg_store_relaxed(&rw->calm, CALM * lines_of_table());
@@ -483,18 +483,18 @@ int fg_rwlock_trywr(struct fg_rwlock *rw)
 		return 0;
 	if (!drain(rw, t, &past))
 		return 0;
-	fg_unlock(&rw->gate);
+	_fg_unlock(&rw->gate);
 	return EBUSY;
 }
 
 /* ---- both ----------------------------------------------------------------------- */
 
-int fg_rwlock_release(struct fg_rwlock *rw)
+int _fg_rwlock_unlock(struct fg_rwlock *rw)
 {
 	struct fg_self *t = fg_self();
 
 	if (i_write(rw, t)) {
-		fg_unlock(&rw->gate);
+		_fg_unlock(&rw->gate);
 		return 0;
 	}
 	/* Once the lock is released its memory may be gone. */
@@ -504,21 +504,21 @@ int fg_rwlock_release(struct fg_rwlock *rw)
 	return 0;
 }
 
-__attribute__((noinline, cold)) int fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+__attribute__((noinline, cold)) int _fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline,
 							    const void *caller)
 {
 	struct fg_traced t = fg_trace_begins();
-	int r = fg_rwlock_rdlock_until(rw, deadline);
+	int r = _fg_rwlock_rdlock_untraced(rw, deadline);
 
 	fg_trace_ends(&t, rw, caller);
 	return r;
 }
 
-__attribute__((noinline, cold)) int fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+__attribute__((noinline, cold)) int _fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline,
 							    const void *caller)
 {
 	struct fg_traced t = fg_trace_begins();
-	int r = fg_rwlock_wrlock_until(rw, deadline);
+	int r = _fg_rwlock_wrlock_untraced(rw, deadline);
 
 	fg_trace_ends(&t, rw, caller);
 	return r;

@@ -42,7 +42,7 @@
 enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its default one */
 
 /*
- * What the mutexes' choice is for mutexes (mutex.h): fg_rwlock_may_be_shared(), those that other processes know are
+ * What the mutexes' choice is for mutexes (mutex.h): _fg_rwlock_may_be_shared(), those that other processes know are
  * ours, too; their kind has FG_RW_OURS_SHARED then.
  */
 #include "rwlock_ours.h"
@@ -64,27 +64,27 @@ _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rw
 	       "glibc's initialisers");
 
 /* EDEADLK if this thread writes; EAGAIN if there are 2^28 - 1 readers; ETIMEDOUT. */
-int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
+int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
 /* EDEADLK if this thread writes; ETIMEDOUT. */
-int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
-int fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
-int fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
+int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
+int _fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
+int _fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
 
-static inline int fg_rwlock_rdlock_from(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+static inline int _fg_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
 {
-	return fg_is_traced() ? fg_rwlock_rdlock_traced(rw, deadline, caller) : fg_rwlock_rdlock_until(rw, deadline);
+	return fg_is_traced() ? _fg_rwlock_rdlock_traced(rw, deadline, caller) : _fg_rwlock_rdlock_untraced(rw, deadline);
 }
 
-static inline int fg_rwlock_wrlock_from(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+static inline int _fg_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
 {
-	return fg_is_traced() ? fg_rwlock_wrlock_traced(rw, deadline, caller) : fg_rwlock_wrlock_until(rw, deadline);
+	return fg_is_traced() ? _fg_rwlock_wrlock_traced(rw, deadline, caller) : _fg_rwlock_wrlock_untraced(rw, deadline);
 }
 
 /* EBUSY, EAGAIN */
-int fg_rwlock_tryrd(struct fg_rwlock *rw);
+int _fg_rwlock_tryrdlock(struct fg_rwlock *rw);
 /* EBUSY */
-int fg_rwlock_trywr(struct fg_rwlock *rw);
+int _fg_rwlock_trywrlock(struct fg_rwlock *rw);
 /* Always 0: a lock that nobody holds is left alone. */
-int fg_rwlock_release(struct fg_rwlock *rw);
+int _fg_rwlock_unlock(struct fg_rwlock *rw);
 
 #endif

@@ -18,7 +18,7 @@ static uint32_t *value_of(uint64_t *sem)
 	return (uint32_t *)sem + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
-bool fg_sem_try(uint64_t *sem)
+bool _fg_sem_trywait(uint64_t *sem)
 {
 	uint64_t have = fg_load_relaxed(sem);
 
@@ -29,13 +29,13 @@ bool fg_sem_try(uint64_t *sem)
 	return false;
 }
 
-bool fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline)
+bool _fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline)
 {
 	struct fg_wait w = fg_wait_for_event(fg_self(), history_of(sem));
 	bool got = false;
 
 	while (!got && fg_spin_while(&w, value_of(sem), ~0u, 0, deadline))
-		got = fg_sem_try(sem);
+		got = _fg_sem_trywait(sem);
 	fg_event_over(&w, got);
 	return got;
 }
@@ -52,7 +52,7 @@ static int sleep_for(uint64_t *sem, const struct fg_deadline *deadline)
 
 	for (;;) {
 		if ((uint32_t)have) {
-			/* Acquire: pairs with the release in fg_sem_give(). */
+			/* Acquire: pairs with the release in _fg_sem_post(). */
 			if (__atomic_compare_exchange_n(sem, &have, have - 1 - ONE_SLEEPER, true, __ATOMIC_ACQUIRE,
 							__ATOMIC_RELAXED))
 				return 0;
@@ -67,15 +67,15 @@ static int sleep_for(uint64_t *sem, const struct fg_deadline *deadline)
 	}
 }
 
-int fg_sem_take(uint64_t *sem, const struct fg_deadline *deadline)
+int _fg_sem_wait(uint64_t *sem, const struct fg_deadline *deadline)
 {
-	if (fg_sem_try(sem) || fg_sem_spin(sem, deadline))
+	if (_fg_sem_trywait(sem) || _fg_sem_spin(sem, deadline))
 		return 0;
 	fg_count(fg_self(), FG_STAT_PARKS, 1);
 	return sleep_for(sem, deadline);
 }
 
-int fg_sem_give(uint64_t *sem)
+int _fg_sem_post(uint64_t *sem)
 {
 	uint64_t have = fg_load_relaxed(sem);
 

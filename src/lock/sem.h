@@ -12,17 +12,17 @@
 #include "runtime/decide.h"
 
 /* True if the value was above 0 and has been decremented. */
-bool fg_sem_try(uint64_t *sem);
+bool _fg_sem_trywait(uint64_t *sem);
 /* The same, after spinning for a post as long as fg_decide() says so. */
-bool fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline);
+bool _fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline);
 
 /* The whole of it, for semaphores of one process; no cancellation points. */
 
 #define FG_SEM_MAX 0x7fffffffu
 
 /* 0 or ETIMEDOUT */
-int fg_sem_take(uint64_t *sem, const struct fg_deadline *deadline);
+int _fg_sem_wait(uint64_t *sem, const struct fg_deadline *deadline);
 /* 0 or EOVERFLOW.  Async-signal-safe; touches nothing once another may have it. */
-int fg_sem_give(uint64_t *sem);
+int _fg_sem_post(uint64_t *sem);
 
 #endif

@@ -23,7 +23,7 @@
 #include "runtime/decide.h"
 #include "sys/filter.h"
 
-struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
+struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 
 /* Time limits of a sleep: the first, doubled up to the second. */
 #define SLEEP_NS     1000000u
@@ -62,7 +62,7 @@ static uint64_t key_of(const int32_t *lock)
 /* In the last way, locks are told apart by a bit of the futex call, mostly. */
 static uint32_t channel(const int32_t *lock)
 {
-	return 1u << (fg_spin_hash(lock) >> 16) % 32;
+	return 1u << (_fg_spin_hash(lock) >> 16) % 32;
 }
 
 /* Counts a sleeper or a spinner in a way that has this key; a sleeper also in one that is nobody's. */
@@ -99,7 +99,7 @@ static void count_out(struct place *place, uint64_t one)
 
 static struct place place_of_sleeper(const int32_t *lock)
 {
-	struct fg_spin_bucket *b = fg_spin_bucket(lock);
+	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
 	struct place place = { NULL, 0 };
 	uint32_t i;
 
@@ -112,7 +112,7 @@ static struct place place_of_sleeper(const int32_t *lock)
 
 static struct place place_of_spinner(const int32_t *lock)
 {
-	struct fg_spin_bucket *b = fg_spin_bucket(lock);
+	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
 	struct place place = { NULL, 0 };
 	uint32_t i;
 
@@ -122,9 +122,9 @@ static struct place place_of_spinner(const int32_t *lock)
 	return place;
 }
 
-void fg_spin_wake(int32_t *lock)
+void _fg_spin_wake(int32_t *lock)
 {
-	struct fg_spin_bucket *b = fg_spin_bucket(lock);
+	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
 	struct fg_spin_way *way = NULL;
 	uint32_t i;
 
@@ -148,14 +148,14 @@ void fg_spin_wake(int32_t *lock)
 }
 
 /* Those that are counted are not in this process, or have been interrupted and will be counted anew. */
-void fg_spin_after_fork(void)
+void _fg_spin_after_fork(void)
 {
 	uint32_t i, w;
 
 	if (!anybody_slept)
 		return;
 	for (i = 0; i < FG_SPIN_BUCKETS; i++) {
-		struct fg_spin_bucket *b = &fg_spin_buckets[i];
+		struct fg_spin_bucket *b = &_fg_spin_buckets[i];
 
 		if (b->sleepers & FG_SPIN_SLEEPERS)
 			b->sleepers = (b->sleepers & ~FG_SPIN_SLEEPERS) + FG_SPIN_SLEEPERS + 1;
@@ -191,7 +191,7 @@ static uint32_t owner_of(int32_t value)
 /* True if the lock became free meanwhile. */
 static bool spin(int32_t *lock, struct fg_self *t)
 {
-	struct fg_spin_bucket *b = fg_spin_bucket(lock);
+	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
 	struct fg_wait w = { .self = t };
 	struct place place = { NULL, 0 };
 	bool is_free;
@@ -215,7 +215,7 @@ static bool spin(int32_t *lock, struct fg_self *t)
 
 static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 {
-	struct fg_spin_bucket *b = fg_spin_bucket(lock);
+	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
 	struct fg_deadline limit;
 	struct fg_spin_way *way;
 	struct place place;
@@ -239,14 +239,14 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 	count_out(&place, SLEEPER);
 }
 
-static void take_slowly(int32_t *lock, struct fg_self *t)
+static void lock_slow(int32_t *lock, struct fg_self *t)
 {
 	uint64_t limit_ns = SLEEP_NS;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
 	for (;;) {
 		if (spin(lock, t)) {
-			if (fg_spin_try(lock, t))
+			if (_fg_spin_trylock(lock, t))
 				return;
 			continue;
 		}
@@ -256,14 +256,14 @@ static void take_slowly(int32_t *lock, struct fg_self *t)
 	}
 }
 
-__attribute__((noinline)) void fg_spin_lock_slowly(int32_t *lock, struct fg_self *t, const void *caller)
+__attribute__((noinline)) void _fg_spin_lock_slow(int32_t *lock, struct fg_self *t, const void *caller)
 {
 	bool traced = fg_is_traced();
 	struct fg_traced trace;
 
 	if (traced)
 		trace = fg_trace_begins();
-	take_slowly(lock, t);
+	lock_slow(lock, t);
 	if (traced)
 		fg_trace_ends(&trace, lock, caller);
 }

@@ -53,26 +53,26 @@ struct fg_spin_bucket {
 } __attribute__((aligned(FG_CACHE_LINE)));
 _Static_assert(sizeof(struct fg_spin_bucket) == 2 * FG_CACHE_LINE, "one line for releases, one for waiters");
 
-#define FG_SPIN_SLEEPERS 0xffffffu /* in fg_spin_bucket.sleepers; above it the turn */
+#define FG_SPIN_SLEEPERS 0xffffffu /* in _fg_spin_bucket.sleepers; above it the turn */
 
-extern struct fg_spin_bucket fg_spin_buckets[FG_SPIN_BUCKETS];
+extern struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 
-void fg_spin_lock_slowly(int32_t *lock, struct fg_self *t, const void *caller);
-void fg_spin_wake(int32_t *lock);
-void fg_spin_after_fork(void); /* in the child, by its only thread */
+void _fg_spin_lock_slow(int32_t *lock, struct fg_self *t, const void *caller);
+void _fg_spin_wake(int32_t *lock);
+void _fg_spin_after_fork(void); /* in the child, by its only thread */
 
-static inline uint32_t fg_spin_hash(const int32_t *lock)
+static inline uint32_t _fg_spin_hash(const int32_t *lock)
 {
 	return (uint32_t)((uintptr_t)lock >> 2) * 0x9e3779b1u;
 }
 
-static inline struct fg_spin_bucket *fg_spin_bucket(const int32_t *lock)
+static inline struct fg_spin_bucket *_fg_spin_bucket(const int32_t *lock)
 {
-	return &fg_spin_buckets[fg_spin_hash(lock) >> 24];
+	return &_fg_spin_buckets[_fg_spin_hash(lock) >> 24];
 }
 
 /* In the section from before the word says so: the monitor misses no holder. */
-static inline bool fg_spin_try(int32_t *lock, struct fg_self *t)
+static inline bool _fg_spin_trylock(int32_t *lock, struct fg_self *t)
 {
 	uint32_t free = FG_SPIN_FREE;
 
@@ -80,7 +80,7 @@ static inline bool fg_spin_try(int32_t *lock, struct fg_self *t)
 #ifdef FG_BROKEN_SPIN /* a test proves that the tests notice */
 	return true;
 #endif
-	/* Acquire: pairs with the release in fg_spin_release(). */
+	/* Acquire: pairs with the release in _fg_spin_unlock(). */
 	if (fg_likely(fg_cas_acquire((uint32_t *)lock, &free,
 				     FG_SPIN_HELD | (fg_id_has_slot(t->id) ? fg_id_index(t->id) << 12 : 0))))
 		return true;
@@ -88,24 +88,24 @@ static inline bool fg_spin_try(int32_t *lock, struct fg_self *t)
 	return false;
 }
 
-static inline void fg_spin_take(int32_t *lock, const void *caller)
+static inline void _fg_spin_lock(int32_t *lock, const void *caller)
 {
 	struct fg_self *t = fg_self();
 
-	if (fg_unlikely(!fg_spin_try(lock, t)))
-		fg_spin_lock_slowly(lock, t, caller);
+	if (fg_unlikely(!_fg_spin_trylock(lock, t)))
+		_fg_spin_lock_slow(lock, t, caller);
 }
 
-static inline void fg_spin_release(int32_t *lock)
+static inline void _fg_spin_unlock(int32_t *lock)
 {
-	struct fg_spin_bucket *b = fg_spin_bucket(lock);
+	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
 
 	/* After this the lock may be gone. */
 	fg_store_release(lock, FG_SPIN_FREE);
 	fg_fence_local();
 	/* The other half of this order is a sleeper's membarrier(2), or its time limit. */
 	if (fg_unlikely(fg_load_relaxed(&b->sleepers) & FG_SPIN_SLEEPERS))
-		fg_spin_wake(lock);
+		_fg_spin_wake(lock);
 	fg_section_leave(fg_self());
 }
 

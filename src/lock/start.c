@@ -38,8 +38,8 @@ static void child_of_fork(void)
 {
 	fg_filter_after_fork();
 	fg_threads_after_fork();
-	fg_epoch_after_fork();
-	fg_spin_after_fork();
+	_fg_epoch_after_fork();
+	_fg_spin_after_fork();
 	fg_monitor_forget();
 }
 

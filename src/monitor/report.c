@@ -234,10 +234,10 @@ static void add_summary(const struct fg_monitor *m, struct fg_report *r)
 	r->registered = m->registered;
 	r->refused = m->refused;
 	r->dropped = m->dropped;
-	r->p = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].p, __ATOMIC_RELAXED);
-	r->b = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].b, __ATOMIC_RELAXED);
-	r->total_p = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].total_p, __ATOMIC_RELAXED);
-	r->total_b = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].total_b, __ATOMIC_RELAXED);
+	r->preempted = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].preempted, __ATOMIC_RELAXED);
+	r->blocked = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].blocked, __ATOMIC_RELAXED);
+	r->total_preempted = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].total_preempted, __ATOMIC_RELAXED);
+	r->total_blocked = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].total_blocked, __ATOMIC_RELAXED);
 	r->missed = __atomic_load_n(&c->missed, __ATOMIC_RELAXED);
 	r->cost_ns = __atomic_load_n(&c->cost_ns, __ATOMIC_RELAXED);
 	r->cost_samples = __atomic_load_n(&c->cost_samples, __ATOMIC_RELAXED);

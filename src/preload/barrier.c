@@ -28,7 +28,7 @@ int pthread_barrier_init(pthread_barrier_t *barrier, const pthread_barrierattr_t
 		if (shared != PTHREAD_PROCESS_PRIVATE)
 			return fg_native_pthread_barrier_init()(barrier, attr, count);
 	}
-	fg_barrier_setup(barrier_of(barrier), count);
+	_fg_barrier_init(barrier_of(barrier), count);
 	return 0;
 }
 
@@ -36,13 +36,13 @@ int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
 	if (fg_unlikely(barrier_of(barrier)->shared))
 		return fg_native_pthread_barrier_wait()(barrier);
-	return fg_barrier_arrive(barrier_of(barrier)) ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
+	return _fg_barrier_wait(barrier_of(barrier)) ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
 }
 
 int pthread_barrier_destroy(pthread_barrier_t *barrier)
 {
 	if (fg_unlikely(barrier_of(barrier)->shared))
 		return fg_native_pthread_barrier_destroy()(barrier);
-	fg_barrier_drain(barrier_of(barrier));
+	_fg_barrier_destroy(barrier_of(barrier));
 	return 0;
 }

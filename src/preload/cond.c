@@ -90,7 +90,7 @@ static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t cl
 	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, ours };
 	struct fg_deadline deadline = { .clock = clock };
 
-	if (fg_unlikely(!fg_mutex_is_ours(ours)))
+	if (fg_unlikely(!_fg_mutex_is_ours(ours)))
 		m = (struct fg_cond_mutex){ release_native, take_native, &native, NULL };
 
 	if (at) {
@@ -98,7 +98,7 @@ static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t cl
 			return EINVAL;
 		deadline.at = *at;
 	}
-	return fg_cond_sleep(fg_cond_of(cond), &m, at ? &deadline : NULL);
+	return _fg_cond_wait(fg_cond_of(cond), &m, at ? &deadline : NULL);
 }
 
 int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
@@ -112,10 +112,10 @@ int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const s
 {
 	struct timespec real;
 
-	abstime = fg_given_time(&real, fg_cond_clock(fg_cond_of(cond)), abstime, FG_CALLER);
+	abstime = fg_given_time(&real, _fg_cond_clock(fg_cond_of(cond)), abstime, FG_CALLER);
 	if (fg_unlikely(is_shared(cond)))
 		return fg_cond_pshared_wait(cond, mutex, -1, abstime);
-	return wait_until(cond, mutex, fg_cond_clock(fg_cond_of(cond)), abstime);
+	return wait_until(cond, mutex, _fg_cond_clock(fg_cond_of(cond)), abstime);
 }
 
 int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
@@ -135,7 +135,7 @@ int pthread_cond_signal(pthread_cond_t *cond)
 {
 	if (fg_unlikely(is_shared(cond)))
 		return fg_cond_pshared_wake(cond, false);
-	fg_cond_wake_one(fg_cond_of(cond));
+	_fg_cond_signal(fg_cond_of(cond));
 	return 0;
 }
 
@@ -143,7 +143,7 @@ int pthread_cond_broadcast(pthread_cond_t *cond)
 {
 	if (fg_unlikely(is_shared(cond)))
 		return fg_cond_pshared_wake(cond, true);
-	fg_cond_wake_all(fg_cond_of(cond));
+	_fg_cond_broadcast(fg_cond_of(cond));
 	return 0;
 }
 
@@ -151,6 +151,6 @@ int pthread_cond_destroy(pthread_cond_t *cond)
 {
 	if (is_shared(cond))
 		return fg_cond_pshared_destroy(cond);
-	fg_cond_end(fg_cond_of(cond));
+	_fg_cond_destroy(fg_cond_of(cond));
 	return 0;
 }

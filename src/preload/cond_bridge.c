@@ -25,7 +25,7 @@ static struct fg_bridges bridges = { natives, sizeof(natives[0]), BRIDGES, renew
 
 static pthread_mutex_t *bridge(const pthread_cond_t *cond)
 {
-	return fg_bridge_of(&bridges, cond, 4); /* 64 neighbours, of 48 bytes each, have 64 bridges */
+	return _fg_bridge_of(&bridges, cond, 4); /* 64 neighbours, of 48 bytes each, have 64 bridges */
 }
 
 struct bridged {
@@ -38,7 +38,7 @@ static void leave_bridge(void *arg)
 
 	fg_native_pthread_mutex_unlock()(b->bridge);
 	pthread_mutex_lock(b->mutex);
-	fg_mutex_waiters(fg_mutex_of(b->mutex), -1u);
+	_fg_mutex_waiters(fg_mutex_of(b->mutex), -1u);
 }
 
 static int native_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
@@ -54,15 +54,15 @@ int fg_cond_bridge_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t 
 	struct bridged b = { bridge(cond), mutex };
 	int r;
 
-	if (!fg_mutex_is_ours(fg_mutex_of(mutex)))
+	if (!_fg_mutex_is_ours(fg_mutex_of(mutex)))
 		return native_wait(cond, mutex, clock, at);
 	if (at && !fg_valid_timespec(at)) /* glibc would say so too late: with the mutex released */
 		return EINVAL;
 	fg_native_pthread_mutex_lock()(b.bridge);
-	fg_mutex_waiters(fg_mutex_of(mutex), 1);
+	_fg_mutex_waiters(fg_mutex_of(mutex), 1);
 	r = pthread_mutex_unlock(mutex);
 	if (r) {
-		fg_mutex_waiters(fg_mutex_of(mutex), -1u);
+		_fg_mutex_waiters(fg_mutex_of(mutex), -1u);
 		fg_native_pthread_mutex_unlock()(b.bridge);
 		return r;
 	}

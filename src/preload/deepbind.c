@@ -128,7 +128,7 @@ static __attribute__((noinline)) int deeply(int mode)
 	static uint32_t once, said;
 
 	find();
-	fg_once_run(&once, replace_all);
+	_fg_once(&once, replace_all);
 	if (replaced)
 		return mode;
 	if (!fg_silent && !fg_xchg_acq_rel(&said, 1))

@@ -36,11 +36,11 @@ int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 		pthread_mutexattr_getpshared(attr, &shared);
 		pthread_mutexattr_getrobust(attr, &robust);
 		pthread_mutexattr_getprotocol(attr, &protocol);
-		if ((shared != PTHREAD_PROCESS_PRIVATE && !fg_mutex_may_be_shared()) ||
+		if ((shared != PTHREAD_PROCESS_PRIVATE && !_fg_mutex_may_be_shared()) ||
 		    robust != PTHREAD_MUTEX_STALLED || protocol != PTHREAD_PRIO_NONE)
 			return fg_native_pthread_mutex_init()(mutex, attr);
 	}
-	*m = (struct fg_mutex){ .lock.tag = fg_mutex_kind(type, shared != PTHREAD_PROCESS_PRIVATE) };
+	*m = (struct fg_mutex){ .lock.tag = _fg_mutex_kind(type, shared != PTHREAD_PROCESS_PRIVATE) };
 	return 0;
 }
 
@@ -48,55 +48,55 @@ int pthread_mutex_destroy(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	return fg_mutex_is_ours(m) ? fg_mutex_end(m) : fg_native_pthread_mutex_destroy()(mutex);
+	return _fg_mutex_is_ours(m) ? _fg_mutex_destroy(m) : fg_native_pthread_mutex_destroy()(mutex);
 }
 
 /* Out of line, so that the fast paths need no stack. */
-static __attribute__((noinline)) int lock_otherwise(struct fg_mutex *m)
+static __attribute__((noinline)) int lock_slow(struct fg_mutex *m)
 {
-	if (fg_unlikely(!fg_mutex_is_ours(m)))
+	if (fg_unlikely(!_fg_mutex_is_ours(m)))
 		return fg_native_lock((pthread_mutex_t *)m);
-	return fg_mutex_lock_from(m, NULL, FG_CALLER);
+	return _fg_mutex_lock(m, NULL, FG_CALLER);
 }
 
-static __attribute__((noinline)) int unlock_otherwise(struct fg_mutex *m)
+static __attribute__((noinline)) int unlock_slow(struct fg_mutex *m)
 {
-	if (fg_mutex_is_normal(m)) {
-		fg_mutex_unlock_general(m);
+	if (_fg_mutex_is_normal(m)) {
+		_fg_mutex_unlock_slow(m);
 		return 0;
 	}
-	if (!fg_mutex_is_ours(m))
+	if (!_fg_mutex_is_ours(m))
 		return fg_native_pthread_mutex_unlock()((pthread_mutex_t *)m);
-	return fg_mutex_release(m);
+	return _fg_mutex_unlock(m);
 }
 
 int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	if (fg_likely(fg_mutex_is_normal(m)) && fg_likely(fg_lock_only(&m->lock)))
+	if (fg_likely(_fg_mutex_is_normal(m)) && fg_likely(_fg_lock_fast(&m->lock)))
 		return 0;
-	return lock_otherwise(m);
+	return lock_slow(m);
 }
 
 int pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	if (fg_likely(fg_mutex_is_normal(m)))
-		return fg_trylock(&m->lock) ? 0 : EBUSY;
-	if (!fg_mutex_is_ours(m))
+	if (fg_likely(_fg_mutex_is_normal(m)))
+		return _fg_trylock(&m->lock) ? 0 : EBUSY;
+	if (!_fg_mutex_is_ours(m))
 		return fg_native_pthread_mutex_trylock()(mutex);
-	return fg_mutex_try(m);
+	return _fg_mutex_trylock(m);
 }
 
 int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	if (fg_likely(fg_mutex_is_normal(m)) && fg_likely(fg_unlock_only(&m->lock)))
+	if (fg_likely(_fg_mutex_is_normal(m)) && fg_likely(_fg_unlock_fast(&m->lock)))
 		return 0;
-	return unlock_otherwise(m);
+	return unlock_slow(m);
 }
 
 /* A free mutex is locked whatever the time says; only who would wait is told that it is invalid. */
@@ -106,16 +106,16 @@ static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *a
 
 	__asm__("" : "+r"(at)); /* the headers say that it is not NULL */
 	if (!at) /* glibc's takes a free one, and waits for another for ever or crashes */
-		return fg_mutex_lock_from(m, NULL, caller);
+		return _fg_mutex_lock(m, NULL, caller);
 	deadline.at = *at;
 	if (!fg_valid_timespec(at)) {
 		int r;
 
 		deadline.at = (struct timespec){ 0 }; /* long ago */
-		r = fg_mutex_lock_from(m, &deadline, caller);
+		r = _fg_mutex_lock(m, &deadline, caller);
 		return r == ETIMEDOUT ? EINVAL : r;
 	}
-	return fg_mutex_lock_from(m, &deadline, caller);
+	return _fg_mutex_lock(m, &deadline, caller);
 }
 
 int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *abstime)
@@ -124,7 +124,7 @@ int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *absti
 	struct timespec real;
 
 	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
-	if (fg_unlikely(!fg_mutex_is_ours(m)))
+	if (fg_unlikely(!_fg_mutex_is_ours(m)))
 		return fg_native_timedlock(mutex, abstime);
 	return lock_by(m, CLOCK_REALTIME, abstime, FG_CALLER);
 }
@@ -135,7 +135,7 @@ int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struc
 	struct timespec real;
 
 	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
-	if (fg_unlikely(!fg_mutex_is_ours(m)))
+	if (fg_unlikely(!_fg_mutex_is_ours(m)))
 		return fg_native_clocklock(mutex, clock, abstime);
 	if (!fg_valid_clock(clock))
 		return EINVAL;
@@ -144,21 +144,21 @@ int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struc
 
 int pthread_mutex_consistent(pthread_mutex_t *mutex)
 {
-	if (fg_mutex_is_ours(fg_mutex_of(mutex)))
+	if (_fg_mutex_is_ours(fg_mutex_of(mutex)))
 		return EINVAL; /* not robust */
 	return fg_native_pthread_mutex_consistent()(mutex);
 }
 
 int pthread_mutex_getprioceiling(const pthread_mutex_t *mutex, int *ceiling)
 {
-	if (fg_mutex_is_ours(fg_mutex_of((pthread_mutex_t *)mutex)))
+	if (_fg_mutex_is_ours(fg_mutex_of((pthread_mutex_t *)mutex)))
 		return EINVAL; /* not PTHREAD_PRIO_PROTECT */
 	return fg_native_pthread_mutex_getprioceiling()(mutex, ceiling);
 }
 
 int pthread_mutex_setprioceiling(pthread_mutex_t *mutex, int ceiling, int *old)
 {
-	if (fg_mutex_is_ours(fg_mutex_of(mutex)))
+	if (_fg_mutex_is_ours(fg_mutex_of(mutex)))
 		return EINVAL;
 	return fg_native_pthread_mutex_setprioceiling()(mutex, ceiling, old);
 }

@@ -66,9 +66,9 @@ static __attribute__((noinline)) int spin_and_take(pthread_mutex_t *m, const str
 	struct fg_self *t = fg_self();
 
 #ifdef FG_BROKEN_NATIVE /* a test proves that the tests notice */
-	return fg_native_wait(t, &v, deadline) ? 0 : EBUSY;
+	return _fg_native_wait(t, &v, deadline) ? 0 : EBUSY;
 #endif
-	for (int tries = 0; tries < TRIES && fg_native_wait(t, &v, deadline); tries++) {
+	for (int tries = 0; tries < TRIES && _fg_native_wait(t, &v, deadline); tries++) {
 		int r = is_robust(m) ? EBUSY : fg_native_pthread_mutex_trylock()(m);
 
 		if (r != EBUSY || is_robust(m))
@@ -82,7 +82,7 @@ int fg_native_lock(pthread_mutex_t *m)
 	int r = EBUSY;
 
 	if (!is_ordered(m)) {
-		fg_native_round();
+		_fg_native_round();
 		if (may_be_held(m))
 			r = spin_and_take(m, NULL);
 	}

@@ -14,11 +14,11 @@ _Static_assert(sizeof(pthread_once_t) == sizeof(uint32_t) && sizeof(once_flag) =
 
 int pthread_once(pthread_once_t *once, void (*routine)(void))
 {
-	fg_once_run((uint32_t *)once, routine);
+	_fg_once((uint32_t *)once, routine);
 	return 0;
 }
 
 void call_once(once_flag *once, void (*routine)(void))
 {
-	fg_once_run((uint32_t *)once, routine);
+	_fg_once((uint32_t *)once, routine);
 }

@@ -49,7 +49,7 @@ int pthread_rwlock_init(pthread_rwlock_t *rwlock, const pthread_rwlockattr_t *at
 	if (attr) {
 		pthread_rwlockattr_getpshared(attr, &shared);
 		pthread_rwlockattr_getkind_np(attr, &kind);
-		if (shared != PTHREAD_PROCESS_PRIVATE && !fg_rwlock_may_be_shared())
+		if (shared != PTHREAD_PROCESS_PRIVATE && !_fg_rwlock_may_be_shared())
 			return fg_native_pthread_rwlock_init()(rwlock, attr);
 	}
 	*rwlock_of(rwlock) = (struct fg_rwlock){ .kind = (uint32_t)kind | (shared ? FG_RW_OURS_SHARED : 0) };
@@ -63,25 +63,25 @@ int pthread_rwlock_destroy(pthread_rwlock_t *rwlock)
 
 int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? fg_rwlock_rdlock_from(rwlock_of(rwlock), NULL, FG_CALLER) :
+	return is_ours(rwlock) ? _fg_rwlock_rdlock(rwlock_of(rwlock), NULL, FG_CALLER) :
 				 fg_native_pthread_rwlock_rdlock()(rwlock);
 }
 
 int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? fg_rwlock_tryrd(rwlock_of(rwlock)) :
+	return is_ours(rwlock) ? _fg_rwlock_tryrdlock(rwlock_of(rwlock)) :
 				 fg_native_pthread_rwlock_tryrdlock()(rwlock);
 }
 
 int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? fg_rwlock_wrlock_from(rwlock_of(rwlock), NULL, FG_CALLER) :
+	return is_ours(rwlock) ? _fg_rwlock_wrlock(rwlock_of(rwlock), NULL, FG_CALLER) :
 				 fg_native_pthread_rwlock_wrlock()(rwlock);
 }
 
 int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? fg_rwlock_trywr(rwlock_of(rwlock)) :
+	return is_ours(rwlock) ? _fg_rwlock_trywrlock(rwlock_of(rwlock)) :
 				 fg_native_pthread_rwlock_trywrlock()(rwlock);
 }
 
@@ -106,7 +106,7 @@ int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *
 	struct timespec real;
 
 	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(fg_rwlock_rdlock_from, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
+	return is_ours(rwlock) ? lock_by(_fg_rwlock_rdlock, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_timedrdlock()(rwlock, abstime);
 }
 
@@ -115,7 +115,7 @@ int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *
 	struct timespec real;
 
 	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(fg_rwlock_wrlock_from, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
+	return is_ours(rwlock) ? lock_by(_fg_rwlock_wrlock, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_timedwrlock()(rwlock, abstime);
 }
 
@@ -124,7 +124,7 @@ int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const 
 	struct timespec real;
 
 	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(fg_rwlock_rdlock_from, rwlock, clock, abstime, FG_CALLER) :
+	return is_ours(rwlock) ? lock_by(_fg_rwlock_rdlock, rwlock, clock, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_clockrdlock()(rwlock, clock, abstime);
 }
 
@@ -133,11 +133,11 @@ int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const 
 	struct timespec real;
 
 	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(fg_rwlock_wrlock_from, rwlock, clock, abstime, FG_CALLER) :
+	return is_ours(rwlock) ? lock_by(_fg_rwlock_wrlock, rwlock, clock, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_clockwrlock()(rwlock, clock, abstime);
 }
 
 int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? fg_rwlock_release(rwlock_of(rwlock)) : fg_native_pthread_rwlock_unlock()(rwlock);
+	return is_ours(rwlock) ? _fg_rwlock_unlock(rwlock_of(rwlock)) : fg_native_pthread_rwlock_unlock()(rwlock);
 }

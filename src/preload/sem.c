@@ -25,7 +25,7 @@ static uint64_t *sem_of(sem_t *sem)
 static bool taken(sem_t *sem, const struct fg_deadline *deadline)
 {
 	fg_testcancel();
-	return fg_sem_try(sem_of(sem)) || fg_sem_spin(sem_of(sem), deadline);
+	return _fg_sem_trywait(sem_of(sem)) || _fg_sem_spin(sem_of(sem), deadline);
 }
 
 int sem_wait(sem_t *sem)

@@ -25,7 +25,7 @@ int pthread_spin_destroy(pthread_spinlock_t *lock)
 
 int pthread_spin_lock(pthread_spinlock_t *lock)
 {
-	fg_spin_take((int32_t *)lock, FG_CALLER);
+	_fg_spin_lock((int32_t *)lock, FG_CALLER);
 	return 0;
 }
 
@@ -34,11 +34,11 @@ int pthread_spin_trylock(pthread_spinlock_t *lock)
 	/* A held lock is left alone: no store to its line. */
 	if (fg_load_relaxed((int32_t *)lock) != FG_SPIN_FREE)
 		return EBUSY;
-	return fg_spin_try((int32_t *)lock, fg_self()) ? 0 : EBUSY;
+	return _fg_spin_trylock((int32_t *)lock, fg_self()) ? 0 : EBUSY;
 }
 
 int pthread_spin_unlock(pthread_spinlock_t *lock)
 {
-	fg_spin_release((int32_t *)lock);
+	_fg_spin_unlock((int32_t *)lock);
 	return 0;
 }

@@ -78,7 +78,7 @@ static bool could_run_on(const struct fg_counters *c, uint32_t domain, uint32_t 
 {
 	uint32_t group = cpu >> (fg_load_relaxed(&c->cpu_shift) % 32) & (FG_CPU_GROUPS - 1);
 
-	return fg_load_relaxed(&c->dom[domain].p) || fg_load_relaxed(&c->usable[domain][group]);
+	return fg_load_relaxed(&c->dom[domain].preempted) || fg_load_relaxed(&c->usable[domain][group]);
 }
 
 /*
@@ -108,7 +108,7 @@ static enum fg_verdict decide_default(struct fg_wait *w)
 /* SOSP'25, section 3.1: one counter for the whole machine and nothing else. */
 static enum fg_verdict decide_paper(struct fg_wait *w)
 {
-	return fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].p) ? preempted(w) : FG_SPIN;
+	return fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].preempted) ? preempted(w) : FG_SPIN;
 }
 
 /* 0 if the thread is gone. */
@@ -334,7 +334,7 @@ void fg_monitor_look(const struct fg_self *t)
 }
 
 /* Every CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
-static enum fg_verdict decide_slowly(struct fg_wait *w)
+static enum fg_verdict decide_slow(struct fg_wait *w)
 {
 	uint64_t now = fg_now_ns();
 
@@ -368,7 +368,7 @@ static enum fg_verdict decide_slowly(struct fg_wait *w)
 
 enum fg_verdict fg_decide(struct fg_wait *w)
 {
-	if (fg_unlikely(w->asked++ % CLOCK_EVERY == 0) && decide_slowly(w) == FG_BLOCK)
+	if (fg_unlikely(w->asked++ % CLOCK_EVERY == 0) && decide_slow(w) == FG_BLOCK)
 		return FG_BLOCK;
 	switch (fg_load_relaxed(&fg_policy_now)) {
 	case FG_POLICY_DEFAULT:

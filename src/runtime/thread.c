@@ -205,35 +205,35 @@ static uint32_t id_at(uint32_t index)
 }
 
 /* fg_thread.foreign of a thread with this generation, none released. */
-static uint32_t no_foreign(uint32_t gen)
+static uint32_t none_released(uint32_t gen)
 {
-	_Static_assert(FG_FOREIGN_COUNT >> (32 - FG_GEN_BITS) == 0, "the generation fits above the count");
+	_Static_assert(FG_RELEASED_COUNT >> (32 - FG_GEN_BITS) == 0, "the generation fits above the count");
 	return (gen & GEN_MASK) << (32 - FG_GEN_BITS);
 }
 
 void fg_thread_released_for(uint32_t id)
 {
-	uint32_t tag = no_foreign(id >> FG_INDEX_BITS), have, *foreign;
+	uint32_t tag = none_released(id >> FG_INDEX_BITS), have, *foreign;
 
 	if (!fg_thread_was(fg_id_index(id))) /* an id of another process */
 		return;
 	foreign = &fg_thread_of(fg_id_index(id))->foreign;
 	have = fg_load_relaxed(foreign);
 	/* At the largest count it stays: an owner that holds so many may look critical for ever. */
-	while ((have & ~FG_FOREIGN_COUNT) == tag && (have & FG_FOREIGN_COUNT) != FG_FOREIGN_COUNT)
+	while ((have & ~FG_RELEASED_COUNT) == tag && (have & FG_RELEASED_COUNT) != FG_RELEASED_COUNT)
 		if (fg_cas_relaxed(foreign, &have, have + 1))
 			break;
 }
 
-uint32_t fg_thread_foreign_releases(const struct fg_self *t)
+uint32_t fg_thread_released_by_others(const struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
 
 	/* Only the owner writes the generation, and resets the count. */
-	return fg_xchg_acq_rel(&me->foreign, no_foreign(me->gen)) & FG_FOREIGN_COUNT;
+	return fg_xchg_acq_rel(&me->foreign, none_released(me->gen)) & FG_RELEASED_COUNT;
 }
 
-bool fg_id_is_strange(uint32_t id)
+bool fg_id_is_foreign(uint32_t id)
 {
 	uint32_t index = fg_id_index(id), gen = id >> FG_INDEX_BITS & GEN_MASK, first, now;
 
@@ -316,7 +316,7 @@ void fg_thread_init(struct fg_self *t)
 		fg_store_relaxed(&me->tid, tid);
 		fg_store_relaxed(&by_tid[tid % TIDS], (uint16_t)index);
 		me->busy = me->stands_back = 0;
-		fg_store_relaxed(&me->foreign, no_foreign(me->gen));
+		fg_store_relaxed(&me->foreign, none_released(me->gen));
 		t->slot = slot_of(index);
 		slot_clear(t->slot, id);
 		fg_fence_local();
@@ -568,7 +568,7 @@ void fg_threads_after_fork(void)
 	by_tid[fg_thread_of(mine)->tid % TIDS] = (uint16_t)mine;
 	if (t->only == FG_ONLY_NONE || (t->only == FG_ONLY_SEVERAL && !t->held)) {
 		first_use(fg_thread_of(mine));
-		fg_thread_of(mine)->foreign = no_foreign(fg_thread_of(mine)->gen);
+		fg_thread_of(mine)->foreign = none_released(fg_thread_of(mine)->gen);
 		t->id = id_at(mine);
 		fg_store_relaxed(&t->slot->owner_id, t->id);
 	}

@@ -31,13 +31,13 @@
  * Ids are index | generation << 16.  The generation changes whenever an index
  * changes hands, so that a lock left behind by a dead thread does not look like
  * the property of a new one.  The first generation differs between processes,
- * so that a lock in shared memory shows its foreign owner (stranger.h).
+ * so that a lock in shared memory shows its foreign owner (foreign_process.h).
  * Bit 28 marks a thread without index: tid | bit 28.
  */
 #define FG_GEN_BITS   12
 #define FG_ID_NO_SLOT 0x10000000u
 
-#define FG_FOREIGN_COUNT 0xfffffu /* in fg_thread.foreign; above it the generation of the index */
+#define FG_RELEASED_COUNT 0xfffffu /* in fg_thread.foreign; above it the generation of the index */
 
 struct fg_node {
 	uint32_t next;	/* 0, the successor's number, or FG_NODE_HANDED */
@@ -199,11 +199,11 @@ void fg_slots_not_seen(void);			/* no monitor has answered the child of fork */
  */
 void fg_thread_released_for(uint32_t id);
 /* How many locks of the calling thread, which has a slot, others have released since it last asked. */
-uint32_t fg_thread_foreign_releases(const struct fg_self *t);
+uint32_t fg_thread_released_by_others(const struct fg_self *t);
 
-static inline bool fg_thread_has_foreign(const struct fg_self *t)
+static inline bool fg_thread_has_released_by_others(const struct fg_self *t)
 {
-	return fg_load_relaxed(&fg_thread_mine(t)->foreign) & FG_FOREIGN_COUNT;
+	return fg_load_relaxed(&fg_thread_mine(t)->foreign) & FG_RELEASED_COUNT;
 }
 
 /* The kernel's id of this thread. */
@@ -216,7 +216,7 @@ static inline uint32_t fg_thread_tid(const struct fg_self *t)
 uint32_t fg_id_of_tid(uint32_t tid);
 
 /* True if no thread of this process has, or had, this id.  Errs on the side of false. */
-bool fg_id_is_strange(uint32_t id);
+bool fg_id_is_foreign(uint32_t id);
 
 /* ---- publication.  Plain stores; the eBPF program runs on this CPU, in program order. ---- */
 

@@ -10,7 +10,7 @@
 
 static struct zoo_mutex *zoo_of(pthread_mutex_t *mutex)
 {
-	return fg_mutex_is_ours((struct fg_mutex *)mutex) ? (struct zoo_mutex *)mutex : NULL;
+	return _fg_mutex_is_ours((struct fg_mutex *)mutex) ? (struct zoo_mutex *)mutex : NULL;
 }
 
 EXPORTED int zoo_mutex_unlock_fairly(pthread_mutex_t *mutex)

@@ -33,30 +33,30 @@ int fg_cond_pshared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t
 	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, NULL };
 	struct fg_deadline deadline = { .clock = clock };
 
-	if (!fg_mutex_may_be_shared())
+	if (!_fg_mutex_may_be_shared())
 		return fg_cond_bridge_wait(cond, mutex, clock, at);
 	if (clock < 0)
-		deadline.clock = fg_cond_clock(fg_cond_of(cond));
+		deadline.clock = _fg_cond_clock(fg_cond_of(cond));
 	if (at) {
 		if (!fg_valid_timespec(at))
 			return EINVAL;
 		deadline.at = *at;
 	}
-	return fg_cond_shared_sleep(of(cond), &m, at ? &deadline : NULL);
+	return _fg_cond_shared_wait(of(cond), &m, at ? &deadline : NULL);
 }
 
 int fg_cond_pshared_wake(pthread_cond_t *cond, bool all)
 {
-	if (!fg_mutex_may_be_shared())
+	if (!_fg_mutex_may_be_shared())
 		return fg_cond_bridge_wake(cond, all);
-	fg_cond_shared_wake(of(cond), all);
+	_fg_cond_shared_wake(of(cond), all);
 	return 0;
 }
 
 int fg_cond_pshared_destroy(pthread_cond_t *cond)
 {
-	if (!fg_mutex_may_be_shared())
+	if (!_fg_mutex_may_be_shared())
 		return fg_cond_bridge_destroy(cond);
-	fg_cond_shared_end(of(cond));
+	_fg_cond_shared_destroy(of(cond));
 	return 0;
 }

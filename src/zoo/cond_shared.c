@@ -23,7 +23,7 @@ static void wake(struct fg_cond_shared *c, int count)
 	fg_futex_wake_shared(&c->signals, count);
 }
 
-/* Release: pairs with the acquire in fg_cond_shared_end(); the last touch. */
+/* Release: pairs with the acquire in _fg_cond_shared_destroy(); the last touch. */
 static void leave(struct fg_cond_shared *c)
 {
 	__atomic_fetch_sub(&c->waiters, 1, __ATOMIC_RELEASE);
@@ -39,7 +39,7 @@ static void cancelled(void *arg)
 	w->mutex->lock(w->mutex->mutex);
 }
 
-int fg_cond_shared_sleep(struct fg_cond_shared *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+int _fg_cond_shared_wait(struct fg_cond_shared *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
 {
 	struct shared_wait w = {c, m};
 	uint32_t seen;
@@ -72,7 +72,7 @@ int fg_cond_shared_sleep(struct fg_cond_shared *c, const struct fg_cond_mutex *m
 	return r == -ETIMEDOUT ? ETIMEDOUT : 0;
 }
 
-void fg_cond_shared_wake(struct fg_cond_shared *c, bool all)
+void _fg_cond_shared_wake(struct fg_cond_shared *c, bool all)
 {
 	/* A waiter that the caller can know of has counted itself before it released its mutex. */
 	if (!fg_load_relaxed(&c->waiters))
@@ -81,7 +81,7 @@ void fg_cond_shared_wake(struct fg_cond_shared *c, bool all)
 	wake(c, all ? INT_MAX : 1);
 }
 
-void fg_cond_shared_end(struct fg_cond_shared *c)
+void _fg_cond_shared_destroy(struct fg_cond_shared *c)
 {
 	struct fg_deadline soon;
 	uint32_t never = 0;

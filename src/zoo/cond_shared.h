@@ -25,8 +25,8 @@ struct fg_cond_shared {
 };
 
 /* As those of cond.h, in every process that has it mapped. */
-int fg_cond_shared_sleep(struct fg_cond_shared *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline);
-void fg_cond_shared_wake(struct fg_cond_shared *c, bool all);
-void fg_cond_shared_end(struct fg_cond_shared *c);
+int _fg_cond_shared_wait(struct fg_cond_shared *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline);
+void _fg_cond_shared_wake(struct fg_cond_shared *c, bool all);
+void _fg_cond_shared_destroy(struct fg_cond_shared *c);
 
 #endif

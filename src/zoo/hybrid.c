@@ -94,7 +94,7 @@ static bool owner_is_preempted(struct zoo_mutex *m)
 {
 	uint32_t holder = fg_load_relaxed(&m->holder);
 
-	if (forced.how == PUBLISHED && !fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].p))
+	if (forced.how == PUBLISHED && !fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].preempted))
 		return false;
 	return fg_id_has_slot(holder) && fg_is_off_cpu(fg_id_index(holder));
 }
@@ -103,7 +103,7 @@ static bool calm(void)
 {
 	static __thread uint32_t waits;
 
-	return ++waits % CALM_EVERY == 0 && !fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].p);
+	return ++waits % CALM_EVERY == 0 && !fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].preempted);
 }
 
 static int wanted_side(struct zoo_mutex *m, int curr)

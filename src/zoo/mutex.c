@@ -80,7 +80,7 @@ __attribute__((constructor)) static void start(void)
 	zoo();
 }
 
-bool fg_mutex_may_be_shared(void)
+bool _fg_mutex_may_be_shared(void)
 {
 	zoo();
 	return can & ZOO_SHARED;
@@ -172,7 +172,7 @@ static __attribute__((noinline, cold)) void renew(struct zoo_mutex *m, const str
 		fg_cas_relaxed(&m->kind, &kind, fresh);
 		return;
 	}
-	taken = fg_epoch_lock();
+	taken = _fg_epoch_lock();
 	if (!is_parents(m)) {
 		/* Another thread has been here. */
 	} else if (z->glibc_kind) {
@@ -185,7 +185,7 @@ static __attribute__((noinline, cold)) void renew(struct zoo_mutex *m, const str
 			z->trylock(m);
 		fg_store_release(&m->kind, fresh); /* pairs with the acquire in is_parents() */
 	}
-	fg_epoch_unlock(taken);
+	_fg_epoch_unlock(taken);
 }
 
 /* ---- types --------------------------------------------------------------------- */
@@ -240,7 +240,7 @@ static bool lock_by_polling(const struct zoo_lock *z, struct zoo_mutex *m, const
 	return true;
 }
 
-int fg_mutex_lock_until(struct fg_mutex *mutex, const struct fg_deadline *deadline)
+int _fg_mutex_lock_untraced(struct fg_mutex *mutex, const struct fg_deadline *deadline)
 {
 	struct zoo_mutex *m = of(mutex);
 	const struct zoo_lock *z = ready(m);
@@ -263,7 +263,7 @@ int fg_mutex_lock_until(struct fg_mutex *mutex, const struct fg_deadline *deadli
 	return 0;
 }
 
-int fg_mutex_try(struct fg_mutex *mutex)
+int _fg_mutex_trylock(struct fg_mutex *mutex)
 {
 	struct zoo_mutex *m = of(mutex);
 	const struct zoo_lock *z = ready(m);
@@ -295,7 +295,7 @@ static int release(struct zoo_mutex *m, const struct zoo_lock *z, void (*unlock)
 	return 0;
 }
 
-int fg_mutex_release(struct fg_mutex *mutex)
+int _fg_mutex_unlock(struct fg_mutex *mutex)
 {
 	struct zoo_mutex *m = of(mutex);
 	const struct zoo_lock *z = ready(m);
@@ -320,13 +320,13 @@ int zoo_set_spin(struct zoo_mutex *m, uint32_t ns)
 	return 0;
 }
 
-/* Here nothing has a short way past fg_mutex_release(). */
-void fg_mutex_unlock_general(struct fg_mutex *m)
+/* Here nothing has a short way past _fg_mutex_unlock(). */
+void _fg_mutex_unlock_slow(struct fg_mutex *m)
 {
-	fg_mutex_release(m);
+	_fg_mutex_unlock(m);
 }
 
-int fg_mutex_end(struct fg_mutex *mutex)
+int _fg_mutex_destroy(struct fg_mutex *mutex)
 {
 	struct zoo_mutex *m = of(mutex);
 	const struct zoo_lock *z = ready(m);
@@ -341,10 +341,10 @@ int fg_mutex_end(struct fg_mutex *mutex)
 	return 0;
 }
 
-int fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller)
+int _fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller)
 {
 	struct fg_traced t = fg_trace_begins();
-	int r = fg_mutex_lock_until(m, deadline);
+	int r = _fg_mutex_lock_untraced(m, deadline);
 
 	fg_trace_ends(&t, m, caller);
 	return r;

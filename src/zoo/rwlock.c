@@ -3,21 +3,21 @@
  * lock/rwlock.h over the reader-writer lock that FLEXGUARD_LOCK names; if it names a mutex, over the
  * product's.  In libflexguard-zoo.so this file stands where src/lock/rwlock.c does elsewhere.
  */
-#define fg_rwlock_rdlock_until	product_rdlock_until
-#define fg_rwlock_wrlock_until	product_wrlock_until
-#define fg_rwlock_rdlock_traced product_rdlock_traced
-#define fg_rwlock_wrlock_traced product_wrlock_traced
-#define fg_rwlock_tryrd		product_tryrd
-#define fg_rwlock_trywr		product_trywr
-#define fg_rwlock_release	product_release
+#define _fg_rwlock_rdlock_untraced	product_rdlock_until
+#define _fg_rwlock_wrlock_untraced	product_wrlock_until
+#define _fg_rwlock_rdlock_traced product_rdlock_traced
+#define _fg_rwlock_wrlock_traced product_wrlock_traced
+#define _fg_rwlock_tryrdlock		product_tryrd
+#define _fg_rwlock_trywrlock		product_trywr
+#define _fg_rwlock_unlock	product_release
 #include "lock/rwlock.c"
-#undef fg_rwlock_rdlock_until
-#undef fg_rwlock_wrlock_until
-#undef fg_rwlock_rdlock_traced
-#undef fg_rwlock_wrlock_traced
-#undef fg_rwlock_tryrd
-#undef fg_rwlock_trywr
-#undef fg_rwlock_release
+#undef _fg_rwlock_rdlock_untraced
+#undef _fg_rwlock_wrlock_untraced
+#undef _fg_rwlock_rdlock_traced
+#undef _fg_rwlock_wrlock_traced
+#undef _fg_rwlock_tryrdlock
+#undef _fg_rwlock_trywrlock
+#undef _fg_rwlock_unlock
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +25,13 @@
 #include "zoo/rwlock.h"
 
 /* As lock/rwlock.h has them. */
-int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
-int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline);
-int fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
-int fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
-int fg_rwlock_tryrd(struct fg_rwlock *rw);
-int fg_rwlock_trywr(struct fg_rwlock *rw);
-int fg_rwlock_release(struct fg_rwlock *rw);
+int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
+int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
+int _fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
+int _fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
+int _fg_rwlock_tryrdlock(struct fg_rwlock *rw);
+int _fg_rwlock_trywrlock(struct fg_rwlock *rw);
+int _fg_rwlock_unlock(struct fg_rwlock *rw);
 
 static const struct {
 	const char *name;
@@ -71,7 +71,7 @@ static const struct zoo_rwlock_ops *ops(void)
 	return chosen;
 }
 
-bool fg_rwlock_may_be_shared(void)
+bool _fg_rwlock_may_be_shared(void)
 {
 	return ops() && can & ZOO_SHARED;
 }
@@ -103,7 +103,7 @@ static int failed(void)
 	return full ? EAGAIN : ETIMEDOUT;
 }
 
-int fg_rwlock_rdlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
 {
 	if (!ops())
 		return product_rdlock_until(rw, deadline);
@@ -118,7 +118,7 @@ static int written(struct zoo_rwlock *l)
 	return 0;
 }
 
-int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
 {
 	if (!ops())
 		return product_wrlock_until(rw, deadline);
@@ -127,39 +127,39 @@ int fg_rwlock_wrlock_until(struct fg_rwlock *rw, const struct fg_deadline *deadl
 	return ops()->wrlock(of(rw), deadline) ? written(of(rw)) : failed();
 }
 
-int fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+int _fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
 {
 	struct fg_traced t = fg_trace_begins();
-	int r = fg_rwlock_rdlock_until(rw, deadline);
+	int r = _fg_rwlock_rdlock_untraced(rw, deadline);
 
 	fg_trace_ends(&t, rw, caller);
 	return r;
 }
 
-int fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+int _fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
 {
 	struct fg_traced t = fg_trace_begins();
-	int r = fg_rwlock_wrlock_until(rw, deadline);
+	int r = _fg_rwlock_wrlock_untraced(rw, deadline);
 
 	fg_trace_ends(&t, rw, caller);
 	return r;
 }
 
-int fg_rwlock_tryrd(struct fg_rwlock *rw)
+int _fg_rwlock_tryrdlock(struct fg_rwlock *rw)
 {
 	if (!ops())
 		return product_tryrd(rw);
 	return ops()->tryrd(of(rw)) ? 0 : EBUSY;
 }
 
-int fg_rwlock_trywr(struct fg_rwlock *rw)
+int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
 {
 	if (!ops())
 		return product_trywr(rw);
 	return ops()->trywr(of(rw)) ? written(of(rw)) : EBUSY;
 }
 
-int fg_rwlock_release(struct fg_rwlock *rw)
+int _fg_rwlock_unlock(struct fg_rwlock *rw)
 {
 	struct zoo_rwlock *l = of(rw);
 

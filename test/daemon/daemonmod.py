@@ -158,7 +158,7 @@ class Counters:
     def b(self, domain=0):
         return self.u32(DOM + domain * LINE + 4)
 
-    def total_p(self):
+    def total_preempted(self):
         return self.u64(DOM + 8)
 
     def queued(self, domain, cpu):

@@ -94,7 +94,7 @@ def check_users_do_not_hear_each_other():
         with Daemon("--domains", option) as d:
             c = Counters()
             p = as_user(1001, CONTEND, "100000")
-            wait_until("preempted holders", lambda: c.total_p() > 20, 60)
+            wait_until("preempted holders", lambda: c.total_preempted() > 20, 60)
             heard = c.u64(DOM + c.domain * LINE + 8) > 0
             same(f"--domains {option}", heard, hears)
             end(p)
@@ -127,7 +127,7 @@ def check_modes_of_the_hybrid_lock():
         with Daemon(*args) as d:
             c = Counters()
             p = program(FLEXGUARD, "run", "--lock", "hybrid-mcs", "--", CONTEND, "100000")
-            wait_until("preempted owners", lambda: c.total_p() > 20, 60)
+            wait_until("preempted owners", lambda: c.total_preempted() > 20, 60)
             end(p)
             zero(c)
             d.stop()
@@ -144,12 +144,12 @@ def check_namespaces():
         p = program(CONTEND, "100000", start_new_session=True,
                     prefix=["unshare", "--pid", "--fork", "--mount", *NOBODY])
         same("ready", p.stdout.readline(), "ready\n")
-        before = c.total_p()
-        wait_until("its threads are counted", lambda: c.total_p() > before + 20, 60)
+        before = c.total_preempted()
+        wait_until("its threads are counted", lambda: c.total_preempted() > before + 20, 60)
         d.kill()
     with Daemon() as d:
         c = Counters()
-        wait_until("and again after a restart", lambda: c.total_p() > 20, 60)
+        wait_until("and again after a restart", lambda: c.total_preempted() > 20, 60)
         os.killpg(p.pid, signal.SIGKILL)
         p.communicate()
         registered(c, 0)

@@ -123,7 +123,7 @@ def check_nobody_needs_only_the_socket():
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         same("ready", p.stdout.readline(), "ready\n")
         registered(c, 1)
-        wait_until("its threads are counted", lambda: c.total_p() > 0)
+        wait_until("its threads are counted", lambda: c.total_preempted() > 0)
         exact(p)
         registered(c, 0)
         zero(c)

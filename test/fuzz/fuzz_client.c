@@ -105,18 +105,18 @@ static void *work(void *arg)
 
 	(void)arg;
 	for (int i = 0; i < 50; i++) {
-		fg_lock(&lock);
+		_fg_lock(&lock);
 		sum++;
-		fg_unlock(&lock);
-		if (!fg_lock_general(&lock, &soon))
-			fg_unlock(&lock);
-		FUZZ_CHECK(!fg_rwlock_wrlock_until(&rwlock, NULL));
+		_fg_unlock(&lock);
+		if (!_fg_lock_slow(&lock, &soon))
+			_fg_unlock(&lock);
+		FUZZ_CHECK(!_fg_rwlock_wrlock_untraced(&rwlock, NULL));
 		written++;
-		fg_rwlock_release(&rwlock);
-		FUZZ_CHECK(!fg_rwlock_rdlock_until(&rwlock, NULL));
-		fg_rwlock_release(&rwlock);
-		fg_spin_take(&spin, FG_CALLER);
-		fg_spin_release(&spin);
+		_fg_rwlock_unlock(&rwlock);
+		FUZZ_CHECK(!_fg_rwlock_rdlock_untraced(&rwlock, NULL));
+		_fg_rwlock_unlock(&rwlock);
+		_fg_spin_lock(&spin, FG_CALLER);
+		_fg_spin_unlock(&spin);
 	}
 	return NULL;
 }

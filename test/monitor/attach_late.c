@@ -29,7 +29,7 @@ int main(void)
 		actor_acquire(&a[i]);
 	}
 	usleep(1000);
-	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_b == 0 && all_zero(c.counters));
+	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked == 0 && all_zero(c.counters));
 	for (i = 1; i <= THREADS; i++) {
 		actor_tell(&a[i], ACT_YIELD);
 		WAIT_FOR(a[i].rounds > 3);
@@ -37,8 +37,8 @@ int main(void)
 	}
 	for (i = 1; i <= THREADS; i++)
 		actor_tell(&a[i], ACT_SLEEP);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == THREADS);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].p == 0);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == THREADS);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
 	for (i = 1; i <= THREADS; i++)
 		CHECK(c.slots[i].bound == (uint32_t)a[i].tid);
 	for (i = 1; i <= THREADS; i++)

@@ -68,7 +68,7 @@ static void come_back_unseen(struct client *c, struct actor *a)
 	actor_tell(a, ACT_BUSY);
 	actor_acquire(a);
 	actor_lie_down(a);
-	WAIT_FOR(c->counters->dom[FG_DOMAIN_ALL].b == 1);
+	WAIT_FOR(c->counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	unhook();
 	actor_tell(a, ACT_BUSY);
 	rounds = __atomic_load_n(&a->rounds, __ATOMIC_RELAXED);
@@ -110,7 +110,7 @@ int main(void)
 	until = now_ns() + DEADLINE_S * 1000000000ull;
 	do {
 		come_back_unseen(&c, &a);
-		CHECK(c.counters->dom[FG_DOMAIN_ALL].b == 1);
+		CHECK(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 		hook();
 		actor_tell(&a, ACT_SLEEP);
 		WAIT_FOR(all_zero(c.counters));

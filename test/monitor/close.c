@@ -30,7 +30,7 @@ int main(void)
 	actor_tell(&a, ACT_BUSY);
 	actor_acquire(&a);
 	actor_tell(&a, ACT_SLEEP);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	monitor_stop(&m);
 	CHECK(all_zero(c.counters) && is_stale(c.counters));
 	generation = c.counters->generation;
@@ -44,11 +44,11 @@ int main(void)
 	actor_slot(&a)->owner_id = 1;
 	actor_acquire(&a);
 	actor_tell(&a, ACT_SLEEP);
-	WAIT_FOR(d.counters->dom[FG_DOMAIN_ALL].b == 1);
+	WAIT_FOR(d.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	monitor_kill(&n);
 	WAIT_FOR(is_stale(d.counters));
 	/* Nobody is left to take it back: this is what the heartbeat is for. */
-	CHECK(d.counters->dom[FG_DOMAIN_ALL].b == 1);
+	CHECK(d.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	actor_join(&a);
 	return 0;
 }

@@ -32,7 +32,7 @@ static uint32_t queued(int cpu)
 
 static uint32_t anywhere(void)
 {
-	return __atomic_load_n(&c.counters->dom[c.welcome.domain].p, __ATOMIC_RELAXED);
+	return __atomic_load_n(&c.counters->dom[c.welcome.domain].preempted, __ATOMIC_RELAXED);
 }
 
 static void pinned_by_affinity(void)
@@ -161,7 +161,7 @@ static bool hears_neighbour(uintptr_t uid)
 	bool heard = false;
 	pid_t pid = spawn(neighbour, (void *)uid);
 
-	WAIT_FOR(__atomic_load_n(&c.counters->cpu[cpus[0]].p, __ATOMIC_RELAXED) == 1);
+	WAIT_FOR(__atomic_load_n(&c.counters->cpu[cpus[0]].preempted, __ATOMIC_RELAXED) == 1);
 	for (until = now_ns() + 300000000ull; now_ns() < until && !heard; usleep(100))
 		heard = queued(cpus[0]) || usable(cpus[0]) || anywhere();
 	kill(pid, SIGKILL);

@@ -55,7 +55,7 @@ static int image(bool again, const char *name)
 		bind_thread(&c, 1);
 		actor_acquire(&a);
 		WAIT_FOR(c.slots[1].blocked >= 5);
-		CHECK(c.counters->dom[FG_DOMAIN_ALL].b <= 1);
+		CHECK(c.counters->dom[FG_DOMAIN_ALL].blocked <= 1);
 		return 0;
 	}
 	for (i = 0; i < 5; i++)
@@ -79,12 +79,12 @@ int main(int argc, char **argv)
 
 		from_thread = i & 1;
 		hello_again = i & 2;
-		total = c.counters->dom[FG_DOMAIN_ALL].total_b;
+		total = c.counters->dom[FG_DOMAIN_ALL].total_blocked;
 		pid = spawn(child, NULL);
 		reap(pid);
 		WAIT_FOR(all_zero(c.counters));
 		if (hello_again)
-			CHECK(c.counters->dom[FG_DOMAIN_ALL].total_b >= total + 5);
+			CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked >= total + 5);
 	}
 	monitor_stop(&m);
 	return 0;

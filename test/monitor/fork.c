@@ -56,14 +56,14 @@ int main(void)
 	 * Busy, so that the parent itself is p, and b only by an unlucky page fault.
 	 * Twenty naps of the child would show.
 	 */
-	before = c.counters->dom[FG_DOMAIN_ALL].total_b;
+	before = c.counters->dom[FG_DOMAIN_ALL].total_blocked;
 	while (!__atomic_load_n(turn, __ATOMIC_ACQUIRE)) {
 		CHECK(c.slots[1].bound == (uint32_t)getpid());
-		CHECK(c.counters->dom[FG_DOMAIN_ALL].total_b < before + 10);
+		CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked < before + 10);
 	}
 	actor_release(&a);
 	__atomic_store_n(turn, 2, __ATOMIC_RELEASE);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	CHECK(c.slots[1].bound == (uint32_t)getpid());
 	__atomic_store_n(turn, 3, __ATOMIC_RELEASE);
 	reap(pid);

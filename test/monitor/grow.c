@@ -57,7 +57,7 @@ static void is_counted(struct client *c, const struct fg_counters *counters, uin
 	actor_tell(&a, ACT_YIELD);
 	actor_lie_down(&a);
 	/* The last is counted last, and by another CPU. */
-	WAIT_FOR(counters->dom[FG_DOMAIN_ALL].b == 1 && c->slots[slot].bound == (uint32_t)a.tid &&
+	WAIT_FOR(counters->dom[FG_DOMAIN_ALL].blocked == 1 && c->slots[slot].bound == (uint32_t)a.tid &&
 		 c->slots[slot].blocked);
 	actor_release(&a);
 	actor_join(&a);

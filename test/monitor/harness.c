@@ -278,11 +278,11 @@ bool all_sane(const struct fg_counters *c, uint32_t limit)
 	uint32_t i, k;
 
 	for (i = 0; i < FG_MAX_DOMAINS; i++)
-		if (__atomic_load_n(&v->dom[i].p, __ATOMIC_RELAXED) > limit ||
-		    __atomic_load_n(&v->dom[i].b, __ATOMIC_RELAXED) > limit)
+		if (__atomic_load_n(&v->dom[i].preempted, __ATOMIC_RELAXED) > limit ||
+		    __atomic_load_n(&v->dom[i].blocked, __ATOMIC_RELAXED) > limit)
 			return false;
 	for (i = 0; i < FG_MAX_CPUS; i++)
-		if (__atomic_load_n(&v->cpu[i].p, __ATOMIC_RELAXED) > limit)
+		if (__atomic_load_n(&v->cpu[i].preempted, __ATOMIC_RELAXED) > limit)
 			return false;
 	for (i = 0; i < FG_MAX_DOMAINS; i++) {
 		for (k = 0; k < FG_MAX_CPUS; k++)

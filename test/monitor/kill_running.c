@@ -65,14 +65,14 @@ int main(void)
 			WAIT_FOR(__atomic_load_n(ready, __ATOMIC_ACQUIRE) == (uint32_t)pid);
 			/* Some at once (most likely running), some while they are counted. */
 			if (i % 4)
-				WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].p == 1);
+				WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].preempted == 1);
 			kill(pid, SIGKILL);
 		}
 		CHECK(waitpid(pid, &status, 0) == pid);
 		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == (crash ? SIGSEGV : SIGKILL));
 		WAIT_FOR(all_zero(c.counters));
 	}
-	events = c.counters->dom[FG_DOMAIN_ALL].total_p;
+	events = c.counters->dom[FG_DOMAIN_ALL].total_preempted;
 	CHECK(events >= CHILDREN / 2);
 	actor_join(&hog);
 	monitor_stop(&m);

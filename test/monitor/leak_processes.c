@@ -63,7 +63,7 @@ int main(void)
 		CHECK(all_sane(c.counters, AT_ONCE * THREADS));
 	}
 	WAIT_FOR(all_zero(c.counters));
-	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_b + c.counters->dom[FG_DOMAIN_ALL].total_p > 0);
+	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked + c.counters->dom[FG_DOMAIN_ALL].total_preempted > 0);
 	monitor_stop(&m);
 	return 0;
 }

@@ -53,7 +53,7 @@ int main(void)
 	}
 	WAIT_FOR(all_zero(c.counters));
 	/* Each of them slept at least once, critical. */
-	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_b >= THREADS);
+	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked >= THREADS);
 	monitor_stop(&m);
 	return 0;
 }

@@ -132,11 +132,11 @@ int main(void)
 	actor_tell(&a, ACT_BUSY);
 	actor_acquire(&a);
 	actor_tell(&a, ACT_SLEEP);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		pid = spawn(lies[i], NULL);
 		reap(pid);
-		WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1 && c.counters->dom[FG_DOMAIN_ALL].p == 0);
+		WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1 && c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
 		CHECK(c.slots[1].state == FG_STATE_SLEEP);
 	}
 	actor_join(&a);

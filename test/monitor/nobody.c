@@ -71,7 +71,7 @@ int main(void)
 	WAIT_FOR(c.slots[1].state == FG_STATE_SLEEP);
 	actor_acquire(&a);
 	actor_tell(&a, ACT_SLEEP);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	actor_join(&a);
 	WAIT_FOR(all_zero(c.counters));
 	monitor_stop(&m);

@@ -42,10 +42,10 @@ int main(void)
 
 	/* The flags in the word's upper bits are none of the monitor's business. */
 	holder.word = slot->owner_id | FG_WORD_WAITERS | FG_WORD_SPINNER;
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].p == 1);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].preempted == 1);
 	WAIT_FOR(c.counters->queued[c.welcome.domain][cpu] == 1);
 	WAIT_FOR(c.counters->usable[c.welcome.domain][cpu >> c.counters->cpu_shift] == 1);
-	WAIT_FOR(c.counters->cpu[cpu].p == 1);
+	WAIT_FOR(c.counters->cpu[cpu].preempted == 1);
 	WAIT_FOR(slot->state == FG_STATE_RUNNABLE);
 	WAIT_FOR(slot->state == FG_STATE_ON);
 	WAIT_FOR(slot->preempted >= 5);
@@ -59,9 +59,9 @@ int main(void)
 	WAIT_FOR(slot->involuntary >= switches + 8);
 	CHECK(slot->preempted == events);
 	CHECK(all_zero(c.counters));
-	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_p == events);
-	CHECK(c.counters->dom[c.welcome.domain].total_p == events);
-	CHECK(c.counters->cpu[cpu].total_p == events);
+	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_preempted == events);
+	CHECK(c.counters->dom[c.welcome.domain].total_preempted == events);
+	CHECK(c.counters->cpu[cpu].total_preempted == events);
 
 	actor_join(&hog);
 	actor_join(&holder);

@@ -36,9 +36,9 @@ static bool counts(uint32_t cs, uint64_t pending, uint32_t role, uint64_t node)
 	usleep(1000);
 	counted = slot->blocked > before;
 	if (counted)
-		WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
+		WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	else
-		CHECK(c.counters->dom[FG_DOMAIN_ALL].b == 0);
+		CHECK(c.counters->dom[FG_DOMAIN_ALL].blocked == 0);
 	slot->cs = 0;
 	slot->pending = 0;
 	slot->role = FG_ROLE_NONE;

@@ -32,11 +32,11 @@ int main(void)
 	WAIT_FOR(c.slots[1].state == FG_STATE_SLEEP);
 	actor_acquire(&a);
 	actor_tell(&a, ACT_SLEEP);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 
 	client_join(&d, m.name, 64);
 	CHECK(d.welcome.slots == c.welcome.slots && d.slots[1].bound == (uint32_t)a.tid);
-	CHECK(d.counters->dom[FG_DOMAIN_ALL].b == 1);
+	CHECK(d.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	client_leave(&d);
 
 	/* While a thread is counted: its count goes when it runs. */
@@ -50,13 +50,13 @@ int main(void)
 	CHECK(d.welcome.slots == 64 && !d.slots[1].bound);
 	a.client = &d;
 	d.slots[1].owner_id = 1;
-	CHECK(d.counters->dom[FG_DOMAIN_ALL].b == 1);
+	CHECK(d.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	actor_tell(&a, ACT_YIELD);
 	WAIT_FOR(d.slots[1].bound == (uint32_t)a.tid);
 	WAIT_FOR(all_zero(d.counters));
 	actor_acquire(&a);
 	actor_tell(&a, ACT_SLEEP);
-	WAIT_FOR(d.counters->dom[FG_DOMAIN_ALL].b == 1 && d.slots[1].blocked);
+	WAIT_FOR(d.counters->dom[FG_DOMAIN_ALL].blocked == 1 && d.slots[1].blocked);
 	actor_join(&a);
 	WAIT_FOR(all_zero(c.counters));
 	monitor_stop(&m);

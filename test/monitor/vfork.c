@@ -37,8 +37,8 @@ int main(void)
 	CHECK(!pipe(gate));
 	client_join(&c, m.name, 8);
 	CHECK(!pthread_create(&thread, NULL, forker, &a));
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
-	CHECK(c.slots[1].state == FG_STATE_SLEEP && c.counters->dom[FG_DOMAIN_ALL].p == 0);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
+	CHECK(c.slots[1].state == FG_STATE_SLEEP && c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
 	CHECK(all_sane(c.counters, 1));
 	CHECK(write(gate[1], "", 1) == 1);
 	CHECK(!pthread_join(thread, NULL));

@@ -30,31 +30,31 @@ int main(void)
 	actor_tell(&holder, ACT_YIELD);
 	WAIT_FOR(slot->state != FG_STATE_SLEEP);
 	actor_tell(&holder, ACT_SLEEP);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 
 	actor_tell(&hog, ACT_BUSY);
 	WAIT_FOR(hog.rounds > 1000);
 	for (until = now_ns() + DEADLINE_S * 1000000000ull; !seen && now_ns() < until;) {
 		uint64_t preempted;
 
-		if (c.counters->dom[FG_DOMAIN_ALL].b != 1) {
+		if (c.counters->dom[FG_DOMAIN_ALL].blocked != 1) {
 			usleep(100);
 			continue;
 		}
 		preempted = slot->preempted;
 		actor_tell(&holder, ACT_SLEEP); /* a wake-up without any other reason */
 		/* p, and it has not run since: the wake-up alone did it. */
-		seen = c.counters->dom[FG_DOMAIN_ALL].p == 1 && c.counters->cpu[cpu].p == 1 &&
+		seen = c.counters->dom[FG_DOMAIN_ALL].preempted == 1 && c.counters->cpu[cpu].preempted == 1 &&
 		       slot->state == FG_STATE_RUNNABLE && slot->preempted == preempted &&
-		       c.counters->dom[FG_DOMAIN_ALL].b == 0;
+		       c.counters->dom[FG_DOMAIN_ALL].blocked == 0;
 		usleep(1000);
 	}
 	if (!seen)
 		fail("a woken holder without a CPU was never seen as p");
 	CHECK(all_sane(c.counters, 1));
 	actor_join(&hog);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].b == 1);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].p == 0);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
 	actor_join(&holder);
 	WAIT_FOR(all_zero(c.counters));
 	monitor_stop(&m);

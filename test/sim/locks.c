@@ -91,10 +91,10 @@ static bool section(struct thread *t, uint64_t timed_ns)
 		struct fg_deadline d;
 
 		fg_deadline_in(&d, timed_ns);
-		if (!fg_lock_only(&p->lock.fg) && fg_lock_general(&p->lock.fg, &d))
+		if (!_fg_lock_fast(&p->lock.fg) && _fg_lock_slow(&p->lock.fg, &d))
 			return false;
 	} else
-		fg_lock(&p->lock.fg);
+		_fg_lock(&p->lock.fg);
 	got = now();
 	check_enter(which);
 	p->line[0].n++;
@@ -105,7 +105,7 @@ static bool section(struct thread *t, uint64_t timed_ns)
 	if (load.zoo)
 		load.zoo->unlock(&p->lock.zoo);
 	else
-		fg_unlock(&p->lock.fg);
+		_fg_unlock(&p->lock.fg);
 	record(t, from, got, now());
 	return true;
 }

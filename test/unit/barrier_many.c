@@ -12,7 +12,7 @@ static struct fg_barrier after(uint64_t rounds, uint32_t fewer)
 {
 	struct fg_barrier b;
 
-	fg_barrier_setup(&b, 1);
+	_fg_barrier_init(&b, 1);
 	b.word = (uint32_t)(rounds << 1);
 	b.left = (uint32_t)(rounds - fewer) * FG_BARRIER_LEAVER;
 	return b;
@@ -20,7 +20,7 @@ static struct fg_barrier after(uint64_t rounds, uint32_t fewer)
 
 static void *destroy(void *arg)
 {
-	fg_barrier_drain(arg);
+	_fg_barrier_destroy(arg);
 	return NULL;
 }
 
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 		t = start(destroy, &b);
 		UNTIL(LOAD(b.left) != before); /* it says that it sleeps */
 		sleep_us(2000);
-		CHECK(fg_barrier_arrive(&b));
+		CHECK(_fg_barrier_wait(&b));
 		join(t);
 	}
 	child = check_fork();
@@ -50,8 +50,8 @@ int main(int argc, char **argv)
 		for (int i = 0; i < 3; i++) {
 			b = after(turns[i] - 3, 0);
 			for (int n = 0; n < 6; n++)
-				CHECK(fg_barrier_arrive(&b));
-			fg_barrier_drain(&b);
+				CHECK(_fg_barrier_wait(&b));
+			_fg_barrier_destroy(&b);
 		}
 		_exit(0);
 	}

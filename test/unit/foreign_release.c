@@ -13,7 +13,7 @@ static int taken, released;
 
 static void *leave_one_behind(void *arg)
 {
-	fg_lock(&left);
+	_fg_lock(&left);
 	index_of_left = fg_id_index(fg_self()->id);
 	return NULL;
 }
@@ -27,17 +27,17 @@ static void publishes(uint32_t cs, bool pending)
 
 static void *same_index(void *arg)
 {
-	fg_lock(&mine[0]);
+	_fg_lock(&mine[0]);
 	CHECK_EQ(fg_id_index(fg_self()->id), index_of_left);
 	STORE(taken, 1);
 	UNTIL(LOAD(released));
-	fg_lock(&mine[1]);
+	_fg_lock(&mine[1]);
 	publishes(1, true);
-	fg_lock(&mine[2]);
+	_fg_lock(&mine[2]);
 	publishes(2, true);
-	fg_unlock(&mine[2]);
-	fg_unlock(&mine[1]);
-	fg_unlock(&mine[0]);
+	_fg_unlock(&mine[2]);
+	_fg_unlock(&mine[1]);
+	_fg_unlock(&mine[0]);
 	publishes(0, false);
 	return NULL;
 }
@@ -45,14 +45,14 @@ static void *same_index(void *arg)
 /* Its own releases by others do count. */
 static void *right_one(void *arg)
 {
-	fg_lock(&mine[0]);
-	fg_lock(&mine[1]);
+	_fg_lock(&mine[0]);
+	_fg_lock(&mine[1]);
 	STORE(taken, 2);
 	UNTIL(LOAD(released) == 2);
-	fg_lock(&mine[2]);
+	_fg_lock(&mine[2]);
 	publishes(1, true);
-	fg_unlock(&mine[2]);
-	fg_unlock(&mine[0]);
+	_fg_unlock(&mine[2]);
+	_fg_unlock(&mine[0]);
 	publishes(0, false);
 	return NULL;
 }
@@ -65,13 +65,13 @@ int main(int argc, char **argv)
 	join(start(leave_one_behind, NULL));
 	t = start(same_index, NULL);
 	UNTIL(LOAD(taken));
-	fg_unlock(&left);
+	_fg_unlock(&left);
 	STORE(released, 1);
 	join(t);
 
 	t = start(right_one, NULL);
 	UNTIL(LOAD(taken) == 2);
-	fg_unlock(&mine[1]);
+	_fg_unlock(&mine[1]);
 	STORE(released, 2);
 	join(t);
 	return 0;

@@ -14,9 +14,9 @@ static int waits, got;
 static void *take(void *deadline)
 {
 	STORE(waits, 1);
-	CHECK_EQ(fg_lock_general(&l, deadline), 0);
+	CHECK_EQ(_fg_lock_slow(&l, deadline), 0);
 	STORE(got, 1);
-	fg_unlock(&l);
+	_fg_unlock(&l);
 	return NULL;
 }
 
@@ -26,7 +26,7 @@ static void stopped_after_release(struct fg_deadline *deadline)
 	pthread_t t;
 
 	waits = got = 0;
-	fg_lock(&l);
+	_fg_lock(&l);
 	t = start(take, deadline);
 	UNTIL(LOAD(waits));
 	UNTIL(__atomic_load_n(&l.word, __ATOMIC_RELAXED) & FG_WORD_WAITERS);

@@ -37,12 +37,12 @@ static void *waiter(void *arg)
 		since = fg_now_ns();
 		while (fg_now_ns() - since < WAY_NS)
 			;
-		if (fg_trylock(&l))
+		if (_fg_trylock(&l))
 			break;
 	}
 	STORE(got, 1);
 	__atomic_fetch_and(&l.word, ~FG_WORD_HEIR, __ATOMIC_RELAXED); /* the rest goes with the release */
-	fg_unlock(&l);
+	_fg_unlock(&l);
 	return NULL;
 }
 
@@ -52,16 +52,16 @@ static void comes_in_the_end(uint32_t flags)
 	pthread_t t;
 
 	STORE(got, 0);
-	fg_lock(&l);
+	_fg_lock(&l);
 	t = start(waiter, &flags);
 	UNTIL(fg_load_relaxed(&l.word) & FG_WORD_WAITERS);
 	while (!LOAD(got) && sections++ < ENOUGH) {
 		sleep_us(300);
-		fg_unlock(&l);
-		fg_lock(&l);
+		_fg_unlock(&l);
+		_fg_lock(&l);
 	}
 	CHECK(LOAD(got));
-	fg_unlock(&l);
+	_fg_unlock(&l);
 	join(t);
 	CHECK_EQ(l.word, 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The barrier.  Mirrors src/lock/barrier.c: [barrier.c:fg_barrier_arrive],
- * [barrier.c:sleep_through], [barrier.c:leave], [barrier.c:fg_barrier_drain].
+ * The barrier.  Mirrors src/lock/barrier.c: [barrier.c:_fg_barrier_wait],
+ * [barrier.c:sleep_through], [barrier.c:leave], [barrier.c:_fg_barrier_destroy].
  * Each step is one access to shared memory; a waiter spins or sleeps at will.
  *
  *   N threads, R rounds; the serial thread of the last round destroys and frees

@@ -126,7 +126,7 @@ inline give(i, what) {
 	od
 }
 
-/* [mutex.c:fg_mutex_wakes_at_release]  Whether somebody sleeps for the mutex is open. */
+/* [mutex.c:_fg_mutex_wakes_at_release]  Whether somebody sleeps for the mutex is open. */
 inline look(all) {
 #ifdef DUE
 	if
@@ -138,7 +138,7 @@ inline look(all) {
 #endif
 }
 
-/* [mutex.c:fg_mutex_wake_at_release] */
+/* [mutex.c:_fg_mutex_wake_at_release] */
 inline later() {
 	if
 	:: at_release && state == ASLEEP ->
@@ -212,7 +212,7 @@ inline signal_first(all) {
 	atomic { p = 0; q = 0; ok = 0; is_last = 0; at_release = 0 }
 }
 
-/* [cond.c:fg_cond_wake_one] with [cond.c:nobody_waits] */
+/* [cond.c:_fg_cond_signal] with [cond.c:nobody_waits] */
 inline cond_signal() {
 	atomic { TOUCH; n = first };
 	if
@@ -229,7 +229,7 @@ inline cond_signal() {
 	fi
 }
 
-/* [cond.c:fg_cond_wake_all]  Sleepers are remembered by address, and woken without the lock. */
+/* [cond.c:_fg_cond_broadcast]  Sleepers are remembered by address, and woken without the lock. */
 inline cond_broadcast() {
 	atomic { TOUCH; n = first };
 	if
@@ -320,7 +320,7 @@ inline spin_for_signal() {
 	fi
 }
 
-/* [cond.c:fg_cond_sleep], [cond.c:cancelled], [futex.c:fg_futex_wait_cancellable] */
+/* [cond.c:_fg_cond_wait], [cond.c:cancelled], [futex.c:fg_futex_wait_cancellable] */
 inline cond_wait() {
 	d_step { alive[me] = 1; word[me] = WAITING; r = BY_SIGNAL };
 	cond_lock();
@@ -454,7 +454,7 @@ proctype Destroyer() {
 	:: else -> break
 	od;
 	cond_broadcast();
-	/* [cond.c:fg_cond_end] */
+	/* [cond.c:_fg_cond_destroy] */
 	do
 	:: cond_lock();
 #ifdef MUT_NO_DRAIN

@@ -96,7 +96,7 @@ byte role[N + 1], node[N + 1];
 bit off[N + 1];           /* slot.state: off CPU */
 bit runs[N + 1] = 1;      /* the truth about it */
 bit counted[N + 1];
-byte count;               /* fg_counters.dom[].p */
+byte count;               /* fg_counters.dom[].preempted */
 byte switching;           /* switches in flight */
 byte preemptions;
 /* Ghosts */
@@ -280,7 +280,7 @@ inline become_head() {
 	head = 1
 }
 
-/* [queue.c:fg_queue_join] with [queue.c:node_alloc].  n: 0 if there is no node. */
+/* [queue.c:_fg_queue_join] with [queue.c:node_alloc].  n: 0 if there is no node. */
 inline queue_join() {
 	if
 	:: st[(me - 1) * K + 1] == FREE -> n = (me - 1) * K + 1
@@ -326,7 +326,7 @@ inline queue_join() {
 	fi
 }
 
-/* [queue.c:fg_queue_poll], of a node that no longer waits.  head, or n = 0: lost. */
+/* [queue.c:_fg_queue_poll], of a node that no longer waits.  head, or n = 0: lost. */
 inline queue_poll() {
 	s = st[n];
 	if
@@ -346,7 +346,7 @@ inline queue_poll() {
 	fi
 }
 
-/* [queue.c:fg_queue_leave]  n = 0: out; else head. */
+/* [queue.c:_fg_queue_leave]  n = 0: out; else head. */
 inline queue_leave() {
 	s = st[n];
 	do
@@ -371,7 +371,7 @@ inline queue_leave() {
 	s = 0
 }
 
-/* [queue.c:fg_queue_hand_over]; is_off_cpu is [decide.c:fg_is_off_cpu]. */
+/* [queue.c:_fg_queue_hand_over]; is_off_cpu is [decide.c:fg_is_off_cpu]. */
 inline hand_over() {
 	at = n;
 	do
@@ -880,7 +880,7 @@ inline lock_contended() {
 }
 
 /*
- * [lock.h:fg_lock_only] with [lock.h:fg_take_free], [lock.c:lock_slowly],
+ * [lock.h:_fg_lock_fast] with [lock.h:_fg_take_free], [lock.c:lock_slow],
  * [held.h:announce].  The general path begins with a take(), lock_contended here.
  */
 inline fast() {
@@ -939,7 +939,7 @@ inline lock_any() {
 #define TURN_OVER
 #endif
 
-/* [lock.h:fg_unlock_only], [lock.c:unlock_slowly], [lock.c:wake_one], [held.h:publish] */
+/* [lock.h:_fg_unlock_fast], [lock.c:unlock_slow], [lock.c:wake_one], [held.h:publish] */
 inline unlock() {
 	if
 	:: atomic { w = me; cas_word(0) }

@@ -107,11 +107,11 @@ static void print_table(const struct fg_answer *a, const struct group *g, size_t
 		 "%llu of %llu at most; %llu registered since the start, %llu refused, %llu dropped", r->processes,
 		 r->max_processes, r->registered, r->refused, r->dropped);
 	say("processes", text);
-	snprintf(text, sizeof(text), "%llu off CPU now, %llu asleep", r->p, r->b);
+	snprintf(text, sizeof(text), "%llu off CPU now, %llu asleep", r->preempted, r->blocked);
 	say("critical", text);
 	snprintf(text, sizeof(text), "%s preempted while critical, %s asleep; %llu missed",
-		 fg_human_count(c1, sizeof(c1), (double)r->total_p),
-		 fg_human_count(c2, sizeof(c2), (double)r->total_b), r->missed);
+		 fg_human_count(c1, sizeof(c1), (double)r->total_preempted),
+		 fg_human_count(c2, sizeof(c2), (double)r->total_blocked), r->missed);
 	say("events", text);
 	if (r->cost_samples)
 		snprintf(text, sizeof(text), "%.0f ns a context switch (%s timed)", cost_of(r),
@@ -159,10 +159,10 @@ static void print_json(const struct fg_answer *a, const struct group *g, size_t 
 	fg_json_count(&j, "refused", r->refused);
 	fg_json_count(&j, "dropped", r->dropped);
 	fg_json_open(&j, "counters", '{');
-	fg_json_count(&j, "preempted", r->p);
-	fg_json_count(&j, "asleep", r->b);
-	fg_json_count(&j, "preempted_total", r->total_p);
-	fg_json_count(&j, "asleep_total", r->total_b);
+	fg_json_count(&j, "preempted", r->preempted);
+	fg_json_count(&j, "asleep", r->blocked);
+	fg_json_count(&j, "preempted_total", r->total_preempted);
+	fg_json_count(&j, "asleep_total", r->total_blocked);
 	fg_json_close(&j, '}');
 	fg_json_count(&j, "missed_events", r->missed);
 	fg_json_real(&j, "switch_cost_ns", 1, r->cost_samples ? cost_of(r) : NAN);

@@ -96,7 +96,7 @@ int fg_top_sample(struct fg_top *t, char *why, size_t size)
 	if (!same)
 		fg_answer_free(&t->last);
 	t->seconds = (double)(a.at_ns - (same ? t->last.at_ns : a.sum.started_ns)) / 1e9;
-	t->preempted = t->seconds > 0 ? (double)(a.sum.total_p - (same ? t->last.sum.total_p : 0)) / t->seconds : 0;
+	t->preempted = t->seconds > 0 ? (double)(a.sum.total_preempted - (same ? t->last.sum.total_preempted : 0)) / t->seconds : 0;
 	for (size_t i = 0; i < a.count; i++)
 		make_row(&row[i], &a.process[i], &t->last, a.at_ns);
 	t->rows = a.count;

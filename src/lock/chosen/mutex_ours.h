@@ -3,34 +3,34 @@
 #ifndef FG_MUTEX_OURS_H
 #define FG_MUTEX_OURS_H
 
-static inline bool fg_mutex_is_normal(const struct fg_mutex *m)
+static inline bool _fg_mutex_is_normal(const struct fg_mutex *m)
 {
-	return !(m->lock.tag & (FG_KIND_TYPE | FG_KIND_FOREIGN));
+	return !(m->lock.tag & (FG_KIND_TYPE | FG_KIND_NATIVE));
 }
 
-static inline bool fg_mutex_is_ours(const struct fg_mutex *m)
+static inline bool _fg_mutex_is_ours(const struct fg_mutex *m)
 {
-	return !(m->lock.tag & FG_KIND_FOREIGN);
+	return !(m->lock.tag & FG_KIND_NATIVE);
 }
 
 /* They stay glibc's, whose users in other processes need not run FlexGuard. */
-static inline bool fg_mutex_may_be_shared(void)
+static inline bool _fg_mutex_may_be_shared(void)
 {
 	return false;
 }
 
-static inline uint32_t fg_mutex_kind(int type, bool shared)
+static inline uint32_t _fg_mutex_kind(int type, bool shared)
 {
 	(void)shared;
 	return (uint32_t)type & FG_KIND_TYPE;
 }
 
-static inline void fg_mutex_waiters(struct fg_mutex *m, uint32_t more)
+static inline void _fg_mutex_waiters(struct fg_mutex *m, uint32_t more)
 {
 	fg_add_relaxed(&m->lock.tag, more << FG_KIND_WAITERS);
 }
 
-static inline int fg_mutex_end(struct fg_mutex *m)
+static inline int _fg_mutex_destroy(struct fg_mutex *m)
 {
 	if (fg_load_relaxed(&m->lock.word) & FG_WORD_ID || fg_load_relaxed(&m->lock.tag) >> FG_KIND_WAITERS)
 		return EBUSY;
@@ -38,7 +38,7 @@ static inline int fg_mutex_end(struct fg_mutex *m)
 	return 0;
 }
 
-bool fg_mutex_wakes_at_release(struct fg_mutex *m);
-void fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n);
+bool _fg_mutex_wakes_at_release(struct fg_mutex *m);
+void _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n);
 
 #endif

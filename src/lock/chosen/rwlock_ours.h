@@ -5,7 +5,7 @@
 
 #define FG_RW_OURS_SHARED 0u
 
-static inline bool fg_rwlock_may_be_shared(void)
+static inline bool _fg_rwlock_may_be_shared(void)
 {
 	return false;
 }

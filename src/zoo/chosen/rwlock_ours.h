@@ -5,6 +5,6 @@
 
 #define FG_RW_OURS_SHARED 0x20000000u /* of the kind: process-shared, and the zoo's all the same */
 
-bool fg_rwlock_may_be_shared(void);
+bool _fg_rwlock_may_be_shared(void);
 
 #endif

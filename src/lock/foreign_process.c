@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/stranger.h"
+#include "lock/foreign_process.h"
 
 #include <sys/syscall.h>
 
@@ -47,12 +47,12 @@ static void say(uint64_t at)
 	fg_syscall6(SYS_write, 2, (long)line.text, (long)line.length, 0, 0, 0);
 }
 
-void fg_report_stranger(const struct fg_lock *l)
+void _fg_report_foreign_process(const struct fg_lock *l)
 {
 	static uint32_t looks, said;
 	uint64_t at = (uint64_t)(uintptr_t)l;
 
-	if (fg_silent || fg_load_relaxed(&said) || !fg_held_by_stranger(fg_load_relaxed(&l->word)))
+	if (fg_silent || fg_load_relaxed(&said) || !_fg_held_by_foreign_process(fg_load_relaxed(&l->word)))
 		return;
 	if (fg_load_relaxed(&looks) >= LOOKS || fg_add_relaxed(&looks, 1) >= LOOKS)
 		return;

@@ -5,20 +5,20 @@
  * glibc's), and a release wakes only sleepers of its own process.  Nothing can
  * be done about it here; but a program that hangs should say why.
  */
-#ifndef FG_STRANGER_H
-#define FG_STRANGER_H
+#ifndef FG_FOREIGN_PROCESS_H
+#define FG_FOREIGN_PROCESS_H
 
 #include <stdbool.h>
 
 #include "lock/lock.h"
 
 /* True if the owner is no thread of this process, and never was one.  Errs on the side of false. */
-static inline bool fg_held_by_stranger(uint32_t word)
+static inline bool _fg_held_by_foreign_process(uint32_t word)
 {
-	return fg_id_is_strange(word & FG_WORD_ID);
+	return fg_id_is_foreign(word & FG_WORD_ID);
 }
 
 /* After a long sleep: one line on stderr, once, if the lock lies in shared memory. */
-void fg_report_stranger(const struct fg_lock *l);
+void _fg_report_foreign_process(const struct fg_lock *l);
 
 #endif
