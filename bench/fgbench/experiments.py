@@ -62,6 +62,10 @@ def threads_for(cpus, per_cpu):
     return n if n >= 2 else None
 
 
+def words_for(per_cpu):
+    return "a thread a CPU" if per_cpu == 1 else "half a thread a CPU" if per_cpu == 0.5 else f"{per_cpu} threads a CPU"
+
+
 def too_few(env, per_cpu):
     """Why such a point cannot be shown here, or None."""
     if env.of_cpus(per_cpu) is not None:
@@ -218,7 +222,7 @@ class Beside(Experiment):
         """per_cpu: the papers have half a thread a CPU, which two CPUs cannot contend with, and one for the ray tracer."""
         self.of, self.per_cpu = of, per_cpu
         self.id = of.id + ("-beside" if per_cpu == 1 else "-beside-half")
-        self.title = of.title + f",\n{'a thread' if per_cpu == 1 else 'half a thread'} a CPU beside a busy workload"
+        self.title = of.title + f",\n{words_for(per_cpu)} beside a busy workload"
         self.y_label = of.y_label
         self.series, self.checked, self.left_out = of.series, of.checked, of.left_out
 

@@ -7,7 +7,7 @@ LOCKS = ("glibc", "futex", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "s
          "futex-fair-spin", "ulock-fair", "ulock-fair-spin", "ulock", "ulock-spin", "ulock-rw", "furwock", "fcntl", "spin-yield",
          "yield", "futex-random", "futex-either", "futex-updown", "glibc-robust",
          "no monitor", "monitor", "monitor, beside a registered process", "ttas-ext", "flexguard-paper-ext",
-         "flexguard-paper-per-lock", "flexguard-paper-blocking-exit", "flexguard-paper", "flexguard")
+         "flexguard-paper-per-lock", "flexguard-paper-blocking-exit", "flexguard-paper-built", "flexguard-paper", "flexguard")
 BASELINES = ("no monitor", "fcntl", "sysv", "glibc", "futex")
 
 
@@ -31,5 +31,5 @@ class Figure:
         found = list(series)
         base = next((b for b in (self.relative_to, *BASELINES) if b in found), None)
         place = {s: i for i, s in enumerate(LOCKS)}
-        unknown = place["flexguard-paper"] - 0.5
+        unknown = place["flexguard-paper-built"] - 0.5
         return sorted(found, key=lambda s: (s != base, place.get(s, unknown), s))

@@ -8,7 +8,7 @@ import time
 
 import harness
 from fgbench import flexguard_claims as claims
-from fgbench.experiments import Beside, Counted, Experiment, OfThreads, OwnProgram, found, mutex_options, too_few
+from fgbench.experiments import Beside, Counted, Experiment, OfThreads, OwnProgram, found, mutex_options, too_few, words_for
 from fgbench.figure import Figure
 from fgbench.product import Latency, Sweet
 
@@ -69,8 +69,8 @@ class Variants(SharedMemory):
     """What the paper says it tried (3.2.1, 3.2.2), and time-slice extension."""
     id = "variants"
     title = "shared-memory access: FlexGuard's variants"
-    locks = ["futex", "ttas-ext", "flexguard-paper-ext", "flexguard-paper-per-lock", "flexguard-paper-blocking-exit", "flexguard-paper",
-             "flexguard"]
+    locks = ["futex", "ttas-ext", "flexguard-paper-ext", "flexguard-paper-per-lock", "flexguard-paper-blocking-exit",
+             "flexguard-paper-built", "flexguard-paper", "flexguard"]
     always = locks
 
 
@@ -90,7 +90,7 @@ class Timeout(OfThreads):
     def __init__(self, per_cpu):
         self.per_cpu = per_cpu
         self.id = f"timeout-{per_cpu}".replace(".", "_")
-        self.title = f"timeout of spin-then-park, {per_cpu} threads a CPU"
+        self.title = f"timeout of spin-then-park, {words_for(per_cpu)}"
 
     def missing(self, env):
         return too_few(env, self.per_cpu)
@@ -199,7 +199,7 @@ class Fairness(OfThreads):
     def __init__(self, per_cpu):
         self.per_cpu = per_cpu
         self.id = f"fairness-{per_cpu}".replace(".", "_")
-        self.title = f"fairness, {per_cpu} threads a CPU"
+        self.title = f"fairness, {words_for(per_cpu)}"
 
     def xs(self, env):
         return [100, 1000, 10000, 100000]
@@ -231,7 +231,7 @@ class Flips(Fairness):
     def __init__(self, per_cpu):
         super().__init__(per_cpu)
         self.id = f"flips-{per_cpu}".replace(".", "_")
-        self.title = f"into blocking mode, {per_cpu} threads a CPU"
+        self.title = f"into blocking mode, {words_for(per_cpu)}"
 
     def missing(self, env):
         return super().missing(env) or (None if harness.SOCKET else "no preemption monitor here (flexguard doctor says why)")
@@ -370,8 +370,8 @@ def figures():
                note="Measured in a run for each number of threads, and as in the paper in one run to which threads are added."),
         Figure("flexguard-variants", PAPER, "FlexGuard's variants: what is counted, how the queue is left, time-slice extension",
                [Variants(), HashVariants()], claims.VARIANTS,
-               note="On two CPUs the counter for each lock was the better one so far; the paper, on 104, found it worse: what others' "
-               "waiters give up is a CPU that the preempted owner may have, the less the more CPUs there are."),
+               note="The paper found the counter for each lock worse, on 104 contexts: waiters of other locks that sleep make room for "
+               "the preempted owner, too."),
         Figure("flexguard-3", PAPER, "Hash table, index, deduplication, ray tracer, k-median; alone and beside a busy workload",
                with_beside, claims.APPLICATIONS,
                note="Index, dedup, raytrace and Streamcluster: programs of the same shape (bench/src), not PiBench's, PARSEC's and "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Laforet, Lozi, Lawall: BPF Hybrid Lock: Using eBPF to communicate with the scheduler.  Inria, 2023 (hal-04266815)."""
 from fgbench.claims import Claim, all_of, both_of, compare, crowded, doubts, number, on_average, ratios, roomy
-from fgbench.experiments import OfThreads, mutex_options, too_few
+from fgbench.experiments import OfThreads, mutex_options, too_few, words_for
 from fgbench.figure import Figure
 from fgbench.flexguard import LevelDb
 
@@ -47,7 +47,7 @@ class Contention(OfThreads):
     def __init__(self, per_cpu):
         self.per_cpu = per_cpu
         self.id = f"contention-{per_cpu}".replace(".", "_")
-        self.title = f"contention, {per_cpu} threads a CPU"
+        self.title = f"contention, {words_for(per_cpu)}"
 
     def xs(self, env):
         return [10 ** e for e in range(0, 7)]
@@ -95,11 +95,13 @@ def figures():
                    published("Under-subscribed it performs as well as MCS.", "V.A", "1.1 of MCS's time or less everywhere",
                              compare("hybrid-5-1000", "hybrid-mcs", "mcs", lambda v: v <= 1.1, roomy, higher_is_better=False, close=True)),
                    published("Over-subscribed it behaves as Futex.", "V.A", "1.1 of futex's time or less everywhere",
-                             compare("hybrid-5-1000", "hybrid-mcs", "futex", lambda v: v <= 1.1, crowded, higher_is_better=False, close=True)),
+                             compare("hybrid-5-1000", "hybrid-mcs", "futex", lambda v: v <= 1.1, crowded,
+                                     higher_is_better=False, close=True)),
                ], log=True),
         Figure("hybrid-2", PAPER, "Contention sweep", [Contention(0.75), Contention(1), Contention(1.25)], [
-            published("It has the best performance of both locks, with varying numbers of threads and contention; best between 100 and a "
-                      "million cycles.", "V.A", "1.1 of the better one's time or less, from 100 to a million cycles, everywhere", better_of_two),
+            published("It has the best performance of both locks, with varying numbers of threads and contention; best between 100 "
+                      "and a million cycles.", "V.A", "1.1 of the better one's time or less, from 100 to a million cycles, everywhere",
+                      better_of_two),
         ], log=True),
         Figure("hybrid-3", PAPER, "LevelDB: writes and reads at random", level, [
             published("Under-subscribed, writes are about 3 times and reads 37 % faster than stock.", "V.B",

@@ -111,6 +111,8 @@ class Results:
         r = {k: record[k] for k in ("experiment", "series", "x")}
         try:
             e = self.known[record["experiment"]]
+            if record["raw"] is None:
+                raise harness.Failed("no figure")
             return {**r, "type": "sample", "metrics": e.checked(record["x"], record["raw"]),
                     "dirty": record["steal"] + record["others"] > DIRTY}
         except (harness.Failed, KeyError, TypeError) as why:

@@ -3,6 +3,7 @@
 import math
 import os
 import textwrap
+import warnings
 import zlib
 
 from fgbench.figure import LOCKS
@@ -143,7 +144,9 @@ def footer(fig, figure, results, experiments, inches, legend):
     text = textwrap.fill(where_and_when(figure, results, experiments), int(fig.get_figwidth() * 17))
     height = (0.06 + 0.13 * (text.count("\n") + 1)) / inches
     fig.text(0.5, 0.04 / inches, text, ha="center", va="bottom", fontsize=6.5, color="#444444")
-    fig.tight_layout(rect=(0, height + (legend + 0.1) / inches, 1, 1))
+    with warnings.catch_warnings():  # where the decorations leave no room it draws without, which is no news on a terminal
+        warnings.filterwarnings("ignore", message="Tight layout not applied")
+        fig.tight_layout(rect=(0, height + (legend + 0.1) / inches, 1, 1))
     return height
 
 

@@ -169,6 +169,14 @@ def judged_with(report, figure, results, cpus):
     return report.judged(figure, results)
 
 
+def check_nothing_from_far():
+    """A run of a bundle that gave nothing is a failure, not the end of the report."""
+    method = modules()[1]
+    r = method.Results()
+    r.add({"type": "raw", "experiment": "shared-memory", "series": "mcs", "x": 64, "round": 0, "steal": 0, "others": 0, "raw": None})
+    same("failed", r.failed("shared-memory", "mcs", 64), ["no figure"])
+
+
 def check_left_out():
     """What a machine cannot show is not measured at some other point, and said."""
     modules()
