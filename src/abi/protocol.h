@@ -236,6 +236,20 @@ struct fg_hello {
 	__s64 tls_offset; /* address of fg_tls_bind minus address of the thread's rseq area */
 };
 
+/*
+ * The monitor of `flexguard run` is for those who were told of it.  Its name is for all to see (/proc/net/unix), so
+ * it has told them a secret as well: FG_SECRET characters in the environment, which only who may trace a process can
+ * read.  At an abstract name a hello may have it behind it, and a knock is nothing but it; without, that monitor
+ * answers -EACCES, and does not wake.
+ */
+#define FG_SECRET_ENV "FLEXGUARD_SECRET"
+#define FG_SECRET     32
+
+struct fg_told_hello {
+	struct fg_hello hello;
+	char secret[FG_SECRET];
+};
+
 struct fg_welcome {
 	__u32 magic;
 	__u32 abi;

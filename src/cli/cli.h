@@ -88,6 +88,7 @@ struct fg_embed {
 	pid_t pid;   /* 0: none */
 	int control; /* the monitor ends when all have closed this end of a socket */
 	char socket[64];
+	char secret[33]; /* FG_SECRET characters that only this program is told */
 };
 
 const char *fg_socket_path(void); /* $FLEXGUARD_SOCKET or the default */

@@ -243,30 +243,46 @@ static void answer(int fd, const struct fg_welcome *w, const int *fds, size_t nr
 	sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static int check(const struct fg_hello *hello, ssize_t size)
+/* Whether it was told of this monitor.  How long that takes does not say how much of it is right. */
+static bool knows_secret(const struct fg_monitor *m, const struct fg_told_hello *told, ssize_t size)
 {
+	unsigned wrong = 0;
+
+	if (!m->cfg.secret[0])
+		return true;
+	for (int i = 0; i < FG_SECRET; i++)
+		wrong |= (unsigned char)(told->secret[i] ^ m->cfg.secret[i]);
+	return size == sizeof(*told) && !wrong;
+}
+
+static int check(const struct fg_monitor *m, const struct fg_told_hello *told, ssize_t size)
+{
+	const struct fg_hello *hello = &told->hello;
+
 	if (size < (ssize_t)(2 * sizeof(uint32_t)) || hello->magic != FG_PROTO_MAGIC)
 		return -EPROTO;
 	if (hello->abi != FG_ABI_VERSION)
 		return -EPROTONOSUPPORT;
-	if (size != sizeof(*hello))
+	if (size != sizeof(*hello) && size != sizeof(*told))
 		return -EPROTO;
+	if (!knows_secret(m, told, size))
+		return -EACCES;
 	return hello->from % FG_PIECE ? -EINVAL : 0;
 }
 
 /* 0: it has been welcomed; -EINPROGRESS: not yet, it takes another turn; else it has been told why not. */
-static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_hello *hello, ssize_t size,
+static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_told_hello *told, ssize_t size,
 		    pid_t sender)
 {
 	struct fg_welcome w = {.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION};
 	int fds[2] = {-1, bpf_map__fd(m->skel->maps.counters)};
 	struct fg_peer p = {.sock = c->fd, .uid = c->uid, .walk = c->walk};
-	int err = check(hello, size);
+	int err = check(m, told, size);
 
 	if (!err)
 		err = peer(c->fd, sender, &p);
 	if (!err) {
-		err = fg_process_register(m, &p, hello, &w, &fds[0]);
+		err = fg_process_register(m, &p, &told->hello, &w, &fds[0]);
 		close(p.pidfd);
 		c->walk = p.walk;
 	}
@@ -377,7 +393,7 @@ bool fg_client_serve(struct fg_monitor *m)
 	if (!c)
 		return false;
 	fg_turn_serve(&m->turns, c->turn);
-	if (has_left(c->fd)) {
+	if (has_left(c->fd) || (c->packet.magic == FG_QUERY_MAGIC && m->cfg.secret[0] && !is_privileged(c->euid))) {
 		m->dropped++;
 		err = -EPIPE;
 	} else if (c->packet.magic == FG_QUERY_MAGIC) {

@@ -89,7 +89,7 @@ struct fg_client {
 	int walk;	/* fg_peer.walk, from turn to turn; -1: none */
 	union {
 		uint32_t magic;
-		struct fg_hello hello;
+		struct fg_told_hello hello;
 		struct fg_query query;
 	} packet;
 };

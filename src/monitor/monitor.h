@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "abi/protocol.h"
+
 struct fg_monitor;
 
 /* Who shares counters.  That a waiter hears only of threads that could use its CPU holds for both. */
@@ -35,6 +37,7 @@ struct fg_monitor_config {
 	uint32_t max_slots_per_uid;
 	uint64_t max_memory_per_uid; /* for its processes, the kernel's and the monitor's, in bytes */
 	uint32_t max_connections_per_uid; /* that have not said hello yet */
+	char secret[FG_SECRET + 1]; /* what a hello has to have behind it; "": nothing */
 	enum fg_domains domains;
 	enum fg_holder_test holder_test;
 	enum fg_kernel_threads kernel_threads;

@@ -46,10 +46,12 @@ static socklen_t address_size;
 /* The same, with FG_KNOCK behind it, for an abstract name; 0: for others. */
 static struct sockaddr_un knock;
 static socklen_t knock_size;
+/* What the monitor of `flexguard run` has told its program; "": nothing. */
+static char secret[FG_SECRET + 1];
 
 static void find_socket(void)
 {
-	const char *path = secure_getenv(FG_SOCKET_ENV);
+	const char *path = secure_getenv(FG_SOCKET_ENV), *told;
 	size_t length;
 
 	if (!path || !*path)
@@ -66,6 +68,9 @@ static void find_socket(void)
 	address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
 	if (path[0] != '@' || length + sizeof(FG_KNOCK) - 1 > sizeof(knock.sun_path))
 		return;
+	told = secure_getenv(FG_SECRET_ENV);
+	if (told && strlen(told) == FG_SECRET)
+		memcpy(secret, told, FG_SECRET);
 	knock = address;
 	memcpy(knock.sun_path + length, FG_KNOCK, sizeof(FG_KNOCK) - 1);
 	knock_size = address_size + sizeof(FG_KNOCK) - 1; /* such names are not terminated */
@@ -234,19 +239,21 @@ static bool move(uint64_t from, uint64_t to)
  */
 static enum answer join_monitor(uint32_t from, long patience_us, uint64_t token)
 {
-	struct fg_hello hello = {
+	struct fg_told_hello told = { .hello = {
 		.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .want_slots = FG_PIECE, .from = from
-	};
+	} };
+	long size = secret[0] ? sizeof(told) : sizeof(told.hello);
 	uint32_t epoch = fg_load_relaxed(&fg_epoch);
 	struct fg_welcome welcome;
 	int sock, fds[2] = { -1, -1 };
 	enum answer answer = SILENT;
 
-	hello.tls_offset = tls_offset();
+	told.hello.tls_offset = tls_offset();
+	memcpy(told.secret, secret, FG_SECRET);
 	sock = connect_monitor(patience_us);
 	if (sock < 0)
 		return sock == -EAGAIN ? SILENT : NOBODY;
-	if (sys(SYS_sendto, sock, (long)&hello, sizeof(hello), MSG_NOSIGNAL, 0, 0) == sizeof(hello) &&
+	if (sys(SYS_sendto, sock, (long)&told, size, MSG_NOSIGNAL, 0, 0) == size &&
 	    receive(sock, &welcome, fds) &&
 	    /* A signal handler may have forked meanwhile: then they are our parent's. */
 	    epoch == fg_load_relaxed(&fg_epoch) && move(token, ADOPTING)) {
@@ -285,19 +292,22 @@ void fg_monitor_wake(void)
 {
 	uint32_t asleep = 1;
 	uint64_t now, due;
-	long fd;
+	long fd, sent;
 
 	/* Relaxed: who wins knocks, and tells nobody anything. */
 	if (!fg_cas_relaxed(&fg_monitor_asleep, &asleep, 0) || !may_ask())
 		return;
 	fd = sys(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
-	if (fd >= 0 && sys(SYS_sendto, fd, (long)"", 1, MSG_NOSIGNAL, (long)&knock, knock_size) == 1) {
+	sent = fd < 0 ? fd : sys(SYS_sendto, fd, (long)secret, secret[0] ? FG_SECRET : 1, MSG_NOSIGNAL, (long)&knock, knock_size);
+	if (sent > 0) {
 		now = fg_now_ns();
 		fg_store_relaxed(&woken_ns, now);
 		fg_store_relaxed(&retry_after_ns, WAKING_NS);
 		due = fg_load_relaxed(&fg_monitor_retry_ns);
 		if (due != ADOPTING)
 			move(due, now + WAKING_NS);
+	} else if (sent == -EAGAIN) {
+		fg_store_relaxed(&fg_monitor_asleep, 1); /* others knock; it does not hear us until the next retry */
 	}
 	if (fd >= 0)
 		close_fd((int)fd);

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: MIT
 """Which monitor flexguard run uses, and that the program outlives it."""
+import errno
 import json
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import time
 
 from climod import *
 
 CONTEND = HELPERS[0]
+PROTOCOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/abi/protocol.h")
 SOCKET = ["sh", "-c", "echo socket=$FLEXGUARD_SOCKET"]
 
 
@@ -205,6 +209,94 @@ os.execvp(sys.argv[2], sys.argv[2:])
             p.terminate()
             p.communicate(timeout=60)
             same(f"closed{shut or ' none'}, verbose {verbose}: the monitor's", found, ["/dev/null"] * 3)
+
+
+def say_hello(name):
+    """What a monitor answers to a hello without its secret; None: it does not."""
+    version = next(int(line.split()[2]) for line in open(PROTOCOL) if line.startswith("#define FG_ABI_VERSION"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.settimeout(10)
+        s.connect("\0" + name[1:])
+        s.send(struct.pack("=IIIIq", 0x4b4c4746, version, 8, 0, 0))
+        answer = s.recv(64)
+    return struct.unpack_from("=i", answer, 8)[0] if answer else None
+
+
+def check_who_was_not_told_of_it():
+    """Its name is for all to see.  Who knows no more does not wake it, gets nothing of it, and does not keep it alive."""
+    need_monitor()
+    if os.geteuid():
+        raise Skip("not root")
+    go = f"{TMP}/go"
+    wait = f"echo $FLEXGUARD_SOCKET; while ! test -e {go}; do sleep 0.05; done"
+    p = start("run", "sh", "-c", wait)
+    name = p.stdout.readline().strip()
+
+    def knock():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            try:
+                for _ in range(20):
+                    s.sendto(b"\0", "\0" + name[1:] + "/knock")
+            except ConnectionRefusedError:
+                return 1  # it is awake, and does not take knocks any more
+        return 0
+
+    same("knocks", as_another_user(knock), 0)
+    time.sleep(0.5)
+    same("woken by another user", listens(name), False)
+    open(go, "w").close()
+    p.communicate()
+
+    os.unlink(go)
+    p = start("run", "--monitor=now", "sh", "-c", wait)
+    name = p.stdout.readline().strip()
+    same("the name alone", say_hello(name), -errno.EACCES)
+    same("the name alone, of another user", as_another_user(lambda: say_hello(name) != -errno.EACCES), 0)
+    ask = lambda: subprocess.run([FLEXGUARD, "status", "--socket", name], stderr=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL).returncode
+    same("a question of another user", (as_another_user(lambda: int(ask() == 0)), ask()), (0, 0))
+    forger = subprocess.Popen(["setpriv", "--reuid=65534", "--clear-groups", "env", f"FLEXGUARD_SOCKET={name}", "sleep", "60"])
+    wait_until("forged", lambda: name.encode() in open(f"/proc/{forger.pid}/environ", "rb").read())
+    open(go, "w").close()
+    p.communicate()
+    here = {name, name + "/knock"} & names()
+    forger.kill()
+    forger.wait()
+    same("kept alive by another user", here, set())
+
+
+FORGETS = """
+import ctypes, os, sys, threading, time
+lock = threading.Lock()
+def work():
+    while not stop:
+        with lock:
+            pass
+stop = False
+threads = [threading.Thread(target=work) for _ in range(4)]
+[t.start() for t in threads]
+while "bpf-map" not in open("/proc/self/maps").read():
+    time.sleep(0.01)
+stop = True
+[t.join() for t in threads]
+first, last = map(int, open("/proc/self/stat").read().rsplit(")", 1)[1].split()[47:49])
+ctypes.memset(first, 0, last - first)
+open(sys.argv[1], "w").close()
+time.sleep(3)
+"""
+
+
+def check_it_stays_for_one_that_overwrites_its_environment():
+    """As daemons do that show their state in ps(1): the monitor knows it."""
+    need_monitor()
+    done = f"{TMP}/forgotten"
+    code = f"{sys.executable} -c '{FORGETS}' {done} </dev/null >/dev/null 2>&1 &"
+    p = run("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; setsid {code} while ! test -e {done}; do sleep 0.05; done")
+    name = p.stdout.strip()
+    true("still there", listens(name))
+    time.sleep(1.2)
+    true("and after another look", listens(name))
+    wait_until("gone with it", lambda: not {name, name + "/knock"} & names(), timeout=30)
 
 
 def check_it_stays_for_those_who_outlive_the_command():

@@ -147,6 +147,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	m.counters = &counters;
 	m.cfg.max_processes = head[1] * 2 + 1;
 	m.epoll_fd = -1;
+	if (head[4] & 1)
+		memset(m.cfg.secret, head[5] | 1, FG_SECRET);
 	m.max_unread = 1 + head[3] % 2;
 	m.processes = processes;
 	for (uint32_t i = 0; i < m.cfg.max_processes; i++)

@@ -269,7 +269,7 @@ int fg_cmd_run(int argc, char **argv)
 	if (set_preload(lock == FG_LOCK_GLIBC ? NULL : library, target.asan) ||
 	    (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||
 	    (r.policy && setenv(FG_POLICY_ENV, r.policy, 1)) ||
-	    (mon.pid && setenv(FG_SOCKET_ENV, mon.socket, 1))) {
+	    (mon.pid && (setenv(FG_SOCKET_ENV, mon.socket, 1) || setenv(FG_SECRET_ENV, mon.secret, 1)))) {
 		fg_error("cannot set the environment: %s", strerror(errno));
 		return FG_EXIT_OWN;
 	}

@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -23,6 +24,7 @@
 
 #include "abi/protocol.h"
 #include "cli/cli.h"
+#include "cli/common/query.h"
 #include "cli/launch/embed.h"
 #include "monitor/monitor.h"
 
@@ -124,7 +126,7 @@ static int wake(struct fg_embed *e, const struct sockaddr_un *un, socklen_t size
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct fg_embedded_ready r = {.err = -EIO, .why = "the monitor ended while it started"};
-	bool sent = fd >= 0 && sendto(fd, "", 1, 0, (const struct sockaddr *)un, size) == 1;
+	bool sent = fd >= 0 && sendto(fd, e->secret, FG_SECRET, 0, (const struct sockaddr *)un, size) == FG_SECRET;
 
 	if (fd >= 0)
 		close(fd);
@@ -145,7 +147,7 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 	char **environment = little_environment();
 	int control[2] = {-1, -1}, knock = -1, listener = -1, err;
 	struct sockaddr_un un;
-	uint64_t random;
+	uint64_t random[3];
 	socklen_t size;
 
 	memset(e, 0, sizeof(*e));
@@ -153,9 +155,10 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 	err = fg_monitor_preflight(why, why_size);
 	if (err)
 		return err;
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		goto failed;
-	snprintf(e->socket, sizeof(e->socket), "@flexguard-%d-%016llx", (int)getpid(), (unsigned long long)random);
+	snprintf(e->secret, sizeof(e->secret), "%016llx%016llx", (unsigned long long)random[1], (unsigned long long)random[2]);
+	snprintf(e->socket, sizeof(e->socket), "@flexguard-%d-%016llx", (int)getpid(), (unsigned long long)random[0]);
 	size = address(&un, e->socket, FG_KNOCK);
 	/* Bound before the program runs, so that no knock is lost, and that nobody else answers: until it listens, none does. */
 	knock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -166,6 +169,9 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 		goto failed;
 	e->control = control[0] = fg_fd_high(control[0]);
 	if (e->control < 0)
+		goto failed;
+	/* Not by its environment: it would be taken for one that was told (is_known). */
+	if (send(e->control, e->secret, FG_SECRET, MSG_NOSIGNAL) != FG_SECRET)
 		goto failed;
 	e->pid = fork();
 	if (e->pid == 0)
@@ -197,7 +203,7 @@ static bool serves(const struct fg_embed *e)
 {
 	struct fg_embedded_ready r;
 
-	return recv(e->control, &r, sizeof(r), MSG_DONTWAIT) == (ssize_t)sizeof(r) && !r.err;
+	return recv(e->control, &r, sizeof(r), MSG_DONTWAIT | MSG_PEEK) == (ssize_t)sizeof(r) && !r.err;
 }
 
 void fg_embed_ended(struct fg_embed *e)
@@ -245,13 +251,13 @@ static bool was_given(const char *pid, const char *entry, bool *unclear)
 }
 
 /* Is there a process left that was told of this monitor?  Daemons, and what a shell has put in the background. */
-static bool is_wanted(const char *socket)
+static bool is_known(const char *secret)
 {
-	char entry[sizeof(FG_SOCKET_ENV) + sizeof(((struct fg_embed *)0)->socket) + 1];
+	char entry[sizeof(FG_SECRET_ENV) + 1 + FG_SECRET];
 	const struct timespec moment = {.tv_nsec = 1000000};
 	bool wanted = false, unclear = true;
 
-	snprintf(entry, sizeof(entry), FG_SOCKET_ENV "=%s", socket);
+	snprintf(entry, sizeof(entry), FG_SECRET_ENV "=%s", secret);
 	for (int looks = 0; !wanted && unclear && looks < LOOKS; looks++) {
 		DIR *proc = opendir("/proc");
 		struct dirent *d;
@@ -267,11 +273,42 @@ static bool is_wanted(const char *socket)
 	return wanted;
 }
 
+static bool has_ended(pid_t pid)
+{
+	struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+	bool ended = p.fd < 0 || poll(&p, 1, 0) == 1;
+
+	if (p.fd >= 0)
+		close(p.fd);
+	return ended;
+}
+
+/* Has it clients?  One may have overwritten its environment, as daemons do that show their state in ps(1). */
+static bool has_clients(const struct fg_embed *e)
+{
+	struct fg_answer a;
+	bool alive = false;
+	char why[200];
+
+	if (fg_query(e->socket, &a, why, sizeof(why)))
+		return false;
+	/* The monitor may not have heard yet that one has ended. */
+	for (size_t i = 0; i < a.count && !alive; i++)
+		alive = !has_ended(a.process[i].pid);
+	fg_answer_free(&a);
+	return alive;
+}
+
+static bool is_wanted(const struct fg_embed *e)
+{
+	return is_known(e->secret) || (serves(e) && has_clients(e));
+}
+
 #define LOOK_FIRST_MS 1000
 #define LOOK_MAX_MS   30000
 
 /* A process that does nothing but keep the monitor alive, which may not look at others itself (service.c). */
-static void keep(const struct fg_embed *e)
+static void keep(struct fg_embed *e)
 {
 	struct pollfd control = {.fd = e->control};
 	int wait_ms = LOOK_FIRST_MS;
@@ -286,12 +323,12 @@ static void keep(const struct fg_embed *e)
 		signal(s, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	control.fd = dup2(e->control, 3);
+	control.fd = e->control = dup2(e->control, 3);
 	close_range(4, ~0u, 0);
 	for (int fd = 0; fd < 3; fd++)
 		fg_fd_null(fd);
 	/* Until nobody is left, or the monitor itself has ended. */
-	while (!poll(&control, 1, wait_ms) && is_wanted(e->socket))
+	while (!poll(&control, 1, wait_ms) && is_wanted(e))
 		wait_ms = wait_ms < LOOK_MAX_MS / 2 ? wait_ms * 2 : LOOK_MAX_MS;
 	_exit(0);
 }
@@ -299,7 +336,7 @@ static void keep(const struct fg_embed *e)
 void fg_embed_stop(struct fg_embed *e)
 {
 	struct timespec tick = {.tv_nsec = 200000};
-	bool wanted = e->pid > 0 && is_wanted(e->socket);
+	bool wanted = e->pid > 0 && is_wanted(e);
 
 	if (wanted)
 		keep(e);

@@ -11,7 +11,10 @@
 #define FG_EMBEDDED_KNOCK   4
 #define FG_EMBEDDED_SOCKET  5 /* bound: nobody else may take the name while it sleeps */
 
-/* What it says once, when it has been woken: 0, or -errno and a sentence. */
+/*
+ * Over the first it hears its secret (abi/protocol.h), FG_SECRET characters.  What it says there once, when it has been
+ * woken: 0, or -errno and a sentence.
+ */
 struct fg_embedded_ready {
 	int err;
 	char why[400];

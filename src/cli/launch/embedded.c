@@ -18,34 +18,53 @@
 #include "cli/launch/embed.h"
 #include "cli/service/service.h"
 
+/* Anybody may knock: only who has the secret is heard. */
+static bool hears(const char *secret)
+{
+	char knock[FG_SECRET + 1];
+	ssize_t n;
+
+	while ((n = recv(FG_EMBEDDED_KNOCK, knock, sizeof(knock), MSG_DONTWAIT)) >= 0)
+		if (n == FG_SECRET && !memcmp(knock, secret, FG_SECRET))
+			return true;
+	return false;
+}
+
 /* True: somebody has knocked.  False: nobody will. */
-static bool sleep_until_wanted(void)
+static bool sleep_until_wanted(const char *secret)
 {
 	struct pollfd fds[] = {
 	    {.fd = FG_EMBEDDED_CONTROL, .events = POLLIN},
 	    {.fd = FG_EMBEDDED_KNOCK, .events = POLLIN},
 	};
 
-	while (poll(fds, 2, -1) < 0 && errno == EINTR)
-		;
-	return !fds[0].revents && fds[1].revents & POLLIN;
+	for (;;) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return false;
+		if (fds[0].revents)
+			return false;
+		if (hears(secret))
+			return true;
+	}
 }
 
 int fg_embedded_main(const char *socket)
 {
 	struct fg_service service = {.socket = socket, .listener = FG_EMBEDDED_SOCKET, .listen_last = true};
+	char *secret = service.cfg.secret;
 	struct fg_embedded_ready r = {0};
 
 	prctl(PR_SET_NAME, FG_EMBEDDED_NAME);
 	(void)!chdir("/");
 	if (fcntl(FG_EMBEDDED_CONTROL, F_SETFD, FD_CLOEXEC) || fcntl(FG_EMBEDDED_KNOCK, F_SETFD, FD_CLOEXEC) ||
-	    fcntl(FG_EMBEDDED_SOCKET, F_SETFD, FD_CLOEXEC)) {
+	    fcntl(FG_EMBEDDED_SOCKET, F_SETFD, FD_CLOEXEC) ||
+	    recv(FG_EMBEDDED_CONTROL, secret, FG_SECRET, 0) != FG_SECRET) {
 		fg_error("%s is started by flexguard run", FG_EMBEDDED_NAME);
 		return FG_EXIT_OWN;
 	}
 	fg_monitor_find(); /* while root may still look into a folder that is closed to others */
 	fg_service_give_up();
-	if (!sleep_until_wanted())
+	if (!sleep_until_wanted(secret))
 		return 0;
 	r.err = fg_service_open(&service, r.why, sizeof(r.why));
 	if (!r.err && listen(FG_EMBEDDED_SOCKET, SOMAXCONN))
