@@ -59,7 +59,7 @@ def one_line(text):
     true(f"one line, got {text!r}", text.startswith("flexguard: ") and text.count("\n") == 1)
 
 
-def wait_until(what, f, timeout=10):
+def wait_until(what, f, timeout=60):
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         value = f()

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 		} else {
 			pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 			if (!pid) {
-				alarm(20);
+				alarm(60);
 				for (int j = 0; j < 1000; j++) {
 					lock(&fresh);
 					CHECK_EQ(pthread_mutex_trylock(&held), EBUSY);

@@ -10,7 +10,7 @@
 enum { THREADS = 6, POSTS = 30000 };
 
 static sem_t sem;
-static int taken, stop, ready;
+static int taken, stop, ready, seen;
 static const struct timespec invalid = {0, -1}, past = {1, 0};
 
 static void *take(void *arg)
@@ -95,11 +95,11 @@ static void handler(int sig)
 
 static void *signals(void *arg)
 {
-	for (int i = 0; i < 2; i++) {
-		sleep_us(20000);
-		STORE(ready, 1 + i);
+	/* The first may come before it waits. */
+	for (STORE(ready, 1); !LOAD(seen); sleep_us(20000))
 		pthread_kill(*(pthread_t *)arg, SIGUSR1);
-	}
+	STORE(ready, 2);
+	pthread_kill(*(pthread_t *)arg, SIGUSR1);
 	return NULL;
 }
 
@@ -113,6 +113,7 @@ static void interrupted(void)
 	t = start(signals, &me);
 	CHECK_EQ(sem_wait(&sem), -1);
 	CHECK_EQ(errno, EINTR);
+	STORE(seen, 1);
 	while (sem_wait(&sem))
 		CHECK_EQ(errno, EINTR);
 	join(t);
