@@ -46,6 +46,8 @@ const char *fg_lock_caveat(const char *name);
 int fg_filters_here(void);
 /* Finds out whether the library may make its calls, and tells the program that is to be started (filter.c). */
 bool fg_filters_tell(void);
+/* A child of this process lives through the calls that the library makes. */
+bool fg_filters_pass(void);
 
 /* ---- target.c: the program to run ---- */
 enum fg_refusal {

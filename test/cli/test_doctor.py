@@ -6,7 +6,7 @@ import shutil
 
 from climod import *
 
-CONTEND = HELPERS[0]
+CONTEND, PRETEND = HELPERS
 
 
 def check_machine():
@@ -142,6 +142,28 @@ def check_user_namespace():
     same(row["text"], row["grade"], "limit")
     row = next(c for c in json.loads(p.stdout)["machine"] if c["check"] == "eBPF monitor")
     true(row["text"], "in spite of CAP_BPF" not in row["text"])
+
+
+def row_behind(*command):
+    p = subprocess.run([*command, FLEXGUARD, "doctor", "--json"], text=True, stdout=subprocess.PIPE, timeout=60)
+    if p.returncode == 77:
+        raise Skip("no seccomp filters here")
+    return next(c for c in json.loads(p.stdout)["machine"] if c["check"] == "system calls")
+
+
+def check_filters():
+    row = row_behind(PRETEND, "extends-slices")
+    same(row["text"], (row["grade"], "let the library's pass" in row["text"]), ("good", True))
+    row = row_behind(PRETEND, "kills-sockets")
+    same(row["text"], (row["grade"], "futex calls only" in row["text"]), ("limit", True))
+
+
+def check_without_proc():
+    hidden = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if os.geteuid() or subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("/proc cannot be hidden here")
+    row = row_behind(*hidden)
+    same(row["text"], (row["grade"], row["text"].startswith("no /proc")), ("limit", True))
 
 
 def check_bad_option():

@@ -68,6 +68,27 @@ static void check_capabilities(struct fg_findings *t)
 		fg_found(t, "capabilities", FG_WARN, "%s missing: run as root, or with these", fg_caps_missing(caps));
 }
 
+/* What the library may call: sys/filter.h.  False: a filter would end who tries. */
+static bool check_filters(struct fg_findings *t)
+{
+	int filters = fg_filters_here();
+
+	if (filters && (filters < 0 || !fg_filters_pass())) {
+		fg_found(t, "system calls", FG_WARN,
+			 "a seccomp filter here does not let the library's pass: futex calls only, without the monitor");
+		return false;
+	}
+	if (access("/proc/thread-self/status", R_OK))
+		fg_found(t, "system calls", FG_WARN,
+			 "no /proc here: the library cannot see whether there is a seccomp filter, and uses futex calls only, "
+			 "without the monitor; mount /proc, or set FLEXGUARD_FILTERS=allow if there is none");
+	else if (filters)
+		fg_found(t, "system calls", FG_GOOD, "seccomp filters here (%d) let the library's pass", filters);
+	else
+		fg_found(t, "system calls", FG_GOOD, "no seccomp filter here");
+	return true;
+}
+
 static bool check_monitor(struct fg_findings *t, bool *daemon)
 {
 	struct fg_monitor *m = NULL;
@@ -114,13 +135,16 @@ static bool check_library(struct fg_findings *t)
 
 struct fg_machine fg_doctor_machine(struct fg_findings *t)
 {
-	struct fg_machine m;
+	struct fg_machine m = {0};
 	bool daemon;
 
 	check_kernel(t);
 	fg_found(t, "CPUs", FG_INFO, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 	check_capabilities(t);
-	m.monitor = check_monitor(t, &daemon) || daemon;
+	if (check_filters(t))
+		m.monitor = check_monitor(t, &daemon) || daemon;
+	else
+		fg_found(t, "eBPF monitor", FG_WARN, "not tried: see system calls");
 	m.library = check_library(t);
 	if (m.monitor)
 		fg_found(t, "waiting", FG_GOOD, "by the monitor (policy default)");

@@ -81,7 +81,7 @@ static _Noreturn void try_calls(void)
 	_exit(0);
 }
 
-static bool lives_through_calls(void)
+bool fg_filters_pass(void)
 {
 	static const struct timespec tick = {.tv_nsec = 1000000};
 	int status = -1;
@@ -108,7 +108,7 @@ bool fg_filters_tell(void)
 	if (!filters || (known && !strcmp(known, "allow")))
 		return true;
 	snprintf(count, sizeof(count), "%d", filters);
-	if (filters > 0 && lives_through_calls())
+	if (filters > 0 && fg_filters_pass())
 		return !setenv(FG_FILTERS_ENV, count, 1);
 	unsetenv(FG_FILTERS_ENV);
 	fg_note("a seccomp filter does not let the library's calls pass: the program runs without the monitor, "
