@@ -1,29 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * async.h.  A helper sleeps in futex_waitv(2) on up to 127 words and one of its own, by which it is told
+ * flexguard_async.h.  A helper sleeps in futex_waitv(2) on up to 127 words and one of its own, by which it is told
  * that its list has changed.  The list is guarded by a mutex; what the helper sleeps on is a copy.
+ *
+ * Words are looked at by the kernel only, which says EFAULT where this program would die.  futex_waitv(2) does not say
+ * which word was another, or at fault: each is asked for by a FUTEX_WAIT that is over at once.
  */
-#include "zoo/async.h"
+#include <flexguard_async.h>
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define WORDS	(FUTEX_WAITV_MAX - 1)
-#define HELPERS ((ZOO_ASYNC_MAX + WORDS - 1) / WORDS)
+#define HELPERS ((FG_ASYNC_MAX + WORDS - 1) / WORDS)
+#define NAP_NS	1000000 /* after an error for which there is no word */
 
 struct watch {
 	struct futex_waitv what;
 	uint64_t cookie;
+	uint64_t number; /* of all that were ever watched */
 };
 
 struct helper {
-	struct zoo_async *of;
+	struct fg_async *of;
 	pthread_t thread;
 	bool running;
 	uint32_t news;	 /* a futex: changes with the list */
@@ -32,47 +39,99 @@ struct helper {
 	struct watch watch[WORDS];
 };
 
-struct zoo_async {
+struct due {
+	uint64_t cookie;
+	int error;
+};
+
+struct fg_async {
 	pthread_mutex_t m;
 	int fd;
 	bool closing;
-	uint64_t *due; /* ring */
+	struct due *due; /* ring */
 	unsigned first, nr_due, watched;
+	uint64_t numbers;
 	struct helper *helper[HELPERS];
 };
 
-static long futex(uint32_t *word, int op, uint32_t value)
+static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
 {
-	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
 /* With the mutex. */
 static void tell(struct helper *h)
 {
 	__atomic_fetch_add(&h->news, 1, __ATOMIC_RELEASE);
-	futex(&h->news, FUTEX_WAKE, 1);
+	futex(&h->news, FUTEX_WAKE_PRIVATE, 1, NULL);
 }
 
 /* With the mutex: this watch is over. */
-static void is_due(struct helper *h, unsigned i)
+static void is_due(struct helper *h, unsigned i, int error)
 {
-	struct zoo_async *a = h->of;
+	struct fg_async *a = h->of;
 	uint64_t one = 1;
 
-	a->due[(a->first + a->nr_due++) % ZOO_ASYNC_MAX] = h->watch[i].cookie;
+	a->due[(a->first + a->nr_due++) % FG_ASYNC_MAX] = (struct due){h->watch[i].cookie, error};
 	h->watch[i] = h->watch[--h->nr];
 	if (write(a->fd, &one, sizeof(one)) < 0) {
 		/* The counter is full: readable anyway. */
 	}
 }
 
+/* Is the word still its value, and nobody wakes?  If not, 0 or an error. */
+static bool is_over(const struct watch *w, int *error)
+{
+	static const struct timespec at_once;
+	uint32_t *word = (uint32_t *)(uintptr_t)w->what.uaddr;
+
+	*error = 0;
+	if (!futex(word, FUTEX_WAIT | (w->what.flags & FUTEX_PRIVATE_FLAG), (uint32_t)w->what.val, &at_once))
+		return true;
+	if (errno == ETIMEDOUT || errno == EINTR)
+		return false;
+	if (errno != EAGAIN)
+		*error = errno;
+	return true;
+}
+
+/* With the mutex: after EAGAIN, or another error.  False: no word is the reason. */
+static bool look_at_all(struct helper *h)
+{
+	bool any = false;
+	int error;
+
+	for (unsigned i = 0; i < h->nr;) {
+		if (is_over(&h->watch[i], &error)) {
+			is_due(h, i, error);
+			any = true;
+		} else {
+			i++;
+		}
+	}
+	return any;
+}
+
+static void woken(struct helper *h, uint64_t number)
+{
+	for (unsigned i = 0; i < h->nr; i++) {
+		if (h->watch[i].number == number) { /* the list may have changed */
+			is_due(h, i, 0);
+			return;
+		}
+	}
+}
+
 static void *help(void *arg)
 {
+	static const struct timespec nap = {.tv_nsec = NAP_NS};
 	struct futex_waitv list[WORDS + 1];
-	uint64_t cookie[WORDS];
+	uint64_t number[WORDS];
 	struct helper *h = arg;
+	bool unexplained;
 	unsigned nr, i;
-	long r = -1;
+	int error;
+	long r;
 
 	pthread_mutex_lock(&h->of->m);
 	while (!h->of->closing) {
@@ -82,40 +141,39 @@ static void *help(void *arg)
 		list[0] = (struct futex_waitv){.uaddr = (uintptr_t)&h->news, .val = news, .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
 		for (i = 0; i < nr; i++) {
 			list[i + 1] = h->watch[i].what;
-			cookie[i] = h->watch[i].cookie;
+			number[i] = h->watch[i].number;
 		}
 		__atomic_store_n(&h->copied, news, __ATOMIC_RELEASE);
-		futex(&h->copied, FUTEX_WAKE, INT_MAX);
+		futex(&h->copied, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
 		pthread_mutex_unlock(&h->of->m);
 		r = syscall(SYS_futex_waitv, list, nr + 1, 0, NULL, 0);
-		if (r < 0)
-			r = errno == EAGAIN ? -1 : -2;
+		error = r < 0 ? errno : 0;
 		pthread_mutex_lock(&h->of->m);
-		for (i = 0; i < h->nr;) {
-			uint32_t *word = (uint32_t *)(uintptr_t)h->watch[i].what.uaddr;
-
-			/* The one that woke us, by its cookie: the list may have changed.  And whatever differs. */
-			if ((r > 0 && h->watch[i].cookie == cookie[r - 1]) ||
-			    (r == -1 && __atomic_load_n(word, __ATOMIC_ACQUIRE) != (uint32_t)h->watch[i].what.val))
-				is_due(h, i);
-			else
-				i++;
+		unexplained = false;
+		if (r > 0 && r <= (long)nr)
+			woken(h, number[r - 1]);
+		else if (error && error != EINTR)
+			unexplained = !look_at_all(h) && error != EAGAIN;
+		if (unexplained) { /* no memory, say, or a word that has become memory again */
+			pthread_mutex_unlock(&h->of->m);
+			nanosleep(&nap, NULL);
+			pthread_mutex_lock(&h->of->m);
 		}
 	}
 	pthread_mutex_unlock(&h->of->m);
 	return NULL;
 }
 
-struct zoo_async *zoo_async_open(void)
+struct fg_async *fg_async_open(void)
 {
-	struct zoo_async *a;
+	struct fg_async *a;
 
-	if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno == ENOSYS)
-		return NULL;
+	if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno != EINVAL)
+		return NULL; /* EINVAL: no words */
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return NULL;
-	a->due = malloc(ZOO_ASYNC_MAX * sizeof(*a->due));
+	a->due = malloc(FG_ASYNC_MAX * sizeof(*a->due));
 	a->fd = a->due ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
 	if (a->fd < 0) {
 		free(a->due);
@@ -126,17 +184,22 @@ struct zoo_async *zoo_async_open(void)
 	return a;
 }
 
-int zoo_async_fd(const struct zoo_async *a)
+int fg_async_fd(const struct fg_async *a)
 {
 	return a->fd;
 }
 
 static int add(struct helper *h, const struct watch *w)
 {
+	sigset_t all, before;
 	int err;
 
 	if (!h->running) {
+		/* No handler of the program's runs in it. */
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &before);
 		err = pthread_create(&h->thread, NULL, help, h);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
 		if (err)
 			return err;
 		h->running = true;
@@ -147,14 +210,15 @@ static int add(struct helper *h, const struct watch *w)
 	return 0;
 }
 
-int zoo_async_watch(struct zoo_async *a, uint32_t *word, uint32_t value, bool shared, uint64_t cookie)
+int fg_async_watch(struct fg_async *a, uint32_t *word, uint32_t value, bool shared, uint64_t cookie)
 {
 	struct watch w = {{.uaddr = (uintptr_t)word, .val = value, .flags = FUTEX_32 | (shared ? 0 : FUTEX_PRIVATE_FLAG)},
-			  cookie};
+			  cookie, 0};
 	int err = ENOSPC;
 
 	pthread_mutex_lock(&a->m);
-	for (unsigned i = 0; i < HELPERS && a->watched < ZOO_ASYNC_MAX && err == ENOSPC; i++) {
+	w.number = a->numbers++;
+	for (unsigned i = 0; i < HELPERS && a->watched < FG_ASYNC_MAX && err == ENOSPC; i++) {
 		if (!a->helper[i]) {
 			a->helper[i] = calloc(1, sizeof(*a->helper[i]));
 			if (a->helper[i])
@@ -178,12 +242,12 @@ static void settle(struct helper *h)
 	news = __atomic_load_n(&h->news, __ATOMIC_RELAXED);
 	while ((int32_t)((copied = __atomic_load_n(&h->copied, __ATOMIC_ACQUIRE)) - news) < 0) {
 		pthread_mutex_unlock(&h->of->m);
-		futex(&h->copied, FUTEX_WAIT, copied);
+		futex(&h->copied, FUTEX_WAIT_PRIVATE, copied, NULL);
 		pthread_mutex_lock(&h->of->m);
 	}
 }
 
-bool zoo_async_cancel(struct zoo_async *a, uint64_t cookie)
+bool fg_async_cancel(struct fg_async *a, uint64_t cookie)
 {
 	bool found = false;
 
@@ -201,11 +265,11 @@ bool zoo_async_cancel(struct zoo_async *a, uint64_t cookie)
 		}
 	}
 	for (unsigned i = 0; i < a->nr_due && !found; i++) {
-		if (a->due[(a->first + i) % ZOO_ASYNC_MAX] != cookie)
+		if (a->due[(a->first + i) % FG_ASYNC_MAX].cookie != cookie)
 			continue;
 		found = true;
-		a->due[(a->first + i) % ZOO_ASYNC_MAX] = a->due[a->first];
-		a->first = (a->first + 1) % ZOO_ASYNC_MAX;
+		a->due[(a->first + i) % FG_ASYNC_MAX] = a->due[a->first];
+		a->first = (a->first + 1) % FG_ASYNC_MAX;
 		a->nr_due--;
 		a->watched--;
 	}
@@ -213,7 +277,7 @@ bool zoo_async_cancel(struct zoo_async *a, uint64_t cookie)
 	return found;
 }
 
-bool zoo_async_fetch(struct zoo_async *a, uint64_t *cookie)
+bool fg_async_fetch(struct fg_async *a, uint64_t *cookie, int *error)
 {
 	uint64_t count;
 	bool any;
@@ -221,8 +285,9 @@ bool zoo_async_fetch(struct zoo_async *a, uint64_t *cookie)
 	pthread_mutex_lock(&a->m);
 	any = a->nr_due;
 	if (any) {
-		*cookie = a->due[a->first];
-		a->first = (a->first + 1) % ZOO_ASYNC_MAX;
+		*cookie = a->due[a->first].cookie;
+		*error = a->due[a->first].error;
+		a->first = (a->first + 1) % FG_ASYNC_MAX;
 		a->nr_due--;
 		a->watched--;
 	} else if (read(a->fd, &count, sizeof(count)) < 0) {
@@ -232,7 +297,7 @@ bool zoo_async_fetch(struct zoo_async *a, uint64_t *cookie)
 	return any;
 }
 
-void zoo_async_close(struct zoo_async *a)
+void fg_async_close(struct fg_async *a)
 {
 	pthread_mutex_lock(&a->m);
 	a->closing = true;

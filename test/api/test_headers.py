@@ -16,6 +16,7 @@ WARN_CXX = WARN + ["-Wold-style-cast", "-Wzero-as-null-pointer-constant", "-Wnon
 # Twice, and before and after <time.h>; every initialiser; a call that strict C99 can make.
 USE_C = """
 #include <flexguard.h>
+#include <flexguard_async.h>
 #include <time.h>
 #include <flexguard.h>
 #if FG_VERSION_NUMBER < 100

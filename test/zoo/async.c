@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* zoo_async: 300 words through one descriptor; none lost, none twice; cancelled ones stay away; a lock taken so. */
+/* fg_async: 300 words through one descriptor; none lost, none twice; cancelled ones stay away; a lock taken so. */
 #include "../tools/check.h"
-#include "zoo/async.h"
+#include <flexguard_async.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -32,21 +32,23 @@ static void *wake_private(void *arg)
 	return NULL;
 }
 
-static uint64_t next(struct zoo_async *a)
+static uint64_t next(struct fg_async *a)
 {
-	struct pollfd p = {.fd = zoo_async_fd(a), .events = POLLIN};
+	struct pollfd p = {.fd = fg_async_fd(a), .events = POLLIN};
 	uint64_t cookie;
+	int error;
 
-	while (!zoo_async_fetch(a, &cookie))
-		CHECK_EQ(poll(&p, 1, 10000), 1);
+	while (!fg_async_fetch(a, &cookie, &error))
+		CHECK_EQ(poll(&p, 1, 30000), 1);
+	CHECK_EQ(error, 0);
 	return cookie;
 }
 
 /* Held, contended: as src/zoo/futex.c, by two who never sleep in the lock. */
-static void lock_by_poll(struct zoo_async *a, uint32_t *lock)
+static void lock_by_poll(struct fg_async *a, uint32_t *lock)
 {
 	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE)) {
-		CHECK_EQ(zoo_async_watch(a, lock, 2, true, 1), 0);
+		CHECK_EQ(fg_async_watch(a, lock, 2, true, 1), 0);
 		CHECK_EQ(next(a), 1);
 	}
 }
@@ -59,7 +61,7 @@ static void unlock_it(uint32_t *lock)
 
 static void *add_up(void *arg)
 {
-	struct zoo_async *a = zoo_async_open();
+	struct fg_async *a = fg_async_open();
 	uint32_t *lock = arg;
 
 	CHECK(a);
@@ -68,21 +70,21 @@ static void *add_up(void *arg)
 		*(volatile uint32_t *)&lock[1] += 1;
 		unlock_it(lock);
 	}
-	zoo_async_close(a);
+	fg_async_close(a);
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
 	static char seen[WORDS];
-	struct zoo_async *a;
+	struct fg_async *a;
 	pthread_t t, u;
 	uint64_t cookie;
 	pid_t child;
 	int status;
 
 	check_begin(argv[0], 60);
-	a = zoo_async_open();
+	a = fg_async_open();
 	if (!a && errno == ENOSYS) {
 		puts("skipped: this kernel has no futex_waitv(2) (Linux 5.16)");
 		return 77;
@@ -93,10 +95,10 @@ int main(int argc, char **argv)
 	for (int round = 0; round < 20; round++) {
 		memset(seen, 0, sizeof(seen));
 		for (int i = 0; i < WORDS; i++)
-			CHECK_EQ(zoo_async_watch(a, &words[i], words[i], is_shared(i), (uint64_t)i), 0);
+			CHECK_EQ(fg_async_watch(a, &words[i], words[i], is_shared(i), (uint64_t)i), 0);
 		for (int i = 0; i < WORDS; i += 7) { /* nobody wakes these before they are forgotten */
-			CHECK(zoo_async_cancel(a, (uint64_t)i));
-			CHECK(!zoo_async_cancel(a, (uint64_t)i));
+			CHECK(fg_async_cancel(a, (uint64_t)i));
+			CHECK(!fg_async_cancel(a, (uint64_t)i));
 		}
 		t = start(wake_private, NULL);
 		child = fork();
@@ -114,12 +116,12 @@ int main(int argc, char **argv)
 		join(t);
 		CHECK_EQ(waitpid(child, &status, 0), child);
 		CHECK_EQ(status, 0);
-		CHECK(!zoo_async_fetch(a, &cookie));
+		CHECK(!fg_async_fetch(a, &cookie, &status));
 	}
 	/* One that is different already. */
-	CHECK_EQ(zoo_async_watch(a, &words[0], words[0] + 1, false, 5), 0);
+	CHECK_EQ(fg_async_watch(a, &words[0], words[0] + 1, false, 5), 0);
 	CHECK_EQ(next(a), 5);
-	zoo_async_close(a);
+	fg_async_close(a);
 
 	t = start(add_up, &words[1024]);
 	u = start(add_up, &words[1024]);
