@@ -22,6 +22,8 @@ class Experiment:
     in_bundle = True  # a shell can run it, too
     min_samples, narrow = 3, 0.05  # a point is done with so many, and half its interval by the median at most that
 
+    rounds = 0  # more than is usual, where it takes more
+
     def series(self, env):
         raise NotImplementedError
 

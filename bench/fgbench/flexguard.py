@@ -328,7 +328,7 @@ class Hackbench(Experiment):
     y_label = "seconds"
     others_are_ours = True
     in_bundle = False
-    min_samples, narrow = 12, 0.003
+    min_samples, narrow, rounds = 12, 0.003, 400
     RUNS = 5  # in a sample, which is their median
 
     def missing(self, env):

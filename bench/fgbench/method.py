@@ -249,11 +249,11 @@ class Session:
                     self.progress(done, max(total, done), round_nr, f"{e.id}, {s}, {e.x_of(x)}")
                     self.sample(e, s, x, round_nr)
                 round_nr += 1
-                todo = [j for j in todo if not self.settled(j)]
-                if round_nr >= self.env.max_rounds:
-                    break
-            self.stopped = ("all intervals are narrow" if not todo else
-                            f"{round_nr} rounds" if round_nr >= self.env.max_rounds else "the budget is spent")
+                wide = [j for j in todo if not self.settled(j)]
+                todo = [j for j in wide if round_nr < self.env.rounds_of(j[0])]
+                if wide and not todo:
+                    self.stopped = f"{round_nr} rounds"
+            self.stopped = self.stopped or ("all intervals are narrow" if not todo else "the budget is spent")
         except KeyboardInterrupt:
             self.stopped = "interrupted"
         if sys.stderr.isatty():
