@@ -38,7 +38,7 @@ __noinline int owns_mcs_lock(__u64 tail, __u64 node)
 static __always_inline bool is_critical(struct fg_slot *slot)
 {
 	__u64 pending = READ_ONCE(slot->pending);
-	__u32 role = READ_ONCE(slot->role);
+	__u32 role = READ_ONCE(slot->role) & FG_ROLE_MASK;
 	__u32 id = READ_ONCE(slot->owner_id);
 	__u32 state;
 

@@ -7,6 +7,7 @@
 #define FG_DEFER_H
 
 #include "marks.h"
+#include "switch.h"
 #include "threads.h"
 
 /* Each CPU's own. */
@@ -27,7 +28,7 @@ static __always_inline void promote(struct thread *t, struct task_struct *task, 
 	count_event(mark);
 	slot = slot_of(t, task->pid);
 	if (slot)
-		__sync_fetch_and_add(&slot->preempted, 1);
+		preempted_while_critical(t, slot);
 }
 
 /*

@@ -18,6 +18,7 @@
 #include "daemon.h"
 #include "defer.h"
 #include "marks.h"
+#include "switch.h"
 #include "threads.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -85,7 +86,7 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 	set_mark(&t->mark, mark);
 	count_event(mark);
 	if (runnable)
-		slot->preempted++;
+		preempted_while_critical(t, slot);
 	else
 		slot->blocked++;
 }

@@ -35,7 +35,7 @@
 #define FG_WORD_SPINNER 0x40000000u
 #define FG_WORD_WAITERS 0x80000000u
 
-/* What a thread does in the queue of the lock that it waits for (fg_slot.role). */
+/* What a thread does in the queue of the lock that it waits for (fg_slot.role, in FG_ROLE_MASK). */
 enum fg_role {
 	FG_ROLE_NONE = 0,
 	FG_ROLE_LINKING = 1, /* between joining the tail and being linked: critical */
@@ -54,6 +54,15 @@ struct fg_mcs_node {
 	__u32 status;
 };
 #define FG_MCS_WAITING 0u
+
+/*
+ * Above the mask, the role of the owner of a lock that can switch names a slot of its process: if the owner is
+ * preempted, the eBPF program stores 1 to that slot's `mode`, which is the lock's and not the slot's thread's.  0: none.
+ * This is the switch of the BPF Hybrid Lock (2023, section IV.B) as far as the program goes: it asks, and
+ * who waits compares and swaps the lock's state, which no other process may write.
+ */
+#define FG_ROLE_MASK 0xffu
+#define FG_ROLE_MODE 8 /* bits from here on */
 
 /* State of a queue node: incarnation << 3 | one of these (src/lock/queue.c). */
 enum fg_node_state {
@@ -122,7 +131,8 @@ struct fg_slot {
 	__u64 involuntary; /* times switched out while runnable, critical or not; these three as stats[] */
 	__u32 displaces; /* 1: it took its CPU from a thread of its own process that wanted to go on */
 	__u32 ended;	 /* slot 0 only: 1: not who said hello any more, threads are not bound until it says it again */
-	__u32 unused1[4];
+	__u32 mode;	 /* FG_ROLE_MODE: 1: a lock should be switched; the process stores 0 when it has been */
+	__u32 unused1[3];
 } __attribute__((aligned(FG_CACHE_LINE)));
 
 /*
