@@ -2,7 +2,8 @@
 /*
  * The BPF Hybrid Lock: two locks, a spinlock and a blocking one, and a word that says which of them to take.
  * When the monitor finds the owner preempted, the word is switched to the blocking one, and back when
- * things are calm.  "BPF Hybrid Lock", 2023, section 3; repairs by docs/design/zoo.md.
+ * things are calm.  Laforet, Lozi, Lawall, "BPF Hybrid Lock: Using eBPF to communicate with the scheduler",
+ * 2023, sections II and IV; repairs by docs/design/zoo.md.
  *
  *	state	(curr, last): the lock to take, and the one that was taken before the last switch.
  *		stable: they are the same.  Only a stable state is switched, so that two are at most in use.
@@ -13,8 +14,8 @@
  * `last` finds that it is not `curr` any more.  The paper's listing does this without holding `last`, which
  * lets two in (test/verify/hybrid.pml has both).
  *
- * A waiter of the MCS queue leaves it after a switch; those of the others have a number, or somebody behind
- * them, and sleep until their turn instead.
+ * A waiter of the MCS queue or of the CAS lock leaves it after a switch; those of the others have a number, or somebody
+ * behind them, and sleep until their turn instead.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,9 +30,9 @@
 
 #define CALM_EVERY 256u /* on the blocking side, one wait in so many asks whether to go back */
 
-/* FLEXGUARD_HYBRID, for experiments: auto, published, spin, block, at=MS, threads=N[,M]; for tests: flip. */
+/* FLEXGUARD_HYBRID, for experiments: auto, published, ebpf, spin, block, at=MS, threads=N[,M]; for tests: flip. */
 static struct {
-	enum { AUTO, PUBLISHED, FORCE_SPIN, FORCE_BLOCK, AT, THREADS, FLIP } how;
+	enum { AUTO, PUBLISHED, EBPF, FORCE_SPIN, FORCE_BLOCK, AT, THREADS, FLIP } how;
 	uint64_t at_ns;
 	uint32_t block_from, spin_from; /* threads; the second: again, 0 never */
 } forced;
@@ -67,8 +68,8 @@ static const char *start(void)
 		forced.how = *how == 's' ? FORCE_SPIN : FORCE_BLOCK;
 		return NULL;
 	}
-	if (!strcmp(how, "flip") || !strcmp(how, "published")) {
-		forced.how = *how == 'f' ? FLIP : PUBLISHED;
+	if (!strcmp(how, "flip") || !strcmp(how, "published") || !strcmp(how, "ebpf")) {
+		forced.how = *how == 'f' ? FLIP : *how == 'p' ? PUBLISHED : EBPF;
 		return NULL;
 	}
 	if (!strncmp(how, "at=", 3)) {
@@ -82,7 +83,7 @@ static const char *start(void)
 		pthread_key_create(&thread_key, thread_ends);
 	}
 	return !end || *end || end[-1] == '=' || end[-1] == ',' ?
-		       "FLEXGUARD_HYBRID is one of auto, published, spin, block, at=MILLISECONDS, threads=N[,M]" : NULL;
+		       "FLEXGUARD_HYBRID is one of auto, published, ebpf, spin, block, at=MILLISECONDS, threads=N[,M]" : NULL;
 }
 
 /*
@@ -97,6 +98,54 @@ static bool owner_is_preempted(struct zoo_mutex *m)
 	if (forced.how == PUBLISHED && !fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].preempted))
 		return false;
 	return fg_id_has_slot(holder) && fg_is_off_cpu(fg_id_index(holder));
+}
+
+/*
+ * Between a release and the next owner's got() there is nobody, for a moment.  For longer: who has been handed the lock, or has
+ * taken it and not said so yet, is off its CPU.  For sides that do not say whom they hand it to.
+ */
+#define OWNERLESS_LOOKS 16u
+
+static bool nobody_for_long(struct zoo_mutex *m)
+{
+	static __thread struct zoo_mutex *seen;
+	static __thread uint32_t looks;
+
+	if (seen != m || fg_load_relaxed(&m->holder)) {
+		seen = m;
+		looks = 0;
+		return false;
+	}
+	return ++looks >= OWNERLESS_LOOKS;
+}
+
+/*
+ * The eBPF program's own word on it (protocol.h): it stands in the slot array, which it can write, in a slot that is the lock's by its
+ * address.  Two locks may share one: a switch more, and soon back.  0: none, no monitor.
+ */
+static uint32_t mode_number(const struct zoo_mutex *m)
+{
+	uint32_t slots = fg_load_relaxed(&fg_slots_seen);
+
+	if (slots == FG_SLOTS_UNSEEN || slots < 2)
+		return 0;
+	if (slots > FG_PIECE)
+		slots = FG_PIECE; /* the first piece is always there */
+	return 1 + (uint32_t)((uintptr_t)m / 8 * 0x9e3779b97f4a7c15u >> 40) % (slots - 1);
+}
+
+static uint32_t *mode_of(const struct zoo_mutex *m)
+{
+	return (uint32_t *)&fg_slot_look(mode_number(m))->mode;
+}
+
+/* Whom the eBPF program tells by that word, if I am preempted from here on. */
+static void publish_mode(struct fg_self *t, struct zoo_mutex *m, int side)
+{
+	uint32_t role = fg_load_relaxed(&t->slot->role) & FG_ROLE_MASK;
+
+	fg_store_relaxed(&t->slot->role, role | (side == SPIN ? mode_number(m) << FG_ROLE_MODE : 0));
+	fg_fence_local();
 }
 
 static bool calm(void)
@@ -126,13 +175,28 @@ static int wanted_side(struct zoo_mutex *m, int curr)
 		return n >= forced.block_from ? BLOCK : SPIN;
 	case FLIP:
 		return ++flips / 4 % 2 ? BLOCK : SPIN;
+	case EBPF:
+		if (curr == SPIN)
+			return mode_number(m) && fg_load_relaxed(mode_of(m)) ? BLOCK : SPIN;
+		break;
 	case AUTO:
 	case PUBLISHED:
 		break;
 	}
 	if (curr == SPIN)
-		return owner_is_preempted(m) ? BLOCK : SPIN;
+		return owner_is_preempted(m) || (forced.how == AUTO && nobody_for_long(m)) ? BLOCK : SPIN;
 	return calm() ? SPIN : BLOCK;
+}
+
+/* Only of a stable state; it may fail. */
+static void switch_from(struct zoo_mutex *m, uint32_t state)
+{
+	if (!fg_cas_acq_rel(state_of(m), &state, state ^ CURR))
+		return;
+	if (curr_of(state) == SPIN)
+		fg_count(fg_self(), FG_STAT_PREEMPTIONS, 1);
+	if (forced.how == EBPF && mode_number(m))
+		fg_store_relaxed(mode_of(m), 0); /* one that comes at this moment is lost: the next preemption says it again */
 }
 
 void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m)
@@ -140,25 +204,37 @@ void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m)
 	uint32_t state = fg_load_relaxed(state_of(m));
 	int curr = curr_of(state);
 
-	if (curr == last_of(state) && wanted_side(m, curr) != curr && fg_cas_acq_rel(state_of(m), &state, state ^ CURR) &&
-	    curr == SPIN)
-		fg_count(fg_self(), FG_STAT_PREEMPTIONS, 1);
+	if (curr == last_of(state) && wanted_side(m, curr) != curr)
+		switch_from(m, state);
+}
+
+/* The paper's future work (IV.B).  One that sleeps is not preempted: it has nothing to signal yet. */
+void zoo_hybrid_switch_if_signaller_preempted(struct zoo_mutex *m, uint32_t id)
+{
+	uint32_t state = fg_load_relaxed(state_of(m));
+
+	if (forced.how == AUTO && curr_of(state) == SPIN && last_of(state) == SPIN && fg_id_has_slot(id) &&
+	    fg_is_off_cpu(fg_id_index(id)) &&
+	    fg_load_relaxed(&fg_slot_look(fg_id_index(id))->state) == FG_STATE_RUNNABLE)
+		switch_from(m, state);
 }
 
 /* ---- the pair ------------------------------------------------------------------------ */
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE const struct side *side_of(const struct side *spin, int side)
+INLINE const struct side *side_of(const struct side *spin, const struct side *block, int side)
 {
-	return side == SPIN ? spin : &zoo_block_side;
+	return side == SPIN ? spin : block;
 }
 
-static void got(struct zoo_mutex *m)
+static void got(struct zoo_mutex *m, int side)
 {
 	struct fg_self *t = fg_self();
 
 	fg_section_enter(t);
+	if (forced.how == EBPF)
+		publish_mode(t, m, side);
 	fg_store_relaxed(&m->holder, t->id);
 }
 
@@ -171,7 +247,7 @@ static void end_transition(struct zoo_mutex *m, int side)
 		__atomic_fetch_and(state_of(m), ~LAST, __ATOMIC_SEQ_CST);
 }
 
-INLINE bool lock_pair(struct zoo_mutex *m, const struct side *spin)
+INLINE bool lock_pair(struct zoo_mutex *m, const struct side *spin, const struct side *block)
 {
 	const struct side *mine, *other __attribute__((unused));
 	uint32_t state;
@@ -179,7 +255,7 @@ INLINE bool lock_pair(struct zoo_mutex *m, const struct side *spin)
 
 	for (;;) {
 		side = curr_of(fg_load_acquire(state_of(m)));
-		mine = side_of(spin, side);
+		mine = side_of(spin, block, side);
 		if (!mine->lock(m, false))
 			continue;
 		state = fg_load_seq_cst(state_of(m));
@@ -191,23 +267,23 @@ INLINE bool lock_pair(struct zoo_mutex *m, const struct side *spin)
 #ifdef FG_BROKEN_ZOO /* the published listing; a test proves that the tests notice */
 		end_transition(m, side);
 #else
-		other = side_of(spin, last_of(state));
+		other = side_of(spin, block, last_of(state));
 		other->lock(m, true);
 		end_transition(m, side);
 		other->unlock(m);
 #endif
 	}
-	got(m);
+	got(m, side);
 	return true;
 }
 
-INLINE bool trylock_pair(struct zoo_mutex *m, const struct side *spin)
+INLINE bool trylock_pair(struct zoo_mutex *m, const struct side *spin, const struct side *block)
 {
 	uint32_t state = fg_load_acquire(state_of(m));
 	const struct side *mine, *other;
 	int side = curr_of(state);
 
-	mine = side_of(spin, side);
+	mine = side_of(spin, block, side);
 	if (!mine->trylock(m))
 		return false;
 	state = fg_load_seq_cst(state_of(m));
@@ -216,7 +292,7 @@ INLINE bool trylock_pair(struct zoo_mutex *m, const struct side *spin)
 		return false;
 	}
 	if (last_of(state) != side) {
-		other = side_of(spin, last_of(state));
+		other = side_of(spin, block, last_of(state));
 		if (!other->trylock(m)) {
 			mine->unlock(m);
 			return false;
@@ -224,35 +300,49 @@ INLINE bool trylock_pair(struct zoo_mutex *m, const struct side *spin)
 		end_transition(m, side);
 		other->unlock(m);
 	}
-	got(m);
+	got(m, side);
 	return true;
 }
 
 /* While it is held `last` does not change: ending a transition takes it. */
-INLINE void unlock_pair(struct zoo_mutex *m, const struct side *spin)
+INLINE void unlock_pair(struct zoo_mutex *m, const struct side *spin, const struct side *block)
 {
 	fg_store_relaxed(&m->holder, 0);
-	side_of(spin, last_of(fg_load_relaxed(state_of(m))))->unlock(m);
+	side_of(spin, block, last_of(fg_load_relaxed(state_of(m))))->unlock(m);
+	if (forced.how == EBPF)
+		publish_mode(fg_self(), m, BLOCK);
 	fg_section_leave(fg_self());
 }
 
-#define PAIR(id, spin)                                                                                                 \
+/* What follows the sides: more of struct zoo_lock. */
+#define PAIR(id, spin, block, ...)                                                                                     \
 	static bool lock_##id(struct zoo_mutex *m, const struct fg_deadline *deadline)                                 \
 	{                                                                                                              \
 		(void)deadline;                                                                                        \
-		return lock_pair(m, &spin);                                                                            \
+		return lock_pair(m, &spin, &block);                                                                    \
 	}                                                                                                              \
 	static bool trylock_##id(struct zoo_mutex *m)                                                                  \
 	{                                                                                                              \
-		return trylock_pair(m, &spin);                                                                         \
+		return trylock_pair(m, &spin, &block);                                                                 \
 	}                                                                                                              \
 	static void unlock_##id(struct zoo_mutex *m)                                                                   \
 	{                                                                                                              \
-		unlock_pair(m, &spin);                                                                                 \
+		unlock_pair(m, &spin, &block);                                                                         \
 	}                                                                                                              \
 	const struct zoo_lock zoo_##id = {                                                                             \
-	    .lock = lock_##id, .trylock = trylock_##id, .unlock = unlock_##id, .start = start};
+	    .lock = lock_##id, .trylock = trylock_##id, .unlock = unlock_##id, __VA_ARGS__}
 
-PAIR(hybridmcs, zoo_mcs_side)
-PAIR(hybridticket, zoo_ticket_side)
-PAIR(hybridclh, zoo_clh_side)
+static const char *start_pair(void)
+{
+	const char *why = start();
+
+	return why ? why : zoo_pair_start();
+}
+
+PAIR(hybridmcs, zoo_mcs_side, zoo_block_side, .start = start);
+PAIR(hybridmcscond, zoo_mcs_side, zoo_block_side, .start = start, .ticket_cond = true);
+PAIR(hybridticket, zoo_ticket_side, zoo_block_side, .start = start);
+PAIR(hybridclh, zoo_clh_side, zoo_block_side, .start = start);
+PAIR(hybridcas, zoo_cas_side, zoo_block_side, .start = start);
+PAIR(hybridpair, zoo_fast_side, zoo_slow_side, .start = start_pair, .end = zoo_pair_end);
+PAIR(hybridpaircond, zoo_fast_side, zoo_slow_side, .start = start_pair, .end = zoo_pair_end, .ticket_cond = true);

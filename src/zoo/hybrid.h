@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The pair (hybrid.c) and its sides (hybrid_sides.c). */
+/* The pair (hybrid.c), its sides (hybrid_sides.c, pair.c) and its condition variable (cond.c). */
 #ifndef FG_ZOO_HYBRID_H
 #define FG_ZOO_HYBRID_H
 
@@ -41,6 +41,16 @@ static inline bool switched_away(struct zoo_mutex *m)
 /* By whoever waits: a failed attempt is made again by the next one that looks. */
 void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m);
 
-extern const struct side zoo_block_side, zoo_mcs_side, zoo_ticket_side, zoo_clh_side;
+/* Of a waiter on a condition variable, while the spinning side is in use: `id` is who has signalled last. */
+void zoo_hybrid_switch_if_signaller_preempted(struct zoo_mutex *m, uint32_t id);
+
+extern const struct side zoo_block_side, zoo_cas_side, zoo_mcs_side, zoo_ticket_side, zoo_clh_side;
+
+/* pair.c: two locks of the zoo, chosen by name.  They have blocks of their own, which `end` gives back. */
+extern const struct side zoo_fast_side, zoo_slow_side;
+void zoo_pair_choose(const struct zoo_lock *fast, const struct zoo_lock *slow);
+const char *zoo_pair_start(void);
+void zoo_pair_end(struct zoo_mutex *m);
+extern const struct zoo_lock zoo_hybridpair, zoo_hybridpaircond;
 
 #endif

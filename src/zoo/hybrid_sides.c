@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The locks that hybrid.c makes pairs of: futex, and MCS, ticket or CLH. */
+/* The locks that hybrid.c makes pairs of: futex, and compare-and-swap, MCS, ticket or CLH. */
 #include <errno.h>
 
 #include "runtime/thread.h"
@@ -54,6 +54,41 @@ static void block_unlock(struct zoo_mutex *m)
 }
 
 const struct side zoo_block_side = {block_lock, block_trylock, block_unlock};
+
+/* ---- compare-and-swap, as cas.c: who waits is nowhere, and can go ---------------------- */
+
+#define STAY_NAP_NS 20000u
+
+static bool cas_trylock(struct zoo_mutex *m)
+{
+	uint32_t none = 0;
+
+	return fg_cas_acquire(&m->s.u32[2], &none, 1);
+}
+
+/* Who stays is one at a time, after a switch: a release that woke it would be no plain store any more. */
+static bool cas_lock(struct zoo_mutex *m, bool stay)
+{
+	for (uint32_t n = 1; !cas_trylock(m); n++) {
+		if (stay && n > 64) {
+			zoo_nap(STAY_NAP_NS);
+			continue;
+		}
+		zoo_pause();
+		if (!stay && n % 64 == 0)
+			zoo_hybrid_switch_if_wanted(m);
+		if (!stay && switched_away(m))
+			return false;
+	}
+	return true;
+}
+
+static void cas_unlock(struct zoo_mutex *m)
+{
+	fg_store_release(&m->s.u32[2], 0);
+}
+
+const struct side zoo_cas_side = {cas_lock, cas_trylock, cas_unlock};
 
 /* ---- MCS, which waiters may leave: the node stays, and the one that releases takes it out ---- */
 

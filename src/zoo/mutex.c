@@ -17,7 +17,8 @@
 #include "lock/epoch.h"
 #include "runtime/count.h"
 #include "runtime/decide.h"
-#include "zoo/zoo.h"
+#include "zoo/hybrid.h"
+#include "zoo/pairname.h"
 
 _Static_assert(sizeof(struct zoo_mutex) == sizeof(struct fg_mutex) &&
 		   offsetof(struct zoo_mutex, kind) == offsetof(struct fg_mutex, lock.tag),
@@ -51,12 +52,18 @@ static __attribute__((noinline, cold)) const struct zoo_lock *choose(void)
 	const char *name = secure_getenv(FG_LOCK_ENV), *why;
 	const struct zoo_lock *lock = fallback;
 	unsigned lock_can = ZOO_TIMED | ZOO_SHARED;
+	struct zoo_pair pair;
 
 	for (size_t i = 0; name && i < sizeof(locks) / sizeof(locks[0]); i++) {
 		if (strcmp(name, locks[i].name))
 			continue;
 		lock = locks[i].lock;
 		lock_can = locks[i].can;
+	}
+	if (name && zoo_pair_by_name(name, &pair)) {
+		zoo_pair_choose(locks[pair.fast].lock, locks[pair.slow].lock);
+		lock = pair.cond ? &zoo_hybridpaircond : &zoo_hybridpair;
+		lock_can = 0;
 	}
 	/* `flexguard run` has tried it too: this is for who preloads the library by hand. */
 	why = lock->start ? lock->start() : NULL;
@@ -84,6 +91,11 @@ bool _fg_mutex_may_be_shared(void)
 {
 	zoo();
 	return can & ZOO_SHARED;
+}
+
+bool zoo_has_ticket_cond(void)
+{
+	return zoo()->ticket_cond;
 }
 
 static struct zoo_mutex *of(struct fg_mutex *m)

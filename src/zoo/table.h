@@ -27,6 +27,7 @@
 	X(robust, "glibc-robust", "blocking, recovers", "set_robust_list(2); " ZOO_OLS2002, "none", 40, 0, ZOO_ORDINARY) \
 	X(pi, "glibc-pi", "blocking, boosts", "FUTEX_LOCK_PI; " ZOO_OLS2002 " (future work)", "priority, FIFO", 40, 0, ZOO_ORDINARY) \
 	X(tas, "tas", "spinlock", "test-and-set; Anderson, TPDS 1990", "none", 4, 0, ZOO_TIMED | ZOO_SHARED) \
+	X(cas, "cas", "spinlock", "compare-and-swap; Anderson, TPDS 1990", "none", 4, 0, ZOO_TIMED | ZOO_SHARED) \
 	X(ttas, "ttas", "spinlock", "test-and-test-and-set; Anderson, TPDS 1990", "none", 4, 0, ZOO_TIMED | ZOO_SHARED) \
 	X(ttasext, "ttas-ext", "spinlock", "time-slice extension, Linux 7.0; " ZOO_SOSP2025, "none", 4, 0, ZOO_TIMED | ZOO_EXTENSION) \
 	X(ticket, "ticket", "spinlock", "Reed, Kanodia, CACM 1979", "FIFO", 8, 0, ZOO_SHARED) \
@@ -52,6 +53,8 @@
 	X(shuffle, "shuffle", "spin-then-park queue", "Kashyap et al., SOSP 2019", "none", 16, 64, ZOO_OVERSUBSCRIBED) \
 	X(uscl, "u-scl", "slices", "Patel et al., EuroSys 2020", "shares by nice", 80, 64, ZOO_OVERSUBSCRIBED) \
 	X(hybridmcs, "hybrid-mcs", "switching", "BPF Hybrid Lock 2023, MCS and futex", "FIFO while spinning", 16, 64, ZOO_MONITOR) \
+	X(hybridmcscond, "hybrid-mcs-cond", "switching", "BPF Hybrid Lock 2023, III: its condition variable, too", "FIFO while spinning", 16, 64, ZOO_MONITOR) \
+	X(hybridcas, "hybrid-cas", "switching", "BPF Hybrid Lock 2023, compare-and-swap and futex", "none", 16, 0, ZOO_MONITOR) \
 	X(hybridticket, "hybrid-ticket", "switching", "BPF Hybrid Lock 2023, ticket and futex", "FIFO while spinning", 16, 0, ZOO_MONITOR) \
 	X(hybridclh, "hybrid-clh", "switching", "BPF Hybrid Lock 2023, CLH and futex", "FIFO while spinning", 16, 64, ZOO_MONITOR) \
 	X(paper, "flexguard-paper", "preemption-aware", ZOO_SOSP2025 ", Listing 2 and 3.2.2", "none", 16, 64, ZOO_MONITOR) \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ticket condition variable of the BPF Hybrid Lock (Laforet, 2023, section III): a waiter draws a
+ * The ticket condition variable of the BPF Hybrid Lock (Laforet, Lozi, Lawall, 2023, section III): a waiter draws a
  * number, a signal calls the next one.
  *
  * As published it loses signals: numbers are called in the order in which waiters came, and a futex wakes in
@@ -9,8 +9,9 @@
  * that it calls.  A signal without waiters is not stored, and one that comes without the mutex is not lost.
  * test/verify/ticket.pml has both, test/unit/cond_lost_signal.c shows the fault.
  *
- * There is no timed wait, nor can there be one: who gives up leaves a number behind that will be called, and
- * nobody comes.  So it is not behind pthread_cond_wait, where a program might ask for one.
+ * The paper has no timed wait, and a number cannot be given back: who gives up would leave one behind that is called, and
+ * nobody comes.  Here who gives up calls all numbers that are out, as a broadcast does: the others wake up for nothing,
+ * which POSIX allows, and no signal is lost (ticket.pml -DTIMED -DLEAVE).
  */
 #ifndef FG_ZOO_TICKETCOND_H
 #define FG_ZOO_TICKETCOND_H
@@ -80,6 +81,21 @@ static inline void zoo_ticket_broadcast(struct zoo_ticket_cond *c)
 			return;
 	} while (!__atomic_compare_exchange_n(&c->seq, &seq, target, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 	zoo_ticket_futex(c, FUTEX_WAKE_BITSET, INT_MAX, FUTEX_BITSET_MATCH_ANY);
+}
+
+/* Who gives up.  False: too late, its number has been called. */
+static inline bool zoo_ticket_leave(struct zoo_ticket_cond *c, uint32_t number)
+{
+	uint32_t seq = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE), target;
+
+	do {
+		if ((int32_t)(seq - number) >= 0)
+			return false;
+		target = __atomic_load_n(&c->target, __ATOMIC_RELAXED);
+	} while (!__atomic_compare_exchange_n(&c->seq, &seq, target, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	if (target != number || seq + 1 != number) /* not alone */
+		zoo_ticket_futex(c, FUTEX_WAKE_BITSET, INT_MAX, FUTEX_BITSET_MATCH_ANY);
+	return true;
 }
 
 #endif

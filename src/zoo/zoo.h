@@ -57,6 +57,8 @@ struct zoo_lock {
 	uint32_t glibc_kind;
 	/* How long its waiters spin may be chosen for a lock of its own (choices.h). */
 	bool spins;
+	/* Private condition variables are its own, too (cond.c). */
+	bool ticket_cond;
 };
 
 #define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) extern const struct zoo_lock zoo_##id;
@@ -90,6 +92,9 @@ _Static_assert(sizeof(struct zoo_node) == 64, "one line");
 struct zoo_node *zoo_node_get(void);
 void zoo_node_put(struct zoo_node *node);
 
+/* Of the lock that FLEXGUARD_LOCK names. */
+bool zoo_has_ticket_cond(void);
+
 uint32_t zoo_tid(void);
 /* From FLEXGUARD_SPIN_NS: how long locks that spin before they sleep do so. */
 uint64_t zoo_spin_ns(void);
@@ -103,10 +108,16 @@ static inline uint64_t zoo_spin_ns_of(const struct zoo_mutex *m)
 	return ns ? ns : zoo_spin_ns();
 }
 
+/* The pair (pair.c) for whose fast side this thread waits; NULL: for none. */
+extern __thread struct zoo_mutex *zoo_pair_waits;
+void zoo_pair_look(void);
+
 /* Between two looks at a lock that somebody else has. */
 static inline void zoo_pause(void)
 {
 	fg_count(fg_self(), FG_STAT_SPINS, 1);
+	if (fg_unlikely(zoo_pair_waits != NULL))
+		zoo_pair_look();
 	fg_pause();
 }
 

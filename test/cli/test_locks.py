@@ -46,6 +46,22 @@ def check_the_right_library():
     same("none", p.stdout, "=\n")
 
 
+def check_pairs():
+    """hybrid:FAST+BLOCKING, with every lock that may be a side."""
+    alone = [lock["name"] for lock in LOCKS if lock["kind"] == "mutex" and lock["available"] and lock["family"] not in
+             ("switching", "preemption-aware") and not lock["name"].startswith("glibc")]
+    crowds = {lock["name"]: lock["oversubscription"] for lock in LOCKS}
+    fast, slow = [n for n in alone if not crowds[n]], [n for n in alone if crowds[n]]
+    for name in [f"hybrid:{f}+futex" for f in fast] + [f"hybrid:mcs+{s}" for s in slow] + ["hybrid:cas+ulock+cond"]:
+        p = run("run", "--lock", name, "--", CONTEND, "20")
+        same(name, (p.returncode, p.stderr), (0, ""))
+    for name in ("hybrid:", "hybrid:mcs", "hybrid:mcs+", "hybrid:futex+mcs", "hybrid:mcs+glibc", "hybrid:mcs+glibc-pi",
+                 "hybrid:mcs+hybrid-mcs", "hybrid:mcs+futex+", "hybrid:mcs+futex+cond+cond"):
+        p = run("run", "--lock", name, "true")
+        same(name, p.returncode, 125)
+        one_line(p.stderr)
+
+
 def check_bad_names():
     for args in (["run", "--lock", "mcs-", "true"], ["locks", "--yaml"], ["locks", "mcs"]):
         p = run(*args)

@@ -2,7 +2,7 @@
 /*
  * A waiter that goes to sleep after one that came later still gets its signal.
  *
- * The ticket condition variable of the BPF Hybrid Lock (Laforet, 2023, section
+ * The ticket condition variable of the BPF Hybrid Lock (Laforet, Lozi, Lawall, 2023, section
  * III) loses it: tickets are served in the order in which waiters came, futex
  * wakes in the order in which they fell asleep.  Its authors knew of the case and
  * had not seen it; this schedule brings it about each time, by a signal handler

@@ -4,7 +4,8 @@
  * [hybrid.c:unlock_pair], [hybrid.c:zoo_hybrid_switch_if_wanted], [hybrid.c:end_transition].
  *
  *   N threads, R rounds each, S switches at any moment.  The two locks are atomic here; a waiter of the
- *   spinning side may leave after a switch.
+ *   spinning side may leave after a switch: compare-and-swap, MCS ([hybrid_sides.c:cas_lock], [hybrid_sides.c:mcs_lock]).
+ *   -DSTAYS      it may not, as with any lock of the zoo ([pair.c:fast_lock_it], [pair.c:zoo_pair_look])
  *   -DTICKET     the spinning side is the ticket lock, whose waiters cannot leave and sleep after a switch
  *                ([hybrid_sides.c:ticket_lock], [hybrid_sides.c:ticket_unlock], [hybrid_sides.c:sleep_for_number])
  *   -DCLH        that is CLH, with a word for each waiter ([hybrid_sides.c:sleep_for_status], [hybrid_sides.c:grant])
@@ -121,7 +122,9 @@ inline take_spin(stay)
 #else
 	if
 	:: atomic { !held[SPIN] -> held[SPIN] = 1 }
+#ifndef STAYS
 	:: !stay && curr != SPIN -> got = 0
+#endif
 	fi
 #endif
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "abi/options.h"
-#include "zoo/table.h"
+#include "zoo/pairname.h"
 
 #define X(id, name, ...) name,
 static const char *const lock_name[] = {FG_LOCK_TABLE(X) ZOO_TABLE(X) ZOO_RWLOCK_TABLE(X)};
@@ -13,16 +13,18 @@ const char *const fg_policy_name[] = {FG_POLICY_TABLE(X)};
 
 /* Each name with ", " before it; who uses it skips the first two bytes. */
 #define X(id, name, ...) ", " name
-static const char locks[] = FG_LOCK_TABLE(X) ZOO_TABLE(X) ZOO_RWLOCK_TABLE(X);
+static const char locks[] = FG_LOCK_TABLE(X) ZOO_TABLE(X) ZOO_RWLOCK_TABLE(X) ", hybrid:FAST+BLOCKING";
 static const char policies[] = FG_POLICY_TABLE(X);
 #undef X
 
 int fg_lock_by_name(const char *name)
 {
+	struct zoo_pair pair;
+
 	for (size_t i = 0; i < sizeof(lock_name) / sizeof(lock_name[0]); i++)
 		if (!strcmp(name, lock_name[i]))
 			return (int)i;
-	return -1;
+	return zoo_pair_by_name(name, &pair) ? FG_LOCK_COUNT : -1;
 }
 
 int fg_policy_by_name(const char *name)

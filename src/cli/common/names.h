@@ -4,7 +4,7 @@
 #define FG_CLI_NAMES_H
 
 /* Index of `name` in the table, or -1. */
-int fg_lock_by_name(const char *name);
+int fg_lock_by_name(const char *name); /* a pair of the zoo's: FG_LOCK_COUNT, as others of the zoo */
 int fg_policy_by_name(const char *name);
 const char *fg_lock_names(void); /* "a, b, c" */
 const char *fg_policy_names(void);

@@ -203,6 +203,8 @@ const struct fg_command fg_commands[] = {
 	      "            slower); monitor: if there is one\n"
 	      "  SHARED    process-shared mutexes as well; with the others these stay glibc's\n"
 	      "On a narrow terminal, family, fairness and paper are left out.\n\n"
+	      "hybrid:FAST+BLOCKING, which is not listed, is the BPF Hybrid Lock of any two: FAST stands no crowds, BLOCKING "
+	      "does; +cond behind it: with its condition variable.\n\n"
 	      "Conditions, trylock and the types of POSIX work with all of them; robust and priority-inheriting mutexes "
 	      "stay glibc's.  Those marked with * cannot run here: --lock says why.",
      .after = "Exit status: 0, or 125."},

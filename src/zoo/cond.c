@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lock/cond.h over the condition variable of the lock that FLEXGUARD_LOCK names; if it has none, over the product's.
+ * In libflexguard-zoo.so this file stands where src/lock/cond.c does elsewhere.
+ *
+ * The BPF Hybrid Lock's (ticketcond.h): its waiters are awake as long as their mutex spins, and asleep as
+ * long as it blocks.  The wait has an end for who is cancelled or out of time, a destroyer that waits for those on
+ * their way out, and, as the paper's future work has it (IV.B), an eye on the signaller: in the midst of a signal
+ * it counts as critical, and waiters that find who signalled last preempted switch to blocking.
+ */
+#define _fg_cond_wait	 product_sleep
+#define _fg_cond_signal product_wake_one
+#define _fg_cond_broadcast product_wake_all
+#define _fg_cond_destroy	 product_end
+#include "lock/cond.c"
+#undef _fg_cond_wait
+#undef _fg_cond_signal
+#undef _fg_cond_broadcast
+#undef _fg_cond_destroy
+
+#include "sys/libc.h"
+#include "zoo/hybrid.h"
+#include "zoo/ticketcond.h"
+
+/* As lock/cond.h has them. */
+int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline);
+void _fg_cond_signal(struct fg_cond *c);
+void _fg_cond_broadcast(struct fg_cond *c);
+void _fg_cond_destroy(struct fg_cond *c);
+
+/* In place of struct fg_cond. */
+struct ticket_cond {
+	struct zoo_ticket_cond t;
+	uint32_t inside;    /* waiters that will still touch it; atomic */
+	uint32_t signaller; /* id of the thread that has signalled last */
+	uint32_t unused[4];
+	uint32_t epoch, flags; /* its place and values */
+	void *more;
+};
+_Static_assert(sizeof(struct ticket_cond) == sizeof(struct fg_cond) &&
+		   offsetof(struct ticket_cond, epoch) == offsetof(struct fg_cond, epoch) &&
+		   offsetof(struct ticket_cond, flags) == offsetof(struct fg_cond, flags),
+	       "in place");
+
+/* In the child of a fork the numbers are those of threads of the parent. */
+static void forget_numbers(void *cond)
+{
+	struct ticket_cond *c = cond;
+
+	c->t = (struct zoo_ticket_cond){0};
+	c->inside = c->signaller = 0;
+}
+
+static struct ticket_cond *of(struct fg_cond *cond)
+{
+	struct ticket_cond *c = (struct ticket_cond *)cond;
+
+	if (fg_unlikely(fg_load_acquire(&c->epoch) != fg_epoch))
+		_fg_enter_epoch(&c->epoch, forget_numbers, c);
+	return c;
+}
+
+/* Not for a child's, in memory that both share: the product knows what to do then. */
+static bool is_ticket(const struct fg_cond *cond)
+{
+	return zoo_has_ticket_cond() && fg_likely(!is_a_childs(cond));
+}
+
+struct ticket_wait {
+	struct ticket_cond *cond;
+	const struct fg_cond_mutex *mutex;
+	uint32_t number;
+};
+
+/* The last touch. */
+static void leave(struct ticket_cond *c)
+{
+	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_RELEASE); /* pairs with the acquire in _fg_cond_destroy() */
+}
+
+/* It consumes no signal that others wait for. */
+static void gives_up(struct ticket_wait *w)
+{
+	if (!zoo_ticket_leave(&w->cond->t, w->number))
+		zoo_ticket_signal(&w->cond->t);
+	leave(w->cond);
+}
+
+static void ticket_cancelled(void *arg)
+{
+	struct ticket_wait *w = arg;
+
+	gives_up(w);
+	take_back(w->mutex);
+}
+
+/* A cancellation point, as fg_futex_wait_cancellable(), in the channel of the number. */
+static int sleep_for(struct ticket_wait *w, uint32_t seq, const struct fg_deadline *deadline)
+{
+	int op = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, type, r;
+
+	if (fg_deadline_passed(deadline)) { /* the kernel knows no time before the epoch */
+		fg_testcancel();
+		return -ETIMEDOUT;
+	}
+	if (deadline && deadline->clock == CLOCK_REALTIME)
+		op |= FUTEX_CLOCK_REALTIME;
+	fg_count(fg_self(), FG_STAT_COND_WAITS, 1);
+	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	r = (int)fg_syscall6_called(SYS_futex, (long)&w->cond->t.seq, op, seq, (long)(deadline ? &deadline->at : NULL), 0,
+				    1u << w->number % 32);
+	fg_libc_pthread_setcanceltype()(type, NULL);
+	return r;
+}
+
+/* While the mutex is a spinlock.  A mutex of glibc's is none. */
+static bool spins(const struct fg_mutex *mutex)
+{
+	return mutex && curr_of(fg_load_relaxed(state_of((struct zoo_mutex *)mutex))) == SPIN;
+}
+
+/* Now and then, of one that spins.  False: out of time. */
+static bool look(struct ticket_wait *w, const struct fg_deadline *deadline)
+{
+	struct zoo_mutex *m = (struct zoo_mutex *)w->mutex->ours;
+
+	fg_testcancel();
+	if (fg_deadline_passed(deadline))
+		return false;
+	zoo_hybrid_switch_if_wanted(m);
+	zoo_hybrid_switch_if_signaller_preempted(m, fg_load_relaxed(&w->cond->signaller));
+	return true;
+}
+
+/* Until the number is called.  False: out of time before. */
+static bool await(struct ticket_wait *w, const struct fg_deadline *deadline)
+{
+	struct zoo_ticket_cond *t = &w->cond->t;
+	struct fg_mutex *mutex = w->mutex->ours;
+	uint32_t seq;
+
+	for (uint32_t n = 1; !ZOO_CALLED(t, w->number); n++) {
+		if (spins(mutex)) {
+			if (n % LOOK_EVERY == 0 && !look(w, deadline))
+				return false;
+			zoo_pause();
+			continue;
+		}
+		/* Of a lock that blocks: is it calm by now? */
+		if (mutex)
+			zoo_hybrid_switch_if_wanted((struct zoo_mutex *)mutex);
+		seq = fg_load_relaxed(&t->seq);
+		if ((int32_t)(seq - w->number) < 0 && sleep_for(w, seq, deadline) == -ETIMEDOUT)
+			return false;
+	}
+	return true;
+}
+
+int _fg_cond_wait(struct fg_cond *cond, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+{
+	struct ticket_wait w = {.mutex = m};
+	bool in_time;
+	int r;
+
+	if (!is_ticket(cond))
+		return product_sleep(cond, m, deadline);
+	w.cond = of(cond);
+	fg_add_relaxed(&w.cond->inside, 1);
+	w.number = zoo_ticket_draw(&w.cond->t);
+	r = let_go(m);
+	if (r) {
+		gives_up(&w);
+		return r;
+	}
+	pthread_cleanup_push(ticket_cancelled, &w);
+	in_time = await(&w, deadline);
+	pthread_cleanup_pop(0);
+	if (!in_time)
+		in_time = !zoo_ticket_leave(&w.cond->t, w.number); /* called after all */
+	leave(w.cond);
+	r = take_back(m);
+	return r ? r : in_time ? 0 : ETIMEDOUT;
+}
+
+static void wake(struct fg_cond *cond, void (*call)(struct zoo_ticket_cond *))
+{
+	struct ticket_cond *c = of(cond);
+	struct fg_self *t;
+
+	if ((int32_t)(fg_load_relaxed(&c->t.target) - fg_load_relaxed(&c->t.seq)) <= 0)
+		return;
+	t = fg_self();
+	fg_store_relaxed(&c->signaller, t->id);
+	fg_section_enter(t);
+	call(&c->t); /* afterwards it may be gone */
+	fg_section_leave(t);
+}
+
+void _fg_cond_signal(struct fg_cond *cond)
+{
+	if (is_ticket(cond))
+		wake(cond, zoo_ticket_signal);
+	else
+		product_wake_one(cond);
+}
+
+void _fg_cond_broadcast(struct fg_cond *cond)
+{
+	if (is_ticket(cond))
+		wake(cond, zoo_ticket_broadcast);
+	else
+		product_wake_all(cond);
+}
+
+void _fg_cond_destroy(struct fg_cond *cond)
+{
+	if (!is_ticket(cond)) {
+		product_end(cond);
+		return;
+	}
+	while (fg_load_acquire(&of(cond)->inside))
+		zoo_nap(DRAIN_NS);
+}
