@@ -26,14 +26,14 @@
 /* ---- lock word ----------------------------------------------------------
  *   bits 0..28  id of the owner, 0 = nobody holds it.  The monitor compares
  *               it with fg_slot.owner_id and looks at no other bit.
- *   bit 29      FG_WORD_HEIR      (legend of the three: src/lock/lock.h)
+ *   bit 29      FG_WORD_DESIGNATED (legend of the three: src/lock/lock.h)
  *   bit 30      FG_WORD_SPINNER
  *   bit 31      FG_WORD_WAITERS
  */
-#define FG_WORD_ID	0x1fffffffu
-#define FG_WORD_HEIR	0x20000000u
-#define FG_WORD_SPINNER 0x40000000u
-#define FG_WORD_WAITERS 0x80000000u
+#define FG_WORD_ID	   0x1fffffffu
+#define FG_WORD_DESIGNATED 0x20000000u
+#define FG_WORD_SPINNER	   0x40000000u
+#define FG_WORD_WAITERS	   0x80000000u
 
 /* What a thread does in the queue of the lock that it waits for (fg_slot.role, in FG_ROLE_MASK). */
 enum fg_role {

@@ -39,11 +39,11 @@ static inline uint32_t locks_held(const struct fg_self *t)
 static inline void publish(struct fg_self *t, uint32_t held, uint64_t pending)
 {
 	if (held == 0) {
-		t->tangled = 0;
+		t->unordered = 0;
 		t->only = FG_ONLY_NONE;
 		fg_set_pending(t, 0);
 		fg_set_cs(t, 0);
-	} else if (held == 1 && pending && !t->tangled) {
+	} else if (held == 1 && pending && !t->unordered) {
 		t->only = pending;
 		fg_set_pending(t, pending);
 		fg_set_cs(t, 0);

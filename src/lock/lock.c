@@ -2,18 +2,18 @@
 /*
  * The slow paths of the FlexGuard lock (legend: lock.h).
  *
- * A waiter spins in the queue while fg_decide() says so and sleeps otherwise.  In contrast to the paper's listing a release does not wake
- * anybody as long as the threads that are awake keep the lock busy: on a
- * machine with N CPUs about N threads take the lock in turn without any system
- * call, and the others sleep.  Four things keep that honest:
+ * A waiter spins in the queue while fg_decide() says so and sleeps otherwise.  In
+ * contrast to the paper's listing a release does not wake anybody as long as the
+ * threads that are awake keep the lock busy: on a machine with N CPUs about N
+ * threads take the lock in turn without any system call, and the others sleep.  Four things keep that honest:
  *
- *   - sleepers are left asleep only while one of them, a timed waiter (the heir),
- *     looks after the lock every few ms.  The spinning head is not enough: the
+ *   - sleepers are left asleep only while one of them, the designated waiter, sleeps
+ *     with a time limit and checks the lock every few ms.  The spinning head is not enough: the
  *     scheduler may keep it off its CPU for as long as it likes;
- *   - only a thread that releases the lock often leaves it to the heir alone;
+ *   - only a thread that releases the lock often leaves it to the designated waiter alone;
  *   - no sleep is for ever, so that this holds for any other thread, too;
  *   - a thread that has had its turn wakes the longest sleeper and sleeps in
- *     its place when it next has to wait, or stands back if it need not.
+ *     its place when it next has to wait, or yields to it if it need not.
  *
  * Culling waiters and re-admitting them: Dice, "Malthusian Locks", EuroSys 2017.
  * There a queue is culled at each hand-over; here the scheduler's decisions cull
@@ -34,31 +34,31 @@
 /* How long a thread that has others asleep behind it keeps taking the lock. */
 #define TURN_US 5000u
 
-/* It sleeps when it next has to wait; one that does not have to for so long wakes the other and stands back. */
+/* It sleeps when it next has to wait; one that does not have to for so long wakes the other and yields. */
 #define GRACE_US 1000u
 
 /* How often it looks then whether the other has come, 100, 200, 400 us apart. */
-#define STAND_BACK_NAPS 3u
+#define YIELD_SLEEPS 3u
 
 /* A thread that releases a lock less often than this wakes a sleeper each time. */
 #define BUSY_US 50u
 
 /* How often a head looks at the word that knows its own rounds to be short (rounds.h). */
-#define POLITE_NS 3000u
+#define BACKOFF_NS 3000u
 
 /*
- * A thread that goes to sleep first takes a nap: if the CPU that it left is
+ * A thread that goes to sleep first sleeps for a short time: if the CPU that it left is
  * not in use by another thread of the process afterwards, it comes back.
  */
-#define NAP_NS 100000u
-#define NAPS   2
+#define SHORT_SLEEP_NS 100000u
+#define SHORT_SLEEPS   2
 
-/* The heir's time limit; doubled, PATROL_LIMIT_NS at most, while it finds the lock in one and the same hand. */
-#define PATROL_NS	1000000u
-#define PATROL_LIMIT_NS 4000000u
-#define PATROL_SAME	8 /* then the lock is held for long, and its release will wake somebody */
+/* The designated waiter's time limit; doubled, DESIGNATED_MAX_NS at most, while it finds the same owner. */
+#define DESIGNATED_NS	  1000000u
+#define DESIGNATED_MAX_NS 4000000u
+#define SAME_OWNER	  8 /* then the lock is held for long, and its release will wake somebody */
 
-/* One patrol in so many comes to stay although there seems to be no room: the scheduler may find some. */
+/* One check in so many comes to stay although there seems to be no CPU for it: the scheduler may find one. */
 #define PROBE_EVERY 8
 
 /*
@@ -69,25 +69,25 @@
 #define TIMED_NS   1000000u
 
 /*
- * Everybody else checks periodically, at first after CHECK_NS and then at intervals four times as long
+ * Everybody else checks periodically, at first after OTHERS_NS and then at intervals four times as long
  * each time.  That is for the one thread that others rely on and that is kept off its CPU: the
- * heir; one that has been woken, until it takes the lock; one between a release and its
+ * designated waiter; one that has been woken, until it takes the lock; one between a release and its
  * wake-up.  Time limits of 4 ms and more cost nothing that could be measured, of 1 ms a microsecond.
  */
-#define CHECK_LIMIT_NS 8192000000u
+#define OTHERS_MAX_NS 8192000000u
 #ifdef FG_BROKEN_WAKE /* checks would make up for it before the tests can notice */
-#define CHECK_NS CHECK_LIMIT_NS
+#define OTHERS_NS OTHERS_MAX_NS
 #else
-#define CHECK_NS 8000000u
+#define OTHERS_NS 8000000u
 #endif
 
-/* In the child of a fork the heir may have been a thread of the parent.  Who finds one waits so long for it. */
-#define GHOST_NS 100000000u
+/* In the child of a fork the designated waiter may be a thread of the parent: who finds one waits so long for it. */
+#define PARENTS_NS 100000000u
 
 /* How long to sleep for an owner that is no thread of this process, before it is looked at again. */
 #define FOREIGN_NS 1000000000u
 
-enum outcome { ACQUIRED, UNDECIDED, PATROL, TIMED_OUT };
+enum outcome { ACQUIRED, UNDECIDED, SLEEP_AGAIN, TIMED_OUT };
 
 /* Deadlines, and the owner by those who are not the head, are looked at once in so many questions. */
 #define DEADLINE_EVERY 64u
@@ -135,14 +135,14 @@ static void wake_one(struct fg_lock *l, const struct fg_self *t, bool near)
 struct attempt {
 	struct fg_wait wait;
 	const struct fg_deadline *deadline;
-	/* SPINNER or HEIR: the bit of the word that this thread has set and must not leave behind. */
-	uint32_t duty;
-	uint32_t patrol_ns;
+	/* SPINNER or DESIGNATED: the bit of the word that this thread has set and must not leave behind. */
+	uint32_t obligation;
+	uint32_t designated_ns;
 	uint64_t check_ns;
-	uint32_t naps;	  /* since it was awake last */
-	uint32_t patrols; /* that found no room */
-	uint32_t same;	  /* patrols in a row that found the same owner */
-	uint32_t seen;	  /* owner at the last patrol */
+	uint32_t short_sleeps;	  /* since it was awake last */
+	uint32_t no_room; /* checks that found no CPU to spare */
+	uint32_t same;	  /* checks in a row that found the same owner */
+	uint32_t seen;	  /* owner at the last check */
 	bool slept;
 	bool in_vain; /* woken by a release or by its time limit, and the lock was taken again */
 };
@@ -153,31 +153,31 @@ static bool timed_out(const struct attempt *a)
 	       fg_deadline_passed(a->deadline);
 }
 
-/* Takes the word if it is free and drops our duties with it. */
+/* Takes the word if it is free and drops our obligation with it. */
 static bool take_over(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
-	if (!take(l, t, a->duty, 0))
+	if (!take(l, t, a->obligation, 0))
 		return false;
-	a->duty = 0;
+	a->obligation = 0;
 	return true;
 }
 
-/* Goes without the lock, and leaves no duty behind.  True if it got the lock after all. */
-static bool stand_down(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+/* Goes without the lock, and leaves no obligation behind.  True if it got the lock after all. */
+static bool drop_obligation(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
 	uint32_t w = fg_load_relaxed(&l->word);
 
-	while (w & a->duty) {
+	while (w & a->obligation) {
 		/* Free: released to us; the releaser has left the sleepers asleep because of us. */
 		if (!(w & FG_WORD_ID)) {
 			if (take_over(l, t, a))
 				return true;
 			w = fg_load_relaxed(&l->word);
-		} else if (fg_cas_relaxed(&l->word, &w, w & ~a->duty)) {
+		} else if (fg_cas_relaxed(&l->word, &w, w & ~a->obligation)) {
 			break;
 		}
 	}
-	a->duty = 0;
+	a->obligation = 0;
 	return false;
 }
 
@@ -192,10 +192,10 @@ static void pause_for(uint64_t ns)
 /* The only waiter that looks at the word. */
 static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
-	bool polite = rounds_are_short(t);
+	bool back_off = rounds_are_short(t);
 
-	if (polite)
-		pause_for(POLITE_NS);
+	if (back_off)
+		pause_for(BACKOFF_NS);
 	for (;;) {
 		uint32_t word = fg_load_relaxed(&l->word);
 
@@ -204,17 +204,17 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 				return ACQUIRED;
 			continue;
 		}
-		/* The heir no longer: SPINNER and HEIR are two threads, and one of them may be off its CPU. */
+		/* No longer designated: SPINNER and DESIGNATED are two threads, since one may be off its CPU. */
 		if ((word & (FG_WORD_WAITERS | FG_WORD_SPINNER)) == FG_WORD_WAITERS &&
-		    fg_cas_relaxed(&l->word, &word, (word & ~a->duty) | FG_WORD_SPINNER))
-			a->duty = FG_WORD_SPINNER;
+		    fg_cas_relaxed(&l->word, &word, (word & ~a->obligation) | FG_WORD_SPINNER))
+			a->obligation = FG_WORD_SPINNER;
 		a->wait.owner = word & FG_WORD_ID;
 		if (fg_decide(&a->wait) == FG_BLOCK)
 			return UNDECIDED;
 		if (timed_out(a))
 			return TIMED_OUT;
-		if (polite)
-			pause_for(POLITE_NS);
+		if (back_off)
+			pause_for(BACKOFF_NS);
 		else
 			fg_pause();
 	}
@@ -266,18 +266,18 @@ static bool keeps_busy(const struct fg_lock *l, const struct fg_self *t)
 }
 
 /*
- * Sets the bits with which this thread goes to sleep: WAITERS, and HEIR if it
- * becomes the heir.  A lock that nobody keeps busy needs none, whose time
+ * Sets the bits with which this thread goes to sleep: WAITERS, and DESIGNATED if it
+ * becomes the designated waiter.  A lock that nobody keeps busy needs none, whose time
  * limit costs a timer: not before a wake-up has been in vain, unless this
  * thread has kept it busy itself.  SPINNER goes whoever has set it: a head that still spins
  * sets it again; one that does not (it is us, or was in the parent of a fork)
  * would keep everybody asleep for ever.  Returns the word, or 0 with the lock;
  * in *wakes what to sleep on.
  */
-static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attempt *a, bool may_be_heir,
+static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attempt *a, bool may_be_designated,
 			      uint32_t *wakes)
 {
-	uint32_t asleep, duty, w;
+	uint32_t asleep, obligation, w;
 
 	/* Before the look at the word: see release(). */
 	*wakes = fg_load_acquire(&l->wakes);
@@ -285,24 +285,24 @@ static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attem
 
 	for (;;) {
 		if (!(w & FG_WORD_ID)) {
-			if (take(l, t, a->duty | FG_WORD_SPINNER, 0)) {
-				a->duty = 0;
+			if (take(l, t, a->obligation | FG_WORD_SPINNER, 0)) {
+				a->obligation = 0;
 				return 0;
 			}
 			w = fg_load_relaxed(&l->word);
 			continue;
 		}
 		asleep = (w & ~FG_WORD_SPINNER) | FG_WORD_WAITERS;
-		duty = a->duty & FG_WORD_HEIR;
-		if (!may_be_heir) {
-			asleep &= ~duty;
-			duty = 0;
-		} else if (!(w & FG_WORD_HEIR) && (a->in_vain || keeps_busy(l, t))) {
-			asleep |= FG_WORD_HEIR;
-			duty = FG_WORD_HEIR;
+		obligation = a->obligation & FG_WORD_DESIGNATED;
+		if (!may_be_designated) {
+			asleep &= ~obligation;
+			obligation = 0;
+		} else if (!(w & FG_WORD_DESIGNATED) && (a->in_vain || keeps_busy(l, t))) {
+			asleep |= FG_WORD_DESIGNATED;
+			obligation = FG_WORD_DESIGNATED;
 		}
 		if (w == asleep || fg_cas_acq_rel(&l->word, &w, asleep)) {
-			a->duty = duty;
+			a->obligation = obligation;
 			return asleep;
 		}
 	}
@@ -314,12 +314,12 @@ static bool held_for_long(struct attempt *a, uint32_t owner)
 	if (owner != a->seen) {
 		a->seen = owner;
 		a->same = 0;
-		a->patrol_ns = PATROL_NS;
+		a->designated_ns = DESIGNATED_NS;
 		return false;
 	}
-	if (a->patrol_ns < PATROL_LIMIT_NS)
-		a->patrol_ns *= 2;
-	return ++a->same > PATROL_SAME;
+	if (a->designated_ns < DESIGNATED_MAX_NS)
+		a->designated_ns *= 2;
+	return ++a->same > SAME_OWNER;
 }
 
 /*
@@ -333,8 +333,8 @@ static bool retake(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 
 	for (;;) {
 		if (!(w & FG_WORD_ID)) {
-			if (take(l, t, a->duty, FG_WORD_WAITERS)) {
-				a->duty = 0;
+			if (take(l, t, a->obligation, FG_WORD_WAITERS)) {
+				a->obligation = 0;
 				return true;
 			}
 			w = fg_load_relaxed(&l->word);
@@ -345,7 +345,7 @@ static bool retake(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 }
 
 /* Why a sleep ends by itself. */
-enum limit { DEADLINE, PRESSED, PATROL_DUE, GHOST, STRANGER, CHECK };
+enum limit { DEADLINE, DEADLINE_NEARER, DESIGNATED_CHECK, PARENTS_WAITER, FOREIGN_OWNER, CHECK };
 
 /*
  * A reader at the gate of a reader-writer lock, which tries another way after some ms: its limit is its
@@ -358,29 +358,31 @@ static bool tries_again(const struct attempt *a)
 }
 
 /* How long to sleep, and for what reason no longer. */
-static enum limit sleep_limit(struct fg_self *t, struct attempt *a, uint32_t asleep, bool may_be_heir, uint64_t *ns)
+static enum limit sleep_limit(struct fg_self *t, struct attempt *a, uint32_t asleep, bool may_be_designated,
+			      uint64_t *ns)
 {
-	enum limit limit = PATROL_DUE;
+	enum limit limit = DESIGNATED_CHECK;
 	uint64_t left;
 
 	if (tries_again(a))
 		return DEADLINE;
-	if (may_be_heir && (asleep & FG_WORD_HEIR) && a->naps < NAPS && !fg_displaced_another(t)) {
-		*ns = NAP_NS << 2 * a->naps++;
-	} else if (a->duty & FG_WORD_HEIR) {
-		if (!a->patrol_ns)
-			a->patrol_ns = PATROL_NS;
-		*ns = a->patrol_ns;
-	} else if (fg_unlikely(fg_epoch != 0 && (asleep & FG_WORD_HEIR))) {
-		*ns = GHOST_NS;
-		limit = GHOST;
+	if (may_be_designated && (asleep & FG_WORD_DESIGNATED) && a->short_sleeps < SHORT_SLEEPS &&
+	    !fg_displaced_another(t)) {
+		*ns = SHORT_SLEEP_NS << 2 * a->short_sleeps++;
+	} else if (a->obligation & FG_WORD_DESIGNATED) {
+		if (!a->designated_ns)
+			a->designated_ns = DESIGNATED_NS;
+		*ns = a->designated_ns;
+	} else if (fg_unlikely(fg_epoch != 0 && (asleep & FG_WORD_DESIGNATED))) {
+		*ns = PARENTS_NS;
+		limit = PARENTS_WAITER;
 	} else if (fg_unlikely(_fg_held_by_foreign_process(asleep))) {
 		*ns = FOREIGN_NS;
-		limit = STRANGER;
+		limit = FOREIGN_OWNER;
 	} else {
-		a->check_ns = a->check_ns ? a->check_ns * 4 : CHECK_NS;
-		if (a->check_ns > CHECK_LIMIT_NS)
-			a->check_ns = CHECK_LIMIT_NS;
+		a->check_ns = a->check_ns ? a->check_ns * 4 : OTHERS_NS;
+		if (a->check_ns > OTHERS_MAX_NS)
+			a->check_ns = OTHERS_MAX_NS;
 		*ns = a->check_ns;
 		limit = CHECK;
 	}
@@ -389,7 +391,7 @@ static enum limit sleep_limit(struct fg_self *t, struct attempt *a, uint32_t asl
 	left = fg_deadline_left(a->deadline);
 	if (left / TIMED_PART < *ns) {
 		*ns = left / TIMED_PART > TIMED_NS ? left / TIMED_PART : TIMED_NS;
-		limit = PRESSED;
+		limit = DEADLINE_NEARER;
 	}
 	return left <= *ns ? DEADLINE : limit;
 }
@@ -401,10 +403,10 @@ static enum outcome look_around(struct fg_lock *l, struct fg_self *t, struct att
 	switch (limit) {
 	case DEADLINE:
 		return TIMED_OUT;
-	case GHOST:
-		a->duty = FG_WORD_HEIR; /* ours to clear now; a living heir would only be one too many */
-		return stand_down(l, t, a) ? ACQUIRED : UNDECIDED;
-	case STRANGER:
+	case PARENTS_WAITER:
+		a->obligation = FG_WORD_DESIGNATED; /* ours to clear now; a living waiter would only be one too many */
+		return drop_obligation(l, t, a) ? ACQUIRED : UNDECIDED;
+	case FOREIGN_OWNER:
 		_fg_report_foreign_process(l);
 		return UNDECIDED;
 	default:
@@ -412,28 +414,28 @@ static enum outcome look_around(struct fg_lock *l, struct fg_self *t, struct att
 	}
 	if (take_over(l, t, a))
 		return ACQUIRED;
-	a->in_vain = true; /* the next heir, if there is none */
+	a->in_vain = true; /* the next designated waiter, if there is none */
 	if (limit == CHECK)
-		return PATROL;
+		return SLEEP_AGAIN;
 	held_for_long(a, fg_load_relaxed(&l->word) & FG_WORD_ID);
-	if (limit == PATROL_DUE && fg_displaced_another(t) && ++a->patrols % PROBE_EVERY)
-		return PATROL;
+	if (limit == DESIGNATED_CHECK && fg_displaced_another(t) && ++a->no_room % PROBE_EVERY)
+		return SLEEP_AGAIN;
 	t->turn_us = t->busy_us = (uint32_t)(fg_now_ns() / 1000);
 	return UNDECIDED; /* there is room, or little time: come and stay */
 }
 
 static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
-	bool may_be_heir = !tries_again(a) && fg_policy_now != FG_POLICY_BLOCK && a->same <= PATROL_SAME;
+	bool may_be_designated = !tries_again(a) && fg_policy_now != FG_POLICY_BLOCK && a->same <= SAME_OWNER;
 	uint64_t since = fg_now_ns(), until, ns = 0;
-	uint32_t wakes, asleep = prepare_sleep(l, t, a, may_be_heir, &wakes);
+	uint32_t wakes, asleep = prepare_sleep(l, t, a, may_be_designated, &wakes);
 	struct fg_deadline soon;
 	enum limit limit;
 	int r;
 
 	if (!asleep)
 		return ACQUIRED;
-	limit = sleep_limit(t, a, asleep, may_be_heir, &ns);
+	limit = sleep_limit(t, a, asleep, may_be_designated, &ns);
 	if (limit != DEADLINE)
 		fg_deadline_in(&soon, ns);
 	a->slept = true;
@@ -443,7 +445,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	fg_count(t, FG_STAT_BLOCKED_NS, until - since);
 	if (r == 0) {
 		t->turn_us = t->busy_us = (uint32_t)(until / 1000);
-		a->same = a->naps = 0;
+		a->same = a->short_sleeps = 0;
 		a->in_vain = true;
 		return retake(l, t, a) ? ACQUIRED : UNDECIDED;
 	}
@@ -462,14 +464,14 @@ static __attribute__((noinline, cold)) int lock_contended(struct fg_lock *l, str
 	enum outcome o = UNDECIDED;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
-	if (fg_unlikely(t->give_way)) {
-		/* Its sleep comes first thing below; no nap. */
+	if (fg_unlikely(t->turn_over)) {
+		/* Its sleep comes first thing below; no short one. */
 		wake_one(l, t, true);
-		a.naps = NAPS;
-		o = PATROL;
-		t->give_way = 0;
+		a.short_sleeps = SHORT_SLEEPS;
+		o = SLEEP_AGAIN;
+		t->turn_over = 0;
 	}
-	while (o == UNDECIDED || o == PATROL) {
+	while (o == UNDECIDED || o == SLEEP_AGAIN) {
 		a.wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
 		if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
 			o = spin(l, t, &a);
@@ -478,12 +480,12 @@ static __attribute__((noinline, cold)) int lock_contended(struct fg_lock *l, str
 			if (!a.slept)
 				fg_count(t, FG_STAT_SPUN, 1);
 		}
-		if (o == UNDECIDED || o == PATROL) {
+		if (o == UNDECIDED || o == SLEEP_AGAIN) {
 			o = sleep_on(l, t, &a);
 			a.wait = (struct fg_wait){ .self = t };
 		}
 	}
-	if (o == TIMED_OUT && stand_down(l, t, &a))
+	if (o == TIMED_OUT && drop_obligation(l, t, &a))
 		o = ACQUIRED;
 	if (fg_unlikely(outer_role != FG_ROLE_NONE)) {
 		fg_store_relaxed(&t->slot->node, outer_node);
@@ -537,7 +539,7 @@ static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
  * What others do: parking_lot's release hands the lock over every 0.5 ms or so, Linux's mutex (kernel/locking/mutex.c)
  * when a woken waiter asks for it, Go's sync.Mutex to one who has waited for 1 ms.
  */
-static __attribute__((noinline, cold)) void stand_back(const struct fg_lock *l, struct fg_self *t,
+static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock *l, struct fg_self *t,
 							const struct fg_deadline *deadline)
 {
 	struct fg_thread *me = fg_thread_mine(t);
@@ -546,13 +548,13 @@ static __attribute__((noinline, cold)) void stand_back(const struct fg_lock *l, 
 
 	if (me->busy_lock != (uint32_t)address(l))
 		return;
-	me->stands_back = 0;
-	for (i = 0; i < STAND_BACK_NAPS && !(fg_load_relaxed(&l->word) & FG_WORD_ID); i++) {
+	me->yields = 0;
+	for (i = 0; i < YIELD_SLEEPS && !(fg_load_relaxed(&l->word) & FG_WORD_ID); i++) {
 		if ((uint32_t)(fg_now_ns() / 1000) - t->turn_us >= GRACE_US)
 			return;
 		if (deadline && fg_deadline_passed(deadline))
 			return;
-		fg_deadline_in(&soon, NAP_NS << i);
+		fg_deadline_in(&soon, SHORT_SLEEP_NS << i);
 		/* Not on the count of wake-ups: those are for sleepers. */
 		fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);
 	}
@@ -564,8 +566,8 @@ static __attribute__((noinline)) int lock_slow(struct fg_lock *l, struct fg_self
 	uint64_t prev;
 
 	round_ends(t);
-	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->stands_back))
-		stand_back(l, t, deadline);
+	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->yields))
+		yield_to_woken(l, t, deadline);
 	prev = announce_once(l, t);
 	/* Free, perhaps with sleepers or with a head that is about to take it: barge. */
 	if (!take(l, t, 0, 0)) {
@@ -617,7 +619,7 @@ void _fg_lock_adopt(struct fg_lock *l, uint32_t former)
 /* ---- release --------------------------------------------------------------- */
 
 /*
- * Others sleep, and somebody looks after the lock.  False: wake one all the
+ * Others sleep, and somebody checks the lock.  False: wake one all the
  * same, because this thread has had its turn, or (with nobody spinning) because
  * it does not release this very lock often enough to keep it busy.  While it
  * does, the clock is read at one release in 16 only.
@@ -633,25 +635,25 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 	same = me->busy_lock == (uint32_t)address(l);
 	if (t->busy && same && t->releases++)
 		return true;
-	me->stands_back &= same;
+	me->yields &= same;
 	me->busy_lock = (uint32_t)address(l);
 	now = (uint32_t)(fg_now_ns() / 1000);
 	t->busy = same && now - t->busy_us < (t->busy ? 16 : 1) * BUSY_US;
 	t->busy_us = now;
 	if (fg_unlikely(now - t->turn_us >= TURN_US)) {
-		if (t->give_way) {
-			t->give_way = 0;
+		if (t->turn_over) {
+			t->turn_over = 0;
 			t->turn_us = now;
-			me->stands_back = 1;
+			me->yields = 1;
 			return false;
 		}
-		t->give_way = 1;
+		t->turn_over = 1;
 		t->turn_us = now - TURN_US + GRACE_US;
 	}
 	return t->busy || (word & FG_WORD_SPINNER);
 }
 
-/* Has woken somebody for this lock.  True if its next lock should look whether it has to stand back. */
+/* Has woken somebody for this lock.  True if its next lock should look whether it has to yield. */
 static bool turn_is_over(const struct fg_lock *l, struct fg_self *t)
 {
 	struct fg_thread *me;
@@ -665,9 +667,9 @@ static bool turn_is_over(const struct fg_lock *l, struct fg_self *t)
 		t->turn_us = now;
 		t->busy &= me->busy_lock == (uint32_t)address(l);
 		me->busy_lock = (uint32_t)address(l);
-		me->stands_back = 1;
+		me->yields = 1;
 	}
-	return me->stands_back;
+	return me->yields;
 }
 
 void _fg_lock_going_away(const struct fg_lock *l)
@@ -678,7 +680,7 @@ void _fg_lock_going_away(const struct fg_lock *l)
 		return;
 	if (fg_thread_mine(t)->busy_lock == (uint32_t)address(l)) {
 		fg_thread_mine(t)->busy_lock = 0;
-		fg_thread_mine(t)->stands_back = 0;
+		fg_thread_mine(t)->yields = 0;
 		t->busy = 0;
 	}
 }
@@ -700,26 +702,26 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 		return false;
 	for (;;) {
 		if (!(w & FG_WORD_WAITERS)) {
-			/* The heir's duty goes on, whoever is woken. */
-			if (fg_cas_release(&l->word, &w, w & FG_WORD_HEIR))
+			/* The designated waiter's obligation goes on, whoever is woken. */
+			if (fg_cas_release(&l->word, &w, w & FG_WORD_DESIGNATED))
 				return wake;
 			continue;
 		}
-		if (!asked && (w & FG_WORD_HEIR)) {
+		if (!asked && (w & FG_WORD_DESIGNATED)) {
 			leave = leave_asleep(l, t, w);
 			asked = true;
 		}
-		if (leave && (w & FG_WORD_HEIR)) {
+		if (leave && (w & FG_WORD_DESIGNATED)) {
 			if (fg_cas_release(&l->word, &w, w & ~FG_WORD_ID)) {
 				if (!wake)
 					fg_count(t, FG_STAT_WAKEUPS_SAVED, 1);
 				return wake;
 			}
-		} else if (fg_cas_acq_rel(&l->word, &w, w & (FG_WORD_ID | FG_WORD_HEIR))) {
+		} else if (fg_cas_acq_rel(&l->word, &w, w & (FG_WORD_ID | FG_WORD_DESIGNATED))) {
 			/* Release: who sees the new count sees WAITERS cleared (prepare_sleep). */
 			fg_store_release(&l->wakes, l->wakes + 1);
 			wake = true;
-			w &= FG_WORD_ID | FG_WORD_HEIR;
+			w &= FG_WORD_ID | FG_WORD_DESIGNATED;
 		}
 	}
 	/* After each return the lock may be gone. */
@@ -739,13 +741,13 @@ static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w)
 }
 
 /*
- * The usual release while others sleep: the heir looks after the lock, this
+ * The usual release while others sleep: the designated waiter checks the lock, this
  * thread keeps it busy, and it is not time to look at the clock.  What release()
  * would do, without the rest.
  */
 static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
-	if (!(w & FG_WORD_WAITERS) || !(w & FG_WORD_HEIR) || !keeps_busy(l, t) || t->releases == 0 || t->timing)
+	if (!(w & FG_WORD_WAITERS) || !(w & FG_WORD_DESIGNATED) || !keeps_busy(l, t) || t->releases == 0 || t->timing)
 		return false;
 	fg_set_cs(t, 0);
 	if (!fg_cas_release(&l->word, &w, w & ~FG_WORD_ID))
@@ -771,7 +773,7 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 	uint32_t mine = t->id, held = t->held;
 	uint64_t prev;
 
-	if (t->only != FG_ONLY_SEVERAL || t->pending != address(l) || !held || t->tangled ||
+	if (t->only != FG_ONLY_SEVERAL || t->pending != address(l) || !held || t->unordered ||
 	    fg_load_relaxed(&l->word) != mine)
 		return false;
 	prev = l->prev; /* cs has not counted this lock yet */
@@ -800,7 +802,7 @@ static __attribute__((noinline)) void unlock_slow(struct fg_lock *l, struct fg_s
 		return;
 	if (pending != address(l)) { /* not the latest: what is pending stays so */
 		prev = pending;
-		t->tangled = held > 2;
+		t->unordered = held > 2;
 	} else {
 		prev = held > 1 ? l->prev : 0;
 	}

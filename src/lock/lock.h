@@ -19,11 +19,12 @@
  *            still sleep.  Errs on the side of being set: costs a useless wake-up.
  *   SPINNER  the head of the queue spins, has seen WAITERS, and will either take
  *            the lock or clear this bit before it sleeps.  So a release may leave
- *            all sleepers asleep, if there is an HEIR too: the head may be kept off its
+ *            all sleepers asleep, if DESIGNATED stands too: the head may be kept off its
  *            CPU.  Errs on the side of being clear: costs a wake-up too many.
  *            Only together with WAITERS.
- *   HEIR     one of the sleepers is a timed waiter: it looks after the lock by itself
- *            every few ms; it will either take the lock or clear this bit
+ *   DESIGNATED
+ *            one of the sleepers, the designated waiter, sleeps with a time limit and checks
+ *            the lock every few ms; it will either take the lock or clear this bit
  *            before it sleeps for longer.  So a release may leave all
  *            asleep when other threads that are awake keep coming
  *            back.  Errs like SPINNER.  Never the thread that has set SPINNER.
@@ -38,11 +39,13 @@
  *   id                              held; waiters, if any, spin
  *   id | WAITERS                    held; the release clears WAITERS and wakes one
  *   id | WAITERS | SPINNER          held; the same, clears both
- *   id | WAITERS | HEIR             held; the release leaves the bits and wakes nobody if this
+ *   id | WAITERS | DESIGNATED       held; the release leaves the bits and wakes nobody if this
  *                                   thread takes the lock often, else clears WAITERS and wakes one
- *   id | WAITERS | SPINNER | HEIR   held; the release leaves the bits and wakes nobody
- *   HEIR, with an id or without     one has been woken and is on its way
- *   WAITERS | HEIR | ...            free, sleepers sleep on, somebody is about to take it
+ *   id | WAITERS | SPINNER | DESIGNATED
+ *                                   held; the release leaves the bits and wakes nobody
+ *   DESIGNATED, with an id or without
+ *                                   one has been woken and is on its way
+ *   WAITERS | DESIGNATED | ...      free, sleepers sleep on, somebody is about to take it
  */
 #ifndef FG_LOCK_H
 #define FG_LOCK_H

@@ -302,7 +302,7 @@ void fg_thread_init(struct fg_self *t)
 	}
 	t->role = FG_ROLE_NONE;
 	/* What it knows of a lock, or of a round, another thread's line has by now. */
-	t->busy = t->timing = t->give_way = 0;
+	t->busy = t->timing = t->turn_over = 0;
 	t->cpu = rseq_cpu();
 	if (!again)
 		fg_sections = 0;
@@ -315,7 +315,7 @@ void fg_thread_init(struct fg_self *t)
 		id = id_at(index);
 		fg_store_relaxed(&me->tid, tid);
 		fg_store_relaxed(&by_tid[tid % TIDS], (uint16_t)index);
-		me->busy = me->stands_back = 0;
+		me->busy = me->yields = 0;
 		fg_store_relaxed(&me->foreign, none_released(me->gen));
 		t->slot = slot_of(index);
 		slot_clear(t->slot, id);

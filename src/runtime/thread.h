@@ -47,7 +47,7 @@ struct fg_node {
 struct fg_thread {
 	struct fg_node node[FG_NODES];
 	uint16_t busy;	  /* bit k: node k is in use by a frame of this thread; only the thread writes it */
-	uint16_t stands_back; /* my turn with busy_lock is over, and I have woken somebody (lock.c) */
+	uint16_t yields; /* my turn with busy_lock is over, and I have woken somebody: it comes first (lock.c) */
 	uint32_t foreign; /* locks of this thread that others released for it: generation, count; atomic */
 	uint32_t gen;	  /* of the index; only written while nobody has the index */
 	uint32_t tid;	  /* 0 = nobody has the index */
@@ -69,8 +69,8 @@ struct fg_self {
 	uint32_t busy_us;    /* when I last released a lock that others sleep on, or woke up; same */
 	uint16_t held;	     /* locks held; valid iff only == FG_ONLY_SEVERAL */
 	uint8_t role : 2;	 /* what slot->role says */
-	uint8_t give_way : 1;	 /* my turn is over: sleep when I next have to wait (lock.c) */
-	uint8_t tangled : 1;	 /* locks were not released in reverse order: `prev` chains are stale */
+	uint8_t turn_over : 1;	 /* my turn is over: sleep when I next have to wait (lock.c) */
+	uint8_t unordered : 1;	 /* locks were not released in reverse order: `prev` chains are stale */
 	uint8_t short_rounds : 2; /* of the timed ones, were most short? (rounds.h) */
 	uint8_t busy : 1;	 /* I release locks that others sleep on often (lock.c) */
 	uint8_t timing : 1;	 /* a round is being timed (rounds.h) */

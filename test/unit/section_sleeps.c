@@ -41,7 +41,7 @@ static void *waiter(void *arg)
 			break;
 	}
 	STORE(got, 1);
-	__atomic_fetch_and(&l.word, ~FG_WORD_HEIR, __ATOMIC_RELAXED); /* the rest goes with the release */
+	__atomic_fetch_and(&l.word, ~FG_WORD_DESIGNATED, __ATOMIC_RELAXED); /* the rest goes with the release */
 	_fg_unlock(&l);
 	return NULL;
 }
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 60);
 	fg_policy_set(FG_POLICY_DEFAULT);
 	comes_in_the_end(FG_WORD_WAITERS);
-	comes_in_the_end(FG_WORD_WAITERS | FG_WORD_HEIR);
-	comes_in_the_end(FG_WORD_WAITERS | FG_WORD_HEIR | FG_WORD_SPINNER);
+	comes_in_the_end(FG_WORD_WAITERS | FG_WORD_DESIGNATED);
+	comes_in_the_end(FG_WORD_WAITERS | FG_WORD_DESIGNATED | FG_WORD_SPINNER);
 	return 0;
 }

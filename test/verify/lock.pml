@@ -11,15 +11,15 @@
  *   -DFORKED   start as the child of a fork: thread 1 holds the lock, the word
  *              has the flags and the tail the node of threads that do not exist
  *   -DRMW      a compare-and-swap that is repeated until it succeeds is one step
- *   -DHEIRLESS nobody becomes the heir, as with the policy "block"
- *   -DCHECK    the periodic check of those who are not the heir; without, it is taken to be for ever away
+ *   -DUNDESIGNATED nobody becomes the designated waiter, as with the policy "block"
+ *   -DCHECK    the periodic check of those who are not the designated waiter; without, it is taken to be for ever away
  *   -DSTOP     any one thread is stopped for ever, at any instruction: "Stopped threads" below
- *   -DFAIR     two threads: each release that wakes ends a turn, and who stands back waits for as long as the
+ *   -DFAIR     two threads: each release that wakes ends a turn, and who yields waits for as long as the
  *              other needs.  Then who is woken has the lock before the one that woke it has it again
  *   -DMON      with the monitor and preemption; -DP=n: n preemptions in all
  *
  * What fg_decide() answers is open at each question, and so are the hints about
- * who is off CPU, the lengths of turns, naps and patrols, and whether a release
+ * who is off CPU, the lengths of turns and of sleeps, and whether a release
  * finds the lock busy.  With MON the hint about CPUs is the monitor's.
  * -DLAX asks nothing of the flags of the word, so that a fault has to show in
  * a thread that is never woken.  -DASK_SPINNER and -DASK_WAKER ask for
@@ -49,8 +49,8 @@
 #define ID(w)   ((w) & 7)
 #define WAITERS 8
 #define SPINNER 16
-#define HEIR    32
-#define FLAGS   (WAITERS | SPINNER | HEIR)
+#define DESIGNATED 32
+#define FLAGS   (WAITERS | SPINNER | DESIGNATED)
 #define HANDED  255
 #define OTHER_EPOCH 254 /* a tail from before a fork */
 #define OWNER(n) (((n) - 1) / K + 1)
@@ -74,7 +74,7 @@ bit same[N + 1];
 /* In futex_wait on the count. */
 bit asleep[N + 1];
 
-/* Ghosts: what the properties are about; no step of the lock depends on them. */
+/* Ghost variables (Owicki, Gries 1976): what the properties are about; no step of the lock depends on them. */
 byte inside;              /* threads in the critical section */
 byte heads;               /* threads that have the head's role */
 byte users = N;           /* threads that will use the lock again or are inside */
@@ -99,7 +99,7 @@ bit counted[N + 1];
 byte count;               /* fg_counters.dom[].preempted */
 byte switching;           /* switches in flight */
 byte preemptions;
-/* Ghosts */
+/* Ghost variables */
 byte has_role;            /* whose the head's role is, offered ones included */
 byte behind[N * K + 1];   /* the thread that joined behind the node */
 bit owes[N + 1];
@@ -120,7 +120,7 @@ bit spinner[N + 1];       /* has set SPINNER, has neither taken the lock nor cle
  * Stopped threads.  In the end each thread that is not stopped is through, or the stopped one holds the lock.
  * Without CHECK there is more that only the periodic check finds (EXCUSED): the stopped one has cleared
  * WAITERS and has not woken anybody yet; it was woken and has not set WAITERS again; it is the
- * heir (HEIR stands, and no other heir is there whose time limit would pass).
+ * designated waiter (DESIGNATED stands, and no other one is there whose time limit would pass).
  */
 byte stopped;
 bit runs[N + 1] = 1;
@@ -130,7 +130,7 @@ bit woken[N + 1];
 #ifdef CHECK
 #define EXCUSED false
 #else
-#define EXCUSED (owes[stopped] || woken[stopped] || (word & HEIR))
+#define EXCUSED (owes[stopped] || woken[stopped] || (word & DESIGNATED))
 #endif
 #else
 #define GATE
@@ -151,15 +151,15 @@ bit woken[N + 1];
 #ifndef FORKED_FLAGS
 #define FORKED_FLAGS FLAGS
 #endif
-#ifdef HEIRLESS
-#define NO_HEIR true
+#ifdef UNDESIGNATED
+#define NEVER_DESIGNATED true
 #else
-#define NO_HEIR false
+#define NEVER_DESIGNATED false
 #endif
 
 #define ACQUIRED  1
 #define UNDECIDED 2
-#define PATROL    3
+#define SLEEP_AGAIN 3
 #define TIMED_OUT 4
 #ifdef TIMED
 #define TIMED_WAIT (timed)
@@ -170,9 +170,9 @@ bit woken[N + 1];
 #if defined(MUT_WAKES_NOBODY)
 #define LOOKED_AFTER(w) true /* sleepers sleep on although nobody looks after the lock */
 #elif defined(MUT_SPINNER_IS_ENOUGH)
-#define LOOKED_AFTER(w) ((w) & (SPINNER | HEIR)) /* the head may be stopped */
+#define LOOKED_AFTER(w) ((w) & (SPINNER | DESIGNATED)) /* the head may be stopped */
 #else
-#define LOOKED_AFTER(w) ((w) & HEIR)
+#define LOOKED_AFTER(w) ((w) & DESIGNATED)
 #endif
 
 /* Each access to the lock's memory. */
@@ -221,41 +221,41 @@ inline take(drop, set) {
 #endif
 
 /* [lock.c:take_over] */
-#ifdef MUT_KEEP_DUTY
+#ifdef MUT_KEEP_OBLIGATION
 #define DROPPED 0
 #else
-#define DROPPED duty
+#define DROPPED obligation
 #endif
 inline take_over() {
 	take(DROPPED, 0);
 	if
-	:: ok -> duty = 0; PUB(spinner[me] = 0)
+	:: ok -> obligation = 0; PUB(spinner[me] = 0)
 	:: else
 	fi
 }
 
-/* [lock.c:stand_down]  ok: got the lock after all. */
-inline stand_down() {
-#ifdef MUT_STAYS_ON_DUTY
+/* [lock.c:drop_obligation]  ok: got the lock after all. */
+inline drop_obligation() {
+#ifdef MUT_STAYS_OBLIGED
 	ok = 0;
 #else
 	atomic { load_word(); ok = 0 };
 	do
-	:: !(w & duty) -> ok = 0; break
-	:: (w & duty) && ID(w) == 0 ->
+	:: !(w & obligation) -> ok = 0; break
+	:: (w & obligation) && ID(w) == 0 ->
 		take_over();
 		if
 		:: ok -> break
 		:: else -> atomic { load_word() }
 		fi
-	:: atomic { (w & duty) && ID(w) != 0 -> cas_word(w & (255 - duty)) }
+	:: atomic { (w & obligation) && ID(w) != 0 -> cas_word(w & (255 - obligation)) }
 	   if
 	   :: ok -> ok = 0; break
 	   :: else
 	   fi
 	od;
 #endif
-	duty = 0;
+	obligation = 0;
 	PUB(spinner[me] = 0);
 	w = 0
 }
@@ -497,9 +497,9 @@ inline spin_as_head() {
 		if
 		:: (w & (WAITERS | SPINNER)) == WAITERS ->
 			atomic {
-				cas_word((w & (255 - duty)) | SPINNER);
+				cas_word((w & (255 - obligation)) | SPINNER);
 				if
-				:: ok -> duty = SPINNER; PUB(spinner[me] = 1)
+				:: ok -> obligation = SPINNER; PUB(spinner[me] = 1)
 				:: else
 				fi
 			}
@@ -563,8 +563,8 @@ inline choose_stay() {
 
 /* Time limits of a sleep. */
 #define NONE     0
-#define SOON     1 /* a nap, an heir's patrol, or part of the way to a deadline */
-#define GHOST    2
+#define SOON     1 /* a short sleep, the designated waiter's check, or part of the way to a deadline */
+#define PARENTS  2 /* time for a designated waiter that may be in the parent */
 #define DEADLINE 3
 #define PERIODIC 4 /* the others' check */
 
@@ -604,7 +604,7 @@ inline futex_wait() {
 }
 
 /*
- * [lock.c:prepare_sleep]  `may`: may be the heir.  With o == UNDECIDED, w is
+ * [lock.c:prepare_sleep]  `may`: may be the designated waiter.  With o == UNDECIDED, w is
  * the word as it was then.
  */
 #ifdef MUT_SLEEPER_KEEPS
@@ -620,23 +620,23 @@ inline prepare_sleep() {
 	atomic { load_word() };
 	do
 	:: ID(w) == 0 ->
-		take(duty | SPINNER, 0);
+		take(obligation | SPINNER, 0);
 		if
-		:: ok -> o = ACQUIRED; duty = 0; break
+		:: ok -> o = ACQUIRED; obligation = 0; break
 		:: else -> atomic { load_word() }
 		fi
 	:: else ->
 		atomic {
 			next = UNSPUN(w) | WAITERS;
-			s = duty & HEIR;
+			s = obligation & DESIGNATED;
 			if
-#ifdef MUT_HEIR_STAYS
+#ifdef MUT_DESIGNATED_STAYS
 			:: !may -> s = 0
 #else
 			:: !may -> next = next & (255 - s); s = 0
 #endif
-			:: may && !(w & HEIR) -> next = next | HEIR; s = HEIR
-			:: may && !(w & HEIR) /* the lock is not kept busy */
+			:: may && !(w & DESIGNATED) -> next = next | DESIGNATED; s = DESIGNATED
+			:: may && !(w & DESIGNATED) /* the lock is not kept busy */
 			:: else
 			fi;
 			if
@@ -644,7 +644,7 @@ inline prepare_sleep() {
 			:: else -> cas_word(next)
 			fi;
 			if
-			:: ok -> w = next; duty = s
+			:: ok -> w = next; obligation = s
 			:: else
 			fi;
 			next = 0;
@@ -669,9 +669,9 @@ inline retake() {
 	atomic { load_word() };
 	do
 	:: ID(w) == 0 ->
-		take(duty, WAITERS);
+		take(obligation, WAITERS);
 		if
-		:: ok -> duty = 0; break
+		:: ok -> obligation = 0; break
 		:: else -> atomic { load_word() }
 		fi
 	:: ID(w) != 0 && (w & WAITERS) -> ok = 0; break
@@ -687,13 +687,13 @@ inline retake() {
 
 /*
  * [lock.c:sleep_on] with [lock.c:sleep_limit] and [lock.c:look_around].  [lock.c:held_for_long], the
- * number of naps and [decide.c:fg_displaced_another] are open.
+ * number of short sleeps and [decide.c:fg_displaced_another] are open.
  */
 inline sleep_on() {
 	o = UNDECIDED;
 	if
 	:: may = 0
-	:: !NO_HEIR -> may = 1
+	:: !NEVER_DESIGNATED -> may = 1
 	fi;
 	prepare_sleep();
 	if
@@ -701,11 +701,11 @@ inline sleep_on() {
 		if
 		:: TIMED_WAIT -> limit = DEADLINE
 		:: TIMED_WAIT -> limit = SOON
-		:: may && (w & HEIR) -> limit = SOON /* a nap */
-		:: (duty & HEIR) -> limit = SOON
-		:: !TIMED_WAIT && !(duty & HEIR) ->
+		:: may && (w & DESIGNATED) -> limit = SOON /* a short sleep */
+		:: (obligation & DESIGNATED) -> limit = SOON
+		:: !TIMED_WAIT && !(obligation & DESIGNATED) ->
 #if defined(FORKED)
-			limit = ((w & HEIR) -> GHOST : NONE)
+			limit = ((w & DESIGNATED) -> PARENTS : NONE)
 #elif defined(CHECK) && !defined(MUT_NO_CHECK)
 			limit = PERIODIC
 #else
@@ -724,9 +724,9 @@ inline sleep_on() {
 			:: else
 			fi
 		:: !ok && limit == DEADLINE -> o = TIMED_OUT
-		:: !ok && limit == GHOST ->
-			duty = HEIR;
-			stand_down();
+		:: !ok && limit == PARENTS ->
+			obligation = DESIGNATED;
+			drop_obligation();
 			if
 			:: ok -> o = ACQUIRED
 			:: else
@@ -736,7 +736,7 @@ inline sleep_on() {
 			if
 			:: ok -> o = ACQUIRED
 			:: !ok && limit == SOON
-			:: !ok -> o = PATROL
+			:: !ok -> o = SLEEP_AGAIN
 			fi
 		:: !ok && limit == NONE
 		fi
@@ -791,7 +791,7 @@ inline count_up() {
 }
 inline release() {
 	do
-	:: atomic { !(w & WAITERS) -> cas_word(w & HEIR) }
+	:: atomic { !(w & WAITERS) -> cas_word(w & DESIGNATED) }
 	   if
 	   :: ok -> break
 	   :: else
@@ -820,9 +820,9 @@ inline release() {
 			count_up();
 #endif
 			atomic {
-				cas_word(w & (7 | HEIR));
+				cas_word(w & (7 | DESIGNATED));
 				if
-				:: ok -> w = w & (7 | HEIR); wake = 1; GHOST_OF(owes[me] = 1)
+				:: ok -> w = w & (7 | DESIGNATED); wake = 1; GHOST_OF(owes[me] = 1)
 				:: else
 				fi
 			}
@@ -847,36 +847,36 @@ inline lock_contended() {
 	:: ok -> COMES_FIRST o = ACQUIRED
 	:: !ok -> o = UNDECIDED
 #if !defined(MON) && !defined(STOP)
-	:: !ok -> /* give_way */
+	:: !ok -> /* turn_over */
 #ifndef FG_BROKEN_WAKE
 		futex_wake();
 #endif
-		o = PATROL
+		o = SLEEP_AGAIN
 #endif
 	fi;
 	ok = 0;
 	do
-	:: o == UNDECIDED || o == PATROL ->
+	:: o == UNDECIDED || o == SLEEP_AGAIN ->
 		if
 		:: o == UNDECIDED -> spin()
-		:: true /* PATROL, or fg_decide() says "block" */
+		:: true /* SLEEP_AGAIN, or fg_decide() says "block" */
 		fi;
 		if
-		:: o == UNDECIDED || o == PATROL -> sleep_on()
+		:: o == UNDECIDED || o == SLEEP_AGAIN -> sleep_on()
 		:: else
 		fi
 	:: else -> break
 	od;
 	if
 	:: o == TIMED_OUT ->
-		stand_down();
+		drop_obligation();
 		if
 		:: ok -> o = ACQUIRED; ok = 0
 		:: else
 		fi
 	:: else
 	fi;
-	duty = 0
+	obligation = 0
 }
 
 /*
@@ -898,29 +898,29 @@ inline fast() {
 }
 
 /*
- * [lock.c:stand_back]  Only a delay: nothing where all steps may take any time.  With FAIR its time limit, `timeout`,
+ * [lock.c:yield_to_woken]  Only a delay: nothing where all steps may take any time.  With FAIR its time limit, `timeout`,
  * passes when nobody else can get on.  [lock.c:turn_is_over] is open, with FAIR always true.
  */
-#if defined(FAIR) && !defined(MUT_BARGES) || defined(MUT_STANDS_FOREVER)
-inline stand_back() {
+#if defined(FAIR) && !defined(MUT_BARGES) || defined(MUT_YIELDS_FOREVER)
+inline yield_to_woken() {
 	if
 	:: over ->
 		if
 		:: ID(word) != 0
-#ifndef MUT_STANDS_FOREVER
+#ifndef MUT_YIELDS_FOREVER
 		:: timeout
 #endif
 		fi
 	:: else
 	fi
 }
-#define STAND_BACK stand_back();
+#define YIELD_TO_WOKEN yield_to_woken();
 #else
-#define STAND_BACK
+#define YIELD_TO_WOKEN
 #endif
 
 inline lock_any() {
-	STAND_BACK
+	YIELD_TO_WOKEN
 	PUB(pending[me] = 1);
 	fast();
 	if
@@ -933,7 +933,7 @@ inline lock_any() {
 	fi
 }
 
-#if defined(FAIR) || defined(MUT_STANDS_FOREVER)
+#if defined(FAIR) || defined(MUT_YIELDS_FOREVER)
 #define TURN_OVER over = 1;
 #else
 #define TURN_OVER
@@ -967,12 +967,12 @@ inline unlock() {
 }
 
 proctype Thread(byte me) GATE {
-	byte it, o, w, n, at, next, s, duty, limit;
+	byte it, o, w, n, at, next, s, obligation, limit;
 	bit ok, head, stay, last, may, wake, asked, leave;
 #ifdef TIMED
 	bit timed;
 #endif
-#if defined(FAIR) || defined(MUT_STANDS_FOREVER)
+#if defined(FAIR) || defined(MUT_YIELDS_FOREVER)
 	bit over; /* its last release has woken somebody */
 #endif
 #ifdef FORKED

@@ -25,7 +25,7 @@ void fg_top_summary(const struct fg_top *t, int line, char *text, size_t size)
 			 t->reverse ? ", reversed" : "");
 		return;
 	}
-	snprintf(text, size, "holders and heirs preempted: %s/s; the monitor: ",
+	snprintf(text, size, "owners and heads of queues preempted: %s/s; the monitor: ",
 		 fg_human_count(n, sizeof(n), t->preempted));
 	if (t->cost_ns > 0)
 		snprintf(text + strlen(text), size - strlen(text), "%.0f ns a context switch", t->cost_ns);
