@@ -7,7 +7,9 @@ LOCKS = ("glibc", "futex", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "s
          "futex-fair-spin", "ulock-fair", "ulock-fair-spin", "ulock", "ulock-spin", "ulock-rw", "furwock", "fcntl", "spin-yield",
          "yield", "futex-random", "futex-either", "futex-updown", "glibc-robust",
          "no monitor", "monitor", "monitor, beside a registered process", "ttas-ext", "flexguard-paper-ext",
-         "flexguard-paper-per-lock", "flexguard-paper-blocking-exit", "flexguard-paper-built", "flexguard-paper", "flexguard")
+         "flexguard-paper-per-lock", "flexguard-paper-blocking-exit", "flexguard-paper-built", "hybrid-mcs-cond", "hybrid-cas",
+         "hybrid-ticket", "hybrid-clh", "cas", "ticket", "clh", "hybrid:ttas+futex", "hybrid:mcs+spin-park",
+         "hybrid:cas+futex-fair", "flexguard-paper", "flexguard")
 BASELINES = ("no monitor", "fcntl", "sysv", "glibc", "futex")
 
 
