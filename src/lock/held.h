@@ -2,7 +2,8 @@
 /*
  * What a thread publishes when it holds, or takes, more than one lock: `pending`
  * names the latest, `cs` counts the others, and lock->prev chains them, so that
- * releases in reverse order find what was pending before.  Part of lock.c.
+ * releases in reverse order find what was pending before.  Inline: a lock beside another one
+ * takes and releases through here (bench/instructions, "nested").
  */
 #ifndef FG_HELD_H
 #define FG_HELD_H
@@ -99,6 +100,15 @@ static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 	}
 	t->held = 1;
 	t->pending = address(l);
+	fg_fence_local();
+	t->only = FG_ONLY_SEVERAL;
+}
+
+/* Of a thread that holds nothing: "several", with none held, keeps its next lock off the fast path. */
+static inline void next_goes_slowly(struct fg_self *t)
+{
+	t->held = 0;
+	t->pending = 0;
 	fg_fence_local();
 	t->only = FG_ONLY_SEVERAL;
 }

@@ -60,6 +60,10 @@
 
 extern char __libc_single_threaded;
 
+/* By role: what a wake-up clears, for all sleepers; what a release must find that leaves them asleep. */
+#define FG_WORD_WAKEUP_CLEARS (FG_WORD_WAITERS | FG_WORD_SPINNER)
+#define FG_WORD_LEAVES_ASLEEP (FG_WORD_WAITERS | FG_WORD_DESIGNATED)
+
 struct fg_lock {
 	uint32_t word;
 	uint32_t tail;	/* of the queue: fork epoch << 18 | node, 0 = empty (queue.c) */

@@ -6,9 +6,6 @@
 #include "runtime/count.h"
 #include "runtime/decide.h"
 
-/* How many questions between two looks at the clock. */
-#define CLOCK_EVERY 64u
-
 /*
  * Questions (about 20 ns each) between two looks at the word, which take its
  * line from the owner: few at first, then more; many where rounds are short.
@@ -36,7 +33,7 @@ static uint32_t owner_tid(const struct fg_native_view *lock)
 /* FG_EVENT_NS is also what may be lost on a section that turns out to be long. */
 static bool late(const struct fg_wait *w, const struct fg_deadline *deadline)
 {
-	if (fg_likely(w->asked % CLOCK_EVERY != 1))
+	if (fg_likely(w->asked % FG_CLOCK_EVERY != 1))
 		return false;
 	return (fg_policy_now != FG_POLICY_SPIN && fg_now_ns() - w->since_ns >= FG_EVENT_NS) ||
 	       fg_deadline_passed(deadline);
@@ -93,8 +90,8 @@ bool _fg_native_wait(struct fg_self *self, const struct fg_native_view *lock, co
 	if (!spin_by_history(self, lock, deadline))
 		return false;
 	fg_count(self, FG_STAT_SPUN, 1);
-	if (fg_id_has_slot(self->id) && self->heads++ == 0) /* one in TIMED_EVERY */
-		fg_thread_mine(self)->native_ns = now_ns() | 1;
+	if (fg_id_has_slot(self->id) && self->heads++ == 0) /* one in 16 */
+		fg_thread_mine(self)->native_ns = round_clock() | 1;
 	return true;
 }
 
@@ -102,6 +99,6 @@ void _fg_native_round_ends(struct fg_self *self)
 {
 	struct fg_thread *me = fg_thread_mine(self);
 
-	round_took(self, now_ns() - me->native_ns);
+	_fg_round_took(self, round_clock() - me->native_ns);
 	me->native_ns = 0;
 }

@@ -17,14 +17,14 @@
 #include "sys/filter.h"
 #include "sys/futex.h"
 
-/* How long a critical thread on another CPU may be off it before its waiters block. */
-#define GRACE_NS 20000u
+/*
+ * How long a critical thread on another CPU may be off it before its waiters block: 50 us are no better,
+ * none at all is worse (2-CPU VM, Linux 6.18; docs/design/experiments.md, "Grace").
+ */
+#define PREEMPTION_GRACE_NS 20000u
 
 /* The longest time in one go that a waiter believes a policy which says "spin". */
 #define FG_SPIN_CAP_NS 4000000u
-
-/* Clock readings cost as much as two pauses: one for every CLOCK_EVERY questions. */
-#define CLOCK_EVERY 64u
 
 /*
  * Without a monitor.  A waiter first spins FALLBACK_SPIN_NS whatever the owner
@@ -83,7 +83,7 @@ static bool could_run_on(const struct fg_counters *c, uint32_t domain, uint32_t 
 
 /*
  * A critical thread that is queued on my own CPU waits for me: go at once.  One
- * that is off its CPU elsewhere gets GRACE_NS to come back: most preemptions
+ * that is off its CPU elsewhere gets PREEMPTION_GRACE_NS to come back: most preemptions
  * are shorter (an interrupt's thread, a sleeper that looks around), and going
  * to sleep because of one costs a wake-up, 76 us on a 2-CPU VM.
  */
@@ -102,7 +102,7 @@ static enum fg_verdict decide_default(struct fg_wait *w)
 	now = fg_now_ns();
 	if (!w->off_ns)
 		w->off_ns = now;
-	return now - w->off_ns < GRACE_NS ? FG_SPIN : preempted(w);
+	return now - w->off_ns < PREEMPTION_GRACE_NS ? FG_SPIN : preempted(w);
 }
 
 /* SOSP'25, section 3.1: one counter for the whole machine and nothing else. */
@@ -333,7 +333,7 @@ void fg_monitor_look(const struct fg_self *t)
 		fg_policy_monitor(NULL, 0);
 }
 
-/* Every CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
+/* Every FG_CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
 static enum fg_verdict decide_slow(struct fg_wait *w)
 {
 	uint64_t now = fg_now_ns();
@@ -356,7 +356,7 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 		/* Or we have become somebody else, as a daemon does that gives up root. */
 		if (fg_policy_monitor_is_gone(now) || fg_load_relaxed(&fg_slot_look(0)->ended))
 			fg_policy_monitor(NULL, 0); /* until fg_monitor_retry finds another */
-		if (w->asked > CLOCK_EVERY && participant_kept_off(now))
+		if (w->asked > FG_CLOCK_EVERY && participant_kept_off(now))
 			return preempted(w);
 		if (fg_policy_now == FG_POLICY_DEFAULT && fg_unlikely(!is_watched(w->owner)))
 			return decide_fallback(w, now);
@@ -368,7 +368,7 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 
 enum fg_verdict fg_decide(struct fg_wait *w)
 {
-	if (fg_unlikely(w->asked++ % CLOCK_EVERY == 0) && decide_slow(w) == FG_BLOCK)
+	if (fg_unlikely(w->asked++ % FG_CLOCK_EVERY == 0) && decide_slow(w) == FG_BLOCK)
 		return FG_BLOCK;
 	switch (fg_load_relaxed(&fg_policy_now)) {
 	case FG_POLICY_DEFAULT:
@@ -389,7 +389,7 @@ static bool spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, u
 	while ((fg_load_acquire(word) & mask) == value) {
 		if (fg_decide(w) == FG_BLOCK)
 			return false;
-		if (fg_unlikely(deadline != NULL) && w->asked % CLOCK_EVERY == 1 && fg_deadline_passed(deadline))
+		if (fg_unlikely(deadline != NULL) && w->asked % FG_CLOCK_EVERY == 1 && fg_deadline_passed(deadline))
 			return false;
 		fg_pause();
 	}

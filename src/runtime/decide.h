@@ -22,6 +22,9 @@
 
 enum fg_verdict { FG_SPIN, FG_BLOCK };
 
+/* Clock readings cost as much as two pauses (2-CPU VM): one for every so many questions, also for deadlines. */
+#define FG_CLOCK_EVERY 64u
+
 /*
  * The history of an adaptive spin: how often spinning for an object's events has been in
  * vain lately; 0, which static initialisers give, is "never".  A byte of the object, written

@@ -197,7 +197,7 @@ inline cas_word(new) {
 	SANE
 }
 
-/* [lock.c:take]  ok: taken; if not, w was not free. */
+/* [lock_paths.h:take]  ok: taken; if not, w was not free. */
 #ifdef RMW
 inline take(drop, set) {
 	atomic {
@@ -220,7 +220,7 @@ inline take(drop, set) {
 }
 #endif
 
-/* [lock.c:take_over] */
+/* [lock_wait.c:take_over] */
 #ifdef MUT_KEEP_OBLIGATION
 #define DROPPED 0
 #else
@@ -234,7 +234,7 @@ inline take_over() {
 	fi
 }
 
-/* [lock.c:drop_obligation]  ok: got the lock after all. */
+/* [lock_wait.c:drop_obligation]  ok: got the lock after all. */
 inline drop_obligation() {
 #ifdef MUT_STAYS_OBLIGED
 	ok = 0;
@@ -479,7 +479,7 @@ inline hand_over() {
 }
 
 /*
- * [lock.c:spin_as_head]  `stay`: fg_decide() will say "spin" for ever, and the
+ * [lock_wait.c:spin_as_head]  `stay`: fg_decide() will say "spin" for ever, and the
  * deadline is far.  Then the thread must get on without, or it is a deadlock.
  */
 inline spin_as_head() {
@@ -517,7 +517,7 @@ inline spin_as_head() {
 	ok = 0
 }
 
-/* [lock.c:spin_in_queue] */
+/* [lock_wait.c:spin_in_queue] */
 inline spin_in_queue() {
 	do
 	:: st[n] != WAITING -> queue_poll(); break
@@ -532,7 +532,7 @@ inline spin_in_queue() {
 	od
 }
 
-/* [lock.c:spin] */
+/* [lock_wait.c:spin] */
 inline spin() {
 	choose_stay();
 	queue_join();
@@ -604,7 +604,7 @@ inline futex_wait() {
 }
 
 /*
- * [lock.c:prepare_sleep]  `may`: may be the designated waiter.  With o == UNDECIDED, w is
+ * [lock_wait.c:prepare_sleep]  `may`: may be the designated waiter.  With o == UNDECIDED, w is
  * the word as it was then.
  */
 #ifdef MUT_SLEEPER_KEEPS
@@ -661,7 +661,7 @@ inline prepare_sleep() {
 	PUB(spinner[me] = 0)
 }
 
-/* [lock.c:retake]  ok: has the lock. */
+/* [lock_wait.c:retake]  ok: has the lock. */
 inline retake() {
 #ifdef MUT_NO_RESET
 	ok = 0
@@ -686,8 +686,9 @@ inline retake() {
 }
 
 /*
- * [lock.c:sleep_on] with [lock.c:sleep_limit] and [lock.c:look_around].  [lock.c:held_for_long], the
- * number of short sleeps and [decide.c:fg_displaced_another] are open.
+ * [lock_wait.c:sleep_on] with [lock_wait.c:time_limit] and [lock_wait.c:time_is_up].
+ * [lock_wait.c:reason_to_look], [lock_wait.c:note_owner], the number of short sleeps and [decide.c:fg_displaced_another]
+ * are open; [lock_wait.c:found_free] is take_over().
  */
 inline sleep_on() {
 	o = UNDECIDED;
@@ -771,7 +772,7 @@ inline futex_wake() {
 }
 
 /*
- * [lock.c:release]  wake: a sleeper has to be woken.  [lock.c:leave_asleep] is
+ * [lock_release.c:release]  wake: a sleeper has to be woken.  [lock_release.c:leave_asleep] is
  * open; `asked`: it has been asked, `leave`: it said yes.
  */
 inline count_up() {
@@ -836,7 +837,7 @@ inline release() {
 	od
 }
 
-/* [lock.c:lock_contended] */
+/* [lock_wait.c:_fg_lock_contended] */
 inline lock_contended() {
 #ifdef MUT_BARGE_CLEARS
 	take(FLAGS, 0);
@@ -899,7 +900,7 @@ inline fast() {
 
 /*
  * [lock.c:yield_to_woken]  Only a delay: nothing where all steps may take any time.  With FAIR its time limit, `timeout`,
- * passes when nobody else can get on.  [lock.c:turn_is_over] is open, with FAIR always true.
+ * passes when nobody else can get on.  [lock_release.c:turn_is_over] is open, with FAIR always true.
  */
 #if defined(FAIR) && !defined(MUT_BARGES) || defined(MUT_YIELDS_FOREVER)
 inline yield_to_woken() {
@@ -939,7 +940,7 @@ inline lock_any() {
 #define TURN_OVER
 #endif
 
-/* [lock.h:_fg_unlock_fast], [lock.c:unlock_slow], [lock.c:wake_one], [held.h:publish] */
+/* [lock.h:_fg_unlock_fast], [lock_release.c:unlock_slow], [lock_paths.h:wake_one], [held.h:publish] */
 inline unlock() {
 	if
 	:: atomic { w = me; cas_word(0) }

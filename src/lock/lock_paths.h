@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the slow paths of the lock share: lock.c takes, lock_wait.c waits, lock_release.c
+ * releases.  A thread that keeps a lock busy takes turns with those that sleep for it:
+ *
+ *   - it has a turn of TURN_NS, from the end of its last sleep or its last turn;
+ *   - then its release wakes the longest sleeper, and it sleeps in that one's place
+ *     when it next has to wait (fg_self.turn_over);
+ *   - if it has not had to wait for TURN_GRACE_NS, it wakes another and yields: it does
+ *     not take this free lock before the other has (fg_thread.yields).
+ *
+ * Constants: chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks: docs/design/experiments.md.
+ */
+#ifndef FG_LOCK_PATHS_H
+#define FG_LOCK_PATHS_H
+
+#include "lock/held.h"
+#include "lock/lock.h"
+#include "runtime/count.h"
+
+/* Turns of 10 and 20 ms: 0 to 5 % more throughput, and less fair ("Longer turns"). */
+#define TURN_NS 5000000u
+
+/* What waiters have of it: docs/design/lock.md, "Fairness".  Not varied. */
+#define TURN_GRACE_NS 1000000u
+
+/* About a wake-up, which takes 76 us.  Not varied. */
+#define SHORT_SLEEP_NS 100000u
+
+/* Clocks of turns: the low 32 bits of microseconds, so that they wrap in 71 minutes and not in 4 s. */
+static inline uint32_t turn_clock(uint64_t ns)
+{
+	return (uint32_t)(ns / 1000);
+}
+
+/* More than so many ns lie between two of them. */
+static inline bool is_past(uint32_t now, uint32_t since, uint32_t ns)
+{
+	return now - since >= ns / 1000;
+}
+
+/* Has this thread released this very lock often lately, while others slept? */
+static inline bool keeps_busy(const struct fg_lock *l, const struct fg_self *t)
+{
+	return t->busy && fg_thread_mine(t)->busy_lock == (uint32_t)address(l);
+}
+
+/* Takes a free word, without the flags in `drop` and with those in `set`. */
+static inline bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t set)
+{
+	uint32_t w = fg_load_relaxed(&l->word);
+
+#ifdef FG_BROKEN_LOCK
+	return _fg_take_free(l, t);
+#endif
+	if (__libc_single_threaded) { /* as in _fg_take_free */
+		if (w & FG_WORD_ID)
+			return false;
+		fg_store_relaxed(&l->word, (w & ~drop) | set | t->id);
+		fg_fence_local();
+		return true;
+	}
+	while (!(w & FG_WORD_ID))
+		if (fg_cas_acquire(&l->word, &w, (w & ~drop) | set | t->id)) /* pairs with release() */
+			return true;
+	return false;
+}
+
+/* Sleepers are told apart by the CPU that they ran on last. */
+static inline uint32_t channel(const struct fg_self *t)
+{
+	return 1u << fg_load_relaxed(t->cpu) % 32;
+}
+
+/* `near`: one that ran on this CPU last, if there is one. */
+static inline void wake_one(struct fg_lock *l, const struct fg_self *t, bool near)
+{
+#ifndef FG_BROKEN_WAKE /* a test proves that the tests notice */
+	/* An address, not an access. */
+	if (!near || !fg_futex_wake(&l->wakes, 1, channel(t)))
+		fg_futex_wake(&l->wakes, 1, FG_FUTEX_ANY);
+	fg_count(t, FG_STAT_WAKEUPS, 1);
+#endif
+}
+
+/* The lock is held, and announced.  0, or ETIMEDOUT.  *as_head: it was got by spinning at the head of the queue. */
+int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline, bool *as_head);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slow paths of the FlexGuard lock (legend: lock.h): releasing it.  In contrast to the paper's
+ * listing a release does not wake anybody as long as the threads that are awake keep the
+ * lock busy: on a machine with N CPUs about N threads take the lock in turn without any
+ * system call, and the others sleep.  Four things keep that honest:
+ *
+ *   - sleepers are left asleep only while one of them, the designated waiter, sleeps
+ *     with a time limit and checks the lock every few ms.  The spinning head is not enough: the
+ *     scheduler may keep it off its CPU for as long as it likes;
+ *   - only a thread that releases the lock often leaves it to the designated waiter alone;
+ *   - no sleep is for ever, so that this holds for any other thread, too;
+ *   - a thread that has had its turn wakes the longest sleeper and sleeps in
+ *     its place when it next has to wait, or yields to it if it need not (lock_paths.h).
+ *
+ * Culling waiters and re-admitting them: Dice, "Malthusian Locks", EuroSys 2017.
+ * There a queue is culled at each hand-over; here the scheduler's decisions cull
+ * (a preempted critical path makes waiters sleep), and sleep is the passive set.
+ */
+#include "lock/held.h"
+#include "lock/lock_paths.h"
+#include "lock/rounds.h"
+
+/*
+ * Chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks: docs/design/experiments.md.
+ *
+ * A thread that releases a lock less often than this wakes a sleeper each time.  A wake-up takes 76 us.  Not varied.
+ */
+#define BUSY_NS 50000u
+
+/* One release in so many reads the clock: 27 ns of a section of 60 ("Reading the clock at each release"). */
+#define BUSY_LOOKS 16u
+_Static_assert(BUSY_LOOKS == 16, "fg_self.releases wraps there");
+
+/*
+ * Others sleep, and somebody checks the lock.  False: wake one all the
+ * same, because this thread has had its turn, or (with nobody spinning) because
+ * it does not release this very lock often enough to keep it busy.  While it
+ * does, the clock is read at one release in BUSY_LOOKS only.
+ */
+static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t word)
+{
+	struct fg_thread *me = fg_id_has_slot(t->id) ? fg_thread_mine(t) : NULL;
+	bool same;
+	uint32_t now;
+
+	if (!me) /* then never "busy" either */
+		return word & FG_WORD_SPINNER;
+	same = me->busy_lock == (uint32_t)address(l);
+	if (t->busy && same && t->releases++)
+		return true;
+	me->yields &= same;
+	me->busy_lock = (uint32_t)address(l);
+	now = turn_clock(fg_now_ns());
+	t->busy = same && !is_past(now, t->busy_us, (t->busy ? BUSY_LOOKS : 1) * BUSY_NS);
+	t->busy_us = now;
+	if (fg_unlikely(is_past(now, t->turn_us, TURN_NS))) {
+		if (t->turn_over) {
+			t->turn_over = 0;
+			t->turn_us = now;
+			me->yields = 1;
+			return false;
+		}
+		t->turn_over = 1;
+		t->turn_us = now - (TURN_NS - TURN_GRACE_NS) / 1000; /* over again after the grace */
+	}
+	return t->busy || (word & FG_WORD_SPINNER);
+}
+
+/* Has woken somebody for this lock.  True if its next lock should look whether it has to yield. */
+static bool turn_is_over(const struct fg_lock *l, struct fg_self *t)
+{
+	struct fg_thread *me;
+	uint32_t now;
+
+	if (!fg_has_slot(t))
+		return false;
+	me = fg_thread_mine(t);
+	now = turn_clock(fg_now_ns());
+	if (is_past(now, t->turn_us, TURN_NS)) {
+		t->turn_us = now;
+		t->busy &= me->busy_lock == (uint32_t)address(l);
+		me->busy_lock = (uint32_t)address(l);
+		me->yields = 1;
+	}
+	return me->yields;
+}
+
+void _fg_lock_going_away(const struct fg_lock *l)
+{
+	struct fg_self *t = fg_self();
+
+	if (!fg_id_has_slot(t->id))
+		return;
+	if (fg_thread_mine(t)->busy_lock == (uint32_t)address(l)) {
+		fg_thread_mine(t)->busy_lock = 0;
+		fg_thread_mine(t)->yields = 0;
+		t->busy = 0;
+	}
+}
+
+/*
+ * Clears the owner.  Returns true if a sleeper has to be woken.
+ *
+ * A waiter reads the count of wake-ups, makes sure that WAITERS is set, and
+ * sleeps if the count is still the same.  So a wake-up that clears WAITERS does
+ * it in three steps: clear it while the lock is held, count, release.  Who has
+ * set it before the first step has an old count; who sets it after that makes
+ * the third step fail, and all is done again.
+ */
+static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
+{
+	bool wake = false, asked = false, leave = false;
+
+	if (__libc_single_threaded && _fg_release_alone(l, t->id))
+		return false;
+	for (;;) {
+		if (!(w & FG_WORD_WAITERS)) {
+			/* The designated waiter's obligation goes on, whoever is woken. */
+			if (fg_cas_release(&l->word, &w, w & FG_WORD_DESIGNATED))
+				return wake;
+			continue;
+		}
+		if (!asked && (w & FG_WORD_DESIGNATED)) {
+			leave = leave_asleep(l, t, w);
+			asked = true;
+		}
+		if (leave && (w & FG_WORD_DESIGNATED)) {
+			if (fg_cas_release(&l->word, &w, w & ~FG_WORD_ID)) {
+				if (!wake)
+					fg_count(t, FG_STAT_WAKEUPS_SAVED, 1);
+				return wake;
+			}
+		} else if (fg_cas_acq_rel(&l->word, &w, w & ~FG_WORD_WAKEUP_CLEARS)) {
+			/* Release: who sees the new count sees WAITERS cleared (prepare_sleep). */
+			fg_store_release(&l->wakes, l->wakes + 1);
+			wake = true;
+			w &= ~FG_WORD_WAKEUP_CLEARS;
+		}
+	}
+	/* After each return the lock may be gone. */
+}
+
+/* A lock that this thread does not hold: what glibc does with normal mutexes, which programs use. */
+static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w)
+{
+	uint32_t owner = w & FG_WORD_ID;
+
+	if (!owner)
+		return;
+	if (fg_id_has_slot(owner))
+		fg_thread_released_for(owner);
+	if (release(l, t, w))
+		wake_one(l, t, false);
+}
+
+/*
+ * The usual release while others sleep: the designated waiter checks the lock, this
+ * thread keeps it busy, and it is not time to look at the clock.  What release()
+ * would do, without the rest.
+ */
+static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
+{
+	if ((w & FG_WORD_LEAVES_ASLEEP) != FG_WORD_LEAVES_ASLEEP || !keeps_busy(l, t) || t->releases == 0 || t->timing)
+		return false;
+	fg_set_cs(t, 0);
+	if (!fg_cas_release(&l->word, &w, w & ~FG_WORD_ID))
+		return false;
+	t->releases++;
+	fg_count(t, FG_STAT_WAKEUPS_SAVED, 1);
+	next_goes_slowly(t); /* it finds flags again and need not try the fast path */
+	fg_set_pending(t, 0);
+	return true;
+}
+
+/*
+ * The common case again: the latest of several locks, or one that was taken the
+ * slow way, and nobody sleeps.  The look at the word is for a spinning waiter: a
+ * CAS that fails would pull the line from it for nothing.
+ */
+static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
+{
+	uint32_t mine = t->id, held = t->held;
+	uint64_t prev;
+
+	if (t->only != FG_ONLY_SEVERAL || t->pending != address(l) || !held || t->unordered ||
+	    fg_load_relaxed(&l->word) != mine)
+		return false;
+	prev = l->prev; /* cs has not counted this lock yet */
+
+	if (__libc_single_threaded ? !_fg_release_alone(l, mine) : !fg_cas_release(&l->word, &mine, 0))
+		return false;
+	publish(t, held - 1, prev);
+	if (held == 1)
+		round_releases(t);
+	return true;
+}
+
+static __attribute__((noinline)) void unlock_slow(struct fg_lock *l, struct fg_self *t)
+{
+	uint32_t w = fg_load_relaxed(&l->word), held;
+	uint64_t pending = pending_of(t), prev;
+	bool over = false;
+
+	if ((w & FG_WORD_ID) != t->id) {
+		unlock_for_owner(l, t, w);
+		return;
+	}
+	/* Not 0: the count is of 16 bits, and of what others say that they have released. */
+	held = t->only == FG_ONLY_SEVERAL && t->held ? t->held : 1;
+	if (held == 1 && pending == address(l) && release_busy(l, t, w))
+		return;
+	if (pending != address(l)) { /* not the latest: what is pending stays so */
+		prev = pending;
+		t->unordered = held > 2;
+	} else {
+		prev = held > 1 ? l->prev : 0;
+	}
+	/*
+	 * cs stops counting this lock before the release, pending is exact until
+	 * it.  With sleepers the thread stays critical until the wake-up is out:
+	 * the lock is free then and nobody is coming.
+	 */
+	fg_set_pending(t, address(l));
+	fg_set_cs(t, w & FG_WORD_WAITERS ? held : held - 1);
+	if (release(l, t, w)) {
+		wake_one(l, t, false);
+		over = turn_is_over(l, t);
+	}
+	publish(t, held - 1, prev);
+	if (held == 1) {
+		round_releases(t);
+		if (over)
+			next_goes_slowly(t);
+	}
+}
+
+__attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
+{
+	struct fg_self *t = fg_self();
+
+	if (!unlock_nested(l, t))
+		unlock_slow(l, t);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slow paths of the FlexGuard lock (legend: lock.h): waiting for it.  A waiter spins in the queue
+ * while fg_decide() says so and sleeps otherwise.  No sleep is for ever: each has a time limit, and a
+ * reason for it (enum reason), which says what the waiter does when it has passed.
+ *
+ * Constants: chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks: docs/design/experiments.md.
+ */
+#include <errno.h>
+
+#include "arch/arch.h"
+#include "lock/foreign_process.h"
+#include "lock/lock_paths.h"
+#include "lock/queue.h"
+#include "lock/rounds.h"
+#include "runtime/decide.h"
+
+/* How often a head looks at the word that knows its own rounds to be short ("Backoff of the head"). */
+#define BACKOFF_NS 3000u
+
+/* The owner is looked at by those who are not the head once in so many questions, of some 20 ns each.  Not varied. */
+#define OWNER_EVERY 64u
+
+/*
+ * A thread that goes to sleep first sleeps for a short time, so often: if the CPU that it left is
+ * not in use by another thread of the process afterwards, it comes back ("Keep all CPUs in use").  Not varied.
+ */
+#define SHORT_SLEEPS 2
+
+/*
+ * The designated waiter's time limit; doubled, DESIGNATED_MAX_NS at most, while it finds the same owner.  The kernel's
+ * timer for 1 ms costs a microsecond, for 4 ms and more nothing that could be measured ("Time limits by length").
+ */
+#define DESIGNATED_NS	  1000000u
+#define DESIGNATED_MAX_NS 4000000u
+#define SAME_OWNER	  8 /* then the lock is held for long, and its release will wake somebody; not varied */
+
+/* One check in so many comes to stay although there seems to be no CPU for it: one may be found.  Not varied. */
+#define PROBE_EVERY 8
+
+/*
+ * Who waits with a deadline looks at the lock each time that a quarter of what was left has
+ * passed: ever more often, some ten times in 20 ms and twice as often in a second (docs/design/lock.md,
+ * "Waiters with a deadline").
+ */
+#define TIMED_PART 4u
+#define TIMED_NS   1000000u
+
+/*
+ * Everybody else checks periodically, at first after PERIODIC_NS and then at intervals four times as long
+ * each time.  That is for the one thread that others rely on and that is kept off its CPU: the
+ * designated waiter; one that has been woken, until it takes the lock; one between a release and its
+ * wake-up.  Time limits: as above.
+ */
+#define PERIODIC_MAX_NS 8192000000u
+#ifdef FG_BROKEN_WAKE /* checks would make up for it before the tests can notice */
+#define PERIODIC_NS PERIODIC_MAX_NS
+#else
+#define PERIODIC_NS 8000000u
+#endif
+
+/* In the child of a fork the designated waiter may be one of the parent: who finds one waits so long.  Not varied. */
+#define PARENTS_NS 100000000u
+
+/* How long to sleep for an owner that is no thread of this process, before it is looked at again.  Not varied. */
+#define FOREIGN_NS 1000000000u
+
+enum outcome { ACQUIRED, UNDECIDED, SLEEP_AGAIN, TIMED_OUT };
+
+/* One acquisition on its way through the slow path. */
+struct attempt {
+	struct fg_wait wait;
+	const struct fg_deadline *deadline;
+	/* SPINNER or DESIGNATED: the bit of the word that this thread has set and must not leave behind. */
+	uint32_t obligation;
+	uint32_t designated_ns;
+	uint64_t check_ns;
+	uint32_t short_sleeps;	  /* since it was awake last */
+	uint32_t no_room; /* checks that found no CPU to spare */
+	uint32_t same;	  /* checks in a row that found the same owner */
+	uint32_t seen;	  /* owner at the last check */
+	bool may_be_designated;
+	bool slept;
+	bool in_vain; /* woken by a release or by its time limit, and the lock was taken again */
+};
+
+static bool timed_out(const struct attempt *a)
+{
+	return fg_unlikely(a->deadline != NULL) && a->wait.asked % FG_CLOCK_EVERY == 1 &&
+	       fg_deadline_passed(a->deadline);
+}
+
+/* Takes the word if it is free and drops our obligation with it. */
+static bool take_over(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	if (!take(l, t, a->obligation, 0))
+		return false;
+	a->obligation = 0;
+	return true;
+}
+
+/* Goes without the lock, and leaves no obligation behind.  True if it got the lock after all. */
+static bool drop_obligation(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	uint32_t w = fg_load_relaxed(&l->word);
+
+	while (w & a->obligation) {
+		/* Free: released to us; the releaser has left the sleepers asleep because of us. */
+		if (!(w & FG_WORD_ID)) {
+			if (take_over(l, t, a))
+				return true;
+			w = fg_load_relaxed(&l->word);
+		} else if (fg_cas_relaxed(&l->word, &w, w & ~a->obligation)) {
+			break;
+		}
+	}
+	a->obligation = 0;
+	return false;
+}
+
+static void pause_for(uint64_t ns)
+{
+	uint64_t until = fg_now_ns() + ns;
+
+	while (fg_now_ns() < until)
+		fg_pause();
+}
+
+/* The only waiter that looks at the word. */
+static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	bool back_off = rounds_are_short(t);
+
+	if (back_off)
+		pause_for(BACKOFF_NS);
+	for (;;) {
+		uint32_t word = fg_load_relaxed(&l->word);
+
+		if (!(word & FG_WORD_ID)) {
+			if (take_over(l, t, a))
+				return ACQUIRED;
+			continue;
+		}
+		/* No longer designated: SPINNER and DESIGNATED are two threads, since one may be off its CPU. */
+		if ((word & FG_WORD_WAKEUP_CLEARS) == FG_WORD_WAITERS &&
+		    fg_cas_relaxed(&l->word, &word, (word & ~a->obligation) | FG_WORD_SPINNER))
+			a->obligation = FG_WORD_SPINNER;
+		a->wait.owner = word & FG_WORD_ID;
+		if (fg_decide(&a->wait) == FG_BLOCK)
+			return UNDECIDED;
+		if (timed_out(a))
+			return TIMED_OUT;
+		if (back_off)
+			pause_for(BACKOFF_NS);
+		else
+			fg_pause();
+	}
+}
+
+/* Behind somebody: spins on the node.  UNDECIDED: the head, or no longer in the queue. */
+static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t n, bool *head)
+{
+	for (;;) {
+		enum fg_queue_poll poll = _fg_queue_poll(t, n);
+		bool late = false;
+
+		if (poll != FG_QUEUE_WAIT) {
+			*head = poll == FG_QUEUE_HEAD;
+			return UNDECIDED;
+		}
+		/* The word belongs to the owner and the head; the others look at it rarely. */
+		if (a->wait.asked % OWNER_EVERY == 0)
+			a->wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+		if (fg_decide(&a->wait) == FG_BLOCK || (late = timed_out(a))) {
+			*head = !_fg_queue_leave(t, n); /* just granted: decide again as the head */
+			return late && !*head ? TIMED_OUT : UNDECIDED;
+		}
+		fg_pause();
+	}
+}
+
+static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	enum outcome o = UNDECIDED;
+	bool head;
+	uint32_t n = _fg_queue_join(l, t, &head), asked = a->wait.asked;
+
+	if (!n)
+		return UNDECIDED;
+	if (!head)
+		o = spin_in_queue(l, t, a, n, &head);
+	if (head) {
+		o = spin_as_head(l, t, a);
+		_fg_queue_hand_over(l, t, n);
+	}
+	fg_count(t, FG_STAT_SPINS, a->wait.asked - asked);
+	return o;
+}
+
+/*
+ * Sets the bits with which this thread goes to sleep: WAITERS, and DESIGNATED if it
+ * becomes the designated waiter.  A lock that nobody keeps busy needs none, whose time
+ * limit costs a timer: not before a wake-up has been in vain, unless this
+ * thread has kept it busy itself.  SPINNER goes whoever has set it: a head that still spins
+ * sets it again; one that does not (it is us, or was in the parent of a fork)
+ * would keep everybody asleep for ever.  Returns the word, or 0 with the lock;
+ * in *wakes what to sleep on.
+ */
+static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t *wakes)
+{
+	uint32_t asleep, obligation, w;
+
+	/* Before the look at the word: see release(). */
+	*wakes = fg_load_acquire(&l->wakes);
+	w = fg_load_acquire(&l->word);
+
+	for (;;) {
+		if (!(w & FG_WORD_ID)) {
+			if (take(l, t, a->obligation | FG_WORD_SPINNER, 0)) {
+				a->obligation = 0;
+				return 0;
+			}
+			w = fg_load_relaxed(&l->word);
+			continue;
+		}
+		asleep = (w & ~FG_WORD_SPINNER) | FG_WORD_WAITERS;
+		obligation = a->obligation & FG_WORD_DESIGNATED;
+		if (!a->may_be_designated) {
+			asleep &= ~obligation;
+			obligation = 0;
+		} else if (!(w & FG_WORD_DESIGNATED) && (a->in_vain || keeps_busy(l, t))) {
+			asleep |= FG_WORD_DESIGNATED;
+			obligation = FG_WORD_DESIGNATED;
+		}
+		if (w == asleep || fg_cas_acq_rel(&l->word, &w, asleep)) {
+			a->obligation = obligation;
+			return asleep;
+		}
+	}
+}
+
+/*
+ * Woken by a release, which has cleared WAITERS for all.  It must be set again,
+ * by taking the lock with it or on the lock of another, before anything else is
+ * done: other sleepers depend on it.  True with the lock.
+ */
+static bool retake(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	uint32_t w = fg_load_relaxed(&l->word);
+
+	for (;;) {
+		if (!(w & FG_WORD_ID)) {
+			if (take(l, t, a->obligation, FG_WORD_WAITERS)) {
+				a->obligation = 0;
+				return true;
+			}
+			w = fg_load_relaxed(&l->word);
+		} else if ((w & FG_WORD_WAITERS) || fg_cas_relaxed(&l->word, &w, w | FG_WORD_WAITERS)) {
+			return false;
+		}
+	}
+}
+
+/* Why a sleep ends by itself. */
+enum reason {
+	DEADLINE,	  /* the attempt's own has passed */
+	DEADLINE_NEARER,  /* part of the way to it: look, and come to stay */
+	SHORT_SLEEP,	  /* is there a CPU for this thread? */
+	DESIGNATED_CHECK, /* the others rely on this one to look */
+	PARENTS_WAITER,	  /* the designated waiter may be a thread of the parent of a fork */
+	FOREIGN_OWNER,	  /* no thread of this process will wake anybody */
+	PERIODIC_CHECK,	  /* of anybody else */
+};
+
+struct time_limit {
+	struct fg_deadline deadline;
+	enum reason reason;
+};
+
+/*
+ * A reader at the gate of a reader-writer lock, which tries another way after some ms: its limit is its
+ * periodic check.  32 of them that look ever more often, or are designated, cost a lock with 1 % writes a
+ * third of its sections (empty ones; 2-CPU VM).
+ */
+static bool tries_again(const struct attempt *a)
+{
+	return a->deadline && a->deadline->internal;
+}
+
+/* Its reason to look, if it had all the time in the world. */
+static enum reason reason_to_look(const struct fg_self *t, const struct attempt *a, uint32_t asleep)
+{
+	if (a->may_be_designated && (asleep & FG_WORD_DESIGNATED) && a->short_sleeps < SHORT_SLEEPS &&
+	    !fg_displaced_another(t))
+		return SHORT_SLEEP;
+	if (a->obligation & FG_WORD_DESIGNATED)
+		return DESIGNATED_CHECK;
+	if (fg_unlikely(fg_epoch != 0 && (asleep & FG_WORD_DESIGNATED)))
+		return PARENTS_WAITER;
+	if (fg_unlikely(_fg_held_by_foreign_process(asleep)))
+		return FOREIGN_OWNER;
+	return PERIODIC_CHECK;
+}
+
+/* How long it sleeps for that; short sleeps and periodic checks become longer. */
+static uint64_t time_for(struct attempt *a, enum reason reason)
+{
+	switch (reason) {
+	case SHORT_SLEEP:
+		return SHORT_SLEEP_NS << 2 * a->short_sleeps++;
+	case DESIGNATED_CHECK:
+		if (!a->designated_ns)
+			a->designated_ns = DESIGNATED_NS;
+		return a->designated_ns;
+	case PARENTS_WAITER:
+		return PARENTS_NS;
+	case FOREIGN_OWNER:
+		return FOREIGN_NS;
+	default:
+		a->check_ns = a->check_ns ? a->check_ns * 4 : PERIODIC_NS;
+		if (a->check_ns > PERIODIC_MAX_NS)
+			a->check_ns = PERIODIC_MAX_NS;
+		return a->check_ns;
+	}
+}
+
+/* How long this sleep may last by itself, and why no longer. */
+static struct time_limit time_limit(const struct fg_self *t, struct attempt *a, uint32_t asleep)
+{
+	struct time_limit limit = { .reason = DEADLINE };
+	uint64_t left, ns = 0;
+
+	if (!tries_again(a)) {
+		limit.reason = reason_to_look(t, a, asleep);
+		ns = time_for(a, limit.reason);
+		left = fg_deadline_left(a->deadline);
+		if (left / TIMED_PART < ns) {
+			ns = left / TIMED_PART > TIMED_NS ? left / TIMED_PART : TIMED_NS;
+			limit.reason = DEADLINE_NEARER;
+		}
+		if (left <= ns)
+			limit.reason = DEADLINE;
+	}
+	if (limit.reason == DEADLINE)
+		limit.deadline = *a->deadline;
+	else
+		fg_deadline_in(&limit.deadline, ns);
+	return limit;
+}
+
+/* Its time limit has passed: it looks at the word first of all. */
+static bool found_free(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	if (take_over(l, t, a))
+		return true;
+	a->in_vain = true; /* the next designated waiter, if there is none */
+	return false;
+}
+
+/* How many checks in a row have found the same owner? */
+static void note_owner(const struct fg_lock *l, struct attempt *a)
+{
+	uint32_t owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+
+	if (owner != a->seen) {
+		a->seen = owner;
+		a->same = 0;
+		a->designated_ns = DESIGNATED_NS;
+		return;
+	}
+	if (a->designated_ns < DESIGNATED_MAX_NS)
+		a->designated_ns *= 2;
+	a->same++;
+}
+
+/* Nobody has woken it. */
+static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct attempt *a, enum reason reason)
+{
+	switch (reason) {
+	case DEADLINE:
+		return TIMED_OUT;
+	case PARENTS_WAITER:
+		a->obligation = FG_WORD_DESIGNATED; /* ours to clear now; a living waiter would only be one too many */
+		return drop_obligation(l, t, a) ? ACQUIRED : UNDECIDED;
+	case FOREIGN_OWNER:
+		_fg_report_foreign_process(l);
+		return UNDECIDED;
+	case PERIODIC_CHECK:
+		return found_free(l, t, a) ? ACQUIRED : SLEEP_AGAIN;
+	case SHORT_SLEEP:
+	case DESIGNATED_CHECK:
+		if (found_free(l, t, a))
+			return ACQUIRED;
+		note_owner(l, a);
+		if (fg_displaced_another(t) && ++a->no_room % PROBE_EVERY)
+			return SLEEP_AGAIN;
+		break; /* there is room */
+	case DEADLINE_NEARER:
+		if (found_free(l, t, a))
+			return ACQUIRED;
+		note_owner(l, a);
+		break; /* there is little time */
+	}
+	t->turn_us = t->busy_us = turn_clock(fg_now_ns());
+	return UNDECIDED; /* come and stay */
+}
+
+static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	uint64_t since = fg_now_ns(), until;
+	struct time_limit limit;
+	uint32_t wakes, asleep;
+	int r;
+
+	a->may_be_designated = !tries_again(a) && fg_policy_now != FG_POLICY_BLOCK && a->same <= SAME_OWNER;
+	asleep = prepare_sleep(l, t, a, &wakes);
+	if (!asleep)
+		return ACQUIRED;
+	limit = time_limit(t, a, asleep);
+	a->slept = true;
+	fg_count(t, FG_STAT_PARKS, 1);
+	r = fg_futex_wait(&l->wakes, wakes, channel(t), &limit.deadline);
+	until = fg_now_ns();
+	fg_count(t, FG_STAT_BLOCKED_NS, until - since);
+	if (r == -ETIMEDOUT)
+		return time_is_up(l, t, a, limit.reason);
+	if (r)
+		return UNDECIDED;
+	t->turn_us = t->busy_us = turn_clock(until);
+	a->same = a->short_sleeps = 0;
+	a->in_vain = true;
+	return retake(l, t, a) ? ACQUIRED : UNDECIDED;
+}
+
+__attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct fg_self *t,
+							const struct fg_deadline *deadline, bool *as_head)
+{
+	/* A signal handler that waits while its thread waits: the outer wait's role comes back at the end. */
+	enum fg_role outer_role = t->role;
+	uint64_t outer_node = t->slot->node;
+	struct attempt a = { .wait.self = t, .deadline = deadline };
+	enum outcome o = UNDECIDED;
+
+	fg_count(t, FG_STAT_CONTENDED, 1);
+	if (fg_unlikely(t->turn_over)) {
+		/* Its sleep comes first thing below; no short one. */
+		wake_one(l, t, true);
+		a.short_sleeps = SHORT_SLEEPS;
+		o = SLEEP_AGAIN;
+		t->turn_over = 0;
+	}
+	while (o == UNDECIDED || o == SLEEP_AGAIN) {
+		a.wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+		if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
+			o = spin(l, t, &a);
+		if (o == ACQUIRED) {
+			*as_head = true;
+			if (!a.slept)
+				fg_count(t, FG_STAT_SPUN, 1);
+		}
+		if (o == UNDECIDED || o == SLEEP_AGAIN) {
+			o = sleep_on(l, t, &a);
+			a.wait = (struct fg_wait){ .self = t };
+		}
+	}
+	if (o == TIMED_OUT && drop_obligation(l, t, &a))
+		o = ACQUIRED;
+	if (fg_unlikely(outer_role != FG_ROLE_NONE)) {
+		fg_store_relaxed(&t->slot->node, outer_node);
+		fg_set_role(t, outer_role);
+	}
+	return o == ACQUIRED ? 0 : ETIMEDOUT;
+}
