@@ -122,13 +122,10 @@ static bool spins(const struct fg_mutex *mutex)
 /* Now and then, of one that spins.  False: out of time. */
 static bool look(struct ticket_wait *w, const struct fg_deadline *deadline)
 {
-	struct zoo_mutex *m = (struct zoo_mutex *)w->mutex->ours;
-
 	fg_testcancel();
 	if (fg_deadline_passed(deadline))
 		return false;
-	zoo_hybrid_switch_if_wanted(m);
-	zoo_hybrid_switch_if_signaller_preempted(m, fg_load_relaxed(&w->cond->signaller));
+	zoo_hybrid_switch_for_signal((struct zoo_mutex *)w->mutex->ours, fg_load_relaxed(&w->cond->signaller));
 	return true;
 }
 
@@ -148,7 +145,7 @@ static bool await(struct ticket_wait *w, const struct fg_deadline *deadline)
 		}
 		/* Of a lock that blocks: is it calm by now? */
 		if (mutex)
-			zoo_hybrid_switch_if_wanted((struct zoo_mutex *)mutex);
+			zoo_hybrid_switch_for_signal((struct zoo_mutex *)mutex, fg_load_relaxed(&w->cond->signaller));
 		seq = fg_load_relaxed(&t->seq);
 		if ((int32_t)(seq - w->number) < 0 && sleep_for(w, seq, deadline) == -ETIMEDOUT)
 			return false;

@@ -28,7 +28,8 @@
 
 /* ---- when to switch ------------------------------------------------------------- */
 
-#define CALM_EVERY 256u /* on the blocking side, one wait in so many asks whether to go back */
+#define CALM_EVERY    256u /* on the blocking side, one wait in so many asks whether to go back */
+#define MONITOR_EVERY 16u  /* looks between two at whether the monitor lives */
 
 /* FLEXGUARD_HYBRID, for experiments: auto, published, ebpf, spin, block, at=MS, threads=N[,M]; for tests: flip. */
 static struct {
@@ -102,7 +103,8 @@ static bool owner_is_preempted(struct zoo_mutex *m)
 
 /*
  * Between a release and the next owner's got() there is nobody, for a moment.  For longer: who has been handed the lock, or has
- * taken it and not said so yet, is off its CPU.  For sides that do not say whom they hand it to.
+ * taken it and not said so yet, is off its CPU.  For sides that do not say whom they hand it to.  Who waits for a signal asks
+ * this without a monitor only: nobody has the lock because nobody wants it, and so it spins on for as long as the lock does.
  */
 #define OWNERLESS_LOOKS 16u
 
@@ -155,7 +157,7 @@ static bool calm(void)
 	return ++waits % CALM_EVERY == 0 && !fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].preempted);
 }
 
-static int wanted_side(struct zoo_mutex *m, int curr)
+static int wanted_side(struct zoo_mutex *m, int curr, bool for_signal)
 {
 	static __thread uint32_t flips;
 	uint32_t n;
@@ -184,7 +186,8 @@ static int wanted_side(struct zoo_mutex *m, int curr)
 		break;
 	}
 	if (curr == SPIN)
-		return owner_is_preempted(m) || (forced.how == AUTO && nobody_for_long(m)) ? BLOCK : SPIN;
+		return owner_is_preempted(m) || (forced.how == AUTO && !(for_signal && fg_policy_has_monitor()) && nobody_for_long(m)) ?
+			       BLOCK : SPIN;
 	return calm() ? SPIN : BLOCK;
 }
 
@@ -199,23 +202,33 @@ static void switch_from(struct zoo_mutex *m, uint32_t state)
 		fg_store_relaxed(mode_of(m), 0); /* one that comes at this moment is lost: the next preemption says it again */
 }
 
-void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m)
+static void look(struct zoo_mutex *m, bool for_signal)
 {
+	static __thread uint32_t looks;
 	uint32_t state = fg_load_relaxed(state_of(m));
 	int curr = curr_of(state);
 
-	if (curr == last_of(state) && wanted_side(m, curr) != curr)
+	if (++looks % MONITOR_EVERY == 0)
+		fg_monitor_look(fg_self());
+	if (curr == last_of(state) && wanted_side(m, curr, for_signal) != curr)
 		switch_from(m, state);
 }
 
-/* The paper's future work (IV.B).  One that sleeps is not preempted: it has nothing to signal yet. */
-void zoo_hybrid_switch_if_signaller_preempted(struct zoo_mutex *m, uint32_t id)
+void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m)
 {
-	uint32_t state = fg_load_relaxed(state_of(m));
+	look(m, false);
+}
 
-	if (forced.how == AUTO && curr_of(state) == SPIN && last_of(state) == SPIN && fg_id_has_slot(id) &&
-	    fg_is_off_cpu(fg_id_index(id)) &&
-	    fg_load_relaxed(&fg_slot_look(fg_id_index(id))->state) == FG_STATE_RUNNABLE)
+/* The second half is the paper's future work (IV.B).  A signaller that sleeps is not preempted: it has nothing to signal yet. */
+void zoo_hybrid_switch_for_signal(struct zoo_mutex *m, uint32_t signaller)
+{
+	uint32_t state;
+
+	look(m, true);
+	state = fg_load_relaxed(state_of(m));
+	if (forced.how == AUTO && curr_of(state) == SPIN && last_of(state) == SPIN && fg_id_has_slot(signaller) &&
+	    fg_is_off_cpu(fg_id_index(signaller)) &&
+	    fg_load_relaxed(&fg_slot_look(fg_id_index(signaller))->state) == FG_STATE_RUNNABLE)
 		switch_from(m, state);
 }
 

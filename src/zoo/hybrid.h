@@ -41,8 +41,8 @@ static inline bool switched_away(struct zoo_mutex *m)
 /* By whoever waits: a failed attempt is made again by the next one that looks. */
 void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m);
 
-/* Of a waiter on a condition variable, while the spinning side is in use: `id` is who has signalled last. */
-void zoo_hybrid_switch_if_signaller_preempted(struct zoo_mutex *m, uint32_t id);
+/* The same by whoever waits for a signal and not for the lock; `signaller`: id of the thread that has signalled last, or 0. */
+void zoo_hybrid_switch_for_signal(struct zoo_mutex *m, uint32_t signaller);
 
 extern const struct side zoo_block_side, zoo_cas_side, zoo_mcs_side, zoo_ticket_side, zoo_clh_side;
 
