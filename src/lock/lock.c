@@ -33,7 +33,7 @@ static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
 	uint64_t prev = t->only;
 	uint32_t held = 1;
 
-	if (fg_load_relaxed(&l->word) || t->timing || !fg_has_slot(t) || fg_thread_has_released_by_others(t))
+	if (fg_load_relaxed(&l->word) || t->round_is_timed || !fg_has_slot(t) || fg_thread_has_released_by_others(t))
 		return false;
 	if (prev == FG_ONLY_SEVERAL) {
 		prev = t->pending;
@@ -64,11 +64,11 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
 	struct fg_deadline soon;
 	uint32_t i, nobody = 0;
 
-	if (me->busy_lock != (uint32_t)address(l))
+	if (me->kept_busy != (uint32_t)address(l))
 		return;
 	me->yields = 0;
 	for (i = 0; i < YIELD_SLEEPS && !(fg_load_relaxed(&l->word) & FG_WORD_ID); i++) {
-		if (is_past(turn_clock(fg_now_ns()), t->turn_us, TURN_GRACE_NS))
+		if (is_past(turn_clock(fg_now_ns()), t->turn_began_us, TURN_GRACE_NS))
 			return;
 		if (deadline && fg_deadline_passed(deadline))
 			return;

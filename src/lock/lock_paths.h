@@ -42,7 +42,7 @@ static inline bool is_past(uint32_t now, uint32_t since, uint32_t ns)
 /* Has this thread released this very lock often lately, while others slept? */
 static inline bool keeps_busy(const struct fg_lock *l, const struct fg_self *t)
 {
-	return t->busy && fg_thread_mine(t)->busy_lock == (uint32_t)address(l);
+	return t->keeps_busy && fg_thread_mine(t)->kept_busy == (uint32_t)address(l);
 }
 
 /* Takes a free word, without the flags in `drop` and with those in `set`. */

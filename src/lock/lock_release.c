@@ -30,7 +30,7 @@
 
 /* One release in so many reads the clock: 27 ns of a section of 60 ("Reading the clock at each release"). */
 #define BUSY_LOOKS 16u
-_Static_assert(BUSY_LOOKS == 16, "fg_self.releases wraps there");
+_Static_assert(BUSY_LOOKS == 16, "fg_self.busy_releases wraps there");
 
 /*
  * Others sleep, and somebody checks the lock.  False: wake one all the
@@ -46,25 +46,25 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 
 	if (!me) /* then never "busy" either */
 		return word & FG_WORD_SPINNER;
-	same = me->busy_lock == (uint32_t)address(l);
-	if (t->busy && same && t->releases++)
+	same = me->kept_busy == (uint32_t)address(l);
+	if (t->keeps_busy && same && t->busy_releases++)
 		return true;
 	me->yields &= same;
-	me->busy_lock = (uint32_t)address(l);
+	me->kept_busy = (uint32_t)address(l);
 	now = turn_clock(fg_now_ns());
-	t->busy = same && !is_past(now, t->busy_us, (t->busy ? BUSY_LOOKS : 1) * BUSY_NS);
-	t->busy_us = now;
-	if (fg_unlikely(is_past(now, t->turn_us, TURN_NS))) {
+	t->keeps_busy = same && !is_past(now, t->released_us, (t->keeps_busy ? BUSY_LOOKS : 1) * BUSY_NS);
+	t->released_us = now;
+	if (fg_unlikely(is_past(now, t->turn_began_us, TURN_NS))) {
 		if (t->turn_over) {
 			t->turn_over = 0;
-			t->turn_us = now;
+			t->turn_began_us = now;
 			me->yields = 1;
 			return false;
 		}
 		t->turn_over = 1;
-		t->turn_us = now - (TURN_NS - TURN_GRACE_NS) / 1000; /* over again after the grace */
+		t->turn_began_us = now - (TURN_NS - TURN_GRACE_NS) / 1000; /* over again after the grace */
 	}
-	return t->busy || (word & FG_WORD_SPINNER);
+	return t->keeps_busy || (word & FG_WORD_SPINNER);
 }
 
 /* Has woken somebody for this lock.  True if its next lock should look whether it has to yield. */
@@ -77,10 +77,10 @@ static bool turn_is_over(const struct fg_lock *l, struct fg_self *t)
 		return false;
 	me = fg_thread_mine(t);
 	now = turn_clock(fg_now_ns());
-	if (is_past(now, t->turn_us, TURN_NS)) {
-		t->turn_us = now;
-		t->busy &= me->busy_lock == (uint32_t)address(l);
-		me->busy_lock = (uint32_t)address(l);
+	if (is_past(now, t->turn_began_us, TURN_NS)) {
+		t->turn_began_us = now;
+		t->keeps_busy &= me->kept_busy == (uint32_t)address(l);
+		me->kept_busy = (uint32_t)address(l);
 		me->yields = 1;
 	}
 	return me->yields;
@@ -92,10 +92,10 @@ void _fg_lock_going_away(const struct fg_lock *l)
 
 	if (!fg_id_has_slot(t->id))
 		return;
-	if (fg_thread_mine(t)->busy_lock == (uint32_t)address(l)) {
-		fg_thread_mine(t)->busy_lock = 0;
+	if (fg_thread_mine(t)->kept_busy == (uint32_t)address(l)) {
+		fg_thread_mine(t)->kept_busy = 0;
 		fg_thread_mine(t)->yields = 0;
-		t->busy = 0;
+		t->keeps_busy = 0;
 	}
 }
 
@@ -161,12 +161,13 @@ static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w)
  */
 static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
-	if ((w & FG_WORD_LEAVES_ASLEEP) != FG_WORD_LEAVES_ASLEEP || !keeps_busy(l, t) || t->releases == 0 || t->timing)
+	if ((w & FG_WORD_LEAVES_ASLEEP) != FG_WORD_LEAVES_ASLEEP || !keeps_busy(l, t) || t->busy_releases == 0 ||
+	    t->round_is_timed)
 		return false;
 	fg_set_cs(t, 0);
 	if (!fg_cas_release(&l->word, &w, w & ~FG_WORD_ID))
 		return false;
-	t->releases++;
+	t->busy_releases++;
 	fg_count(t, FG_STAT_WAKEUPS_SAVED, 1);
 	next_goes_slowly(t); /* it finds flags again and need not try the fast path */
 	fg_set_pending(t, 0);

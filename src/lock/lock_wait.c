@@ -401,7 +401,7 @@ static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct atte
 		note_owner(l, a);
 		break; /* there is little time */
 	}
-	t->turn_us = t->busy_us = turn_clock(fg_now_ns());
+	t->turn_began_us = t->released_us = turn_clock(fg_now_ns());
 	return UNDECIDED; /* come and stay */
 }
 
@@ -426,7 +426,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 		return time_is_up(l, t, a, limit.reason);
 	if (r)
 		return UNDECIDED;
-	t->turn_us = t->busy_us = turn_clock(until);
+	t->turn_began_us = t->released_us = turn_clock(until);
 	a->same = a->short_sleeps = 0;
 	a->in_vain = true;
 	return retake(l, t, a) ? ACQUIRED : UNDECIDED;

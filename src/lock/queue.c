@@ -60,13 +60,13 @@ static uint32_t node_alloc(struct fg_self *t)
 		return 0;
 	me = fg_thread_mine(t);
 	for (k = 0; k < FG_NODES; k++) {
-		if (me->busy & 1u << k)
+		if (me->nodes_used & 1u << k)
 			continue;
-		me->busy |= 1u << k;
+		me->nodes_used |= 1u << k;
 		fg_fence_local();
 		if (state_of(fg_load_acquire(&me->node[k].state)) == FG_NODE_FREE)
 			return fg_id_index(t->id) * FG_NODES + k;
-		me->busy &= ~(1u << k);
+		me->nodes_used &= ~(1u << k);
 	}
 	return 0;
 }
@@ -74,7 +74,7 @@ static uint32_t node_alloc(struct fg_self *t)
 static void node_drop(struct fg_self *t, uint32_t n)
 {
 	fg_set_role(t, FG_ROLE_NONE);
-	fg_thread_of(n / FG_NODES)->busy &= ~(1u << n % FG_NODES);
+	fg_thread_of(n / FG_NODES)->nodes_used &= ~(1u << n % FG_NODES);
 }
 
 static void become_head(struct fg_self *t, struct fg_node *node)

@@ -8,14 +8,14 @@
 #define SHORT_ROUND_NS 600u
 
 #define TIMED_EVERY 16u
-_Static_assert(TIMED_EVERY == 16, "fg_self.heads wraps there");
+_Static_assert(TIMED_EVERY == 16, "fg_self.times_head wraps there");
 
 void _fg_round_begins(struct fg_self *t)
 {
-	if (t->heads++ || !fg_id_has_slot(t->id))
+	if (t->times_head++ || !fg_id_has_slot(t->id))
 		return;
-	fg_thread_mine(t)->got_ns = round_clock();
-	t->timing = 1;
+	fg_thread_mine(t)->round_began_ns = round_clock();
+	t->round_is_timed = 1;
 }
 
 void _fg_round_took(struct fg_self *t, uint32_t ns)

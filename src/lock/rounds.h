@@ -33,17 +33,17 @@ void _fg_round_took(struct fg_self *t, uint32_t ns);
 /* It has released its last lock.  Its next lock has to come the slow way. */
 static inline void round_releases(struct fg_self *t)
 {
-	if (fg_unlikely(t->timing))
+	if (fg_unlikely(t->round_is_timed))
 		next_goes_slowly(t);
 }
 
 /* It takes a lock again. */
 static inline void round_ends(struct fg_self *t)
 {
-	if (fg_likely(!t->timing) || t->only != FG_ONLY_SEVERAL || t->held)
+	if (fg_likely(!t->round_is_timed) || t->only != FG_ONLY_SEVERAL || t->held)
 		return;
-	_fg_round_took(t, round_clock() - fg_thread_mine(t)->got_ns);
-	t->timing = 0;
+	_fg_round_took(t, round_clock() - fg_thread_mine(t)->round_began_ns);
+	t->round_is_timed = 0;
 }
 
 #endif

@@ -37,7 +37,7 @@
 #define FG_GEN_BITS   12
 #define FG_ID_NO_SLOT 0x10000000u
 
-#define FG_RELEASED_COUNT 0xfffffu /* in fg_thread.foreign; above it the generation of the index */
+#define FG_RELEASED_COUNT 0xfffffu /* in fg_thread.released; above it the generation of the index */
 
 struct fg_node {
 	uint32_t next;	/* 0, the successor's number, or FG_NODE_HANDED */
@@ -46,15 +46,15 @@ struct fg_node {
 
 struct fg_thread {
 	struct fg_node node[FG_NODES];
-	uint16_t busy;	  /* bit k: node k is in use by a frame of this thread; only the thread writes it */
-	uint16_t yields; /* my turn with busy_lock is over, and I have woken somebody: it comes first (lock.c) */
-	uint32_t foreign; /* locks of this thread that others released for it: generation, count; atomic */
-	uint32_t gen;	  /* of the index; only written while nobody has the index */
-	uint32_t tid;	  /* 0 = nobody has the index */
-	uint32_t got_ns;  /* a timed round (rounds.h): when it began, low bits of the clock */
-	uint32_t busy_lock; /* the one that I keep busy (lock.c), low bits of its address */
-	uint32_t native_ns; /* the same of a native lock; 0 = none is timed */
-	uint32_t first_gen; /* the one that this process began with; 0 = the index is new here */
+	uint16_t nodes_used; /* bit k: node k is in use by a frame of this thread; only the thread writes it */
+	uint16_t yields;     /* my turn with `kept_busy` is over, and I have woken somebody, who comes first (lock.c) */
+	uint32_t released;   /* locks of this thread that others released for it: generation, count; atomic */
+	uint32_t gen;	     /* generation of the index; only written while nobody has the index */
+	uint32_t tid;	     /* 0 = nobody has the index */
+	uint32_t round_began_ns;  /* a timed round (rounds.h): when it began, low bits of the clock */
+	uint32_t kept_busy;	  /* the lock that I keep busy (lock_release.c), low bits of its address */
+	uint32_t native_began_ns; /* a timed round of a native lock; 0 = none is timed */
+	uint32_t first_gen;	  /* the generation that this process began with; 0 = the index is new here */
 } __attribute__((aligned(FG_CACHE_LINE)));
 _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 
@@ -65,17 +65,17 @@ struct fg_self {
 	const uint32_t *cpu; /* cpu_id of the rseq area: the CPU that I run on */
 	uint64_t pending;    /* what slot->pending says; valid iff only == FG_ONLY_SEVERAL */
 	uint32_t id;	     /* what lock words hold while this thread owns them; 0 = not set up */
-	uint32_t turn_us;    /* when my turn began: I woke up, or my last turn ended; low bits of the clock */
-	uint32_t busy_us;    /* when I last released a lock that others sleep on, or woke up; same */
-	uint16_t held;	     /* locks held; valid iff only == FG_ONLY_SEVERAL */
-	uint8_t role : 2;	 /* what slot->role says */
-	uint8_t turn_over : 1;	 /* my turn is over: sleep when I next have to wait (lock.c) */
-	uint8_t unordered : 1;	 /* locks were not released in reverse order: `prev` chains are stale */
-	uint8_t short_rounds : 2; /* of the timed ones, were most short? (rounds.h) */
-	uint8_t busy : 1;	 /* I release locks that others sleep on often (lock.c) */
-	uint8_t timing : 1;	 /* a round is being timed (rounds.h) */
-	uint8_t heads : 4;	 /* counts locks got as the head, to time some of them */
-	uint8_t releases : 4;	 /* counts releases with sleepers, to look at the clock at some of them */
+	uint32_t turn_began_us; /* when I woke up, or my last turn ended; low bits of the clock */
+	uint32_t released_us;	/* when I last released a lock that others sleep on, or woke up; same */
+	uint16_t held;		/* locks held; valid iff only == FG_ONLY_SEVERAL */
+	uint8_t role : 2;	    /* what slot->role says */
+	uint8_t turn_over : 1;	    /* sleep when I next have to wait (lock_paths.h) */
+	uint8_t unordered : 1;	    /* locks were not released in reverse order: `prev` chains are stale */
+	uint8_t short_rounds : 2;   /* of the timed ones, were most short? (rounds.h) */
+	uint8_t keeps_busy : 1;	    /* I often release `kept_busy` while others sleep for it (lock_release.c) */
+	uint8_t round_is_timed : 1; /* the one that has begun (rounds.h) */
+	uint8_t times_head : 4;	    /* counts locks got as the head, to time some of their rounds */
+	uint8_t busy_releases : 4;  /* counts releases with sleepers, to look at the clock at some of them */
 };
 _Static_assert(sizeof(struct fg_self) + sizeof(uint32_t) + sizeof(struct fg_slot) + sizeof(struct fg_thread) < 256,
 	       "promised: under 256 bytes a thread");
@@ -203,7 +203,7 @@ uint32_t fg_thread_released_by_others(const struct fg_self *t);
 
 static inline bool fg_thread_has_released_by_others(const struct fg_self *t)
 {
-	return fg_load_relaxed(&fg_thread_mine(t)->foreign) & FG_RELEASED_COUNT;
+	return fg_load_relaxed(&fg_thread_mine(t)->released) & FG_RELEASED_COUNT;
 }
 
 /* The kernel's id of this thread. */

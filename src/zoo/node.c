@@ -27,7 +27,7 @@ struct pool {
 	uint32_t changing;
 } __attribute__((aligned(FG_CACHE_LINE)));
 
-/* As the chunks of runtime/thread.c, of which an index is one of a piece. */
+/* As the chunks of runtime/slots.c, of which an index is one of a piece. */
 static struct pool *pools[FG_CHUNKS];
 
 /* ---- what all have ------------------------------------------------------------------ */

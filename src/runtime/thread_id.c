@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Indices and ids: which are taken, how often an index has changed hands, which id belongs
+ * to which thread of the kernel.  Nothing here allocates with malloc, since malloc may be
+ * what is taking its first lock.
+ */
+#include "runtime/thread_id.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "arch/arch.h"
+#include "runtime/slots.h"
+#include "sys/filter.h"
+
+static uint64_t used[FG_MAX_THREADS / 64]; /* indices handed out; index 0 is never */
+static uint32_t lowest_word;		   /* hint: no free index below this word of `used` */
+static uint32_t highest_index;		   /* ever handed out */
+
+uint32_t fg_threads_highest(void)
+{
+	return fg_load_seq_cst(&highest_index);
+}
+
+static uint32_t find_free(void)
+{
+	uint32_t word;
+
+	for (word = fg_load_relaxed(&lowest_word); word < FG_MAX_THREADS / 64; word++) {
+		uint64_t have = fg_load_relaxed(&used[word]) | (word == 0);
+
+		if (~have && !fg_chunk_map(word * 64 / FG_PIECE))
+			return 0;
+		while (~have) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(~have);
+
+			/* Acquire: pairs with the release in index_give_back; the node states are seen. */
+			have = fg_or_acquire(&used[word], 1ull << bit) | (word == 0);
+			if (!(have & (1ull << bit))) {
+				fg_store_relaxed(&lowest_word, word);
+				fg_raise(&highest_index, word * 64 + bit);
+				fg_slots_used_up_to(word * 64 + bit);
+				return word * 64 + bit;
+			}
+		}
+	}
+	return 0;
+}
+
+static void index_give_back(uint32_t index)
+{
+	uint32_t word = index / 64;
+
+	fg_and_release(&used[word], ~(1ull << (index % 64)));
+	if (word < fg_load_relaxed(&lowest_word))
+		fg_store_relaxed(&lowest_word, word);
+}
+
+/*
+ * No index is to be had: some may belong to threads that ended without telling (thread.c, thread_exit).  Each
+ * thread that finds it so asks for a few of them, the next one for the next few.
+ */
+#define SWEEP 64u
+
+static void sweep(void)
+{
+	static uint32_t hand;
+	uint32_t from = fg_add_relaxed(&hand, SWEEP), highest = fg_threads_highest(), i;
+	long pid;
+
+	if (!fg_call_begins(from))
+		return;
+	pid = fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
+
+	for (i = 0; i < SWEEP && highest; i++) {
+		uint32_t index = 1 + (from + i) % highest;
+		struct fg_thread *th = fg_thread_of(index);
+		uint32_t tid = fg_load_relaxed(&th->tid);
+
+		if (tid && fg_syscall6(SYS_tgkill, pid, tid, 0, 0, 0, 0) == -ESRCH &&
+		    fg_cas_relaxed(&th->tid, &tid, 0)) {
+			th->gen++;
+			index_give_back(index);
+		}
+	}
+	fg_call_ends(from);
+	fg_store_relaxed(&lowest_word, 0);
+}
+
+uint32_t fg_index_take(void)
+{
+	uint32_t index = find_free();
+
+	if (fg_likely(index))
+		return index;
+	sweep();
+	return find_free();
+}
+
+#define GEN_MASK ((1u << FG_GEN_BITS) - 1)
+
+static uint32_t process; /* its id, from the start of the library on */
+
+void fg_ids_of_process(uint32_t pid)
+{
+	process = pid;
+}
+
+/*
+ * Where this process begins to count generations; never 0.  4095 processes in a
+ * row differ, and neighbours are far apart (2531: coprime, near the golden section).
+ */
+static uint32_t gen_of_process(void)
+{
+	uint32_t pid = fg_load_relaxed(&process);
+
+	if (!pid) /* a lock that is taken before */
+		pid = fg_tid();
+	return 1 + pid % GEN_MASK * 2531 % GEN_MASK;
+}
+
+/* An index that this process has not used yet; its generation is not what a parent's thread had. */
+static void first_use(struct fg_thread *th)
+{
+	uint32_t gen = gen_of_process();
+
+	th->gen = gen + ((th->gen & GEN_MASK) == gen);
+	fg_store_relaxed(&th->first_gen, th->gen);
+}
+
+/* Indices by tid, one for all tids that share a place: who came last is known. */
+#define TIDS 1024u
+static uint16_t by_tid[TIDS];
+
+uint32_t fg_id_at(uint32_t index)
+{
+	return (fg_load_relaxed(&fg_thread_of(index)->gen) & GEN_MASK) << FG_INDEX_BITS | index;
+}
+
+/* fg_thread.released of a thread with this generation, none released. */
+static uint32_t none_released(uint32_t gen)
+{
+	_Static_assert(FG_RELEASED_COUNT >> (32 - FG_GEN_BITS) == 0, "the generation fits above the count");
+	return (gen & GEN_MASK) << (32 - FG_GEN_BITS);
+}
+
+void fg_thread_released_for(uint32_t id)
+{
+	uint32_t tag = none_released(id >> FG_INDEX_BITS), have, *foreign;
+
+	if (!fg_thread_was(fg_id_index(id))) /* an id of another process */
+		return;
+	foreign = &fg_thread_of(fg_id_index(id))->released;
+	have = fg_load_relaxed(foreign);
+	/* At the largest count it stays: an owner that holds so many may look critical for ever. */
+	while ((have & ~FG_RELEASED_COUNT) == tag && (have & FG_RELEASED_COUNT) != FG_RELEASED_COUNT)
+		if (fg_cas_relaxed(foreign, &have, have + 1))
+			break;
+}
+
+uint32_t fg_thread_released_by_others(const struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+
+	/* Only the owner writes the generation, and resets the count. */
+	return fg_xchg_acq_rel(&me->released, none_released(me->gen)) & FG_RELEASED_COUNT;
+}
+
+bool fg_id_is_foreign(uint32_t id)
+{
+	uint32_t index = fg_id_index(id), gen = id >> FG_INDEX_BITS & GEN_MASK, first, now;
+
+	if (!fg_id_has_slot(id))
+		return false;
+	if (!fg_thread_was(index))
+		return true;
+	first = fg_load_relaxed(&fg_thread_of(index)->first_gen);
+	now = fg_load_relaxed(&fg_thread_of(index)->gen);
+	if (!first)
+		return true;
+	/* From the first to the present one it is, or was, ours; after a whole turn of the counter any may be. */
+	return now - first <= GEN_MASK && ((gen - first) & GEN_MASK) > now - first;
+}
+
+uint32_t fg_id_of_tid(uint32_t tid)
+{
+	uint32_t index = fg_load_relaxed(&by_tid[tid % TIDS]);
+
+	return index && fg_load_relaxed(&fg_thread_of(index)->tid) == tid ? fg_id_at(index) : 0;
+}
+
+uint32_t fg_id_begin(uint32_t index, uint32_t tid)
+{
+	struct fg_thread *th = fg_thread_of(index);
+
+	if (!th->first_gen)
+		first_use(th);
+	fg_store_relaxed(&th->tid, tid);
+	fg_store_relaxed(&by_tid[tid % TIDS], (uint16_t)index);
+	fg_store_relaxed(&th->released, none_released(th->gen));
+	return fg_id_at(index);
+}
+
+void fg_id_end(uint32_t index)
+{
+	fg_thread_of(index)->gen++;
+	fg_store_relaxed(&fg_thread_of(index)->tid, 0);
+	index_give_back(index);
+}
+
+void fg_ids_after_fork(uint32_t mine)
+{
+	uint32_t i;
+
+	for (i = 1; i <= highest_index; i++) {
+		if (i == mine)
+			continue;
+		fg_thread_of(i)->first_gen = 0;
+		fg_thread_of(i)->tid = 0;
+	}
+	memset(used, 0, sizeof(used));
+	lowest_word = 0;
+	if (!mine)
+		return;
+	used[mine / 64] = 1ull << (mine % 64);
+	fg_thread_of(mine)->tid = process;
+	by_tid[process % TIDS] = (uint16_t)mine;
+}
+
+uint32_t fg_id_renew(uint32_t index)
+{
+	struct fg_thread *th = fg_thread_of(index);
+
+	first_use(th);
+	th->released = none_released(th->gen);
+	return fg_id_at(index);
+}
