@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "lock/cond.h"
+#include "cond_ours.h"
 #include "lock/mutex.h"
 
 FG_SAME_LAYOUT(fg_cond_t, struct fg_cond);
@@ -29,7 +29,7 @@ static int wait_until(fg_cond_t *cond, fg_mutex_t *mutex, const struct fg_deadli
 	struct fg_mutex *m = (struct fg_mutex *)mutex;
 	struct fg_cond_mutex callers = {release_mutex, take_mutex, m, m};
 
-	return _fg_cond_wait(cond_of(cond), &callers, deadline);
+	return _fg_chosen_cond_wait(cond_of(cond), &callers, deadline);
 }
 
 int fg_cond_init(fg_cond_t *cond)
@@ -40,7 +40,7 @@ int fg_cond_init(fg_cond_t *cond)
 
 int fg_cond_destroy(fg_cond_t *cond)
 {
-	_fg_cond_destroy(cond_of(cond));
+	_fg_chosen_cond_destroy(cond_of(cond));
 	return 0;
 }
 
@@ -58,12 +58,12 @@ int fg_cond_timedwait(fg_cond_t *cond, fg_mutex_t *mutex, clockid_t clock, const
 
 int fg_cond_signal(fg_cond_t *cond)
 {
-	_fg_cond_signal(cond_of(cond));
+	_fg_chosen_cond_signal(cond_of(cond));
 	return 0;
 }
 
 int fg_cond_broadcast(fg_cond_t *cond)
 {
-	_fg_cond_broadcast(cond_of(cond));
+	_fg_chosen_cond_broadcast(cond_of(cond));
 	return 0;
 }

@@ -30,16 +30,6 @@ static void forget(void *cond)
 	c->last = NULL;
 }
 
-/*
- * A process that came from this one uses it, in memory that both share, though
- * it is not process-shared.  POSIX leaves that open and glibc survives it: so
- * the list, which holds addresses of that process, is left alone.
- */
-static bool is_a_childs(const struct fg_cond *c)
-{
-	return fg_load_relaxed(&c->epoch) > fg_epoch;
-}
-
 static void cond_lock(struct fg_cond *c)
 {
 	if (fg_unlikely(fg_load_acquire(&c->epoch) != fg_epoch))
@@ -156,7 +146,7 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 /* No waiter, no lock: one that the caller can know of appended itself before it released its mutex. */
 static bool nobody_waits(const struct fg_cond *c)
 {
-	return !fg_load_relaxed(&c->first) || fg_unlikely(is_a_childs(c));
+	return !fg_load_relaxed(&c->first) || fg_unlikely(_fg_cond_is_a_childs(c));
 }
 
 void _fg_cond_signal(struct fg_cond *c)
@@ -234,7 +224,7 @@ static bool go(struct wait *w)
 		if (state != WAITING && state != ASLEEP)
 			return false;
 	} while (!fg_cas_acquire(&w->node.word, &state, GONE));
-	if (fg_unlikely(is_a_childs(w->cond)))
+	if (fg_unlikely(_fg_cond_is_a_childs(w->cond)))
 		return true; /* it has emptied the list */
 	cond_lock(w->cond);
 	list_remove(w->cond, w->node.prev, w->node.next);
@@ -326,7 +316,7 @@ int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct
 	struct wait w = { .cond = c, .mutex = m, .node.mutex = m->ours };
 	int r, locked;
 
-	if (fg_unlikely(is_a_childs(c)))
+	if (fg_unlikely(_fg_cond_is_a_childs(c)))
 		return wake_by_itself(m, deadline);
 	cond_lock(c);
 	list_append(c, &w.node);
@@ -365,7 +355,7 @@ void _fg_cond_destroy(struct fg_cond *c)
 	for (;;) {
 		bool empty;
 
-		if (fg_unlikely(is_a_childs(c)))
+		if (fg_unlikely(_fg_cond_is_a_childs(c)))
 			return;
 		cond_lock(c);
 		/* Acquire: pairs with confirm(). */

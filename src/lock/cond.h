@@ -61,6 +61,16 @@ static inline clockid_t _fg_cond_clock(const struct fg_cond *c)
 	return fg_load_relaxed(&c->flags) & FG_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
+/*
+ * A process that came from this one uses it, in memory that both share, though
+ * it is not process-shared.  POSIX leaves that open and glibc survives it: so
+ * the list, which holds addresses of that process, is left alone.
+ */
+static inline bool _fg_cond_is_a_childs(const struct fg_cond *c)
+{
+	return fg_load_relaxed(&c->epoch) > fg_epoch;
+}
+
 /* The caller's mutex, of whatever kind: the condition variable only releases and takes it. */
 struct fg_cond_mutex {
 	int (*unlock)(void *mutex); /* 0, or an error that ends the wait before it began */

@@ -4,18 +4,6 @@
 
 #include "lock/cond.h"
 
-static bool knows_owner(const struct fg_mutex *m)
-{
-	uint32_t type = m->lock.tag & FG_KIND_TYPE;
-
-	return type == FG_KIND_RECURSIVE || type == FG_KIND_ERRORCHECK;
-}
-
-static bool is_recursive(const struct fg_mutex *m)
-{
-	return (m->lock.tag & FG_KIND_TYPE) == FG_KIND_RECURSIVE;
-}
-
 static bool owned(struct fg_mutex *m)
 {
 	struct fg_self *t = fg_self();
@@ -29,34 +17,26 @@ static bool owned(struct fg_mutex *m)
 	return owner == t->id;
 }
 
-static int lock_again(struct fg_mutex *m)
-{
-	if (m->count == UINT32_MAX)
-		return EAGAIN;
-	m->count++;
-	return 0;
-}
-
 int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadline)
 {
 	/* A thread that holds nothing holds not this one: no look at the word before the CAS (lock.h). */
 	if (_fg_lock_fast(&m->lock))
 		return 0;
-	if (knows_owner(m) && owned(m))
-		return is_recursive(m) ? lock_again(m) : EDEADLK;
+	if (_fg_kind_knows_owner(m->lock.tag) && owned(m))
+		return _fg_kind_is_recursive(m->lock.tag) ? _fg_mutex_count_again(&m->count) : EDEADLK;
 	return _fg_lock_slow(&m->lock, deadline);
 }
 
 int _fg_mutex_trylock(struct fg_mutex *m)
 {
-	if (is_recursive(m) && owned(m))
-		return lock_again(m);
+	if (_fg_kind_is_recursive(m->lock.tag) && owned(m))
+		return _fg_mutex_count_again(&m->count);
 	return _fg_trylock(&m->lock) ? 0 : EBUSY;
 }
 
 int _fg_mutex_unlock(struct fg_mutex *m)
 {
-	if (knows_owner(m)) {
+	if (_fg_kind_knows_owner(m->lock.tag)) {
 		/* `count` is ours to read if the release finds that the lock is. */
 		if (!fg_load_relaxed(&m->count) && _fg_unlock_fast(&m->lock))
 			return 0;
@@ -114,14 +94,4 @@ void _fg_mutex_unlock_slow(struct fg_mutex *m)
 		unlock_and_wake(m);
 	else
 		_fg_unlock_slow(&m->lock);
-}
-
-__attribute__((noinline, cold)) int _fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline,
-							 const void *caller)
-{
-	struct fg_traced t = fg_trace_begins();
-	int r = _fg_mutex_lock_untraced(m, deadline);
-
-	fg_trace_ends(&t, m, caller);
-	return r;
 }

@@ -46,6 +46,28 @@ _Static_assert(offsetof(struct fg_mutex, lock.tag) == 16, "glibc's static initia
 
 struct fg_waiter;
 
+/* Errors at a lock of its own, or a count of them, and only the owner releases it. */
+static inline bool _fg_kind_knows_owner(uint32_t kind)
+{
+	uint32_t type = kind & FG_KIND_TYPE;
+
+	return type == FG_KIND_RECURSIVE || type == FG_KIND_ERRORCHECK;
+}
+
+static inline bool _fg_kind_is_recursive(uint32_t kind)
+{
+	return (kind & FG_KIND_TYPE) == FG_KIND_RECURSIVE;
+}
+
+/* By the owner of a recursive one: 0 or EAGAIN, at glibc's limit. */
+static inline int _fg_mutex_count_again(uint32_t *count)
+{
+	if (*count == UINT32_MAX)
+		return EAGAIN;
+	++*count;
+	return 0;
+}
+
 /*
  * Which mutexes are ours, and what their places are used for: the library's build chooses between this folder's
  * chosen/mutex_ours.h and that of src/zoo, by the order of its include folders.  Each has

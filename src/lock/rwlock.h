@@ -41,12 +41,6 @@
 
 enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its default one */
 
-/*
- * What the mutexes' choice is for mutexes (mutex.h): _fg_rwlock_may_be_shared(), those that other processes know are
- * ours, too; their kind has FG_RW_OURS_SHARED then.
- */
-#include "rwlock_ours.h"
-
 /* As long as reading sections last less, a writer is not starved by those that overlap. */
 #define FG_RW_PATIENCE_NS 10000000u
 

@@ -3,6 +3,7 @@
  * pthread_cond_*.  A private condition variable is ours and works with every
  * mutex, since it only releases and takes it.  Process-shared ones: cond_pshared.h.
  */
+#include "cond_ours.h"
 #include "preload/cond_pshared.h"
 #include "preload/mutex_native.h"
 #include "preload/preload.h"
@@ -98,7 +99,7 @@ static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t cl
 			return EINVAL;
 		deadline.at = *at;
 	}
-	return _fg_cond_wait(fg_cond_of(cond), &m, at ? &deadline : NULL);
+	return _fg_chosen_cond_wait(fg_cond_of(cond), &m, at ? &deadline : NULL);
 }
 
 int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
@@ -135,7 +136,7 @@ int pthread_cond_signal(pthread_cond_t *cond)
 {
 	if (fg_unlikely(is_shared(cond)))
 		return fg_cond_pshared_wake(cond, false);
-	_fg_cond_signal(fg_cond_of(cond));
+	_fg_chosen_cond_signal(fg_cond_of(cond));
 	return 0;
 }
 
@@ -143,7 +144,7 @@ int pthread_cond_broadcast(pthread_cond_t *cond)
 {
 	if (fg_unlikely(is_shared(cond)))
 		return fg_cond_pshared_wake(cond, true);
-	_fg_cond_broadcast(fg_cond_of(cond));
+	_fg_chosen_cond_broadcast(fg_cond_of(cond));
 	return 0;
 }
 
@@ -151,6 +152,6 @@ int pthread_cond_destroy(pthread_cond_t *cond)
 {
 	if (is_shared(cond))
 		return fg_cond_pshared_destroy(cond);
-	_fg_cond_destroy(fg_cond_of(cond));
+	_fg_chosen_cond_destroy(fg_cond_of(cond));
 	return 0;
 }

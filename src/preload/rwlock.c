@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lock/rwlock.h"
+#include "rwlock_ours.h"
 
 FG_EXPORT(pthread_rwlock_init);
 FG_EXPORT(pthread_rwlock_destroy);
@@ -63,25 +63,25 @@ int pthread_rwlock_destroy(pthread_rwlock_t *rwlock)
 
 int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? _fg_rwlock_rdlock(rwlock_of(rwlock), NULL, FG_CALLER) :
+	return is_ours(rwlock) ? _fg_chosen_rwlock_rdlock(rwlock_of(rwlock), NULL, FG_CALLER) :
 				 fg_native_pthread_rwlock_rdlock()(rwlock);
 }
 
 int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? _fg_rwlock_tryrdlock(rwlock_of(rwlock)) :
+	return is_ours(rwlock) ? _fg_chosen_rwlock_tryrdlock(rwlock_of(rwlock)) :
 				 fg_native_pthread_rwlock_tryrdlock()(rwlock);
 }
 
 int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? _fg_rwlock_wrlock(rwlock_of(rwlock), NULL, FG_CALLER) :
+	return is_ours(rwlock) ? _fg_chosen_rwlock_wrlock(rwlock_of(rwlock), NULL, FG_CALLER) :
 				 fg_native_pthread_rwlock_wrlock()(rwlock);
 }
 
 int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? _fg_rwlock_trywrlock(rwlock_of(rwlock)) :
+	return is_ours(rwlock) ? _fg_chosen_rwlock_trywrlock(rwlock_of(rwlock)) :
 				 fg_native_pthread_rwlock_trywrlock()(rwlock);
 }
 
@@ -106,7 +106,7 @@ int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *
 	struct timespec real;
 
 	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(_fg_rwlock_rdlock, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
+	return is_ours(rwlock) ? lock_by(_fg_chosen_rwlock_rdlock, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_timedrdlock()(rwlock, abstime);
 }
 
@@ -115,7 +115,7 @@ int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *
 	struct timespec real;
 
 	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(_fg_rwlock_wrlock, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
+	return is_ours(rwlock) ? lock_by(_fg_chosen_rwlock_wrlock, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_timedwrlock()(rwlock, abstime);
 }
 
@@ -124,7 +124,7 @@ int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const 
 	struct timespec real;
 
 	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(_fg_rwlock_rdlock, rwlock, clock, abstime, FG_CALLER) :
+	return is_ours(rwlock) ? lock_by(_fg_chosen_rwlock_rdlock, rwlock, clock, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_clockrdlock()(rwlock, clock, abstime);
 }
 
@@ -133,11 +133,11 @@ int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const 
 	struct timespec real;
 
 	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(_fg_rwlock_wrlock, rwlock, clock, abstime, FG_CALLER) :
+	return is_ours(rwlock) ? lock_by(_fg_chosen_rwlock_wrlock, rwlock, clock, abstime, FG_CALLER) :
 				 fg_native_pthread_rwlock_clockwrlock()(rwlock, clock, abstime);
 }
 
 int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? _fg_rwlock_unlock(rwlock_of(rwlock)) : fg_native_pthread_rwlock_unlock()(rwlock);
+	return is_ours(rwlock) ? _fg_chosen_rwlock_unlock(rwlock_of(rwlock)) : fg_native_pthread_rwlock_unlock()(rwlock);
 }

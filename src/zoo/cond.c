@@ -1,32 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock/cond.h over the condition variable of the lock that FLEXGUARD_LOCK names; if it has none, over the product's.
- * In libflexguard-zoo.so this file stands where src/lock/cond.c does elsewhere.
+ * What adaptors call for a condition variable: that of the lock that FLEXGUARD_LOCK names; if it has none, lock/cond.h.
  *
  * The BPF Hybrid Lock's (ticketcond.h): its waiters are awake as long as their mutex spins, and asleep as
  * long as it blocks.  The wait has an end for who is cancelled or out of time, a destroyer that waits for those on
  * their way out, and, as the paper's future work has it (IV.B), an eye on the signaller: in the midst of a signal
  * it counts as critical, and waiters that find who signalled last preempted switch to blocking.
  */
-#define _fg_cond_wait	 product_sleep
-#define _fg_cond_signal product_wake_one
-#define _fg_cond_broadcast product_wake_all
-#define _fg_cond_destroy	 product_end
-#include "lock/cond.c"
-#undef _fg_cond_wait
-#undef _fg_cond_signal
-#undef _fg_cond_broadcast
-#undef _fg_cond_destroy
+#include "cond_ours.h"
 
+#include <errno.h>
+#include <pthread.h>
+
+#include "lock/epoch.h"
+#include "runtime/count.h"
 #include "sys/libc.h"
+#include "zoo/choose.h"
 #include "zoo/hybrid.h"
 #include "zoo/ticketcond.h"
 
-/* As lock/cond.h has them. */
-int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline);
-void _fg_cond_signal(struct fg_cond *c);
-void _fg_cond_broadcast(struct fg_cond *c);
-void _fg_cond_destroy(struct fg_cond *c);
+#define LOOK_EVERY 64u	  /* rounds of one that spins */
+#define DRAIN_NS   100000u /* how often destruction looks whether the last waiters have left */
 
 /* In place of struct fg_cond. */
 struct ticket_cond {
@@ -63,7 +57,7 @@ static struct ticket_cond *of(struct fg_cond *cond)
 /* Not for a child's, in memory that both share: the product knows what to do then. */
 static bool is_ticket(const struct fg_cond *cond)
 {
-	return zoo_has_ticket_cond() && fg_likely(!is_a_childs(cond));
+	return zoo_chosen()->lock->ticket_cond && fg_likely(!_fg_cond_is_a_childs(cond));
 }
 
 struct ticket_wait {
@@ -75,7 +69,7 @@ struct ticket_wait {
 /* The last touch. */
 static void leave(struct ticket_cond *c)
 {
-	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_RELEASE); /* pairs with the acquire in _fg_cond_destroy() */
+	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_RELEASE); /* pairs with the acquire in _fg_chosen_cond_destroy() */
 }
 
 /* It consumes no signal that others wait for. */
@@ -91,7 +85,7 @@ static void ticket_cancelled(void *arg)
 	struct ticket_wait *w = arg;
 
 	gives_up(w);
-	take_back(w->mutex);
+	w->mutex->lock(w->mutex->mutex);
 }
 
 /* A cancellation point, as fg_futex_wait_cancellable(), in the channel of the number. */
@@ -153,18 +147,18 @@ static bool await(struct ticket_wait *w, const struct fg_deadline *deadline)
 	return true;
 }
 
-int _fg_cond_wait(struct fg_cond *cond, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+int _fg_chosen_cond_wait(struct fg_cond *cond, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
 {
 	struct ticket_wait w = {.mutex = m};
 	bool in_time;
 	int r;
 
 	if (!is_ticket(cond))
-		return product_sleep(cond, m, deadline);
+		return _fg_cond_wait(cond, m, deadline);
 	w.cond = of(cond);
 	fg_add_relaxed(&w.cond->inside, 1);
 	w.number = zoo_ticket_draw(&w.cond->t);
-	r = let_go(m);
+	r = m->unlock(m->mutex);
 	if (r) {
 		gives_up(&w);
 		return r;
@@ -175,7 +169,7 @@ int _fg_cond_wait(struct fg_cond *cond, const struct fg_cond_mutex *m, const str
 	if (!in_time)
 		in_time = !zoo_ticket_leave(&w.cond->t, w.number); /* called after all */
 	leave(w.cond);
-	r = take_back(m);
+	r = m->lock(m->mutex);
 	return r ? r : in_time ? 0 : ETIMEDOUT;
 }
 
@@ -193,26 +187,26 @@ static void wake(struct fg_cond *cond, void (*call)(struct zoo_ticket_cond *))
 	fg_section_leave(t);
 }
 
-void _fg_cond_signal(struct fg_cond *cond)
+void _fg_chosen_cond_signal(struct fg_cond *cond)
 {
 	if (is_ticket(cond))
 		wake(cond, zoo_ticket_signal);
 	else
-		product_wake_one(cond);
+		_fg_cond_signal(cond);
 }
 
-void _fg_cond_broadcast(struct fg_cond *cond)
+void _fg_chosen_cond_broadcast(struct fg_cond *cond)
 {
 	if (is_ticket(cond))
 		wake(cond, zoo_ticket_broadcast);
 	else
-		product_wake_all(cond);
+		_fg_cond_broadcast(cond);
 }
 
-void _fg_cond_destroy(struct fg_cond *cond)
+void _fg_chosen_cond_destroy(struct fg_cond *cond)
 {
 	if (!is_ticket(cond)) {
-		product_end(cond);
+		_fg_cond_destroy(cond);
 		return;
 	}
 	while (fg_load_acquire(&of(cond)->inside))

@@ -1,50 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * lock/rwlock.h over the reader-writer lock that FLEXGUARD_LOCK names; if it names a mutex, over the
- * product's.  In libflexguard-zoo.so this file stands where src/lock/rwlock.c does elsewhere.
- */
-#define _fg_rwlock_rdlock_untraced	product_rdlock_until
-#define _fg_rwlock_wrlock_untraced	product_wrlock_until
-#define _fg_rwlock_rdlock_traced product_rdlock_traced
-#define _fg_rwlock_wrlock_traced product_wrlock_traced
-#define _fg_rwlock_tryrdlock		product_tryrd
-#define _fg_rwlock_trywrlock		product_trywr
-#define _fg_rwlock_unlock	product_release
-#include "lock/rwlock.c"
-#undef _fg_rwlock_rdlock_untraced
-#undef _fg_rwlock_wrlock_untraced
-#undef _fg_rwlock_rdlock_traced
-#undef _fg_rwlock_wrlock_traced
-#undef _fg_rwlock_tryrdlock
-#undef _fg_rwlock_trywrlock
-#undef _fg_rwlock_unlock
-
-#include <stdlib.h>
-#include <string.h>
-
+/* What adaptors call for a rwlock: the one that FLEXGUARD_LOCK names; if it names a mutex, lock/rwlock.h. */
 #include "zoo/rwlock.h"
 
-/* As lock/rwlock.h has them. */
-int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
-int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
-int _fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
-int _fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
-int _fg_rwlock_tryrdlock(struct fg_rwlock *rw);
-int _fg_rwlock_trywrlock(struct fg_rwlock *rw);
-int _fg_rwlock_unlock(struct fg_rwlock *rw);
+#include <errno.h>
 
-static const struct {
-	const char *name;
-	const struct zoo_rwlock_ops *ops;
-	unsigned can;
-} rwlocks[] = {
-#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) {name, &zoo_##id, can},
-    ZOO_RWLOCK_TABLE(ZOO)
-#undef ZOO
-};
-
-/* Of the chosen one. */
-static unsigned can;
+#include "rwlock_ours.h"
+#include "zoo/choose.h"
 
 static __thread bool too_many;
 
@@ -57,37 +18,12 @@ bool zoo_rwlock_too_many(void)
 /* NULL: the product's. */
 static const struct zoo_rwlock_ops *ops(void)
 {
-	static const struct zoo_rwlock_ops *chosen;
-	static bool known;
-	const char *name;
-
-	if (fg_likely(__atomic_load_n(&known, __ATOMIC_ACQUIRE)))
-		return chosen;
-	name = secure_getenv(FG_LOCK_ENV);
-	for (size_t i = 0; name && i < sizeof(rwlocks) / sizeof(rwlocks[0]); i++)
-		if (!strcmp(name, rwlocks[i].name))
-			chosen = rwlocks[i].ops, fg_store_relaxed(&can, rwlocks[i].can);
-	__atomic_store_n(&known, true, __ATOMIC_RELEASE);
-	return chosen;
+	return zoo_chosen()->rwlock;
 }
 
 bool _fg_rwlock_may_be_shared(void)
 {
-	return ops() && can & ZOO_SHARED;
-}
-
-int zoo_rwlock_wait(struct zoo_rwlock *l, uint32_t *word, uint32_t value, const struct fg_deadline *deadline)
-{
-	if (fg_likely(!(l->kind & FG_RW_OURS_SHARED)))
-		return fg_futex_wait(word, value, FG_FUTEX_ANY, deadline);
-	return fg_futex_wait_shared(word, value, deadline);
-}
-
-int zoo_rwlock_wake(struct zoo_rwlock *l, uint32_t *word, int count)
-{
-	if (fg_likely(!(l->kind & FG_RW_OURS_SHARED)))
-		return fg_futex_wake(word, count, FG_FUTEX_ANY);
-	return fg_futex_wake_shared(word, count);
+	return zoo_chosen()->rwlock_can & ZOO_SHARED;
 }
 
 static struct zoo_rwlock *of(struct fg_rwlock *rw)
@@ -103,10 +39,8 @@ static int failed(void)
 	return full ? EAGAIN : ETIMEDOUT;
 }
 
-int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+static int rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline)
 {
-	if (!ops())
-		return product_rdlock_until(rw, deadline);
 	if (zoo_rwlock_writes(of(rw)) && of(rw)->writer == zoo_tid())
 		return EDEADLK;
 	return ops()->rdlock(of(rw), deadline) ? 0 : failed();
@@ -118,53 +52,57 @@ static int written(struct zoo_rwlock *l)
 	return 0;
 }
 
-int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+static int wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline)
 {
-	if (!ops())
-		return product_wrlock_until(rw, deadline);
 	if (zoo_rwlock_writes(of(rw)) && of(rw)->writer == zoo_tid())
 		return EDEADLK;
 	return ops()->wrlock(of(rw), deadline) ? written(of(rw)) : failed();
 }
 
-int _fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+static int traced(int (*lock)(struct fg_rwlock *, const struct fg_deadline *), struct fg_rwlock *rw,
+		  const struct fg_deadline *deadline, const void *caller)
 {
-	struct fg_traced t = fg_trace_begins();
-	int r = _fg_rwlock_rdlock_untraced(rw, deadline);
+	struct fg_traced t;
+	int r;
 
+	if (!fg_is_traced())
+		return lock(rw, deadline);
+	t = fg_trace_begins();
+	r = lock(rw, deadline);
 	fg_trace_ends(&t, rw, caller);
 	return r;
 }
 
-int _fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
 {
-	struct fg_traced t = fg_trace_begins();
-	int r = _fg_rwlock_wrlock_untraced(rw, deadline);
-
-	fg_trace_ends(&t, rw, caller);
-	return r;
+	return ops() ? traced(rdlock, rw, deadline, caller) : _fg_rwlock_rdlock(rw, deadline, caller);
 }
 
-int _fg_rwlock_tryrdlock(struct fg_rwlock *rw)
+int _fg_chosen_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+{
+	return ops() ? traced(wrlock, rw, deadline, caller) : _fg_rwlock_wrlock(rw, deadline, caller);
+}
+
+int _fg_chosen_rwlock_tryrdlock(struct fg_rwlock *rw)
 {
 	if (!ops())
-		return product_tryrd(rw);
+		return _fg_rwlock_tryrdlock(rw);
 	return ops()->tryrd(of(rw)) ? 0 : EBUSY;
 }
 
-int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
+int _fg_chosen_rwlock_trywrlock(struct fg_rwlock *rw)
 {
 	if (!ops())
-		return product_trywr(rw);
+		return _fg_rwlock_trywrlock(rw);
 	return ops()->trywr(of(rw)) ? written(of(rw)) : EBUSY;
 }
 
-int _fg_rwlock_unlock(struct fg_rwlock *rw)
+int _fg_chosen_rwlock_unlock(struct fg_rwlock *rw)
 {
 	struct zoo_rwlock *l = of(rw);
 
 	if (!ops())
-		return product_release(rw);
+		return _fg_rwlock_unlock(rw);
 	if (!zoo_rwlock_writes(l)) {
 		ops()->rdunlock(l);
 		return 0;

@@ -3,8 +3,8 @@
  * The zoo: locks of the literature in the place of ours, to measure against.
  *
  * libflexguard-zoo.so is the preload library with another src/lock/mutex.c, that of
- * this folder: types, conditions, rwlocks, all the rest are the same.  A lock is one
- * file with one `struct zoo_lock`, and one line in ZOO_TABLE.
+ * this folder; rwlocks and condition variables are the product's unless the lock that is chosen (choose.h) has its
+ * own.  A lock is one file with one `struct zoo_lock`, and one line in ZOO_TABLE.
  *
  * A lock has 16 bytes of the mutex; all zeroes is free.  What a thread needs for
  * each lock that it holds (a queue lock's node) comes from its pool, which has no limit, and outlives it.
@@ -91,9 +91,6 @@ _Static_assert(sizeof(struct zoo_node) == 64, "one line");
 
 struct zoo_node *zoo_node_get(void);
 void zoo_node_put(struct zoo_node *node);
-
-/* Of the lock that FLEXGUARD_LOCK names. */
-bool zoo_has_ticket_cond(void);
 
 uint32_t zoo_tid(void);
 /* From FLEXGUARD_SPIN_NS: how long locks that spin before they sleep do so. */

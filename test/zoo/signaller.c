@@ -11,9 +11,10 @@
 
 #include <sched.h>
 
-#include "lock/cond.h"
+#include "cond_ours.h"
 #include "runtime/policy.h"
 #include "runtime/thread.h"
+#include "zoo/choose.h"
 #include "zoo/hybrid.h"
 
 #define AWAKE_NS 20000000 /* on a CPU: a hundred times what a waiter needs to make up its mind */
@@ -45,7 +46,7 @@ static void *wait_for_it(void *arg)
 	struct waiter *w = arg;
 
 	CHECK_EQ(lock_it(&m), 0);
-	CHECK_EQ(_fg_cond_wait(&cond, &mutex, NULL), 0);
+	CHECK_EQ(_fg_chosen_cond_wait(&cond, &mutex, NULL), 0);
 	CHECK_EQ(unlock_it(&m), 0);
 	STORE(w->done, 1);
 	return NULL;
@@ -120,7 +121,7 @@ static void say(uint32_t state)
 
 static void signal_it(struct waiter *w)
 {
-	_fg_cond_signal(&cond);
+	_fg_chosen_cond_signal(&cond);
 	AWAIT(LOAD(w->done));
 	join(w->thread);
 }
@@ -187,7 +188,7 @@ static void no_monitor(void)
 int main(int argc, char **argv)
 {
 	check_begin(argv[0], 60);
-	CHECK(zoo_has_ticket_cond());
+	CHECK(zoo_chosen()->lock->ticket_cond);
 	while (!preempted())
 		;
 	while (!monitor_dies())
