@@ -31,7 +31,7 @@ ATTRIBUTES = PLUGIN | {f"pthread_{name}": INIT for name in (
     "mutexattr_getpshared", "mutexattr_getrobust", "mutexattr_gettype", "rwlockattr_getkind_np",
     "rwlockattr_getpshared")}
 OTHER_LOCKS = {name: "a lock of the zoo, not ours: made of that, or its choice and refusal at the start" for name in (
-    "_exit", "dprintf", "snprintf", "strerror", "strtoul", "kill", "fcntl64", "memfd_create", "getcpu",
+    "_exit", "dprintf", "snprintf", "strchr", "strcspn", "strerror", "strtoul", "kill", "fcntl64", "memfd_create", "getcpu",
     "geteuid", "getpgrp", "getpid", "getpriority", "semctl", "semget")}
 
 
