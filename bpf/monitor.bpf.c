@@ -2,7 +2,7 @@
 /*
  * The preemption monitor.  At each context switch it asks whether the thread
  * that leaves the CPU is on the critical path of a lock, and keeps two counts
- * of such threads: `p`, runnable but off CPU, and `b`, asleep (marks.h).  It also
+ * of such threads: preempted, runnable but off CPU, and blocked, asleep (marks.h).  It also
  * writes back to each thread's slot whether the thread runs, so that a waiter can
  * look at one owner instead of at everybody.
  */

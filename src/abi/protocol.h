@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ABI between a process (src/lock, src/sys), the monitor (src/monitor) and
+ * The ABI between a process (src/lock, src/runtime), the monitor (src/monitor) and
  * the eBPF program (bpf/).  Three things are shared, each with one direction:
  *
  *   slot array   the process writes what its threads do, the monitor writes

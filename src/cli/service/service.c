@@ -6,7 +6,7 @@
  * only CAP_BPF is used, for the slot array of each new client (map creation,
  * where kernel.unprivileged_bpf_disabled is not 0).  Updates of its maps, the
  * audit's iterator and the heartbeat's program go through descriptors, and the
- * kernel asks for nothing more (Linux 6.18; test/cli/test_daemon.py looks).
+ * kernel asks for nothing more (Linux 6.18; test/daemon/test_start.py looks).
  */
 #include <errno.h>
 #include <grp.h>
