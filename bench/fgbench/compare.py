@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Two files of samples, point by point: what is different beyond the intervals."""
-import harness
+from fgbench.text import fmt, table
 
 
 def points(a, b):
@@ -23,10 +23,10 @@ def report(a, b, name_a, name_b):
             same += 1
             continue
         e, s, x = key
-        rows.append([e, s, str(x), harness.fmt(p.median), harness.fmt(q.median), f"{q.median / p.median:.2f}x"])
+        rows.append([e, s, str(x), fmt(p.median), fmt(q.median), f"{q.median / p.median:.2f}x"])
     if rows:
         rows.sort(key=lambda r: float(r[5][:-1]))
-        harness.table(["experiment", "lock", "x", name_a, name_b, "ratio"], rows)
+        table(["experiment", "lock", "x", name_a, name_b, "ratio"], rows)
     only = len(set(a.points) ^ set(b.points))
     print(f"{len(rows)} points differ beyond their intervals, {same} do not; {only} are in one file only")
     return 1 if rows else 0

@@ -8,11 +8,12 @@ multiples of its CPUs.
 import json
 import math
 import os
-import re
 import shutil
 import time
 
-import harness
+from fgbench.running import run, run_json
+from fgbench.text import of_threads
+from fgbench.work import checked, whole_s, window
 
 
 class Experiment:
@@ -91,6 +92,11 @@ class OfThreads(Experiment):
         chosen = env.locks or [s for s in self.locks if not env.quick or s in QUICK or s in self.always]
         return [s for s in chosen if s in env.available]
 
+    def missing(self, env):
+        if os.path.exists(env.program(self.program)):
+            return None
+        return f"{self.program} was not built (its library was missing)"
+
     def left_out(self, env):
         """Locks of this experiment that this machine does not have."""
         by_reason = {}
@@ -103,7 +109,7 @@ class OfThreads(Experiment):
         return env.threads
 
     def x_of(self, x):
-        return f"{x} thread{'s'[:x - 1]}"
+        return of_threads(x)
 
     def sensible(self, env, series, x):
         """A lock that collapses shows it at twice the CPUs; more only costs time."""
@@ -125,48 +131,36 @@ class OfThreads(Experiment):
         return {"y": raw["per_ms"]}
 
     def checked(self, x, raw):
-        """Metrics, or harness.Failed."""
-        if not raw.get("check", True):
-            raise harness.Wrong("its self-check failed: mutual exclusion violated?")
-        if not raw["per_ms"]:
-            raise harness.Failed("not one section")
-        return self.metrics(x, raw)
+        """Metrics, or Failed."""
+        return self.metrics(x, checked(raw))
 
-    def run(self, env, series, argv):
-        argv, e = harness.Contender(harness.contender_of_lock(self.lock(series)), env.build).wrap([env.program(argv[0]), *argv[1:]])
-        e.update(self.variables(env))
-        return harness.run_json(argv, e, 60 + 10 * env.seconds)
+    def run(self, env, series, argv, *options):
+        """options: of `flexguard run`."""
+        argv, variables = env.on_lock(self.lock(series), [env.program(argv[0]), *argv[1:]], *options)
+        return run_json(argv, {**variables, **self.variables(env)}, env.timeout)
 
     def measure(self, env, series, x):
         raw = self.run(env, series, [self.program, "-j", *self.argv(env, series, x)])
         return {"metrics": self.checked(x, raw), "raw": raw}
 
 
-def mutex_options(env, threads, *more):
-    return ["-t", str(threads), "-d", str(env.seconds), "-w", "0.1", "-u", f"{env.units:.3f}", *more]
-
-
 class Counted(OfThreads):
     """What waiters do, as the libraries count it; glibc's own locks count nothing, futex stands for them."""
     locks = ["futex", "spin-park", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper",
              "flexguard-paper-built", "flexguard"]
-    warm_up = 0.1
 
     def series(self, env):
         return [s for s in super().series(env) if s != "glibc"]
 
     def run(self, env, series, argv):
         path = os.path.join(env.tmp, "stats.json")
-        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap([env.program(argv[0]), *argv[1:]])
-        argv[2:2] = [f"--stats={path}"]
-        raw = harness.run_json(argv, e, 60 + 10 * env.seconds)
+        raw = super().run(env, series, argv, f"--stats={path}")
         with open(path) as f:
             raw["stats"] = json.load(f)["stats"]
         return raw
 
     def rate(self, raw, name):
-        """A second: all of the run counts, not only the window."""
-        return raw["stats"][name] / (raw["window_ms"] / 1000 + self.warm_up)
+        return raw["stats"][name] / whole_s(raw)
 
 
 class Application(OfThreads):
@@ -186,18 +180,11 @@ class Application(OfThreads):
         pass
 
     def measure(self, env, series, x):
-        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(self.command(env, x))
+        argv, variables = env.on_lock(series, self.command(env, x))
         self.prepare(env)
         began = time.monotonic()
-        out, err = harness.run(argv, e, 120)
+        out, err = run(argv, variables, 120)
         return {"metrics": {"y": self.figure(out + err, time.monotonic() - began)}}
-
-
-def found(pattern, out):
-    m = re.search(pattern, out)
-    if not m:
-        raise harness.Failed("no figure in its output")
-    return float(m.group(1))
 
 
 class OwnProgram(OfThreads):
@@ -205,14 +192,30 @@ class OwnProgram(OfThreads):
     locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper",
              "flexguard-paper-built", "flexguard"]
 
-    def missing(self, env):
-        return None if os.path.exists(env.program(self.program)) else f"{self.program} was not built (its library was missing)"
-
     def argv(self, env, series, x):
         return ["-t", str(x), *self.args(env)]
 
     def args(self, env):
         raise NotImplementedError
+
+
+class Turns(OfThreads):
+    """Two threads take turns; each works before it passes the turn on, so that the other waits so long."""
+    x_label = "work before a turn is passed on, us"
+    y_label = "us until the other goes on"
+    x_is_threads = False
+
+    def xs(self, env):
+        return [0, 5, 20, 50, 100]
+
+    def x_of(self, x):
+        return f"{x} us"
+
+    def argv(self, env, series, x):
+        return ["-m", "pingpong", "-c", str(x * 1000), *window(env)]
+
+    def checked(self, x, raw):
+        return {"y": max(0.0, checked(raw, "result")["result"] / 1000 - x)}
 
 
 class Beside(Experiment):

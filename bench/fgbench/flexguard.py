@@ -6,18 +6,18 @@ import statistics
 import subprocess
 import time
 
-import harness
 from fgbench import flexguard_claims as claims
-from fgbench.experiments import Beside, Counted, Experiment, OfThreads, OwnProgram, found, mutex_options, too_few, words_for
+from fgbench.experiments import Beside, Counted, Experiment, OfThreads, OwnProgram, too_few, words_for
 from fgbench.figure import Figure
 from fgbench.product import Latency, Sweet
+from fgbench.running import Failed, own_env, run
+from fgbench.work import PAPERS_LOOP, cpus_used, hackbench, mutex_options, whole_s
 
 PAPER = 'Laforet et al., "FlexGuard", SOSP 2025'
 
 
 def of_a_section(x, raw):
-    used = (raw["user_ms"] + raw["sys_ms"]) / raw["window_ms"]
-    return {"y": x * 1000 / raw["per_ms"], "per_ms": raw["per_ms"], "fairness": raw["fairness"], "cpus": used}
+    return {"y": x * 1000 / raw["per_ms"], "per_ms": raw["per_ms"], "fairness": raw["fairness"], "cpus": cpus_used(raw)}
 
 
 class SharedMemory(OfThreads):
@@ -29,7 +29,7 @@ class SharedMemory(OfThreads):
              "flexguard-paper-built", "flexguard"]
 
     def argv(self, env, series, x):
-        return mutex_options(env, x, "-c", "lines", "-l", "2", "-O", "100")
+        return mutex_options(env, x, *PAPERS_LOOP)
 
     def metrics(self, x, raw):
         return of_a_section(x, raw)
@@ -57,7 +57,7 @@ class Growing(SharedMemory):
         """But the last, which is the run's own."""
         for step in steps:
             if not step["per_ms"]:
-                raise harness.Failed(f"not one section with {step['threads']} threads")
+                raise Failed(f"not one section with {step['threads']} threads")
         return [[s["threads"], {"y": s["threads"] * 1000 / s["per_ms"], "per_ms": s["per_ms"]}] for s in steps[:-1]]
 
     def measure(self, env, series, x):
@@ -102,7 +102,7 @@ class Timeout(OfThreads):
         return f"{x} ns"
 
     def argv(self, env, series, x):
-        return mutex_options(env, env.of_cpus(self.per_cpu), "-c", "lines", "-l", "2", "-O", "100")
+        return mutex_options(env, env.of_cpus(self.per_cpu), *PAPERS_LOOP)
 
     def metrics(self, x, raw):
         return of_a_section(raw["threads"], raw)
@@ -156,15 +156,14 @@ class Runnable(OfThreads):
     in_bundle = False
 
     def missing(self, env):
-        return None if harness.SOCKET else "no preemption monitor here (flexguard doctor says why)"
+        return env.no_monitor()
 
     def xs(self, env):
         return [max(3, round(env.cpus * 1.35))]
 
     def measure(self, env, series, x):
-        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(
-            [env.program("mutex_bench"), "-j", *mutex_options(env, x, "-c", "lines", "-l", "2", "-O", "100")])
-        top = subprocess.Popen([argv[0], "top", "--json", "-d", "0.01", "--socket", harness.SOCKET], text=True,
+        argv, e = env.on_lock(series, [env.program("mutex_bench"), "-j", *mutex_options(env, x, *PAPERS_LOOP)])
+        top = subprocess.Popen([env.command, "top", "--json", "-d", "0.01", "--socket", env.socket], text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         trace, began = [], time.monotonic()
@@ -172,7 +171,7 @@ class Runnable(OfThreads):
             while p.poll() is None:
                 line = top.stdout.readline()
                 if not line:
-                    raise harness.Failed("the monitor went away")
+                    raise Failed("the monitor went away")
                 for row in json.loads(line)["processes"]:
                     if row["pid"] == p.pid:
                         trace.append((round(time.monotonic() - began, 3), row["runnable_threads"]))
@@ -183,7 +182,7 @@ class Runnable(OfThreads):
             top.stdout.close()
         counts = sorted(n for t, n in trace if t > 0.15)
         if p.returncode or len(counts) < 5:
-            raise harness.Failed(f"exit {p.returncode}, {len(counts)} looks")
+            raise Failed(f"exit {p.returncode}, {len(counts)} looks")
         one = sum(n == 1 for n in counts) / len(counts)
         return {"metrics": {"y": sum(counts) / len(counts), "min": counts[0], "max": counts[-1], "one": one}, "trace": trace}
 
@@ -226,7 +225,6 @@ class Flips(Fairness):
     locks = ["flexguard-paper",
              "flexguard-paper-built", "flexguard"]
     in_bundle = False
-    warm_up = 0.1
 
     def __init__(self, per_cpu):
         super().__init__(per_cpu)
@@ -234,18 +232,18 @@ class Flips(Fairness):
         self.title = f"into blocking mode, {words_for(per_cpu)}"
 
     def missing(self, env):
-        return super().missing(env) or (None if harness.SOCKET else "no preemption monitor here (flexguard doctor says why)")
+        return super().missing(env) or env.no_monitor()
 
     @staticmethod
     def preempted(env):
-        out, _ = harness.run([env.command, "status", "--json", "--socket", harness.SOCKET], harness.own_env(), 30)
+        out, _ = run([env.command, "status", "--json", "--socket", env.socket], own_env(), 30)
         return json.loads(out)["counters"]["preempted_total"]
 
     def measure(self, env, series, x):
         before = self.preempted(env)
         raw = self.run(env, series, [self.program, "-j", *self.argv(env, series, x)])
         metrics = self.checked(x, raw)
-        metrics["y"] = (self.preempted(env) - before) / (raw["window_ms"] / 1000 + self.warm_up)
+        metrics["y"] = (self.preempted(env) - before) / whole_s(raw)
         return {"metrics": metrics, "raw": raw}
 
 
@@ -334,7 +332,7 @@ class Hackbench(Experiment):
     def missing(self, env):
         if not shutil.which("hackbench"):
             return "no hackbench (Debian package rt-tests)"
-        return None if harness.SOCKET else "no preemption monitor here (flexguard doctor says why)"
+        return env.no_monitor()
 
     def series(self, env):
         return ["no monitor", "monitor", "monitor, beside a registered process"]
@@ -346,12 +344,8 @@ class Hackbench(Experiment):
         return f"{x} group{'s'[:x - 1]}"
 
     def measure(self, env, series, x):
-        argv = ["hackbench", "-g", str(x), "-f", "25", "-l", "100" if env.quick else "400", "-s", "512"]
-        times = []
-        with env.other_monitor(series != "no monitor", registered="registered" in series):
-            for _ in range(self.RUNS):
-                out, _ = harness.run(argv, harness.own_env(), 300)
-                times.append(found(r"Time:\s+([\d.]+)", out))
+        with env.other_monitor(series != "no monitor", registered=int("registered" in series)):
+            times = [hackbench(x, 25, 100 if env.quick else 400) for _ in range(self.RUNS)]
         return {"metrics": {"y": statistics.median(times)}, "raw": times}
 
 

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Laforet, Lozi, Lawall: BPF Hybrid Lock: Using eBPF to communicate with the scheduler.  Inria, 2023 (hal-04266815)."""
-import os
-
-import harness
 from fgbench.claims import Claim, all_of, both_of, compare, crowded, doubts, number, on_average, ratios, roomy
-from fgbench.experiments import OfThreads, mutex_options, too_few, words_for
+from fgbench.experiments import OfThreads, Turns, too_few, words_for
 from fgbench.figure import Figure
 from fgbench.flexguard import LevelDb
+from fgbench.work import mutex_options
 
 PAPER = 'Laforet, Lozi, Lawall, "BPF Hybrid Lock", 2023'
 
@@ -75,34 +73,14 @@ class Trigger(Hybrid):
         return {"FLEXGUARD_HYBRID": self.how}
 
 
-class Handover(OfThreads):
-    """Two threads in turn by a condition variable, one that works beside its signal (us) while the other waits."""
+class Handover(Turns):
+    """By a condition variable."""
     id, program = "hybrid-cond", "cond_bench"
     title = "a turn passed on by a condition variable"
-    x_label = "us of work before a turn is passed on"
-    y_label = "us until the other goes on"
-    x_is_threads = False
     locks = ["glibc", "futex", "hybrid-mcs", "hybrid-mcs-cond", "flexguard"]
-
-    def missing(self, env):
-        return None if os.path.exists(env.program(self.program)) else f"{self.program} was not built"
 
     def series(self, env):
         return [s for s in env.locks or self.locks if s in env.available]
-
-    def xs(self, env):
-        return [0, 5, 20, 50, 100]
-
-    def x_of(self, x):
-        return f"{x} us"
-
-    def argv(self, env, series, x):
-        return ["-m", "pingpong", "-c", str(x * 1000), "-d", str(env.seconds), "-u", f"{env.units:.3f}"]
-
-    def checked(self, x, raw):
-        if not raw["check"] or raw["result"] <= 0:
-            raise harness.Wrong("its self-check failed")
-        return {"y": max(0.0, raw["result"] / 1000 - x)}
 
 
 class HybridLevelDb(LevelDb):

@@ -1,76 +1,26 @@
 # SPDX-License-Identifier: MIT
 """How anything is measured.
 
-All contenders of all chosen experiments run in rounds, each round in a new random order, so that a slow
-minute hits all of them.  A point is measured until its interval is narrow or the budget is spent.  A sample
-during which others used the CPUs, or the host took them away, is marked, repeated, and used only
-where there is no other.
+All contenders of all chosen experiments run in rounds, the points in a new random order each round, and beside each
+other what is compared at one of them, so that a slow minute hits all of them.
+
+bench/run and bench/micro measure as many rounds as they are told (in_rounds).  `flexguard bench` measures a point
+until its interval is narrow or the budget is spent; a sample during which others used the CPUs, or the host took them
+away, is marked, repeated, and used only where there is no other (Session).
 """
+import collections
 import json
-import math
 import os
 import random
-import shutil
-import statistics
 import subprocess
-import sys
 import time
 
-import harness
+from fgbench.machine import CpuTime, dirty
+from fgbench.running import Failed, Wrong
+from fgbench.stats import Series
+from fgbench.text import Progress
 
-DIRTY = 0.05    # of all CPU time in a sample: stolen, or used by others
-OF_TWO = 1.25   # half the interval of two values, by their distance: then two such lie apart by chance as seldom as two of three
 RETRIES = 2     # of a dirty sample, in a row
-
-
-def interval(values):
-    """Of the median, at least 94 %, by ranks (binomial); with fewer than six values their range."""
-    v = sorted(values)
-    n = len(v)
-    if n < 6:
-        return v[0], v[-1]
-    k = 0
-    while 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2 ** n <= 0.06:
-        k += 1
-    return v[k - 1], v[n - k]
-
-
-class Series:
-    """The samples of one point of one series."""
-
-    def __init__(self):
-        self.clean, self.dirty = [], []
-
-    def add(self, value, dirty):
-        (self.dirty if dirty else self.clean).append(value)
-
-    @property
-    def values(self):
-        return self.clean or self.dirty
-
-    @property
-    def median(self):
-        return statistics.median(self.values)
-
-    @property
-    def interval(self):
-        return interval(self.values)
-
-    @property
-    def bounds(self):
-        """What a verdict may rely on: the interval, wider of two runs; of one nothing."""
-        low, high = self.interval
-        if len(self.values) > 2:
-            return low, high
-        if len(self.values) == 2:
-            return max(0, self.median - OF_TWO * (high - low)), self.median + OF_TWO * (high - low)
-        return None
-
-    def settled(self, min_samples, narrow):
-        if len(self.clean) < min_samples:
-            return False
-        low, high = self.interval
-        return (high - low) / 2 <= narrow * abs(self.median)
 
 
 class Results:
@@ -112,10 +62,10 @@ class Results:
         try:
             e = self.known[record["experiment"]]
             if record["raw"] is None:
-                raise harness.Failed("no figure")
+                raise Failed("no figure")
             return {**r, "type": "sample", "metrics": e.checked(record["x"], record["raw"]),
-                    "dirty": record["steal"] + record["others"] > DIRTY}
-        except (harness.Failed, KeyError, TypeError) as why:
+                    "dirty": dirty(record)}
+        except (Failed, KeyError, TypeError) as why:
             return {**r, "type": "sample", "failed": str(why) or "no figure"}
 
     def failed(self, experiment, series, x):
@@ -148,6 +98,63 @@ def load(path):
     return r
 
 
+class Log:
+    """Lines of JSON in a file; without one nothing."""
+
+    def __init__(self, path, append=False):
+        self.file = None if not path else self.end_of(path) if append else open(path, "w")
+
+    @staticmethod
+    def end_of(path):
+        """A line that was cut off when the machine went down is no line."""
+        with open(path, "a+b") as f:
+            f.seek(0)
+            text = f.read()
+            f.truncate(text.rfind(b"\n") + 1)
+        return open(path, "a")
+
+    def __call__(self, record):
+        if self.file:
+            self.file.write(json.dumps(record) + "\n")
+            self.file.flush()
+
+
+def interleaved(jobs, point):
+    """A round: the points in random order, and in random order beside each other what is compared at one of them."""
+    points = {}
+    for job in jobs:
+        points.setdefault(point(job), []).append(job)
+    return [job for p in random.sample(list(points), len(points)) for job in random.sample(points[p], len(points[p]))]
+
+
+def taken(measure):
+    """What it returned, or None and why it Failed; and how much of the CPUs was not ours meanwhile."""
+    cpu = CpuTime()
+    try:
+        return measure(), None, cpu.shares()
+    except Failed as why:
+        return None, why, cpu.shares()
+
+
+class Run(collections.namedtuple("Run", "round point contender metrics raw failed shares")):
+    def record(self):
+        return {"failed": str(self.failed)} if self.failed else {"result": self.raw}
+
+
+def in_rounds(points, contenders, repeats, guess, words, measure):
+    """Each of the contenders once a round at each point; yields Runs.  measure: (point, contender) -> metrics, raw."""
+    jobs = [(p, c) for p in points for c in contenders]
+    progress = Progress(len(jobs) * repeats, guess)
+    try:
+        for round_nr in range(repeats):
+            for point, contender in interleaved(jobs, lambda job: job[0]):
+                progress.step(words(point, contender))
+                got, failed, shares = taken(lambda: measure(point, contender))
+                yield Run(round_nr, point, contender, *(got or (None, None)), failed, shares)
+    finally:
+        progress.end()
+
+
 class Hogs:
     """Processes that want a CPU and nothing else, while a sample is taken."""
 
@@ -171,62 +178,37 @@ class Session:
     def __init__(self, env, experiments, before=None):
         self.env = env
         self.results = before or Results()
-        self.file = self.open(os.path.join(env.out, "samples.jsonl"))
+        self.file = Log(os.path.join(env.out, "samples.jsonl"), append=True)
         self.jobs = [(e, s, x) for e in experiments for s, x in e.points(env)]
         self.began = time.monotonic()
         self.stopped = None
-        self.said = 0.0
-
-    @staticmethod
-    def open(path):
-        """To append; a line that was cut off when the machine went down is no line."""
-        f = open(path, "a+b")
-        f.seek(0)
-        text = f.read()
-        f.truncate(text.rfind(b"\n") + 1)
-        f.close()
-        return open(path, "a")
 
     def log(self, record):
-        self.file.write(json.dumps(record) + "\n")
-        self.file.flush()
+        self.file(record)
         self.results.add(record)
 
     def left(self):
         return self.env.budget_s - (time.monotonic() - self.began)
 
-    def progress(self, done, of, round_nr, what):
-        used = time.monotonic() - self.began
-        each = used / done if done >= 5 else self.env.seconds + 0.6
-        left = min(self.left(), each * (of - done))
-        text = f"round {round_nr + 1}, {done - 1 + 1}/{of}: {what}; {int(left) // 60}:{int(left) % 60:02d} left at most"
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r\033[K{text[:shutil.get_terminal_size().columns - 1]}")
-            sys.stderr.flush()
-        elif used - self.said >= 15 or not self.said:
-            self.said = used
-            print(text, file=sys.stderr, flush=True)
-
     def sample(self, experiment, series, x, round_nr):
         for attempt in range(RETRIES + 1):
-            cpu = harness.CpuTime()
             record = {"type": "sample", "experiment": experiment.id, "series": series, "x": x, "round": round_nr}
-            try:
-                with Hogs(experiment.hogs(self.env, x)):
-                    record.update(experiment.measure(self.env, series, x))
-            except harness.Failed as e:
-                again = attempt == 0 and not isinstance(e, harness.Wrong)
-                self.log({**record, "type": "retried" if again else "sample", "failed": str(e)})
+            got, failed, shares = taken(lambda: self.beside_hogs(experiment, series, x))
+            if failed:
+                again = attempt == 0 and not isinstance(failed, Wrong)
+                self.log({**record, "type": "retried" if again else "sample", "failed": str(failed)})
                 if again:  # a busy machine, perhaps; that a lock is no lock, never
                     continue
                 return
-            shares = cpu.shares()
             if experiment.others_are_ours:
                 shares["others"] = 0.0
-            dirty = shares["others"] + shares["steal"] > DIRTY
-            self.log({**record, **shares, "dirty": dirty})
-            if not dirty or self.left() < 0:
+            self.log({**record, **got, **shares, "dirty": dirty(shares)})
+            if not dirty(shares) or self.left() < 0:
                 return
+
+    def beside_hogs(self, experiment, series, x):
+        with Hogs(experiment.hogs(self.env, x)):
+            return experiment.measure(self.env, series, x)
 
     def settled(self, job):
         e, s, x = job
@@ -237,16 +219,16 @@ class Session:
         return point is not None and point.settled(e.min_samples, e.narrow)
 
     def run(self):
-        round_nr = done = 0
+        round_nr = 0
         total = sum(min(e.min_samples, self.env.max_rounds) for e, _, _ in self.jobs)
+        progress = Progress(total, self.env.seconds + 0.6)
         todo = [j for j in self.jobs if not self.settled(j)]
         try:
             while todo and self.left() > 0:
-                for e, s, x in random.sample(todo, len(todo)):
+                for e, s, x in interleaved(todo, lambda job: (job[0].id, job[2])):
                     if self.left() <= 0 and (round_nr > 0 or self.env.quick):
                         break
-                    done += 1
-                    self.progress(done, max(total, done), round_nr, f"{e.id}, {s}, {e.x_of(x)}")
+                    progress.step(f"round {round_nr + 1}, {e.id}, {s}, {e.x_of(x)}", at_most=self.left())
                     self.sample(e, s, x, round_nr)
                 round_nr += 1
                 wide = [j for j in todo if not self.settled(j)]
@@ -256,8 +238,7 @@ class Session:
             self.stopped = self.stopped or ("all intervals are narrow" if not todo else "the budget is spent")
         except KeyboardInterrupt:
             self.stopped = "interrupted"
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\033[K")
+        progress.end()
         self.log({"type": "end", "seconds": round(time.monotonic() - self.began, 1), "rounds": round_nr,
                   "stopped": self.stopped, "not_narrow": len([j for j in self.jobs if not self.settled(j)]),
                   "points": len(self.jobs), "load": list(os.getloadavg())})

@@ -6,10 +6,11 @@ import shutil
 import subprocess
 import time
 
-import harness
 from fgbench.claims import Claim, all_of, best_of_all, compare, crowds_and_one, number, ratios
-from fgbench.experiments import Application, Counted, OfThreads, found, mutex_options
+from fgbench.experiments import Application, Counted, OfThreads, Turns
 from fgbench.figure import Figure
+from fgbench.running import Wrong, own_env, run
+from fgbench.work import SWEET_1US, found, mutex_options
 
 OURS = "FlexGuard itself"
 
@@ -20,7 +21,7 @@ class Latency(OfThreads):
     y_label = "p99.9 of the wait, us"
 
     def argv(self, env, series, x):
-        return mutex_options(env, x, "-c", "1000", "-o", "1000", "-L")
+        return mutex_options(env, x, *SWEET_1US, "-L")
 
     def metrics(self, x, raw):
         lat = raw["latency_ns"]
@@ -34,7 +35,7 @@ class Sweet(OfThreads):
     y_label = "sections a ms"
 
     def argv(self, env, series, x):
-        return mutex_options(env, x, "-c", "1000", "-o", "1000")
+        return mutex_options(env, x, *SWEET_1US)
 
     def metrics(self, x, raw):
         return {"y": raw["per_ms"], "fairness": raw["fairness"]}
@@ -48,37 +49,20 @@ class Transitions(Counted):
     locks = ["hybrid-mcs", "flexguard-paper", "flexguard"]
 
     def argv(self, env, series, x):
-        return mutex_options(env, x, "-c", "1000", "-o", "1000")
+        return mutex_options(env, x, *SWEET_1US)
 
     def metrics(self, x, raw):
         return {"y": self.rate(raw, "holder_preemptions"), "parks": self.rate(raw, "parks"), "per_ms": raw["per_ms"]}
 
 
-class WakeUp(OfThreads):
-    """Two threads take turns by semaphores; each works before it passes the turn on, so that the other waits so long."""
+class WakeUp(Turns):
+    """By semaphores."""
     id, program = "wake-up", "sync_bench"
     title = "taking turns by semaphores"
-    x_label = "work before a turn is passed on, us"
-    y_label = "us until the other goes on"
-    x_is_threads = False
     locks = ["glibc", "flexguard"]
 
     def series(self, env):
         return self.locks  # the zoo has mutexes
-
-    def xs(self, env):
-        return [0, 5, 20, 50, 100]
-
-    def x_of(self, x):
-        return f"{x} us"
-
-    def argv(self, env, series, x):
-        return ["-m", "pingpong", "-c", str(x * 1000), "-d", str(env.seconds), "-u", f"{env.units:.3f}"]
-
-    def checked(self, x, raw):
-        if not raw["check"] or raw["result"] <= 0:
-            raise harness.Wrong("its self-check failed")
-        return {"y": max(0.0, raw["result"] / 1000 - x)}
 
 
 class RocksDb(Application):
@@ -99,7 +83,7 @@ class RocksDb(Application):
 
     def prepare(self, env):
         if self.benchmark == "readrandom" and not os.path.exists(self.directory(env)):
-            harness.run([self.program, "--benchmarks=fillseq", *self.flags(env)], harness.own_env(), 120)
+            run([self.program, "--benchmarks=fillseq", *self.flags(env)], own_env(), 120)
 
     def command(self, env, threads):
         argv = [self.program, f"--benchmarks={self.benchmark}", f"--threads={threads}", *self.flags(env),
@@ -136,7 +120,7 @@ class Kyoto(Application):
 
     def figure(self, out, seconds):
         if "ok" not in out.split():
-            raise harness.Wrong("its self-check failed")
+            raise Wrong("its self-check failed")
         return 1 / found(r"time: ([\d.]+)", out)
 
 
@@ -164,7 +148,7 @@ class Pbzip2(Application):
         back = subprocess.run(["bunzip2", "-c", f"{env.tmp}/pbzip2.out"], stdout=subprocess.PIPE).stdout
         with open(self.input(env), "rb") as f:
             if back != f.read():
-                raise harness.Wrong("its output is not what went in")
+                raise Wrong("its output is not what went in")
         return r
 
 
@@ -178,17 +162,17 @@ class Memcached(Application):
     def measure(self, env, series, x):
         user = ["-u", "root"] if os.geteuid() == 0 else []
         server = ["memcached", *user, "-U", "0", "-l", "127.0.0.1", "-p", str(self.port()), "-t", str(x)]
-        argv, e = harness.Contender(harness.contender_of_lock(series), env.build).wrap(server)
+        argv, e = env.on_lock(series, server)
         p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             time.sleep(0.3)
-            out, _ = harness.run(["memcaslap", "-s", f"127.0.0.1:{self.last}", "-t", "1s", "-T", "2", "-c", "16", "-v", "0.1"],
-                                 harness.own_env(), 60)
+            out, _ = run(["memcaslap", "-s", f"127.0.0.1:{self.last}", "-t", "1s", "-T", "2", "-c", "16", "-v", "0.1"],
+                                 own_env(), 60)
         finally:
             p.terminate()
             p.wait()
         if not re.search(r"verify_failed: 0\b", out):
-            raise harness.Wrong("values came back wrong")
+            raise Wrong("values came back wrong")
         return {"metrics": {"y": found(r"TPS: (\d+)", out) / 1000}}
 
     last = 0

@@ -6,8 +6,8 @@ import html
 import importlib.util
 import os
 
-import harness
 from fgbench.claims import MANY
+from fgbench.text import in_spread, table
 
 OURS = "flexguard"
 WORD = {True: "holds here", False: "does not hold here", None: "cannot be said here"}
@@ -52,8 +52,7 @@ def cell(results, experiment, series, x, metric):
         return "failed"
     if point is None:
         return "-"
-    low, high = point.interval
-    return f"{harness.fmt(point.median)} ({harness.fmt(low)}..{harness.fmt(high)})"
+    return in_spread(point.median, *point.interval)
 
 
 def rows_of(figure, experiment, results):
@@ -93,7 +92,7 @@ def text(figures, results):
         print(f"\n== {f.id}: {f.title}")
         for e in measured:
             print(f"\n{one_line(e.title)}: {f.label(e)}, median (interval)")
-            harness.table(*rows_of(f, e, results))
+            table(*rows_of(f, e, results))
         for e, s, x, why in failures_of(f, results):
             print(f"\n  Failed: {e.id}, {s}, {e.x_of(x)}: {why[-1]} ({len(why)} run{'s'[:len(why) - 1]})")
         for why in left_out(f, results):

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""A preemption monitor of our own, and programs that are registered there."""
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+
+from fgbench.running import Failed, kill_group, own_env
+
+PATIENCE_S = 10
+
+
+def wait_until(command, socket, server, said, processes):
+    """Until it answers, and has so many registered; Failed where it does not."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        p = subprocess.run([command, "status", "--json", "--socket", socket], env=own_env(), capture_output=True,
+                           text=True)
+        if not p.returncode and json.loads(p.stdout)["processes"] == processes:
+            return
+        if server.poll() is not None:
+            said.seek(0)
+            raise Failed(said.read().strip() or f"flexguard monitor ended with {server.returncode}")
+        time.sleep(0.02)
+    raise Failed(f"no monitor with {processes} processes: {p.stderr.strip()}")
+
+
+@contextlib.contextmanager
+def monitor(command, folder, registered=0):
+    """`flexguard monitor` as long as the block lasts, and so many programs that are registered and sleep: its socket.
+
+    folder: any user may go through it, since the monitor serves as one of its own.
+    """
+    socket = os.path.join(folder, "monitor.sock")
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
+    programs = []
+    with tempfile.TemporaryFile("w+") as said:
+        server = subprocess.Popen([command, "monitor", "--socket", socket], env=own_env(), stderr=said, **quiet)
+        try:
+            wait_until(command, socket, server, said, 0)
+            for _ in range(registered):
+                programs.append(subprocess.Popen([command, "run", "--", "sleep", "1000"], stderr=subprocess.DEVNULL,
+                                                 env=dict(own_env(), FLEXGUARD_SOCKET=socket), **quiet))
+            wait_until(command, socket, server, said, registered)
+            yield socket
+        finally:
+            # The monitor last, and in order: it detaches its program before it ends.
+            for p in programs:
+                kill_group(p)
+            server.terminate()
+            try:
+                server.wait(timeout=PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                kill_group(server)
+            with contextlib.suppress(OSError):
+                os.unlink(socket)

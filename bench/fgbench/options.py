@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+"""Values of options that the commands share."""
+import argparse
+
+
+def positive(kind, what):
+    def parse(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < 1e9:  # nan is neither
+            raise argparse.ArgumentTypeError(f"{what} of more than 0 is wanted, not '{text}'")
+        return value
+    return parse
+
+
+count = positive(int, "a number")
+seconds = positive(float, "a number of seconds")
+minutes = positive(float, "a number of minutes")
+
+
+def counts(text):
+    one = positive(int, "a list of numbers")
+    return sorted({one(x) for x in text.split(",")})

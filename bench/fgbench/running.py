@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""Running a program on a contender's locks, and reading what it prints.
+
+A contender is a name that says where a program's locks come from:
+
+  glibc                plain
+  glibc:KIND           plain, mutexes of another kind (mutex_bench -k; adaptive)
+  flexguard[:POLICY]   through `flexguard run`, with its own monitor or one that all share
+  preload[:POLICY]     LD_PRELOAD only, without a monitor
+  zoo:LOCK             through `flexguard run --lock LOCK`: one of `flexguard locks`
+
+All is done by environment and argv, so that every contender runs the same binary.
+"""
+import json
+import os
+import signal
+import subprocess
+
+OWN_ENV = ("LD_PRELOAD", "FLEXGUARD_LOCK", "FLEXGUARD_POLICY", "FLEXGUARD_SPIN_NS", "FLEXGUARD_SOCKET",
+           "FLEXGUARD_STATS")
+
+
+class Failed(Exception):
+    """A run that gave no number: the message is for the report."""
+
+
+class Wrong(Failed):
+    """One that gave a wrong result: a self-check failed."""
+
+
+def own_env():
+    """The environment without anything that chooses locks."""
+    return {k: v for k, v in os.environ.items() if k not in OWN_ENV}
+
+
+class Contender:
+    def __init__(self, name, build, socket=None):
+        """socket: of a monitor that all contenders share; None: each run brings its own."""
+        self.name, self.socket = name, socket
+        self.note = None  # what it said about itself when it was tried
+        self.base, _, self.policy = name.partition(":")
+        self.command = os.path.join(build, "flexguard")
+        self.library = os.path.abspath(os.path.join(build, "libflexguard-preload.so"))
+        if self.base not in ("glibc", "flexguard", "preload", "zoo"):
+            raise ValueError(f"unknown contender '{name}': glibc, flexguard[:policy], preload[:policy] or zoo:lock")
+
+    @property
+    def lock(self):
+        """As `flexguard locks` has it."""
+        return self.policy if self.base == "zoo" else self.name
+
+    @property
+    def kind(self):
+        """Kind of mutex for mutex_bench; only glibc's differ in what they do."""
+        return self.policy if self.base == "glibc" and self.policy else "normal"
+
+    def wrap(self, argv, *options):
+        """argv and environment that run `argv` on this contender's locks; options: of `flexguard run`."""
+        env = own_env()
+        if self.base in ("flexguard", "zoo"):
+            if self.socket:
+                env["FLEXGUARD_SOCKET"] = self.socket
+            which = [] if not self.policy else ["--policy" if self.base == "flexguard" else "--lock", self.policy]
+            return [self.command, "run", *options, "--monitor=now", *which, "--", *argv], env
+        if self.base == "preload":
+            env["LD_PRELOAD"] = self.library
+            if self.policy:
+                env["FLEXGUARD_POLICY"] = self.policy
+        return argv, env
+
+    def missing(self):
+        """Why this contender cannot run here, or None."""
+        if self.base == "glibc":
+            return None
+        needs = self.library if self.base == "preload" else self.command
+        if not os.path.exists(needs):
+            return f"no {needs}"
+        argv, env = self.wrap(["true"])
+        try:
+            p = subprocess.run(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               timeout=30)
+        except subprocess.TimeoutExpired:
+            return "`true` did not end within 30 s"
+        self.note = (p.stderr.strip().splitlines() or [None])[0]
+        # The dynamic linker ignores a library that it cannot load and only says so.
+        if p.returncode or "cannot be preloaded" in p.stderr:
+            return self.note or f"`true` ended with {p.returncode}"
+        return None
+
+
+def contender_of_lock(lock):
+    return lock if lock in ("glibc", "flexguard") else f"zoo:{lock}"
+
+
+def run(argv, env, timeout):
+    """stdout and stderr of a command; its whole process group is gone afterwards."""
+    try:
+        p = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, start_new_session=True)
+    except OSError as e:
+        raise Failed(f"{argv[0]}: {e.strerror}") from None
+    try:
+        out, err = p.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        kill_group(p)
+        raise Failed(f"no end within {timeout:.0f} s") from None
+    except BaseException:
+        kill_group(p)
+        raise
+    if p.returncode:
+        why = f"signal {-p.returncode}" if p.returncode < 0 else f"exit {p.returncode}"
+        raise Failed(f"{why}: {(err.strip().splitlines() or [''])[-1]}")
+    return out, err
+
+
+def kill_group(p):
+    try:
+        os.killpg(p.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    p.wait()
+
+
+def run_json(argv, env, timeout):
+    out, _ = run(argv, env, timeout)
+    try:
+        return json.loads(out.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        raise Failed("output is not JSON") from None
