@@ -78,6 +78,18 @@ def runs(directory, env):
         same(f"{name}: one runtime", json.load(open(report))["stats"]["processes"], 1)
 
 
+def check_bench():
+    """The benchmark harness finds its modules and its programs."""
+    if not OPTIONS["bench"]:
+        raise Skip("built without the benchmarks")
+    p = subprocess.run([f"{MOVED}/bin/flexguard", "bench", "--quick", "--figure", "waiting", "--locks", "glibc", "--seconds", "0.05",
+                        "-o", f"{TMP}/bench"], text=True, timeout=240, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    true(p.stdout, p.returncode in (0, 1))  # 1: a busy machine gave some run no time
+    samples = [json.loads(line) for line in open(f"{TMP}/bench/samples.jsonl") if '"sample"' in line]
+    same("points", {(s["experiment"], s["series"]) for s in samples}, {("wake-up", "glibc"), ("wake-up", "flexguard")})
+    true("not for want of a program", all(s.get("failed", "nothing got done") == "nothing got done" for s in samples))
+
+
 def check_pkg_config():
     need("pkg-config", "make", "g++")
     shutil.copytree(EXAMPLES, f"{TMP}/make")

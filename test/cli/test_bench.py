@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """flexguard bench: a small run, its files, drawing it again, comparing, interrupting."""
 import json
+import re
 
 from climod import *
 
@@ -325,6 +326,23 @@ def check_suites():
     for args in (["nosuch"], ["--threads", "0"], ["--contenders", "nosuch"]):
         p = subprocess.run([sys.executable, source, os.path.dirname(FLEXGUARD), *args], text=True, capture_output=True, timeout=60)
         true(f"{args}: {p.stderr}", p.returncode not in (0, 130) and "Traceback" not in p.stderr)
+
+
+def check_installed():
+    """What the command needs is what is installed: its programs, and its modules less the suites."""
+    figures = modules()[0]
+    from fgbench import experiments
+    bench = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench")
+    build = open(os.path.join(bench, "meson.build")).read()
+
+    def names(pattern):
+        return set(re.findall(r"'(\w+)'", re.search(pattern, build, re.S).group(1)))
+    installed = names(r"bench_installed = \[(.*?)\]")
+    programs = {e.program for e in figures.experiments_of(figures.all_figures())
+                if isinstance(e, experiments.OfThreads) and not isinstance(e, experiments.Application)}
+    same("programs", programs - installed, {"leveldb_bench", "tdb_bench"})  # where their libraries are
+    files = {f[:-3] for f in os.listdir(os.path.join(bench, "fgbench")) if f.endswith(".py")}
+    same("modules", names(r"foreach name : \[('__init__'.*?)\]"), files)
 
 
 def check_compare():

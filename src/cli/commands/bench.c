@@ -17,7 +17,7 @@ static const struct {
 	const char *script, *programs;
 } places[] = {
     {"bench/scripts/flexguard-bench", "bench"},
-    {"../share/flexguard/bench/flexguard-bench", "../" FG_LIBDIR "/flexguard/bench"},
+    {"../share/flexguard/bench/flexguard-bench", "../" FG_LIBDIR "/bench"},
     {"flexguard-bench-data/flexguard-bench", "flexguard-bench-data"}, /* of make bench-bundle */
 };
 
