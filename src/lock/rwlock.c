@@ -268,7 +268,7 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 	if (i_write(rw, t))
 		return EDEADLK;
 	for (;;) {
-		bool recursive = fg_sections != 0;
+		bool recursive = fg_sections != 0, late;
 		struct fg_deadline soon;
 
 		r = gate_lock(rw, writers_first ? deadline :
@@ -280,11 +280,11 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 			_fg_unlock(&rw->gate);
 			return r;
 		}
-		if (deadline && fg_deadline_passed(deadline))
-			return ETIMEDOUT;
-		r = enter_counted(rw, true);
-		if (r != EBUSY)
-			return r;
+		late = deadline && fg_deadline_passed(deadline);
+		/* A signal handler may have taken all the time: what can be had at once is had, late or not. */
+		r = enter_counted(rw, !writers_first);
+		if (r != EBUSY || late)
+			return r == EBUSY ? ETIMEDOUT : r;
 	}
 }
 
