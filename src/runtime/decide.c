@@ -23,7 +23,7 @@
  */
 #define PREEMPTION_GRACE_NS 20000u
 
-/* The longest time in one go that a waiter believes a policy which says "spin". */
+/* The longest time in one go that a waiter believes a policy which says "spin": about a time slice.  Not varied. */
 #define FG_SPIN_CAP_NS 4000000u
 
 /*
@@ -163,11 +163,11 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 
 /* ---- events ---------------------------------------------------------------- */
 
-#define IN_VAIN 32u /* four spins in vain in a row, and there are none for as many waits */
+#define IN_VAIN 32u /* four spins in vain in a row, and there are none for as many waits.  Not varied */
 
 static uint64_t no_room_until_ns; /* CLOCK_MONOTONIC; a hint of all threads */
 
-/* How old the number of CPUs may be. */
+/* How old the number of CPUs may be.  Not varied. */
 #define CPUS_EVERY_NS 1000000000u
 
 /* `have`: what it was, if that is known. */
@@ -229,10 +229,11 @@ void fg_event_over(struct fg_wait *w, bool in_time)
  * waits for may be among them, and nothing else tells.  With more threads than
  * CPUs, hand-overs through condition variables are 2 to 5 times faster so (2-CPU
  * VM, Linux 6.18).  But to yield to a thread that computes costs a time slice, and
- * once it has, no thread of the process spins for events for so many times as long.
+ * once it has taken NO_ROOM_NS, no thread of the process spins for events for so many times as long.
+ * A limit of 50 us also hit threads that yield to each other in turn (docs/design/experiments.md, "No
+ * spinning beside threads that compute"); the factor was not varied.
  */
 #define NO_ROOM_FACTOR 32u
-
 #define NO_ROOM_NS     250000u
 
 /* Not counted as time spent spinning; moves the caller's `now`.  False if others kept the CPU for long. */
@@ -276,7 +277,8 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 /*
  * Only for so long after somebody has gone to sleep at a barrier.  Many programs use
  * one to start their threads together and never again, or have one wait for the
- * end at another: there nobody's progress hangs on a late thread.
+ * end at another: there nobody's progress hangs on a late thread, and to look for one cost 14 % (2-CPU VM,
+ * Linux 6.18; docs/design/experiments.md, "Participants, for a while").  The time was not varied.
  */
 #define PARTICIPANTS_NS 2000000u
 
@@ -287,7 +289,7 @@ void fg_participants_are_late(void)
 	fg_store_relaxed(&participants_until_ns, fg_now_ns() + PARTICIPANTS_NS);
 }
 
-/* Threads beyond are not looked at: with so many, some are as likely as not among the first. */
+/* Threads beyond are not looked at: with so many, some are as likely as not among the first.  Not varied. */
 #define PARTICIPANTS_MAX 256u
 
 /*
