@@ -28,6 +28,7 @@ class Results:
 
     def __init__(self):
         self.points, self.failures, self.context, self.end = {}, {}, {}, {}
+        self.contexts = []  # of each part that was measured on its own; `context` is the last
         self.known = None
         self.left_out = {}  # experiment -> what of it that machine could not show: sentences
         self.traces = {}  # experiment -> series -> a list of pairs, for what is drawn over time
@@ -37,6 +38,7 @@ class Results:
         if kind == "context":
             self.left_out.update(record.get("left_out", {}))
             self.context = record
+            self.contexts.append(record)
         elif kind == "end":
             self.end = record
         elif kind == "raw":  # of a bundle

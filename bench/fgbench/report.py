@@ -69,8 +69,8 @@ def spread(end):
 def about(results):
     c, e = results.context, results.end
     where = (f"{c.get('cpu')}, {c.get('cpus')} CPUs, Linux {c.get('kernel')}, glibc {c.get('glibc')}, governor "
-             f"{c.get('governor') or 'unknown'}, virtualisation {c.get('virtual') or 'none'}, commit {c.get('commit') or 'none'}, "
-             f"{c.get('date')}, seed {c.get('seed')}")
+             f"{c.get('governor') or 'unknown'}, virtualisation {c.get('virtual') or 'none'}, "
+             + "; ".join(f"commit {c.get('commit') or 'none'}, {c.get('date')}, seed {c.get('seed')}" for c in results.contexts))
     how = (f"{e.get('rounds', '?')} rounds, {e.get('seconds', '?')} s; ended: {e.get('stopped', 'it was cut off')}"
            f"{spread(e)}")
     return where, how
