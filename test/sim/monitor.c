@@ -9,6 +9,7 @@
 #undef cpus
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include "sim.h"
 
@@ -123,7 +124,10 @@ void mon_tick(void)
 {
 	struct fg_tick args = { 0 };
 
-	tick(&args);
+	if (tick(&args)) {
+		fputs("fgsim: the eBPF program shows no heartbeat: it lacks something that the real kernel has\n", stderr);
+		__builtin_trap();
+	}
 }
 
 void mon_switch(int cpu, int prev, bool prev_runnable, bool preempt, int next)

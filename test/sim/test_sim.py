@@ -34,6 +34,11 @@ def check_same_seed():
         assert figures(*options, "-s", "2") != first, f"{options}: the seed changes nothing"
 
 
+def check_locks_ask_the_monitor():
+    r = figures("-m", "intel104", "-t", "26", "-l", "flexguard-paper")  # a CPU for each: all spin
+    assert r["waits"] < 0.01, f"they sleep as if there were no monitor: {r['waits']} a section"
+
+
 def check_random_schedules():
     for lock in ("flexguard", "mcs", "ticket", "futex"):
         p = run("-m", "one", "-c", "3", "-t", "6", "-x", "2000", "-l", lock)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The one use is the rseq area of a task, through a flavour of task_struct in which it is the first member. */
-/* Of the kernels that there have been, one: all fields of vmlinux_min.h, but who may be read stands in mm_struct. */
-#define bpf_core_field_exists(field) __builtin_strcmp(#field, "by_task->exec_state")
+/* Of the kernels that there have been, one: all fields of vmlinux_min.h, but who may be read stands in mm_struct (by any spelling). */
+#define bpf_core_field_exists(field) (!__builtin_strstr(#field, "->exec_state"))
 #define bpf_core_type_id_kernel(type) 0
 #define BPF_CORE_READ_2(from, a) ((from)->a)
 #define BPF_CORE_READ_3(from, a, b) ((from)->a->b)
