@@ -191,7 +191,7 @@ __attribute__((noreturn)) static void in_child(struct object **held, int n, stru
 
 static pid_t fork_in_section(struct object **held, int n, struct worker *w)
 {
-	char *argv[] = {self, "-q", "-t3", "-l1", "-n200", "-w5", NULL};
+	char *argv[] = {self, "-q", "-t3", "-l1", "-n200", NULL};
 	sigset_t block, old;
 	pid_t pid = 0;
 

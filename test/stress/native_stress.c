@@ -187,7 +187,7 @@ static pid_t start_child(long id, int first)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	check_watchdog((unsigned)seconds + 60);
+	check_end_after((unsigned)seconds + 60);
 	start_workers(2, id, first);
 	for (int i = 0; i < 2; i++)
 		UNTIL(LOAD(workers[i].done));

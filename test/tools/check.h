@@ -11,6 +11,7 @@
  * Environment: CHECK_SEED the seed; CHECK_PRELOAD a part of the name of the
  * object that pthread_mutex_lock has to come from (without it a mistyped
  * LD_PRELOAD would pass every test); CHECK_SCALE multiplies the watchdog's time;
+ * CHECK_WATCHDOG its seconds, where a hang is what is expected (must-fail);
  * CHECK_WORK how many of its rounds in a hundred a program does (check_rounds);
  * CHECK_STOP=1 stops a program that hangs or fails, for a debugger.
  */
@@ -116,11 +117,11 @@ static inline void check_alarm(int sig)
 }
 
 /*
- * Ends the process after so many seconds, CHECK_LEAST_SECONDS at least.  One signal, once: a periodic one
+ * Ends the process after so many seconds.  One signal, once: a periodic one
  * would interrupt futex waits and so repair the lost wake-ups that it is to find.
  * Children of fork and new images have to call it again.
  */
-static inline void check_watchdog(unsigned seconds)
+static inline void check_end_after(unsigned seconds)
 {
 	struct sigaction sa;
 	const char *scale = getenv("CHECK_SCALE");
@@ -128,10 +129,20 @@ static inline void check_watchdog(unsigned seconds)
 	memset(&sa, 0, sizeof sa);
 	sa.sa_handler = check_alarm;
 	sigaction(SIGALRM, &sa, NULL);
-	if (seconds < CHECK_LEAST_SECONDS)
-		seconds = CHECK_LEAST_SECONDS;
 	check_seconds = seconds * (scale ? atoi(scale) : 1);
 	alarm(check_seconds);
+}
+
+/* The same, after CHECK_LEAST_SECONDS at least, unless the environment says when. */
+static inline void check_watchdog(unsigned seconds)
+{
+	const char *given = getenv("CHECK_WATCHDOG");
+
+	if (given && atoi(given) > 0)
+		seconds = (unsigned)atoi(given);
+	else if (seconds < CHECK_LEAST_SECONDS)
+		seconds = CHECK_LEAST_SECONDS;
+	check_end_after(seconds);
 }
 
 /*

@@ -17,7 +17,7 @@ struct progress {
 } __attribute__((aligned(64)));
 
 static struct progress progress[PROGRESS_MAX];
-static unsigned progress_limit = 15; /* seconds */
+static unsigned progress_limit = 30; /* seconds */
 static int progress_stop;
 
 static inline void progress_at(int i, const char *where)
@@ -78,7 +78,7 @@ static inline pthread_t progress_begin(unsigned seconds)
 	pthread_t t;
 
 	progress_limit *= scale ? atoi(scale) : 1;
-	check_watchdog(seconds + 4 * progress_limit + 60);
+	check_end_after(seconds + 3 * progress_limit + 30);
 	progress_stop = 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
