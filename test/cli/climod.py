@@ -17,6 +17,10 @@ HELPERS = [os.path.abspath(p) for p in sys.argv[2:]]
 TMP = tempfile.mkdtemp(prefix="flexguard-test-")
 os.chmod(TMP, 0o755)
 
+# Milliseconds for which a program contends: where it has not met the monitor, or nobody, in the first, because
+# the machine stood still, in a later one.
+LONGER = 200, 1500, 5000, 20000
+
 # The tests say themselves what a program's environment holds.
 for name in [n for n in os.environ if n.startswith("FLEXGUARD_")] + ["LD_PRELOAD"]:
     os.environ.pop(name, None)
@@ -67,6 +71,20 @@ def wait_until(what, f, timeout=60):
             return value
         time.sleep(0.01)
     raise Failed(f"timed out: {what}")
+
+
+def in_one_of(tries, f):
+    """
+    f(), repeated where it fails.  For what is not so where the machine stands still for a quarter of a second: the
+    library then starts without the monitor's answer, and says hello once more a second later.
+    """
+    for left in range(tries)[::-1]:
+        try:
+            return f()
+        except Failed as e:
+            if not left:
+                raise
+            print(f"once more: {e}")
 
 
 def stat_fields(pid):

@@ -2,7 +2,9 @@
 /*
  * Threads that fight for one mutex for a while, and then see that no increment
  * was lost.  Usage: contend MILLISECONDS [exit|_exit|kill|UID]: how to end, or whom to become after a while.
+ * SIGTERM shortens the while.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,7 +40,11 @@ int main(int argc, char **argv)
 	struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
 	pthread_t t[THREADS];
 	unsigned long sum = 0;
+	sigset_t term;
 
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &term, NULL);
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&t[i], NULL, work, &own[i]);
 	puts("ready");
@@ -48,7 +54,8 @@ int main(int argc, char **argv)
 		if (setresuid(atoi(end), atoi(end), atoi(end)))
 			return 2;
 	}
-	nanosleep(&ts, NULL);
+	while (sigtimedwait(&term, NULL, &ts) < 0 && errno == EINTR)
+		; /* it was stopped and goes on */
 	if (!strcmp(end, "kill"))
 		kill(getpid(), SIGKILL);
 	if (!strcmp(end, "_exit"))

@@ -19,8 +19,6 @@ PROTOCOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/a
 SOCKET = ["sh", "-c", "echo socket=$FLEXGUARD_SOCKET"]
 # Says where its monitor is, and stays until the test has seen what it wants to see.
 STAYS = "echo $FLEXGUARD_SOCKET; exec sleep 200"
-# Milliseconds to contend for, until a monitor has been loaded and has answered: the next if the last were too few.
-LONGER = 1500, 5000, 20000
 
 
 def ends(p):
@@ -56,7 +54,7 @@ def check_asleep_until_there_are_threads():
     name = p.stdout.readline().strip()
     same("asleep", (name in names(), listens(name), name + "/knock" in names()), (True, False, True))
     ends(p)
-    for ms in LONGER:
+    for ms in LONGER[1:]:
         p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; exec {CONTEND} {ms}")
         name = p.stdout.readline().strip()
         awake = wait_until("awake", lambda: listens(name) or p.poll() is not None and "ended")
@@ -65,12 +63,12 @@ def check_asleep_until_there_are_threads():
             break
     same("awake", awake, True)
     file = f"{TMP}/stats.json"
-    for ms in LONGER:
+    for ms in LONGER[1:]:
         p = run("run", f"--stats={file}", CONTEND, str(ms))
         monitored = json.load(open(file))["stats"]["monitored"]
         if monitored:
             break
-    same("it registers", monitored, 1)
+    true("it registers", monitored)
     p = start("run", "--monitor=now", "sh", "-c", STAYS)
     true("before the program", listens(p.stdout.readline().strip()))
     ends(p)
@@ -86,7 +84,7 @@ def check_one_monitor_for_a_run_in_a_run():
 def check_what_a_program_preloads_is_not_the_monitors():
     need_monitor()
     preloaded = {"LD_PRELOAD": HELPERS[2]}
-    p = run("run", "--monitor=now", CONTEND, "100", env=preloaded, timeout=30)
+    p = run("run", "--monitor=now", CONTEND, "100", env=preloaded, timeout=60)
     same("ends well", (p.stdout, p.stderr, p.returncode), ("ready\nexact\n", "", 0))
     p = start("run", "sh", "-c", STAYS, env=preloaded)
     p.stdout.readline()
@@ -138,7 +136,7 @@ def check_nobody_else_answers_in_its_place():
             s.listen()
             s.settimeout(60)
             connection, _ = s.accept()
-            connection.settimeout(5)
+            connection.settimeout(60)
             try:
                 return 1 if connection.recv(64) else 0
             except OSError:
@@ -168,14 +166,14 @@ def check_module_in_a_closed_folder():
     os.chmod(home, 0o700)
     stats = os.path.join(TMP, "closed.json")
     for now in ["--monitor=now"], []:
-        for ms in LONGER:
+        for ms in LONGER if now else LONGER[1:]:
             p = subprocess.run([f"{home}/flexguard", "run", *now, f"--stats={stats}", CONTEND, str(ms)], text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
             same("ends well", (p.stdout, p.stderr, p.returncode), ("ready\nexact\n", "", 0))
             monitored = json.load(open(stats))["stats"]["monitored"]
             if monitored:
                 break
-        same("registered", monitored, 1)
+        true("registered", monitored)
     shutil.rmtree(home)
 
 
@@ -201,7 +199,7 @@ os.execvp(sys.argv[2], sys.argv[2:])
             if verbose == "2" and closed < 4 or not now and closed != 7:
                 continue
             what = f"closed{shut or ' none'}, {now}, verbose {verbose}"
-            for ms in 100 if now else LONGER[0], *LONGER[1:]:
+            for ms in LONGER if now else LONGER[1:]:
                 p = subprocess.run(["sh", "-c", f'exec "$@"{shut}', "sh", FLEXGUARD, "run", *now, f"--stats={stats}",
                                     sys.executable, look, seen, CONTEND, str(ms)],
                                    text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -220,7 +218,7 @@ os.execvp(sys.argv[2], sys.argv[2:])
                                   look, seen, "sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE, env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
             # It runs: the monitor has been loaded.
-            wait_until("the program", lambda: "sleep" in children(p.pid).values(), timeout=30)
+            wait_until("the program", lambda: "sleep" in children(p.pid).values(), timeout=60)
             mon = monitor_of(p.pid)
             found = [os.readlink(f"/proc/{mon}/fd/{n}") for n in range(3)]
             p.terminate()
@@ -232,7 +230,7 @@ def say_hello(name):
     """What a monitor answers to a hello without its secret; None: it does not."""
     version = next(int(line.split()[2]) for line in open(PROTOCOL) if line.startswith("#define FG_ABI_VERSION"))
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-        s.settimeout(10)
+        s.settimeout(60)
         s.connect("\0" + name[1:])
         s.send(struct.pack("=IIIIq", 0x4b4c4746, version, 8, 0, 0))
         answer = s.recv(64)
@@ -299,21 +297,24 @@ stop = True
 first, last = map(int, open("/proc/self/stat").read().rsplit(")", 1)[1].split()[47:49])
 ctypes.memset(first, 0, last - first)
 open(sys.argv[1], "w").close()
-time.sleep(3)
+end = time.monotonic() + 60
+while not os.path.exists(sys.argv[2]) and time.monotonic() < end:
+    time.sleep(0.01)
 """
 
 
 def check_it_stays_for_one_that_overwrites_its_environment():
     """As daemons do that show their state in ps(1): the monitor knows it."""
     need_monitor()
-    done = f"{TMP}/forgotten"
-    code = f"{sys.executable} -c '{FORGETS}' {done} </dev/null >/dev/null 2>&1 &"
+    done, leave = f"{TMP}/forgotten", f"{TMP}/leave"
+    code = f"{sys.executable} -c '{FORGETS}' {done} {leave} </dev/null >/dev/null 2>&1 &"
     p = run("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; setsid {code} while ! test -e {done}; do sleep 0.05; done")
     name = p.stdout.strip()
     true("still there", listens(name))
     time.sleep(1.2)
     true("and after another look", listens(name))
-    wait_until("gone with it", lambda: not {name, name + "/knock"} & names(), timeout=30)
+    open(leave, "w").close()
+    wait_until("gone with it", lambda: not {name, name + "/knock"} & names())
 
 
 def check_it_stays_for_those_who_outlive_the_command():
@@ -353,20 +354,25 @@ def check_it_keeps_little():
 
 def check_monitor_killed():
     need_monitor()
-    p = start("run", CONTEND, "3000")
+    p = start("run", CONTEND, "100000")
     same("ready", p.stdout.readline(), "ready\n")
     mon = wait_until("monitor", lambda: monitor_of(p.pid))
     os.kill(mon, signal.SIGKILL)
+    time.sleep(1)  # it finds that out
+    p.terminate()
     out, err = p.communicate(timeout=60)
     same("the program ends well", (p.returncode, out), (0, "exact\n"))
 
 
 def check_supervisor_killed():
     need_monitor()
-    p = start("run", CONTEND, "3000")
+    p = start("run", CONTEND, "100000")
     same("ready", p.stdout.readline(), "ready\n")
     mon = wait_until("monitor", lambda: monitor_of(p.pid))
+    program = next(child for child in children(p.pid) if child != mon)
     p.kill()
+    time.sleep(1)
+    os.kill(program, signal.SIGTERM)
     same("the program ends well", p.stdout.read(), "exact\n")
     wait_until("the monitor ends too", lambda: not os.path.exists(f"/proc/{mon}"))
     p.wait()
@@ -449,7 +455,7 @@ def check_a_kernel_that_refuses_the_program():
         true("says where the reasons are", "FLEXGUARD_VERBOSE=2" in note)
         same("shows them if asked for", any("failed to load" in r for r in reasons), verbose == "2")
         true("but not otherwise", reasons == [] or verbose == "2")
-    for ms in LONGER:
+    for ms in LONGER[1:]:
         p = subprocess.run([*pretend, FLEXGUARD, "run", CONTEND, str(ms)], text=True, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE)
         same("so it does while it runs", (p.returncode, p.stdout), (0, "ready\nexact\n"))

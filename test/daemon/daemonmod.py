@@ -75,7 +75,7 @@ class Daemon:
     def stop(self):
         """SIGTERM; returns what it said."""
         self.p.terminate()
-        self.p.wait(20)
+        self.p.wait(60)
         same("the daemon's end", self.p.returncode, 0)
         return self.p.stderr.read()
 
@@ -94,7 +94,7 @@ class Daemon:
 
 def connect(path=SOCK):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.settimeout(10)
+    s.settimeout(30)
     s.connect("\0" + path[1:] if path[0] == "@" else path)
     return s
 
@@ -205,6 +205,12 @@ def exact(p):
     same("the program ends well", (p.returncode, p.stdout.read().removeprefix("ready\n"), p.stderr.read()), (0, "exact\n", ""))
 
 
+def finish(p):
+    """One that contends for longer than any test has seen enough."""
+    p.terminate()
+    exact(p)
+
+
 def end(p):
     """A program that is to run for longer than any test: it is still there, and goes."""
     same("still runs", p.poll(), None)
@@ -217,4 +223,4 @@ def registered(c, n, timeout=60):
 
 
 def zero(c):
-    wait_until("all counts at 0", lambda: not c.counts(), 30)
+    wait_until("all counts at 0", lambda: not c.counts())

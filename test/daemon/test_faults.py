@@ -128,8 +128,8 @@ def check_another_version():
     s = fake(SOCK)
     p = program(CONTEND, "100000")
     asked = 0
-    until = time.monotonic() + 2
-    while time.monotonic() < until:
+    begin = time.monotonic()
+    while (seconds := time.monotonic() - begin) < 2 or not asked and seconds < 60:
         try:
             conn = s.accept()[0]
         except TimeoutError:
@@ -143,7 +143,7 @@ def check_another_version():
             except BrokenPipeError:
                 pass  # it did not wait so long for us
     s.close()
-    true(f"asked {asked} times: now and then, not all the time", 1 <= asked <= 4)
+    true(f"asked {asked} times in {seconds:.1f} s: now and then, not all the time", 1 <= asked <= seconds + 2)
     with Daemon() as d:
         registered(Counters(), 1)
         same("ready", p.stdout.readline(), "ready\n")
@@ -162,7 +162,7 @@ def check_path_removed():
         new = contend(100000)
         time.sleep(0.3)
         same("only the old one", c.processes(), 1)
-        true("beats on", c.beat_age() < 500_000_000)
+        wait_until("beats on", lambda: c.beat_age() < 500_000_000)
         p = run("monitor", "--socket", SOCK)
         same("no second one while it lives", p.returncode, 125)
         d.stop()
@@ -234,7 +234,7 @@ def check_memory_limit():
                 registered(c, 0)
                 zero(c)
     finally:
-        wait_until("the group is empty", lambda: not open(f"{group}/cgroup.procs").read(), 10)
+        wait_until("the group is empty", lambda: not open(f"{group}/cgroup.procs").read())
         os.rmdir(group)
 
 
@@ -248,9 +248,9 @@ def check_few_descriptors():
         for p in many:
             exact(p)
         registered(c, 0)
-        p = contend(1500)
+        p = contend(100000)
         registered(c, 1)
-        exact(p)
+        finish(p)
         zero(c)
         d.stop()
 
@@ -265,7 +265,7 @@ def check_fork_bomb():
         p = contend(2000)
         exact(p)
         bomb.communicate(timeout=100)
-        registered(c, 0, 30)
+        registered(c, 0)
         zero(c)
         d.stop()
 
@@ -296,10 +296,21 @@ def check_locked_up():
     need_daemon()
     with Daemon() as d:
         c = Counters()
-        p = program(LOCKED_UP, "3500")
-        line = p.stdout.readline()
-        need(line == "ready\n", "no seccomp here")
-        registered(c, 1)
+
+        def locked_up():
+            """Registered in its first try, the only one that it has."""
+            p = program(LOCKED_UP, "3500")
+            line = p.stdout.readline()
+            need(line == "ready\n", "no seccomp here")
+            try:
+                registered(c, 1, 1)
+                return p
+            except Failed:
+                p.kill()
+                p.communicate()
+                raise
+
+        p = in_one_of(5, locked_up)
         d.kill()
     with Daemon() as d:
         out, err = p.communicate(timeout=60)

@@ -107,7 +107,7 @@ def check_without_capabilities():
     need_daemon()
     need_root()
     p = subprocess.run([*NOBODY, FLEXGUARD, "monitor", "--socket", f"@flexguard-test-{os.getpid()}"], text=True,
-                       capture_output=True, timeout=30)
+                       capture_output=True, timeout=60)
     same("status", p.returncode, 125)
     one_line(p.stderr)
     true(p.stderr, "CAP_BPF" in p.stderr)
@@ -119,12 +119,12 @@ def check_nobody_needs_only_the_socket():
     with Daemon() as d:
         c = Counters()
         env = dict(os.environ, FLEXGUARD_SOCKET=SOCK)
-        p = subprocess.Popen([*NOBODY, FLEXGUARD, "run", CONTEND, "1500"], env=env, text=True,
+        p = subprocess.Popen([*NOBODY, FLEXGUARD, "run", CONTEND, "100000"], env=env, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         same("ready", p.stdout.readline(), "ready\n")
         registered(c, 1)
         wait_until("its threads are counted", lambda: c.total_preempted() > 0)
-        exact(p)
+        finish(p)
         registered(c, 0)
         zero(c)
         d.stop()
@@ -198,7 +198,7 @@ def check_two_at_once():
     with Daemon() as d:
         d.kill()
     many = [Daemon(ready=False) for _ in range(4)]
-    wait_until("one is left", lambda: sum(d.p.poll() is None for d in many) == 1 and alive(), 30)
+    wait_until("one is left", lambda: sum(d.p.poll() is None for d in many) == 1 and alive())
     for d in many:
         if d.p.poll() is None:
             d.stop()
@@ -220,13 +220,14 @@ def check_orderly_end():
     for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         with Daemon() as d:
             c = Counters()
-            p = contend(1500)
+            p = contend(100000)
             registered(c, 1)
             d.p.send_signal(sig)
-            same("status", d.p.wait(20), 0)
+            same("status", d.p.wait(60), 0)
             same("all counts at 0", c.counts(), {})
             same("no heartbeat", c.u64(8), 0)
-            exact(p)
+            time.sleep(0.5)  # it finds that out
+            finish(p)
 
 
 def check_systemd():
@@ -240,7 +241,7 @@ def check_systemd():
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notify.bind(f"{TMP}/notify")
     os.chmod(f"{TMP}/notify", 0o666)
-    notify.settimeout(20)
+    notify.settimeout(60)
     script = f'exec 3<&{listener.fileno()}; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"'
     env = dict(os.environ, NOTIFY_SOCKET=f"{TMP}/notify")
     p = subprocess.Popen(["sh", "-c", script, "sh", FLEXGUARD, "monitor"], env=env,
@@ -249,7 +250,7 @@ def check_systemd():
     true("serves", alive(path))
     p.terminate()
     true("stopping", notify.recv(500).startswith(b"STOPPING=1"))
-    same("status", p.wait(20), 0)
+    same("status", p.wait(60), 0)
     true("the path is systemd's", os.path.exists(path))
     # the next one takes over where a client waits already
     with connect(path) as early:
@@ -258,7 +259,7 @@ def check_systemd():
                              pass_fds=[listener.fileno()])
         true("welcome", len(early.recv(100)) == 24)
     p.terminate()
-    p.wait(20)
+    p.wait(60)
     listener.close()
 
 
@@ -268,7 +269,7 @@ def check_wrong_sockets():
     wrong.listen()
     for fds, script in (("1", f"exec 3<&{wrong.fileno()};"), ("2", "")):
         p = subprocess.run(["sh", "-c", f'{script} LISTEN_PID=$$ LISTEN_FDS={fds} exec "$@"', "sh", FLEXGUARD, "monitor"],
-                           text=True, capture_output=True, timeout=30, pass_fds=[wrong.fileno()])
+                           text=True, capture_output=True, timeout=60, pass_fds=[wrong.fileno()])
         same("status", p.returncode, 125)
         one_line(p.stderr)
     wrong.close()

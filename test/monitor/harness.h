@@ -23,7 +23,7 @@
 #include "abi/protocol.h"
 #include "monitor/monitor.h"
 
-#define DEADLINE_S 20
+#define DEADLINE_S 60
 
 _Noreturn void skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
