@@ -4,8 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/commands/commands.h"
+#include "cli/common/arguments.h"
+#include "cli/common/exit.h"
+#include "cli/common/message.h"
 #include "cli/launch/embed.h"
+#include "cli/launch/embedded.h"
 
 /* What runs a command of the table. */
 static const struct {

@@ -14,7 +14,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/common/arguments.h"
+#include "cli/common/exit.h"
+#include "cli/common/message.h"
 #include "cli/common/query.h"
 
 static char name[64];

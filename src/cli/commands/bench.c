@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/commands/commands.h"
+#include "cli/common/exit.h"
+#include "cli/common/message.h"
 
 /* Debian's own first: that is where its matplotlib is. */
 static const char *const pythons[] = {"/usr/bin/python3", "python3"};

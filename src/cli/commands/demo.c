@@ -15,8 +15,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/commands/commands.h"
 #include "cli/commands/demo.h"
+#include "cli/common/arguments.h"
 #include "cli/common/clock.h"
+#include "cli/common/exit.h"
+#include "cli/common/message.h"
+#include "cli/common/units.h"
+#include "cli/launch/target.h"
 
 /* Rounds are started while one more fits into the budget; the limit ends a round. */
 #define BUDGET_S       150.0

@@ -8,7 +8,8 @@
 #ifndef FG_CLI_DEMO_H
 #define FG_CLI_DEMO_H
 
-#include "cli/cli.h"
+#include <stddef.h>
+#include <stdio.h>
 
 enum fg_side { FG_SIDE_GLIBC, FG_SIDE_FLEXGUARD, FG_SIDES };
 enum fg_workload { FG_FILLRANDOM, FG_READRANDOM, FG_THREADS, FG_WORKLOADS };

@@ -12,6 +12,8 @@
 #include "cli/commands/demo.h"
 #include "cli/common/clock.h"
 #include "cli/common/json.h"
+#include "cli/common/names.h"
+#include "cli/common/units.h"
 
 /* Three runs a side all apart are a chance of 1 in 10 already; fewer prove nothing. */
 #define MIN_PAIRS 3

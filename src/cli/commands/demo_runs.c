@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,6 +13,7 @@
 
 #include "cli/commands/demo.h"
 #include "cli/common/clock.h"
+#include "cli/common/exit.h"
 
 #define OUTPUT_MAX 16384
 #define DB_KEYS	   "200000"

@@ -7,8 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/commands/commands.h"
 #include "cli/commands/doctor.h"
+#include "cli/common/arguments.h"
 #include "cli/common/json.h"
+#include "cli/common/text.h"
 
 void fg_found(struct fg_findings *t, const char *name, enum fg_grade grade, const char *fmt, ...)
 {

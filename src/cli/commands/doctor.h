@@ -3,7 +3,8 @@
 #ifndef FG_CLI_DOCTOR_H
 #define FG_CLI_DOCTOR_H
 
-#include "cli/cli.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 enum fg_grade { FG_GOOD, FG_INFO, FG_WARN, FG_BAD };
 

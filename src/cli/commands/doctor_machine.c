@@ -3,12 +3,16 @@
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "cli/commands/doctor.h"
+#include "cli/common/library.h"
+#include "cli/launch/embed.h"
+#include "cli/launch/filter.h"
 #include "monitor/monitor.h"
 #include "monitor/namespace.h"
 #include "monitor/needs.h"

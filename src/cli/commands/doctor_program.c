@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +15,9 @@
 #include <unistd.h>
 
 #include "cli/commands/doctor.h"
+#include "cli/common/exit.h"
 #include "cli/launch/elf.h"
+#include "cli/launch/target.h"
 
 /* What the whole program uses: the file itself, and its libraries. */
 struct use {

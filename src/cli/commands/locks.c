@@ -4,8 +4,12 @@
 #include <unistd.h>
 
 #include "abi/options.h"
-#include "cli/cli.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/locks.h"
+#include "cli/common/arguments.h"
+#include "cli/common/exit.h"
 #include "cli/common/json.h"
+#include "cli/common/text.h"
 #include "zoo/extension.h"
 #include "zoo/table.h"
 

@@ -15,8 +15,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/commands/commands.h"
+#include "cli/common/arguments.h"
+#include "cli/common/exit.h"
+#include "cli/common/message.h"
 #include "cli/common/query.h"
+#include "cli/launch/embed.h"
 
 #ifdef FG_HAVE_MICROHTTPD
 #include <dlfcn.h>

@@ -17,8 +17,12 @@
 #include <unistd.h>
 
 #include "abi/protocol.h"
-#include "cli/cli.h"
+#include "cli/commands/commands.h"
+#include "cli/common/arguments.h"
+#include "cli/common/exit.h"
+#include "cli/common/message.h"
 #include "cli/common/query.h"
+#include "cli/launch/embed.h"
 #include "cli/service/service.h"
 
 #define DAEMON_PROCESSES_PER_UID 1024

@@ -16,9 +16,21 @@
 #include "abi/options.h"
 #include "abi/protocol.h"
 #include "abi/stats.h"
-#include "cli/cli.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/locks.h"
+#include "cli/common/arguments.h"
 #include "cli/common/clock.h"
+#include "cli/common/descriptors.h"
+#include "cli/common/exit.h"
+#include "cli/common/library.h"
+#include "cli/common/message.h"
+#include "cli/common/names.h"
 #include "cli/launch/elf.h"
+#include "cli/launch/embed.h"
+#include "cli/launch/filter.h"
+#include "cli/launch/statsfile.h"
+#include "cli/launch/supervise.h"
+#include "cli/launch/target.h"
 
 struct run {
 	const char *lock, *policy; /* NULL: from the environment, or the default */

@@ -17,9 +17,15 @@
 #include <unistd.h>
 
 #include "abi/trace.h"
-#include "cli/cli.h"
+#include "cli/commands/commands.h"
+#include "cli/common/arguments.h"
 #include "cli/common/clock.h"
+#include "cli/common/exit.h"
+#include "cli/common/json.h"
+#include "cli/common/message.h"
 #include "cli/common/query.h"
+#include "cli/common/text.h"
+#include "cli/common/units.h"
 
 #define LEASE_NS 2000000000ull
 #define RENEW_MS 500

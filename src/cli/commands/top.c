@@ -8,7 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/commands/commands.h"
+#include "cli/common/arguments.h"
+#include "cli/common/exit.h"
+#include "cli/common/json.h"
+#include "cli/common/message.h"
+#include "cli/common/query.h"
+#include "cli/common/text.h"
+#include "cli/common/units.h"
+#include "cli/launch/embed.h"
 
 /* ---- lines ------------------------------------------------------------------- */
 

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/common/exit.h"
+#include "cli/common/message.h"
+#include "cli/common/text.h"
 
 #define MAX_OPTIONS 24
 #define LONG	    256 /* val of the first option of the table, above all letters */

@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "abi/stats.h"
-#include "cli/cli.h"
+#include "cli/common/arguments.h"
 #include "cli/common/clock.h"
+#include "cli/common/json.h"
 #include "cli/common/query.h"
 
 #define ANSWER_WITHIN_S 2

@@ -23,9 +23,11 @@
 #include <unistd.h>
 
 #include "abi/protocol.h"
-#include "cli/cli.h"
+#include "cli/common/descriptors.h"
+#include "cli/common/message.h"
 #include "cli/common/query.h"
 #include "cli/launch/embed.h"
+#include "cli/launch/embedded.h"
 #include "monitor/monitor.h"
 
 #define STOP_MS 2000 /* for the child to detach and end, then it is killed */

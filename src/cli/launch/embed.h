@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Between `flexguard run` (embed.c) and the monitor that it starts for its program (embedded.c). */
+/* Which monitor serves the program: one that answers, or one of its own. */
 #ifndef FG_CLI_EMBED_H
 #define FG_CLI_EMBED_H
 
-/* argv[0] of the command as a monitor, and its name for ps(1); argv[1] is its socket's. */
-#define FG_EMBEDDED_NAME "flexguard-mon"
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
 
-/* Its descriptors: it ends when the other end of the first is closed, and wakes when the second is readable. */
-#define FG_EMBEDDED_CONTROL 3
-#define FG_EMBEDDED_KNOCK   4
-#define FG_EMBEDDED_SOCKET  5 /* bound: nobody else may take the name while it sleeps */
-
-/*
- * Over the first it hears its secret (abi/protocol.h), FG_SECRET characters.  What it says there once, when it has been
- * woken: 0, or -errno and a sentence.
- */
-struct fg_embedded_ready {
-	int err;
-	char why[400];
+struct fg_embed {
+	pid_t pid;   /* 0: none */
+	int control; /* the monitor ends when all have closed this end of a socket */
+	char socket[64];
+	char secret[33]; /* FG_SECRET characters that only this program is told */
 };
 
-int fg_embedded_main(const char *socket);
+const char *fg_socket_path(void); /* $FLEXGUARD_SOCKET or the default */
+bool fg_daemon_answers(const char *path);
+/* A monitor for one program, asleep until that has a second thread, or `now`; 0, or -errno and a sentence in `why`. */
+int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size);
+void fg_embed_ended(struct fg_embed *e); /* it has been waited for: say why */
+/* Ends it, unless processes are left that were told of it: then it stays as long as they do. */
+void fg_embed_stop(struct fg_embed *e);
 
 #endif

@@ -14,8 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/common/descriptors.h"
+#include "cli/common/exit.h"
+#include "cli/common/message.h"
 #include "cli/launch/embed.h"
+#include "cli/launch/embedded.h"
 #include "cli/service/service.h"
 
 /* Anybody may knock: only who has the secret is heard. */

@@ -24,7 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/common/message.h"
+#include "cli/launch/filter.h"
 #include "sys/filter.h"
 
 #define TRY_MS 1000 /* a filter may also leave a call without an answer */

@@ -21,8 +21,10 @@
 #include <unistd.h>
 
 #include "abi/stats.h"
-#include "cli/cli.h"
+#include "cli/common/descriptors.h"
 #include "cli/common/json.h"
+#include "cli/common/units.h"
+#include "cli/launch/statsfile.h"
 
 static void fill(struct fg_stats *map)
 {

@@ -19,7 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/common/exit.h"
+#include "cli/common/message.h"
+#include "cli/launch/embed.h"
+#include "cli/launch/supervise.h"
+#include "cli/launch/target.h"
 
 int fg_exec(const struct fg_target *t, char **argv)
 {

@@ -10,14 +10,16 @@
 #include <libgen.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/common/exit.h"
 #include "cli/launch/elf.h"
+#include "cli/launch/target.h"
 
 #define MAX_CHAIN    5	 /* #! lines that the kernel follows */
 #define SHEBANG_MAX  256 /* bytes of the first line that it reads (BINPRM_BUF_SIZE) */
@@ -276,56 +278,4 @@ int fg_target_exit_status(const struct fg_target *t)
 	default:
 		return FG_EXIT_OWN;
 	}
-}
-
-/* Not installed, the library lies beside the command. */
-char *fg_library(const char *name, char *why, size_t why_size)
-{
-	/* Not installed; installed, wherever the tree was moved to; as configured. */
-	static const char *const places[] = {".", "../" FG_LIBDIR, FG_PREFIX "/" FG_LIBDIR};
-	char exe[PATH_MAX], *file = NULL;
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	const char *dir = ".";
-	size_t i;
-
-	if (n > 0) {
-		exe[n] = '\0';
-		dir = dirname(exe);
-	}
-	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		free(file);
-		if (asprintf(&file, "%s%s%s/%s", *places[i] == '/' ? "" : dir, *places[i] == '/' ? "" : "/",
-			     places[i], name) < 0)
-			file = NULL;
-		if (file && !access(file, R_OK)) {
-			char *real = realpath(file, NULL);
-
-			free(file);
-			file = real;
-			break;
-		}
-	}
-	if (!file || access(file, R_OK)) {
-		snprintf(why, why_size,
-			 "cannot find %s beside the command or in " FG_PREFIX "/" FG_LIBDIR
-			 "; build it (ninja) or install FlexGuard",
-			 name);
-		free(file);
-		return NULL;
-	}
-	return file;
-}
-
-char *fg_preload_library(const char *name, char *why, size_t why_size)
-{
-	char *file = fg_library(name, why, why_size);
-
-	/* LD_PRELOAD is a list separated by these, and has no escape. */
-	if (file && strpbrk(file, " :")) {
-		snprintf(why, why_size,
-			 "LD_PRELOAD cannot name '%s', because of the space or colon in it; move it", file);
-		free(file);
-		return NULL;
-	}
-	return file;
 }

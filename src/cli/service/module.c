@@ -3,11 +3,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/common/library.h"
 #include "cli/service/service.h"
 #include "monitor/module.h"
 
