@@ -87,7 +87,7 @@ static void usage(FILE *f)
 	fputs("usage: arrival_bench [options]\n"
 	      "  -t N         threads in the end (8)\n"
 	      "  -i SECONDS   until another arrives (0.1)\n"
-	      "  -d SECONDS   measuring window with all of them (0.1)\n"
+	      "  -d SECONDS   measuring window with all of them, an interval after the last one came (0.1)\n"
 	      "  -l N         cache lines read and written inside (5, at least 1, at most 64)\n"
 	      "  -O CYCLES    busy work outside, in ticks of the cycle counter\n"
 	      "  -u N         work units in a microsecond; without: calibrate at start\n"
@@ -161,6 +161,8 @@ int main(int argc, char **argv)
 			fprintf(stderr, "arrival_bench: pthread_create: %s\n", strerror(err));
 			return 2;
 		}
+		if (n == max_threads)
+			sleep_ns((uint64_t)(interval * 1e9)); /* until it runs, and the lock has changed */
 		per_ms = measure(n, n < max_threads ? interval : window);
 		if (json)
 			printf("%s%.3f", n > 1 ? ", " : "", per_ms);

@@ -102,11 +102,17 @@ static bool owner_is_preempted(struct zoo_mutex *m)
 }
 
 /*
- * Between a release and the next owner's got() there is nobody, for a moment.  For longer: who has been handed the lock, or has
- * taken it and not said so yet, is off its CPU.  For sides that do not say whom they hand it to.  Who waits for a signal asks
- * this without a monitor only: nobody has the lock because nobody wants it, and so it spins on for as long as the lock does.
+ * Between a release and the next owner's got() there is nobody, for a moment.  For longer: who has been handed the
+ * lock, or has taken it and not said so yet, is off its CPU.  For sides that do not say whom they hand it to.
+ * Who waits for a signal asks this without a monitor only: nobody may want the lock, and with one it spins on for as
+ * long as the lock does.
  */
 #define OWNERLESS_LOOKS 16u
+
+static bool may_ask_for_owner(bool for_signal)
+{
+	return forced.how == AUTO && !(for_signal && fg_policy_has_monitor());
+}
 
 static bool nobody_for_long(struct zoo_mutex *m)
 {
@@ -186,8 +192,7 @@ static int wanted_side(struct zoo_mutex *m, int curr, bool for_signal)
 		break;
 	}
 	if (curr == SPIN)
-		return owner_is_preempted(m) || (forced.how == AUTO && !(for_signal && fg_policy_has_monitor()) && nobody_for_long(m)) ?
-			       BLOCK : SPIN;
+		return owner_is_preempted(m) || (may_ask_for_owner(for_signal) && nobody_for_long(m)) ? BLOCK : SPIN;
 	return calm() ? SPIN : BLOCK;
 }
 
@@ -219,7 +224,10 @@ void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m)
 	look(m, false);
 }
 
-/* The second half is the paper's future work (IV.B).  A signaller that sleeps is not preempted: it has nothing to signal yet. */
+/*
+ * The second half is the paper's future work (IV.B).  A signaller that sleeps is not preempted: it has nothing to
+ * signal yet.
+ */
 void zoo_hybrid_switch_for_signal(struct zoo_mutex *m, uint32_t signaller)
 {
 	uint32_t state;
