@@ -12,7 +12,15 @@
  *   -DASK_LINKER    with -DMON: the holder never waits, in mcs_exit, for a thread
  *                   that is off CPU and not counted
  *   -DASK_HEAD      with -DMON: the head is on a CPU unless the count says so
- * Each of these is violated.  num_preempted_cs changes at any time, or, with
+ * Each of these is violated.
+ *
+ * Whose preemption counts (src/zoo/paper.c, docs/design/zoo.md): with -DMON the text's rule, 3.2.2, the owner and the
+ * head; with -DBUILT too, what the artifact does as compiled, the owner once lock() has returned, who waits in
+ * mid-queue, and who waits in mcs_exit.  Each is blind where the other sees:
+ *   -DASK_PROMOTED  a head that was taken off its CPU while it waited in mid-queue is counted: built, not text
+ *   -DASK_AT_HEAD   a head that was taken off its CPU as the head is counted: text, not built
+ *
+ * num_preempted_cs changes at any time, or, with
  * -DMON, at one preemption a thread, whose critical sections are known exactly.
  */
 #ifndef N
@@ -40,6 +48,7 @@ byte pred_of[N + 1];   /* whom a thread queued behind; 0: nobody */
 byte joined[N + 1];    /* the thread that queued behind it */
 bit runs[N + 1] = 1, counted[N + 1];
 byte switching;
+bit loop[N + 1], held[N + 1], off_in_loop[N + 1], off_at_head[N + 1];
 
 #define IS_HEAD(i) (queued[i] && (pred_of[i] == 0 || !waiting[i]))
 #if N > 2
@@ -147,9 +156,9 @@ again:		enqueued = 0;                                 /* 35 */
 			};
 			if
 			:: pred != 0 ->
-				next[pred] = me;              /* 43 */
+				atomic { next[pred] = me; loop[me] = 1 }; /* 43 */
 				pred = 0;
-				!waiting[me] || npc > 0       /* 44 */
+				atomic { (!waiting[me] || npc > 0) -> loop[me] = 0 } /* 44 */
 			:: else
 			fi
 		:: else
@@ -189,10 +198,10 @@ again:		enqueued = 0;                                 /* 35 */
 		:: enqueued -> mcs_exit()                     /* 64 */
 		:: else
 		fi;
-cs:		inside++;
+cs:		atomic { held[me] = 1; inside++ };
 		assert(inside == 1);
 		inside--;
-		atomic { state = val; val = UNLOCKED; owns[me] = 0; slow[me] = 0 }; /* 24 */
+		atomic { state = val; val = UNLOCKED; owns[me] = 0; held[me] = 0; slow[me] = 0 }; /* 24 */
 		if
 		:: state == BLOCKED -> wake()                 /* 25 */
 		:: else
@@ -204,12 +213,17 @@ cs:		inside++;
 }
 
 #ifdef MON
+#ifdef BUILT
+#define CRITICAL(i) (held[i] || loop[i] || (in_exit[i] && queued[i] && queue != i))
+#else
 /* Listing 1, with its windows taken for exact, and a head that waits counted (section 3.2). */
 #define CRITICAL(i) (owns[i] || slow[i] || IS_HEAD(i))
+#endif
 proctype Cpu(byte i) {
 	bit used;
 	do
-	:: atomic { !used && runs[i] && !asleep[i] -> used = 1; runs[i] = 0; switching++ };
+	:: atomic { !used && runs[i] && !asleep[i] -> used = 1; runs[i] = 0; switching++;
+		off_in_loop[i] = loop[i] && !IS_HEAD(i); off_at_head[i] = IS_HEAD(i) };
 	   atomic {
 		if
 		:: CRITICAL(i) -> npc++; counted[i] = 1
@@ -231,6 +245,10 @@ proctype Cpu(byte i) {
 #define UNSEEN(i) (!runs[i] && !counted[i])
 #ifdef ASK_LINKER
 #define BAD(i) (owns[i] && in_exit[i] && queued[i] && queue != i && next[i] == 0 && UNSEEN(joined[i]))
+#elif defined(ASK_PROMOTED)
+#define BAD(i) (IS_HEAD(i) && UNSEEN(i) && off_in_loop[i])
+#elif defined(ASK_AT_HEAD)
+#define BAD(i) (IS_HEAD(i) && UNSEEN(i) && off_at_head[i])
 #else
 #define BAD(i) (IS_HEAD(i) && UNSEEN(i))
 #endif
