@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "abi/protocol.h"
+#include "monitor/clock.h"
 #include "monitor/monitor.h"
 #include "monitor/needs.h"
 #include "monitor/turns.h"
@@ -141,8 +142,6 @@ struct fg_monitor {
 /* epoll_event.data: what became ready, and which of them. */
 enum fg_event { FG_EV_LISTEN, FG_EV_LOCK, FG_EV_STOP, FG_EV_TICK, FG_EV_CLIENT, FG_EV_READ, FG_EV_PROCESS, FG_EV_ROOM };
 int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index);
-
-uint64_t fg_now_ns(void);
 
 /* load.c: run one of the SEC("syscall") programs, or the audit. */
 int fg_monitor_tick(struct fg_monitor *m, uint64_t generation);

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -19,14 +18,6 @@
 #include "monitor_types.h"
 #include "monitor.skel.h"
 #include "monitor_early.skel.h"
-
-uint64_t fg_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
 
 /* A library does not print; but a verifier log is what a bug report needs. */
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
@@ -135,7 +126,6 @@ static void close_attached(struct monitor_bpf *skel)
 
 static int attach(struct fg_monitor *m, char *why, size_t size)
 {
-	struct timespec now;
 	int err;
 
 	m->counters =
@@ -153,8 +143,7 @@ static int attach(struct fg_monitor *m, char *why, size_t size)
 	}
 	close_attached(m->skel);
 	/* Wall-clock time differs between any two monitors, across reboots as well. */
-	clock_gettime(CLOCK_REALTIME, &now);
-	err = fg_monitor_tick(m, now.tv_sec * 1000000000ull + now.tv_nsec);
+	err = fg_monitor_tick(m, fg_clock_ns(CLOCK_REALTIME));
 	if (err == -ENOTSUP)
 		snprintf(why, size, "this kernel does not tell whose memory may be read (a later flexguard may know how)");
 	else if (err)

@@ -35,14 +35,6 @@ static int start_timer(void)
 	return fd;
 }
 
-static uint64_t cpu_time_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
 /* The audit walks all threads of the machine: keep that below 1 % of one CPU. */
 static void audit_if_due(struct fg_monitor *m, uint64_t now)
 {
@@ -50,9 +42,9 @@ static void audit_if_due(struct fg_monitor *m, uint64_t now)
 
 	if (now < m->audit_next_ns || !m->nr_processes)
 		return;
-	before = cpu_time_ns();
+	before = fg_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	fg_monitor_audit(m);
-	m->audit_next_ns = now + 100 * (cpu_time_ns() - before);
+	m->audit_next_ns = now + 100 * (fg_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before);
 }
 
 static int on_tick(struct fg_monitor *m, int timer_fd)

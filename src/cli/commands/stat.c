@@ -89,7 +89,7 @@ static int prepare(const struct target *t, struct fg_trace *table)
 		fg_error("stat: the library in process %d is of another version", (int)t->pid);
 		return FG_EXIT_OWN;
 	}
-	if (table->until_ns > fg_clock_ns()) {
+	if (table->until_ns > fg_now_ns()) {
 		fg_error("stat: another flexguard stat looks at process %d", (int)t->pid);
 		return FG_EXIT_OWN;
 	}
@@ -102,7 +102,7 @@ static int prepare(const struct target *t, struct fg_trace *table)
 		err = transfer(t, 0, table, sizeof(*table), true);
 	}
 	if (!err)
-		err = set_until(t, fg_clock_ns() + LEASE_NS);
+		err = set_until(t, fg_now_ns() + LEASE_NS);
 	if (err)
 		fg_error("stat: cannot write to process %d: %s", (int)t->pid, reason(err));
 	return err ? FG_EXIT_OWN : 0;
@@ -111,18 +111,18 @@ static int prepare(const struct target *t, struct fg_trace *table)
 /* Until something ends it; the last state of the table is in `table`.  True if the process has ended. */
 static bool watch(const struct target *t, double seconds, struct fg_trace *table)
 {
-	uint64_t start = fg_clock_ns(), end = seconds > 0 ? start + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+	uint64_t start = fg_now_ns(), end = seconds > 0 ? start + (uint64_t)(seconds * 1e9) : UINT64_MAX;
 	static struct fg_trace copy;
 	bool gone = false;
 
-	while (!stopped && !gone && fg_clock_ns() < end) {
-		uint64_t left = end - fg_clock_ns(), nap = RENEW_MS * 1000000ull;
+	while (!stopped && !gone && fg_now_ns() < end) {
+		uint64_t left = end - fg_now_ns(), nap = RENEW_MS * 1000000ull;
 		struct timespec ts = {0};
 
 		nap = left < nap ? left : nap;
 		ts.tv_nsec = (long)nap;
 		nanosleep(&ts, NULL);
-		gone = set_until(t, fg_clock_ns() + LEASE_NS) || transfer(t, 0, &copy, sizeof(copy), false);
+		gone = set_until(t, fg_now_ns() + LEASE_NS) || transfer(t, 0, &copy, sizeof(copy), false);
 		if (!gone)
 			memcpy(table, &copy, sizeof(copy));
 	}
@@ -287,10 +287,10 @@ static int look(const struct options *o)
 		sigaction(SIGTERM, &stop, NULL);
 		if (isatty(STDERR_FILENO) && o->seconds == 0)
 			fg_note("looking at process %d; Ctrl-C ends", (int)o->pid);
-		start = fg_clock_ns();
+		start = fg_now_ns();
 		if (watch(&t, o->seconds, &table))
 			fg_note("process %d has ended; this is how it was half a second before", (int)o->pid);
-		r.seconds = (double)(fg_clock_ns() - start) / 1e9;
+		r.seconds = (double)(fg_now_ns() - start) / 1e9;
 		r.rows = make_rows(&table, o->by_lock, row);
 		r.lost = table.lost;
 		for (size_t i = 0; i < r.rows; i++) {

@@ -153,9 +153,9 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 	noecho();
 	curs_set(0);
 	keypad(stdscr, TRUE);
-	next = fg_clock_ns() + (uint64_t)(t->delay * 1e9);
+	next = fg_now_ns() + (uint64_t)(t->delay * 1e9);
 	for (;;) {
-		uint64_t now = fg_clock_ns();
+		uint64_t now = fg_now_ns();
 
 		draw(&v);
 		timeout(now >= next ? 0 : (int)((next - now) / 1000000) + 1);
@@ -165,9 +165,9 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 				break;
 			continue;
 		}
-		if (fg_clock_ns() < next)
+		if (fg_now_ns() < next)
 			continue; /* a signal, such as SIGCONT */
-		next = fg_clock_ns() + (uint64_t)(t->delay * 1e9);
+		next = fg_now_ns() + (uint64_t)(t->delay * 1e9);
 		if (v.paused)
 			continue;
 		err = fg_top_sample(t, why, size);

@@ -113,7 +113,7 @@ int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
 	a->process = NULL;
 	a->count = 0;
 	err = collect(path, a);
-	a->at_ns = fg_clock_ns();
+	a->at_ns = fg_now_ns();
 	if (!err)
 		return 0;
 	fg_answer_free(a);
