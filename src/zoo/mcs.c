@@ -14,17 +14,10 @@ static struct zoo_node **tail_of(struct zoo_mutex *m)
 
 static bool trylock(struct zoo_mutex *m)
 {
-	struct zoo_node *me, *none = NULL;
+	struct zoo_node *me = zoo_queue_try(tail_of(m), GRANTED);
 
-	if (fg_load_relaxed(tail_of(m)))
+	if (!me)
 		return false;
-	me = zoo_node_get();
-	me->next = NULL;
-	/* Release: whoever queues behind me finds my node as I left it. */
-	if (!__atomic_compare_exchange_n(tail_of(m), &none, me, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-		zoo_node_put(me);
-		return false;
-	}
 	m->node = me;
 	return true;
 }

@@ -34,16 +34,10 @@ static void acquired(struct zoo_mutex *m, struct zoo_node *me)
 
 static bool trylock(struct zoo_mutex *m)
 {
-	struct zoo_node *none = NULL, *me;
+	struct zoo_node *me = zoo_queue_try(tail_of(m), GRANTED);
 
-	if (fg_load_relaxed(tail_of(m)))
+	if (!me)
 		return false;
-	me = zoo_node_get();
-	fg_store_relaxed(&me->next, NULL);
-	if (!__atomic_compare_exchange_n(tail_of(m), &none, me, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-		zoo_node_put(me);
-		return false;
-	}
 	acquired(m, me);
 	return true;
 }

@@ -119,6 +119,25 @@ static inline void zoo_pause(void)
 }
 
 /*
+ * A try of an MCS queue with this tail: a node of mine that is all of it, or NULL: somebody is in it.
+ * Acquire: pairs with zoo_node_behind(); release: whoever queues behind me finds my node as I left it.
+ */
+static inline struct zoo_node *zoo_queue_try(struct zoo_node **tail, uint32_t status)
+{
+	struct zoo_node *none = NULL, *me;
+
+	if (fg_load_relaxed(tail))
+		return NULL;
+	me = zoo_node_get();
+	fg_store_relaxed(&me->next, NULL);
+	fg_store_relaxed(&me->status, status);
+	if (__atomic_compare_exchange_n(tail, &none, me, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return me;
+	zoo_node_put(me);
+	return NULL;
+}
+
+/*
  * Of an MCS queue with this tail, by its head `n`: the node behind, or NULL: there was none, and now the lock is free.
  * Release: the next owner sees what was done in the section; acquire: the node behind is as its owner left it.
  */
