@@ -304,18 +304,15 @@ int main(int argc, char **argv)
 		sa.sa_handler = on_signal;
 		sigaction(SIGUSR1, &sa, NULL);
 	}
-	for (int i = 0; i < n_consumers; i++)
-		c[i] = start(consume, (void *)(intptr_t)(n_producers + i));
-	for (int i = 0; i < n_producers; i++)
-		p[i] = start(produce, (void *)(intptr_t)i);
+	start_numbered(c, n_consumers, n_producers, consume);
+	start_numbered(p, n_producers, 0, produce);
 	if (do_signals || do_cancel)
 		disturber = start(disturb, NULL);
 	if (seconds) {
 		sleep_us(seconds * 1000000u);
 		STORE(stop, 1);
 	}
-	for (int i = 0; i < n_producers; i++)
-		join(p[i]);
+	join_all(p, n_producers);
 	STORE(stop, 1);
 	if (disturber)
 		join(disturber);
@@ -323,8 +320,7 @@ int main(int argc, char **argv)
 	closed = 1;
 	CHECK_EQ(pthread_cond_broadcast(&not_empty), 0);
 	unlock(&mutex);
-	for (int i = 0; i < n_consumers; i++)
-		join(c[i]);
+	join_all(c, n_consumers);
 	progress_end(watch);
 	for (int i = 0; i < n_producers; i++)
 		sum += last_taken[i];

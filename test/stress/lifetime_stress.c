@@ -168,8 +168,7 @@ int main(int argc, char **argv)
 		_exit(CHECK_SETUP);
 	rng = rnd_seed(77);
 	watch = progress_begin(seconds);
-	for (int i = 0; i < n_threads; i++)
-		t[i] = start(work, (void *)(intptr_t)i);
+	start_numbered(t, n_threads, 0, work);
 	end = in_us(CLOCK_MONOTONIC, seconds * 1000000l);
 	while (!is_past(CLOCK_MONOTONIC, end)) {
 		struct object *o = object_new(&rng);
@@ -184,8 +183,7 @@ int main(int argc, char **argv)
 			sched_yield();
 	}
 	STORE(stop, 1);
-	for (int i = 0; i < n_threads; i++)
-		join(t[i]);
+	join_all(t, n_threads);
 	progress_end(watch);
 	if (mode == REUSE)
 		for (int i = 0; i < 8 && pool[i]; i++)

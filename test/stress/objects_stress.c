@@ -176,8 +176,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(pthread_barrier_init(barrier, NULL, (unsigned)n_threads), 0);
 	signal(SIGUSR1, on_signal);
 	dog = progress_begin((unsigned)seconds);
-	for (int i = 0; i < n_threads; i++)
-		t[i] = start(work[mode], (void *)(intptr_t)i);
+	start_numbered(t, n_threads, 0, work[mode]);
 	end = in_us(CLOCK_MONOTONIC, seconds * 1000000L);
 	while (!is_past(CLOCK_MONOTONIC, end)) {
 		if (mode == SEM) {
@@ -192,8 +191,7 @@ int main(int argc, char **argv)
 	}
 	/* Each signal that was not merged with another has posted once. */
 	STORE(stop, 1);
-	for (int i = 0; i < n_threads; i++)
-		join(t[i]);
+	join_all(t, n_threads);
 	progress_end(dog);
 	CHECK(handled <= sent);
 	for (int i = 0; i < handled; i++)

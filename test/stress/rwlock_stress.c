@@ -222,8 +222,7 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&round_begins, NULL, (unsigned)n_threads + 1);
 	pthread_barrier_init(&round_ends, NULL, (unsigned)n_threads + 1);
 	dog = progress_begin((unsigned)seconds);
-	for (int i = 0; i < n_threads; i++)
-		t[i] = start(unmap ? work_unmap : work, (void *)(intptr_t)i);
+	start_numbered(t, n_threads, 0, unmap ? work_unmap : work);
 	end = in_us(CLOCK_MONOTONIC, seconds * 1000000L);
 	while (!is_past(CLOCK_MONOTONIC, end)) {
 		if (unmap) {
@@ -245,10 +244,9 @@ int main(int argc, char **argv)
 	shared_object = NULL;
 	if (unmap)
 		pthread_barrier_wait(&round_begins);
-	for (int i = 0; i < n_threads; i++) {
-		join(t[i]);
+	join_all(t, n_threads);
+	for (int i = 0; i < n_threads; i++)
 		want += writes_of[i];
-	}
 	progress_end(dog);
 	for (int i = 0; i < n_locks; i++) {
 		sum += objects[i].written;

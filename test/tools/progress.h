@@ -87,6 +87,19 @@ static inline pthread_t progress_begin(unsigned seconds)
 	return t;
 }
 
+/* A stress program's workers: each has its number, counted from `first`, which is also that of its progress. */
+CHECK_UNUSED static void start_numbered(pthread_t *t, int n, int first, void *(*f)(void *))
+{
+	for (int i = 0; i < n; i++)
+		t[i] = start(f, (void *)(intptr_t)(first + i));
+}
+
+CHECK_UNUSED static void join_all(const pthread_t *t, int n)
+{
+	for (int i = 0; i < n; i++)
+		join(t[i]);
+}
+
 static inline void progress_end(pthread_t t)
 {
 	STORE(progress_stop, 1);
