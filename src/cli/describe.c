@@ -111,7 +111,13 @@ static void bash_command(const struct fg_command *c)
 	printf("--help%s' -- \"$cur\") ;;\n", c->stops && c->operands ? " --" : "");
 	if (c->operands) {
 		printf("\t\t\t*) ");
-		bash_offer(c->offer);
+		if (strchr(c->operands, '|')) {
+			printf("mapfile -t COMPREPLY < <(compgen -W '");
+			each(c->operands, "%.*s ");
+			printf("' -- \"$cur\")");
+		} else {
+			bash_offer(c->offer);
+		}
 		printf(" ;;\n");
 	}
 	printf("\t\t\tesac ;;\n\t\tesac ;;\n");
@@ -202,7 +208,11 @@ static void zsh(void)
 		}
 		if (c->operands && c->stops)
 			printf(" \\\n\t\t\t'(-)1:program:_command_names -e' '*::arguments:_normal'");
-		else if (c->operands)
+		else if (c->operands && strchr(c->operands, '|')) {
+			printf(" \\\n\t\t\t'1:what:(");
+			each(c->operands, "%.*s ");
+			printf(")'");
+		} else if (c->operands)
 			printf(" \\\n\t\t\t'1:%s:%s'", c->offer == FG_OFFER_PIDS ? "process" : "program", zsh_action(c->offer));
 		printf(" ;;\n");
 	}
@@ -242,7 +252,11 @@ static void fish(void)
 
 		snprintf(when, sizeof(when), "complete -c flexguard -n '__fish_seen_subcommand_from %s'", c->name);
 		printf("%s -l help -s h -d 'say what it does'\n", when);
-		if (c->operands)
+		if (c->operands && strchr(c->operands, '|')) {
+			printf("%s -x -a '", when);
+			each(c->operands, "%.*s ");
+			printf("'\n");
+		} else if (c->operands)
 			printf("%s%s\n", when, fish_offer(c->offer));
 		else
 			printf("%s -f\n", when);
@@ -280,6 +294,8 @@ static void value(const char *text)
 static void synopsis(const struct fg_command *c)
 {
 	printf("*flexguard %s*", c->name);
+	if (c->operands && strchr(c->operands, '|'))
+		printf(" %s", c->operands);
 	for (const struct fg_option *o = c->options; o->name; o++) {
 		printf(" [");
 		if (o->letter)
@@ -291,7 +307,7 @@ static void synopsis(const struct fg_command *c)
 	}
 	if (c->operands && c->stops)
 		printf(" [--] _program_ [_args_...]");
-	else if (c->operands)
+	else if (c->operands && !strchr(c->operands, '|'))
 		printf(c->operands[0] == '[' ? " [_program_]" : " _%s_", c->operands);
 }
 

@@ -18,7 +18,7 @@ static const struct {
 } commands[] = {
     {"run", fg_cmd_run},	 {"doctor", fg_cmd_doctor}, {"demo", fg_cmd_demo}, {"bench", fg_cmd_bench},
     {"locks", fg_cmd_locks}, {"monitor", fg_cmd_monitor}, {"status", fg_cmd_status}, {"top", fg_cmd_top},
-    {"stat", fg_cmd_stat},	 {"metrics", fg_cmd_metrics},
+    {"stat", fg_cmd_stat},	 {"kernel", fg_cmd_kernel}, {"metrics", fg_cmd_metrics},
 };
 
 static void help(void)

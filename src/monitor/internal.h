@@ -143,6 +143,8 @@ struct fg_monitor {
 enum fg_event { FG_EV_LISTEN, FG_EV_LOCK, FG_EV_STOP, FG_EV_TICK, FG_EV_CLIENT, FG_EV_READ, FG_EV_PROCESS, FG_EV_ROOM };
 int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index);
 
+void fg_hush_libbpf(void); /* it prints nothing, but with FLEXGUARD_VERBOSE=2 */
+
 /* load.c: run one of the SEC("syscall") programs, or the audit. */
 int fg_monitor_tick(struct fg_monitor *m, uint64_t generation);
 int fg_monitor_audit(struct fg_monitor *m);

@@ -29,6 +29,11 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 	return vfprintf(stderr, format, args);
 }
 
+void fg_hush_libbpf(void)
+{
+	libbpf_set_print(print_libbpf);
+}
+
 /*
  * The object for this kernel.  Both have the same maps and programs: one skeleton is for both.
  *
@@ -163,7 +168,7 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 		why = unused;
 		why_size = sizeof(unused);
 	}
-	libbpf_set_print(print_libbpf);
+	fg_hush_libbpf();
 	err = fg_monitor_preflight(why, why_size);
 	if (err)
 		return err;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "monitor/needs.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* linux/capability.h */
@@ -22,6 +25,33 @@ bool fg_release_is(const char *release, int major, int minor)
 bool fg_has_btf(void)
 {
 	return !access(FG_BTF, F_OK);
+}
+
+/* Its strings are one after the other, each behind the 0 of the last. */
+bool fg_btf_names(const char *name)
+{
+	size_t have = 0, size = strlen(name) + 2;
+	char pattern[80] = "", *all;
+	int fd = open(FG_BTF, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	bool found = false;
+	ssize_t n = 1;
+
+	if (fd < 0 || fstat(fd, &st) || st.st_size <= 0 || size > sizeof(pattern)) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	strcpy(pattern + 1, name);
+	all = malloc((size_t)st.st_size);
+	while (all && have < (size_t)st.st_size && n > 0) {
+		n = read(fd, all + have, (size_t)st.st_size - have);
+		have += n > 0 ? (size_t)n : 0;
+	}
+	found = all && memmem(all, have, pattern, size);
+	free(all);
+	close(fd);
+	return found;
 }
 
 bool fg_is_locked_down(void)

@@ -21,6 +21,8 @@ bool fg_release_is(const char *release, int major, int minor);
 
 #define FG_BTF "/sys/kernel/btf/vmlinux"
 bool fg_has_btf(void);
+/* Whether something of this name is in it: a type, a function, a member. */
+bool fg_btf_names(const char *name);
 
 /* Lockdown forbids what every tracing program needs: reading kernel memory.  False where nobody tells. */
 bool fg_is_locked_down(void);

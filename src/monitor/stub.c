@@ -2,6 +2,7 @@
 /* The monitor of a build without eBPF: it says so, and nothing can be opened. */
 #include <errno.h>
 #include <stdio.h>
+#include "monitor/contention.h"
 #include "monitor/monitor.h"
 
 int fg_monitor_preflight(char *why, size_t why_size)
@@ -27,6 +28,35 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_
 const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m)
 {
 	return NULL;
+}
+
+int fg_contention_open(struct fg_contention **out, const struct fg_contention_config *cfg, char *why, size_t size)
+{
+	*out = NULL;
+	return fg_monitor_preflight(why, size);
+}
+
+const struct fg_contention_view *fg_contention_view(const struct fg_contention *c)
+{
+	return NULL;
+}
+
+bool fg_contention_slab(struct fg_contention *c, uint64_t address, char *name, size_t size)
+{
+	return false;
+}
+
+void fg_contention_stop(struct fg_contention *c)
+{
+}
+
+uint64_t fg_contention_missed(const struct fg_contention *c)
+{
+	return 0;
+}
+
+void fg_contention_close(struct fg_contention *c)
+{
 }
 
 void fg_monitor_close(struct fg_monitor *m)

@@ -9,7 +9,7 @@ import termios
 from climod import *
 
 CONTEND = HELPERS[0]
-COMMANDS = "run doctor demo bench locks monitor status top stat metrics".split()
+COMMANDS = "run doctor demo bench locks monitor status top stat kernel metrics".split()
 COMPLETION = os.path.join(os.path.dirname(FLEXGUARD), "docs/flexguard")
 
 
@@ -65,7 +65,7 @@ def check_errors():
     for args in (["nope"], ["run", "--lock", "nope", "true"], ["run", "--policy", "nope", "true"], ["run", "--nope"], ["run", "nope"],
                  ["monitor", "--nope"], ["monitor", "--max-slots", "0"], ["status"], ["top", "-b"], ["top", "--nope"], ["stat"],
                  ["stat", "--nope"], ["stat", "nope"], ["metrics", "--listen", "nope"], ["doctor", "--nope"], ["locks", "--nope"],
-                 ["demo", "--nope"], ["bench", "--nope"]):
+                 ["demo", "--nope"], ["bench", "--nope"], ["kernel"], ["kernel", "--nope"], ["kernel", "profile", "--by", "nope"]):
         status, lines = on_terminal(*args, env={"FLEXGUARD_SOCKET": f"{TMP}/nobody-under-a-long-name"})
         true(f"{args}: status {status}", status >= 125)
         true(f"{args}: {lines}", lines[0].startswith("flexguard"))

@@ -28,7 +28,7 @@ void fg_found(struct fg_findings *t, const char *name, enum fg_grade grade, cons
 	va_end(ap);
 }
 
-static void print_text(const struct fg_findings *t, const char *program, int system_rows, const char *verdict)
+void fg_findings_print(const struct fg_findings *t, const char *program, int system_rows, const char *verdict)
 {
 	static const char *const mark[] = {"ok", "-", "limit", "NO"};
 	int width = 0, columns = fg_prose_columns(STDOUT_FILENO);
@@ -63,8 +63,8 @@ static void print_rows_json(struct fg_json *j, const char *key, const struct fg_
 	fg_json_close(j, ']');
 }
 
-static void print_json(const struct fg_findings *t, const char *program, int system_rows, const char *verdict,
-		       int status)
+void fg_findings_json(const struct fg_findings *t, const char *program, int system_rows, const char *verdict,
+		      int status)
 {
 	struct fg_json j = {.f = stdout};
 
@@ -121,8 +121,8 @@ int fg_cmd_doctor(int argc, char **argv)
 			 "FlexGuard works here with limits: without the monitor, on the fallback");
 	}
 	if (json)
-		print_json(&t, program, system_rows, verdict, status);
+		fg_findings_json(&t, program, system_rows, verdict, status);
 	else
-		print_text(&t, program, system_rows, verdict);
+		fg_findings_print(&t, program, system_rows, verdict);
 	return status;
 }

@@ -157,6 +157,40 @@ static const struct fg_option metrics[] = {
     [FG_METRICS_SOCKET] = SOCKET("where the monitor listens"),
     {0}};
 
+static const struct fg_option kernel[] = {
+    [FG_KERNEL_BY] = {.name = "by",
+		      .value = "lock|type|slab|caller|task|cgroup|owner",
+		      .help = "one row for each lock (default), type of lock, slab cache, place in the kernel that "
+			      "waited, thread, cgroup, or thread that held it"},
+    [FG_KERNEL_DURATION] = {.name = "duration",
+			    .letter = 'd',
+			    .value = "TIME",
+			    .help = "seconds, or 300ms, 5min; default: until Ctrl-C"},
+    [FG_KERNEL_SORT] = {.name = "sort",
+			.letter = 's',
+			.value = "total|waits|max|average|across",
+			.help = "by time waited (default), number of waits, the longest, the average, or hand-overs "
+				"to another NUMA node"},
+    [FG_KERNEL_TYPE] = {.name = "type",
+			.letter = 't',
+			.value = "spin|rwlock|mutex|rwsem|percpu|rt|semaphore",
+			.help = "locks of this type only: spin, rwlock, mutex, rwsem, percpu, rt or semaphore"},
+    [FG_KERNEL_LOCK] = {.name = "lock",
+			.letter = 'l',
+			.value = "PATTERN",
+			.help = "locks of this name only, as in the table; * and ? stand for any characters"},
+    [FG_KERNEL_PID] = {.name = "pid",
+		       .letter = 'p',
+		       .value = "PID",
+		       .offer = FG_OFFER_PIDS,
+		       .help = "waits of this process only"},
+    [FG_KERNEL_ROWS] = {.name = "rows",
+			.letter = 'n',
+			.value = "N",
+			.help = "the first N rows only, default 40; 0: all"},
+    [FG_KERNEL_JSON] = {.name = "json", .help = "for scripts; times in nanoseconds"},
+    {0}};
+
 const struct fg_command fg_commands[] = {
     {.name = "run",
      .brief = "run a program with FlexGuard's locks in place of glibc's",
@@ -243,6 +277,16 @@ const struct fg_command fg_commands[] = {
      .after = "Mutexes, reader-writer locks and spinlocks of FlexGuard are seen, in any process that runs on its "
 	      "library; what stays glibc's (robust, priority-inheriting, process-shared) is not.\n\n"
 	      "Exit status: 0, or 125."},
+    {.name = "kernel",
+     .brief = "the kernel's own locks: who waits for them, and where",
+     .options = kernel,
+     .operands = "profile|doctor",
+     .about = "kernel profile: waits for the kernel's own locks while it runs, on any Linux from 6.1 on.\n"
+	      "kernel doctor: what this kernel tells of its locks.",
+     .after = "Columns: WAITS that were contended, TOTAL time waited, the longest (MAX), AVERAGE; FAIR: Jain's index "
+	      "of the waits of its threads, 1 is even; on machines of several NUMA nodes ACROSS, hand-overs to another "
+	      "node, and BATCH, those in a row on one node; HOLD, where the kernel tells.  --json has more.\n\n"
+	      "Exit status: 0; 77 this kernel lacks it; 125 no privilege (CAP_BPF and CAP_PERFMON), or a wrong option."},
     {.name = "metrics",
      .brief = "the monitor's counts for Prometheus",
      .options = metrics,

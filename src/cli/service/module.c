@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of monitor.h that need libbpf: from the monitor's module, loaded at the first of them. */
+/* The functions of monitor.h and contention.h that need libbpf: from the monitor's module, loaded at the first of them. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -81,4 +81,37 @@ const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m)
 void fg_monitor_close(struct fg_monitor *m)
 {
 	module->close(m);
+}
+
+int fg_contention_open(struct fg_contention **out, const struct fg_contention_config *cfg, char *why, size_t size)
+{
+	int err = module ? 0 : load(why, size);
+
+	*out = NULL;
+	return err ? err : module->contention_open(out, cfg, why, size);
+}
+
+const struct fg_contention_view *fg_contention_view(const struct fg_contention *c)
+{
+	return module->contention_view(c);
+}
+
+bool fg_contention_slab(struct fg_contention *c, uint64_t address, char *name, size_t size)
+{
+	return module->contention_slab(c, address, name, size);
+}
+
+void fg_contention_stop(struct fg_contention *c)
+{
+	module->contention_stop(c);
+}
+
+uint64_t fg_contention_missed(const struct fg_contention *c)
+{
+	return module->contention_missed(c);
+}
+
+void fg_contention_close(struct fg_contention *c)
+{
+	module->contention_close(c);
 }

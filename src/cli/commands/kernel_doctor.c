@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* `flexguard kernel doctor`: what this kernel tells of its locks, and what may be done with them. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli/commands/doctor.h"
+#include "cli/commands/kernel.h"
+#include "cli/common/exit.h"
+#include "monitor/contention.h"
+#include "monitor/needs.h"
+
+/* Linux 7.0 and later; whether this process may ask for it is not asked: nothing is changed. */
+#define RSEQ_SLICE_EXTENSION	 79
+#define RSEQ_SLICE_EXTENSION_GET 1
+
+static void check_tracepoints(struct fg_findings *t)
+{
+	if (!fg_has_btf())
+		fg_found(t, "tracepoints", FG_BAD,
+			 "not known: no type information at " FG_BTF " (CONFIG_DEBUG_INFO_BTF)");
+	else if (fg_btf_names("btf_trace_contention_begin"))
+		fg_found(t, "waits", FG_GOOD, "lock:contention_begin and lock:contention_end");
+	else
+		fg_found(t, "waits", FG_BAD, "no lock:contention_begin (Linux 5.19 and later)");
+	if (fg_btf_names("btf_trace_contended_release"))
+		fg_found(t, "holds", FG_GOOD,
+			 "lock:contended_release: of locks that somebody waited for, taken after a wait; of "
+			 "spinlocks "
+			 "only with CONFIG_QUEUED_SPINLOCKS_TRACE_CONTENDED_RELEASE");
+	else
+		fg_found(t, "holds", FG_INFO, "not told (lock:contended_release, Linux 7.2 and later)");
+	fg_found(t, "owners", FG_INFO, "of mutexes and writers of rwsems; spinlocks and readers name none");
+	if (fg_btf_names("bpf_get_kmem_cache"))
+		fg_found(t, "slab caches", FG_GOOD, "bpf_get_kmem_cache%s",
+			 fg_btf_names("bpf_iter__kmem_cache") ? ", and an iterator of all of them" : "");
+	else
+		fg_found(t, "slab caches", FG_INFO, "not told (bpf_get_kmem_cache, Linux 6.13 and later)");
+}
+
+static void check_spinlocks(struct fg_findings *t)
+{
+	if (fg_btf_names("btf_trace_lock_acquire"))
+		fg_found(t, "lockdep", FG_INFO,
+			 "built in: this kernel's locks are slower than those of others");
+	fg_found(t, "spinlocks", FG_INFO,
+		 "who finds only the owner before it may wait without a word: qspinlock tells of its queue");
+	if (!access("/sys/kernel/realtime", F_OK))
+		fg_found(t, "PREEMPT_RT", FG_INFO, "yes: most locks are of type rt");
+}
+
+static void check_symbols(struct fg_findings *t)
+{
+	struct fg_kernel_symbols *s = fg_kernel_symbols_open();
+
+	if (s)
+		fg_found(t, "names", fg_kernel_has_variables(s) ? FG_GOOD : FG_INFO,
+			 "/proc/kallsyms has functions%s",
+			 fg_kernel_has_variables(s) ? " and variables"
+						    : " only, no variables (CONFIG_KALLSYMS_ALL)");
+	else
+		fg_found(t, "names", FG_WARN,
+			 "/proc/kallsyms shows no addresses (kernel.kptr_restrict, or no CAP_SYSLOG)");
+	fg_kernel_symbols_close(s);
+}
+
+/* What may change how the kernel schedules and locks. */
+static void check_policies(struct fg_findings *t)
+{
+	if (fg_btf_names("syncord_ops"))
+		fg_found(t, "SynCord", FG_GOOD, "this kernel has it%s",
+			 access("/sys/kernel/syncord", F_OK) ? ", switched off" : "");
+	else
+		fg_found(t, "SynCord", FG_INFO, "no: this kernel's locks take no policies");
+	if (fg_btf_names("sched_ext_ops"))
+		fg_found(t, "sched_ext", FG_INFO, "yes");
+	else
+		fg_found(t, "sched_ext", FG_INFO, "no (Linux 6.12 and later, CONFIG_SCHED_CLASS_EXT)");
+	if (prctl(RSEQ_SLICE_EXTENSION, RSEQ_SLICE_EXTENSION_GET, 0, 0, 0) >= 0)
+		fg_found(t, "rseq slice", FG_INFO, "time-slice extensions can be asked for");
+	else
+		fg_found(t, "rseq slice", FG_INFO, "no time-slice extensions (%s)",
+			 errno == EINVAL ? "Linux 7.0 and later" : strerror(errno));
+}
+
+int fg_kernel_doctor(bool json)
+{
+	struct fg_findings t = {.nr = 0};
+	char why[300], verdict[400];
+	struct utsname u;
+	int err, status;
+
+	uname(&u);
+	fg_found(&t, "kernel", fg_release_is(u.release, FG_OLDEST_MAJOR, FG_OLDEST_MINOR) ? FG_GOOD : FG_BAD,
+		 "%s %s, %s", u.sysname, u.release, u.machine);
+	check_tracepoints(&t);
+	check_spinlocks(&t);
+	check_symbols(&t);
+	check_policies(&t);
+	err = fg_contention_preflight(why, sizeof(why));
+	if (!err) {
+		/* Whether it loads is known when it has been. */
+		struct fg_contention *c;
+
+		err = fg_contention_open(&c, &(struct fg_contention_config){0}, why, sizeof(why));
+		if (!err)
+			fg_contention_close(c);
+	}
+	status = !err ? 0 : err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
+	if (!err)
+		snprintf(verdict, sizeof(verdict), "flexguard kernel profile works here");
+	else
+		snprintf(verdict, sizeof(verdict), "flexguard kernel profile does not work here: %s", why);
+	fg_found(&t, "eBPF", err ? FG_WARN : FG_GOOD, "%s", err ? why : "the program loads and attaches");
+	if (json)
+		fg_findings_json(&t, NULL, t.nr, verdict, status);
+	else
+		fg_findings_print(&t, NULL, t.nr, verdict);
+	return status;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/* `flexguard kernel profile`: waits for the kernel's own locks while it runs (monitor/contention.h). */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli/commands/kernel.h"
+#include "cli/common/clock.h"
+#include "cli/common/exit.h"
+#include "cli/common/json.h"
+#include "cli/common/message.h"
+#include "cli/common/text.h"
+#include "cli/common/units.h"
+#include "monitor/contention.h"
+
+#define LOOK_MS 200 /* an object that is freed in between leaves a lock without the name of its slab cache   \
+		     */
+
+static volatile sig_atomic_t stopped;
+static char slab[FG_LOCK_ROWS][32];
+
+static void on_stop(int sig)
+{
+	stopped = 1;
+}
+
+struct profile {
+	const struct fg_kernel_options *o;
+	const struct fg_contention_view *v;
+	struct fg_kernel_row *row;
+	size_t rows;
+	struct fg_waits sum;
+	uint64_t lost, still; /* waits that had not ended */
+	uint64_t missed;
+	double seconds;
+	bool nodes; /* several */
+	bool names; /* symbols are shown */
+};
+
+/* ---- counting --------------------------------------------------------------------- */
+
+static void learn_slabs(struct fg_contention *c, const struct fg_contention_view *v, bool *seen)
+{
+	for (size_t i = 0; i < FG_LOCK_ROWS && v->slabs; i++)
+		if (!seen[i] && v->locks[i].lock) {
+			seen[i] = true;
+			fg_contention_slab(c, v->locks[i].lock, slab[i], sizeof(slab[i]));
+		}
+}
+
+static void count(struct fg_contention *c, const struct fg_contention_view *v, double seconds)
+{
+	static bool seen[FG_LOCK_ROWS];
+	uint64_t end = seconds > 0 ? fg_now_ns() + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+
+	while (!stopped && fg_now_ns() < end) {
+		uint64_t left = end - fg_now_ns(), nap = LOOK_MS * 1000000ull;
+		struct timespec ts = {.tv_nsec = (long)(left < nap ? left : nap)};
+
+		nanosleep(&ts, NULL);
+		learn_slabs(c, v, seen);
+	}
+	fg_contention_stop(c);
+	learn_slabs(c, v, seen);
+}
+
+static bool has_several_nodes(void)
+{
+	char line[256] = "";
+	FILE *f = fopen("/sys/devices/system/node/online", "re");
+
+	if (f && !fgets(line, sizeof(line), f))
+		line[0] = '\0';
+	if (f)
+		fclose(f);
+	return strpbrk(line, "-,");
+}
+
+static void sum_up(struct profile *p)
+{
+	const struct fg_contention_counts *n = p->v->counts;
+
+	for (size_t i = 0; i < p->rows; i++) {
+		const struct fg_waits *w = &p->row[i].w;
+
+		p->sum.waits += w->waits;
+		p->sum.failed += w->failed;
+		p->sum.reads += w->reads;
+		p->sum.wait_ns += w->wait_ns;
+		p->sum.max_ns = w->max_ns > p->sum.max_ns ? w->max_ns : p->sum.max_ns;
+	}
+	for (size_t i = 0; i < FG_WAITING_ROWS; i++)
+		p->still += p->v->waiting[i].key != 0;
+	p->lost = n->full_locks + n->full_waiters + n->full_waiting + n->nested + p->missed;
+}
+
+/* ---- telling ---------------------------------------------------------------------- */
+
+static uint64_t count_of(const struct fg_waits *w)
+{
+	return w->waits + w->failed;
+}
+
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* A sentence, folded to the terminal. */
+static void say(const char *fmt, ...)
+{
+	char text[400], folded[600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fg_fold(folded, sizeof(folded), text, 0, 0, fg_prose_columns(STDOUT_FILENO));
+	puts(folded);
+}
+
+static void print_head(const struct profile *p)
+{
+	const struct fg_contention_counts *n = p->v->counts;
+	char c[2][24];
+
+	say("flexguard kernel profile: %.1f s: %s waits, %s in all", p->seconds,
+	    fg_human_count(c[0], sizeof(c[0]), (double)count_of(&p->sum)),
+	    fg_human_ns(c[1], sizeof(c[1]), (double)p->sum.wait_ns));
+	if (p->lost)
+		say("%" PRIu64 " events lost: no room for a lock %" PRIu64 ", a waiter %" PRIu64
+		    ", a wait %" PRIu64 ", nested %" PRIu64 ", not run by the kernel %" PRIu64,
+		    p->lost, (uint64_t)n->full_locks, (uint64_t)n->full_waiters, (uint64_t)n->full_waiting,
+		    (uint64_t)n->nested, p->missed);
+	if (p->still)
+		say("%" PRIu64 " wait%s had not ended, and %s not counted", p->still,
+		    p->still == 1 ? "" : "s", p->still == 1 ? "is" : "are");
+	if (p->o->by == FG_KBY_OWNER)
+		say("Owners are told by mutexes and writers of rwsems only.");
+	if (p->o->by == FG_KBY_SLAB && !p->v->slabs)
+		say("This kernel does not tell slab caches (Linux 6.13 and later).");
+	if (!p->names)
+		say("Without names: /proc/kallsyms shows no addresses here (kernel.kptr_restrict, "
+		    "CAP_SYSLOG).");
+}
+
+static void print_row(const struct profile *p, const struct fg_kernel_row *r, int columns)
+{
+	bool by_lock = p->o->by == FG_KBY_LOCK;
+	char c[3][24], name[FG_KERNEL_NAME];
+	int at;
+
+	at = printf("%8s %8s %8s %8s", fg_human_count(c[0], sizeof(c[0]), (double)count_of(&r->w)),
+		    fg_human_ns(c[1], sizeof(c[1]), (double)r->w.wait_ns),
+		    fg_human_ns(c[2], sizeof(c[2]), (double)r->w.max_ns),
+		    fg_human_ns((char[24]){0}, 24, (double)r->w.wait_ns / (double)count_of(&r->w)));
+	if (by_lock && r->waiters > 1)
+		at += printf(" %4.2f", r->fair);
+	else if (by_lock)
+		at += printf(" %4s", "-");
+	if (p->nodes && p->o->by <= FG_KBY_SLAB)
+		at += printf(" %6s %5.1f", fg_human_count(c[0], sizeof(c[0]), (double)r->across),
+			     r->handovers ? (double)(r->handovers + 1) / (double)(r->across + 1) : 1.0);
+	if (p->v->holds && p->o->by <= FG_KBY_SLAB)
+		at += printf(" %8s",
+			     r->holds ? fg_human_ns(c[0], sizeof(c[0]), (double)r->hold_ns / (double)r->holds)
+				      : "-");
+	if (p->o->by != FG_KBY_TYPE)
+		at += printf(" %-6.6s", r->class < 0			 ? "mixed"
+					: r->class == FG_CLASS_SEMAPHORE ? "sem"
+									 : fg_lock_class_name[r->class]);
+	snprintf(name, sizeof(name), "%s", r->name);
+	/* What a program calls itself may be anything. */
+	for (char *s = name; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			*s = '?';
+	fg_cut(name, columns > at + 8 ? columns - at - 1 : 0);
+	printf(" %s\n", name);
+}
+
+static void print_table(const struct profile *p)
+{
+	static const char *const what[] = {"LOCK", "TYPE", "SLAB CACHE", "CALLER", "TASK", "CGROUP", "OWNER"};
+	int columns = fg_columns(STDOUT_FILENO);
+
+	print_head(p);
+	if (!p->rows)
+		return;
+	printf("\n%8s %8s %8s %8s", "WAITS", "TOTAL", "MAX", "AVERAGE");
+	if (p->o->by == FG_KBY_LOCK)
+		printf(" FAIR");
+	if (p->nodes && p->o->by <= FG_KBY_SLAB)
+		printf(" ACROSS BATCH");
+	if (p->v->holds && p->o->by <= FG_KBY_SLAB)
+		printf(" %8s", "HOLD");
+	if (p->o->by != FG_KBY_TYPE)
+		printf(" %-6s", "TYPE");
+	printf(" %s\n", what[p->o->by]);
+	for (size_t i = 0; i < p->rows && (!p->o->rows || i < p->o->rows); i++)
+		print_row(p, &p->row[i], columns);
+	if (p->o->rows && p->rows > p->o->rows)
+		printf("%8s and %zu more (-n 0 shows all)\n", "", p->rows - p->o->rows);
+}
+
+static void json_waits(struct fg_json *j, const struct fg_waits *w)
+{
+	fg_json_count(j, "waits", count_of(w));
+	fg_json_count(j, "failed", w->failed);
+	fg_json_count(j, "reads", w->reads);
+	fg_json_count(j, "total_wait_ns", w->wait_ns);
+	fg_json_count(j, "max_wait_ns", w->max_ns);
+}
+
+/* "key": the number in hexadecimal, a text: JSON's numbers have 53 bits. */
+static void json_address(struct fg_json *j, const char *key, uint64_t address)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, address);
+	fg_json_text(j, key, text);
+}
+
+static void json_lock(struct fg_json *j, const struct profile *p, const struct fg_kernel_row *r)
+{
+	json_address(j, "address", r->lock->lock);
+	fg_json_text(j, "symbol", *r->symbol ? r->symbol : NULL);
+	fg_json_text(j, "slab", *r->slab ? r->slab : NULL);
+	fg_json_count(j, "waiters", r->waiters);
+	fg_json_real(j, "fairness", 4, r->fair);
+	fg_json_open(j, "histogram", '[');
+	for (int i = 0; i < FG_WAIT_BUCKETS; i++)
+		fg_json_count(j, NULL, r->lock->buckets[i]);
+	fg_json_close(j, ']');
+}
+
+static void json_stack(struct fg_json *j, const struct fg_kernel_symbols *symbols, const __u64 *stack)
+{
+	char name[FG_KERNEL_NAME];
+
+	fg_json_open(j, "stack", '[');
+	for (int i = 0; i < FG_STACK_FRAMES && stack[i]; i++) {
+		fg_kernel_function(symbols, stack[i], name, sizeof(name));
+		fg_json_text(j, NULL, name);
+	}
+	fg_json_close(j, ']');
+}
+
+static void json_row(struct fg_json *j, const struct profile *p, const struct fg_kernel_row *r,
+		     const struct fg_kernel_symbols *symbols)
+{
+	fg_json_line(j);
+	fg_json_open(j, NULL, '{');
+	fg_json_text(j, fg_kernel_by_name[p->o->by], r->name);
+	if (p->o->by != FG_KBY_TYPE)
+		fg_json_text(j, "type", r->class < 0 ? NULL : fg_lock_class_name[r->class]);
+	json_waits(j, &r->w);
+	fg_json_count(j, "avg_wait_ns", r->w.wait_ns / count_of(&r->w));
+	if (p->o->by <= FG_KBY_SLAB) {
+		fg_json_count(j, "handovers", r->handovers);
+		fg_json_count(j, "across_nodes", r->across);
+		fg_json_count(j, "longest_batch", r->batch);
+		if (p->v->holds) {
+			fg_json_count(j, "holds", r->holds);
+			fg_json_count(j, "total_hold_ns", r->hold_ns);
+			fg_json_count(j, "max_hold_ns", r->hold_max_ns);
+		}
+	}
+	if (r->lock)
+		json_lock(j, p, r);
+	if (p->o->by == FG_KBY_TASK || (p->o->by == FG_KBY_OWNER && r->waiter->id)) {
+		fg_json_count(j, "tid", r->waiter->id);
+		fg_json_count(j, "pid", r->waiter->tgid);
+	}
+	if (p->o->by == FG_KBY_CGROUP)
+		fg_json_count(j, "cgroup_id", r->waiter->id);
+	if (p->o->by == FG_KBY_CALLER)
+		json_stack(j, symbols, r->waiter->stack);
+	fg_json_close(j, '}');
+}
+
+static void print_json(const struct profile *p, const struct fg_kernel_symbols *symbols)
+{
+	const struct fg_contention_counts *n = p->v->counts;
+	struct fg_json j = {.f = stdout};
+	struct utsname u;
+
+	uname(&u);
+	fg_json_open(&j, NULL, '{');
+	fg_json_text(&j, "kernel", u.release);
+	fg_json_real(&j, "seconds", 3, p->seconds);
+	fg_json_text(&j, "by", fg_kernel_by_name[p->o->by]);
+	json_waits(&j, &p->sum);
+	fg_json_count(&j, "events", n->ended);
+	fg_json_count(&j, "unmatched", n->unmatched);
+	fg_json_count(&j, "still_waiting", p->still);
+	fg_json_open(&j, "lost", '{');
+	fg_json_count(&j, "total", p->lost);
+	fg_json_count(&j, "no_room_lock", n->full_locks);
+	fg_json_count(&j, "no_room_waiter", n->full_waiters);
+	fg_json_count(&j, "no_room_wait", n->full_waiting);
+	fg_json_count(&j, "nested", n->nested);
+	fg_json_count(&j, "not_run", p->missed);
+	fg_json_close(&j, '}');
+	fg_json_flag(&j, "several_nodes", p->nodes);
+	fg_json_flag(&j, "tells_holds", p->v->holds);
+	fg_json_flag(&j, "tells_slabs", p->v->slabs);
+	fg_json_flag(&j, "tells_names", p->names);
+	fg_json_open(&j, "rows", '[');
+	for (size_t i = 0; i < p->rows && (!p->o->rows || i < p->o->rows); i++)
+		json_row(&j, p, &p->row[i], symbols);
+	fg_json_close(&j, ']');
+	fg_json_close(&j, '}');
+	fg_json_end(&j);
+}
+
+/* ---- the command ------------------------------------------------------------------ */
+
+static enum fg_contention_by waiters_by(enum fg_kernel_by by)
+{
+	return by == FG_KBY_CALLER   ? FG_BY_CALLER
+	       : by == FG_KBY_CGROUP ? FG_BY_CGROUP
+	       : by == FG_KBY_OWNER  ? FG_BY_OWNER
+				     : FG_BY_TASK;
+}
+
+int fg_kernel_profile(const struct fg_kernel_options *o)
+{
+	struct fg_contention_config cfg = {.by = waiters_by(o->by), .tgid = o->pid};
+	struct sigaction stop = {.sa_handler = on_stop};
+	struct profile p = {.o = o};
+	struct fg_kernel_symbols *symbols;
+	struct fg_kernel_names names;
+	struct fg_contention *c;
+	char why[300];
+	uint64_t start;
+	int err;
+
+	err = fg_contention_open(&c, &cfg, why, sizeof(why));
+	if (err) {
+		fg_error("kernel profile: %s", why);
+		return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
+	}
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+	if (o->seconds == 0)
+		fg_note("counting waits for the kernel's locks; Ctrl-C ends");
+	start = fg_now_ns();
+	p.v = fg_contention_view(c);
+	count(c, p.v, o->seconds);
+	p.seconds = (double)(fg_now_ns() - start) / 1e9;
+	p.missed = fg_contention_missed(c);
+	p.nodes = has_several_nodes();
+	symbols = fg_kernel_symbols_open();
+	p.names = symbols != NULL;
+	names = (struct fg_kernel_names){.symbols = symbols, .slab = (const char(*)[32])slab};
+	p.row = fg_kernel_rows(p.v, o, &names, &p.rows);
+	if (p.row) {
+		sum_up(&p);
+		if (o->json)
+			print_json(&p, symbols);
+		else
+			print_table(&p);
+	} else {
+		fg_error("kernel profile: out of memory");
+	}
+	err = p.row ? 0 : FG_EXIT_OWN;
+	free(p.row);
+	fg_kernel_symbols_close(symbols);
+	fg_contention_close(c);
+	return err;
+}

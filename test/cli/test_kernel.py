@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+"""flexguard kernel: what it counts agrees with perf, event by event, and it says what it cannot do."""
+import collections
+import json
+import re
+
+from climod import *
+
+LOAD = """
+import os, sys, tempfile
+d, (r, w), pids = tempfile.mkdtemp(), os.pipe(), []
+for i in range(6):
+    pid = os.fork()
+    if not pid:
+        a, b, text = f"{d}/a{i}", f"{d}/b{i}", b"x" * 4096
+        open(a, "w").close()
+        for _ in range(int(sys.argv[1])):
+            os.rename(a, b), os.rename(b, a), os.write(w, text), os.read(r, 4096)
+        os.unlink(a)
+        os._exit(0)
+    pids.append(pid)
+for pid in pids:
+    os.waitpid(pid, 0)
+os.rmdir(d)
+"""
+os.environ["TMPDIR"] = TMP  # the load's
+BY = "lock type slab caller task cgroup owner".split()
+TYPES = "spin rwlock mutex rwsem percpu rt semaphore".split()
+
+
+def profiling(*args):
+    """Started, and counting."""
+    p = start("kernel", "profile", "--json", "-n", "0", *args)
+    line = p.stderr.readline()
+    if "counting" not in line:
+        p.kill()
+        raise Skip(line.strip())
+    return p
+
+
+def stopped(p):
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=60)
+    same(f"status, {err}", p.returncode, 0)
+    return json.loads(out)
+
+
+def load(rounds):
+    return [sys.executable, "-c", LOAD, str(rounds)]
+
+
+def need():
+    p = run("kernel", "profile", "-d", "10ms")
+    if p.returncode:
+        one_line(p.stderr)
+        true(p, p.returncode in (77, 125))
+        raise Skip(p.stderr.strip())
+
+
+def by_perf(file):
+    """{tid: waits} of the tracepoints that perf recorded, and how many it lost."""
+    out = subprocess.run(["perf", "script", "-i", file, "--show-lost-events", "-F", "tid,event,trace"], text=True,
+                         capture_output=True, timeout=120).stdout
+    begun, waits = set(), collections.Counter()
+    for line in out.splitlines():
+        m = re.match(r"\s*(\d+)\s+lock:contention_(begin|end):\s+(\S+)", line)
+        if m and m[2] == "begin":
+            begun.add((m[1], m[3]))
+        elif m and (m[1], m[3]) in begun:
+            begun.remove((m[1], m[3]))
+            waits[int(m[1])] += 1
+    return waits, sum(int(n) for n in re.findall(r"LOST.* lost (\d+)", out))
+
+
+def check_agrees_with_perf():
+    """Each thread of a load has as many waits as perf lock record has ends of waits that it saw begin."""
+    need()
+    if not shutil.which("perf"):
+        raise Skip("no perf (package linux-perf)")
+    file, rounds = f"{TMP}/perf.data", 300
+    while True:
+        p = profiling("--by", "task")
+        recorded = subprocess.run(["perf", "lock", "record", "-o", file, *load(rounds)], text=True, capture_output=True,
+                                  timeout=200)
+        ours = stopped(p)
+        if recorded.returncode:
+            raise Skip(f"perf lock record does not work here: {recorded.stderr.strip()[:200]}")
+        theirs, lost = by_perf(file)
+        if sum(theirs.values()) >= 20 or rounds > 10000:
+            break
+        rounds *= 4
+    true("nothing contended", theirs)
+    lost += ours["lost"]["total"]
+    mine = {row["tid"]: row["waits"] for row in ours["rows"]}
+    apart = sum(abs(n - mine.get(tid, 0)) for tid, n in theirs.items())
+    true(f"{apart} apart, {lost} lost: {dict(theirs)}, {({t: mine.get(t) for t in theirs})}", apart <= lost)
+
+
+def check_sums():
+    """All ways to tell waits apart see the same kinds of things, and their parts add up."""
+    need()
+    for by in BY:
+        p = profiling("--by", by)
+        subprocess.run(load(300), check=True, timeout=200)
+        r = stopped(p)
+        same("by", r["by"], by)
+        same(f"{by}: waits", sum(row["waits"] for row in r["rows"]), r["waits"])
+        same(f"{by}: time", sum(row["total_wait_ns"] for row in r["rows"]), r["total_wait_ns"])
+        true(f"{by}: {r}", r["waits"] <= r["events"])
+        for row in r["rows"]:
+            true(row, row["waits"] and row["max_wait_ns"] <= row["total_wait_ns"] and row["reads"] <= row["waits"] and
+                 row["failed"] <= row["waits"] and (row.get("type") or "spin") in TYPES)
+            if by == "lock":
+                same(row, sum(row["histogram"]), row["waits"])
+                true(row, row["across_nodes"] <= row["handovers"] < row["waits"] + 1 and 0 < row["fairness"] <= 1.0001)
+        true(f"{by} is sorted", [x["total_wait_ns"] for x in r["rows"]] ==
+             sorted((x["total_wait_ns"] for x in r["rows"]), reverse=True))
+
+
+def check_filters():
+    need()
+    p = profiling("-t", "mutex")
+    subprocess.run(load(300), check=True, timeout=200)
+    true("mutexes", all(row["type"] == "mutex" for row in stopped(p)["rows"]))
+    p = profiling("--lock", "no such lock")
+    subprocess.run(load(300), check=True, timeout=200)
+    same("no row", stopped(p)["rows"], [])
+    p = profiling("-p", str(os.getpid()), "--by", "task")
+    subprocess.run(load(300), check=True, timeout=200)
+    true("one process", all(row["pid"] == os.getpid() for row in stopped(p)["rows"]))
+
+
+def check_callers():
+    """Named as the kernel names them, and no part of a lock."""
+    need()
+    p = profiling("--by", "caller")
+    subprocess.run(load(1000), check=True, timeout=200)
+    r = stopped(p)
+    if not r["tells_names"]:
+        raise Skip("no names in /proc/kallsyms")
+    known = {line.split()[2] for line in open("/proc/kallsyms")}
+    for row in r["rows"]:
+        name = row["caller"].split("+")[0]
+        true(row, name in known or name == "(not known)")
+        true(row, not re.match(r"_raw_|mutex_lock|down_read|down_write|bpf_|__schedule$|.*_slowpath$", name))
+
+
+def check_table():
+    """Fits 80 columns on a terminal (test_terminal has the others)."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+    need()
+    worker = subprocess.Popen(load(100000), start_new_session=True)
+    try:
+        for by in BY:
+            pid, fd = pty.fork()
+            if not pid:
+                fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+                os.execv(FLEXGUARD, [FLEXGUARD, "kernel", "profile", "--by", by, "-d", "0.3"])
+            text = b""
+            try:
+                while more := os.read(fd, 65536):
+                    text += more
+            except OSError:
+                pass
+            os.close(fd)
+            same(by, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+            lines = text.decode().replace("\r", "").split("\n")
+            true(lines, lines[0].startswith("flexguard kernel profile: "))
+            for line in lines:
+                true(f"{by}: {len(line)}: {line}", len(line) <= 80)
+    finally:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+
+
+def check_doctor():
+    p = run("kernel", "doctor", "--json")
+    r = json.loads(p.stdout)
+    same("status", (r["status"], p.stderr), (p.returncode, ""))
+    true(r, p.returncode in (0, 77, 125))
+    true(r, {"kernel", "holds", "slab caches", "names", "SynCord", "sched_ext", "rseq slice", "eBPF"} <=
+         {row["check"] for row in r["machine"]})
+    same("and it does", run("kernel", "profile", "-d", "10ms").returncode, p.returncode)
+    true("for people", "rseq slice" in run("kernel", "doctor").stdout)
+
+
+def check_refusals():
+    for args in ([], ["nope"], ["profile", "doctor"], ["doctor", "-n", "1"], ["profile", "--by", "nope"], ["profile", "-d", "0"],
+                 ["profile", "-d", ""], ["profile", "-n", "-1"], ["profile", "-p", "0"], ["profile", "-p", "99999999999"],
+                 ["profile", "-t", "nope"], ["profile", "-s", "nope"], ["profile", "--lock", ""], ["profile", "--nope"]):
+        p = run("kernel", *args)
+        same(args, (p.returncode, p.stdout), (125, ""))
+        one_line(p.stderr)
+
+
+def check_no_privilege():
+    if os.geteuid():
+        raise Skip("not root")
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv")
+    if run("kernel", "doctor").returncode == 77:
+        raise Skip("this kernel lacks it anyway")
+    p = subprocess.run(["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin", FLEXGUARD, "kernel", "profile", "-d", "1"],
+                       text=True, capture_output=True, timeout=60)
+    same(p.stderr, (p.returncode, p.stdout), (125, ""))
+    one_line(p.stderr)
+    true(p.stderr, "CAP_BPF" in p.stderr)
+
+
+def check_old_kernel():
+    """Linux 2.6, it says."""
+    if subprocess.run(["setarch", "--uname-2.6", "true"], capture_output=True).returncode:
+        raise Skip("no other personality")
+    p = subprocess.run(["setarch", "--uname-2.6", FLEXGUARD, "kernel", "profile", "-d", "1"], text=True, capture_output=True)
+    same(p.stderr, (p.returncode, p.stdout), (77, ""))
+    one_line(p.stderr)
+    true(p.stderr, "6.1" in p.stderr)
+
+
+main(globals())
