@@ -67,7 +67,13 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
 	if (me->kept_busy != (uint32_t)address(l))
 		return;
 	me->yields = 0;
+	/* Not with other locks: who waits for those has no part in it. */
+	if (locks_held(t))
+		return;
 	for (i = 0; i < YIELD_SLEEPS && !(fg_load_relaxed(&l->word) & FG_WORD_ID); i++) {
+		/* Who has been woken takes the lock with WAITERS, and counts when he releases it. */
+		if ((uint16_t)fg_load_relaxed(&l->wakes) != me->woke)
+			return;
 		if (is_past(turn_clock(fg_now_ns()), t->turn_began_us, TURN_GRACE_NS))
 			return;
 		if (deadline && fg_deadline_passed(deadline))

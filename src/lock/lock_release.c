@@ -110,6 +110,7 @@ void _fg_lock_going_away(const struct fg_lock *l)
  */
 static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
+	struct fg_thread *me = fg_id_has_slot(t->id) ? fg_thread_mine(t) : NULL;
 	bool wake = false, asked = false, leave = false;
 
 	if (__libc_single_threaded && _fg_release_alone(l, t->id))
@@ -134,6 +135,8 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 		} else if (fg_cas_acq_rel(&l->word, &w, w & ~FG_WORD_WAKEUP_CLEARS)) {
 			/* Release: who sees the new count sees WAITERS cleared (prepare_sleep). */
 			fg_store_release(&l->wakes, l->wakes + 1);
+			if (me)
+				me->woke = (uint16_t)l->wakes;
 			wake = true;
 			w &= ~FG_WORD_WAKEUP_CLEARS;
 		}

@@ -46,8 +46,9 @@ struct fg_node {
 
 struct fg_thread {
 	struct fg_node node[FG_NODES];
-	uint16_t nodes_used; /* bit k: node k is in use by a frame of this thread; only the thread writes it */
-	uint16_t yields;     /* my turn with `kept_busy` is over, and I have woken somebody, who comes first (lock.c) */
+	uint8_t nodes_used;  /* bit k: node k is in use by a frame of this thread; only the thread writes it */
+	uint8_t yields;	     /* my turn with `kept_busy` is over, and I have woken somebody, who comes first (lock.c) */
+	uint16_t woke;	     /* low bits of fg_lock.wakes after my latest wake-up; with others, who was woken has been and gone */
 	uint32_t released;   /* locks of this thread that others released for it: generation, count; atomic */
 	uint32_t gen;	     /* generation of the index; only written while nobody has the index */
 	uint32_t tid;	     /* 0 = nobody has the index */

@@ -900,7 +900,8 @@ inline fast() {
 
 /*
  * [lock.c:yield_to_woken]  Only a delay: nothing where all steps may take any time.  With FAIR its time limit, `timeout`,
- * passes when nobody else can get on.  [lock_release.c:turn_is_over] is open, with FAIR always true.
+ * passes when nobody else can get on; that one who came has gone again ends it too, after what is asserted.
+ * [lock_release.c:turn_is_over] is open, with FAIR always true.
  */
 #if defined(FAIR) && !defined(MUT_BARGES) || defined(MUT_YIELDS_FOREVER)
 inline yield_to_woken() {
