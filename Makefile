@@ -6,7 +6,7 @@ NINJA   := $(shell command -v ninja || echo ninja)
 
 BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev clang-19 llvm-19 bpftool \
 	libncurses-dev libdw-dev libmicrohttpd-dev scdoc
-TEST_PACKAGES  := spin python3 patchelf python3-prometheus-client g++ util-linux procps cmake \
+TEST_PACKAGES  := clang-format-19 spin python3 patchelf python3-prometheus-client g++ util-linux procps cmake \
 	valgrind rocksdb-tools sysbench stress-ng memcached libmemcached-tools kyotocabinet-utils pbzip2 faketime
 CROSS_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 FUZZ_PACKAGES  := libclang-rt-19-dev
@@ -45,6 +45,10 @@ demo: deps-demo
 test: deps-test
 	@$(MAKE) --no-print-directory all
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --num-processes 1 $(TESTFLAGS)
+
+# What `make test` checks: C as .clang-format says, 100 columns.
+format: deps-test
+	@./test/tools/format . --write
 
 # Other people's suites; downloads source packages, takes more than half an hour.  SUITES= names some.
 conformance: deps-conformance
@@ -87,5 +91,5 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test conformance zoo-check kernels fuzz soak bench bench-bundle install clean \
+.PHONY: all demo test format conformance zoo-check kernels fuzz soak bench bench-bundle install clean \
 	deps-build deps-test deps-conformance deps-kernels deps-fuzz deps-demo deps-bench

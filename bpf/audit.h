@@ -60,8 +60,13 @@ int audit(struct bpf_iter__task *ctx)
 			swap_mark(&t->mark, mark, MARK_NONE);
 		if (task->flags & PF_EXITING)
 			return 0;
-		/* It was not current when it left, so whether it is critical cannot be told any more. */
-		t->state = odd == ODD_RUNS ? FG_STATE_ON : task->__state ? FG_STATE_SLEEP : FG_STATE_RUNNABLE;
+		/*
+		 * It was not current when it left, so whether it is critical cannot be told any
+		 * more.
+		 */
+		t->state = odd == ODD_RUNS ? FG_STATE_ON :
+			   task->__state   ? FG_STATE_SLEEP :
+					     FG_STATE_RUNNABLE;
 		slot = slot_of(t, task->pid);
 		if (slot) {
 			WRITE_ONCE(slot->state, t->state);
@@ -73,7 +78,8 @@ int audit(struct bpf_iter__task *ctx)
 		swap_mark(&t->mark, mark, MARK_NONE);
 	} else if (mark_kind(mark) == MARK_P && mark_groups(mark) != groups_of(task)) {
 		/* Its affinity or its cpuset was changed while it waits. */
-		swap_mark(&t->mark, mark, make_mark(MARK_P, mark_cpu(mark), mark_domain(mark), groups_of(task)));
+		swap_mark(&t->mark, mark,
+			  make_mark(MARK_P, mark_cpu(mark), mark_domain(mark), groups_of(task)));
 	}
 	return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which slot is a thread's: what its thread-local storage says, once, if its process has said hello. */
+/*
+ * Which slot is a thread's: what its thread-local storage says, once, if its process has said
+ * hello.
+ */
 #ifndef FG_BIND_H
 #define FG_BIND_H
 
@@ -8,8 +11,8 @@
 
 /*
  * Of a process that said hello and is somebody else by now (a daemon that has given up root): its
- * library hears in slot 0 that another hello is due.  One thread alone that has other credentials is not the
- * process.
+ * library hears in slot 0 that another hello is due.  One thread alone that has other credentials
+ * is not the process.
  */
 static __noinline int note_end(struct task_struct *task, struct fg_owner *owner)
 {

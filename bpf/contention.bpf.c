@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * `flexguard kernel profile`: waits for the kernel's own locks, by the tracepoints lock:contention_begin and _end, which
- * are in every kernel since 5.19, in the slow path of each kind of lock.  It runs there with the locks of anybody held, in
- * interrupts and NMIs too: it takes no lock, and uses nothing that takes one (src/abi/contention.h).
+ * `flexguard kernel profile`: waits for the kernel's own locks, by the tracepoints
+ * lock:contention_begin and _end, which are in every kernel since 5.19, in the slow path of each
+ * kind of lock.  It runs there with the locks of anybody held, in interrupts and NMIs too: it takes
+ * no lock, and uses nothing that takes one (src/abi/contention.h).
  */
 #include "vmlinux_min.h"
 #include <bpf/bpf_helpers.h>
@@ -55,13 +56,13 @@ struct task_struct___contention {
 const volatile __u32 by = FG_BY_TASK;
 const volatile __u32 only_tgid = 0; /* 0: all */
 
-#define TABLE(name_, type_, rows_)                                                                                     \
-	struct {                                                                                                       \
-		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                      \
-		__uint(map_flags, BPF_F_MMAPABLE);                                                                     \
-		__uint(max_entries, rows_);                                                                            \
-		__type(key, __u32);                                                                                    \
-		__type(value, type_);                                                                                  \
+#define TABLE(name_, type_, rows_)                 \
+	struct {                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY);  \
+		__uint(map_flags, BPF_F_MMAPABLE); \
+		__uint(max_entries, rows_);        \
+		__type(key, __u32);                \
+		__type(value, type_);              \
 	} name_ SEC(".maps")
 
 TABLE(locks, struct fg_contended_lock, FG_LOCK_ROWS);
@@ -89,11 +90,11 @@ static __always_inline struct fg_contention_counts *get_counts(void)
 	return bpf_map_lookup_elem(&counts, &zero);
 }
 
-#define COUNT(name)                                                                                                    \
-	do {                                                                                                           \
-		struct fg_contention_counts *c_ = get_counts();                                                        \
-		if (c_)                                                                                                \
-			ADD(c_->name, 1);                                                                              \
+#define COUNT(name)                                             \
+	do {                                                    \
+		struct fg_contention_counts *c_ = get_counts(); \
+		if (c_)                                         \
+			ADD(c_->name, 1);                       \
 	} while (0)
 
 /* MurmurHash3's finaliser (Appleby): a bijection, so what differs stays different. */
@@ -104,37 +105,40 @@ static __always_inline __u64 mix(__u64 x)
 	return x ^ x >> 33;
 }
 
-/* All addresses of the kernel begin with the same three bits; so locks of one class and address have one key, others none. */
+/*
+ * All addresses of the kernel begin with the same three bits; so locks of one class and address
+ * have one key, others none.
+ */
 static __always_inline __u64 lock_key(__u64 lock, __u32 class)
 {
-	return mix(lock ^ (__u64)class << 61);
+	return mix(lock ^ (__u64) class << 61);
 }
 
 /*
- * The row of this key; `make`: or a free one, taken for it, and *made.  Rows are not given back while others look, but
- * in `waiting`, where a key is looked for by its own thread only.
+ * The row of this key; `make`: or a free one, taken for it, and *made.  Rows are not given back
+ * while others look, but in `waiting`, where a key is looked for by its own thread only.
  */
-#define FIND(table, rows, key_, make, made)                                                                            \
-	({                                                                                                             \
-		typeof(*(made).row) *found_ = NULL;                                                                    \
-		for (int i_ = 0; i_ < FG_CONTENTION_PROBES; i_++) {                                                    \
-			__u32 at_ = ((__u32)(key_) + i_) % (rows);                                                     \
-			typeof(*(made).row) *r_ = bpf_map_lookup_elem(&table, &at_);                                   \
-			__u64 was_;                                                                                    \
-			if (!r_)                                                                                       \
-				break;                                                                                 \
-			was_ = *(volatile __u64 *)&r_->key;                                                            \
-			if (!was_ && (make)) {                                                                         \
-				was_ = __sync_val_compare_and_swap(&r_->key, 0, key_);                                 \
-				(made).new = !was_;                                                                    \
-				was_ = was_ ? was_ : (key_);                                                           \
-			}                                                                                              \
-			if (was_ == (key_)) {                                                                          \
-				found_ = r_;                                                                           \
-				break;                                                                                 \
-			}                                                                                              \
-		}                                                                                                      \
-		found_;                                                                                                \
+#define FIND(table, rows, key_, make, made)                                            \
+	({                                                                             \
+		typeof(*(made).row) *found_ = NULL;                                    \
+		for (int i_ = 0; i_ < FG_CONTENTION_PROBES; i_++) {                    \
+			__u32 at_ = ((__u32)(key_) + i_) % (rows);                     \
+			typeof(*(made).row) *r_ = bpf_map_lookup_elem(&table, &at_);   \
+			__u64 was_;                                                    \
+			if (!r_)                                                       \
+				break;                                                 \
+			was_ = *(volatile __u64 *)&r_->key;                            \
+			if (!was_ && (make)) {                                         \
+				was_ = __sync_val_compare_and_swap(&r_->key, 0, key_); \
+				(made).new = !was_;                                    \
+				was_ = was_ ? was_ : (key_);                           \
+			}                                                              \
+			if (was_ == (key_)) {                                          \
+				found_ = r_;                                           \
+				break;                                                 \
+			}                                                              \
+		}                                                                      \
+		found_;                                                                \
 	})
 
 struct made_lock {
@@ -178,14 +182,16 @@ static __always_inline __u32 role_of(__u64 lock)
 	/* Addresses only: what is behind them is not looked at. */
 	if (mm && lock == (__u64)mm + bpf_core_field_offset(mm->mmap_lock))
 		return FG_MET_MMAP_LOCK;
-	if (lock == (__u64)BPF_CORE_READ(task, sighand) + bpf_core_field_offset(((struct sighand_struct *)0)->siglock))
+	if (lock == (__u64)BPF_CORE_READ(task, sighand) +
+			bpf_core_field_offset(((struct sighand_struct *)0)->siglock))
 		return FG_MET_SIGLOCK;
 	return FG_MET_NONE;
 }
 
 /*
- * Whom a lock that sleeps names as its owner.  A task is freed one grace period after its end at the earliest, and owns
- * nothing then: what is read here is still there.  Of readers a rwsem names only one, which may have left.
+ * Whom a lock that sleeps names as its owner.  A task is freed one grace period after its end at
+ * the earliest, and owns nothing then: what is read here is still there.  Of readers a rwsem names
+ * only one, which may have left.
  */
 static __always_inline void look_at_owner(struct fg_waiting *w, void *lock, __u32 flags)
 {
@@ -243,7 +249,10 @@ static __always_inline void begin_wait(struct fg_waiting *w, void *ctx, void *lo
 	w->start = bpf_ktime_get_ns();
 }
 
-/* Unrolled: clang may let the pointer begin before the first element, which the verifier of 7.3 refuses. */
+/*
+ * Unrolled: clang may let the pointer begin before the first element, which the verifier of 7.3
+ * refuses.
+ */
 static __always_inline struct fg_waiting *find_spin(struct spins *spins, __u64 lock)
 {
 #pragma unroll
@@ -254,8 +263,9 @@ static __always_inline struct fg_waiting *find_spin(struct spins *spins, __u64 l
 }
 
 /*
- * An interrupt may come between any two instructions, and wait as well.  What is left over from an end that the kernel
- * kept from us (it does not run a program inside itself) is taken by who waits for the same lock, or after a second.
+ * An interrupt may come between any two instructions, and wait as well.  What is left over from an
+ * end that the kernel kept from us (it does not run a program inside itself) is taken by who waits
+ * for the same lock, or after a second.
  */
 static __always_inline struct fg_waiting *take_spin(struct spins *spins, __u64 lock)
 {
@@ -306,7 +316,10 @@ int BPF_PROG(on_begin, void *lock, __u32 flags)
 			COUNT(full_waiting);
 			return 0;
 		}
-		/* A mutex says it twice: when it spins on its owner, and when it goes to sleep.  That is one wait. */
+		/*
+		 * A mutex says it twice: when it spins on its owner, and when it goes to sleep.
+		 * That is one wait.
+		 */
 		if (!made.new && (flags & (FG_LCB_MUTEX | FG_LCB_SPIN)) == FG_LCB_MUTEX)
 			return 0;
 	}
@@ -374,7 +387,8 @@ static __always_inline void handed_over(struct fg_contended_lock *l, __u64 now)
 	l->holder = 1 + (__u64)(__u32)bpf_get_current_pid_tgid();
 }
 
-static __always_inline void count_waiter(const struct fg_waiting *w, __u64 lkey, __u64 ns, bool failed)
+static __always_inline void count_waiter(const struct fg_waiting *w, __u64 lkey, __u64 ns,
+					 bool failed)
 {
 	__u64 key = mix(lkey ^ mix(w->id + 1)) | 1;
 	struct made_waiter made = {0};
@@ -452,14 +466,17 @@ int BPF_PROG(on_end, void *lock, int ret)
 	return 0;
 }
 
-/* 7.2 and later, of locks that sleep (of spinlocks by an option of the build): the owner lets go, and somebody waits. */
+/*
+ * 7.2 and later, of locks that sleep (of spinlocks by an option of the build): the owner lets go,
+ * and somebody waits.
+ */
 SEC("tp_btf/contended_release")
 int BPF_PROG(on_release, void *lock)
 {
 	__u64 holder = 1 + (__u64)(__u32)bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	struct made_lock made = {0};
 
-	for (__u32 class = 0; class < FG_CLASSES; class++) {
+	for (__u32 class = 0; class < FG_CLASSES; class ++) {
 		__u64 key = lock_key((__u64)lock, class);
 		struct fg_contended_lock *l = FIND(locks, FG_LOCK_ROWS, key, false, made);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Is the thread that leaves its CPU on the critical path of a lock?  It is current, so its memory can be read. */
+/*
+ * Is the thread that leaves its CPU on the critical path of a lock?  It is current, so its memory
+ * can be read.
+ */
 #ifndef FG_CRITICAL_H
 #define FG_CRITICAL_H
 
@@ -31,7 +34,8 @@ __noinline int owns_mcs_lock(__u64 tail, __u64 node)
 		return 0;
 	if (last == node)
 		return 1;
-	return me.next && !bpf_probe_read_user(&next, sizeof(next), (void *)me.next) && next.status == FG_MCS_WAITING;
+	return me.next && !bpf_probe_read_user(&next, sizeof(next), (void *)me.next) &&
+	       next.status == FG_MCS_WAITING;
 }
 
 /* The test that is documented at struct fg_slot.  The slot's thread is current. */

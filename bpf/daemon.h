@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The programs that the daemon runs: who says hello, the heartbeat, the counters' beginning and end. */
+/*
+ * The programs that the daemon runs: who says hello, the heartbeat, the counters' beginning and
+ * end.
+ */
 #ifndef FG_DAEMON_H
 #define FG_DAEMON_H
 
@@ -12,7 +15,8 @@ __u32 peer_sock;    /* descriptor of the daemon: the accepted connection */
 __u32 peer_account; /* whose quota it is (account_of) */
 __u32 prove_write;  /* 1: write fg_owner.who */
 __u32 prove_left;   /* threads that may be looked at still, then it stops */
-__u32 proved;	    /* 1: a thread is who it was at connect(); and who has been written, if that was asked for */
+/* 1: a thread is who it was at connect(); and who has been written, if that was asked for */
+__u32 proved;
 
 /* ... and who that is, as struct fg_who. */
 __u64 proved_who[sizeof(struct fg_who) / sizeof(__u64)];
@@ -22,8 +26,9 @@ __u64 active;
 
 /*
  * Run over the threads of a process that said hello: is one of them still who it was at connect()?
- * Then, and only then, the process is one that may be looked at (who.h).  To return 1 ends the read of the iterator
- * with EAGAIN; the next read begins with the same thread (bpf_seq_read, kernel/bpf/bpf_iter.c).
+ * Then, and only then, the process is one that may be looked at (who.h).  To return 1 ends the read
+ * of the iterator with EAGAIN; the next read begins with the same thread (bpf_seq_read,
+ * kernel/bpf/bpf_iter.c).
  */
 SEC("iter/task")
 int prove(struct bpf_iter__task *ctx)
@@ -70,8 +75,8 @@ int identify(void *args)
 }
 
 /*
- * The ids of all slot arrays that the kernel still has: somebody may have one mapped, or its descriptor,
- * long after the process that it was made for (src/monitor/arrays.c).
+ * The ids of all slot arrays that the kernel still has: somebody may have one mapped, or its
+ * descriptor, long after the process that it was made for (src/monitor/arrays.c).
  */
 SEC("iter/bpf_map")
 int arrays(struct bpf_iter__bpf_map *ctx)
@@ -79,7 +84,8 @@ int arrays(struct bpf_iter__bpf_map *ctx)
 	struct bpf_map *map = ctx->map;
 	__u32 id;
 
-	if (!map || map->map_type != BPF_MAP_TYPE_ARRAY || map->value_size != sizeof(struct fg_slot))
+	if (!map || map->map_type != BPF_MAP_TYPE_ARRAY ||
+	    map->value_size != sizeof(struct fg_slot))
 		return 0;
 	id = map->id;
 	bpf_seq_write(ctx->meta->seq, &id, sizeof(id));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A thread that makes room for a kernel thread often comes straight back: it is marked DEFER, not counted, until
- * it is known who runs next on that CPU (docs/design/monitor.md, case 14).
+ * A thread that makes room for a kernel thread often comes straight back: it is marked DEFER, not
+ * counted, until it is known who runs next on that CPU (docs/design/monitor.md, case 14).
  */
 #ifndef FG_DEFER_H
 #define FG_DEFER_H
@@ -12,13 +12,15 @@
 
 /* Each CPU's own. */
 static struct {
-	__u64 deferred; /* pid of the thread that waits for a kernel thread to leave this CPU again */
+	/* pid of the thread that waits for a kernel thread to leave this CPU again */
+	__u64 deferred;
 	__u64 switches; /* seen; some are timed */
 	__u64 pad[6];
 } cpus[FG_MAX_CPUS];
 
 /* The thread did not come straight back: count it, on the CPU that it is queued on now. */
-static __always_inline void promote(struct thread *t, struct task_struct *task, __u64 old, __u32 cpu)
+static __always_inline void promote(struct thread *t, struct task_struct *task, __u64 old,
+				    __u32 cpu)
 {
 	__u64 mark = make_mark(MARK_P, cpu, mark_domain(old), groups_of(task));
 	struct fg_slot *slot;

@@ -142,7 +142,8 @@ static __always_inline __u32 bounded_domain(__u64 mark)
  * Add `by` (1 or -1) to every counter that a thread with this mark belongs to.
  *
  * Not static, as all here that take numbers only: the verifier then looks at it once for a program,
- * and not once for each path that leads to it (global functions, Linux 5.6; the program loads in half the time).
+ * and not once for each path that leads to it (global functions, Linux 5.6; the program loads in
+ * half the time).
  */
 __noinline int count(__u64 mark, __u32 by)
 {
@@ -151,7 +152,10 @@ __noinline int count(__u64 mark, __u32 by)
 
 	if (!c)
 		return 0;
-	/* Compare it itself, not the mark that it comes from, or the verifier does not see the bound. */
+	/*
+	 * Compare it itself, not the mark that it comes from, or the verifier does not see the
+	 * bound.
+	 */
 	barrier_var(cpu);
 	if (mark_kind(mark) == MARK_P) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].preempted, by);

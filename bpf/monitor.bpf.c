@@ -34,8 +34,8 @@ static __always_inline bool wants_cpu(struct task_struct *prev, bool preempt)
 	return (preempt || !prev->__state) && !is_throttled(prev);
 }
 
-static __always_inline void switched_out(struct task_struct *prev, struct task_struct *next, bool preempt,
-					 __u32 cpu)
+static __always_inline void switched_out(struct task_struct *prev, struct task_struct *next,
+					 bool preempt, __u32 cpu)
 {
 	struct thread *t = thread_of(prev);
 	struct fg_slot *slot = NULL;
@@ -43,7 +43,10 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 	__u64 mark;
 
 	if (t) {
-		/* It ran until now, so a mark is left over from a switch-in that we did not see (20). */
+		/*
+		 * It ran until now, so a mark is left over from a switch-in that we did not see
+		 * (20).
+		 */
 		if (t->mark) {
 			clear_mark(&t->mark);
 			count_missed();
@@ -75,7 +78,8 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 	if (!is_critical(slot))
 		return;
 
-	if (runnable && next->flags & PF_KTHREAD && may_defer && !count_at_once && cpu < FG_MAX_CPUS) {
+	if (runnable && next->flags & PF_KTHREAD && may_defer && !count_at_once &&
+	    cpu < FG_MAX_CPUS) {
 		/* One in five comes straight back (14): wait who runs here next. */
 		set_mark(&t->mark, make_mark(MARK_DEFER, cpu, t->domain, 0));
 		cpus[cpu].deferred = prev->pid;
@@ -92,13 +96,14 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 }
 
 /* An exiting thread takes no more locks: its CPU is as good as free. */
-static __always_inline bool displaces(struct task_struct *next, struct task_struct *prev, bool preempt)
+static __always_inline bool displaces(struct task_struct *next, struct task_struct *prev,
+				      bool preempt)
 {
 	return prev->tgid == next->tgid && !(prev->flags & PF_EXITING) && wants_cpu(prev, preempt);
 }
 
-static __always_inline void switched_in(struct task_struct *next, struct task_struct *prev, bool preempt,
-					__u32 cpu)
+static __always_inline void switched_in(struct task_struct *next, struct task_struct *prev,
+					bool preempt, __u32 cpu)
 {
 	struct thread *t = thread_of(next);
 	struct fg_slot *slot;
@@ -119,7 +124,8 @@ static __always_inline void switched_in(struct task_struct *next, struct task_st
 	}
 }
 
-static __always_inline void switched(bool preempt, struct task_struct *prev, struct task_struct *next, __u32 cpu)
+static __always_inline void switched(bool preempt, struct task_struct *prev,
+				     struct task_struct *next, __u32 cpu)
 {
 	/* An exiting holder is never switched in again, so nothing would undo its mark (5). */
 	if (!(prev->flags & (PF_KTHREAD | PF_EXITING)))

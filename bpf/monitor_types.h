@@ -7,12 +7,12 @@
 #define FG_MONITOR_TYPES_H
 
 /*
- * Who said hello: the credentials and the memory that its threads have to have, or they are not looked
- * at (bpf/who.h).  All ones where nobody has proved to be that: it fits no task.
+ * Who said hello: the credentials and the memory that its threads have to have, or they are not
+ * looked at (bpf/who.h).  All ones where nobody has proved to be that: it fits no task.
  */
 struct fg_who {
-	__u64 mm, user_ns; /* addresses; compared, never followed */
-	__u64 caps;	   /* permitted; a thread may have fewer */
+	__u64 mm, user_ns;    /* addresses; compared, never followed */
+	__u64 caps;	      /* permitted; a thread may have fewer */
 	__u32 uid[3], gid[3]; /* real, effective, saved */
 	__u32 dumpable;
 	__u32 known;
@@ -22,7 +22,8 @@ struct fg_who {
 /* A registered process: storage of its group leader, written by the daemon, but for `who`. */
 struct fg_owner {
 	__s64 tls_offset; /* fg_hello.tls_offset */
-	__u32 index;	  /* of the first piece of its slot array in the map of maps; a multiple of FG_PIECES */
+	/* of the first piece of its slot array in the map of maps; a multiple of FG_PIECES */
+	__u32 index;
 	__u32 domain;
 	struct fg_who who; /* all ones from the daemon; by the program `prove` */
 };

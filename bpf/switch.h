@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A critical thread has lost its CPU: its slot counts that, and a lock that can switch is asked to (FG_ROLE_MODE). */
+/*
+ * A critical thread has lost its CPU: its slot counts that, and a lock that can switch is asked to
+ * (FG_ROLE_MODE).
+ */
 #ifndef FG_SWITCH_H
 #define FG_SWITCH_H
 

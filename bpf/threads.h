@@ -13,8 +13,9 @@ struct thread {
 	__u32 index; /* fg_owner.index; stays with a process for life */
 	__u32 slot;  /* 0: not bound */
 	__u32 domain;
-	__u32 state;   /* what slot.state should be; the slot itself is the client's to scribble on */
-	__u32 changes; /* incremented when it stops running, or stops sleeping */
+	/* what slot.state should be; the slot itself is the client's to scribble on */
+	__u32 state;
+	__u32 changes;	   /* incremented when it stops running, or stops sleeping */
 	struct fg_who who; /* it was bound as; bound no longer than it is that */
 
 	/* Written by the audit only. */

@@ -123,7 +123,8 @@ struct task_struct {
 	unsigned int __state;
 	int tgid;
 	unsigned int flags;
-	unsigned int on_cpu; /* an int, since 7.3 a byte; libbpf adapts the size of what has no sign */
+	/* an int, since 7.3 a byte; libbpf adapts the size of what has no sign */
+	unsigned int on_cpu;
 	int wake_cpu;
 	int pid;
 	int nr_cpus_allowed;
@@ -137,8 +138,9 @@ struct task_struct {
 };
 
 /*
- * Since 7.3 at the latest; before that mm_struct.flags tells.  The offset of its member `dumpable` comes from the
- * loader: for a type that the kernel does not have, libbpf looks in all modules, which takes CAP_SYS_ADMIN.
+ * Since 7.3 at the latest; before that mm_struct.flags tells.  The offset of its member `dumpable`
+ * comes from the loader: for a type that the kernel does not have, libbpf looks in all modules,
+ * which takes CAP_SYS_ADMIN.
  */
 struct task_exec_state;
 struct task_struct___exec_state {

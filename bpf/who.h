@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose memory the monitor may look at.  What it reads of a thread shows in that thread's slot, which
- * whoever said hello can read: so it reads only what that one could read with ptrace(2) (the rules of
- * __ptrace_may_access, kernel/ptrace.c), and asks again at every switch.
+ * Whose memory the monitor may look at.  What it reads of a thread shows in that thread's slot,
+ * which whoever said hello can read: so it reads only what that one could read with ptrace(2) (the
+ * rules of __ptrace_may_access, kernel/ptrace.c), and asks again at every switch.
  *
- * A process is known by the credentials with which it connected: the kernel keeps the very object (struct cred)
- * with the connection.  Every exec, and every call that changes credentials, gives a thread another one.
- * So a thread that has this object still is neither another program nor another user since connect(), and its
- * credentials and its memory, as they are then, are noted down.  From there on a thread is looked at if
+ * A process is known by the credentials with which it connected: the kernel keeps the very object
+ * (struct cred) with the connection.  Every exec, and every call that changes credentials, gives a
+ * thread another one. So a thread that has this object still is neither another program nor another
+ * user since connect(), and its credentials and its memory, as they are then, are noted down.  From
+ * there on a thread is looked at if
  *	its memory is that one (an exec has another from its beginning),
- *	its user and group ids are those, and its capabilities those or fewer, in the same user namespace,
- *	and its memory is dumpable, or as little as it was: a daemon that gave up root is not, but said hello itself.
+ *	its user and group ids are those, and its capabilities those or fewer, in the same user
+ *      namespace,
+ *	and its memory is dumpable, or as little as it was: a daemon that gave up root is not, but
+ *      said hello itself.
  */
 #ifndef FG_WHO_H
 #define FG_WHO_H
@@ -22,14 +25,18 @@
 #include "marks.h"
 #include "monitor_types.h"
 
-/* May the task be looked at for whom `who` says?  Its real credentials: those that others judge it by. */
+/*
+ * May the task be looked at for whom `who` says?  Its real credentials: those that others judge it
+ * by.
+ */
 static __always_inline bool is_same(struct task_struct *trusted, const struct fg_who *who)
 {
 	struct task_struct *task = as_memory(trusted);
 	const struct cred *c = task->real_cred;
 	__u32 dumpable;
 
-	if (READ_ONCE(who->known) != FG_KNOWN || (__u64)task->mm != who->mm || (__u64)c->user_ns != who->user_ns)
+	if (READ_ONCE(who->known) != FG_KNOWN || (__u64)task->mm != who->mm ||
+	    (__u64)c->user_ns != who->user_ns)
 		return false;
 	if (c->uid.val != who->uid[0] || c->euid.val != who->uid[1] || c->suid.val != who->uid[2] ||
 	    c->gid.val != who->gid[0] || c->egid.val != who->gid[1] || c->sgid.val != who->gid[2])
@@ -41,11 +48,12 @@ static __always_inline bool is_same(struct task_struct *trusted, const struct fg
 }
 
 /*
- * What the task is, if it has the credentials at this address still; false if not.  An exec puts the new
- * memory in place first and the new credentials later, and only then fills that memory:
- * so memory without a program in it, or credentials that have changed by the end, are an exec's.
+ * What the task is, if it has the credentials at this address still; false if not.  An exec puts
+ * the new memory in place first and the new credentials later, and only then fills that memory: so
+ * memory without a program in it, or credentials that have changed by the end, are an exec's.
  */
-static __always_inline bool tell_who(struct fg_who *who, struct task_struct *trusted, __u64 cred, __u32 *barrier)
+static __always_inline bool tell_who(struct fg_who *who, struct task_struct *trusted, __u64 cred,
+				     __u32 *barrier)
 {
 	struct task_struct *task = as_memory(trusted);
 	const struct cred *c = task->real_cred;
@@ -64,7 +72,8 @@ static __always_inline bool tell_who(struct fg_who *who, struct task_struct *tru
 	who->gid[2] = c->sgid.val;
 	who->dumpable = dumpable_of(task);
 	who->known = FG_KNOWN;
-	__sync_lock_test_and_set(barrier, 0); /* a full one: the memory was read before the credentials are again */
+	/* a full one: the memory was read before the credentials are again */
+	__sync_lock_test_and_set(barrier, 0);
 	return (__u64)task->real_cred == cred;
 }
 
@@ -79,7 +88,8 @@ static __always_inline __u64 peer_cred(__u32 fd)
 	struct file **files = BPF_CORE_READ(table, fd), *file = NULL;
 	struct socket *socket;
 
-	if (fd >= BPF_CORE_READ(table, max_fds) || bpf_probe_read_kernel(&file, sizeof(file), &files[fd]) || !file)
+	if (fd >= BPF_CORE_READ(table, max_fds) ||
+	    bpf_probe_read_kernel(&file, sizeof(file), &files[fd]) || !file)
 		return 0;
 	socket = BPF_CORE_READ(file, private_data);
 	return (__u64)BPF_CORE_READ(socket, sk, sk_peer_cred);
@@ -88,9 +98,9 @@ static __always_inline __u64 peer_cred(__u32 fd)
 #define MAX_NESTING 33 /* of user namespaces; the kernel's limit is 32 */
 
 /*
- * Whose quota it is.  As a rule the real user's: who starts a setuid program pays for it.  In a user namespace it
- * is the user who made the outermost one, whichever of his subordinate ids a process has there.
- * One that root made, for a container, is the user's who is its root.
+ * Whose quota it is.  As a rule the real user's: who starts a setuid program pays for it.  In a
+ * user namespace it is the user who made the outermost one, whichever of his subordinate ids a
+ * process has there. One that root made, for a container, is the user's who is its root.
  */
 static __always_inline __u32 account_of(const struct cred *cred)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event loop that waits for a pipe and for locks at once, and never sleeps for one of them alone.  A lock is a word
- * as a futex mutex has it: 0 free, 1 held, 2 held and somebody waits.
+ * An event loop that waits for a pipe and for locks at once, and never sleeps for one of them
+ * alone.  A lock is a word as a futex mutex has it: 0 free, 1 held, 2 held and somebody waits.
  *
  * make -C examples async_loop, or: cc async_loop.c -lflexguard-async -pthread
  */

@@ -37,7 +37,8 @@ int main()
 	for (std::size_t id = 0; id < tellers; id++)
 		threads.emplace_back([&, id] {
 			for (std::size_t i = 0; i < rounds; i++) {
-				const std::size_t from = (i + id) % accounts, away = 1 + i % (accounts - 1);
+				const std::size_t from = (i + id) % accounts,
+						  away = 1 + i % (accounts - 1);
 
 				transfer(bank[from], bank[(from + away) % accounts], 1);
 			}
@@ -48,7 +49,8 @@ int main()
 	{
 		std::unique_lock lock(mutex);
 
-		while (!changed.wait_for(lock, std::chrono::seconds(1), [&] { return done == tellers; }))
+		while (!changed.wait_for(lock, std::chrono::seconds(1),
+					 [&] { return done == tellers; }))
 			std::fprintf(stderr, "%zu of %zu tellers are done\n", done, tellers);
 	}
 	for (auto &t : threads)

@@ -9,9 +9,10 @@
  *     and never EINTR; fg_barrier_wait may say FG_BARRIER_SERIAL.  None of them changes errno.
  *   - Pointers are to valid objects and not NULL.  An object is valid after its
  *     init function or static initialiser, or filled with zeroes, which is the
- *     same as the plain initialiser of its type (a barrier needs its init, a spinlock its initialiser); it
- * must not be copied or moved while it is in use.  Using it after its destroy function, or destroying it
- * while threads use it, is undefined.
+ *     same as the plain initialiser of its type (a barrier needs its init, a spinlock its
+ *     initialiser); it
+ * must not be copied or moved while it is in use.  Using it after its destroy function, or
+ * destroying it while threads use it, is undefined.
  *   - Objects are private to a process.  In the child of a fork they may be used
  *     as with pthreads: what the forking thread held it may release.
  *   - Time limits are absolute, on CLOCK_REALTIME or CLOCK_MONOTONIC.  EINVAL:
@@ -129,7 +130,9 @@ FG_API int fg_cond_destroy(fg_cond_t *cond);
  */
 FG_API int fg_cond_wait(fg_cond_t *cond, fg_mutex_t *mutex);
 
-/* The same; ETIMEDOUT: not woken in time; it owns the mutex again then as well.  EINVAL: see above. */
+/*
+ * The same; ETIMEDOUT: not woken in time; it owns the mutex again then as well.  EINVAL: see above.
+ */
 FG_API int fg_cond_timedwait(fg_cond_t *cond, fg_mutex_t *mutex, clockid_t clock,
 			     const struct timespec *deadline);
 
@@ -175,7 +178,8 @@ FG_API int fg_rwlock_rdlock(fg_rwlock_t *rwlock);
 FG_API int fg_rwlock_tryrdlock(fg_rwlock_t *rwlock);
 
 /* ETIMEDOUT; EINVAL (see above); EDEADLK and EAGAIN as with fg_rwlock_rdlock. */
-FG_API int fg_rwlock_timedrdlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline);
+FG_API int fg_rwlock_timedrdlock(fg_rwlock_t *rwlock, clockid_t clock,
+				 const struct timespec *deadline);
 
 /*
  * To write, alone.  EDEADLK: the caller writes already.  One that reads must not
@@ -187,7 +191,8 @@ FG_API int fg_rwlock_wrlock(fg_rwlock_t *rwlock);
 FG_API int fg_rwlock_trywrlock(fg_rwlock_t *rwlock);
 
 /* ETIMEDOUT; EINVAL (see above); EDEADLK as with fg_rwlock_wrlock. */
-FG_API int fg_rwlock_timedwrlock(fg_rwlock_t *rwlock, clockid_t clock, const struct timespec *deadline);
+FG_API int fg_rwlock_timedwrlock(fg_rwlock_t *rwlock, clockid_t clock,
+				 const struct timespec *deadline);
 
 /* Always 0.  By the thread that has locked it, to read or to write. */
 FG_API int fg_rwlock_unlock(fg_rwlock_t *rwlock);
@@ -210,8 +215,10 @@ FG_API int fg_barrier_init(fg_barrier_t *barrier, unsigned int count);
  */
 FG_API int fg_barrier_destroy(fg_barrier_t *barrier);
 
-/* Waits until `count` threads have come, who then go on.  FG_BARRIER_SERIAL for one of them, 0 for the
- * others. */
+/*
+ * Waits until `count` threads have come, who then go on.  FG_BARRIER_SERIAL for one of them, 0 for
+ * the others.
+ */
 FG_API int fg_barrier_wait(fg_barrier_t *barrier);
 
 /* ---- once ---------------------------------------------------------------------- */

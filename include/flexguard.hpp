@@ -22,11 +22,13 @@
 #include <system_error>
 #include <utility>
 
-namespace fg {
+namespace fg
+{
 
 using std::cv_status;
 
-namespace detail {
+namespace detail
+{
 
 inline void check(int error)
 {
@@ -39,7 +41,8 @@ struct deadline {
 	timespec at;
 };
 
-// A point of one of the two clocks that the kernel waits on, rounded up; what is out of its range, cut off.
+// A point of one of the two clocks that the kernel waits on, rounded up; what is out of its range,
+// cut off.
 template <class Rep, class Period>
 deadline deadline_at(clockid_t clock, const std::chrono::duration<Rep, Period> &since_epoch)
 {
@@ -53,7 +56,8 @@ deadline deadline_at(clockid_t clock, const std::chrono::duration<Rep, Period> &
 		return {clock, {static_cast<time_t>(farthest), 0}};
 	const auto ns = ceil<nanoseconds>(since_epoch);
 	const auto whole = duration_cast<seconds>(ns);
-	return {clock, {static_cast<time_t>(whole.count()), static_cast<long>((ns - whole).count())}};
+	return {clock,
+		{static_cast<time_t>(whole.count()), static_cast<long>((ns - whole).count())}};
 }
 
 template <class Duration>
@@ -81,9 +85,12 @@ template <class Rep, class Period> deadline deadline_in(const std::chrono::durat
 	return deadline_at(CLOCK_MONOTONIC, now + ceil<nanoseconds>(d));
 }
 
-template <class Clock> struct is_kernels : std::false_type {};
-template <> struct is_kernels<std::chrono::steady_clock> : std::true_type {};
-template <> struct is_kernels<std::chrono::system_clock> : std::true_type {};
+template <class Clock> struct is_kernels : std::false_type {
+};
+template <> struct is_kernels<std::chrono::steady_clock> : std::true_type {
+};
+template <> struct is_kernels<std::chrono::system_clock> : std::true_type {
+};
 
 // The deadline for a time of any clock.  One that the kernel does not know may run at another speed
 // than ours, so it has to be looked at again (is_over) when ours says that it is time.
@@ -96,7 +103,8 @@ deadline deadline_for(const std::chrono::time_point<Clock, Duration> &t)
 		return deadline_in(t - Clock::now());
 }
 
-template <class Clock, class Duration> bool is_over(const std::chrono::time_point<Clock, Duration> &t)
+template <class Clock, class Duration>
+bool is_over(const std::chrono::time_point<Clock, Duration> &t)
 {
 	if constexpr (is_kernels<Clock>::value)
 		return true;
@@ -115,9 +123,11 @@ bool get_until(const std::chrono::time_point<Clock, Duration> &t, F f)
 	return false;
 }
 
-// What all mutexes share.  Errors: as std::mutex and its kin, std::system_error where they may throw.
-template <int Kind> class basic_mutex {
-public:
+// What all mutexes share.  Errors: as std::mutex and its kin, std::system_error where they may
+//                          throw.
+template <int Kind> class basic_mutex
+{
+      public:
 	using native_handle_type = fg_mutex_t *;
 
 	constexpr basic_mutex() noexcept = default;
@@ -141,13 +151,15 @@ public:
 		return &mutex_;
 	}
 
-private:
+      private:
 	fg_mutex_t mutex_ = {{0, 0}, Kind, {0, 0, 0, 0, 0}};
 };
 
-template <int Kind> class basic_timed_mutex : public basic_mutex<Kind> {
-public:
-	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &d)
+template <int Kind> class basic_timed_mutex : public basic_mutex<Kind>
+{
+      public:
+	template <class Rep, class Period>
+	bool try_lock_for(const std::chrono::duration<Rep, Period> &d)
 	{
 		return lock_by(deadline_in(d)) == 0;
 	}
@@ -157,7 +169,7 @@ public:
 		return get_until(t, [this](const deadline &d) { return lock_by(d); });
 	}
 
-private:
+      private:
 	int lock_by(const deadline &d)
 	{
 		return fg_mutex_timedlock(this->native_handle(), d.clock, &d.at);
@@ -166,13 +178,22 @@ private:
 
 } // namespace detail
 
-class mutex : public detail::basic_mutex<FG_MUTEX_NORMAL> {};
-class timed_mutex : public detail::basic_timed_mutex<FG_MUTEX_NORMAL> {};
-class recursive_mutex : public detail::basic_mutex<FG_MUTEX_RECURSIVE> {};
-class recursive_timed_mutex : public detail::basic_timed_mutex<FG_MUTEX_RECURSIVE> {};
+class mutex : public detail::basic_mutex<FG_MUTEX_NORMAL>
+{
+};
+class timed_mutex : public detail::basic_timed_mutex<FG_MUTEX_NORMAL>
+{
+};
+class recursive_mutex : public detail::basic_mutex<FG_MUTEX_RECURSIVE>
+{
+};
+class recursive_timed_mutex : public detail::basic_timed_mutex<FG_MUTEX_RECURSIVE>
+{
+};
 
-class shared_mutex {
-public:
+class shared_mutex
+{
+      public:
 	using native_handle_type = fg_rwlock_t *;
 
 	constexpr shared_mutex() noexcept = default;
@@ -208,32 +229,37 @@ public:
 		return &rwlock_;
 	}
 
-private:
+      private:
 	fg_rwlock_t rwlock_ = FG_RWLOCK_INIT;
 };
 
-class shared_timed_mutex : public shared_mutex {
-public:
-	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &d)
+class shared_timed_mutex : public shared_mutex
+{
+      public:
+	template <class Rep, class Period>
+	bool try_lock_for(const std::chrono::duration<Rep, Period> &d)
 	{
 		return write_by(detail::deadline_in(d)) == 0;
 	}
 	template <class Clock, class Duration>
 	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &t)
 	{
-		return detail::get_until(t, [this](const detail::deadline &d) { return write_by(d); });
+		return detail::get_until(t,
+					 [this](const detail::deadline &d) { return write_by(d); });
 	}
-	template <class Rep, class Period> bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &d)
+	template <class Rep, class Period>
+	bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &d)
 	{
 		return read_by(detail::deadline_in(d)) == 0;
 	}
 	template <class Clock, class Duration>
 	bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &t)
 	{
-		return detail::get_until(t, [this](const detail::deadline &d) { return read_by(d); });
+		return detail::get_until(t,
+					 [this](const detail::deadline &d) { return read_by(d); });
 	}
 
-private:
+      private:
 	int write_by(const detail::deadline &d)
 	{
 		return fg_rwlock_timedwrlock(native_handle(), d.clock, &d.at);
@@ -246,8 +272,9 @@ private:
 
 // With std::unique_lock<fg::mutex>, which holds its mutex.  The destructor waits for
 // threads that have been notified and are on their way out; nobody else may wait then.
-class condition_variable {
-public:
+class condition_variable
+{
+      public:
 	using native_handle_type = fg_cond_t *;
 
 	constexpr condition_variable() noexcept = default;
@@ -279,15 +306,18 @@ public:
 	}
 
 	template <class Clock, class Duration>
-	cv_status wait_until(std::unique_lock<mutex> &lock, const std::chrono::time_point<Clock, Duration> &t)
+	cv_status wait_until(std::unique_lock<mutex> &lock,
+			     const std::chrono::time_point<Clock, Duration> &t)
 	{
-		// Not yet time by the caller's clock: back to the caller, who looks at his condition again.
-		return sleep(lock, detail::deadline_for(t)) && detail::is_over(t) ? cv_status::timeout :
-										    cv_status::no_timeout;
+		// Not yet time by the caller's clock: back to the caller, who looks at his
+		// condition again.
+		return sleep(lock, detail::deadline_for(t)) && detail::is_over(t) ?
+			   cv_status::timeout :
+			   cv_status::no_timeout;
 	}
 	template <class Clock, class Duration, class Predicate>
-	bool wait_until(std::unique_lock<mutex> &lock, const std::chrono::time_point<Clock, Duration> &t,
-			Predicate done)
+	bool wait_until(std::unique_lock<mutex> &lock,
+			const std::chrono::time_point<Clock, Duration> &t, Predicate done)
 	{
 		while (!done())
 			if (wait_until(lock, t) == cv_status::timeout)
@@ -296,9 +326,11 @@ public:
 	}
 
 	template <class Rep, class Period>
-	cv_status wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &d)
+	cv_status wait_for(std::unique_lock<mutex> &lock,
+			   const std::chrono::duration<Rep, Period> &d)
 	{
-		return sleep(lock, detail::deadline_in(d)) ? cv_status::timeout : cv_status::no_timeout;
+		return sleep(lock, detail::deadline_in(d)) ? cv_status::timeout :
+							     cv_status::no_timeout;
 	}
 	template <class Rep, class Period, class Predicate>
 	bool wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &d,
@@ -317,11 +349,12 @@ public:
 		return &cond_;
 	}
 
-private:
+      private:
 	// ETIMEDOUT or 0.
 	int sleep(std::unique_lock<mutex> &lock, const detail::deadline &d)
 	{
-		const int error = fg_cond_timedwait(&cond_, lock.mutex()->native_handle(), d.clock, &d.at);
+		const int error = fg_cond_timedwait(&cond_, lock.mutex()->native_handle(), d.clock,
+						    &d.at);
 
 		if (error != ETIMEDOUT)
 			detail::check(error);
@@ -331,9 +364,11 @@ private:
 	fg_cond_t cond_ = FG_COND_INIT;
 };
 
-// For as many threads as it is made for, round after round.  std::barrier's arrive_and_wait, and no more.
-class barrier {
-public:
+// For as many threads as it is made for, round after round.  std::barrier's arrive_and_wait, and no
+//                                                            more.
+class barrier
+{
+      public:
 	using native_handle_type = fg_barrier_t *;
 
 	explicit barrier(unsigned int count)
@@ -357,15 +392,16 @@ public:
 		return &barrier_;
 	}
 
-private:
+      private:
 	fg_barrier_t barrier_;
 };
 
 // LeastMax is a promise to the reader; every one counts to max().
-template <std::ptrdiff_t LeastMax = 0x7fffffff> class counting_semaphore {
+template <std::ptrdiff_t LeastMax = 0x7fffffff> class counting_semaphore
+{
 	static_assert(LeastMax >= 0 && LeastMax <= 0x7fffffff, "semaphores count to 2^31 - 1");
 
-public:
+      public:
 	using native_handle_type = fg_sem_t *;
 
 	static constexpr std::ptrdiff_t max() noexcept
@@ -394,21 +430,24 @@ public:
 	{
 		return !fg_sem_trywait(&sem_);
 	}
-	template <class Rep, class Period> bool try_acquire_for(const std::chrono::duration<Rep, Period> &d)
+	template <class Rep, class Period>
+	bool try_acquire_for(const std::chrono::duration<Rep, Period> &d)
 	{
 		return acquire_by(detail::deadline_in(d)) == 0;
 	}
 	template <class Clock, class Duration>
 	bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &t)
 	{
-		return detail::get_until(t, [this](const detail::deadline &d) { return acquire_by(d); });
+		return detail::get_until(t, [this](const detail::deadline &d) {
+			return acquire_by(d);
+		});
 	}
 	native_handle_type native_handle() noexcept
 	{
 		return &sem_;
 	}
 
-private:
+      private:
 	int acquire_by(const detail::deadline &d)
 	{
 		return fg_sem_timedwait(&sem_, d.clock, &d.at);
@@ -419,21 +458,24 @@ private:
 
 using binary_semaphore = counting_semaphore<1>;
 
-class once_flag {
-public:
+class once_flag
+{
+      public:
 	constexpr once_flag() noexcept = default;
 	once_flag(const once_flag &) = delete;
 	once_flag &operator=(const once_flag &) = delete;
 
-private:
+      private:
 	template <class F, class... Args> friend void call_once(once_flag &, F &&, Args &&...);
 
 	fg_once_t once_ = FG_ONCE_INIT;
 };
 
-namespace detail {
+namespace detail
+{
 
-// fg_once calls a function without arguments: what it is to do lies here, in the thread that calls it.
+// fg_once calls a function without arguments: what it is to do lies here, in the thread that calls
+// it.
 struct once_call {
 	void (*function)(void *);
 	void *argument;

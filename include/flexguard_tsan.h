@@ -31,7 +31,8 @@ static inline int fg_tsan_mutex_trylock(fg_mutex_t *mutex)
 	return fg_tsan_taken(mutex, fg_mutex_trylock(mutex));
 }
 
-static inline int fg_tsan_mutex_timedlock(fg_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
+static inline int fg_tsan_mutex_timedlock(fg_mutex_t *mutex, clockid_t clock,
+					  const struct timespec *deadline)
 {
 	return fg_tsan_taken(mutex, fg_mutex_timedlock(mutex, clock, deadline));
 }
@@ -112,7 +113,8 @@ static inline int fg_tsan_sem_trywait(fg_sem_t *sem)
 	return fg_tsan_taken(sem, fg_sem_trywait(sem));
 }
 
-static inline int fg_tsan_sem_timedwait(fg_sem_t *sem, clockid_t clock, const struct timespec *deadline)
+static inline int fg_tsan_sem_timedwait(fg_sem_t *sem, clockid_t clock,
+					const struct timespec *deadline)
 {
 	return fg_tsan_taken(sem, fg_sem_timedwait(sem, clock, deadline));
 }
@@ -160,7 +162,10 @@ static inline int fg_tsan_barrier_wait(fg_barrier_t *barrier)
 	return serial;
 }
 
-/* The routine gives before fg_once lets others go on: a routine around it, which finds it in its thread. */
+/*
+ * The routine gives before fg_once lets others go on: a routine around it, which finds it in its
+ * thread.
+ */
 static __thread struct {
 	fg_once_t *once;
 	void (*routine)(void);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the small applications share: options, threads that work until told to stop, one line at the end. */
+/*
+ * What the small applications share: options, threads that work until told to stop, one line at the
+ * end.
+ */
 #ifndef FG_BENCH_APP_H
 #define FG_BENCH_APP_H
 
@@ -36,7 +39,8 @@ static void app_fail(const char *what)
 
 static void *app_memory(size_t size)
 {
-	void *p = aligned_alloc(2 * CACHE_LINE, (size + 2 * CACHE_LINE - 1) / (2 * CACHE_LINE) * (2 * CACHE_LINE));
+	void *p = aligned_alloc(2 * CACHE_LINE,
+				(size + 2 * CACHE_LINE - 1) / (2 * CACHE_LINE) * (2 * CACHE_LINE));
 
 	if (!p)
 		app_fail("no memory");
@@ -45,8 +49,10 @@ static void *app_memory(size_t size)
 
 static void app_usage(FILE *f, const struct app_option *more)
 {
-	fprintf(f, "usage: %s [options]\n  -t N         threads (%u)\n  -d SECONDS   measuring window (%g)\n", app.name, app.threads,
-		app.seconds);
+	fprintf(
+	    f,
+	    "usage: %s [options]\n  -t N         threads (%u)\n  -d SECONDS   measuring window (%g)\n",
+	    app.name, app.threads, app.seconds);
 	for (; more->letter; more++)
 		fprintf(f, "  -%c N         %s (%g)\n", more->letter, more->what, more->value);
 	fputs("  -j           one line of JSON\n", f);
@@ -54,7 +60,8 @@ static void app_usage(FILE *f, const struct app_option *more)
 }
 
 /* -t, -d, -j, -h and those of `more`, which ends with letter 0. */
-__attribute__((unused)) static void app_parse(const char *name, int argc, char **argv, struct app_option *more)
+__attribute__((unused)) static void app_parse(const char *name, int argc, char **argv,
+					      struct app_option *more)
 {
 	char letters[64] = "t:d:jh";
 	int c;
@@ -63,7 +70,8 @@ __attribute__((unused)) static void app_parse(const char *name, int argc, char *
 	app.threads = 2;
 	app.seconds = 1;
 	for (struct app_option *o = more; o->letter; o++)
-		snprintf(letters + strlen(letters), sizeof(letters) - strlen(letters), "%c:", o->letter);
+		snprintf(letters + strlen(letters), sizeof(letters) - strlen(letters),
+			 "%c:", o->letter);
 	while ((c = getopt(argc, argv, letters)) != -1) {
 		struct app_option *o = more;
 
@@ -131,8 +139,12 @@ static uint64_t app_operations(void)
 	return n;
 }
 
-/* What the threads do in app.seconds, after a warm-up; `meanwhile`, if any, takes that long.  They have ended. */
-__attribute__((unused)) static double app_window(void *(*run)(void *), void (*meanwhile)(void), uint64_t *ns)
+/*
+ * What the threads do in app.seconds, after a warm-up; `meanwhile`, if any, takes that long.  They
+ * have ended.
+ */
+__attribute__((unused)) static double app_window(void *(*run)(void *), void (*meanwhile)(void),
+						 uint64_t *ns)
 {
 	uint64_t t0, n0, n;
 	pthread_t *t;
@@ -163,11 +175,13 @@ __attribute__((unused)) static double app_uniform(uint64_t *seed)
 __attribute__((unused)) static int app_report(const char *unit, double n, uint64_t ns, bool ok)
 {
 	if (app.json)
-		printf("{\"threads\": %u, \"per_ms\": %.5f, \"window_ms\": %.2f, \"check\": %s}\n", app.threads,
-		       n * 1e6 / (double)ns, (double)ns / 1e6, ok ? "true" : "false");
+		printf("{\"threads\": %u, \"per_ms\": %.5f, \"window_ms\": %.2f, \"check\": %s}\n",
+		       app.threads, n * 1e6 / (double)ns, (double)ns / 1e6, ok ? "true" : "false");
 	else
-		printf("threads          %u\n%s/ms %.3f\nwindow (ms)      %.1f\nresult           %s\n", app.threads, unit,
-		       n * 1e6 / (double)ns, (double)ns / 1e6, ok ? "right" : "WRONG");
+		printf(
+		    "threads          %u\n%s/ms %.3f\nwindow (ms)      %.1f\nresult           %s\n",
+		    app.threads, unit, n * 1e6 / (double)ns, (double)ns / 1e6,
+		    ok ? "right" : "WRONG");
 	return !ok;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One mutex and threads that arrive: it begins with one worker, and another joins at regular intervals.  The
- * microbenchmark of the BPF Hybrid Lock (2023, section V.A), whose lock can be made to switch at a number of threads
- * (FLEXGUARD_HYBRID=threads=N,M): here that happens in the middle of a run, with the waiters that there are.
+ * One mutex and threads that arrive: it begins with one worker, and another joins at regular
+ * intervals.  The microbenchmark of the BPF Hybrid Lock (2023, section V.A), whose lock can be made
+ * to switch at a number of threads (FLEXGUARD_HYBRID=threads=N,M): here that happens in the middle
+ * of a run, with the waiters that there are.
  *
  *   ./arrival_bench -t 8 -i 0.1 -l 5 -O 1000
  *
@@ -84,15 +85,16 @@ static double measure(unsigned n, double seconds)
 
 static void usage(FILE *f)
 {
-	fputs("usage: arrival_bench [options]\n"
-	      "  -t N         threads in the end (8)\n"
-	      "  -i SECONDS   until another arrives (0.1)\n"
-	      "  -d SECONDS   measuring window with all of them, an interval after the last one came (0.1)\n"
-	      "  -l N         cache lines read and written inside (5, at least 1, at most 64)\n"
-	      "  -O CYCLES    busy work outside, in ticks of the cycle counter\n"
-	      "  -u N         work units in a microsecond; without: calibrate at start\n"
-	      "  -j           one line of JSON; per_ms is that of the window\n",
-	      f);
+	fputs(
+	    "usage: arrival_bench [options]\n"
+	    "  -t N         threads in the end (8)\n"
+	    "  -i SECONDS   until another arrives (0.1)\n"
+	    "  -d SECONDS   measuring window with all of them, an interval after the last one came (0.1)\n"
+	    "  -l N         cache lines read and written inside (5, at least 1, at most 64)\n"
+	    "  -O CYCLES    busy work outside, in ticks of the cycle counter\n"
+	    "  -u N         work units in a microsecond; without: calibrate at start\n"
+	    "  -j           one line of JSON; per_ms is that of the window\n",
+	    f);
 	exit(f == stdout ? 0 : 2);
 }
 
@@ -102,29 +104,14 @@ static void parse(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "t:i:d:l:O:u:jh")) != -1) {
 		switch (c) {
-		case 't':
-			max_threads = (unsigned)number(optarg, 1, MAX_THREADS);
-			break;
-		case 'i':
-			interval = number(optarg, 1e-3, 1e6);
-			break;
-		case 'd':
-			window = number(optarg, 1e-3, 1e6);
-			break;
-		case 'l':
-			lines = (unsigned)number(optarg, 1, MAX_LINES);
-			break;
-		case 'O':
-			out_cycles = number(optarg, 0, 1e12);
-			break;
-		case 'u':
-			units_per_us = number(optarg, 1e-3, 1e9);
-			break;
-		case 'j':
-			json = true;
-			break;
-		default:
-			usage(c == 'h' ? stdout : stderr);
+		case 't': max_threads = (unsigned)number(optarg, 1, MAX_THREADS); break;
+		case 'i': interval = number(optarg, 1e-3, 1e6); break;
+		case 'd': window = number(optarg, 1e-3, 1e6); break;
+		case 'l': lines = (unsigned)number(optarg, 1, MAX_LINES); break;
+		case 'O': out_cycles = number(optarg, 0, 1e12); break;
+		case 'u': units_per_us = number(optarg, 1e-3, 1e9); break;
+		case 'j': json = true; break;
+		default: usage(c == 'h' ? stdout : stderr);
 		}
 	}
 	if (optind < argc)
@@ -162,12 +149,14 @@ int main(int argc, char **argv)
 			return 2;
 		}
 		if (n == max_threads)
-			sleep_ns((uint64_t)(interval * 1e9)); /* until it runs, and the lock has changed */
+			/* until it runs, and the lock has changed */
+			sleep_ns((uint64_t)(interval * 1e9));
 		per_ms = measure(n, n < max_threads ? interval : window);
 		if (json)
 			printf("%s%.3f", n > 1 ? ", " : "", per_ms);
 		else
-			printf("%7u  %11.1f  %.3f\n", n, per_ms, per_ms > 0 ? n * 1000 / per_ms : 0);
+			printf("%7u  %11.1f  %.3f\n", n, per_ms,
+			       per_ms > 0 ? n * 1000 / per_ms : 0);
 	}
 	__atomic_store_n(&stop.v, 1, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < max_threads; i++)
@@ -176,8 +165,10 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < lines; i++)
 		ok &= data.line[i].count == total;
 	if (json)
-		printf("], \"threads\": %u, \"per_ms\": %.3f, \"check\": %s}\n", max_threads, per_ms, ok ? "true" : "false");
+		printf("], \"threads\": %u, \"per_ms\": %.3f, \"check\": %s}\n", max_threads,
+		       per_ms, ok ? "true" : "false");
 	if (!ok)
-		fputs("arrival_bench: the lines do not add up: mutual exclusion violated\n", stderr);
+		fputs("arrival_bench: the lines do not add up: mutual exclusion violated\n",
+		      stderr);
 	return ok ? 0 : 1;
 }

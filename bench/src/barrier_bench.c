@@ -42,7 +42,8 @@ static struct thread threads[MAX_THREADS];
 static pthread_barrier_t barrier;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t in_sections; /* guarded by mutex */
-static bool stop;	     /* written by the serial thread between two barriers, read after the second */
+/* written by the serial thread between two barriers, read after the second */
+static bool stop;
 static bool stop_asked;
 
 static void phase(struct thread *t, uint64_t units)
@@ -88,12 +89,13 @@ static uint64_t rounds_now(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: barrier_bench [-t THREADS] [-d SECONDS] [-w WARM-UP] [-c NS] [-i PERCENT]\n"
-			"                     [-l SECTIONS] [-u UNITS] [-j]\n"
-			"  -c  work in a phase (0); a round is a phase and two barriers\n"
-			"  -i  some threads work longer by up to so much (0)\n"
-			"  -l  sections of a common mutex in each phase (0)\n"
-			"  -u  units of work in a microsecond (default: measured now)\n");
+	fprintf(stderr,
+		"usage: barrier_bench [-t THREADS] [-d SECONDS] [-w WARM-UP] [-c NS] [-i PERCENT]\n"
+		"                     [-l SECTIONS] [-u UNITS] [-j]\n"
+		"  -c  work in a phase (0); a round is a phase and two barriers\n"
+		"  -i  some threads work longer by up to so much (0)\n"
+		"  -l  sections of a common mutex in each phase (0)\n"
+		"  -u  units of work in a microsecond (default: measured now)\n");
 	return 2;
 }
 
@@ -148,17 +150,20 @@ int main(int argc, char **argv)
 		abort();
 
 	double ns = (double)(t1 - t0), per_us = ns / 1000 / ((double)(r1 - r0) / 2);
-	double cpu = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec -
-			      before.ru_stime.tv_sec) +
-		     (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec -
-			      before.ru_stime.tv_usec) / 1e6;
+	double cpu = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec +
+			      after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
+		     (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec +
+			      after.ru_stime.tv_usec - before.ru_stime.tv_usec) /
+			 1e6;
 
 	if (opt.json)
-		printf("{\"threads\": %u, \"result\": %.3f, \"cpu_ms\": %.1f, \"window_ms\": %.1f, \"check\": %s}\n",
-		       opt.threads, per_us, cpu * 1e3, ns / 1e6, wrong ? "false" : "true");
+		printf(
+		    "{\"threads\": %u, \"result\": %.3f, \"cpu_ms\": %.1f, \"window_ms\": %.1f, \"check\": %s}\n",
+		    opt.threads, per_us, cpu * 1e3, ns / 1e6, wrong ? "false" : "true");
 	else
-		printf("threads           %u\nus a round        %.2f\nrounds/ms         %.2f\nCPUs used         %.2f\n"
-		       "barriers          %s\n",
-		       opt.threads, per_us, 1000 / per_us, cpu * 1e9 / ns, wrong ? "BROKEN" : "held");
+		printf(
+		    "threads           %u\nus a round        %.2f\nrounds/ms         %.2f\nCPUs used         %.2f\n"
+		    "barriers          %s\n",
+		    opt.threads, per_us, 1000 / per_us, cpu * 1e9 / ns, wrong ? "BROKEN" : "held");
 	return wrong;
 }

@@ -6,7 +6,8 @@
  *
  *   ./cond_bench -m pingpong           2 threads take turns: ns from one to the other
  *   ./cond_bench -m queue -t 4         4 producers, 4 consumers, a queue of 16 places: items/ms
- *   ./cond_bench -m broadcast -t 8     a leader sends 8 followers off and waits for them: us a round
+ *   ./cond_bench -m broadcast -t 8     a leader sends 8 followers off and waits for them: us a
+ *                                      round
  *
  * Everybody checks what he gets; at the end all must add up, or the exit status is 1.
  */
@@ -99,7 +100,8 @@ static void busy_work(void)
 static void *player(void *arg)
 {
 	unsigned me = (unsigned)(uintptr_t)arg;
-	pthread_cond_t *mine = me ? &shared.other : &shared.one, *others = me ? &shared.one : &shared.other;
+	pthread_cond_t *mine = me ? &shared.other : &shared.one,
+		       *others = me ? &shared.one : &shared.other;
 	bool last;
 
 	do {
@@ -212,9 +214,9 @@ struct mode {
 };
 
 static const struct mode modes[] = {
-	{"pingpong", "ns a hand-over", 1, player, player, 1},
-	{"queue", "items/ms", 0, producer, consumer, -1e6},
-	{"broadcast", "us a round", 0, leader, follower, 1e3},
+    {"pingpong", "ns a hand-over", 1, player, player, 1},
+    {"queue", "items/ms", 0, producer, consumer, -1e6},
+    {"broadcast", "us a round", 0, leader, follower, 1e3},
 };
 
 static void start(pthread_t *id, void *(*f)(void *), uintptr_t arg)
@@ -243,7 +245,8 @@ static void send_home(unsigned consumers)
 static bool adds_up(void)
 {
 	return !shared.wrong && !shared.filled &&
-	       (shared.consumed == 0 || (shared.consumed == shared.produced && shared.sum_in == shared.sum_out));
+	       (shared.consumed == 0 ||
+		(shared.consumed == shared.produced && shared.sum_in == shared.sum_out));
 }
 
 /* Processes that want a CPU and wait for nothing. */
@@ -312,12 +315,14 @@ static void run(const struct mode *m)
 	result = m->unit_ns > 0 ? (double)ns / (double)(rounds ? rounds : 1) / m->unit_ns :
 				  (double)rounds * -m->unit_ns / (double)ns;
 	if (opt.json)
-		printf("{\"mode\": \"%s\", \"threads\": %u, \"result\": %.3f, \"rounds\": %llu, \"window_ms\": %.3f, "
-		       "\"cpu_ms\": %.1f, \"check\": %s}\n",
-		       m->name, n, result, (unsigned long long)rounds, (double)ns / 1e6, cpu, ok ? "true" : "false");
+		printf(
+		    "{\"mode\": \"%s\", \"threads\": %u, \"result\": %.3f, \"rounds\": %llu, \"window_ms\": %.3f, "
+		    "\"cpu_ms\": %.1f, \"check\": %s}\n",
+		    m->name, n, result, (unsigned long long)rounds, (double)ns / 1e6, cpu,
+		    ok ? "true" : "false");
 	else
-		printf("%-10s %4u: %12.1f %s, %.2f CPUs, %s\n", m->name, n, result, m->unit, cpu * 1e6 / (double)ns,
-		       ok ? "adds up" : "DOES NOT ADD UP");
+		printf("%-10s %4u: %12.1f %s, %.2f CPUs, %s\n", m->name, n, result, m->unit,
+		       cpu * 1e6 / (double)ns, ok ? "adds up" : "DOES NOT ADD UP");
 	if (!ok)
 		exit(1);
 }
@@ -350,32 +355,15 @@ int main(int argc, char **argv)
 				if (!strcmp(optarg, modes[i].name))
 					m = &modes[i];
 			break;
-		case 't':
-			opt.threads = (unsigned)number(optarg, 1, MAX_THREADS);
-			break;
-		case 'b':
-			opt.hogs = (unsigned)number(optarg, 0, MAX_HOGS);
-			break;
-		case 'c':
-			opt.work_ns = number(optarg, 0, 1e9);
-			break;
-		case 'o':
-			opt.outside = true;
-			break;
-		case 'd':
-			opt.seconds = number(optarg, 1e-3, 1e6);
-			break;
-		case 'w':
-			opt.warm_up = number(optarg, 0, 1e6);
-			break;
-		case 'u':
-			opt.units_per_us = number(optarg, 1, 1e6);
-			break;
-		case 'j':
-			opt.json = true;
-			break;
-		default:
-			usage(c == 'h' ? stdout : stderr);
+		case 't': opt.threads = (unsigned)number(optarg, 1, MAX_THREADS); break;
+		case 'b': opt.hogs = (unsigned)number(optarg, 0, MAX_HOGS); break;
+		case 'c': opt.work_ns = number(optarg, 0, 1e9); break;
+		case 'o': opt.outside = true; break;
+		case 'd': opt.seconds = number(optarg, 1e-3, 1e6); break;
+		case 'w': opt.warm_up = number(optarg, 0, 1e6); break;
+		case 'u': opt.units_per_us = number(optarg, 1, 1e6); break;
+		case 'j': opt.json = true; break;
+		default: usage(c == 'h' ? stdout : stderr);
 		}
 	}
 	if (!m || optind != argc)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A compressing pipeline that stores each chunk of its input once: cut where the content says so, look the chunk up
- * in a table with a mutex for each of its buckets (up to 266,000), compress what is new, write in order.  The shape of
- * PARSEC's dedup (Bienia et al., PACT 2008) as the FlexGuard paper uses it (SOSP 2025, section 5.4).
+ * A compressing pipeline that stores each chunk of its input once: cut where the content says so,
+ * look the chunk up in a table with a mutex for each of its buckets (up to 266,000), compress what
+ * is new, write in order.  The shape of PARSEC's dedup (Bienia et al., PACT 2008) as the FlexGuard
+ * paper uses it (SOSP 2025, section 5.4).
  *
- * The input is real: the given files, or shared libraries of this system.  Every chunk is unpacked again and must be
- * what it was.  Compression is run lengths over byte differences: cheap, so that the locks count.
+ * The input is real: the given files, or shared libraries of this system.  Every chunk is unpacked
+ * again and must be what it was.  Compression is run lengths over byte differences: cheap, so that
+ * the locks count.
  */
 #include "app.h"
 
@@ -20,7 +22,7 @@ struct chunk {
 	const uint8_t *data;
 	uint32_t size, number;
 	uint64_t hash;
-	uint32_t packed;    /* bytes; 0: not yet, or a duplicate */
+	uint32_t packed; /* bytes; 0: not yet, or a duplicate */
 	bool duplicate;
 };
 
@@ -37,7 +39,9 @@ struct queue {
 	unsigned first, n, sources;
 };
 
-static struct app_option options[] = {{'n', "buckets, each with a mutex", 266000, 1, 1e7}, {'s', "megabytes of input", 24, 1, 4096}, {0}};
+static struct app_option options[] = {{'n', "buckets, each with a mutex", 266000, 1, 1e7},
+				      {'s', "megabytes of input", 24, 1, 4096},
+				      {0}};
 static struct queue to_look_up, to_pack, to_write;
 static struct bucket *buckets;
 static unsigned nr_buckets, wrong;
@@ -111,7 +115,8 @@ static unsigned cut(void)
 		roll = (roll << 1) + input[i] * 2654435761u;
 		if (i + 1 - begin < MIN_CHUNK || ((roll >> 16 & MASK) && i + 1 < size))
 			continue;
-		chunks[n] = (struct chunk){.data = input + begin, .size = (uint32_t)(i + 1 - begin), .number = n};
+		chunks[n] = (struct chunk){
+		    .data = input + begin, .size = (uint32_t)(i + 1 - begin), .number = n};
 		n++;
 		begin = i + 1;
 	}
@@ -234,7 +239,8 @@ static int is_library(const struct dirent *d)
 
 static void read_input(size_t limit)
 {
-	static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"};
+	static const char *const folders[] = {
+	    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"};
 	char path[4096];
 
 	input = app_memory(limit);
@@ -281,6 +287,7 @@ int main(int argc, char **argv)
 	pthread_join(writer, NULL);
 	ns = now_ns() - t0;
 	if (!app.json)
-		printf("chunks           %u, %zu bytes in, %llu out\n", nr_chunks, size, (unsigned long long)total);
+		printf("chunks           %u, %zu bytes in, %llu out\n", nr_chunks, size,
+		       (unsigned long long)total);
 	return app_report("kilobytes", (double)size / 1024, ns, !wrong && total > 0);
 }

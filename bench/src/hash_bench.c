@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hash table with a mutex for each bucket, and keys by a Zipf distribution whose most popular key
- * changes from time to time: a few locks are contended, and not the same ones for long.  The hash-table
- * microbenchmark of Laforet et al., "FlexGuard", SOSP 2025, section 5.2; what the paper does not say is as in its
- * artifact: alpha 10, 100,000 values, of which each bucket has a range and a table of its own, four changes a second,
- * every second operation writes, nothing outside the lock.
+ * changes from time to time: a few locks are contended, and not the same ones for long.  The
+ * hash-table microbenchmark of Laforet et al., "FlexGuard", SOSP 2025, section 5.2; what the paper
+ * does not say is as in its artifact: alpha 10, 100,000 values, of which each bucket has a range
+ * and a table of its own, four changes a second, every second operation writes, nothing outside the
+ * lock.
  *
- * An operation looks a key up in its bucket's table, and every second one counts it.  At the end the counts
- * must add up, or the exit status is 1.
+ * An operation looks a key up in its bucket's table, and every second one counts it.  At the end
+ * the counts must add up, or the exit status is 1.
  */
 #include "app.h"
 
@@ -86,7 +87,9 @@ static void *worker(void *arg)
 	uint64_t n = 0, counted = 0, seed = scatter(me + 1);
 
 	while (app_goes_on()) {
-		uint64_t key = (rank_at(app_uniform(&seed)) + __atomic_load_n(&now.shift, __ATOMIC_RELAXED)) % nr_values;
+		uint64_t key = (rank_at(app_uniform(&seed)) +
+				__atomic_load_n(&now.shift, __ATOMIC_RELAXED)) %
+			       nr_values;
 
 		operate(key, n % 2);
 		counted += n % 2;
@@ -102,7 +105,8 @@ static void shift_keys(void)
 
 	for (unsigned i = 0; i <= nr_shifts; i++) {
 		sleep_ns((uint64_t)(app.seconds * 1e9 / (nr_shifts + 1)));
-		__atomic_store_n(&now.shift, (uint64_t)(app_uniform(&seed) * nr_values), __ATOMIC_RELAXED);
+		__atomic_store_n(&now.shift, (uint64_t)(app_uniform(&seed) * nr_values),
+				 __ATOMIC_RELAXED);
 	}
 }
 
@@ -142,7 +146,8 @@ static bool adds_up(void)
 		for (struct entry *e = buckets[0].chain[i]; e; e = e->next)
 			found += e->count;
 	if (found != counted)
-		fprintf(stderr, "hash_bench: %llu counted of %llu\n", (unsigned long long)found, (unsigned long long)counted);
+		fprintf(stderr, "hash_bench: %llu counted of %llu\n", (unsigned long long)found,
+			(unsigned long long)counted);
 	return found == counted;
 }
 

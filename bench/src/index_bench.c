@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A B+-tree index with a mutex in each leaf, up to 16 million of them, half reads and half updates, keys by a
- * self-similar distribution with skew 0.2: 80 % of the operations go to 20 % of the keys, and so on, so that a
- * dozen of all these locks are hot.  As PiBench in Laforet et al., "FlexGuard", SOSP 2025, section 5.4; Gray et
- * al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994, for the distribution.
+ * A B+-tree index with a mutex in each leaf, up to 16 million of them, half reads and half updates,
+ * keys by a self-similar distribution with skew 0.2: 80 % of the operations go to 20 % of the keys,
+ * and so on, so that a dozen of all these locks are hot.  As PiBench in Laforet et al.,
+ * "FlexGuard", SOSP 2025, section 5.4; Gray et al., "Quickly Generating Billion-Record Synthetic
+ * Databases", SIGMOD 1994, for the distribution.
  *
  * The tree is built once; its inner nodes do not change.  The values must add up at the end.
  */
@@ -15,7 +16,8 @@ enum { FANOUT = 16, KEYS = 6, MAX_DEPTH = 8 };
 
 struct leaf {
 	pthread_mutex_t m;
-	uint32_t key[KEYS]; /* the leaf's first key and those that follow, one less than there are records */
+	/* the leaf's first key and those that follow, one less than there are records */
+	uint32_t key[KEYS];
 	uint64_t value[KEYS];
 };
 
@@ -50,7 +52,8 @@ static void build(void)
 			for (uint64_t c = 0; c < FANOUT; c++) {
 				uint64_t leaf = i * below + c * (below / FANOUT);
 
-				level[d][i].first[c] = leaf < nr_leaves ? (uint32_t)leaf * KEYS : UINT32_MAX;
+				level[d][i].first[c] = leaf < nr_leaves ? (uint32_t)leaf * KEYS :
+									  UINT32_MAX;
 			}
 	}
 }

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streaming k-median: points come in blocks; for each block the threads, in phases between barriers, weigh whether
- * opening another centre pays, each for its part of the points, and one of them decides.  The shape of PARSEC's
- * streamcluster (Bienia et al., PACT 2008) in the FlexGuard paper (SOSP 2025, section 5.3): a few milliseconds of
- * arithmetic hold hundreds of barriers.  PARSEC brings a barrier of its own, a mutex and a condition variable, so that
- * whoever compares mutexes there compares that barrier: -m 1.  Without, barriers are the system's.  All costs are
+ * Streaming k-median: points come in blocks; for each block the threads, in phases between
+ * barriers, weigh whether opening another centre pays, each for its part of the points, and one of
+ * them decides.  The shape of PARSEC's streamcluster (Bienia et al., PACT 2008) in the FlexGuard
+ * paper (SOSP 2025, section 5.3): a few milliseconds of arithmetic hold hundreds of barriers.
+ * PARSEC brings a barrier of its own, a mutex and a condition variable, so that whoever compares
+ * mutexes there compares that barrier: -m 1.  Without, barriers are the system's.  All costs are
  * integers, so that any number of threads must come to the same result.
  */
 #include "app.h"
 
 enum { DIMENSIONS = 16, MAX_CENTRES = 32, TRIES = 60 };
 
-static struct app_option options[] = {{'n', "points in a block", 512, 16, 1e6}, {'b', "blocks", 8, 1, 1e6},
-				      {'m', "0 pthread_barrier_t, 1 a mutex and a condition variable", 0, 0, 1}, {0}};
+static struct app_option options[] = {
+    {'n', "points in a block", 512, 16, 1e6},
+    {'b', "blocks", 8, 1, 1e6},
+    {'m', "0 pthread_barrier_t, 1 a mutex and a condition variable", 0, 0, 1},
+    {0}};
 static unsigned points, blocks;
 static int32_t (*point)[DIMENSIONS];
-static uint64_t *cost;	    /* of each point, to its centre */
+static uint64_t *cost; /* of each point, to its centre */
 static int32_t centre[MAX_CENTRES][DIMENSIONS];
 static unsigned nr_centres;
 static uint64_t facility = 2000000; /* what a centre costs */
@@ -68,7 +72,8 @@ static void make_block(uint64_t *seed)
 		int cluster = (int)(app_uniform(seed) * 9);
 
 		for (int d = 0; d < DIMENSIONS; d++)
-			point[i][d] = (int32_t)((cluster * (d + 3)) % 7 * 200 + (int)(app_uniform(seed) * 120));
+			point[i][d] = (int32_t)((cluster * (d + 3)) % 7 * 200 +
+						(int)(app_uniform(seed) * 120));
 		cost[i] = UINT32_MAX;
 	}
 	nr_centres = 0;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LevelDB's readrandom, fillrandom and overwrite on the library, through its C interface: its own benchmark program is
- * not packaged.  16-byte keys and 100-byte values as there.  The papers' case of one lock for a whole database.
+ * LevelDB's readrandom, fillrandom and overwrite on the library, through its C interface: its own
+ * benchmark program is not packaged.  16-byte keys and 100-byte values as there.  The papers' case
+ * of one lock for a whole database.
  *
- * Unless told, the data are three times the write buffer (4 MB), and what is read has been moved to tables before: a smaller
- * set is a benchmark of the buffer.  On tmpfs, as in the papers; the exit status is 2 where there is none.
+ * Unless told, the data are three times the write buffer (4 MB), and what is read has been moved to
+ * tables before: a smaller set is a benchmark of the buffer.  On tmpfs, as in the papers; the exit
+ * status is 2 where there is none.
  */
 #include "app.h"
 
@@ -14,9 +16,9 @@
 
 enum { READ, FILL, OVERWRITE };
 
-static struct app_option options[] = {
-    {'n', "keys", 100000, 1, 1e8}, {'m', "0 readrandom, 1 fillrandom, 2 overwrite", READ, 0, 2},
-    {0}};
+static struct app_option options[] = {{'n', "keys", 100000, 1, 1e8},
+				      {'m', "0 readrandom, 1 fillrandom, 2 overwrite", READ, 0, 2},
+				      {0}};
 static leveldb_t *db;
 static leveldb_readoptions_t *reading;
 static leveldb_writeoptions_t *writing;

@@ -59,7 +59,8 @@ struct snapshot {
 
 static struct {
 	unsigned threads, lines, hogs;
-	unsigned step[MAX_STEPS], steps; /* numbers of threads, one after the other; none: -t from the start */
+	/* numbers of threads, one after the other; none: -t from the start */
+	unsigned step[MAX_STEPS], steps;
 	double seconds, warm_up, cs_ns, out_ns, out_cycles, units_per_us;
 	int kind, shared, robust, protocol;
 	bool json, latency;
@@ -226,9 +227,11 @@ static void report_latency(void)
 		uint64_t v = percentile(all, total, want[i].p);
 
 		v = v > max ? max : v;
-		printf(opt.json ? "\"%s\": %llu, " : " %s %llu", want[i].name, (unsigned long long)v);
+		printf(opt.json ? "\"%s\": %llu, " : " %s %llu", want[i].name,
+		       (unsigned long long)v);
 	}
-	printf(opt.json ? "\"max\": %llu, \"samples\": %llu, \"log2\": [" : " max %llu, %llu samples\n",
+	printf(opt.json ? "\"max\": %llu, \"samples\": %llu, \"log2\": [" :
+			  " max %llu, %llu samples\n",
 	       (unsigned long long)max, (unsigned long long)total);
 	/* log2[e]: acquisitions that took [2^e, 2^(e+1)) ns, 0 ns with 1 ns */
 	uint64_t log2[64] = {0};
@@ -281,7 +284,8 @@ static void report_steps(void)
 	if (opt.json)
 		printf(", \"steps\": [");
 	for (unsigned i = 0; i < opt.steps; i++)
-		printf(opt.json ? "%s{\"threads\": %u, \"per_ms\": %.3f}" : "%swith %6u threads %.1f sections/ms\n",
+		printf(opt.json ? "%s{\"threads\": %u, \"per_ms\": %.3f}" :
+				  "%swith %6u threads %.1f sections/ms\n",
 		       opt.json && i ? ", " : "", opt.step[i], step_per_ms[i]);
 	if (opt.json)
 		printf("]");
@@ -301,16 +305,17 @@ static void report(const struct snapshot *a, const struct snapshot *b, bool ok)
 	long vol = b->ru.ru_nvcsw - a->ru.ru_nvcsw, invol = b->ru.ru_nivcsw - a->ru.ru_nivcsw;
 
 	if (opt.json)
-		printf("{\"threads\": %u, \"per_ms\": %.3f, \"fairness\": %.4f, \"jain\": %.4f, \"sections\": %llu, "
-		       "\"min\": %llu, \"max\": %llu, \"window_ms\": %.3f, \"user_ms\": %.1f, "
-		       "\"sys_ms\": %.1f, \"voluntary\": %ld, \"involuntary\": %ld, "
-		       "\"units_per_us\": %.3f, \"cs_units\": %llu, \"outside_units\": %llu, "
-		       "\"lines\": %u, \"check\": %s",
-		       opt.threads, (double)total / ms, fairness(n, opt.threads, total), jain(n, opt.threads, total),
-		       (unsigned long long)total, (unsigned long long)n[0],
-		       (unsigned long long)n[opt.threads - 1], ms, user, sys, vol, invol, opt.units_per_us,
-		       (unsigned long long)cs_units, (unsigned long long)out_units, opt.lines,
-		       ok ? "true" : "false");
+		printf(
+		    "{\"threads\": %u, \"per_ms\": %.3f, \"fairness\": %.4f, \"jain\": %.4f, \"sections\": %llu, "
+		    "\"min\": %llu, \"max\": %llu, \"window_ms\": %.3f, \"user_ms\": %.1f, "
+		    "\"sys_ms\": %.1f, \"voluntary\": %ld, \"involuntary\": %ld, "
+		    "\"units_per_us\": %.3f, \"cs_units\": %llu, \"outside_units\": %llu, "
+		    "\"lines\": %u, \"check\": %s",
+		    opt.threads, (double)total / ms, fairness(n, opt.threads, total),
+		    jain(n, opt.threads, total), (unsigned long long)total,
+		    (unsigned long long)n[0], (unsigned long long)n[opt.threads - 1], ms, user, sys,
+		    vol, invol, opt.units_per_us, (unsigned long long)cs_units,
+		    (unsigned long long)out_units, opt.lines, ok ? "true" : "false");
 	else
 		printf("threads           %u\n"
 		       "sections/ms       %.1f\n"
@@ -320,10 +325,11 @@ static void report(const struct snapshot *a, const struct snapshot *b, bool ok)
 		       "switches          voluntary %ld involuntary %ld\n"
 		       "work units        inside %llu outside %llu, %.1f/us\n"
 		       "mutual exclusion  %s\n",
-		       opt.threads, (double)total / ms, fairness(n, opt.threads, total), jain(n, opt.threads, total),
-		       (unsigned long long)n[0], (unsigned long long)n[opt.threads - 1], user, sys, ms, vol,
-		       invol, (unsigned long long)cs_units, (unsigned long long)out_units, opt.units_per_us,
-		       ok ? "held" : "VIOLATED");
+		       opt.threads, (double)total / ms, fairness(n, opt.threads, total),
+		       jain(n, opt.threads, total), (unsigned long long)n[0],
+		       (unsigned long long)n[opt.threads - 1], user, sys, ms, vol, invol,
+		       (unsigned long long)cs_units, (unsigned long long)out_units,
+		       opt.units_per_us, ok ? "held" : "VIOLATED");
 	if (opt.latency)
 		report_latency();
 	if (opt.steps)
@@ -364,24 +370,25 @@ static void fail(const char *what, int err)
 
 static void usage(FILE *f)
 {
-	fputs("usage: mutex_bench [options]\n"
-	      "  -t N         threads (2)\n"
-	      "  -g N,N,...   so many threads one after the other in one run, growing; a window for each; what is\n"
-	      "               reported beside is of the last\n"
-	      "  -d SECONDS   measuring window (1)\n"
-	      "  -w SECONDS   warm-up before it (0.1)\n"
-	      "  -c NS        busy work inside the critical section, beside the cache lines\n"
-	      "  -c lines     only the cache lines (default)\n"
-	      "  -l N         cache lines read and written inside (2, at least 1, at most 64)\n"
-	      "  -o NS        busy work outside (0)\n"
-	      "  -O CYCLES    the same in ticks of the cycle counter (TSC)\n"
-	      "  -u N         work units in a microsecond; without: calibrate at start\n"
-	      "  -U           calibrate, print units in a microsecond, exit\n"
-	      "  -k KIND      normal, adaptive, recursive or errorcheck; and pshared, robust, pi, as in robust+pshared\n"
-	      "  -b N         busy processes beside the benchmark (0)\n"
-	      "  -L           histogram of the time to acquire (costs two clock reads a section)\n"
-	      "  -j           one line of JSON\n",
-	      f);
+	fputs(
+	    "usage: mutex_bench [options]\n"
+	    "  -t N         threads (2)\n"
+	    "  -g N,N,...   so many threads one after the other in one run, growing; a window for each; what is\n"
+	    "               reported beside is of the last\n"
+	    "  -d SECONDS   measuring window (1)\n"
+	    "  -w SECONDS   warm-up before it (0.1)\n"
+	    "  -c NS        busy work inside the critical section, beside the cache lines\n"
+	    "  -c lines     only the cache lines (default)\n"
+	    "  -l N         cache lines read and written inside (2, at least 1, at most 64)\n"
+	    "  -o NS        busy work outside (0)\n"
+	    "  -O CYCLES    the same in ticks of the cycle counter (TSC)\n"
+	    "  -u N         work units in a microsecond; without: calibrate at start\n"
+	    "  -U           calibrate, print units in a microsecond, exit\n"
+	    "  -k KIND      normal, adaptive, recursive or errorcheck; and pshared, robust, pi, as in robust+pshared\n"
+	    "  -b N         busy processes beside the benchmark (0)\n"
+	    "  -L           histogram of the time to acquire (costs two clock reads a section)\n"
+	    "  -j           one line of JSON\n",
+	    f);
 	exit(f == stdout ? 0 : 2);
 }
 
@@ -423,7 +430,10 @@ static void steps_of(char *s)
 		unsigned n = (unsigned)number(word, 1, 100000);
 
 		if (opt.steps == MAX_STEPS || (opt.steps && n <= opt.step[opt.steps - 1])) {
-			fprintf(stderr, "mutex_bench: -g wants at most %d numbers, each larger than the one before\n", MAX_STEPS);
+			fprintf(
+			    stderr,
+			    "mutex_bench: -g wants at most %d numbers, each larger than the one before\n",
+			    MAX_STEPS);
 			exit(2);
 		}
 		opt.step[opt.steps++] = opt.threads = n;
@@ -436,54 +446,25 @@ static void parse(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "t:g:d:w:c:l:o:O:u:Uk:b:Ljh")) != -1) {
 		switch (c) {
-		case 't':
-			opt.threads = (unsigned)number(optarg, 1, 100000);
-			break;
-		case 'g':
-			steps_of(optarg);
-			break;
-		case 'd':
-			opt.seconds = number(optarg, 1e-3, 1e6);
-			break;
-		case 'w':
-			opt.warm_up = number(optarg, 0, 1e6);
-			break;
-		case 'c':
-			opt.cs_ns = strcmp(optarg, "lines") ? number(optarg, 0, 1e12) : 0;
-			break;
-		case 'l':
-			opt.lines = (unsigned)number(optarg, 1, MAX_LINES);
-			break;
-		case 'o':
-			opt.out_ns = number(optarg, 0, 1e12);
-			break;
-		case 'O':
-			opt.out_cycles = number(optarg, 0, 1e12);
-			break;
-		case 'u':
-			opt.units_per_us = number(optarg, 1e-3, 1e9);
-			break;
-		case 'U':
-			printf("%.3f\n", calibrate_units_per_us());
-			exit(0);
+		case 't': opt.threads = (unsigned)number(optarg, 1, 100000); break;
+		case 'g': steps_of(optarg); break;
+		case 'd': opt.seconds = number(optarg, 1e-3, 1e6); break;
+		case 'w': opt.warm_up = number(optarg, 0, 1e6); break;
+		case 'c': opt.cs_ns = strcmp(optarg, "lines") ? number(optarg, 0, 1e12) : 0; break;
+		case 'l': opt.lines = (unsigned)number(optarg, 1, MAX_LINES); break;
+		case 'o': opt.out_ns = number(optarg, 0, 1e12); break;
+		case 'O': opt.out_cycles = number(optarg, 0, 1e12); break;
+		case 'u': opt.units_per_us = number(optarg, 1e-3, 1e9); break;
+		case 'U': printf("%.3f\n", calibrate_units_per_us()); exit(0);
 		case 'k':
 			opt.kind = opt.shared = opt.robust = opt.protocol = 0;
 			kind_of(optarg);
 			break;
-		case 'b':
-			opt.hogs = (unsigned)number(optarg, 0, MAX_HOGS);
-			break;
-		case 'L':
-			opt.latency = true;
-			break;
-		case 'j':
-			opt.json = true;
-			break;
-		case 'h':
-			usage(stdout);
-			break;
-		default:
-			usage(stderr);
+		case 'b': opt.hogs = (unsigned)number(optarg, 0, MAX_HOGS); break;
+		case 'L': opt.latency = true; break;
+		case 'j': opt.json = true; break;
+		case 'h': usage(stdout); break;
+		default: usage(stderr);
 		}
 	}
 	if (optind < argc)
@@ -496,7 +477,8 @@ static void set_work(void)
 
 	if (opt.out_cycles > 0) {
 		if (!HAVE_CYCLES) {
-			fputs("mutex_bench: no cycle counter on this architecture; use -o\n", stderr);
+			fputs("mutex_bench: no cycle counter on this architecture; use -o\n",
+			      stderr);
 			exit(2);
 		}
 		out_us += opt.out_cycles / cycles_per_us();
@@ -521,7 +503,10 @@ static void make_mutex(void)
 	if (!err && opt.protocol)
 		err = pthread_mutexattr_setprotocol(&a, opt.protocol);
 	if (!err)
-		err = pthread_mutex_init(&lock.m, opt.kind || opt.shared || opt.robust || opt.protocol ? &a : NULL);
+		err = pthread_mutex_init(&lock.m,
+					 opt.kind || opt.shared || opt.robust || opt.protocol ?
+					     &a :
+					     NULL);
 	if (err)
 		fail("mutex", err);
 	pthread_mutexattr_destroy(&a);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ray tracer with one contended lock: the threads take bundles of rays from one counter, as SPLASH-2X's
- * raytrace takes ray identifiers and jobs (Laforet et al., "FlexGuard", SOSP 2025, section 5.4).  Mirrored spheres over
- * a chequered floor.  The picture must be that of one thread.
+ * A ray tracer with one contended lock: the threads take bundles of rays from one counter, as
+ * SPLASH-2X's raytrace takes ray identifiers and jobs (Laforet et al., "FlexGuard", SOSP 2025,
+ * section 5.4).  Mirrored spheres over a chequered floor.  The picture must be that of one thread.
  */
 #include "app.h"
 
@@ -14,7 +14,8 @@ struct vec {
 	double x, y, z;
 };
 
-static struct app_option options[] = {{'n', "rays in a bundle", 4, 1, 10000}, {'p', "pictures", 4, 1, 10000}, {0}};
+static struct app_option options[] = {
+    {'n', "rays in a bundle", 4, 1, 10000}, {'p', "pictures", 4, 1, 10000}, {0}};
 static struct {
 	struct vec centre;
 	double r, mirror;
@@ -89,7 +90,8 @@ static void trace(unsigned ray)
 {
 	double x = ray % SIZE / (SIZE / 2.0) - 1, y = 1 - ray / SIZE / (SIZE / 2.0);
 
-	pixel[ray] = (uint32_t)(1e6 * shade((struct vec){0, 1, -6}, unit((struct vec){x, y, 1.5}), 0));
+	pixel[ray] = (uint32_t)(1e6 *
+				shade((struct vec){0, 1, -6}, unit((struct vec){x, y, 1.5}), 0));
 }
 
 static void *render(void *arg)
@@ -131,7 +133,8 @@ int main(int argc, char **argv)
 	pictures = (unsigned)options[1].value;
 	for (int i = 0; i < SPHERES; i++) {
 		sphere[i].r = 0.2 + 0.5 * app_uniform(&seed);
-		sphere[i].centre = (struct vec){8 * app_uniform(&seed) - 4, sphere[i].r, 8 * app_uniform(&seed) - 2};
+		sphere[i].centre = (struct vec){8 * app_uniform(&seed) - 4, sphere[i].r,
+						8 * app_uniform(&seed) - 2};
 		sphere[i].mirror = 0.8 * app_uniform(&seed);
 	}
 	for (unsigned i = 0; i < SIZE * SIZE; i++)

@@ -5,7 +5,8 @@
  *
  *   ./sync_bench -m rwlock -t 4 -p 100      N threads, 100 of 1000 sections write: sections/ms
  *   ./sync_bench -m spin -t 4 -c 1000       N threads, 1 us inside: sections/ms
- *   ./sync_bench -m pingpong                two semaphores, 2 threads take turns: ns from one to the other
+ *   ./sync_bench -m pingpong                two semaphores, 2 threads take turns: ns from one to
+ *                                           the other
  *   ./sync_bench -m queue -t 4              4 producers, 4 consumers, 16 places: items/ms
  *
  * What the objects guard is checked; if something is wrong, the exit status is 1.
@@ -181,11 +182,13 @@ static double cpu_ms(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sync_bench [-m rwlock|spin|pingpong|queue] [-t THREADS] [-p WRITES] [-c NS] [-o NS]\n"
-			"                  [-d SECONDS] [-w WARM-UP] [-u UNITS] [-j]\n"
-			"  -p  rwlock: writing sections in 1000 (0)\n"
-			"  -c  work inside (0)   -o  work outside (0)\n"
-			"  -u  units of work in a microsecond (default: measured now)\n");
+	fprintf(
+	    stderr,
+	    "usage: sync_bench [-m rwlock|spin|pingpong|queue] [-t THREADS] [-p WRITES] [-c NS] [-o NS]\n"
+	    "                  [-d SECONDS] [-w WARM-UP] [-u UNITS] [-j]\n"
+	    "  -p  rwlock: writing sections in 1000 (0)\n"
+	    "  -c  work inside (0)   -o  work outside (0)\n"
+	    "  -u  units of work in a microsecond (default: measured now)\n");
 	return 2;
 }
 
@@ -254,12 +257,16 @@ int main(int argc, char **argv)
 	if (opt.mode == PINGPONG)
 		result = 1e6 / result;
 	if (opt.json)
-		printf("{\"mode\": \"%s\", \"threads\": %u, \"result\": %.3f, \"cpu_ms\": %.1f, \"window_ms\": %.1f, "
-		       "\"check\": %s}\n",
-		       modes[opt.mode], opt.threads, result, cpu, ms, wrong ? "false" : "true");
+		printf(
+		    "{\"mode\": \"%s\", \"threads\": %u, \"result\": %.3f, \"cpu_ms\": %.1f, \"window_ms\": %.1f, "
+		    "\"check\": %s}\n",
+		    modes[opt.mode], opt.threads, result, cpu, ms, wrong ? "false" : "true");
 	else
-		printf("%s, %u threads: %.1f %s, %.2f CPUs, %s\n", modes[opt.mode], opt.threads, result,
-		       opt.mode == PINGPONG ? "ns a turn" : opt.mode == QUEUE ? "items/ms" : "sections/ms", cpu / ms,
-		       wrong ? "BROKEN" : "held");
+		printf("%s, %u threads: %.1f %s, %.2f CPUs, %s\n", modes[opt.mode], opt.threads,
+		       result,
+		       opt.mode == PINGPONG ? "ns a turn" :
+		       opt.mode == QUEUE    ? "items/ms" :
+					      "sections/ms",
+		       cpu / ms, wrong ? "BROKEN" : "held");
 	return wrong;
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tdb's tdbtorture does, as the futex paper simplified it (Franke, Russell, Kirkwood, OLS 2002, section 4.2):
- * processes delete, store, append, fetch and traverse, at random, in one database of the tdb library, without its final
- * traversal.  How often each, is tdbtorture's: 1 of 8 deletes, 4 stores, 6 appends, 5 locks a chain for a fetch and a
- * store, 20 traverses (and deletes 1 of 100 records on its way), and the rest fetches.  The locks of hash chains and of
- * the free list are
+ * What tdb's tdbtorture does, as the futex paper simplified it (Franke, Russell, Kirkwood, OLS
+ * 2002, section 4.2): processes delete, store, append, fetch and traverse, at random, in one
+ * database of the tdb library, without its final traversal.  How often each, is tdbtorture's: 1 of
+ * 8 deletes, 4 stores, 6 appends, 5 locks a chain for a fetch and a store, 20 traverses (and
+ * deletes 1 of 100 records on its way), and the rest fetches.  The locks of hash chains and of the
+ * free list are
  *
  *   -m 0   tdb's own: fcntl(2) records
- *   -m 1   mutexes in a special part of the mapped file, in the place of these: which lock that is, says
- *          `flexguard run --lock` (futex, spin-yield...), or it is glibc's
+ *   -m 1   mutexes in a special part of the mapped file, in the place of these: which lock that is,
+ *          says `flexguard run --lock` (futex, spin-yield...), or it is glibc's
  *   -m 2   tdb's own mutexes of today (TDB_MUTEX_LOCKING): robust ones, glibc's
  *
- * The library locks by calling fcntl(), which is ours here: what it asks for a chain or the free list becomes a mutex,
- * all other locks (a traversal's record, say) stay the kernel's.
+ * The library locks by calling fcntl(), which is ours here: what it asks for a chain or the free
+ * list becomes a mutex, all other locks (a traversal's record, say) stay the kernel's.
  *
- * High contention is one chain, low 4096, none one process.  At the end the database must be sound and its counter
- * right.
+ * High contention is one chain, low 4096, none one process.  At the end the database must be sound
+ * and its counter right.
  */
 #include "app.h"
 
@@ -27,10 +28,11 @@
 #include <sys/wait.h>
 #include <tdb.h>
 
-static struct app_option options[] = {{'c', "hash chains", 1, 1, 1e6},
-				      {'m', "0 fcntl, 1 mutexes in the file, 2 tdb's own mutexes", 1, 0, 2},
-				      {'l', "loops of each process", 2000, 1, 1e8},
-				      {0}};
+static struct app_option options[] = {
+    {'c', "hash chains", 1, 1, 1e6},
+    {'m', "0 fcntl, 1 mutexes in the file, 2 tdb's own mutexes", 1, 0, 2},
+    {'l', "loops of each process", 2000, 1, 1e8},
+    {0}};
 enum { KEYS = 200, PROCESSES = 6 };
 enum { FCNTL, MUTEXES, TDBS_MUTEXES };
 
@@ -54,15 +56,15 @@ static pthread_mutex_t *mutex_of(const struct flock *l)
 {
 	off_t number = (l->l_start - first_chain) / 4;
 
-	if (l->l_whence != SEEK_SET || l->l_len != 1 || l->l_start < first_chain - 4 || (l->l_start - first_chain) % 4 ||
-	    number >= (off_t)chains)
+	if (l->l_whence != SEEK_SET || l->l_len != 1 || l->l_start < first_chain - 4 ||
+	    (l->l_start - first_chain) % 4 || number >= (off_t)chains)
 		return NULL;
 	return number < 0 ? &locks->free_list : &locks->chain[number];
 }
 
 static int lock_or_unlock(pthread_mutex_t *m, int command, int type)
 {
-	int r = type == F_UNLCK	     ? pthread_mutex_unlock(m) :
+	int r = type == F_UNLCK	    ? pthread_mutex_unlock(m) :
 		command == F_SETLKW ? pthread_mutex_lock(m) :
 				      pthread_mutex_trylock(m);
 
@@ -141,7 +143,8 @@ static void make_locks(struct tdb_context *tdb)
 	struct stat st;
 
 	memcpy(bytes, magic, sizeof(magic));
-	if (tdb_store(tdb, named("locks"), data_of(bytes, room), TDB_INSERT) || fstat(tdb_fd(tdb), &st))
+	if (tdb_store(tdb, named("locks"), data_of(bytes, room), TDB_INSERT) ||
+	    fstat(tdb_fd(tdb), &st))
 		app_fail("cannot store the locks");
 	free(bytes);
 	file = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, tdb_fd(tdb), 0);
@@ -262,7 +265,8 @@ int main(int argc, char **argv)
 	loops = (unsigned)options[2].value;
 	if (app.threads > PROCESSES)
 		app.threads = PROCESSES;
-	counted = mmap(NULL, PROCESSES * sizeof(*counted), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	counted = mmap(NULL, PROCESSES * sizeof(*counted), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (counted == MAP_FAILED || !mkdtemp(folder))
 		app_fail("cannot make a folder in /tmp");
 	snprintf(path, sizeof(path), "%s/db", folder);

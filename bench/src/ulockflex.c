@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The futex paper's benchmark, from its description: Franke, Russell, Kirkwood, "Fuss, Futexes and Furwocks",
- * OLS 2002, section 4.1.  Locks are dealt out to shared regions, and tasks (threads or processes) to locks; each task
- * draws a time to hold the lock and one not to, uniform from half to one and a half of a mean, takes the lock, works,
- * releases it, works.
+ * The futex paper's benchmark, from its description: Franke, Russell, Kirkwood, "Fuss, Futexes and
+ * Furwocks", OLS 2002, section 4.1.  Locks are dealt out to shared regions, and tasks (threads or
+ * processes) to locks; each task draws a time to hold the lock and one not to, uniform from half to
+ * one and a half of a mean, takes the lock, works, releases it, works.
  *
  *   throughput    loops of all tasks
  *   efficiency    what the same loop without locks would do is measured by -n
- *   cv            the paper's coefficient of variance: the standard deviation of the tasks' loops, by their mean
- *   runs          how often the same task takes a lock again: lengths 1, 2, 3, more, and the longest
+ *   cv            the paper's coefficient of variance: the standard deviation of the tasks' loops,
+ *                 by their mean
+ *   runs          how often the same task takes a lock again: lengths 1, 2, 3, more, and the
+ *                 longest
  *   semaphores    -c: general ones in the place of the mutexes, with so many units
- *   contention    -C: the share of the loops that found their lock held, in a run of its own since they try it first
+ *   contention    -C: the share of the loops that found their lock held, in a run of its own since
+ *                 they try it first
  *
- * A region is anonymous memory, a System V segment or a file.  Of the last two each process maps its own, so that a
- * lock is at another address in each of them.
+ * A region is anonymous memory, a System V segment or a file.  Of the last two each process maps
+ * its own, so that a lock is at another address in each of them.
  *
- * Each lock guards two lines that are changed after it is taken and must be unchanged before it is released;
- * else the exit status is 1.
+ * Each lock guards two lines that are changed after it is taken and must be unchanged before it is
+ * released; else the exit status is 1.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -65,7 +68,8 @@ struct task {
 
 /* All that is shared, in memory that processes share. */
 static struct {
-	int stop, measuring; /* measuring: the warm-up, in which tasks may still be alone, is over */
+	/* measuring: the warm-up, in which tasks may still be alone, is over */
+	int stop, measuring;
 	struct task *task;
 } *shared;
 
@@ -88,12 +92,20 @@ static struct {
 	enum memory memory;
 	double seconds, warm_up, lht_us, nlht_us, read_share, fair_share, spin_us, units_per_us;
 	bool processes, none, rw, json, contention;
-} opt = {.tasks = 2, .locks = 1, .regions = 1, .spin_us = -1, .seconds = 1, .warm_up = 0.1, .lht_us = 5, .nlht_us = 5};
+} opt = {.tasks = 2,
+	 .locks = 1,
+	 .regions = 1,
+	 .spin_us = -1,
+	 .seconds = 1,
+	 .warm_up = 0.1,
+	 .lht_us = 5,
+	 .nlht_us = 5};
 
 static uint64_t draw(struct task *t, double mean_us)
 {
 	t->seed = t->seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint64_t)(mean_us * opt.units_per_us * (0.5 + (double)(t->seed >> 11) / 9007199254740992.0));
+	return (uint64_t)(mean_us * opt.units_per_us *
+			  (0.5 + (double)(t->seed >> 11) / 9007199254740992.0));
 }
 
 /* True so often. */
@@ -168,7 +180,8 @@ static bool take_at_once(struct lock *l, bool reads)
 static void take(struct task *t, struct lock *l, bool reads)
 {
 	if (opt.contention) {
-		bool measuring = __atomic_load_n(&shared->measuring, __ATOMIC_RELAXED), got = take_at_once(l, reads);
+		bool measuring = __atomic_load_n(&shared->measuring, __ATOMIC_RELAXED),
+		     got = take_at_once(l, reads);
 
 		t->tried += measuring;
 		t->contended += measuring && !got;
@@ -273,7 +286,8 @@ static void make_region(struct region *r)
 	if (opt.memory == SHMAT) {
 		r->id = shmget(IPC_PRIVATE, r->size, 0600);
 		if (r->id < 0)
-			fail("no segment of %zu bytes: %s (/proc/sys/kernel/shmmax, shmmni)", r->size, strerror(errno));
+			fail("no segment of %zu bytes: %s (/proc/sys/kernel/shmmax, shmmni)",
+			     r->size, strerror(errno));
 		map_region(r);
 		shmctl(r->id, IPC_RMID, NULL);
 		return;
@@ -298,7 +312,10 @@ static void map_regions_again(void)
 	}
 }
 
-/* Whose locks these are; glibc marks its process-shared ones, and the libraries of ours do not take its marks. */
+/*
+ * Whose locks these are; glibc marks its process-shared ones, and the libraries of ours do not take
+ * its marks.
+ */
 static bool is_glibcs(const struct lock *l)
 {
 	return opt.rw ? l->rw.__data.__shared != 0 : (l->m.__data.__kind & 0x80) != 0;
@@ -310,17 +327,21 @@ static void check_locks(void)
 
 	if (opt.units)
 		return;
-	if (opt.processes && !opt.none && preloaded && strstr(preloaded, "libflexguard") && is_glibcs(lock_of(0)))
-		fail("the preloaded library leaves process-shared %s to glibc: this would measure glibc's",
-		     opt.rw ? "rwlocks" : "mutexes");
+	if (opt.processes && !opt.none && preloaded && strstr(preloaded, "libflexguard") &&
+	    is_glibcs(lock_of(0)))
+		fail(
+		    "the preloaded library leaves process-shared %s to glibc: this would measure glibc's",
+		    opt.rw ? "rwlocks" : "mutexes");
 	if (opt.fair_share > 0) {
 		pthread_mutex_lock(&lock_of(0)->m);
 		if (!unlock_fairly || unlock_fairly(&lock_of(0)->m))
-			fail("-f needs a lock whose releases can choose: flexguard run --lock futex-either");
+			fail(
+			    "-f needs a lock whose releases can choose: flexguard run --lock futex-either");
 	}
 	for (unsigned i = 0; opt.spin_us >= 0 && i < opt.locks; i++)
 		if (!set_spin || set_spin(&lock_of(i)->m, (uint32_t)(opt.spin_us * 1000)))
-			fail("-S needs a lock that spins for a time of its own: flexguard run --lock spin-park");
+			fail(
+			    "-S needs a lock that spins for a time of its own: flexguard run --lock spin-park");
 }
 
 static void make_locks(void)
@@ -384,7 +405,8 @@ static bool report(const uint64_t *a, const uint64_t *b, double ms)
 	}
 	mean = (double)total / opt.tasks;
 	for (unsigned i = 0; i < opt.tasks; i++)
-		variance += ((double)(b[i] - a[i]) - mean) * ((double)(b[i] - a[i]) - mean) / opt.tasks;
+		variance += ((double)(b[i] - a[i]) - mean) * ((double)(b[i] - a[i]) - mean) /
+			    opt.tasks;
 	for (unsigned i = 0; i < opt.locks; i++) {
 		struct lock *l = lock_of(i);
 
@@ -395,42 +417,46 @@ static bool report(const uint64_t *a, const uint64_t *b, double ms)
 			longest = l->longest;
 	}
 	if (opt.contention)
-		snprintf(more, sizeof(more), opt.json ? ", \"contention\": %.4f" : "contention     %.4f\n",
+		snprintf(more, sizeof(more),
+			 opt.json ? ", \"contention\": %.4f" : "contention     %.4f\n",
 			 tried ? (double)contended / (double)tried : 0);
-	printf(opt.json ? "{\"tasks\": %u, \"per_ms\": %.3f, \"cv\": %.4f, \"runs\": [%llu, %llu, %llu, %llu], "
-			  "\"longest_run\": %llu, \"window_ms\": %.1f%s, \"check\": %s}\n" :
-			  "tasks          %u\nloops/ms       %.2f\ncoefficient of variation %.4f\nruns of 1, 2, 3, more: %llu %llu "
-			  "%llu %llu, longest %llu\nwindow (ms)    %.0f\n%smutual exclusion %s\n",
-	       opt.tasks, (double)total / ms, mean > 0 ? sqrt(variance) / mean : 0, (unsigned long long)runs[0],
-	       (unsigned long long)runs[1], (unsigned long long)runs[2], (unsigned long long)runs[3],
-	       (unsigned long long)longest, ms, more,
-	       opt.json ? (intrusions ? "false" : "true") : (intrusions ? "VIOLATED" : "held"));
+	printf(
+	    opt.json ?
+		"{\"tasks\": %u, \"per_ms\": %.3f, \"cv\": %.4f, \"runs\": [%llu, %llu, %llu, %llu], "
+		"\"longest_run\": %llu, \"window_ms\": %.1f%s, \"check\": %s}\n" :
+		"tasks          %u\nloops/ms       %.2f\ncoefficient of variation %.4f\nruns of 1, 2, 3, more: %llu %llu "
+		"%llu %llu, longest %llu\nwindow (ms)    %.0f\n%smutual exclusion %s\n",
+	    opt.tasks, (double)total / ms, mean > 0 ? sqrt(variance) / mean : 0,
+	    (unsigned long long)runs[0], (unsigned long long)runs[1], (unsigned long long)runs[2],
+	    (unsigned long long)runs[3], (unsigned long long)longest, ms, more,
+	    opt.json ? (intrusions ? "false" : "true") : (intrusions ? "VIOLATED" : "held"));
 	return !intrusions;
 }
 
 static void usage(FILE *f)
 {
-	fputs("usage: ulockflex [options]\n"
-	      "  -t N         tasks (2)\n"
-	      "  -p           tasks are processes; default: threads\n"
-	      "  -l N         locks (1), to which the tasks are dealt out\n"
-	      "  -r MEMORY    where the locks are: mmap (anonymous, shared; the default), shmat or file; of the last\n"
-	      "               two each process has a mapping of its own\n"
-	      "  -R N         regions of it (1), to which the locks are dealt out\n"
-	      "  -H US        mean time that a lock is held (5)\n"
-	      "  -N US        mean time that it is not (5)\n"
-	      "  -s SHARE     reader-writer locks, and this share of the loops reads (0 to 1)\n"
-	      "  -c UNITS     general semaphores with so many units; -f 1: fair ones. Needs flexguard run --lock ulock\n"
-	      "  -f SHARE     this share of the releases is fair (0); needs flexguard run --lock futex-either\n"
-	      "  -S US        how long the waiters of these locks spin, in place of FLEXGUARD_SPIN_NS; needs flexguard run\n"
-	      "               --lock spin-park, futex-fair-spin, ulock-spin or ulock-fair-spin\n"
-	      "  -n           no locks: what the loop does without\n"
-	      "  -C           measure contention: the share of loops that find their lock held\n"
-	      "  -d SECONDS   measuring window (1)\n"
-	      "  -w SECONDS   warm-up before it (0.1)\n"
-	      "  -u N         work units in a microsecond; without: calibrate at start\n"
-	      "  -j           one line of JSON\n",
-	      f);
+	fputs(
+	    "usage: ulockflex [options]\n"
+	    "  -t N         tasks (2)\n"
+	    "  -p           tasks are processes; default: threads\n"
+	    "  -l N         locks (1), to which the tasks are dealt out\n"
+	    "  -r MEMORY    where the locks are: mmap (anonymous, shared; the default), shmat or file; of the last\n"
+	    "               two each process has a mapping of its own\n"
+	    "  -R N         regions of it (1), to which the locks are dealt out\n"
+	    "  -H US        mean time that a lock is held (5)\n"
+	    "  -N US        mean time that it is not (5)\n"
+	    "  -s SHARE     reader-writer locks, and this share of the loops reads (0 to 1)\n"
+	    "  -c UNITS     general semaphores with so many units; -f 1: fair ones. Needs flexguard run --lock ulock\n"
+	    "  -f SHARE     this share of the releases is fair (0); needs flexguard run --lock futex-either\n"
+	    "  -S US        how long the waiters of these locks spin, in place of FLEXGUARD_SPIN_NS; needs flexguard run\n"
+	    "               --lock spin-park, futex-fair-spin, ulock-spin or ulock-fair-spin\n"
+	    "  -n           no locks: what the loop does without\n"
+	    "  -C           measure contention: the share of loops that find their lock held\n"
+	    "  -d SECONDS   measuring window (1)\n"
+	    "  -w SECONDS   warm-up before it (0.1)\n"
+	    "  -u N         work units in a microsecond; without: calibrate at start\n"
+	    "  -j           one line of JSON\n",
+	    f);
 	exit(f == stdout ? 0 : 2);
 }
 
@@ -462,7 +488,10 @@ static void parse(int argc, char **argv)
 		case 'C': opt.contention = true; break;
 		case 'H': opt.lht_us = number(optarg, 0, 1e6); break;
 		case 'N': opt.nlht_us = number(optarg, 0, 1e6); break;
-		case 's': opt.rw = true; opt.read_share = number(optarg, 0, 1); break;
+		case 's':
+			opt.rw = true;
+			opt.read_share = number(optarg, 0, 1);
+			break;
 		case 'n': opt.none = true; break;
 		case 'd': opt.seconds = number(optarg, 0.01, 3600); break;
 		case 'w': opt.warm_up = number(optarg, 0, 3600); break;
@@ -475,7 +504,8 @@ static void parse(int argc, char **argv)
 	if (optind != argc)
 		usage(stderr);
 	if (opt.units && (opt.rw || opt.spin_us >= 0 || (opt.fair_share > 0 && opt.fair_share < 1)))
-		fail("-c makes semaphores, without -s and -S; all their releases are fair (-f 1) or none");
+		fail(
+		    "-c makes semaphores, without -s and -S; all their releases are fair (-f 1) or none");
 	if (opt.rw && (opt.fair_share > 0 || opt.spin_us >= 0))
 		fail("-f and -S are of mutexes, -s makes reader-writer locks: leave one out");
 }

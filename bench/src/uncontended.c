@@ -207,8 +207,9 @@ static void measure(const struct op *op, unsigned nr_threads, bool first)
 	double best = (double)t[0] / BATCH, median = (double)t[opt.batches / 2] / BATCH;
 
 	if (opt.json)
-		printf("%s{\"op\": \"%s\", \"threads\": %u, \"best_ns\": %.3f, \"median_ns\": %.3f}",
-		       first ? "" : ", ", op->name, nr_threads, best, median);
+		printf(
+		    "%s{\"op\": \"%s\", \"threads\": %u, \"best_ns\": %.3f, \"median_ns\": %.3f}",
+		    first ? "" : ", ", op->name, nr_threads, best, median);
 	else
 		printf("%-14s %-28s %u thread%s  best %6.2f  median %6.2f ns\n", op->name, op->help,
 		       nr_threads, nr_threads == 1 ? " " : "s", best, median);
@@ -234,23 +235,12 @@ int main(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "n:p:b:2jh")) != -1) {
 		switch (c) {
-		case 'n':
-			opt.once = strtoull(optarg, NULL, 10);
-			break;
-		case 'p':
-			opt.only = optarg;
-			break;
-		case 'b':
-			opt.batches = (unsigned)strtoul(optarg, NULL, 10);
-			break;
-		case '2':
-			opt.second = true;
-			break;
-		case 'j':
-			opt.json = true;
-			break;
-		default:
-			usage(c == 'h' ? stdout : stderr);
+		case 'n': opt.once = strtoull(optarg, NULL, 10); break;
+		case 'p': opt.only = optarg; break;
+		case 'b': opt.batches = (unsigned)strtoul(optarg, NULL, 10); break;
+		case '2': opt.second = true; break;
+		case 'j': opt.json = true; break;
+		default: usage(c == 'h' ? stdout : stderr);
 		}
 	}
 	const struct op *only = NULL;

@@ -32,7 +32,8 @@ __attribute__((unused)) static double number(const char *s, double low, double h
 	double v = strtod(s, &end);
 
 	if (end == s || *end || !(v >= low && v <= high)) {
-		fprintf(stderr, "%s: '%s' is not a number from %g to %g\n", program_invocation_short_name, s, low, high);
+		fprintf(stderr, "%s: '%s' is not a number from %g to %g\n",
+			program_invocation_short_name, s, low, high);
 		exit(2);
 	}
 	return v;

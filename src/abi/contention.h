@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What contention.bpf.c writes and the command reads: waits for the kernel's own locks, by lock, and by lock and by
- * who waited.  All tables are arrays that are there before the first event, with open addressing: a program that runs in
- * the slow path of any lock may take none itself, and until 6.15 a hash map of eBPF has one in each bucket.
+ * What contention.bpf.c writes and the command reads: waits for the kernel's own locks, by lock,
+ * and by lock and by who waited.  All tables are arrays that are there before the first event, with
+ * open addressing: a program that runs in the slow path of any lock may take none itself, and until
+ * 6.15 a hash map of eBPF has one in each bucket.
  */
 #ifndef FG_CONTENTION_H
 #define FG_CONTENTION_H
@@ -34,7 +35,7 @@ enum fg_lock_class {
 enum fg_lock_met {
 	FG_MET_NONE,
 	FG_MET_MMAP_LOCK, /* of the waiter's own mm */
-	FG_MET_SIGLOCK,   /* of the waiter's own process */
+	FG_MET_SIGLOCK,	  /* of the waiter's own process */
 };
 
 /* By what waits are told apart, besides the lock. */
@@ -45,12 +46,12 @@ enum fg_contention_by {
 	FG_BY_OWNER,
 };
 
-#define FG_STACK_FRAMES	   16
-#define FG_WAIT_BUCKETS	   32 /* bucket n: waits of [2^n, 2^(n+1)) ns, the last one also longer */
-#define FG_NESTED_SPINS	   4  /* task, softirq, hardirq, NMI: as many as qspinlock has nodes */
-#define FG_LOCK_ROWS	   8192u
-#define FG_WAITER_ROWS	   32768u
-#define FG_WAITING_ROWS	   16384u
+#define FG_STACK_FRAMES	     16
+#define FG_WAIT_BUCKETS	     32 /* bucket n: waits of [2^n, 2^(n+1)) ns, the last one also longer */
+#define FG_NESTED_SPINS	     4	/* task, softirq, hardirq, NMI: as many as qspinlock has nodes */
+#define FG_LOCK_ROWS	     8192u
+#define FG_WAITER_ROWS	     32768u
+#define FG_WAITING_ROWS	     16384u
 #define FG_CONTENTION_PROBES 32 /* rows that are looked at before an event is given up */
 
 struct fg_waits {
@@ -99,11 +100,12 @@ struct fg_waiting {
 
 struct fg_contention_counts {
 	__u64 begun, ended;
-	__u64 unmatched;    /* ends of waits whose begin was not seen: it was before the start, or of another process */
-	__u64 full_locks;   /* events lost because a table had no row left */
+	/* ends of waits whose begin was not seen: it was before the start, or of another process */
+	__u64 unmatched;
+	__u64 full_locks; /* events lost because a table had no row left */
 	__u64 full_waiters;
 	__u64 full_waiting;
-	__u64 nested;	    /* more spinlocks at once on a CPU than the kernel has nodes for */
+	__u64 nested; /* more spinlocks at once on a CPU than the kernel has nodes for */
 };
 
 #endif

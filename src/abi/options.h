@@ -6,11 +6,17 @@
 #ifndef FG_OPTIONS_H
 #define FG_OPTIONS_H
 
-/* enum suffix, name, one line of help.  Those of src/zoo/table.h follow: FG_LOCK_COUNT is the first of them. */
+/*
+ * enum suffix, name, one line of help.  Those of src/zoo/table.h follow: FG_LOCK_COUNT is the first
+ * of them.
+ */
+/* clang-format off */
 #define FG_LOCK_TABLE(X)                                                                       \
 	X(FLEXGUARD, "flexguard", "the FlexGuard lock (default)")                              \
 	X(GLIBC, "glibc", "glibc's own locks: nothing is preloaded")
+/* clang-format on */
 
+/* clang-format off */
 #define FG_POLICY_TABLE(X)                                                                     \
 	X(DEFAULT, "default", "spin while the owner runs and nobody critical waits for a CPU here") \
 	X(PAPER, "paper", "the FlexGuard paper's rule: one system-wide counter")               \
@@ -18,22 +24,26 @@
 	X(SPIN, "spin", "always spin (a spinlock; collapses when oversubscribed)")             \
 	X(BLOCK, "block", "always block (a futex lock)")                                       \
 	X(SPIN_THEN_PARK, "spin-then-park", "spin for FLEXGUARD_SPIN_NS, then block")
+/* clang-format on */
 
 enum fg_lock_kind {
 #define X(id, name, help) FG_LOCK_##id,
 	FG_LOCK_TABLE(X)
 #undef X
-	FG_LOCK_COUNT
+	    FG_LOCK_COUNT
 };
 
 enum fg_policy {
 #define X(id, name, help) FG_POLICY_##id,
 	FG_POLICY_TABLE(X)
 #undef X
-	FG_POLICY_COUNT
+	    FG_POLICY_COUNT
 };
 
-/* Environment, set by `flexguard run` and read once by the library's constructor; not in setuid programs. */
+/*
+ * Environment, set by `flexguard run` and read once by the library's constructor; not in setuid
+ * programs.
+ */
 #define FG_LOCK_ENV    "FLEXGUARD_LOCK"	   /* a name of FG_LOCK_TABLE */
 #define FG_POLICY_ENV  "FLEXGUARD_POLICY"  /* a name of FG_POLICY_TABLE */
 #define FG_SPIN_NS_ENV "FLEXGUARD_SPIN_NS" /* spin-then-park: ns, default 3000 */

@@ -41,12 +41,14 @@ enum fg_role {
 	FG_ROLE_LINKING = 1, /* between joining the tail and being linked: critical */
 	FG_ROLE_WAITING = 2, /* critical iff *fg_slot.node is GRANTED or HEAD */
 	FG_ROLE_HEAD = 3,    /* the next owner: critical */
-	FG_ROLE_MCS = 4,     /* in the queue of an MCS lock: monitors told to do so judge by that (fg_mcs_node) */
+	/* in the queue of an MCS lock: monitors told to do so judge by that (fg_mcs_node) */
+	FG_ROLE_MCS = 4,
 };
 
 /*
- * The BPF Hybrid Lock's holder test (2023, section 3.2), which a monitor can be asked for: with role MCS, `node`
- * is the address of one of these and `pending` that of the tail of its queue, and the thread is critical iff
+ * The BPF Hybrid Lock's holder test (2023, section 3.2), which a monitor can be asked for: with
+ * role MCS, `node` is the address of one of these and `pending` that of the tail of its queue, and
+ * the thread is critical iff
  *	!waiting && (tail == node || (next && next->waiting))
  */
 struct fg_mcs_node {
@@ -56,10 +58,11 @@ struct fg_mcs_node {
 #define FG_MCS_WAITING 0u
 
 /*
- * Above the mask, the role of the owner of a lock that can switch names a slot of its process: if the owner is
- * preempted, the eBPF program stores 1 to that slot's `mode`, which is the lock's and not the slot's thread's.  0: none.
- * This is the switch of the BPF Hybrid Lock (2023, section IV.B) as far as the program goes: it asks, and
- * who waits compares and swaps the lock's state, which no other process may write.
+ * Above the mask, the role of the owner of a lock that can switch names a slot of its process: if
+ * the owner is preempted, the eBPF program stores 1 to that slot's `mode`, which is the lock's and
+ * not the slot's thread's.  0: none. This is the switch of the BPF Hybrid Lock (2023, section IV.B)
+ * as far as the program goes: it asks, and who waits compares and swaps the lock's state, which no
+ * other process may write.
  */
 #define FG_ROLE_MASK 0xffu
 #define FG_ROLE_MODE 8 /* bits from here on */
@@ -89,13 +92,15 @@ enum fg_state {
  * that has it: it only grows, also when the slot changes hands, and wraps.  The
  * monitor adds up the differences of each slot, more often than one can wrap.
  */
+/* clang-format off */
 #define FG_SLOT_STATS_TABLE(X) \
 	X(CONTENDED) X(SPUN) X(PARKS) X(WAKEUPS) X(PREEMPTIONS) X(BLOCKED_NS) X(COND_WAITS)
+/* clang-format on */
 enum fg_slot_stat {
 #define X(id) FG_SLOT_##id,
 	FG_SLOT_STATS_TABLE(X)
 #undef X
-	FG_SLOT_STATS
+	    FG_SLOT_STATS
 };
 #define FG_SLOT_NS 1000u /* a unit of BLOCKED_NS here is a microsecond */
 
@@ -112,13 +117,14 @@ enum fg_slot_stat {
  */
 struct fg_slot {
 	/* Written by the thread with plain stores. */
-	__u64 pending; /* address of the lock word it is taking, holding or releasing; 0 */
-	__u64 node;    /* address of the state word of its queue node; valid iff role == WAITING */
-	__u32 cs;      /* locks that it holds beside the pending one */
-	__u32 role;    /* enum fg_role */
-	__u32 acq_cpu; /* CPU on which it last took a lock; the fallback without a monitor */
+	__u64 pending;	/* address of the lock word it is taking, holding or releasing; 0 */
+	__u64 node;	/* address of the state word of its queue node; valid iff role == WAITING */
+	__u32 cs;	/* locks that it holds beside the pending one */
+	__u32 role;	/* enum fg_role */
+	__u32 acq_cpu;	/* CPU on which it last took a lock; the fallback without a monitor */
 	__u32 sections; /* sections that it is in beside those of mutexes: read locks, spinlocks */
-	__u32 participant; /* 1: others wait, or will, at a barrier for this thread (the process's own business) */
+	/* 1: others wait, or will, at a barrier for this thread (the process's own business) */
+	__u32 participant;
 	__u32 stats[FG_SLOT_STATS];
 
 	/* Written by the eBPF program, but for owner_id. */
@@ -128,10 +134,16 @@ struct fg_slot {
 	__u32 bound;	 /* kernel's id of the thread bound to this slot: detects re-use */
 	__u64 preempted; /* times switched out, runnable, while critical */
 	__u64 blocked;	 /* times it went to sleep while critical */
-	__u64 involuntary; /* times switched out while runnable, critical or not; these three as stats[] */
-	__u32 displaces; /* 1: it took its CPU from a thread of its own process that wanted to go on */
-	__u32 ended;	 /* slot 0 only: 1: not who said hello any more, threads are not bound until it says it again */
-	__u32 mode;	 /* FG_ROLE_MODE: 1: a lock should be switched; the process stores 0 when it has been */
+	/* times switched out while runnable, critical or not; these three as stats[] */
+	__u64 involuntary;
+	/* 1: it took its CPU from a thread of its own process that wanted to go on */
+	__u32 displaces;
+	/*
+	 * slot 0 only: 1: not who said hello any more, threads are not bound until it says it again
+	 */
+	__u32 ended;
+	/* FG_ROLE_MODE: 1: a lock should be switched; the process stores 0 when it has been */
+	__u32 mode;
 	__u32 unused1[3];
 } __attribute__((aligned(FG_CACHE_LINE)));
 
@@ -146,8 +158,8 @@ struct fg_slot_rest {
 };
 
 /*
- * A process's slot array comes in pieces, 64 KB each: one with the first welcome, the others as it has more
- * threads.  Slot n is number n % FG_PIECE of piece n / FG_PIECE.
+ * A process's slot array comes in pieces, 64 KB each: one with the first welcome, the others as it
+ * has more threads.  Slot n is number n % FG_PIECE of piece n / FG_PIECE.
  */
 #define FG_PIECE  512u
 #define FG_PIECES 8u
@@ -159,8 +171,8 @@ struct fg_slot_rest {
 #define FG_DOMAIN_ALL  0 /* the paper's system-wide counter */
 
 struct fg_count {
-	__u32 preempted; /* critical threads that are runnable but off CPU now */
-	__u32 blocked;	 /* critical threads that sleep now */
+	__u32 preempted;       /* critical threads that are runnable but off CPU now */
+	__u32 blocked;	       /* critical threads that sleep now */
 	__u64 total_preempted; /* events since the monitor started */
 	__u64 total_blocked;
 	__u32 unused[10];
@@ -182,11 +194,13 @@ struct fg_counters {
 	__u64 missed;	    /* switch events found missing by the audit (monitor.md, case 20) */
 	__u64 cpu_shift;    /* group of a CPU: its number >> this */
 	__u64 processes;    /* registered, at the last heartbeat */
-	__u64 cost_ns;	    /* time in the hook on the context switch, in one switch of FG_COST_EVERY */
+	/* time in the hook on the context switch, in one switch of FG_COST_EVERY */
+	__u64 cost_ns;
 	__u64 cost_samples; /* so many switches were timed */
 	__u64 unused;
 	struct fg_count dom[FG_MAX_DOMAINS];
-	struct fg_count cpu[FG_MAX_CPUS]; /* by the CPU that the thread is queued on; preempted only */
+	/* by the CPU that the thread is queued on; preempted only */
+	struct fg_count cpu[FG_MAX_CPUS];
 	__u32 queued[FG_MAX_DOMAINS][FG_MAX_CPUS];
 	__u32 usable[FG_MAX_DOMAINS][FG_CPU_GROUPS];
 } __attribute__((aligned(FG_CACHE_LINE)));
@@ -219,22 +233,25 @@ struct fg_tls_bind {
  * read-only, sizeof(struct fg_counters)).  The client may close the socket at
  * once: the monitor follows the process by pidfd.
  *
- * A process has one array.  Another hello from 0 is answered with its first piece as it stands; one from
- * the number of slots that it has, with a further piece.  Errors of the latter: -ESTALE, this monitor does not know
- * the process; -EDQUOT, no more slots for it or its user; -EAGAIN, ask later.  Only after exec, or with
- * other credentials, does it begin with a fresh array.  A child of fork is another process.
+ * A process has one array.  Another hello from 0 is answered with its first piece as it stands; one
+ * from the number of slots that it has, with a further piece.  Errors of the latter: -ESTALE, this
+ * monitor does not know the process; -EDQUOT, no more slots for it or its user; -EAGAIN, ask later.
+ * Only after exec, or with other credentials, does it begin with a fresh array.  A child of fork is
+ * another process.
  *
- * The process that connected says hello itself, and must not have changed since: an exec or a change of
- * credentials in between is answered with -EACCES, and so is a hello that somebody else sent.  Its threads are bound
- * as long as they are who said hello (bpf/who.h); a process that changes its credentials later, as a daemon
- * does that gives up root, finds slot[0].ended set and says hello again.
+ * The process that connected says hello itself, and must not have changed since: an exec or a
+ * change of credentials in between is answered with -EACCES, and so is a hello that somebody else
+ * sent.  Its threads are bound as long as they are who said hello (bpf/who.h); a process that
+ * changes its credentials later, as a daemon does that gives up root, finds slot[0].ended set and
+ * says hello again.
  */
 #define FG_SOCKET_PATH "/run/flexguard/flexguard.sock"
 #define FG_SOCKET_ENV  "FLEXGUARD_SOCKET"
 #define FG_PROTO_MAGIC 0x4b4c4746u
 /*
- * A monitor at an abstract name may sleep: nobody listens there, but a datagram to that name with this behind it,
- * a knock, wakes it.  A process knocks when it has a second thread, or has to wait for a lock.
+ * A monitor at an abstract name may sleep: nobody listens there, but a datagram to that name with
+ * this behind it, a knock, wakes it.  A process knocks when it has a second thread, or has to wait
+ * for a lock.
  */
 #define FG_KNOCK "/knock"
 
@@ -247,10 +264,10 @@ struct fg_hello {
 };
 
 /*
- * The monitor of `flexguard run` is for those who were told of it.  Its name is for all to see (/proc/net/unix), so
- * it has told them a secret as well: FG_SECRET characters in the environment, which only who may trace a process can
- * read.  At an abstract name a hello may have it behind it, and a knock is nothing but it; without, that monitor
- * answers -EACCES, and does not wake.
+ * The monitor of `flexguard run` is for those who were told of it.  Its name is for all to see
+ * (/proc/net/unix), so it has told them a secret as well: FG_SECRET characters in the environment,
+ * which only who may trace a process can read.  At an abstract name a hello may have it behind it,
+ * and a knock is nothing but it; without, that monitor answers -EACCES, and does not wake.
  */
 #define FG_SECRET_ENV "FLEXGUARD_SECRET"
 #define FG_SECRET     32
@@ -263,8 +280,8 @@ struct fg_told_hello {
 struct fg_welcome {
 	__u32 magic;
 	__u32 abi;
-	__s32 error; /* 0 or -errno; then no descriptors follow */
-	__u32 slots; /* the piece ends before this slot (slot 0, which is not used, included) */
+	__s32 error;  /* 0 or -errno; then no descriptors follow */
+	__u32 slots;  /* the piece ends before this slot (slot 0, which is not used, included) */
 	__u32 domain; /* index into fg_counters.dom */
 	__u32 nr_cpus;
 };
@@ -279,7 +296,7 @@ struct fg_welcome {
 struct fg_query {
 	__u32 magic;
 	__u32 abi;
-	__u32 from; /* processes are numbered; the answer has some from this number on */
+	__u32 from;  /* processes are numbered; the answer has some from this number on */
 	__u32 flags; /* 0 */
 };
 
@@ -288,11 +305,11 @@ struct fg_report_process {
 	__u32 uid;
 	__u32 domain;
 	__u32 slots;
-	__u32 threads; /* that the program is bound to now */
-	__u32 runnable; /* of these, on a CPU or waiting for one */
-	__u64 since_ns; /* registered, CLOCK_MONOTONIC */
-	__u64 preempted; /* times its threads lost the CPU while critical */
-	__u64 blocked;	 /* times they went to sleep while critical */
+	__u32 threads;		    /* that the program is bound to now */
+	__u32 runnable;		    /* of these, on a CPU or waiting for one */
+	__u64 since_ns;		    /* registered, CLOCK_MONOTONIC */
+	__u64 preempted;	    /* times its threads lost the CPU while critical */
+	__u64 blocked;		    /* times they went to sleep while critical */
 	__u64 stats[FG_SLOT_STATS]; /* BLOCKED_NS in nanoseconds */
 };
 
@@ -313,14 +330,16 @@ struct fg_report {
 	__u64 registered; /* hellos that were welcomed, since the start */
 	__u64 refused;	  /* hellos that were not: quota, version, no room */
 	__u64 dropped;	  /* connections that said nothing, or nonsense */
-	__u64 preempted, blocked, total_preempted, total_blocked, missed; /* of fg_counters, FG_DOMAIN_ALL */
+	/* of fg_counters, FG_DOMAIN_ALL */
+	__u64 preempted, blocked, total_preempted, total_blocked, missed;
 	__u64 cost_ns, cost_samples;
 	__u64 stats[FG_SLOT_STATS]; /* of all processes since the start */
 	struct fg_report_process process[FG_REPORT_PROCESSES];
 };
 
 #ifndef __bpf__
-_Static_assert(sizeof(struct fg_report) % 8 == 0 && sizeof(struct fg_report_process) == 104, "wire format");
+_Static_assert(sizeof(struct fg_report) % 8 == 0 && sizeof(struct fg_report_process) == 104,
+	       "wire format");
 _Static_assert(sizeof(struct fg_slot) == 2 * FG_CACHE_LINE, "two lines, two writers");
 _Static_assert(sizeof(struct fg_slot_rest) == FG_CACHE_LINE, "the first line of a slot");
 _Static_assert(sizeof(struct fg_count) == FG_CACHE_LINE, "one line a counter");

@@ -18,6 +18,7 @@
 #define FG_STATS_SHARDS 64
 
 /* id, name in --json, what `flexguard run --stats` prints */
+/* clang-format off */
 #define FG_STATS_TABLE(X)                                                      \
 	X(PROCESSES, "processes", "processes that ran on FlexGuard locks")     \
 	X(THREADS, "threads", "threads that took a lock")                      \
@@ -32,12 +33,13 @@
 	X(COND_WAITS, "cond_waits", "condition variable waits that slept")     \
 	X(UNMONITORED, "unmonitored_threads", "threads that the monitor had no slot for as they began") \
 	X(MONITORED, "monitored", "processes that registered with a monitor")
+/* clang-format on */
 
 enum fg_stat {
 #define X(id, name, text) FG_STAT_##id,
 	FG_STATS_TABLE(X)
 #undef X
-	FG_STAT_COUNT
+	    FG_STAT_COUNT
 };
 
 struct fg_stats_shard {

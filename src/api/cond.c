@@ -49,7 +49,8 @@ int fg_cond_wait(fg_cond_t *cond, fg_mutex_t *mutex)
 	return wait_until(cond, mutex, NULL);
 }
 
-int fg_cond_timedwait(fg_cond_t *cond, fg_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
+int fg_cond_timedwait(fg_cond_t *cond, fg_mutex_t *mutex, clockid_t clock,
+		      const struct timespec *deadline)
 {
 	struct fg_deadline d;
 

@@ -7,8 +7,10 @@
 #include "lock/mutex.h"
 
 FG_SAME_LAYOUT(fg_mutex_t, struct fg_mutex);
-_Static_assert(offsetof(fg_mutex_t, fg_kind) == offsetof(struct fg_mutex, lock.tag), "static initialisers");
-_Static_assert(FG_MUTEX_NORMAL == (int)FG_KIND_NORMAL && FG_MUTEX_RECURSIVE == (int)FG_KIND_RECURSIVE &&
+_Static_assert(offsetof(fg_mutex_t, fg_kind) == offsetof(struct fg_mutex, lock.tag),
+	       "static initialisers");
+_Static_assert(FG_MUTEX_NORMAL == (int)FG_KIND_NORMAL &&
+		   FG_MUTEX_RECURSIVE == (int)FG_KIND_RECURSIVE &&
 		   FG_MUTEX_ERRORCHECK == (int)FG_KIND_ERRORCHECK,
 	       "the header's numbers");
 
@@ -66,7 +68,9 @@ int fg_mutex_timedlock(fg_mutex_t *mutex, clockid_t clock, const struct timespec
 {
 	struct fg_deadline d;
 
-	return fg_deadline_from(&d, clock, deadline) ? _fg_mutex_lock(mutex_of(mutex), &d, FG_CALLER) : EINVAL;
+	return fg_deadline_from(&d, clock, deadline) ?
+		   _fg_mutex_lock(mutex_of(mutex), &d, FG_CALLER) :
+		   EINVAL;
 }
 
 int fg_mutex_unlock(fg_mutex_t *mutex)

@@ -7,7 +7,8 @@
 #include "rwlock_ours.h"
 
 FG_SAME_LAYOUT(fg_rwlock_t, struct fg_rwlock);
-_Static_assert(offsetof(fg_rwlock_t, fg_kind) == offsetof(struct fg_rwlock, kind), "static initialisers");
+_Static_assert(offsetof(fg_rwlock_t, fg_kind) == offsetof(struct fg_rwlock, kind),
+	       "static initialisers");
 _Static_assert(FG_RWLOCK_WRITERS_FIRST == (int)FG_RW_WRITERS_FIRST, "the header's number");
 
 static struct fg_rwlock *rwlock_of(fg_rwlock_t *rwlock)
@@ -42,7 +43,9 @@ int fg_rwlock_timedrdlock(fg_rwlock_t *rwlock, clockid_t clock, const struct tim
 {
 	struct fg_deadline d;
 
-	return fg_deadline_from(&d, clock, deadline) ? _fg_chosen_rwlock_rdlock(rwlock_of(rwlock), &d, FG_CALLER) : EINVAL;
+	return fg_deadline_from(&d, clock, deadline) ?
+		   _fg_chosen_rwlock_rdlock(rwlock_of(rwlock), &d, FG_CALLER) :
+		   EINVAL;
 }
 
 int fg_rwlock_wrlock(fg_rwlock_t *rwlock)
@@ -59,7 +62,9 @@ int fg_rwlock_timedwrlock(fg_rwlock_t *rwlock, clockid_t clock, const struct tim
 {
 	struct fg_deadline d;
 
-	return fg_deadline_from(&d, clock, deadline) ? _fg_chosen_rwlock_wrlock(rwlock_of(rwlock), &d, FG_CALLER) : EINVAL;
+	return fg_deadline_from(&d, clock, deadline) ?
+		   _fg_chosen_rwlock_wrlock(rwlock_of(rwlock), &d, FG_CALLER) :
+		   EINVAL;
 }
 
 int fg_rwlock_unlock(fg_rwlock_t *rwlock)

@@ -3,8 +3,8 @@
 
 #define TEXT_(x) #x
 #define TEXT(x)	 TEXT_(x)
-_Static_assert(!__builtin_strcmp(
-		   FG_VERSION, TEXT(FG_VERSION_MAJOR) "." TEXT(FG_VERSION_MINOR) "." TEXT(FG_VERSION_PATCH)),
+_Static_assert(!__builtin_strcmp(FG_VERSION, TEXT(FG_VERSION_MAJOR) "." TEXT(
+						 FG_VERSION_MINOR) "." TEXT(FG_VERSION_PATCH)),
 	       "header and meson.build disagree about the version");
 
 int fg_version(void)

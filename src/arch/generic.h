@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Any CPU that has no file of its own: correct, not tuned, and its system calls go by a name (sys/libc.h). */
+/*
+ * Any CPU that has no file of its own: correct, not tuned, and its system calls go by a name
+ * (sys/libc.h).
+ */
 #ifndef FG_ARCH_GENERIC_H
 #define FG_ARCH_GENERIC_H
 

@@ -11,7 +11,10 @@ static inline void fg_pause(void)
 	__asm__ volatile("pause" ::: "memory");
 }
 
-/* Adds to a number that only this thread and its signal handlers write: one instruction, not locked. */
+/*
+ * Adds to a number that only this thread and its signal handlers write: one instruction, not
+ * locked.
+ */
 static inline void fg_add_own(uint32_t *p, uint32_t n)
 {
 	__asm__ volatile("addl %1, %0" : "+m"(*p) : "er"(n) : "cc");
@@ -32,28 +35,28 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 }
 
 /*
- * fg__syscall, which is exported as syscall(): numbers `a` and `b`, and all before there is a next one, are C's affair.  The others go on to
- * that with registers and stack as they came, as if this were not here (a child of
- * CLONE_VM returns from it).
+ * fg__syscall, which is exported as syscall(): numbers `a` and `b`, and all before there is a next
+ * one, are C's affair.  The others go on to that with registers and stack as they came, as if this
+ * were not here (a child of CLONE_VM returns from it).
  */
 #define FG_FORWARD_SYSCALL(a, b) FG_FORWARD_SYSCALL_(a, b)
-#define FG_FORWARD_SYSCALL_(a, b)                                  \
-	__asm__(".text\n"                                          \
-		".p2align 4\n"                                     \
-		".globl fg__syscall\n"                             \
-		".type fg__syscall, @function\n"                       \
-		"fg__syscall:\n"                                       \
-		"	.cfi_startproc\n"                          \
-		"	cmpl $" #a ", %edi\n"                      \
-		"	je 1f\n"                                   \
-		"	cmpl $" #b ", %edi\n"                      \
-		"	je 1f\n"                                   \
-		"	movq fg_next_syscall(%rip), %r11\n"        \
-		"	testq %r11, %r11\n"                        \
-		"	je 1f\n"                                   \
-		"	jmp *%r11\n"                               \
-		"1:	jmp fg_syscall_watched\n"                  \
-		"	.cfi_endproc\n"                            \
+#define FG_FORWARD_SYSCALL_(a, b)                     \
+	__asm__(".text\n"                             \
+		".p2align 4\n"                        \
+		".globl fg__syscall\n"                \
+		".type fg__syscall, @function\n"      \
+		"fg__syscall:\n"                      \
+		"	.cfi_startproc\n"                   \
+		"	cmpl $" #a ", %edi\n"         \
+		"	je 1f\n"                            \
+		"	cmpl $" #b ", %edi\n"         \
+		"	je 1f\n"                            \
+		"	movq fg_next_syscall(%rip), %r11\n" \
+		"	testq %r11, %r11\n"                 \
+		"	je 1f\n"                            \
+		"	jmp *%r11\n"                        \
+		"1:	jmp fg_syscall_watched\n"         \
+		"	.cfi_endproc\n"                     \
 		".size fg__syscall, . - fg__syscall\n")
 
 #endif

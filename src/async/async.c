@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexguard_async.h.  A helper sleeps in futex_waitv(2) on up to 127 words and one of its own, by which it is told
- * that its list has changed.  The list is guarded by a mutex; what the helper sleeps on is a copy.
+ * flexguard_async.h.  A helper sleeps in futex_waitv(2) on up to 127 words and one of its own, by
+ * which it is told that its list has changed.  The list is guarded by a mutex; what the helper
+ * sleeps on is a copy.
  *
- * Words are looked at by the kernel only, which says EFAULT where this program would die.  futex_waitv(2) does not say
- * which word was another, or at fault: each is asked for by a FUTEX_WAIT that is over at once.
+ * Words are looked at by the kernel only, which says EFAULT where this program would die.
+ * futex_waitv(2) does not say which word was another, or at fault: each is asked for by a
+ * FUTEX_WAIT that is over at once.
  */
 #include <flexguard_async.h>
 
@@ -86,7 +88,8 @@ static bool is_over(const struct watch *w, int *error)
 	uint32_t *word = (uint32_t *)(uintptr_t)w->what.uaddr;
 
 	*error = 0;
-	if (!futex(word, FUTEX_WAIT | (w->what.flags & FUTEX_PRIVATE_FLAG), (uint32_t)w->what.val, &at_once))
+	if (!futex(word, FUTEX_WAIT | (w->what.flags & FUTEX_PRIVATE_FLAG), (uint32_t)w->what.val,
+		   &at_once))
 		return true;
 	if (errno == ETIMEDOUT || errno == EINTR)
 		return false;
@@ -138,7 +141,9 @@ static void *help(void *arg)
 		uint32_t news = __atomic_load_n(&h->news, __ATOMIC_ACQUIRE);
 
 		nr = h->nr;
-		list[0] = (struct futex_waitv){.uaddr = (uintptr_t)&h->news, .val = news, .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
+		list[0] = (struct futex_waitv){.uaddr = (uintptr_t)&h->news,
+					       .val = news,
+					       .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
 		for (i = 0; i < nr; i++) {
 			list[i + 1] = h->watch[i].what;
 			number[i] = h->watch[i].number;
@@ -212,8 +217,11 @@ static int add(struct helper *h, const struct watch *w)
 
 int fg_async_watch(struct fg_async *a, uint32_t *word, uint32_t value, bool shared, uint64_t cookie)
 {
-	struct watch w = {{.uaddr = (uintptr_t)word, .val = value, .flags = FUTEX_32 | (shared ? 0 : FUTEX_PRIVATE_FLAG)},
-			  cookie, 0};
+	struct watch w = {{.uaddr = (uintptr_t)word,
+			   .val = value,
+			   .flags = FUTEX_32 | (shared ? 0 : FUTEX_PRIVATE_FLAG)},
+			  cookie,
+			  0};
 	int err = ENOSPC;
 
 	pthread_mutex_lock(&a->m);

@@ -2,7 +2,8 @@
 /*
  * Run while FlexGuard is built: makes of the table of commands (common/table.h)
  *   describe bash|zsh|fish          the completion for that shell
- *   describe man COMMAND < PAGE     the page with its synopsis in place of the line @SYNOPSIS@ (scdoc(5));
+ *   describe man COMMAND < PAGE     the page with its synopsis in place of the line @SYNOPSIS@
+ *                                   (scdoc(5));
  *                                   COMMAND flexguard: all of them
  */
 #include <stdio.h>
@@ -73,16 +74,18 @@ static void bash_command(const struct fg_command *c)
 
 	printf("\t%s)\n", c->name);
 	if (c->stops && c->operands) {
-		printf("\t\t# behind the options, the program's own completion\n"
-		       "\t\tfor ((i = 2; i < COMP_CWORD; i++)); do\n\t\t\tcase ${COMP_WORDS[i]} in\n\t\t\t");
+		printf(
+		    "\t\t# behind the options, the program's own completion\n"
+		    "\t\tfor ((i = 2; i < COMP_CWORD; i++)); do\n\t\t\tcase ${COMP_WORDS[i]} in\n\t\t\t");
 		for (const struct fg_option *o = c->options; o->name; o++)
 			if (o->value && !o->optional) {
 				printf("%s", values++ ? " | " : "");
 				bash_names(o);
 			}
-		printf(") ((i++)) ;;\n\t\t\t--) ((i++)); break ;;\n\t\t\t-* | =) ;;\n\t\t\t*) break ;;\n\t\t\tesac\n\t\tdone\n"
-		       "\t\tif ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then\n"
-		       "\t\t\t_command_offset \"$i\"\n\t\t\treturn\n\t\tfi\n");
+		printf(
+		    ") ((i++)) ;;\n\t\t\t--) ((i++)); break ;;\n\t\t\t-* | =) ;;\n\t\t\t*) break ;;\n\t\t\tesac\n\t\tdone\n"
+		    "\t\tif ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then\n"
+		    "\t\t\t_command_offset \"$i\"\n\t\t\treturn\n\t\tfi\n");
 	}
 	printf("\t\tcase $prev in\n");
 	for (const struct fg_option *o = c->options; o->name; o++) {
@@ -100,7 +103,8 @@ static void bash_command(const struct fg_command *c)
 		}
 		printf(" ;;\n");
 	}
-	printf("\t\t*)\n\t\t\tcase $cur in\n\t\t\t%s) mapfile -t COMPREPLY < <(compgen -W '", c->operands ? "-*" : "*");
+	printf("\t\t*)\n\t\t\tcase $cur in\n\t\t\t%s) mapfile -t COMPREPLY < <(compgen -W '",
+	       c->operands ? "-*" : "*");
 	for (const struct fg_option *o = c->options; o->name; o++) {
 		if (o->letter)
 			printf("-%c ", o->letter);
@@ -125,16 +129,18 @@ static void bash_command(const struct fg_command *c)
 
 static void bash(void)
 {
-	printf("# SPDX-License-Identifier: MIT\n# bash completion for flexguard, made from src/cli/common/table.c\n"
-	       "_flexguard()\n{\n"
-	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} cmd=${COMP_WORDS[1]} i\n"
-	       "\tlocal commands='");
+	printf(
+	    "# SPDX-License-Identifier: MIT\n# bash completion for flexguard, made from src/cli/common/table.c\n"
+	    "_flexguard()\n{\n"
+	    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} cmd=${COMP_WORDS[1]} i\n"
+	    "\tlocal commands='");
 	for (const struct fg_command *c = fg_commands; c->name; c++)
 		printf("%s ", c->name);
-	printf("'\n\n\tCOMPREPLY=()\n\tif ((COMP_CWORD == 1)); then\n"
-	       "\t\tmapfile -t COMPREPLY < <(compgen -W \"$commands help --help --version -h -V\" -- \"$cur\")\n"
-	       "\t\treturn\n\tfi\n\tcase $cmd in\n"
-	       "\thelp) mapfile -t COMPREPLY < <(compgen -W \"$commands --help\" -- \"$cur\") ;;\n");
+	printf(
+	    "'\n\n\tCOMPREPLY=()\n\tif ((COMP_CWORD == 1)); then\n"
+	    "\t\tmapfile -t COMPREPLY < <(compgen -W \"$commands help --help --version -h -V\" -- \"$cur\")\n"
+	    "\t\treturn\n\tfi\n\tcase $cmd in\n"
+	    "\thelp) mapfile -t COMPREPLY < <(compgen -W \"$commands --help\" -- \"$cur\") ;;\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++)
 		bash_command(c);
 	printf("\tesac\n}\ncomplete -F _flexguard flexguard\n");
@@ -150,7 +156,8 @@ static const char *zsh_action(enum fg_complete offer)
 	    [FG_OFFER_USERS] = "_users",
 	    [FG_OFFER_PROGRAMS] = "_command_names -e",
 	    [FG_OFFER_PIDS] = "_pids",
-	    [FG_OFFER_LOCKS] = "compadd -- ${(f)\"$(flexguard locks 2>/dev/null | awk '\\''NR > 2 {print $1}'\\'')\"}",
+	    [FG_OFFER_LOCKS] =
+		"compadd -- ${(f)\"$(flexguard locks 2>/dev/null | awk '\\''NR > 2 {print $1}'\\'')\"}",
 	    [FG_OFFER_FIGURES] =
 		"compadd -- ${(f)\"$(flexguard bench --list 2>/dev/null | awk '\\''NR > 1 {print $1}'\\'')\"}",
 	};
@@ -189,16 +196,18 @@ static void zsh_option(const struct fg_option *o, char letter)
 
 static void zsh(void)
 {
-	printf("#compdef flexguard\n# SPDX-License-Identifier: MIT\n# made from src/cli/common/table.c\n"
-	       "_flexguard()\n{\n\tlocal -a commands\n\tcommands=(\n");
+	printf(
+	    "#compdef flexguard\n# SPDX-License-Identifier: MIT\n# made from src/cli/common/table.c\n"
+	    "_flexguard()\n{\n\tlocal -a commands\n\tcommands=(\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++) {
 		printf("\t\t'%s:", c->name);
 		quoted(c->brief, ":");
 		printf("'\n");
 	}
-	printf("\t\t'help:say what a command does'\n\t)\n\tif ((CURRENT == 2)); then\n"
-	       "\t\t_describe command commands\n\t\treturn\n\tfi\n"
-	       "\tshift words\n\t((CURRENT--))\n\tcase $words[1] in\n\thelp) _describe command commands ;;\n");
+	printf(
+	    "\t\t'help:say what a command does'\n\t)\n\tif ((CURRENT == 2)); then\n"
+	    "\t\t_describe command commands\n\t\treturn\n\tfi\n"
+	    "\tshift words\n\t((CURRENT--))\n\tcase $words[1] in\n\thelp) _describe command commands ;;\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++) {
 		printf("\t%s)\n\t\t_arguments '(- *)--help[say what it does]'", c->name);
 		for (const struct fg_option *o = c->options; o->name; o++) {
@@ -207,13 +216,16 @@ static void zsh(void)
 			zsh_option(o, 0);
 		}
 		if (c->operands && c->stops)
-			printf(" \\\n\t\t\t'(-)1:program:_command_names -e' '*::arguments:_normal'");
+			printf(
+			    " \\\n\t\t\t'(-)1:program:_command_names -e' '*::arguments:_normal'");
 		else if (c->operands && strchr(c->operands, '|')) {
 			printf(" \\\n\t\t\t'1:what:(");
 			each(c->operands, "%.*s ");
 			printf(")'");
 		} else if (c->operands)
-			printf(" \\\n\t\t\t'1:%s:%s'", c->offer == FG_OFFER_PIDS ? "process" : "program", zsh_action(c->offer));
+			printf(" \\\n\t\t\t'1:%s:%s'",
+			       c->offer == FG_OFFER_PIDS ? "process" : "program",
+			       zsh_action(c->offer));
 		printf(" ;;\n");
 	}
 	printf("\tesac\n}\n_flexguard \"$@\"\n");
@@ -229,8 +241,10 @@ static const char *fish_offer(enum fg_complete offer)
 	    [FG_OFFER_USERS] = " -x -a '(__fish_complete_users)'",
 	    [FG_OFFER_PROGRAMS] = " -x -a '(__fish_complete_command)'",
 	    [FG_OFFER_PIDS] = " -x -a '(__fish_complete_pids)'",
-	    [FG_OFFER_LOCKS] = " -x -a '(flexguard locks 2>/dev/null | awk \"NR > 2 {print \\$1}\")'",
-	    [FG_OFFER_FIGURES] = " -x -a '(flexguard bench --list 2>/dev/null | awk \"NR > 1 {print \\$1}\")'",
+	    [FG_OFFER_LOCKS] =
+		" -x -a '(flexguard locks 2>/dev/null | awk \"NR > 2 {print \\$1}\")'",
+	    [FG_OFFER_FIGURES] =
+		" -x -a '(flexguard bench --list 2>/dev/null | awk \"NR > 1 {print \\$1}\")'",
 	};
 
 	return how[offer];
@@ -238,10 +252,11 @@ static const char *fish_offer(enum fg_complete offer)
 
 static void fish(void)
 {
-	printf("# SPDX-License-Identifier: MIT\n# fish completion for flexguard, made from src/cli/common/table.c\n"
-	       "complete -c flexguard -n __fish_use_subcommand -f\n"
-	       "complete -c flexguard -n __fish_use_subcommand -l version -s V -d 'its version'\n"
-	       "complete -c flexguard -n __fish_use_subcommand -a help -d 'say what a command does'\n");
+	printf(
+	    "# SPDX-License-Identifier: MIT\n# fish completion for flexguard, made from src/cli/common/table.c\n"
+	    "complete -c flexguard -n __fish_use_subcommand -f\n"
+	    "complete -c flexguard -n __fish_use_subcommand -l version -s V -d 'its version'\n"
+	    "complete -c flexguard -n __fish_use_subcommand -a help -d 'say what a command does'\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++) {
 		printf("complete -c flexguard -n __fish_use_subcommand -a %s -d '", c->name);
 		quoted(c->brief, "");
@@ -250,7 +265,8 @@ static void fish(void)
 	for (const struct fg_command *c = fg_commands; c->name; c++) {
 		char when[80];
 
-		snprintf(when, sizeof(when), "complete -c flexguard -n '__fish_seen_subcommand_from %s'", c->name);
+		snprintf(when, sizeof(when),
+			 "complete -c flexguard -n '__fish_seen_subcommand_from %s'", c->name);
 		printf("%s -l help -s h -d 'say what it does'\n", when);
 		if (c->operands && strchr(c->operands, '|')) {
 			printf("%s -x -a '", when);

@@ -16,16 +16,18 @@ static const struct {
 	const char *name;
 	int (*main)(int argc, char **argv);
 } commands[] = {
-    {"run", fg_cmd_run},	 {"doctor", fg_cmd_doctor}, {"demo", fg_cmd_demo}, {"bench", fg_cmd_bench},
-    {"locks", fg_cmd_locks}, {"monitor", fg_cmd_monitor}, {"status", fg_cmd_status}, {"top", fg_cmd_top},
-    {"stat", fg_cmd_stat},	 {"kernel", fg_cmd_kernel}, {"metrics", fg_cmd_metrics},
+    {"run", fg_cmd_run},       {"doctor", fg_cmd_doctor},   {"demo", fg_cmd_demo},
+    {"bench", fg_cmd_bench},   {"locks", fg_cmd_locks},	    {"monitor", fg_cmd_monitor},
+    {"status", fg_cmd_status}, {"top", fg_cmd_top},	    {"stat", fg_cmd_stat},
+    {"kernel", fg_cmd_kernel}, {"metrics", fg_cmd_metrics},
 };
 
 static void help(void)
 {
 	for (const struct fg_command *c = fg_commands; c->name; c++)
 		printf("%s flexguard %s%s%s%s\n", c == fg_commands ? "usage:" : "      ", c->name,
-		       c->options[0].name ? " [options]" : "", c->operands ? " " : "", c->operands ? c->operands : "");
+		       c->options[0].name ? " [options]" : "", c->operands ? " " : "",
+		       c->operands ? c->operands : "");
 	puts("       flexguard help [command]\n"
 	     "       flexguard --version\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++)
@@ -56,12 +58,14 @@ static int command(int argc, char **argv)
 		puts("flexguard " FG_VERSION);
 		return 0;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
+	    (!strcmp(argv[1], "help") && argc == 2)) {
 		help();
 		return 0;
 	}
 	if (!strcmp(argv[1], "help")) {
-		if (!strcmp(argv[2], "help") || !strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")) {
+		if (!strcmp(argv[2], "help") || !strcmp(argv[2], "--help") ||
+		    !strcmp(argv[2], "-h")) {
 			help();
 			return 0;
 		}
@@ -90,10 +94,14 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[0], FG_EMBEDDED_NAME))
 		return fg_embedded_main(argv[1]);
 	status = command(argc, argv);
-	/* A full disk shows here at the earliest; `run` has executed the program or said its own by now. */
+	/*
+	 * A full disk shows here at the earliest; `run` has executed the program or said its own by
+	 * now.
+	 */
 	errno = 0;
 	if ((fflush(stdout) || ferror(stdout)) && status != FG_EXIT_OWN) {
-		fg_error("cannot write the output%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+		fg_error("cannot write the output%s%s", errno ? ": " : "",
+			 errno ? strerror(errno) : "");
 		return FG_EXIT_OWN;
 	}
 	return status;

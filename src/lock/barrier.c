@@ -16,7 +16,7 @@
 
 void _fg_barrier_init(struct fg_barrier *b, uint32_t count)
 {
-	*b = (struct fg_barrier){ .count = count };
+	*b = (struct fg_barrier){.count = count};
 }
 
 /* Release: pairs with the acquire in _fg_barrier_destroy().  The barrier may be gone afterwards. */

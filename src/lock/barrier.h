@@ -30,13 +30,15 @@ struct fg_barrier {
 _Static_assert(sizeof(struct fg_barrier) == 32, "in place of pthread_barrier_t");
 _Static_assert(offsetof(struct fg_barrier, shared) == 12, "glibc marks process-shared ones there");
 
-#define FG_BARRIER_LEAVER 2u /* one participant, in `left` */
-#define FG_BARRIER_MAX 0x7fffffffu /* participants, as in glibc */
+#define FG_BARRIER_LEAVER 2u	      /* one participant, in `left` */
+#define FG_BARRIER_MAX	  0x7fffffffu /* participants, as in glibc */
 
 void _fg_barrier_init(struct fg_barrier *b, uint32_t count);
 /* True for one of the participants of each round: the last one. */
 bool _fg_barrier_wait(struct fg_barrier *b);
-/* Waits for participants of the last round that are on their way out.  No round may be under way. */
+/*
+ * Waits for participants of the last round that are on their way out.  No round may be under way.
+ */
 void _fg_barrier_destroy(struct fg_barrier *b);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A native object (a condition variable of glibc's) with a mutex of ours: libc would release and take a
- * mutex that it does not know.  So it gets one of its own, a bridge.  A waiter holds it from before it
- * releases the mutex of ours until it sleeps, which releases it; signallers of this process hold it as
- * well: no signal comes between the release and the sleep.
+ * A native object (a condition variable of glibc's) with a mutex of ours: libc would release and
+ * take a mutex that it does not know.  So it gets one of its own, a bridge.  A waiter holds it from
+ * before it releases the mutex of ours until it sleeps, which releases it; signallers of this
+ * process hold it as well: no signal comes between the release and the sleep.
  *
- * Objects that meet in the table share a bridge, which costs them time only: whoever holds one waits for
- * nothing else, but for the mutex of ours after having let it go.
+ * Objects that meet in the table share a bridge, which costs them time only: whoever holds one
+ * waits for nothing else, but for the mutex of ours after having let it go.
  */
 #ifndef FG_BRIDGE_H
 #define FG_BRIDGE_H

@@ -25,7 +25,7 @@ static void forget(void *cond)
 {
 	struct fg_cond *c = cond;
 
-	c->lock = (struct fg_lock){ 0 };
+	c->lock = (struct fg_lock){0};
 	fg_store_relaxed(&c->first, NULL);
 	c->last = NULL;
 }
@@ -78,7 +78,8 @@ static void add_to_history(struct fg_cond *c, bool spun, bool in_time)
 	fg_spin_history now = fg_spin_history_after(had, spun, in_time);
 
 	if (now != had)
-		fg_store_relaxed(&c->flags, (flags & FG_COND_GLIBC) | (uint32_t)now << FG_COND_HISTORY);
+		fg_store_relaxed(&c->flags,
+				 (flags & FG_COND_GLIBC) | (uint32_t)now << FG_COND_HISTORY);
 }
 
 enum given { NOT_GIVEN, TO_SPINNER, TO_SLEEPER };
@@ -118,9 +119,10 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 
 		next = n->next;
 		/*
-		 * At the release: not one that is to confirm, for which a destroyer may wait with the mutex.
-		 * Those of a broadcast come back 5 to 12 % later so (experiments.md).  The look at the mutex comes
-		 * before the signal: unless it is ours, it may be gone right after that.
+		 * At the release: not one that is to confirm, for which a destroyer may wait with
+		 * the mutex. Those of a broadcast come back 5 to 12 % later so (experiments.md).
+		 * The look at the mutex comes before the signal: unless it is ours, it may be gone
+		 * right after that.
 		 */
 		at_release = last && !broadcast && mutex && fg_load_relaxed(&n->word) == ASLEEP &&
 			     _fg_mutex_wakes_at_release(mutex);
@@ -143,7 +145,9 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 	return NULL;
 }
 
-/* No waiter, no lock: one that the caller can know of appended itself before it released its mutex. */
+/*
+ * No waiter, no lock: one that the caller can know of appended itself before it released its mutex.
+ */
 static bool nobody_waits(const struct fg_cond *c)
 {
 	return !fg_load_relaxed(&c->first) || fg_unlikely(_fg_cond_is_a_childs(c));
@@ -160,7 +164,8 @@ void _fg_cond_signal(struct fg_cond *c)
 	n = signal_first(c, false, &asleep);
 	cond_unlock(c);
 	if (n && asleep)
-		fg_futex_wake(&n->word, 1, FG_FUTEX_ANY); /* an address; the waiter may have returned */
+		/* an address; the waiter may have returned */
+		fg_futex_wake(&n->word, 1, FG_FUTEX_ANY);
 }
 
 void _fg_cond_broadcast(struct fg_cond *c)
@@ -233,7 +238,9 @@ static bool go(struct wait *w)
 	return true;
 }
 
-/* Signalled: the last touch of the condition variable, if one is due at all (release: see destroy). */
+/*
+ * Signalled: the last touch of the condition variable, if one is due at all (release: see destroy).
+ */
 static void confirm(struct wait *w)
 {
 	if (fg_load_acquire(&w->node.word) == SIGNALED)
@@ -311,9 +318,10 @@ static int wake_by_itself(const struct fg_cond_mutex *m, const struct fg_deadlin
 	return fg_deadline_passed(deadline) ? ETIMEDOUT : 0;
 }
 
-int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
+		  const struct fg_deadline *deadline)
 {
-	struct wait w = { .cond = c, .mutex = m, .node.mutex = m->ours };
+	struct wait w = {.cond = c, .mutex = m, .node.mutex = m->ours};
 	int r, locked;
 
 	if (fg_unlikely(_fg_cond_is_a_childs(c)))

@@ -6,7 +6,8 @@
  * those that time out; individually enqueued waiters do not (docs/design/cond.md).
  *
  *   waiter's word   meaning                             who moves it on
- *   WAITING         in the list, spinning               waiter -> ASLEEP, GONE; signaller -> SIGNALED, LAST
+ *   WAITING         in the list, spinning               waiter -> ASLEEP, GONE; signaller ->
+ *                                                       SIGNALED, LAST
  *   ASLEEP          in the list; has to be woken        signaller -> SIGNALED, LAST; waiter -> GONE
  *   SIGNALED        out of the list, others remain      -
  *   LAST            out of the list, by a broadcast or  -
@@ -32,21 +33,27 @@
 #include "lock/lock.h"
 #include "lock/mutex.h"
 
-/* So many sleepers are woken after the release that comes before their wake-ups; more, without that wait. */
+/*
+ * So many sleepers are woken after the release that comes before their wake-ups; more, without that
+ * wait.
+ */
 #define FG_WAKE_BATCH 64u
 
 struct fg_waiter {
-	struct fg_waiter *next, *prev; /* guarded by fg_cond.lock; once out of that list, `next` by the mutex (its `due`) */
+	/* guarded by fg_cond.lock; once out of that list, `next` by the mutex (its `due`) */
+	struct fg_waiter *next, *prev;
 	uint32_t word;
-	bool spun; /* before it slept; valid from ASLEEP on */
+	bool spun;		/* before it slept; valid from ASLEEP on */
 	struct fg_mutex *mutex; /* that it has to take before it returns; NULL: not one of ours */
 };
 
 struct fg_cond {
 	struct fg_lock lock;	 /* lock.tag: waiters in SIGNALED; atomic */
 	struct fg_waiter *first; /* guarded by lock, as `last` */
-	uint32_t epoch;		 /* fork epoch of lock and list: a parent's threads do not exist in the child */
-	uint32_t flags;		 /* FG_COND_*, and from bit FG_COND_HISTORY on an fg_spin_history, guarded by lock */
+	/* fork epoch of lock and list: a parent's threads do not exist in the child */
+	uint32_t epoch;
+	uint32_t
+	    flags; /* FG_COND_*, and from bit FG_COND_HISTORY on an fg_spin_history, guarded by lock */
 	struct fg_waiter *last;
 };
 #define FG_COND_SHARED	  1u /* glibc's bit: initialised as process-shared, not ours */
@@ -80,10 +87,13 @@ struct fg_cond_mutex {
 };
 
 /* 0, ETIMEDOUT, or what unlock or lock returned.  A cancellation point. */
-int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline);
+int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
+		  const struct fg_deadline *deadline);
 void _fg_cond_signal(struct fg_cond *c);
 void _fg_cond_broadcast(struct fg_cond *c);
-/* Waits for waiters that are on their way out by themselves; waiting ones are the caller's mistake. */
+/*
+ * Waits for waiters that are on their way out by themselves; waiting ones are the caller's mistake.
+ */
 void _fg_cond_destroy(struct fg_cond *c);
 
 #endif

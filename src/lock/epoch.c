@@ -34,7 +34,8 @@ void _fg_enter_epoch(uint32_t *epoch, void (*empty)(void *object), void *object)
 
 	if (fg_load_relaxed(epoch) != now) {
 		empty(object);
-		fg_store_release(epoch, now); /* pairs with the acquire of whoever looks at it first */
+		/* pairs with the acquire of whoever looks at it first */
+		fg_store_release(epoch, now);
 	}
 	_fg_epoch_unlock(taken);
 }
@@ -43,5 +44,5 @@ void _fg_epoch_after_fork(void)
 {
 	/* A handler has forked that interrupted this very thread: it will release it here too. */
 	if (!is_mine())
-		one_at_a_time = (struct fg_lock){ 0 };
+		one_at_a_time = (struct fg_lock){0};
 }

@@ -16,10 +16,13 @@
 /* Calls empty(object) unless `*epoch`, the object's copy, is that of this process by then. */
 void _fg_enter_epoch(uint32_t *epoch, void (*empty)(void *object), void *object);
 
-/* The lock, for objects whose copy is of another form.  What the first returns the second is given. */
+/*
+ * The lock, for objects whose copy is of another form.  What the first returns the second is given.
+ */
 bool _fg_epoch_lock(void);
 void _fg_epoch_unlock(bool taken);
 
-void _fg_epoch_after_fork(void); /* in the child, by its only thread; after fg_threads_after_fork() */
+/* in the child, by its only thread; after fg_threads_after_fork() */
+void _fg_epoch_after_fork(void);
 
 #endif

@@ -8,7 +8,10 @@
 #include "sys/filter.h"
 #include "sys/maps.h"
 
-/* How often a process reads its own map for this: a child of fork may wait for a dead lock of its parent. */
+/*
+ * How often a process reads its own map for this: a child of fork may wait for a dead lock of its
+ * parent.
+ */
 #define LOOKS 4u
 
 struct line {
@@ -36,14 +39,15 @@ static void add_number(struct line *line, uint64_t n, unsigned base)
 
 static void say(uint64_t at)
 {
-	struct line line = { .length = 0 };
+	struct line line = {.length = 0};
 
 	add(&line, "flexguard: process ");
 	add_number(&line, (uint64_t)fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0), 10);
 	add(&line, " waits for a lock at 0x");
 	add_number(&line, at, 16);
-	add(&line, ", in shared memory, that another process holds; such locks must be initialised with the "
-		   "attribute PTHREAD_PROCESS_SHARED, or their waiters hang (flexguard-run(1), SHARED MEMORY)\n");
+	add(&line,
+	    ", in shared memory, that another process holds; such locks must be initialised with the "
+	    "attribute PTHREAD_PROCESS_SHARED, or their waiters hang (flexguard-run(1), SHARED MEMORY)\n");
 	fg_syscall6(SYS_write, 2, (long)line.text, (long)line.length, 0, 0, 0);
 }
 
@@ -52,7 +56,8 @@ void _fg_report_foreign_process(const struct fg_lock *l)
 	static uint32_t looks, said;
 	uint64_t at = (uint64_t)(uintptr_t)l;
 
-	if (fg_silent || fg_load_relaxed(&said) || !_fg_held_by_foreign_process(fg_load_relaxed(&l->word)))
+	if (fg_silent || fg_load_relaxed(&said) ||
+	    !_fg_held_by_foreign_process(fg_load_relaxed(&l->word)))
 		return;
 	if (fg_load_relaxed(&looks) >= LOOKS || fg_add_relaxed(&looks, 1) >= LOOKS)
 		return;

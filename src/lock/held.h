@@ -24,7 +24,9 @@ static inline uint64_t pending_of(const struct fg_self *t)
 /* How many locks of this thread others have released for it since it last asked. */
 static inline uint32_t released_for_me(const struct fg_self *t)
 {
-	return fg_has_slot(t) && fg_thread_has_released_by_others(t) ? fg_thread_released_by_others(t) : 0;
+	return fg_has_slot(t) && fg_thread_has_released_by_others(t) ?
+		   fg_thread_released_by_others(t) :
+		   0;
 }
 
 /* Locks that this thread is known to have, the one that an interrupted frame is taking included. */
@@ -104,7 +106,9 @@ static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 	t->only = FG_ONLY_SEVERAL;
 }
 
-/* Of a thread that holds nothing: "several", with none held, keeps its next lock off the fast path. */
+/*
+ * Of a thread that holds nothing: "several", with none held, keeps its next lock off the fast path.
+ */
 static inline void next_goes_slowly(struct fg_self *t)
 {
 	t->held = 0;

@@ -33,7 +33,8 @@ static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
 	uint64_t prev = t->only;
 	uint32_t held = 1;
 
-	if (fg_load_relaxed(&l->word) || t->round_is_timed || !fg_has_slot(t) || fg_thread_has_released_by_others(t))
+	if (fg_load_relaxed(&l->word) || t->round_is_timed || !fg_has_slot(t) ||
+	    fg_thread_has_released_by_others(t))
 		return false;
 	if (prev == FG_ONLY_SEVERAL) {
 		prev = t->pending;
@@ -51,14 +52,16 @@ static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
 }
 
 /*
- * Its turn is over, and it has woken a sleeper: one who takes the lock again at once overtakes whoever is
- * on his way, as often as it likes.  So it lets the other come first, for a time; who
- * does not come by then has no claim.  Nobody else depends on this: it is only late.
- * What others do: parking_lot's release hands the lock over every 0.5 ms or so, Linux's mutex (kernel/locking/mutex.c)
- * when a woken waiter asks for it, Go's sync.Mutex to one who has waited for 1 ms.
+ * Its turn is over, and it has woken a sleeper: one who takes the lock again at once overtakes
+ * whoever is on his way, as often as it likes.  So it lets the other come first, for a time; who
+ * does not come by then has no claim.  Nobody else depends on this: it is only late. What others
+ * do: parking_lot's release hands the lock over every 0.5 ms or so, Linux's mutex
+ * (kernel/locking/mutex.c) when a woken waiter asks for it, Go's sync.Mutex to one who has waited
+ * for 1 ms.
  */
-static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock *l, struct fg_self *t,
-							const struct fg_deadline *deadline)
+static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock *l,
+							   struct fg_self *t,
+							   const struct fg_deadline *deadline)
 {
 	struct fg_thread *me = fg_thread_mine(t);
 	struct fg_deadline soon;
@@ -71,7 +74,9 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
 	if (locks_held(t))
 		return;
 	for (i = 0; i < YIELD_SLEEPS && !(fg_load_relaxed(&l->word) & FG_WORD_ID); i++) {
-		/* Who has been woken takes the lock with WAITERS, and counts when he releases it. */
+		/*
+		 * Who has been woken takes the lock with WAITERS, and counts when he releases it.
+		 */
 		if ((uint16_t)fg_load_relaxed(&l->wakes) != me->woke)
 			return;
 		if (is_past(turn_clock(fg_now_ns()), t->turn_began_us, TURN_GRACE_NS))
@@ -85,7 +90,7 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
 }
 
 static __attribute__((noinline)) int lock_slow(struct fg_lock *l, struct fg_self *t,
-						 const struct fg_deadline *deadline)
+					       const struct fg_deadline *deadline)
 {
 	uint64_t prev;
 
@@ -135,7 +140,8 @@ void _fg_lock_adopt(struct fg_lock *l, uint32_t former)
 	uint64_t prev = announce_once(l, t);
 	uint32_t w = fg_load_relaxed(&l->word);
 
-	while ((w & FG_WORD_ID) == former && !fg_cas_relaxed(&l->word, &w, (w & ~FG_WORD_ID) | t->id))
+	while ((w & FG_WORD_ID) == former &&
+	       !fg_cas_relaxed(&l->word, &w, (w & ~FG_WORD_ID) | t->id))
 		;
 	acquired(l, t, prev);
 }

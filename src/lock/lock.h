@@ -60,16 +60,20 @@
 
 extern char __libc_single_threaded;
 
-/* By role: what a wake-up clears, for all sleepers; what a release must find that leaves them asleep. */
+/*
+ * By role: what a wake-up clears, for all sleepers; what a release must find that leaves them
+ * asleep.
+ */
 #define FG_WORD_WAKEUP_CLEARS (FG_WORD_WAITERS | FG_WORD_SPINNER)
 #define FG_WORD_LEAVES_ASLEEP (FG_WORD_WAITERS | FG_WORD_DESIGNATED)
 
 struct fg_lock {
 	uint32_t word;
-	uint32_t tail;	/* of the queue: fork epoch << 18 | node, 0 = empty (queue.c) */
-	uint64_t prev;	/* owner's: what was pending when it took this lock as one of several */
-	uint32_t tag;	/* not the lock's: for the type around it, which has a place to fill */
-	uint32_t wakes; /* what sleepers sleep on; counted up by the owner before a release that wakes */
+	uint32_t tail; /* of the queue: fork epoch << 18 | node, 0 = empty (queue.c) */
+	uint64_t prev; /* owner's: what was pending when it took this lock as one of several */
+	uint32_t tag;  /* not the lock's: for the type around it, which has a place to fill */
+	/* what sleepers sleep on; counted up by the owner before a release that wakes */
+	uint32_t wakes;
 };
 _Static_assert(sizeof(struct fg_lock) == 24, "has to fit into pthread types");
 
@@ -99,7 +103,10 @@ static inline bool _fg_take_free(struct fg_lock *l, struct fg_self *t)
 	return true;
 #endif
 	if (__libc_single_threaded) {
-		/* No other thread; a signal handler that comes in between leaves the word as it was. */
+		/*
+		 * No other thread; a signal handler that comes in between leaves the word as it
+		 * was.
+		 */
 		if (fg_unlikely(l->word))
 			return false;
 		fg_store_relaxed(&l->word, t->id);

@@ -9,7 +9,8 @@
  *   - if it has not had to wait for TURN_GRACE_NS, it wakes another and yields: it does
  *     not take this free lock before the other has (fg_thread.yields).
  *
- * Constants: chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks: docs/design/experiments.md.
+ * Constants: chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks:
+ * docs/design/experiments.md.
  */
 #ifndef FG_LOCK_PATHS_H
 #define FG_LOCK_PATHS_H
@@ -27,7 +28,9 @@
 /* About a wake-up, which takes 76 us.  Not varied. */
 #define SHORT_SLEEP_NS 100000u
 
-/* Clocks of turns: the low 32 bits of microseconds, so that they wrap in 71 minutes and not in 4 s. */
+/*
+ * Clocks of turns: the low 32 bits of microseconds, so that they wrap in 71 minutes and not in 4 s.
+ */
 static inline uint32_t turn_clock(uint64_t ns)
 {
 	return (uint32_t)(ns / 1000);
@@ -61,7 +64,8 @@ static inline bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uin
 		return true;
 	}
 	while (!(w & FG_WORD_ID))
-		if (fg_cas_acquire(&l->word, &w, (w & ~drop) | set | t->id)) /* pairs with release() */
+		/* pairs with release() */
+		if (fg_cas_acquire(&l->word, &w, (w & ~drop) | set | t->id))
 			return true;
 	return false;
 }
@@ -83,7 +87,11 @@ static inline void wake_one(struct fg_lock *l, const struct fg_self *t, bool nea
 #endif
 }
 
-/* The lock is held, and announced.  0, or ETIMEDOUT.  *as_head: it was got by spinning at the head of the queue. */
-int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline, bool *as_head);
+/*
+ * The lock is held, and announced.  0, or ETIMEDOUT.  *as_head: it was got by spinning at the head
+ * of the queue.
+ */
+int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline,
+		       bool *as_head);
 
 #endif

@@ -24,11 +24,15 @@
 /*
  * Chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks: docs/design/experiments.md.
  *
- * A thread that releases a lock less often than this wakes a sleeper each time.  A wake-up takes 76 us.  Not varied.
+ * A thread that releases a lock less often than this wakes a sleeper each time.  A wake-up takes 76
+ * us.  Not varied.
  */
 #define BUSY_NS 50000u
 
-/* One release in so many reads the clock: 27 ns of a section of 60 ("Reading the clock at each release"). */
+/*
+ * One release in so many reads the clock: 27 ns of a section of 60 ("Reading the clock at each
+ * release").
+ */
 #define BUSY_LOOKS 16u
 _Static_assert(BUSY_LOOKS == 16, "fg_self.busy_releases wraps there");
 
@@ -52,7 +56,8 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 	me->yields &= same;
 	me->kept_busy = (uint32_t)address(l);
 	now = turn_clock(fg_now_ns());
-	t->keeps_busy = same && !is_past(now, t->released_us, (t->keeps_busy ? BUSY_LOOKS : 1) * BUSY_NS);
+	t->keeps_busy = same &&
+			!is_past(now, t->released_us, (t->keeps_busy ? BUSY_LOOKS : 1) * BUSY_NS);
 	t->released_us = now;
 	if (fg_unlikely(is_past(now, t->turn_began_us, TURN_NS))) {
 		if (t->turn_over) {
@@ -62,7 +67,8 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 			return false;
 		}
 		t->turn_over = 1;
-		t->turn_began_us = now - (TURN_NS - TURN_GRACE_NS) / 1000; /* over again after the grace */
+		/* over again after the grace */
+		t->turn_began_us = now - (TURN_NS - TURN_GRACE_NS) / 1000;
 	}
 	return t->keeps_busy || (word & FG_WORD_SPINNER);
 }
@@ -144,7 +150,9 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 	/* After each return the lock may be gone. */
 }
 
-/* A lock that this thread does not hold: what glibc does with normal mutexes, which programs use. */
+/*
+ * A lock that this thread does not hold: what glibc does with normal mutexes, which programs use.
+ */
 static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
 	uint32_t owner = w & FG_WORD_ID;
@@ -164,8 +172,8 @@ static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w)
  */
 static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
-	if ((w & FG_WORD_LEAVES_ASLEEP) != FG_WORD_LEAVES_ASLEEP || !keeps_busy(l, t) || t->busy_releases == 0 ||
-	    t->round_is_timed)
+	if ((w & FG_WORD_LEAVES_ASLEEP) != FG_WORD_LEAVES_ASLEEP || !keeps_busy(l, t) ||
+	    t->busy_releases == 0 || t->round_is_timed)
 		return false;
 	fg_set_cs(t, 0);
 	if (!fg_cas_release(&l->word, &w, w & ~FG_WORD_ID))
@@ -192,7 +200,8 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 		return false;
 	prev = l->prev; /* cs has not counted this lock yet */
 
-	if (__libc_single_threaded ? !_fg_release_alone(l, mine) : !fg_cas_release(&l->word, &mine, 0))
+	if (__libc_single_threaded ? !_fg_release_alone(l, mine) :
+				     !fg_cas_release(&l->word, &mine, 0))
 		return false;
 	publish(t, held - 1, prev);
 	if (held == 1)

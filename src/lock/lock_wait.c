@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slow paths of the FlexGuard lock (legend: lock.h): waiting for it.  A waiter spins in the queue
- * while fg_decide() says so and sleeps otherwise.  No sleep is for ever: each has a time limit, and a
- * reason for it (enum reason), which says what the waiter does when it has passed.
+ * The slow paths of the FlexGuard lock (legend: lock.h): waiting for it.  A waiter spins in the
+ * queue while fg_decide() says so and sleeps otherwise.  No sleep is for ever: each has a time
+ * limit, and a reason for it (enum reason), which says what the waiter does when it has passed.
  *
- * Constants: chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks: docs/design/experiments.md.
+ * Constants: chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks:
+ * docs/design/experiments.md.
  */
 #include <errno.h>
 
@@ -15,42 +16,53 @@
 #include "lock/rounds.h"
 #include "runtime/decide.h"
 
-/* How often a head looks at the word that knows its own rounds to be short ("Backoff of the head"). */
+/*
+ * How often a head looks at the word that knows its own rounds to be short ("Backoff of the head").
+ */
 #define BACKOFF_NS 3000u
 
-/* The owner is looked at by those who are not the head once in so many questions, of some 20 ns each.  Not varied. */
+/*
+ * The owner is looked at by those who are not the head once in so many questions, of some 20 ns
+ * each.  Not varied.
+ */
 #define OWNER_EVERY 64u
 
 /*
  * A thread that goes to sleep first sleeps for a short time, so often: if the CPU that it left is
- * not in use by another thread of the process afterwards, it comes back ("Keep all CPUs in use").  Not varied.
+ * not in use by another thread of the process afterwards, it comes back ("Keep all CPUs in use").
+ * Not varied.
  */
 #define SHORT_SLEEPS 2
 
 /*
- * The designated waiter's time limit; doubled, DESIGNATED_MAX_NS at most, while it finds the same owner.  The kernel's
- * timer for 1 ms costs a microsecond, for 4 ms and more nothing that could be measured ("Time limits by length").
+ * The designated waiter's time limit; doubled, DESIGNATED_MAX_NS at most, while it finds the same
+ * owner.  The kernel's timer for 1 ms costs a microsecond, for 4 ms and more nothing that could be
+ * measured ("Time limits by length").
  */
 #define DESIGNATED_NS	  1000000u
 #define DESIGNATED_MAX_NS 4000000u
-#define SAME_OWNER	  8 /* then the lock is held for long, and its release will wake somebody; not varied */
+/* then the lock is held for long, and its release will wake somebody; not varied */
+#define SAME_OWNER 8
 
-/* One check in so many comes to stay although there seems to be no CPU for it: one may be found.  Not varied. */
+/*
+ * One check in so many comes to stay although there seems to be no CPU for it: one may be found.
+ * Not varied.
+ */
 #define PROBE_EVERY 8
 
 /*
- * Who waits with a deadline looks at the lock each time that a quarter of what was left has
- * passed: ever more often, some ten times in 20 ms and twice as often in a second (docs/design/lock.md,
+ * Who waits with a deadline looks at the lock each time that a quarter of what was left has passed:
+ * ever more often, some ten times in 20 ms and twice as often in a second (docs/design/lock.md,
  * "Waiters with a deadline").
  */
 #define TIMED_PART 4u
 #define TIMED_NS   1000000u
 
 /*
- * Everybody else checks periodically, at first after PERIODIC_NS and then at intervals four times as long
- * each time.  That is for the one thread that others rely on and that is kept off its CPU: the
- * designated waiter; one that has been woken, until it takes the lock; one between a release and its
- * wake-up.  Time limits: as above.
+ * Everybody else checks periodically, at first after PERIODIC_NS and then at intervals four times
+ * as long each time.  That is for the one thread that others rely on and that is kept off its CPU:
+ * the designated waiter; one that has been woken, until it takes the lock; one between a release
+ * and its wake-up.  Time limits: as above.
  */
 #define PERIODIC_MAX_NS 8192000000u
 #ifdef FG_BROKEN_WAKE /* checks would make up for it before the tests can notice */
@@ -59,10 +71,16 @@
 #define PERIODIC_NS 8000000u
 #endif
 
-/* In the child of a fork the designated waiter may be one of the parent: who finds one waits so long.  Not varied. */
+/*
+ * In the child of a fork the designated waiter may be one of the parent: who finds one waits so
+ * long.  Not varied.
+ */
 #define PARENTS_NS 100000000u
 
-/* How long to sleep for an owner that is no thread of this process, before it is looked at again.  Not varied. */
+/*
+ * How long to sleep for an owner that is no thread of this process, before it is looked at again.
+ * Not varied.
+ */
 #define FOREIGN_NS 1000000000u
 
 enum outcome { ACQUIRED, UNDECIDED, SLEEP_AGAIN, TIMED_OUT };
@@ -71,14 +89,17 @@ enum outcome { ACQUIRED, UNDECIDED, SLEEP_AGAIN, TIMED_OUT };
 struct attempt {
 	struct fg_wait wait;
 	const struct fg_deadline *deadline;
-	/* SPINNER or DESIGNATED: the bit of the word that this thread has set and must not leave behind. */
+	/*
+	 * SPINNER or DESIGNATED: the bit of the word that this thread has set and must not leave
+	 * behind.
+	 */
 	uint32_t obligation;
 	uint32_t designated_ns;
 	uint64_t check_ns;
-	uint32_t short_sleeps;	  /* since it was awake last */
-	uint32_t no_room; /* checks that found no CPU to spare */
-	uint32_t same;	  /* checks in a row that found the same owner */
-	uint32_t seen;	  /* owner at the last check */
+	uint32_t short_sleeps; /* since it was awake last */
+	uint32_t no_room;      /* checks that found no CPU to spare */
+	uint32_t same;	       /* checks in a row that found the same owner */
+	uint32_t seen;	       /* owner at the last check */
 	bool may_be_designated;
 	bool slept;
 	bool in_vain; /* woken by a release or by its time limit, and the lock was taken again */
@@ -141,7 +162,10 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 				return ACQUIRED;
 			continue;
 		}
-		/* No longer designated: SPINNER and DESIGNATED are two threads, since one may be off its CPU. */
+		/*
+		 * No longer designated: SPINNER and DESIGNATED are two threads, since one may be
+		 * off its CPU.
+		 */
 		if ((word & FG_WORD_WAKEUP_CLEARS) == FG_WORD_WAITERS &&
 		    fg_cas_relaxed(&l->word, &word, (word & ~a->obligation) | FG_WORD_SPINNER))
 			a->obligation = FG_WORD_SPINNER;
@@ -158,7 +182,8 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 }
 
 /* Behind somebody: spins on the node.  UNDECIDED: the head, or no longer in the queue. */
-static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t n, bool *head)
+static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct attempt *a,
+				  uint32_t n, bool *head)
 {
 	for (;;) {
 		enum fg_queue_poll poll = _fg_queue_poll(t, n);
@@ -206,7 +231,8 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a
  * would keep everybody asleep for ever.  Returns the word, or 0 with the lock;
  * in *wakes what to sleep on.
  */
-static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t *wakes)
+static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attempt *a,
+			      uint32_t *wakes)
 {
 	uint32_t asleep, obligation, w;
 
@@ -255,7 +281,8 @@ static bool retake(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 				return true;
 			}
 			w = fg_load_relaxed(&l->word);
-		} else if ((w & FG_WORD_WAITERS) || fg_cas_relaxed(&l->word, &w, w | FG_WORD_WAITERS)) {
+		} else if ((w & FG_WORD_WAITERS) ||
+			   fg_cas_relaxed(&l->word, &w, w | FG_WORD_WAITERS)) {
 			return false;
 		}
 	}
@@ -278,9 +305,9 @@ struct time_limit {
 };
 
 /*
- * A reader at the gate of a reader-writer lock, which tries another way after some ms: its limit is its
- * periodic check.  32 of them that look ever more often, or are designated, cost a lock with 1 % writes a
- * third of its sections (empty ones; 2-CPU VM).
+ * A reader at the gate of a reader-writer lock, which tries another way after some ms: its limit is
+ * its periodic check.  32 of them that look ever more often, or are designated, cost a lock with 1
+ * % writes a third of its sections (empty ones; 2-CPU VM).
  */
 static bool tries_again(const struct attempt *a)
 {
@@ -290,8 +317,8 @@ static bool tries_again(const struct attempt *a)
 /* Its reason to look, if it had all the time in the world. */
 static enum reason reason_to_look(const struct fg_self *t, const struct attempt *a, uint32_t asleep)
 {
-	if (a->may_be_designated && (asleep & FG_WORD_DESIGNATED) && a->short_sleeps < SHORT_SLEEPS &&
-	    !fg_displaced_another(t))
+	if (a->may_be_designated && (asleep & FG_WORD_DESIGNATED) &&
+	    a->short_sleeps < SHORT_SLEEPS && !fg_displaced_another(t))
 		return SHORT_SLEEP;
 	if (a->obligation & FG_WORD_DESIGNATED)
 		return DESIGNATED_CHECK;
@@ -306,16 +333,13 @@ static enum reason reason_to_look(const struct fg_self *t, const struct attempt 
 static uint64_t time_for(struct attempt *a, enum reason reason)
 {
 	switch (reason) {
-	case SHORT_SLEEP:
-		return SHORT_SLEEP_NS << 2 * a->short_sleeps++;
+	case SHORT_SLEEP: return SHORT_SLEEP_NS << 2 * a->short_sleeps++;
 	case DESIGNATED_CHECK:
 		if (!a->designated_ns)
 			a->designated_ns = DESIGNATED_NS;
 		return a->designated_ns;
-	case PARENTS_WAITER:
-		return PARENTS_NS;
-	case FOREIGN_OWNER:
-		return FOREIGN_NS;
+	case PARENTS_WAITER: return PARENTS_NS;
+	case FOREIGN_OWNER: return FOREIGN_NS;
 	default:
 		a->check_ns = a->check_ns ? a->check_ns * 4 : PERIODIC_NS;
 		if (a->check_ns > PERIODIC_MAX_NS)
@@ -327,7 +351,7 @@ static uint64_t time_for(struct attempt *a, enum reason reason)
 /* How long this sleep may last by itself, and why no longer. */
 static struct time_limit time_limit(const struct fg_self *t, struct attempt *a, uint32_t asleep)
 {
-	struct time_limit limit = { .reason = DEADLINE };
+	struct time_limit limit = {.reason = DEADLINE};
 	uint64_t left, ns = 0;
 
 	if (!tries_again(a)) {
@@ -374,19 +398,17 @@ static void note_owner(const struct fg_lock *l, struct attempt *a)
 }
 
 /* Nobody has woken it. */
-static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct attempt *a, enum reason reason)
+static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct attempt *a,
+			       enum reason reason)
 {
 	switch (reason) {
-	case DEADLINE:
-		return TIMED_OUT;
+	case DEADLINE: return TIMED_OUT;
 	case PARENTS_WAITER:
-		a->obligation = FG_WORD_DESIGNATED; /* ours to clear now; a living waiter would only be one too many */
+		/* ours to clear now; a living waiter would only be one too many */
+		a->obligation = FG_WORD_DESIGNATED;
 		return drop_obligation(l, t, a) ? ACQUIRED : UNDECIDED;
-	case FOREIGN_OWNER:
-		_fg_report_foreign_process(l);
-		return UNDECIDED;
-	case PERIODIC_CHECK:
-		return found_free(l, t, a) ? ACQUIRED : SLEEP_AGAIN;
+	case FOREIGN_OWNER: _fg_report_foreign_process(l); return UNDECIDED;
+	case PERIODIC_CHECK: return found_free(l, t, a) ? ACQUIRED : SLEEP_AGAIN;
 	case SHORT_SLEEP:
 	case DESIGNATED_CHECK:
 		if (found_free(l, t, a))
@@ -412,7 +434,8 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	uint32_t wakes, asleep;
 	int r;
 
-	a->may_be_designated = !tries_again(a) && fg_policy_now != FG_POLICY_BLOCK && a->same <= SAME_OWNER;
+	a->may_be_designated = !tries_again(a) && fg_policy_now != FG_POLICY_BLOCK &&
+			       a->same <= SAME_OWNER;
 	asleep = prepare_sleep(l, t, a, &wakes);
 	if (!asleep)
 		return ACQUIRED;
@@ -433,12 +456,16 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 }
 
 __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct fg_self *t,
-							const struct fg_deadline *deadline, bool *as_head)
+						       const struct fg_deadline *deadline,
+						       bool *as_head)
 {
-	/* A signal handler that waits while its thread waits: the outer wait's role comes back at the end. */
+	/*
+	 * A signal handler that waits while its thread waits: the outer wait's role comes back at
+	 * the end.
+	 */
 	enum fg_role outer_role = t->role;
 	uint64_t outer_node = t->slot->node;
-	struct attempt a = { .wait.self = t, .deadline = deadline };
+	struct attempt a = {.wait.self = t, .deadline = deadline};
 	enum outcome o = UNDECIDED;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
@@ -460,7 +487,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		}
 		if (o == UNDECIDED || o == SLEEP_AGAIN) {
 			o = sleep_on(l, t, &a);
-			a.wait = (struct fg_wait){ .self = t };
+			a.wait = (struct fg_wait){.self = t};
 		}
 	}
 	if (o == TIMED_OUT && drop_obligation(l, t, &a))

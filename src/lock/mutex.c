@@ -19,11 +19,15 @@ static bool owned(struct fg_mutex *m)
 
 int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadline)
 {
-	/* A thread that holds nothing holds not this one: no look at the word before the CAS (lock.h). */
+	/*
+	 * A thread that holds nothing holds not this one: no look at the word before the CAS
+	 * (lock.h).
+	 */
 	if (_fg_lock_fast(&m->lock))
 		return 0;
 	if (_fg_kind_knows_owner(m->lock.tag) && owned(m))
-		return _fg_kind_is_recursive(m->lock.tag) ? _fg_mutex_count_again(&m->count) : EDEADLK;
+		return _fg_kind_is_recursive(m->lock.tag) ? _fg_mutex_count_again(&m->count) :
+							    EDEADLK;
 	return _fg_lock_slow(&m->lock, deadline);
 }
 
@@ -57,7 +61,8 @@ int _fg_mutex_unlock(struct fg_mutex *m)
 /* Sleepers stay sleepers until the release, which therefore comes to _fg_mutex_unlock_slow(). */
 bool _fg_mutex_wakes_at_release(struct fg_mutex *m)
 {
-	return _fg_mutex_is_normal(m) && owned(m) && fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS;
+	return _fg_mutex_is_normal(m) && owned(m) &&
+	       fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS;
 }
 
 void _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
@@ -83,7 +88,10 @@ static __attribute__((noinline)) void unlock_and_wake(struct fg_mutex *m)
 #ifdef FG_BROKEN_DUE /* a test proves that the tests notice */
 	return;
 #endif
-	/* Those that were signalled first are the last of the list.  Addresses: the waiters may have returned. */
+	/*
+	 * Those that were signalled first are the last of the list.  Addresses: the waiters may
+	 * have returned.
+	 */
 	while (count)
 		fg_futex_wake(word[--count], 1, FG_FUTEX_ANY);
 }

@@ -20,29 +20,32 @@ enum {
 	FG_KIND_NORMAL = 0,
 	FG_KIND_RECURSIVE = 1,
 	FG_KIND_ERRORCHECK = 2,
-	FG_KIND_ADAPTIVE = 3,	  /* a hint to glibc; every mutex here adapts */
+	FG_KIND_ADAPTIVE = 3, /* a hint to glibc; every mutex here adapts */
 	FG_KIND_TYPE = 0x03,
 	FG_KIND_ROBUST = 0x10,
 	FG_KIND_INHERIT = 0x20,
 	FG_KIND_PROTECT = 0x40,
-	FG_KIND_SHARED = 0x80,	  /* also of all robust ones */
-	FG_KIND_NATIVE = 0xf0,	  /* any of these four: not ours */
+	FG_KIND_SHARED = 0x80,	    /* also of all robust ones */
+	FG_KIND_NATIVE = 0xf0,	    /* any of these four: not ours */
 	FG_KIND_NO_ELISION = 0x200, /* glibc's own note to itself */
 };
 /*
- * From this bit on, if chosen/mutex_ours.h counts them: threads that have released the mutex to wait on a condition variable and have not
- * taken it again; atomic.  Two to the 22, as there are thread ids (PID_MAX_LIMIT).
+ * From this bit on, if chosen/mutex_ours.h counts them: threads that have released the mutex to
+ * wait on a condition variable and have not taken it again; atomic.  Two to the 22, as there are
+ * thread ids (PID_MAX_LIMIT).
  */
 #define FG_KIND_WAITERS 10
 
 struct fg_mutex {
 	struct fg_lock lock; /* lock.tag: the kind, and FG_KIND_WAITERS */
-	uint32_t count;	     /* recursive: acquisitions beyond the first; guarded by the lock, as the next two */
-	uint32_t due_epoch;  /* fork epoch of `due`: a parent's waiters are not in the child */
+	/* recursive: acquisitions beyond the first; guarded by the lock, as the next two */
+	uint32_t count;
+	uint32_t due_epoch;    /* fork epoch of `due`: a parent's waiters are not in the child */
 	struct fg_waiter *due; /* signalled, and to be woken when this is released (cond.h) */
 };
 _Static_assert(sizeof(struct fg_mutex) == 40, "in place of pthread_mutex_t");
-_Static_assert(offsetof(struct fg_mutex, lock.tag) == 16, "glibc's static initialisers set the kind there");
+_Static_assert(offsetof(struct fg_mutex, lock.tag) == 16,
+	       "glibc's static initialisers set the kind there");
 
 struct fg_waiter;
 
@@ -69,21 +72,24 @@ static inline int _fg_mutex_count_again(uint32_t *count)
 }
 
 /*
- * Which mutexes are ours, and what their places are used for: the library's build chooses between this folder's
- * chosen/mutex_ours.h and that of src/zoo, by the order of its include folders.  Each has
+ * Which mutexes are ours, and what their places are used for: the library's build chooses between
+ * this folder's chosen/mutex_ours.h and that of src/zoo, by the order of its include folders.  Each
+ * has
  *
  *   _fg_mutex_is_normal()	ours, and of a type that does not know its owner
  *   _fg_mutex_is_ours()		not glibc's
  *   _fg_mutex_may_be_shared()	those that other processes know are ours, too
  *   _fg_mutex_kind()		lock.tag of a new one that is ours
- *   _fg_mutex_waiters()		`more` threads wait on a condition variable with this mutex; the caller is one of them
- *   _fg_mutex_destroy()		0; EBUSY (held, or threads wait with it on a condition variable: they will take it again)
+ *   _fg_mutex_waiters()		`more` threads wait on a condition variable with this mutex;
+ *                                      the caller is one of them
+ *   _fg_mutex_destroy()		0; EBUSY (held, or threads wait with it on a condition
+ *                                      variable: they will take it again)
  *   _fg_mutex_wakes_at_release(), _fg_mutex_wake_at_release()
  *
- * The last two: a thread that has been signalled has to take its mutex before it returns.  If the signaller holds that,
- * and somebody sleeps for it already, a wake-up now leads from one sleep into the next as likely as not.  So that is asked
- * before the signal, and if true the waiter is left to the release afterwards: its stack stays until then, as it cannot
- * return without the mutex.
+ * The last two: a thread that has been signalled has to take its mutex before it returns.  If the
+ * signaller holds that, and somebody sleeps for it already, a wake-up now leads from one sleep into
+ * the next as likely as not.  So that is asked before the signal, and if true the waiter is left to
+ * the release afterwards: its stack stays until then, as it cannot return without the mutex.
  */
 #include "mutex_ours.h"
 
@@ -94,13 +100,16 @@ void _fg_mutex_unlock_slow(struct fg_mutex *m);
 
 /* 0; ETIMEDOUT with a deadline; EDEADLK (errorcheck, own already); EAGAIN (recursion too deep). */
 int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadline);
-int _fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller);
+int _fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline,
+			  const void *caller);
 
-static inline int _fg_mutex_lock(struct fg_mutex *m, const struct fg_deadline *deadline, const void *caller)
+static inline int _fg_mutex_lock(struct fg_mutex *m, const struct fg_deadline *deadline,
+				 const void *caller)
 {
 	if (fg_is_traced())
 		return _fg_mutex_lock_traced(m, deadline, caller);
-	return _fg_mutex_is_normal(m) ? _fg_lock_slow(&m->lock, deadline) : _fg_mutex_lock_untraced(m, deadline);
+	return _fg_mutex_is_normal(m) ? _fg_lock_slow(&m->lock, deadline) :
+					_fg_mutex_lock_untraced(m, deadline);
 }
 
 /* 0 or EBUSY; EAGAIN (recursion too deep). */

@@ -50,7 +50,8 @@ static bool stay(struct fg_wait *w, uint32_t questions, const struct fg_deadline
 	return true;
 }
 
-static bool spin(struct fg_wait *w, const struct fg_native_view *lock, const struct fg_deadline *deadline)
+static bool spin(struct fg_wait *w, const struct fg_native_view *lock,
+		 const struct fg_deadline *deadline)
 {
 	bool short_rounds = rounds_are_short(w->self);
 	uint32_t questions = short_rounds ? LOOK_SHORT : LOOK_FIRST;
@@ -66,11 +67,14 @@ static bool spin(struct fg_wait *w, const struct fg_native_view *lock, const str
 	return true;
 }
 
-/* Not fg_wait_for_event(), which yields the CPU now and then: the owner of a lock is soon done with it. */
+/*
+ * Not fg_wait_for_event(), which yields the CPU now and then: the owner of a lock is soon done with
+ * it.
+ */
 static bool spin_by_history(struct fg_self *self, const struct fg_native_view *lock,
 			    const struct fg_deadline *deadline)
 {
-	struct fg_wait w = { .self = self };
+	struct fg_wait w = {.self = self};
 	fg_spin_history *history = history_of(lock->word), had = fg_load_relaxed(history), now;
 	bool tries = had < FG_SPIN_HISTORY_STOP && fg_cpus() > 1 && !fg_displaced_another(self);
 	bool in_time = tries && spin(&w, lock, deadline);
@@ -82,7 +86,8 @@ static bool spin_by_history(struct fg_self *self, const struct fg_native_view *l
 	return in_time;
 }
 
-bool _fg_native_wait(struct fg_self *self, const struct fg_native_view *lock, const struct fg_deadline *deadline)
+bool _fg_native_wait(struct fg_self *self, const struct fg_native_view *lock,
+		     const struct fg_deadline *deadline)
 {
 	if (owner_tid(lock) == fg_thread_tid(self))
 		return false;

@@ -32,7 +32,7 @@ struct fg_native_view {
  * it already (what follows from that only the other implementation knows).
  */
 bool _fg_native_wait(struct fg_self *self, const struct fg_native_view *lock,
-		    const struct fg_deadline *deadline);
+		     const struct fg_deadline *deadline);
 
 /* A thread that has waited so takes such a lock again: how long has it been away (rounds.h)? */
 void _fg_native_round_ends(struct fg_self *self);

@@ -11,7 +11,7 @@
 #define NODE_BITS      18
 #define EPOCH_MASK     ((1u << (32 - NODE_BITS)) - 1)
 #define FG_NODE_HANDED 0xffffffffu /* in `next`: the owner has left; who links here is the head */
-_Static_assert(FG_MAX_THREADS * FG_NODES == 1u << NODE_BITS, "node numbers fit into the tail");
+_Static_assert(FG_MAX_THREADS *FG_NODES == 1u << NODE_BITS, "node numbers fit into the tail");
 
 #define INCARNATION 8u /* one step of it in fg_node.state */
 
@@ -100,8 +100,11 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
 	/* Release: the node is ready.  Acquire: so is the predecessor's. */
 	before = fg_xchg_acq_rel(&l->tail, tail_of(n));
 	pred_number = before & ((1u << NODE_BITS) - 1);
-	/* Of another epoch, or no node of ours at all (a file that another process wrote): empty. */
-	if (!before || before >> NODE_BITS != (fg_epoch & EPOCH_MASK) || !fg_thread_was(pred_number / FG_NODES)) {
+	/*
+	 * Of another epoch, or no node of ours at all (a file that another process wrote): empty.
+	 */
+	if (!before || before >> NODE_BITS != (fg_epoch & EPOCH_MASK) ||
+	    !fg_thread_was(pred_number / FG_NODES)) {
 		become_head(t, node);
 		*head = true;
 	} else {

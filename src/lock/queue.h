@@ -7,7 +7,8 @@
  *
  *   node state  meaning                              who moves it on
  *   FREE        in no queue                          owner -> WAITING
- *   WAITING     behind somebody                      owner -> LEFT, predecessor -> GRANTED, LEFT (skipped)
+ *   WAITING     behind somebody                      owner -> LEFT, predecessor -> GRANTED, LEFT
+ *                                                    (skipped)
  *   GRANTED     offered the head's role              owner -> HEAD, predecessor -> LEFT (revoked)
  *   HEAD        its owner is the head                owner, by handing over -> FREE
  *   LEFT        left behind in the queue             whoever hands over past it -> FREE
@@ -37,7 +38,9 @@ enum fg_queue_poll {
 };
 enum fg_queue_poll _fg_queue_poll(struct fg_self *t, uint32_t n);
 
-/* A waiting member goes: true, it is out.  False: it has just been made the head, and still is in. */
+/*
+ * A waiting member goes: true, it is out.  False: it has just been made the head, and still is in.
+ */
 bool _fg_queue_leave(struct fg_self *t, uint32_t n);
 
 /* The head passes its role on and is out.  Never waits. */

@@ -2,8 +2,9 @@
 #include "lock/rounds.h"
 
 /*
- * Between the rounds of the FlexGuard paper's loop, which gain (0.6x of glibc becomes 2.1x), and those with sections of
- * 1 us, which do not (2-CPU VM, Linux 6.18; docs/design/experiments.md, "Backoff of the head").  Not varied.
+ * Between the rounds of the FlexGuard paper's loop, which gain (0.6x of glibc becomes 2.1x), and
+ * those with sections of 1 us, which do not (2-CPU VM, Linux 6.18; docs/design/experiments.md,
+ * "Backoff of the head").  Not varied.
  */
 #define SHORT_ROUND_NS 600u
 

@@ -17,7 +17,10 @@
  */
 #define CALM 4u
 
-/* How long a reader waits for a writer before it looks whether it may pass, when it holds a read lock already. */
+/*
+ * How long a reader waits for a writer before it looks whether it may pass, when it holds a read
+ * lock already.
+ */
 #define RECURSIVE_NS 50000u
 
 /* ---- the table of visible readers ------------------------------------------ */
@@ -99,14 +102,18 @@ static bool clear(uint64_t *entry, uint64_t *have)
 	return fg_likely(fg_cas64_release(entry, have, 0));
 }
 
-/* True if the entry named this lock and does not any more.  The lock may be gone then; the table stays. */
+/*
+ * True if the entry named this lock and does not any more.  The lock may be gone then; the table
+ * stays.
+ */
 static bool take_out(uint32_t line, const struct fg_rwlock *rw)
 {
 	uint32_t column = column_of(rw);
 	uint64_t *entry = &visible[line].entry[column], have = fg_load_relaxed(entry);
 
 	if (fg_likely(have == address(rw)) && clear(entry, &have))
-		return true; /* nobody wants it: the usual case of the loop below, with less to test */
+		/* nobody wants it: the usual case of the loop below, with less to test */
+		return true;
 	while (names(have, rw))
 		if (clear(entry, &have)) {
 			if (have & WANTED)
@@ -134,12 +141,19 @@ static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 		return true;
 	if (take_out(line_of(t), rw))
 		return false;
-	/* A neighbour has left with our entry, and left its place in the count, which keeps the writers out, to us. */
-	fg_fence_acquire(); /* pairs with its release in take_out(): we see what it saw of the last writer */
+	/*
+	 * A neighbour has left with our entry, and left its place in the count, which keeps the
+	 * writers out, to us.
+	 */
+	/* pairs with its release in take_out(): we see what it saw of the last writer */
+	fg_fence_acquire();
 	return true;
 }
 
-/* An entry of another thread: one that lets others unlock for it, or one that the parent of this process had. */
+/*
+ * An entry of another thread: one that lets others unlock for it, or one that the parent of this
+ * process had.
+ */
 static bool take_out_any(const struct fg_rwlock *rw)
 {
 	uint32_t line;
@@ -249,7 +263,7 @@ static int gate_lock(struct fg_rwlock *rw, const struct fg_deadline *deadline)
 
 /* The earlier of the two. */
 static const struct fg_deadline *no_later(struct fg_deadline *soon, uint64_t ns,
-					 const struct fg_deadline *deadline)
+					  const struct fg_deadline *deadline)
 {
 	if (fg_deadline_left(deadline) <= ns)
 		return deadline;
@@ -271,8 +285,10 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 		bool recursive = fg_sections != 0, late;
 		struct fg_deadline soon;
 
-		r = gate_lock(rw, writers_first ? deadline :
-			      no_later(&soon, recursive ? RECURSIVE_NS : FG_RW_PATIENCE_NS, deadline));
+		r = gate_lock(rw, writers_first ?
+				      deadline :
+				      no_later(&soon, recursive ? RECURSIVE_NS : FG_RW_PATIENCE_NS,
+					       deadline));
 		if (!r) {
 			/* No writer now, and none until we are counted. */
 			fg_store_relaxed(&rw->gate.tag, 0);
@@ -281,7 +297,10 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 			return r;
 		}
 		late = deadline && fg_deadline_passed(deadline);
-		/* A signal handler may have taken all the time: what can be had at once is had, late or not. */
+		/*
+		 * A signal handler may have taken all the time: what can be had at once is had,
+		 * late or not.
+		 */
 		r = enter_counted(rw, !writers_first);
 		if (r != EBUSY || late)
 			return r == EBUSY ? ETIMEDOUT : r;
@@ -327,11 +346,12 @@ static const uint32_t *low_half(const uint64_t *entry)
 }
 
 /* Waits until the entry has not named the lock for a moment: 0 or ETIMEDOUT. */
-static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line, const struct fg_deadline *deadline)
+static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line,
+			  const struct fg_deadline *deadline)
 {
 	uint32_t *count = &gone[line][column_of(rw)];
 	uint64_t *entry = entry_in(line, rw);
-	struct fg_wait w = { .self = t };
+	struct fg_wait w = {.self = t};
 
 	/* Whose it is, if the line has one thread. */
 	if (line && fg_threads_highest() < LINES)
@@ -360,7 +380,7 @@ static int revoke_bias(struct fg_rwlock *rw, struct fg_self *t, const struct fg_
 
 	fg_store_relaxed(&rw->bias, 0);
 	fg_fence_seq_cst(); /* Dekker with enter_visible() */
-#ifdef FG_BROKEN_RWLOCK /* a test proves that the tests notice */
+#ifdef FG_BROKEN_RWLOCK	    /* a test proves that the tests notice */
 	return 0;
 #endif
 	/* After the fence: a thread that came meanwhile and has seen the bias is among them. */
@@ -384,9 +404,11 @@ static int revoke_bias(struct fg_rwlock *rw, struct fg_self *t, const struct fg_
 }
 
 /* Waits until no reader is counted: 0 or ETIMEDOUT. */
-static int wait_for_count(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
+static int wait_for_count(struct fg_rwlock *rw, struct fg_self *t,
+			  const struct fg_deadline *deadline)
 {
-	struct fg_wait w = { .self = t }; /* for readers, who are many and not known, as for an owner */
+	/* for readers, who are many and not known, as for an owner */
+	struct fg_wait w = {.self = t};
 	bool may_spin = true;
 	int r = 0;
 
@@ -395,7 +417,8 @@ static int wait_for_count(struct fg_rwlock *rw, struct fg_self *t, const struct 
 
 		if (!(have & COUNT))
 			break;
-		if (may_spin && !(deadline && fg_deadline_passed(deadline)) && fg_decide(&w) == FG_SPIN) {
+		if (may_spin && !(deadline && fg_deadline_passed(deadline)) &&
+		    fg_decide(&w) == FG_SPIN) {
 			fg_pause();
 			continue;
 		}
@@ -422,7 +445,10 @@ static bool get_in(struct fg_rwlock *rw)
 	uint32_t r = fg_load_relaxed(&rw->readers);
 
 	while (!(r & COUNT))
-		/* Acquire: pairs with leave_counted().  Release: who is counted later sees a writer at the gate. */
+		/*
+		 * Acquire: pairs with leave_counted().  Release: who is counted later sees a writer
+		 * at the gate.
+		 */
 		if (fg_cas_acq_rel(&rw->readers, &r, r | WRITER_IN))
 			return true;
 	return false;
@@ -432,7 +458,8 @@ static bool get_in(struct fg_rwlock *rw)
  * The slow way in.  Until WRITER_IN is set, readers may pass; who sets the bias
  * is counted while it does, so after get_in() the bias is what it is.
  */
-static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
+static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self *t,
+					   const struct fg_deadline *deadline)
 {
 	int r;
 
@@ -472,7 +499,7 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 
 int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
 {
-	static const struct fg_deadline past = { .clock = CLOCK_MONOTONIC };
+	static const struct fg_deadline past = {.clock = CLOCK_MONOTONIC};
 	struct fg_self *t = fg_self();
 
 	if ((fg_load_relaxed(&rw->readers) & COUNT) || !_fg_trylock(&rw->gate))
@@ -504,8 +531,9 @@ int _fg_rwlock_unlock(struct fg_rwlock *rw)
 	return 0;
 }
 
-__attribute__((noinline, cold)) int _fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline,
-							    const void *caller)
+__attribute__((noinline, cold)) int _fg_rwlock_rdlock_traced(struct fg_rwlock *rw,
+							     const struct fg_deadline *deadline,
+							     const void *caller)
 {
 	struct fg_traced t = fg_trace_begins();
 	int r = _fg_rwlock_rdlock_untraced(rw, deadline);
@@ -514,8 +542,9 @@ __attribute__((noinline, cold)) int _fg_rwlock_rdlock_traced(struct fg_rwlock *r
 	return r;
 }
 
-__attribute__((noinline, cold)) int _fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline,
-							    const void *caller)
+__attribute__((noinline, cold)) int _fg_rwlock_wrlock_traced(struct fg_rwlock *rw,
+							     const struct fg_deadline *deadline,
+							     const void *caller)
 {
 	struct fg_traced t = fg_trace_begins();
 	int r = _fg_rwlock_wrlock_untraced(rw, deadline);

@@ -47,11 +47,12 @@ enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its def
 struct fg_rwlock {
 	struct fg_lock gate; /* gate.tag: 1 if its owner is, or was last, a writer */
 	uint32_t readers;
-	uint32_t shared;     /* glibc's: not 0 if process-shared, and then not ours */
-	uint32_t bias;	     /* 1: readers may enter through the table.  Cleared by the owner of the gate */
-	uint32_t calm;	     /* counted readers to come until the bias is set again */
+	uint32_t shared; /* glibc's: not 0 if process-shared, and then not ours */
+	/* 1: readers may enter through the table.  Cleared by the owner of the gate */
+	uint32_t bias;
+	uint32_t calm; /* counted readers to come until the bias is set again */
 	uint32_t unused[2];
-	uint32_t kind;	     /* glibc's static initialisers set it there */
+	uint32_t kind; /* glibc's static initialisers set it there */
 };
 _Static_assert(sizeof(struct fg_rwlock) == 56, "in place of pthread_rwlock_t");
 _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rwlock, kind) == 48,
@@ -61,17 +62,23 @@ _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rw
 int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
 /* EDEADLK if this thread writes; ETIMEDOUT. */
 int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
-int _fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
-int _fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
+int _fg_rwlock_rdlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+			     const void *caller);
+int _fg_rwlock_wrlock_traced(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+			     const void *caller);
 
-static inline int _fg_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+static inline int _fg_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+				    const void *caller)
 {
-	return fg_is_traced() ? _fg_rwlock_rdlock_traced(rw, deadline, caller) : _fg_rwlock_rdlock_untraced(rw, deadline);
+	return fg_is_traced() ? _fg_rwlock_rdlock_traced(rw, deadline, caller) :
+				_fg_rwlock_rdlock_untraced(rw, deadline);
 }
 
-static inline int _fg_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+static inline int _fg_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+				    const void *caller)
 {
-	return fg_is_traced() ? _fg_rwlock_wrlock_traced(rw, deadline, caller) : _fg_rwlock_wrlock_untraced(rw, deadline);
+	return fg_is_traced() ? _fg_rwlock_wrlock_traced(rw, deadline, caller) :
+				_fg_rwlock_wrlock_untraced(rw, deadline);
 }
 
 /* EBUSY, EAGAIN */

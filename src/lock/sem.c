@@ -24,7 +24,8 @@ bool _fg_sem_trywait(uint64_t *sem)
 
 	while ((uint32_t)have)
 		/* Acquire: pairs with the release of glibc's sem_post(). */
-		if (__atomic_compare_exchange_n(sem, &have, have - 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(sem, &have, have - 1, true, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
 			return true;
 	return false;
 }
@@ -53,8 +54,8 @@ static int sleep_for(uint64_t *sem, const struct fg_deadline *deadline)
 	for (;;) {
 		if ((uint32_t)have) {
 			/* Acquire: pairs with the release in _fg_sem_post(). */
-			if (__atomic_compare_exchange_n(sem, &have, have - 1 - ONE_SLEEPER, true, __ATOMIC_ACQUIRE,
-							__ATOMIC_RELAXED))
+			if (__atomic_compare_exchange_n(sem, &have, have - 1 - ONE_SLEEPER, true,
+							__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 				return 0;
 			continue;
 		}
@@ -83,7 +84,8 @@ int _fg_sem_post(uint64_t *sem)
 		if ((uint32_t)have >= FG_SEM_MAX)
 			return EOVERFLOW;
 		/* Release: pairs with the acquire of whoever takes it. */
-	} while (!__atomic_compare_exchange_n(sem, &have, have + 1, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(sem, &have, have + 1, true, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
 	if (have >= ONE_SLEEPER)
 		fg_futex_wake(value_of(sem), 1, FG_FUTEX_ANY);
 	return 0;

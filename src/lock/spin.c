@@ -51,8 +51,8 @@ struct place {
 };
 
 /*
- * Different for locks that are less than 3 GB apart (multiples of the golden section are far from each
- * other).  Two with one key would share a way, as all do in the last one.
+ * Different for locks that are less than 3 GB apart (multiples of the golden section are far from
+ * each other).  Two with one key would share a way, as all do in the last one.
  */
 static uint64_t key_of(const int32_t *lock)
 {
@@ -65,7 +65,9 @@ static uint32_t channel(const int32_t *lock)
 	return 1u << (_fg_spin_hash(lock) >> 16) % 32;
 }
 
-/* Counts a sleeper or a spinner in a way that has this key; a sleeper also in one that is nobody's. */
+/*
+ * Counts a sleeper or a spinner in a way that has this key; a sleeper also in one that is nobody's.
+ */
 static bool count_in(struct fg_spin_way *way, uint64_t key, uint64_t one, struct place *place)
 {
 	uint64_t all = one == SLEEPER ? SLEEPERS : SPINNERS, have = fg_load_relaxed(&way->who);
@@ -76,7 +78,7 @@ static bool count_in(struct fg_spin_way *way, uint64_t key, uint64_t one, struct
 		if ((have & all) == all)
 			return false;
 	} while (!fg_cas64_seq_cst(&way->who, &have, ((have & ~KEY) + one) | key));
-	*place = (struct place){ .way = way, .turn = have & TURN };
+	*place = (struct place){.way = way, .turn = have & TURN};
 	return true;
 }
 
@@ -100,7 +102,7 @@ static void count_out(struct place *place, uint64_t one)
 static struct place place_of_sleeper(const int32_t *lock)
 {
 	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
-	struct place place = { NULL, 0 };
+	struct place place = {NULL, 0};
 	uint32_t i;
 
 	for (i = 0; i < LAST; i++)
@@ -113,7 +115,7 @@ static struct place place_of_sleeper(const int32_t *lock)
 static struct place place_of_spinner(const int32_t *lock)
 {
 	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
-	struct place place = { NULL, 0 };
+	struct place place = {NULL, 0};
 	uint32_t i;
 
 	for (i = 0; i < LAST; i++)
@@ -147,7 +149,10 @@ void _fg_spin_wake(int32_t *lock)
 	fg_futex_wake(&way->wakes, 1, channel(lock));
 }
 
-/* Those that are counted are not in this process, or have been interrupted and will be counted anew. */
+/*
+ * Those that are counted are not in this process, or have been interrupted and will be counted
+ * anew.
+ */
 void _fg_spin_after_fork(void)
 {
 	uint32_t i, w;
@@ -176,7 +181,8 @@ static void barrier_everywhere(uint32_t id)
 	r = fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
 
 	/* Not registered: this process has not been here yet, or is the child of a fork. */
-	if (r == -EPERM && !fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0))
+	if (r == -EPERM &&
+	    !fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0))
 		fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
 	fg_call_ends(id);
 }
@@ -192,8 +198,8 @@ static uint32_t owner_of(int32_t value)
 static bool spin(int32_t *lock, struct fg_self *t)
 {
 	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
-	struct fg_wait w = { .self = t };
-	struct place place = { NULL, 0 };
+	struct fg_wait w = {.self = t};
+	struct place place = {NULL, 0};
 	bool is_free;
 
 	for (;;) {
@@ -224,7 +230,8 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 	if (!fg_load_relaxed(&anybody_slept))
 		fg_store_relaxed(&anybody_slept, 1);
 	place = place_of_sleeper(lock);
-	way = place.way ? place.way : &b->way[LAST]; /* not counted where 65,535 are: until its time is over */
+	/* not counted where 65,535 are: until its time is over */
+	way = place.way ? place.way : &b->way[LAST];
 	turn = fg_add_relaxed(&b->sleepers, 1) & ~FG_SPIN_SLEEPERS;
 	barrier_everywhere(t->id);
 	wakes = fg_load_acquire(&way->wakes);
@@ -256,7 +263,8 @@ static void lock_slow(int32_t *lock, struct fg_self *t)
 	}
 }
 
-__attribute__((noinline)) void _fg_spin_lock_slow(int32_t *lock, struct fg_self *t, const void *caller)
+__attribute__((noinline)) void _fg_spin_lock_slow(int32_t *lock, struct fg_self *t,
+						  const void *caller)
 {
 	bool traced = fg_is_traced();
 	struct fg_traced trace;

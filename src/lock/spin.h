@@ -28,7 +28,8 @@
 #define FG_SPIN_HELD 0xb0000800u
 
 #define FG_SPIN_BUCKETS 256u
-#define FG_SPIN_WAYS	4u /* locks of one bucket that have sleepers at once; the last way is for all others */
+/* locks of one bucket that have sleepers at once; the last way is for all others */
+#define FG_SPIN_WAYS 4u
 
 /*
  * Legend of `who`.  A way belongs to a lock as long as anybody is counted in it.
@@ -47,11 +48,13 @@ struct fg_spin_way {
 };
 
 struct fg_spin_bucket {
-	uint32_t sleepers; /* of all ways, and from bit 24 on a turn as above; each release reads this line */
+	/* of all ways, and from bit 24 on a turn as above; each release reads this line */
+	uint32_t sleepers;
 	uint32_t unused[15];
 	struct fg_spin_way way[FG_SPIN_WAYS];
 } __attribute__((aligned(FG_CACHE_LINE)));
-_Static_assert(sizeof(struct fg_spin_bucket) == 2 * FG_CACHE_LINE, "one line for releases, one for waiters");
+_Static_assert(sizeof(struct fg_spin_bucket) == 2 * FG_CACHE_LINE,
+	       "one line for releases, one for waiters");
 
 #define FG_SPIN_SLEEPERS 0xffffffu /* in _fg_spin_bucket.sleepers; above it the turn */
 
@@ -82,7 +85,8 @@ static inline bool _fg_spin_trylock(int32_t *lock, struct fg_self *t)
 #endif
 	/* Acquire: pairs with the release in _fg_spin_unlock(). */
 	if (fg_likely(fg_cas_acquire((uint32_t *)lock, &free,
-				     FG_SPIN_HELD | (fg_id_has_slot(t->id) ? fg_id_index(t->id) << 12 : 0))))
+				     FG_SPIN_HELD |
+					 (fg_id_has_slot(t->id) ? fg_id_index(t->id) << 12 : 0))))
 		return true;
 	fg_section_leave(t);
 	return false;

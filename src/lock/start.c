@@ -56,7 +56,10 @@ __attribute__((constructor)) static void start(void)
 	fg_env_read();
 	fg_stats_open();
 	pthread_atfork(NULL, NULL, child_of_fork);
-	/* Here and not at the first contended lock: the program may give up the right to do so later. */
+	/*
+	 * Here and not at the first contended lock: the program may give up the right to do so
+	 * later.
+	 */
 	fg_monitor_register();
 	errno = saved;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Slot arrays, and who is answerable for their memory.  The kernel frees one when nobody has it mapped,
- * nor its descriptor, any more: that may be long after the process that it was made for, since
- * children of fork inherit the mapping and descriptors can be sent away.  So a user is
- * charged for an array until the kernel says that it is gone.  It says so by an iterator over all maps (the
- * program `arrays`); to look one up by its id would take CAP_SYS_ADMIN.
+ * Slot arrays, and who is answerable for their memory.  The kernel frees one when nobody has it
+ * mapped, nor its descriptor, any more: that may be long after the process that it was made for,
+ * since children of fork inherit the mapping and descriptors can be sent away.  So a user is
+ * charged for an array until the kernel says that it is gone.  It says so by an iterator over all
+ * maps (the program `arrays`); to look one up by its id would take CAP_SYS_ADMIN.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ int fg_array_create(uint32_t slots, struct fg_array *a)
 	uint32_t size = sizeof(info);
 	int err;
 
-	a->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fg_slots", sizeof(uint32_t), sizeof(struct fg_slot), slots,
-			       &opts);
+	a->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fg_slots", sizeof(uint32_t),
+			       sizeof(struct fg_slot), slots, &opts);
 	if (a->fd < 0)
 		return -errno;
 	if (bpf_obj_get_info_by_fd(a->fd, &info, &size)) {
@@ -66,7 +66,8 @@ void fg_array_leave(struct fg_monitor *m, struct fg_array *a, uid_t uid)
 		return;
 	/* Without memory to remember it by, its user gets it for nothing. */
 	if (room_for_one(m))
-		m->left[m->nr_left++] = (struct fg_left){.id = a->id, .slots = a->slots, .uid = uid};
+		m->left[m->nr_left++] = (struct fg_left){
+		    .id = a->id, .slots = a->slots, .uid = uid};
 	close(a->fd);
 	*a = (struct fg_array){.fd = -1};
 }

@@ -4,12 +4,14 @@
  * is closed; a client that says nothing is dropped after a second, and a crowd
  * of silent ones pushes out its own oldest, never another user's.
  *
- * What to take in and whom to serve are two things.  All connections and packets are taken in as they come, which is
- * some microseconds each.  To serve one takes longer; that goes by turns between users (turns.h), and
- * only when the publisher has room, since to wait for it would hold up everybody.  Where connections are
- * more than there is room for, those go that belong to who has most.
+ * What to take in and whom to serve are two things.  All connections and packets are taken in as
+ * they come, which is some microseconds each.  To serve one takes longer; that goes by turns
+ * between users (turns.h), and only when the publisher has room, since to wait for it would hold up
+ * everybody.  Where connections are more than there is room for, those go that belong to who has
+ * most.
  *
- * Who does not read his answers gets no more of them (unread.c): his connections wait, until their second is over.
+ * Who does not read his answers gets no more of them (unread.c): his connections wait, until their
+ * second is over.
  */
 #include <errno.h>
 #include <poll.h>
@@ -43,7 +45,8 @@ static int release(struct fg_monitor *m, struct fg_client *c)
 void fg_client_drop(struct fg_monitor *m, uint32_t index)
 {
 	if (m->clients[index].fd >= 0)
-		close(release(m, &m->clients[index])); /* epoll forgets it: nobody else has this descriptor */
+		/* epoll forgets it: nobody else has this descriptor */
+		close(release(m, &m->clients[index]));
 }
 
 void fg_client_admit(struct fg_monitor *m, uid_t uid)
@@ -160,7 +163,10 @@ static bool accept_one(struct fg_monitor *m, int listen_fd)
 	uid_t uid;
 
 	if (fd < 0) {
-		/* Out of descriptors: the listening socket stays ready, so give one back or wait a little. */
+		/*
+		 * Out of descriptors: the listening socket stays ready, so give one back or wait a
+		 * little.
+		 */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			if (m->nr_clients)
 				push_out_any(m);
@@ -177,10 +183,16 @@ static bool accept_one(struct fg_monitor *m, int listen_fd)
 		push_out_any(m);
 	for (i = 0; m->clients[i].fd >= 0; i++)
 		;
-	/* Already so as a rule, from the listening socket: not those that came before it was (systemd's). */
+	/*
+	 * Already so as a rule, from the listening socket: not those that came before it was
+	 * (systemd's).
+	 */
 	fg_pass_credentials(fd);
-	m->clients[i] = (struct fg_client){
-	    .fd = fd, .walk = -1, .uid = uid, .euid = cred.uid, .deadline_ns = fg_now_ns() + FG_HELLO_NS};
+	m->clients[i] = (struct fg_client){.fd = fd,
+					   .walk = -1,
+					   .uid = uid,
+					   .euid = cred.uid,
+					   .deadline_ns = fg_now_ns() + FG_HELLO_NS};
 	m->nr_clients++;
 	if (fg_watch(m, fd, FG_EV_CLIENT, i))
 		fg_client_drop(m, i);
@@ -191,7 +203,10 @@ static bool accept_one(struct fg_monitor *m, int listen_fd)
 
 #define ACCEPT_AT_ONCE 64
 
-/* Until there is nobody: who is at the end of the kernel's queue must not wait for each before him to be served. */
+/*
+ * Until there is nobody: who is at the end of the kernel's queue must not wait for each before him
+ * to be served.
+ */
 void fg_client_accept(struct fg_monitor *m, int listen_fd)
 {
 	for (int i = 0; i < ACCEPT_AT_ONCE && accept_one(m, listen_fd); i++)
@@ -199,8 +214,8 @@ void fg_client_accept(struct fg_monitor *m, int listen_fd)
 }
 
 /*
- * The peer as the kernel remembers it from connect().  SO_PEERPIDFD (6.5) works
- * across pid namespaces and cannot mean a later process with the same pid.  Its hello has to be its own:
+ * The peer as the kernel remembers it from connect().  SO_PEERPIDFD (6.5) works across pid
+ * namespaces and cannot mean a later process with the same pid.  Its hello has to be its own:
  * nobody binds the threads of another.
  */
 static int peer(int fd, pid_t sender, struct fg_peer *p)
@@ -243,7 +258,9 @@ static void answer(int fd, const struct fg_welcome *w, const int *fds, size_t nr
 	sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Whether it was told of this monitor.  How long that takes does not say how much of it is right. */
+/*
+ * Whether it was told of this monitor.  How long that takes does not say how much of it is right.
+ */
 static bool knows_secret(const struct fg_monitor *m, const struct fg_told_hello *told, ssize_t size)
 {
 	unsigned wrong = 0;
@@ -270,9 +287,12 @@ static int check(const struct fg_monitor *m, const struct fg_told_hello *told, s
 	return hello->from % FG_PIECE ? -EINVAL : 0;
 }
 
-/* 0: it has been welcomed; -EINPROGRESS: not yet, it takes another turn; else it has been told why not. */
-static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_told_hello *told, ssize_t size,
-		    pid_t sender)
+/*
+ * 0: it has been welcomed; -EINPROGRESS: not yet, it takes another turn; else it has been told why
+ * not.
+ */
+static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_told_hello *told,
+		   ssize_t size, pid_t sender)
 {
 	struct fg_welcome w = {.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION};
 	int fds[2] = {-1, bpf_map__fd(m->skel->maps.counters)};
@@ -301,8 +321,8 @@ static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_to
 }
 
 /*
- * What the kernel says of the sender (SO_PASSCRED).  Only root of the sender's pid namespace can make it say
- * another process of that namespace, and whom it says has to be who connected.
+ * What the kernel says of the sender (SO_PASSCRED).  Only root of the sender's pid namespace can
+ * make it say another process of that namespace, and whom it says has to be who connected.
  */
 static ssize_t receive(int fd, void *packet, size_t size, pid_t *sender)
 {
@@ -311,7 +331,10 @@ static ssize_t receive(int fd, void *packet, size_t size, pid_t *sender)
 		char space[CMSG_SPACE(sizeof(struct ucred))];
 	} control;
 	struct iovec iov = {packet, size};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
 	/* Descriptors that somebody sends along find no room, and are closed by the kernel. */
 	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	struct cmsghdr *c;
@@ -393,11 +416,13 @@ bool fg_client_serve(struct fg_monitor *m)
 	if (!c)
 		return false;
 	fg_turn_serve(&m->turns, c->turn);
-	if (has_left(c->fd) || (c->packet.magic == FG_QUERY_MAGIC && m->cfg.secret[0] && !is_privileged(c->euid))) {
+	if (has_left(c->fd) ||
+	    (c->packet.magic == FG_QUERY_MAGIC && m->cfg.secret[0] && !is_privileged(c->euid))) {
 		m->dropped++;
 		err = -EPIPE;
 	} else if (c->packet.magic == FG_QUERY_MAGIC) {
-		fg_report_answer(m, c->fd, &c->packet.query, c->size, is_privileged(c->euid) ? c->euid : c->uid);
+		fg_report_answer(m, c->fd, &c->packet.query, c->size,
+				 is_privileged(c->euid) ? c->euid : c->uid);
 	} else {
 		err = welcome(m, c, &c->packet.hello, c->size, c->sender);
 	}

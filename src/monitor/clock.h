@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's clocks, for the monitor and for the command; the library has its own (sys/clock.h). */
+/*
+ * The kernel's clocks, for the monitor and for the command; the library has its own (sys/clock.h).
+ */
 #ifndef FG_MONITOR_CLOCK_H
 #define FG_MONITOR_CLOCK_H
 

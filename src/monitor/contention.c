@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Loads bpf/contention.bpf.c, and bpf/slab.bpf.c where the kernel tells slab caches.  Nothing is pinned. */
+/*
+ * Loads bpf/contention.bpf.c, and bpf/slab.bpf.c where the kernel tells slab caches.  Nothing is
+ * pinned.
+ */
 #include "monitor/contention.h"
 
 #include <bpf/bpf.h>
@@ -88,8 +91,8 @@ static int load(struct fg_contention *c, const struct fg_contention_config *cfg)
 	return err ? err : contention_bpf__attach(c->skel);
 }
 
-int fg_contention_open(struct fg_contention **out, const struct fg_contention_config *cfg, char *why,
-		       size_t size)
+int fg_contention_open(struct fg_contention **out, const struct fg_contention_config *cfg,
+		       char *why, size_t size)
 {
 	struct fg_contention *c;
 	int err;
@@ -108,15 +111,18 @@ int fg_contention_open(struct fg_contention **out, const struct fg_contention_co
 	fg_contention_close(c);
 	/* EACCES is the verifier's. */
 	if (err == -EPERM || err == -ENOSYS)
-		snprintf(why, size,
-			 "the kernel refuses eBPF programs here (%s): a seccomp filter, a security module, or the "
-			 "capabilities are those of a user namespace",
-			 strerror(-err));
+		snprintf(
+		    why, size,
+		    "the kernel refuses eBPF programs here (%s): a seccomp filter, a security module, or the "
+		    "capabilities are those of a user namespace",
+		    strerror(-err));
 	else if (err == -ENOMEM)
 		snprintf(why, size, "not enough kernel memory for the tables");
 	else
-		snprintf(why, size, "this kernel does not accept the eBPF program (%s); FLEXGUARD_VERBOSE=2 shows its reasons",
-			 strerror(-err));
+		snprintf(
+		    why, size,
+		    "this kernel does not accept the eBPF program (%s); FLEXGUARD_VERBOSE=2 shows its reasons",
+		    strerror(-err));
 	return err == -ENOSYS ? -EPERM : err == -EPERM || err == -ENOMEM ? err : -ENOTSUP;
 }
 
@@ -142,9 +148,10 @@ static uint64_t missed_by(const struct bpf_program *prog)
 	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
 
-	return bpf_program__fd(prog) >= 0 && !bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size)
-		   ? info.recursion_misses
-		   : 0;
+	return bpf_program__fd(prog) >= 0 &&
+		       !bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size) ?
+		   info.recursion_misses :
+		   0;
 }
 
 void fg_contention_stop(struct fg_contention *c)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits for the kernel's own locks, counted by bpf/contention.bpf.c while this is open: `flexguard kernel
- * profile`. */
+/*
+ * Waits for the kernel's own locks, counted by bpf/contention.bpf.c while this is open: `flexguard
+ * kernel profile`.
+ */
 #ifndef FG_MONITOR_CONTENTION_H
 #define FG_MONITOR_CONTENTION_H
 
@@ -21,7 +23,8 @@ struct fg_contention_config {
 struct fg_contention_view {
 	const struct fg_contended_lock *locks;	   /* FG_LOCK_ROWS */
 	const struct fg_contended_waiter *waiters; /* FG_WAITER_ROWS */
-	const struct fg_waiting *waiting;	   /* FG_WAITING_ROWS; spinning ones are not among them */
+	/* FG_WAITING_ROWS; spinning ones are not among them */
+	const struct fg_waiting *waiting;
 	const struct fg_contention_counts *counts;
 	bool holds; /* the kernel tells when a contended lock is let go */
 	bool slabs; /* it tells slab caches */
@@ -30,11 +33,11 @@ struct fg_contention_view {
 /* What can be seen without trying, needing no libbpf: 0, or as fg_contention_open(). */
 int fg_contention_preflight(char *why, size_t size);
 /*
- * Loads and attaches.  0, or -errno with one sentence in `why`: -ENOTSUP the kernel lacks it, -ENOSYS this
- * build does, -EPERM no privilege, others.
+ * Loads and attaches.  0, or -errno with one sentence in `why`: -ENOTSUP the kernel lacks it,
+ * -ENOSYS this build does, -EPERM no privilege, others.
  */
-int fg_contention_open(struct fg_contention **out, const struct fg_contention_config *cfg, char *why,
-		       size_t size);
+int fg_contention_open(struct fg_contention **out, const struct fg_contention_config *cfg,
+		       char *why, size_t size);
 const struct fg_contention_view *fg_contention_view(const struct fg_contention *c);
 /* The slab cache that this address lies in; false: in none, or not told. */
 bool fg_contention_slab(struct fg_contention *c, uint64_t address, char *name, size_t size);

@@ -19,7 +19,8 @@ int fg_contention_preflight(char *why, size_t size)
 	}
 	if (!fg_has_btf()) {
 		snprintf(why, size,
-			 "the kernel has no type information (" FG_BTF "): it needs CONFIG_DEBUG_INFO_BTF=y");
+			 "the kernel has no type information (" FG_BTF
+			 "): it needs CONFIG_DEBUG_INFO_BTF=y");
 		return -ENOTSUP;
 	}
 	if (!fg_btf_names("btf_trace_contention_begin")) {

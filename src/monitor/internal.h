@@ -16,19 +16,24 @@
 #include "monitor/needs.h"
 #include "monitor/turns.h"
 
-#define FG_DEFAULT_PROCESSES   4096u
-#define FG_DEFAULT_SLOTS       (FG_PIECES * FG_PIECE) /* of one process: 512 KB of kernel memory; there are no more */
+#define FG_DEFAULT_PROCESSES 4096u
+/* of one process: 512 KB of kernel memory; there are no more */
+#define FG_DEFAULT_SLOTS       (FG_PIECES * FG_PIECE)
 #define FG_DEFAULT_UID_SLOTS   (1u << 20) /* 1024 processes with as many as the library asks for */
 #define FG_DEFAULT_UID_MEMORY  (256ull << 20)
 #define FG_DEFAULT_CONNECTIONS 64u
 #define FG_MAX_UNREAD	       4096u
-#define FG_MIN_SLOTS	       32u  /* one page */
+#define FG_MIN_SLOTS	       32u   /* one page */
 #define FG_MAX_CLIENTS	       1024u /* connections that have not been answered yet */
-/* What a process takes besides its slots: the maps, their files, the pidfd, storages (rounded up). */
-#define FG_PROCESS_BYTES       4096u
-/* What a slot takes: the kernel's memory, and the monitor's own for its counts (fg_process.last). */
-#define FG_SLOT_BYTES	       (sizeof(struct fg_slot) + FG_SLOT_STATS * sizeof(uint32_t))
-#define FG_HELLO_NS	     1000000000ull
+/*
+ * What a process takes besides its slots: the maps, their files, the pidfd, storages (rounded up).
+ */
+#define FG_PROCESS_BYTES 4096u
+/*
+ * What a slot takes: the kernel's memory, and the monitor's own for its counts (fg_process.last).
+ */
+#define FG_SLOT_BYTES (sizeof(struct fg_slot) + FG_SLOT_STATS * sizeof(uint32_t))
+#define FG_HELLO_NS   1000000000ull
 
 /* A piece of a slot array, as the kernel knows it.  arrays.c */
 struct fg_array {
@@ -49,14 +54,18 @@ struct fg_process {
 	pid_t pid; /* for people; says nothing that is decided on */
 	uint64_t since_ns;
 	const struct fg_slot *map; /* read-only; NULL: it could not be mapped */
-	uint32_t (*last)[FG_SLOT_STATS]; /* of each slot up to nr_last, when it was sampled last; 28 bytes a slot */
+	/* of each slot up to nr_last, when it was sampled last; 28 bytes a slot */
+	uint32_t (*last)[FG_SLOT_STATS];
 	uint32_t nr_last;
-	uint32_t highest;   /* slot that it uses, as it says */
+	uint32_t highest;		   /* slot that it uses, as it says */
 	uint64_t last_rest[FG_SLOT_STATS]; /* of slot 0 */
 	uint64_t stats[FG_SLOT_STATS];
 	uint64_t given[FG_SLOT_STATS]; /* of these, to the sum of all (report.c) */
-	uint64_t preempted, blocked; /* in arrays that it had before this one */
-	/* Of the publisher's threads, atomic: what they have not done yet.  Until then the index is not free. */
+	uint64_t preempted, blocked;   /* in arrays that it had before this one */
+	/*
+	 * Of the publisher's threads, atomic: what they have not done yet.  Until then the index is
+	 * not free.
+	 */
 	uint32_t adding, leaving;
 };
 
@@ -78,16 +87,16 @@ struct fg_peer {
 
 /* A connection, until it is answered. */
 struct fg_client {
-	int fd; /* -1: free */
-	uid_t uid;  /* who pays */
-	uid_t euid; /* who asks */
+	int fd;		      /* -1: free */
+	uid_t uid;	      /* who pays */
+	uid_t euid;	      /* who asks */
 	uint64_t deadline_ns; /* to say something */
-	bool said; /* and waits for its turn */
-	bool stalled; /* it has none before an earlier answer to its user has been read */
+	bool said;	      /* and waits for its turn */
+	bool stalled;	      /* it has none before an earlier answer to its user has been read */
 	uint64_t turn;
-	ssize_t size;	/* of the packet, which may be longer than is kept of it */
-	pid_t sender;	/* of the packet */
-	int walk;	/* fg_peer.walk, from turn to turn; -1: none */
+	ssize_t size; /* of the packet, which may be longer than is kept of it */
+	pid_t sender; /* of the packet */
+	int walk;     /* fg_peer.walk, from turn to turn; -1: none */
 	union {
 		uint32_t magic;
 		struct fg_told_hello hello;
@@ -103,7 +112,7 @@ struct fg_unread {
 
 struct fg_monitor {
 	struct monitor_bpf *skel;
-	bool early; /* a kernel before 6.4 */
+	bool early;		      /* a kernel before 6.4 */
 	struct fg_counters *counters; /* mapped read-only */
 	struct fg_monitor_config cfg; /* no zeros: defaults filled in */
 
@@ -140,7 +149,16 @@ struct fg_monitor {
 };
 
 /* epoll_event.data: what became ready, and which of them. */
-enum fg_event { FG_EV_LISTEN, FG_EV_LOCK, FG_EV_STOP, FG_EV_TICK, FG_EV_CLIENT, FG_EV_READ, FG_EV_PROCESS, FG_EV_ROOM };
+enum fg_event {
+	FG_EV_LISTEN,
+	FG_EV_LOCK,
+	FG_EV_STOP,
+	FG_EV_TICK,
+	FG_EV_CLIENT,
+	FG_EV_READ,
+	FG_EV_PROCESS,
+	FG_EV_ROOM
+};
 int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index);
 
 void fg_hush_libbpf(void); /* it prints nothing, but with FLEXGUARD_VERBOSE=2 */
@@ -155,39 +173,46 @@ int fg_why_release(const char *release, char *why, size_t size); /* a kernel tha
 int fg_why_load(int err, char *why, size_t size);
 
 /*
- * load.c: whose quota the peer of a connection counts against: the real user, or the one whose user namespace
- * it is in (account_of, bpf/who.h).  `otherwise` if the kernel does not say.
+ * load.c: whose quota the peer of a connection counts against: the real user, or the one whose user
+ * namespace it is in (account_of, bpf/who.h).  `otherwise` if the kernel does not say.
  */
 uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise);
 
 /*
- * load.c: 0 if a thread of the peer is still who it was at connect(), -EACCES if none is.  It looks at FG_PROVE_AT_ONCE of
- * them; -EINPROGRESS: there are more, and the next call goes on there.
- * With `write`, after 0, it asks again for that very thread, and the program is told: only from then on does it look at the
- * process's threads.
+ * load.c: 0 if a thread of the peer is still who it was at connect(), -EACCES if none is.  It looks
+ * at FG_PROVE_AT_ONCE of them; -EINPROGRESS: there are more, and the next call goes on there. With
+ * `write`, after 0, it asks again for that very thread, and the program is told: only from then on
+ * does it look at the process's threads.
  */
 #define FG_PROVE_AT_ONCE 512u
 int fg_monitor_prove(struct fg_monitor *m, struct fg_peer *peer, bool write);
 
 /*
- * process.c: the peer's and the slot array's descriptors are the caller's to close.  -EINPROGRESS: the peer is not known
- * yet, to be called again.
+ * process.c: the peer's and the slot array's descriptors are the caller's to close.  -EINPROGRESS:
+ * the peer is not known yet, to be called again.
  */
 int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd);
 void fg_process_forget(struct fg_monitor *m, uint32_t index);
 void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it has died */
 
-/* publish.c: let the program find this array as this piece of the process with this index, or none */
+/*
+ * publish.c: let the program find this array as this piece of the process with this index, or none
+ */
 int fg_publisher_start(struct fg_monitor *m);
-bool fg_publisher_has_room(struct fg_monitor *m); /* fg_publish would not wait for earlier arrays; else FG_EV_ROOM */
+/* fg_publish would not wait for earlier arrays; else FG_EV_ROOM */
+bool fg_publisher_has_room(struct fg_monitor *m);
 void fg_publisher_heard(struct fg_monitor *m); /* of FG_EV_ROOM */
 void fg_publisher_stop(struct fg_monitor *m);
 int fg_publish(struct fg_monitor *m, uint32_t index, uint32_t piece, const struct fg_array *a);
 void fg_unpublish(struct fg_monitor *m, uint32_t index, uint32_t piece);
-bool fg_is_published(struct fg_monitor *m, uint32_t index, uint32_t piece, const struct fg_array *a);
+bool fg_is_published(struct fg_monitor *m, uint32_t index, uint32_t piece,
+		     const struct fg_array *a);
 
-/* arrays.c: a fresh one, or -errno; an end of its use, from where on its user pays for it until it is gone */
+/*
+ * arrays.c: a fresh one, or -errno; an end of its use, from where on its user pays for it until it
+ * is gone
+ */
 int fg_array_create(uint32_t slots, struct fg_array *a);
 void fg_array_leave(struct fg_monitor *m, struct fg_array *a, uid_t uid);
 void fg_arrays_collect(struct fg_monitor *m); /* which of those are gone? */
@@ -195,17 +220,20 @@ void fg_arrays_charge(const struct fg_monitor *m, uid_t uid, struct fg_usage *u)
 
 /* report.c: `r` may be NULL */
 void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_report_process *r);
-void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t from, uint32_t to); /* a piece */
+/* a piece */
+void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t from, uint32_t to);
 void fg_report_leave(struct fg_monitor *m, struct fg_process *p); /* before the array is another */
 void fg_report_forget(struct fg_monitor *m, struct fg_process *p);
 void fg_report_tick(struct fg_monitor *m);
-void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ssize_t size, uid_t uid);
+void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ssize_t size,
+		      uid_t uid);
 
 /* client.c */
 void fg_pass_credentials(int fd); /* packets come with the kernel's word on who sent them */
 void fg_client_accept(struct fg_monitor *m, int listen_fd);
 void fg_client_ready(struct fg_monitor *m, uint32_t index);
-bool fg_client_serve(struct fg_monitor *m); /* the one whose turn it is; false: nobody waits, or there is no room */
+/* the one whose turn it is; false: nobody waits, or there is no room */
+bool fg_client_serve(struct fg_monitor *m);
 void fg_client_drop(struct fg_monitor *m, uint32_t index);
 void fg_client_expire(struct fg_monitor *m, uint64_t now_ns);
 void fg_client_admit(struct fg_monitor *m, uid_t uid); /* he has read an answer */
@@ -213,7 +241,10 @@ void fg_client_admit(struct fg_monitor *m, uid_t uid); /* he has read an answer 
 /* unread.c */
 void fg_unread_limit(struct fg_monitor *m); /* how many each user may have */
 bool fg_unread_is_full(const struct fg_monitor *m, uid_t uid);
-/* After an answer: true, it has not been read, and the descriptor will be closed when it has; false: it is the caller's to close. */
+/*
+ * After an answer: true, it has not been read, and the descriptor will be closed when it has;
+ * false: it is the caller's to close.
+ */
 bool fg_unread_keep(struct fg_monitor *m, int fd, uid_t uid);
 void fg_unread_ready(struct fg_monitor *m, int fd);
 void fg_unread_tick(struct fg_monitor *m);

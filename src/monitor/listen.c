@@ -69,12 +69,16 @@ int fg_monitor_listen(const char *path, unsigned mode)
 }
 
 /*
- * The lock is a listening socket with an abstract name: it goes with the process, leaves no file behind, and
- * needs no folder to be written to at the end, when root is given up.  Anybody may take such a name first; so it
- * holds only for who is root or this user, and a monitor starts in spite of all others.
+ * The lock is a listening socket with an abstract name: it goes with the process, leaves no file
+ * behind, and needs no folder to be written to at the end, when root is given up.  Anybody may take
+ * such a name first; so it holds only for who is root or this user, and a monitor starts in spite
+ * of all others.
  */
 #define LISTENS_WITHIN_MS 200
-/* The holder takes connections as long as it serves.  Its queue may be full, or it loads its program: who waits is let in in turn. */
+/*
+ * The holder takes connections as long as it serves.  Its queue may be full, or it loads its
+ * program: who waits is let in in turn.
+ */
 #define LETS_IN_WITHIN_S 1
 
 static bool is_held(const struct sockaddr_un *addr, socklen_t len)
@@ -93,7 +97,8 @@ static bool is_held(const struct sockaddr_un *addr, socklen_t len)
 		usleep(1000);
 	}
 	if (held)
-		held = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) && (!holder.uid || holder.uid == geteuid());
+		held = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) &&
+		       (!holder.uid || holder.uid == geteuid());
 	if (fd >= 0)
 		close(fd);
 	return held;
@@ -116,9 +121,13 @@ int fg_monitor_lock(const char *path)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(name - path + 1), path);
 	if (stat(folder, &st))
 		return -errno;
-	/* However the path is written.  Too long a name is cut: then two of one folder may share a lock. */
+	/*
+	 * However the path is written.  Too long a name is cut: then two of one folder may share a
+	 * lock.
+	 */
 	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "flexguard-monitor:%llx:%llx:%s",
-		 (unsigned long long)st.st_dev, (unsigned long long)st.st_ino, name ? name + 1 : path);
+		 (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+		 name ? name + 1 : path);
 	len = offsetof(struct sockaddr_un, sun_path) + 1 + strlen(addr.sun_path + 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)

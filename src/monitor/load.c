@@ -38,7 +38,8 @@ void fg_hush_libbpf(void)
  * The object for this kernel.  Both have the same maps and programs: one skeleton is for both.
  *
  * Since 6.4 task storage comes from an allocator that may be asked with the run queue's lock held
- * (bpf_mem_alloc, commit 08a7ce384e33).  The verifier accepts it before as well, so the version tells.
+ * (bpf_mem_alloc, commit 08a7ce384e33).  The verifier accepts it before as well, so the version
+ * tells.
  */
 int fg_skeleton_open(struct monitor_bpf **out, bool *early)
 {
@@ -57,12 +58,16 @@ int fg_skeleton_open(struct monitor_bpf **out, bool *early)
 	err = bpf_object__open_skeleton(s, NULL);
 	if (!err) {
 		bpf_program__set_autoload((*out)->progs.on_fork, *early);
-		bpf_program__set_autoattach((*out)->progs.prove, false); /* to one process at a time, fg_monitor_prove */
+		/* to one process at a time, fg_monitor_prove */
+		bpf_program__set_autoattach((*out)->progs.prove, false);
 	}
 	return err;
 }
 
-/* Offset of the member of this kernel's struct, in bytes; 0: it has none of that name, or not for sure. */
+/*
+ * Offset of the member of this kernel's struct, in bytes; 0: it has none of that name, or not for
+ * sure.
+ */
 static uint32_t member_offset(const char *type, const char *member)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -101,7 +106,10 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 		m->skel->rodata->exec_state_dumpable = member_offset("task_exec_state", "dumpable");
 	m->skel->rodata->mcs_test = m->cfg.holder_test == FG_HOLDER_MCS;
 	m->skel->rodata->count_at_once = m->cfg.kernel_threads == FG_KTHREADS_COUNT;
-	/* One of ours as the pattern: on 6.1 one with type information, as libbpf makes it, fits none without. */
+	/*
+	 * One of ours as the pattern: on 6.1 one with type information, as libbpf makes it, fits
+	 * none without.
+	 */
 	err = fg_array_create(1, &m->empty);
 	if (err)
 		return fg_why_load(err, why, size);
@@ -122,8 +130,9 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 /* Links keep their programs; the descriptors are better used for clients. */
 static void close_attached(struct monitor_bpf *skel)
 {
-	struct bpf_program *const attached[] = {skel->progs.on_switch, skel->progs.on_wakeup, skel->progs.on_migrate,
-						skel->progs.on_exit, skel->progs.on_exec, skel->progs.audit};
+	struct bpf_program *const attached[] = {skel->progs.on_switch,	skel->progs.on_wakeup,
+						skel->progs.on_migrate, skel->progs.on_exit,
+						skel->progs.on_exec,	skel->progs.audit};
 
 	for (size_t i = 0; i < sizeof(attached) / sizeof(attached[0]); i++)
 		bpf_program__unload(attached[i]);
@@ -133,8 +142,8 @@ static int attach(struct fg_monitor *m, char *why, size_t size)
 {
 	int err;
 
-	m->counters =
-	    mmap(NULL, sizeof(*m->counters), PROT_READ, MAP_SHARED, bpf_map__fd(m->skel->maps.counters), 0);
+	m->counters = mmap(NULL, sizeof(*m->counters), PROT_READ, MAP_SHARED,
+			   bpf_map__fd(m->skel->maps.counters), 0);
 	if (m->counters == MAP_FAILED) {
 		m->counters = NULL;
 		err = -errno;
@@ -143,20 +152,25 @@ static int attach(struct fg_monitor *m, char *why, size_t size)
 	}
 	err = monitor_bpf__attach(m->skel);
 	if (err) {
-		snprintf(why, size, "cannot attach to the scheduler's tracepoints: %s", strerror(-err));
+		snprintf(why, size, "cannot attach to the scheduler's tracepoints: %s",
+			 strerror(-err));
 		return err == -EPERM || err == -EACCES ? -EPERM : -ENOTSUP;
 	}
 	close_attached(m->skel);
 	/* Wall-clock time differs between any two monitors, across reboots as well. */
 	err = fg_monitor_tick(m, fg_clock_ns(CLOCK_REALTIME));
 	if (err == -ENOTSUP)
-		snprintf(why, size, "this kernel does not tell whose memory may be read (a later flexguard may know how)");
+		snprintf(
+		    why, size,
+		    "this kernel does not tell whose memory may be read (a later flexguard may know how)");
 	else if (err)
-		snprintf(why, size, "cannot run the monitor's heartbeat program: %s", strerror(-err));
+		snprintf(why, size, "cannot run the monitor's heartbeat program: %s",
+			 strerror(-err));
 	return err;
 }
 
-int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size)
+int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why,
+		    size_t why_size)
 {
 	char unused[1];
 	struct fg_monitor *m;
@@ -260,7 +274,8 @@ int fg_monitor_audit(struct fg_monitor *m)
 uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise)
 {
 	m->skel->bss->peer_sock = (uint32_t)sock;
-	return run_program(m->skel->progs.identify, NULL, 0) ? otherwise : m->skel->bss->peer_account;
+	return run_program(m->skel->progs.identify, NULL, 0) ? otherwise :
+							       m->skel->bss->peer_account;
 }
 
 /* The part of union bpf_iter_link_info (linux/bpf.h, 6.1) that is for tasks. */
@@ -274,7 +289,8 @@ static int walk_threads(struct fg_monitor *m, const struct fg_peer *peer)
 	struct iter_task threads = {.pid_fd = (uint32_t)peer->pidfd};
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = (union bpf_iter_link_info *)&threads,
 		    .iter_info_len = sizeof(threads));
-	int fd, link = bpf_link_create(bpf_program__fd(m->skel->progs.prove), 0, BPF_TRACE_ITER, &opts);
+	int fd,
+	    link = bpf_link_create(bpf_program__fd(m->skel->progs.prove), 0, BPF_TRACE_ITER, &opts);
 
 	if (link < 0)
 		return -errno;

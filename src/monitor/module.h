@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The monitor as a module of its own (libflexguard-monitor.so), which alone is linked with libbpf: the command
- * loads it when it has to (src/cli/service/module.c), so that all that needs no monitor runs without libbpf, and starts
- * sooner.  The functions are those of monitor.h and contention.h.
+ * The monitor as a module of its own (libflexguard-monitor.so), which alone is linked with libbpf:
+ * the command loads it when it has to (src/cli/service/module.c), so that all that needs no monitor
+ * runs without libbpf, and starts sooner.  The functions are those of monitor.h and contention.h.
  */
 #ifndef FG_MONITOR_MODULE_H
 #define FG_MONITOR_MODULE_H
@@ -15,12 +15,14 @@
 
 struct fg_monitor_module {
 	const char *version; /* of the command that it belongs to */
-	int (*open)(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size);
+	int (*open)(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why,
+		    size_t why_size);
 	int (*serve)(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_fd);
 	const struct fg_counters *(*counters)(const struct fg_monitor *m);
 	void (*close)(struct fg_monitor *m);
 	/* contention.h */
-	int (*contention_open)(struct fg_contention **out, const struct fg_contention_config *cfg, char *why, size_t size);
+	int (*contention_open)(struct fg_contention **out, const struct fg_contention_config *cfg,
+			       char *why, size_t size);
 	const struct fg_contention_view *(*contention_view)(const struct fg_contention *c);
 	bool (*contention_slab)(struct fg_contention *c, uint64_t address, char *name, size_t size);
 	void (*contention_stop)(struct fg_contention *c);

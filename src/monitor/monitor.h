@@ -13,7 +13,9 @@
 
 struct fg_monitor;
 
-/* Who shares counters.  That a waiter hears only of threads that could use its CPU holds for both. */
+/*
+ * Who shares counters.  That a waiter hears only of threads that could use its CPU holds for both.
+ */
 enum fg_domains {
 	FG_DOMAINS_UID,	   /* processes of one user */
 	FG_DOMAINS_CPUSET, /* all: nothing but the CPUs divides them */
@@ -25,19 +27,21 @@ enum fg_holder_test {
 	FG_HOLDER_MCS,	/* for threads in the queue of an MCS lock: struct fg_mcs_node */
 };
 enum fg_kernel_threads {
-	FG_KTHREADS_DEFER, /* who makes room for one is preempted only if another program comes after it */
+	/* who makes room for one is preempted only if another program comes after it */
+	FG_KTHREADS_DEFER,
 	FG_KTHREADS_COUNT,
 };
 
 /* 0 in any of them: the default, internal.h. */
 struct fg_monitor_config {
 	uint32_t max_processes;
-	uint32_t max_slots;	/* granted to one process at most */
-	uint32_t max_per_uid;	/* processes of one user; default: max_processes */
+	uint32_t max_slots;   /* granted to one process at most */
+	uint32_t max_per_uid; /* processes of one user; default: max_processes */
 	uint32_t max_slots_per_uid;
-	uint64_t max_memory_per_uid; /* for its processes, the kernel's and the monitor's, in bytes */
+	/* for its processes, the kernel's and the monitor's, in bytes */
+	uint64_t max_memory_per_uid;
 	uint32_t max_connections_per_uid; /* that have not said hello yet */
-	char secret[FG_SECRET + 1]; /* what a hello has to have behind it; "": nothing */
+	char secret[FG_SECRET + 1];	  /* what a hello has to have behind it; "": nothing */
 	enum fg_domains domains;
 	enum fg_holder_test holder_test;
 	enum fg_kernel_threads kernel_threads;
@@ -51,11 +55,13 @@ int fg_monitor_preflight(char *why, size_t why_size);
  * in `why` that says what is missing and what to do (-ENOSYS: built without
  * eBPF; -EPERM: capabilities; -ENOTSUP: kernel too old or without BTF).
  */
-int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size);
+int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why,
+		    size_t why_size);
 
 /*
- * Answer clients on the listening SEQPACKET socket until `stop_fd` becomes
- * readable or hangs up (-1: for ever).  `lock_fd` is what fg_monitor_lock() returned, or FG_NO_LOCK.  Returns 0 or -errno.
+ * Answer clients on the listening SEQPACKET socket until `stop_fd` becomes readable or hangs up
+ * (-1: for ever).  `lock_fd` is what fg_monitor_lock() returned, or FG_NO_LOCK.  Returns 0 or
+ * -errno.
  */
 int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_fd);
 
@@ -66,8 +72,9 @@ const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m);
 void fg_monitor_close(struct fg_monitor *m);
 
 /*
- * Connections that the kernel holds until they are accepted, of all users in one queue: whoever comes waits for all that
- * are in it.  Where it is full, who waits in connect() is let in in the order of coming.
+ * Connections that the kernel holds until they are accepted, of all users in one queue: whoever
+ * comes waits for all that are in it.  Where it is full, who waits in connect() is let in in the
+ * order of coming.
  */
 #define FG_BACKLOG 256
 
@@ -79,11 +86,11 @@ void fg_monitor_close(struct fg_monitor *m);
 int fg_monitor_listen(const char *path, unsigned mode);
 
 /*
- * Be the only one at this path: between two that start, the test above is a race, and it
- * says nothing of one whose path somebody has removed.  Returns a descriptor that holds
- * the lock while it is open, FG_NO_LOCK where none is needed (abstract names) or another
- * user has taken the lock's name, or -errno: -EADDRINUSE.  Who serves has to take connections from it, or anybody
- * fills its queue, and the next monitor cannot tell whose it is.
+ * Be the only one at this path: between two that start, the test above is a race, and it says
+ * nothing of one whose path somebody has removed.  Returns a descriptor that holds the lock while
+ * it is open, FG_NO_LOCK where none is needed (abstract names) or another user has taken the lock's
+ * name, or -errno: -EADDRINUSE.  Who serves has to take connections from it, or anybody fills its
+ * queue, and the next monitor cannot tell whose it is.
  */
 int fg_monitor_lock(const char *path);
 #define FG_NO_LOCK (-1000)

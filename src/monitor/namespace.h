@@ -8,7 +8,9 @@
 
 #define FG_FIRST_USER_NAMESPACE 0xeffffffdu /* its inode: PROC_USER_INIT_INO of linux/proc_ns.h */
 
-/* False in a user namespace of a container or of unshare(1); true where there is no /proc to tell. */
+/*
+ * False in a user namespace of a container or of unshare(1); true where there is no /proc to tell.
+ */
 static inline bool fg_in_first_user_namespace(void)
 {
 	struct stat st;

@@ -78,7 +78,8 @@ struct fg_caps fg_effective_caps(void)
 			break;
 	if (f)
 		fclose(f);
-	return (struct fg_caps){.bpf = caps & CAP_BIT_BPF, .perfmon = caps & CAP_BIT_PERFMON,
+	return (struct fg_caps){.bpf = caps & CAP_BIT_BPF,
+				.perfmon = caps & CAP_BIT_PERFMON,
 				.admin = caps & CAP_BIT_SYS_ADMIN};
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the monitor asks of the kernel and of the process that loads it.  why.c says which is missing first,
- * `flexguard doctor` shows each.
+ * What the monitor asks of the kernel and of the process that loads it.  why.c says which is
+ * missing first, `flexguard doctor` shows each.
  */
 #ifndef FG_NEEDS_H
 #define FG_NEEDS_H
@@ -9,13 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The oldest that it was tried on (make kernels); what is older is refused, since a fault here stops the machine. */
+/*
+ * The oldest that it was tried on (make kernels); what is older is refused, since a fault here
+ * stops the machine.
+ */
 #define FG_OLDEST_MAJOR 6
 #define FG_OLDEST_MINOR 1
 
 /*
- * This one or later.  False too for one that cannot be read.  Distributions that took newer code into an older kernel
- * lose a little.
+ * This one or later.  False too for one that cannot be read.  Distributions that took newer code
+ * into an older kernel lose a little.
  */
 bool fg_release_is(const char *release, int major, int minor);
 
@@ -24,7 +27,10 @@ bool fg_has_btf(void);
 /* Whether something of this name is in it: a type, a function, a member. */
 bool fg_btf_names(const char *name);
 
-/* Lockdown forbids what every tracing program needs: reading kernel memory.  False where nobody tells. */
+/*
+ * Lockdown forbids what every tracing program needs: reading kernel memory.  False where nobody
+ * tells.
+ */
 bool fg_is_locked_down(void);
 
 struct fg_caps {

@@ -82,7 +82,8 @@ static uint64_t memory_of(uint32_t processes, uint64_t slots)
 /* Acquire pairs with the release in publish.c: the arrays of its last user are gone. */
 static bool is_settled(const struct fg_process *p)
 {
-	return !__atomic_load_n(&p->adding, __ATOMIC_ACQUIRE) && !__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE);
+	return !__atomic_load_n(&p->adding, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE);
 }
 
 /* Of those from this one on the program hears, too. */
@@ -101,8 +102,8 @@ static void leave_pieces(struct fg_monitor *m, uint32_t index, uint32_t from)
 }
 
 /*
- * It gets no array, and what it had before ends.  Unless it is another program by now, or never was welcomed, storages
- * of its threads name its index: it keeps that until it dies.
+ * It gets no array, and what it had before ends.  Unless it is another program by now, or never was
+ * welcomed, storages of its threads name its index: it keeps that until it dies.
  */
 static void retire(struct fg_monitor *m, uint32_t index)
 {
@@ -120,7 +121,8 @@ static void retire(struct fg_monitor *m, uint32_t index)
  * Find the process's entry, or take a free one.  Adds up what the user's other processes have on
  * the way: registration is once per process, so a scan is cheap enough.
  */
-static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *index, struct fg_usage *u)
+static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *index,
+		      struct fg_usage *u)
 {
 	uint32_t i, k, seen = 0, mine = m->cfg.max_processes;
 
@@ -145,7 +147,8 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 	if (mine < m->cfg.max_processes) {
 		*index = mine;
 		/* Somebody else by now, who has a quota of his own: what it had before ends. */
-		if (m->processes[mine].uid != uid && (u->processes >= m->cfg.max_per_uid || !domain_find(m, uid))) {
+		if (m->processes[mine].uid != uid &&
+		    (u->processes >= m->cfg.max_per_uid || !domain_find(m, uid))) {
 			retire(m, mine);
 			return -EDQUOT;
 		}
@@ -167,29 +170,34 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 }
 
 /*
- * How large the next piece is for a process that has `have` slots: as asked for, or as is left to the user, since
- * fewer are better than none.  0: none are left.
+ * How large the next piece is for a process that has `have` slots: as asked for, or as is left to
+ * the user, since fewer are better than none.  0: none are left.
  */
-static uint32_t grant(const struct fg_monitor *m, uint32_t want, uint32_t have, const struct fg_usage *u)
+static uint32_t grant(const struct fg_monitor *m, uint32_t want, uint32_t have,
+		      const struct fg_usage *u)
 {
 	uint64_t taken = memory_of(u->processes + 1 + u->left, u->slots + have), left = 0;
 
 	if (want > FG_PIECE)
 		want = FG_PIECE;
 	/* Whole pages: that is what gets mapped. */
-	want = want > FG_MIN_SLOTS ? (want + FG_MIN_SLOTS - 1) / FG_MIN_SLOTS * FG_MIN_SLOTS : FG_MIN_SLOTS;
+	want = want > FG_MIN_SLOTS ? (want + FG_MIN_SLOTS - 1) / FG_MIN_SLOTS * FG_MIN_SLOTS :
+				     FG_MIN_SLOTS;
 	if (want > m->cfg.max_slots - have)
 		want = m->cfg.max_slots - have;
 
 	if (m->cfg.max_slots_per_uid > u->slots + have)
 		left = m->cfg.max_slots_per_uid - u->slots - have;
 	if (m->cfg.max_memory_per_uid < taken + left * FG_SLOT_BYTES)
-		left = m->cfg.max_memory_per_uid > taken ? (m->cfg.max_memory_per_uid - taken) / FG_SLOT_BYTES : 0;
+		left = m->cfg.max_memory_per_uid > taken ?
+			   (m->cfg.max_memory_per_uid - taken) / FG_SLOT_BYTES :
+			   0;
 	return (want <= left ? want : (uint32_t)left) / FG_MIN_SLOTS * FG_MIN_SLOTS;
 }
 
 /* The next piece of the process's array; the first one, if it has none. */
-static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want, const struct fg_usage *others)
+static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want,
+		     const struct fg_usage *others)
 {
 	struct fg_process *p = &m->processes[index];
 	uint32_t n = p->slots / FG_PIECE, slots;
@@ -226,8 +234,9 @@ static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want, const 
 }
 
 /*
- * Is it who the array was made for?  Not another program: an exec has taken its entry in `owners`.  Not with other
- * credentials, and not another copy of the library, which numbers its threads on its own.
+ * Is it who the array was made for?  Not another program: an exec has taken its entry in `owners`.
+ * Not with other credentials, and not another copy of the library, which numbers its threads on its
+ * own.
  */
 static bool is_same(struct fg_monitor *m, const struct fg_process *p, const struct fg_peer *peer,
 		    const struct fg_hello *hello)
@@ -261,10 +270,9 @@ static int enter(struct fg_monitor *m, uint32_t index, uint64_t id, const struct
 	return err;
 }
 
-
 /*
- * Another program or user in a process that has been here.  It keeps its index, which storages of its threads name; the
- * array stays with those who have it mapped.
+ * Another program or user in a process that has been here.  It keeps its index, which storages of
+ * its threads name; the array stays with those who have it mapped.
  */
 static int enter_again(struct fg_monitor *m, uint32_t index, uid_t uid)
 {
@@ -287,17 +295,19 @@ static int enter_again(struct fg_monitor *m, uint32_t index, uid_t uid)
 static int own(struct fg_monitor *m, uint32_t index, struct fg_peer *peer)
 {
 	struct fg_process *p = &m->processes[index];
-	struct fg_owner owner = {.tls_offset = p->tls_offset, .index = index * FG_PIECES, .domain = p->domain};
+	struct fg_owner owner = {
+	    .tls_offset = p->tls_offset, .index = index * FG_PIECES, .domain = p->domain};
 	int err;
 
 	memset(&owner.who, 0xff, sizeof(owner.who));
 	/* Only after the array: threads must not be bound to what this index led to before. */
 	if (bpf_map_update_elem(bpf_map__fd(m->skel->maps.owners), &peer->pidfd, &owner, BPF_ANY))
 		return -errno;
-	err = m->early ? fg_monitor_audit(m) : 0; /* gives the threads that are there their storage */
+	/* gives the threads that are there their storage */
+	err = m->early ? fg_monitor_audit(m) : 0;
 	/*
-	 * Again, now that an exec would take back what was written: before it, one may have come after the
-	 * first look.  Nobody's memory has been read for this hello yet.
+	 * Again, now that an exec would take back what was written: before it, one may have come
+	 * after the first look.  Nobody's memory has been read for this hello yet.
 	 */
 	err = err ? err : fg_monitor_prove(m, peer, true);
 	return err == -EINPROGRESS ? -EACCES : err;
@@ -337,11 +347,13 @@ int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct
 	if (hello->from == p->slots)
 		err = add_piece(m, index, hello->want_slots, &others);
 	/*
-	 * Somebody may have the earlier array mapped, who could see into the program that this process is now.  As long
-	 * as the index leads there nobody is bound; the publisher is late, and the client comes again.
+	 * Somebody may have the earlier array mapped, who could see into the program that this
+	 * process is now.  As long as the index leads there nobody is bound; the publisher is late,
+	 * and the client comes again.
 	 */
 	if (!err && !same && !is_new &&
-	    (__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE) || !fg_is_published(m, index, 0, &p->piece[0])))
+	    (__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE) ||
+	     !fg_is_published(m, index, 0, &p->piece[0])))
 		err = -EAGAIN;
 	if (!err && !same)
 		err = own(m, index, peer);

@@ -116,8 +116,9 @@ static void publish(struct fg_monitor *m, struct request *list)
 			if (r->array_fd >= 0)
 				close(r->array_fd);
 			/* Release: pairs with the acquire in fg_process_register's search. */
-			__atomic_fetch_sub(r->array_fd >= 0 ? &process_of(m, r)->adding : &process_of(m, r)->leaving, 1,
-					   __ATOMIC_RELEASE);
+			__atomic_fetch_sub(r->array_fd >= 0 ? &process_of(m, r)->adding :
+							      &process_of(m, r)->leaving,
+					   1, __ATOMIC_RELEASE);
 			if (r->array_fd >= 0)
 				make_room(m);
 			free(r);
@@ -168,7 +169,8 @@ bool fg_is_published(struct fg_monitor *m, uint32_t index, uint32_t piece, const
 	uint32_t key = index * FG_PIECES + piece, found = 0;
 
 	/* What user space reads from a map of maps is the id of the map in there. */
-	return !bpf_map_lookup_elem(bpf_map__fd(m->skel->maps.processes), &key, &found) && found == a->id;
+	return !bpf_map_lookup_elem(bpf_map__fd(m->skel->maps.processes), &key, &found) &&
+	       found == a->id;
 }
 
 int fg_publish(struct fg_monitor *m, uint32_t index, uint32_t piece, const struct fg_array *a)
@@ -190,14 +192,18 @@ int fg_publish(struct fg_monitor *m, uint32_t index, uint32_t piece, const struc
 		return err;
 	}
 	/* All adders busy, and the machine as well?  Then it becomes visible a little later. */
-	for (until = fg_now_ns() + WAIT_NS; !fg_is_published(m, index, piece, a) && fg_now_ns() < until;)
+	for (until = fg_now_ns() + WAIT_NS;
+	     !fg_is_published(m, index, piece, a) && fg_now_ns() < until;)
 		usleep(20);
 	return 0;
 }
 
 void fg_unpublish(struct fg_monitor *m, uint32_t index, uint32_t piece)
 {
-	/* Without memory for the request the index stays out of use: better than two users at a time. */
+	/*
+	 * Without memory for the request the index stays out of use: better than two users at a
+	 * time.
+	 */
 	__atomic_fetch_add(&m->processes[index].leaving, 1, __ATOMIC_RELAXED);
 	post(&m->publisher->remove, index * FG_PIECES + piece, -1);
 }

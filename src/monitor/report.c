@@ -35,7 +35,9 @@ static uint32_t state_of(const struct fg_slot *slot)
 {
 	uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_RELAXED);
 
-	return __atomic_load_n(&slot->bound, __ATOMIC_RELAXED) && state < FG_STATE_DEAD ? state : FG_STATE_UNKNOWN;
+	return __atomic_load_n(&slot->bound, __ATOMIC_RELAXED) && state < FG_STATE_DEAD ?
+		   state :
+		   FG_STATE_UNKNOWN;
 }
 
 static uint64_t unit(int stat)
@@ -49,13 +51,15 @@ static uint64_t add_saturated(uint64_t a, uint64_t b)
 }
 
 /*
- * What a process can have counted in its life: events, each of which takes some ns of
- * a CPU, and the time of its threads: as many as it has slots or says to have.  The grace is for the time before it registered
- * (a child of fork) and for its first moments.
+ * What a process can have counted in its life: events, each of which takes some ns of a CPU, and
+ * the time of its threads: as many as it has slots or says to have.  The grace is for the time
+ * before it registered (a child of fork) and for its first moments.
  */
-#define EVENT_NS 8u /* the fastest measured, lock and unlock of a lock that nobody else wants: 9 (2-CPU VM) */
+/* the fastest measured, lock and unlock of a lock that nobody else wants: 9 (2-CPU VM) */
+#define EVENT_NS 8u
 #define GRACE_NS 10000000000ull
-#define MAX_THREADS 65536u /* with a number of their own; the others count too, but do not number themselves */
+/* with a number of their own; the others count too, but do not number themselves */
+#define MAX_THREADS 65536u
 
 static uint64_t most(const struct fg_process *p, int stat)
 {
@@ -71,7 +75,7 @@ static uint64_t most(const struct fg_process *p, int stat)
 /* Where the array of counts seen last ends; more of it as more slots are used. */
 static bool can_see(struct fg_process *p, uint32_t slots)
 {
-	uint32_t (*more)[FG_SLOT_STATS];
+	uint32_t(*more)[FG_SLOT_STATS];
 
 	if (slots <= p->nr_last)
 		return true;
@@ -143,7 +147,8 @@ void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_repo
 		if (!can_see(p, (i / FG_MIN_SLOTS + 1) * FG_MIN_SLOTS))
 			continue;
 		for (int k = 0; k < FG_SLOT_STATS; k++)
-			more[k] += growth(&p->last[i][k], __atomic_load_n(&slot->stats[k], __ATOMIC_RELAXED));
+			more[k] += growth(&p->last[i][k],
+					  __atomic_load_n(&slot->stats[k], __ATOMIC_RELAXED));
 	}
 	add_up(m, p, more);
 	if (!r)
@@ -162,7 +167,10 @@ void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_repo
 	memcpy(r->stats, p->stats, sizeof(r->stats));
 }
 
-/* All pieces of an array lie one behind the other; where there is none yet, nothing is mapped that can be read. */
+/*
+ * All pieces of an array lie one behind the other; where there is none yet, nothing is mapped that
+ * can be read.
+ */
 #define MAP_BYTES (FG_PIECES * FG_PIECE * sizeof(struct fg_slot))
 
 /* The last look at an array: what it said is kept. */
@@ -194,7 +202,8 @@ void fg_report_forget(struct fg_monitor *m, struct fg_process *p)
 void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t from, uint32_t to)
 {
 	if (!from) {
-		void *map = mmap(NULL, MAP_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *map = mmap(NULL, MAP_BYTES, PROT_NONE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		p->map = map == MAP_FAILED ? NULL : map;
 	}
@@ -236,7 +245,8 @@ static void add_summary(const struct fg_monitor *m, struct fg_report *r)
 	r->dropped = m->dropped;
 	r->preempted = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].preempted, __ATOMIC_RELAXED);
 	r->blocked = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].blocked, __ATOMIC_RELAXED);
-	r->total_preempted = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].total_preempted, __ATOMIC_RELAXED);
+	r->total_preempted = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].total_preempted,
+					     __ATOMIC_RELAXED);
 	r->total_blocked = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].total_blocked, __ATOMIC_RELAXED);
 	r->missed = __atomic_load_n(&c->missed, __ATOMIC_RELAXED);
 	r->cost_ns = __atomic_load_n(&c->cost_ns, __ATOMIC_RELAXED);
@@ -273,7 +283,8 @@ static void sample_all(struct fg_monitor *m)
 			fg_report_sample(m, &m->processes[i], NULL);
 }
 
-void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ssize_t size, uid_t uid)
+void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ssize_t size,
+		      uid_t uid)
 {
 	static struct fg_report r; /* 30 KB; the loop is one thread */
 	bool all = uid == 0 || uid == geteuid();

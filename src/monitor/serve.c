@@ -70,7 +70,8 @@ static void hang_up(int lock_fd)
 {
 	int fd;
 
-	for (int i = 0; i < HANG_UP_AT_ONCE && (fd = accept4(lock_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0; i++)
+	for (int i = 0;
+	     i < HANG_UP_AT_ONCE && (fd = accept4(lock_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0; i++)
 		close(fd);
 }
 
@@ -94,31 +95,18 @@ static int loop(struct fg_monitor *m, int listen_fd, int lock_fd, int timer_fd)
 			 * entry.  Each handler looks again before it acts.
 			 */
 			switch ((enum fg_event)(events[i].data.u64 >> 32)) {
-			case FG_EV_STOP:
-				return 0;
+			case FG_EV_STOP: return 0;
 			case FG_EV_TICK:
 				err = on_tick(m, timer_fd);
 				if (err)
 					return err;
 				break;
-			case FG_EV_LISTEN:
-				fg_client_accept(m, listen_fd);
-				break;
-			case FG_EV_LOCK:
-				hang_up(lock_fd);
-				break;
-			case FG_EV_CLIENT:
-				fg_client_ready(m, index);
-				break;
-			case FG_EV_READ:
-				fg_unread_ready(m, (int)index);
-				break;
-			case FG_EV_PROCESS:
-				fg_process_reap(m, index);
-				break;
-			case FG_EV_ROOM:
-				fg_publisher_heard(m);
-				break;
+			case FG_EV_LISTEN: fg_client_accept(m, listen_fd); break;
+			case FG_EV_LOCK: hang_up(lock_fd); break;
+			case FG_EV_CLIENT: fg_client_ready(m, index); break;
+			case FG_EV_READ: fg_unread_ready(m, (int)index); break;
+			case FG_EV_PROCESS: fg_process_reap(m, index); break;
+			case FG_EV_ROOM: fg_publisher_heard(m); break;
 			}
 		}
 		/* Some, and then whoever has come meanwhile. */

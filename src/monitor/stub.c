@@ -8,13 +8,15 @@
 int fg_monitor_preflight(char *why, size_t why_size)
 {
 	if (why_size)
-		snprintf(why, why_size,
-			 "this flexguard was built without eBPF (it needs clang >= 16, bpftool and libbpf >= "
-			 "1.0)");
+		snprintf(
+		    why, why_size,
+		    "this flexguard was built without eBPF (it needs clang >= 16, bpftool and libbpf >= "
+		    "1.0)");
 	return -ENOSYS;
 }
 
-int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size)
+int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why,
+		    size_t why_size)
 {
 	*out = NULL;
 	return fg_monitor_preflight(why, why_size);
@@ -30,7 +32,8 @@ const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m)
 	return NULL;
 }
 
-int fg_contention_open(struct fg_contention **out, const struct fg_contention_config *cfg, char *why, size_t size)
+int fg_contention_open(struct fg_contention **out, const struct fg_contention_config *cfg,
+		       char *why, size_t size)
 {
 	*out = NULL;
 	return fg_monitor_preflight(why, size);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Answers that have not been read.  The kernel counts the descriptors that a user has sent and nobody has received yet,
- * and refuses more of them than RLIMIT_NOFILE (ETOOMANYREFS; unix(7)): all that the monitor has under way to all
- * its clients.  A packet that has been sent cannot be taken back.  So it is known, for each user, how many of his
- * connections have not read theirs, and with too many he gets no answer until he reads one.
+ * Answers that have not been read.  The kernel counts the descriptors that a user has sent and
+ * nobody has received yet, and refuses more of them than RLIMIT_NOFILE (ETOOMANYREFS; unix(7)): all
+ * that the monitor has under way to all its clients.  A packet that has been sent cannot be taken
+ * back.  So it is known, for each user, how many of his connections have not read theirs, and with
+ * too many he gets no answer until he reads one.
  *
- * A packet counts as memory of the socket that sent it (SIOCOUTQ) until it is received, or the last descriptor of the
- * receiving socket is closed.  So the monitor keeps its end open until then.
+ * A packet counts as memory of the socket that sent it (SIOCOUTQ) until it is received, or the last
+ * descriptor of the receiving socket is closed.  So the monitor keeps its end open until then.
  */
 #include <linux/sockios.h>
 #include <sys/epoll.h>
@@ -15,7 +16,9 @@
 #include <unistd.h>
 #include "monitor/internal.h"
 
-/* A half of what the kernel allows, two descriptors each, shared by as many users as have domains. */
+/*
+ * A half of what the kernel allows, two descriptors each, shared by as many users as have domains.
+ */
 void fg_unread_limit(struct fg_monitor *m)
 {
 	struct rlimit files;
@@ -31,7 +34,9 @@ void fg_unread_limit(struct fg_monitor *m)
 		m->max_unread = max ? (uint32_t)max : 1;
 }
 
-/* The last byte is given back after the socket's poll has been woken (sock_wfree, net/core/sock.c). */
+/*
+ * The last byte is given back after the socket's poll has been woken (sock_wfree, net/core/sock.c).
+ */
 static bool is_read(int fd)
 {
 	int bytes = 0;
@@ -41,8 +46,12 @@ static bool is_read(int fd)
 
 bool fg_unread_keep(struct fg_monitor *m, int fd, uid_t uid)
 {
-	/* An edge each time that the packet's memory is given back.  Without, the next tick finds it. */
-	struct epoll_event ev = {.events = EPOLLOUT | EPOLLET, .data.u64 = (uint64_t)FG_EV_READ << 32 | (uint32_t)fd};
+	/*
+	 * An edge each time that the packet's memory is given back.  Without, the next tick finds
+	 * it.
+	 */
+	struct epoll_event ev = {.events = EPOLLOUT | EPOLLET,
+				 .data.u64 = (uint64_t)FG_EV_READ << 32 | (uint32_t)fd};
 
 	/* More users than domains: then his goes uncounted, rather than that he goes without. */
 	if (is_read(fd) || m->nr_unread == FG_MAX_UNREAD)

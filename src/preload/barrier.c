@@ -17,7 +17,8 @@ static struct fg_barrier *barrier_of(pthread_barrier_t *barrier)
 	return (struct fg_barrier *)barrier;
 }
 
-int pthread_barrier_init(pthread_barrier_t *barrier, const pthread_barrierattr_t *attr, unsigned int count)
+int pthread_barrier_init(pthread_barrier_t *barrier, const pthread_barrierattr_t *attr,
+			 unsigned int count)
 {
 	int shared = PTHREAD_PROCESS_PRIVATE;
 

@@ -22,7 +22,8 @@ FG_EXPORT(cnd_timedwait);
 FG_EXPORT(cnd_signal);
 FG_EXPORT(cnd_broadcast);
 
-_Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t) && sizeof(cnd_t) == sizeof(pthread_cond_t), "in place");
+_Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t) && sizeof(cnd_t) == sizeof(pthread_cond_t),
+	       "in place");
 
 static pthread_mutex_t *mutex_of(mtx_t *m)
 {
@@ -37,16 +38,11 @@ static pthread_cond_t *cond_of(cnd_t *c)
 static int result(int err)
 {
 	switch (err) {
-	case 0:
-		return thrd_success;
-	case EBUSY:
-		return thrd_busy;
-	case ETIMEDOUT:
-		return thrd_timedout;
-	case ENOMEM:
-		return thrd_nomem;
-	default:
-		return thrd_error;
+	case 0: return thrd_success;
+	case EBUSY: return thrd_busy;
+	case ETIMEDOUT: return thrd_timedout;
+	case ENOMEM: return thrd_nomem;
+	default: return thrd_error;
 	}
 }
 
@@ -56,7 +52,8 @@ int mtx_init(mtx_t *m, int type)
 
 	if (type & ~(mtx_plain | mtx_timed | mtx_recursive))
 		return thrd_error;
-	*mutex = (struct fg_mutex){ .lock.tag = type & mtx_recursive ? FG_KIND_RECURSIVE : FG_KIND_NORMAL };
+	*mutex = (struct fg_mutex){.lock.tag = type & mtx_recursive ? FG_KIND_RECURSIVE :
+								      FG_KIND_NORMAL};
 	return thrd_success;
 }
 

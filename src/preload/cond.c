@@ -34,8 +34,9 @@ static int take_mutex(void *mutex)
 }
 
 /*
- * One of glibc's, with a condition variable of ours: a waiter stays one of its users, as with one of glibc's, so that it
- * is not destroyed meanwhile.  Robust ones are destroyed without a look at that.
+ * One of glibc's, with a condition variable of ours: a waiter stays one of its users, as with one
+ * of glibc's, so that it is not destroyed meanwhile.  Robust ones are destroyed without a look at
+ * that.
  */
 struct native_mutex {
 	pthread_mutex_t *mutex;
@@ -80,19 +81,21 @@ int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 		if (shared != PTHREAD_PROCESS_PRIVATE)
 			return fg_native_pthread_cond_init()(cond, attr);
 	}
-	*c = (struct fg_cond){ .epoch = fg_epoch, .flags = clock == CLOCK_MONOTONIC ? FG_COND_MONOTONIC : 0 };
+	*c = (struct fg_cond){.epoch = fg_epoch,
+			      .flags = clock == CLOCK_MONOTONIC ? FG_COND_MONOTONIC : 0};
 	return 0;
 }
 
-static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
+static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+		      const struct timespec *at)
 {
 	struct fg_mutex *ours = fg_mutex_of(mutex);
-	struct native_mutex native = { .mutex = mutex };
-	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, ours };
-	struct fg_deadline deadline = { .clock = clock };
+	struct native_mutex native = {.mutex = mutex};
+	struct fg_cond_mutex m = {release_mutex, take_mutex, mutex, ours};
+	struct fg_deadline deadline = {.clock = clock};
 
 	if (fg_unlikely(!_fg_mutex_is_ours(ours)))
-		m = (struct fg_cond_mutex){ release_native, take_native, &native, NULL };
+		m = (struct fg_cond_mutex){release_native, take_native, &native, NULL};
 
 	if (at) {
 		if (!fg_valid_timespec(at))
@@ -109,7 +112,8 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 	return wait_until(cond, mutex, CLOCK_REALTIME, NULL);
 }
 
-int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *abstime)
+int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+			   const struct timespec *abstime)
 {
 	struct timespec real;
 

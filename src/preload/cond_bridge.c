@@ -21,11 +21,12 @@ static void renew(struct fg_bridges *b)
 		natives[i] = fresh;
 }
 
-static struct fg_bridges bridges = { natives, sizeof(natives[0]), BRIDGES, renew, 0 };
+static struct fg_bridges bridges = {natives, sizeof(natives[0]), BRIDGES, renew, 0};
 
 static pthread_mutex_t *bridge(const pthread_cond_t *cond)
 {
-	return _fg_bridge_of(&bridges, cond, 4); /* 64 neighbours, of 48 bytes each, have 64 bridges */
+	/* 64 neighbours, of 48 bytes each, have 64 bridges */
+	return _fg_bridge_of(&bridges, cond, 4);
 }
 
 struct bridged {
@@ -41,7 +42,8 @@ static void leave_bridge(void *arg)
 	_fg_mutex_waiters(fg_mutex_of(b->mutex), -1u);
 }
 
-static int native_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
+static int native_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+		       const struct timespec *at)
 {
 	if (clock < 0)
 		return at ? fg_native_pthread_cond_timedwait()(cond, mutex, at) :
@@ -49,9 +51,10 @@ static int native_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t c
 	return fg_native_pthread_cond_clockwait()(cond, mutex, clock, at);
 }
 
-int fg_cond_bridge_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
+int fg_cond_bridge_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+			const struct timespec *at)
 {
-	struct bridged b = { bridge(cond), mutex };
+	struct bridged b = {bridge(cond), mutex};
 	int r;
 
 	if (!_fg_mutex_is_ours(fg_mutex_of(mutex)))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "preload/cond_pshared.h"
 
-int fg_cond_pshared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
+int fg_cond_pshared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+			 const struct timespec *at)
 {
 	return fg_cond_bridge_wait(cond, mutex, clock, at);
 }

@@ -25,7 +25,10 @@
 #include "sys/elf_symbols.h"
 #include "sys/libc.h"
 
-/* libc looks at the address that it returns to: for whose sake it searches, and where.  So these end in a jump. */
+/*
+ * libc looks at the address that it returns to: for whose sake it searches, and where.  So these
+ * end in a jump.
+ */
 #define ENDS_IN_A_JUMP __attribute__((optimize("O2", "optimize-sibling-calls")))
 
 static void *(*next_dlopen)(const char *file, int mode);
@@ -47,7 +50,8 @@ static bool symbols_at(const void *address, struct fg_symbols *s)
 	struct link_map *map;
 	Dl_info info;
 
-	return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) && fg_symbols_of(s, map->l_ld, map->l_addr);
+	return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) &&
+	       fg_symbols_of(s, map->l_ld, map->l_addr);
 }
 
 struct segment {
@@ -63,8 +67,10 @@ static int look_for_segment(struct dl_phdr_info *object, size_t size, void *arg)
 	for (size_t i = 0; i < object->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &object->dlpi_phdr[i];
 
-		if (p->p_type == PT_LOAD && s->address - (object->dlpi_addr + p->p_vaddr) < p->p_memsz) {
-			s->protection = (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W ? PROT_WRITE : 0) |
+		if (p->p_type == PT_LOAD &&
+		    s->address - (object->dlpi_addr + p->p_vaddr) < p->p_memsz) {
+			s->protection = (p->p_flags & PF_R ? PROT_READ : 0) |
+					(p->p_flags & PF_W ? PROT_WRITE : 0) |
 					(p->p_flags & PF_X ? PROT_EXEC : 0);
 			return 1;
 		}
@@ -75,16 +81,19 @@ static int look_for_segment(struct dl_phdr_info *object, size_t size, void *arg)
 /* Sets the protection of a table to what it is in the file, and `more`. */
 static bool protect(const struct fg_symbols *s, int more)
 {
-	struct segment of = { .address = (uintptr_t)s->symbol, .protection = -1 };
+	struct segment of = {.address = (uintptr_t)s->symbol, .protection = -1};
 	uintptr_t page = getauxval(AT_PAGESZ), begin = of.address & -page;
 	uintptr_t end = ((uintptr_t)&s->symbol[s->count] + page - 1) & -page;
 
 	dl_iterate_phdr(look_for_segment, &of);
-	return of.protection >= 0 &&
-	       !fg_syscall6(SYS_mprotect, (long)begin, (long)(end - begin), of.protection | more, 0, 0, 0);
+	return of.protection >= 0 && !fg_syscall6(SYS_mprotect, (long)begin, (long)(end - begin),
+						  of.protection | more, 0, 0, 0);
 }
 
-/* All versions of the name that are the function of its default one; what has another function stays libc's. */
+/*
+ * All versions of the name that are the function of its default one; what has another function
+ * stays libc's.
+ */
 static void replace(struct fg_symbols *libc, const char *name, ElfW(Addr) ours)
 {
 	ElfW(Addr) theirs = (ElfW(Addr))fg_libc_function(name, NULL);
@@ -108,7 +117,8 @@ static void replace_all(void)
 	fg_libc_setup();
 	fg_filter_natives();
 	if (!symbols_at((const void *)&replaced, &ours) ||
-	    !symbols_at((const void *)fg_native(FG_NATIVE_pthread_mutex_lock), &libc) || !protect(&libc, PROT_WRITE))
+	    !symbols_at((const void *)fg_native(FG_NATIVE_pthread_mutex_lock), &libc) ||
+	    !protect(&libc, PROT_WRITE))
 		return;
 	for (size_t i = 1; i < ours.count; i++) {
 		const ElfW(Sym) *s = &ours.symbol[i];
@@ -120,11 +130,15 @@ static void replace_all(void)
 	replaced = true;
 }
 
-/* The mode to open with.  Where the table cannot be written to, mutual exclusion comes before what the flag is for. */
+/*
+ * The mode to open with.  Where the table cannot be written to, mutual exclusion comes before what
+ * the flag is for.
+ */
 static __attribute__((noinline)) int deeply(int mode)
 {
-	static const char note[] = "flexguard: RTLD_DEEPBIND is left out: glibc's table of symbols cannot be changed here, "
-				   "and the plugin would have locks of its own\n";
+	static const char note[] =
+	    "flexguard: RTLD_DEEPBIND is left out: glibc's table of symbols cannot be changed here, "
+	    "and the plugin would have locks of its own\n";
 	static uint32_t once, said;
 
 	find();

@@ -32,7 +32,10 @@ static void *next(const char *name)
 	return f;
 }
 
-/* Here if nobody needs them earlier.  Once: later it may be ours that libc says are its own (deepbind.c). */
+/*
+ * Here if nobody needs them earlier.  Once: later it may be ours that libc says are its own
+ * (deepbind.c).
+ */
 __attribute__((constructor)) void fg_filter_natives(void)
 {
 	if (next_prctl)
@@ -67,7 +70,8 @@ int prctl(int option, ...)
 
 static bool installs(long nr, long a)
 {
-	return (nr == SYS_seccomp && (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER)) ||
+	return (nr == SYS_seccomp &&
+		(a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER)) ||
 	       (nr == SYS_prctl && a == PR_SET_SECCOMP);
 }
 
@@ -86,7 +90,10 @@ long fg_syscall_watched(long nr, ...)
 		return fg_next_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	fg_filter_comes();
 	r = fg_next_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
-	/* Above 0: a descriptor that was asked for, or, with TSYNC, a thread that could not take the filter. */
+	/*
+	 * Above 0: a descriptor that was asked for, or, with TSYNC, a thread that could not take
+	 * the filter.
+	 */
 	if (r < 0 || (r > 0 && nr == SYS_seccomp && !(a[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER)))
 		fg_filter_failed();
 	return r;
@@ -95,6 +102,7 @@ long fg_syscall_watched(long nr, ...)
 #ifdef FG_FORWARD_SYSCALL
 FG_FORWARD_SYSCALL(SYS_seccomp, SYS_prctl);
 #else
-extern __typeof__(fg_syscall_watched) exported __asm__("fg__syscall") __attribute__((alias("fg_syscall_watched")));
+extern __typeof__(fg_syscall_watched) exported __asm__("fg__syscall")
+    __attribute__((alias("fg_syscall_watched")));
 #endif
 FG_VERSIONS_syscall("fg__syscall");

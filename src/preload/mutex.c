@@ -40,7 +40,7 @@ int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 		    robust != PTHREAD_MUTEX_STALLED || protocol != PTHREAD_PRIO_NONE)
 			return fg_native_pthread_mutex_init()(mutex, attr);
 	}
-	*m = (struct fg_mutex){ .lock.tag = _fg_mutex_kind(type, shared != PTHREAD_PROCESS_PRIVATE) };
+	*m = (struct fg_mutex){.lock.tag = _fg_mutex_kind(type, shared != PTHREAD_PROCESS_PRIVATE)};
 	return 0;
 }
 
@@ -48,7 +48,8 @@ int pthread_mutex_destroy(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	return _fg_mutex_is_ours(m) ? _fg_mutex_destroy(m) : fg_native_pthread_mutex_destroy()(mutex);
+	return _fg_mutex_is_ours(m) ? _fg_mutex_destroy(m) :
+				      fg_native_pthread_mutex_destroy()(mutex);
 }
 
 /* Out of line, so that the fast paths need no stack. */
@@ -100,9 +101,10 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
 }
 
 /* A free mutex is locked whatever the time says; only who would wait is told that it is invalid. */
-static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *at, const void *caller)
+static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *at,
+		   const void *caller)
 {
-	struct fg_deadline deadline = { .clock = clock };
+	struct fg_deadline deadline = {.clock = clock};
 
 	__asm__("" : "+r"(at)); /* the headers say that it is not NULL */
 	if (!at) /* glibc's takes a free one, and waits for another for ever or crashes */
@@ -111,7 +113,7 @@ static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *a
 	if (!fg_valid_timespec(at)) {
 		int r;
 
-		deadline.at = (struct timespec){ 0 }; /* long ago */
+		deadline.at = (struct timespec){0}; /* long ago */
 		r = _fg_mutex_lock(m, &deadline, caller);
 		return r == ETIMEDOUT ? EINVAL : r;
 	}

@@ -51,8 +51,8 @@ static struct fg_native_view view_of(const pthread_mutex_t *m)
 
 	/* A robust one's `owner` is not a tid while it is inconsistent. */
 	if (is_robust(m))
-		return (struct fg_native_view){ word, TID_BITS, word, TID_BITS };
-	return (struct fg_native_view){ word, ~0u, (const uint32_t *)&m->__data.__owner, ~0u };
+		return (struct fg_native_view){word, TID_BITS, word, TID_BITS};
+	return (struct fg_native_view){word, ~0u, (const uint32_t *)&m->__data.__owner, ~0u};
 }
 
 /*
@@ -60,7 +60,8 @@ static struct fg_native_view view_of(const pthread_mutex_t *m)
  * say what is wrong.  A robust one is never tried: trylock on one that is not
  * recoverable leaves it locked for ever (glibc 2.36).
  */
-static __attribute__((noinline)) int spin_and_take(pthread_mutex_t *m, const struct fg_deadline *deadline)
+static __attribute__((noinline)) int spin_and_take(pthread_mutex_t *m,
+						   const struct fg_deadline *deadline)
 {
 	struct fg_native_view v = view_of(m);
 	struct fg_self *t = fg_self();
@@ -91,7 +92,7 @@ int fg_native_lock(pthread_mutex_t *m)
 
 static int spin_and_take_until(pthread_mutex_t *m, clockid_t clock, const struct timespec *at)
 {
-	struct fg_deadline deadline = { .clock = clock, .at = *at };
+	struct fg_deadline deadline = {.clock = clock, .at = *at};
 
 	/* What is wrong with the arguments glibc shall say. */
 	if (is_ordered(m) || !may_be_held(m) || !fg_valid_clock(clock) || !fg_valid_timespec(at))

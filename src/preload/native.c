@@ -8,8 +8,8 @@
 static const struct {
 	const char *name, *version;
 } table[] = {
-#define X(name, version, type) { #name, version },
-	FG_NATIVE_TABLE(X)
+#define X(name, version, type) {#name, version},
+    FG_NATIVE_TABLE(X)
 #undef X
 };
 

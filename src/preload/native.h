@@ -13,6 +13,7 @@
 #include <semaphore.h>
 
 /* name, version, type of function */
+/* clang-format off */
 #define FG_NATIVE_TABLE(X)                                                                                   \
 	X(pthread_mutex_init, "GLIBC_2.2.5", int (*)(pthread_mutex_t *, const pthread_mutexattr_t *))        \
 	X(pthread_mutex_destroy, "GLIBC_2.2.5", int (*)(pthread_mutex_t *))                                  \
@@ -54,21 +55,22 @@
 	  int (*)(pthread_rwlock_t *, clockid_t, const struct timespec *))                                   \
 	X(pthread_rwlock_clockwrlock, "GLIBC_2.34",                                                          \
 	  int (*)(pthread_rwlock_t *, clockid_t, const struct timespec *))
+/* clang-format on */
 
 enum fg_native_index {
 #define X(name, version, type) FG_NATIVE_##name,
 	FG_NATIVE_TABLE(X)
 #undef X
-	FG_NATIVE_COUNT
+	    FG_NATIVE_COUNT
 };
 
 /* Never NULL: a glibc without the function cannot run the program that calls it. */
 void *fg_native(enum fg_native_index which);
 
-#define X(name, version, type)                                                                               \
-	static inline __typeof__((type)0) fg_native_##name(void)                                             \
-	{                                                                                                    \
-		return (__typeof__((type)0))fg_native(FG_NATIVE_##name);                                     \
+#define X(name, version, type)                                           \
+	static inline __typeof__((type)0) fg_native_##name(void)         \
+	{                                                                \
+		return (__typeof__((type)0))fg_native(FG_NATIVE_##name); \
 	}
 FG_NATIVE_TABLE(X)
 #undef X

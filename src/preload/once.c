@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pthread_once and C11's call_once.  All of them: those that glibc calls itself it calls by other names. */
+/*
+ * pthread_once and C11's call_once.  All of them: those that glibc calls itself it calls by other
+ * names.
+ */
 #include "preload/preload.h"
 
 #include <threads.h>
@@ -10,7 +13,8 @@ FG_EXPORT(pthread_once);
 FG_EXPORT(call_once);
 FG_EXPORT_AS(__pthread_once, pthread_once);
 
-_Static_assert(sizeof(pthread_once_t) == sizeof(uint32_t) && sizeof(once_flag) == sizeof(uint32_t), "in place");
+_Static_assert(sizeof(pthread_once_t) == sizeof(uint32_t) && sizeof(once_flag) == sizeof(uint32_t),
+	       "in place");
 
 int pthread_once(pthread_once_t *once, void (*routine)(void))
 {

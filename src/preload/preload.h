@@ -16,8 +16,9 @@
 #pragma GCC visibility push(default)
 
 /*
- * Above the definition of a function that stands in the place of libc's: in here it is fg__name, and it is
- * exported under the name with all versions that libc has of it (versions.py).  FG_EXPORT_AS: under another name, too.
+ * Above the definition of a function that stands in the place of libc's: in here it is fg__name,
+ * and it is exported under the name with all versions that libc has of it (versions.py).
+ * FG_EXPORT_AS: under another name, too.
  */
 #define FG_EXPORT(name)                                     \
 	extern __typeof__(name) name __asm__("fg__" #name); \
@@ -44,8 +45,8 @@ static inline bool fg_valid_timespec(const struct timespec *t)
 }
 
 /* The time that a timed function is given, as the kernel's clock will show it (sys/clock.h). */
-static inline const struct timespec *fg_given_time(struct timespec *real, clockid_t clock, const struct timespec *at,
-						   const void *caller)
+static inline const struct timespec *fg_given_time(struct timespec *real, clockid_t clock,
+						   const struct timespec *at, const void *caller)
 {
 	if (fg_likely(!fg_clock_is_faked) || !at)
 		return at;

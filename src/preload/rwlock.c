@@ -52,7 +52,8 @@ int pthread_rwlock_init(pthread_rwlock_t *rwlock, const pthread_rwlockattr_t *at
 		if (shared != PTHREAD_PROCESS_PRIVATE && !_fg_rwlock_may_be_shared())
 			return fg_native_pthread_rwlock_init()(rwlock, attr);
 	}
-	*rwlock_of(rwlock) = (struct fg_rwlock){ .kind = (uint32_t)kind | (shared ? FG_RW_OURS_SHARED : 0) };
+	*rwlock_of(rwlock) = (struct fg_rwlock){.kind = (uint32_t)kind |
+							(shared ? FG_RW_OURS_SHARED : 0)};
 	return 0;
 }
 
@@ -87,9 +88,10 @@ int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
 
 /* In contrast to mutexes, glibc refuses an invalid time even if there is no need to wait. */
 static int lock_by(int (*lock)(struct fg_rwlock *, const struct fg_deadline *, const void *caller),
-		   pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *at, const void *caller)
+		   pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *at,
+		   const void *caller)
 {
-	struct fg_deadline deadline = { .clock = clock };
+	struct fg_deadline deadline = {.clock = clock};
 
 	/* The headers say that it is not NULL; glibc's code does not mind. */
 	__asm__("" : "+r"(at));
@@ -106,8 +108,9 @@ int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *
 	struct timespec real;
 
 	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(_fg_chosen_rwlock_rdlock, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
-				 fg_native_pthread_rwlock_timedrdlock()(rwlock, abstime);
+	return is_ours(rwlock) ?
+		   lock_by(_fg_chosen_rwlock_rdlock, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
+		   fg_native_pthread_rwlock_timedrdlock()(rwlock, abstime);
 }
 
 int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *abstime)
@@ -115,29 +118,35 @@ int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *
 	struct timespec real;
 
 	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(_fg_chosen_rwlock_wrlock, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
-				 fg_native_pthread_rwlock_timedwrlock()(rwlock, abstime);
+	return is_ours(rwlock) ?
+		   lock_by(_fg_chosen_rwlock_wrlock, rwlock, CLOCK_REALTIME, abstime, FG_CALLER) :
+		   fg_native_pthread_rwlock_timedwrlock()(rwlock, abstime);
 }
 
-int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *abstime)
+int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock,
+			       const struct timespec *abstime)
 {
 	struct timespec real;
 
 	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(_fg_chosen_rwlock_rdlock, rwlock, clock, abstime, FG_CALLER) :
-				 fg_native_pthread_rwlock_clockrdlock()(rwlock, clock, abstime);
+	return is_ours(rwlock) ?
+		   lock_by(_fg_chosen_rwlock_rdlock, rwlock, clock, abstime, FG_CALLER) :
+		   fg_native_pthread_rwlock_clockrdlock()(rwlock, clock, abstime);
 }
 
-int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *abstime)
+int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock,
+			       const struct timespec *abstime)
 {
 	struct timespec real;
 
 	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
-	return is_ours(rwlock) ? lock_by(_fg_chosen_rwlock_wrlock, rwlock, clock, abstime, FG_CALLER) :
-				 fg_native_pthread_rwlock_clockwrlock()(rwlock, clock, abstime);
+	return is_ours(rwlock) ?
+		   lock_by(_fg_chosen_rwlock_wrlock, rwlock, clock, abstime, FG_CALLER) :
+		   fg_native_pthread_rwlock_clockwrlock()(rwlock, clock, abstime);
 }
 
 int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? _fg_chosen_rwlock_unlock(rwlock_of(rwlock)) : fg_native_pthread_rwlock_unlock()(rwlock);
+	return is_ours(rwlock) ? _fg_chosen_rwlock_unlock(rwlock_of(rwlock)) :
+				 fg_native_pthread_rwlock_unlock()(rwlock);
 }

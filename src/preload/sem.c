@@ -36,21 +36,23 @@ int sem_wait(sem_t *sem)
 int sem_timedwait(sem_t *sem, const struct timespec *abstime)
 {
 	struct timespec real;
-	struct fg_deadline deadline = { .clock = CLOCK_REALTIME };
+	struct fg_deadline deadline = {.clock = CLOCK_REALTIME};
 
 	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
 	deadline.at = *abstime;
-	return fg_valid_timespec(abstime) && taken(sem, &deadline) ? 0 : fg_native_sem_timedwait()(sem, abstime);
+	return fg_valid_timespec(abstime) && taken(sem, &deadline) ?
+		   0 :
+		   fg_native_sem_timedwait()(sem, abstime);
 }
 
 int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *abstime)
 {
 	struct timespec real;
-	struct fg_deadline deadline = { .clock = clock };
+	struct fg_deadline deadline = {.clock = clock};
 
 	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
 	deadline.at = *abstime;
 	return fg_valid_clock(clock) && fg_valid_timespec(abstime) && taken(sem, &deadline) ?
-		       0 :
-		       fg_native_sem_clockwait()(sem, clock, abstime);
+		   0 :
+		   fg_native_sem_clockwait()(sem, clock, abstime);
 }

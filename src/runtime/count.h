@@ -17,8 +17,9 @@ extern struct fg_stats *fg_stats; /* NULL: nobody asked */
 static inline int fg_slot_stat(enum fg_stat what)
 {
 	switch (what) {
-#define X(id) case FG_STAT_##id: return FG_SLOT_##id;
-	FG_SLOT_STATS_TABLE(X)
+#define X(id) \
+	case FG_STAT_##id: return FG_SLOT_##id;
+		FG_SLOT_STATS_TABLE(X)
 #undef X
 	default: return -1;
 	}

@@ -18,12 +18,15 @@
 #include "sys/futex.h"
 
 /*
- * How long a critical thread on another CPU may be off it before its waiters block: 50 us are no better,
- * none at all is worse (2-CPU VM, Linux 6.18; docs/design/experiments.md, "Grace").
+ * How long a critical thread on another CPU may be off it before its waiters block: 50 us are no
+ * better, none at all is worse (2-CPU VM, Linux 6.18; docs/design/experiments.md, "Grace").
  */
 #define PREEMPTION_GRACE_NS 20000u
 
-/* The longest time in one go that a waiter believes a policy which says "spin": about a time slice.  Not varied. */
+/*
+ * The longest time in one go that a waiter believes a policy which says "spin": about a time slice.
+ * Not varied.
+ */
 #define FG_SPIN_CAP_NS 4000000u
 
 /*
@@ -61,10 +64,14 @@ static bool owner_off_cpu(uint32_t owner)
 	return fg_load_relaxed(&slot->state) >= FG_STATE_RUNNABLE;
 }
 
-/* Does the monitor say where this owner is?  Not of a thread that it grants no slot, or that has none at all. */
+/*
+ * Does the monitor say where this owner is?  Not of a thread that it grants no slot, or that has
+ * none at all.
+ */
 static bool is_watched(uint32_t owner)
 {
-	return !owner || (fg_id_has_slot(owner) && fg_id_index(owner) < fg_load_relaxed(&fg_slots_seen));
+	return !owner ||
+	       (fg_id_has_slot(owner) && fg_id_index(owner) < fg_load_relaxed(&fg_slots_seen));
 }
 
 static enum fg_verdict preempted(struct fg_wait *w)
@@ -78,7 +85,8 @@ static bool could_run_on(const struct fg_counters *c, uint32_t domain, uint32_t 
 {
 	uint32_t group = cpu >> (fg_load_relaxed(&c->cpu_shift) % 32) & (FG_CPU_GROUPS - 1);
 
-	return fg_load_relaxed(&c->dom[domain].preempted) || fg_load_relaxed(&c->usable[domain][group]);
+	return fg_load_relaxed(&c->dom[domain].preempted) ||
+	       fg_load_relaxed(&c->usable[domain][group]);
 }
 
 /*
@@ -114,7 +122,10 @@ static enum fg_verdict decide_paper(struct fg_wait *w)
 /* 0 if the thread is gone. */
 static uint64_t thread_cpu_ns(uint32_t tid)
 {
-	/* CPUCLOCK_SCHED of one thread: the kernel's encoding, as pthread_getcpuclockid(3) makes it. */
+	/*
+	 * CPUCLOCK_SCHED of one thread: the kernel's encoding, as pthread_getcpuclockid(3) makes
+	 * it.
+	 */
 	clockid_t clock = (clockid_t)((~tid << 3) | 6u);
 	struct timespec t;
 	int err;
@@ -143,7 +154,8 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 	 */
 	cpu = fg_load_relaxed(w->self->cpu);
 	slot = fg_slot_look(index);
-	if (cpu == fg_load_relaxed(&slot->acq_cpu) && cpu < FG_MAX_CPUS && !fg_load_relaxed(&slot->sections))
+	if (cpu == fg_load_relaxed(&slot->acq_cpu) && cpu < FG_MAX_CPUS &&
+	    !fg_load_relaxed(&slot->sections))
 		return preempted(w);
 
 	if (now - w->since_ns < FALLBACK_SPIN_NS)
@@ -163,7 +175,8 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 
 /* ---- events ---------------------------------------------------------------- */
 
-#define IN_VAIN 32u /* four spins in vain in a row, and there are none for as many waits.  Not varied */
+/* four spins in vain in a row, and there are none for as many waits.  Not varied */
+#define IN_VAIN 32u
 
 static uint64_t no_room_until_ns; /* CLOCK_MONOTONIC; a hint of all threads */
 
@@ -182,7 +195,8 @@ static uint32_t cpus_allowed(uint32_t have)
 		bytes = fg_syscall6(SYS_sched_getaffinity, 0, sizeof(set), (long)set, 0, 0, 0);
 		fg_call_ends(0);
 	}
-	if (bytes <= 0) /* more CPUs than the set holds, or who knows (sys/filter.h): enough to go by */
+	/* more CPUs than the set holds, or who knows (sys/filter.h): enough to go by */
+	if (bytes <= 0)
 		return have ? have : CPU_SETSIZE;
 	for (i = 0; i < bytes / 8; i++)
 		n += (uint32_t)__builtin_popcountll(set[i]);
@@ -195,7 +209,8 @@ uint32_t fg_cpus(void)
 	static uint64_t read_ns;
 	uint64_t now = fg_now_ns();
 
-	if (fg_unlikely(!fg_load_relaxed(&cpus) || now - fg_load_relaxed(&read_ns) > CPUS_EVERY_NS)) {
+	if (fg_unlikely(!fg_load_relaxed(&cpus) ||
+			now - fg_load_relaxed(&read_ns) > CPUS_EVERY_NS)) {
 		fg_store_relaxed(&cpus, cpus_allowed(fg_load_relaxed(&cpus)));
 		fg_store_relaxed(&read_ns, now);
 	}
@@ -204,7 +219,7 @@ uint32_t fg_cpus(void)
 
 struct fg_wait fg_wait_for_event(struct fg_self *self, fg_spin_history *history)
 {
-	return (struct fg_wait){ .self = self, .history = history };
+	return (struct fg_wait){.self = self, .history = history};
 }
 
 fg_spin_history fg_spin_history_after(fg_spin_history had, bool spun, bool in_time)
@@ -218,25 +233,29 @@ fg_spin_history fg_spin_history_after(fg_spin_history had, bool spun, bool in_ti
 
 void fg_event_over(struct fg_wait *w, bool in_time)
 {
-	fg_spin_history had = fg_load_relaxed(w->history), now = fg_spin_history_after(had, w->since_ns != 0, in_time);
+	fg_spin_history had = fg_load_relaxed(w->history),
+			now = fg_spin_history_after(had, w->since_ns != 0, in_time);
 
 	if (now != had) /* the line may be everybody's */
 		fg_store_relaxed(w->history, now);
 }
 
 /*
- * Who spins for an event lets others of its CPU run first: the one that it
- * waits for may be among them, and nothing else tells.  With more threads than
- * CPUs, hand-overs through condition variables are 2 to 5 times faster so (2-CPU
- * VM, Linux 6.18).  But to yield to a thread that computes costs a time slice, and
- * once it has taken NO_ROOM_NS, no thread of the process spins for events for so many times as long.
- * A limit of 50 us also hit threads that yield to each other in turn (docs/design/experiments.md, "No
- * spinning beside threads that compute"); the factor was not varied.
+ * Who spins for an event lets others of its CPU run first: the one that it waits for may be among
+ * them, and nothing else tells.  With more threads than CPUs, hand-overs through condition
+ * variables are 2 to 5 times faster so (2-CPU VM, Linux 6.18).  But to yield to a thread that
+ * computes costs a time slice, and once it has taken NO_ROOM_NS, no thread of the process spins for
+ * events for so many times as long. A limit of 50 us also hit threads that yield to each other in
+ * turn (docs/design/experiments.md, "No spinning beside threads that compute"); the factor was not
+ * varied.
  */
 #define NO_ROOM_FACTOR 32u
 #define NO_ROOM_NS     250000u
 
-/* Not counted as time spent spinning; moves the caller's `now`.  False if others kept the CPU for long. */
+/*
+ * Not counted as time spent spinning; moves the caller's `now`.  False if others kept the CPU for
+ * long.
+ */
 static bool yield_turn(struct fg_wait *w, uint64_t *now)
 {
 	uint64_t left = *now, away;
@@ -262,8 +281,8 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 
 	if (policy == FG_POLICY_SPIN)
 		return FG_SPIN;
-	if (fg_load_relaxed(w->history) >= FG_SPIN_HISTORY_STOP || now < fg_load_relaxed(&no_room_until_ns) ||
-	    fg_cpus() == 1)
+	if (fg_load_relaxed(w->history) >= FG_SPIN_HISTORY_STOP ||
+	    now < fg_load_relaxed(&no_room_until_ns) || fg_cpus() == 1)
 		return FG_BLOCK;
 	if (!w->since_ns)
 		w->since_ns = now;
@@ -275,10 +294,10 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 /* ---- participants of barriers ------------------------------------------------ */
 
 /*
- * Only for so long after somebody has gone to sleep at a barrier.  Many programs use
- * one to start their threads together and never again, or have one wait for the
- * end at another: there nobody's progress hangs on a late thread, and to look for one cost 14 % (2-CPU VM,
- * Linux 6.18; docs/design/experiments.md, "Participants, for a while").  The time was not varied.
+ * Only for so long after somebody has gone to sleep at a barrier.  Many programs use one to start
+ * their threads together and never again, or have one wait for the end at another: there nobody's
+ * progress hangs on a late thread, and to look for one cost 14 % (2-CPU VM, Linux 6.18;
+ * docs/design/experiments.md, "Participants, for a while").  The time was not varied.
  */
 #define PARTICIPANTS_NS 2000000u
 
@@ -289,7 +308,10 @@ void fg_participants_are_late(void)
 	fg_store_relaxed(&participants_until_ns, fg_now_ns() + PARTICIPANTS_NS);
 }
 
-/* Threads beyond are not looked at: with so many, some are as likely as not among the first.  Not varied. */
+/*
+ * Threads beyond are not looked at: with so many, some are as likely as not among the first.  Not
+ * varied.
+ */
 #define PARTICIPANTS_MAX 256u
 
 /*
@@ -331,7 +353,8 @@ void fg_monitor_look(const struct fg_self *t)
 
 	if (t->role == FG_ROLE_NONE)
 		ask_monitor(now);
-	if (fg_policy_has_monitor() && (fg_policy_monitor_is_gone(now) || fg_load_relaxed(&fg_slot_look(0)->ended)))
+	if (fg_policy_has_monitor() &&
+	    (fg_policy_monitor_is_gone(now) || fg_load_relaxed(&fg_slot_look(0)->ended)))
 		fg_policy_monitor(NULL, 0);
 }
 
@@ -340,7 +363,8 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 {
 	uint64_t now = fg_now_ns();
 
-	if (w->asked == 1 && w->self->role == FG_ROLE_NONE) /* nobody waits for this thread, as far as we know */
+	/* nobody waits for this thread, as far as we know */
+	if (w->asked == 1 && w->self->role == FG_ROLE_NONE)
 		ask_monitor(now);
 	if (w->history && decide_event(w, &now) == FG_BLOCK)
 		return FG_BLOCK;
@@ -349,10 +373,8 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 	if (now - w->since_ns > FG_SPIN_CAP_NS && fg_policy_now != FG_POLICY_SPIN)
 		return FG_BLOCK;
 	switch (fg_policy_now) {
-	case FG_POLICY_FALLBACK:
-		return w->history ? FG_SPIN : decide_fallback(w, now);
-	case FG_POLICY_SPIN_THEN_PARK:
-		return now - w->since_ns < fg_spin_ns ? FG_SPIN : FG_BLOCK;
+	case FG_POLICY_FALLBACK: return w->history ? FG_SPIN : decide_fallback(w, now);
+	case FG_POLICY_SPIN_THEN_PARK: return now - w->since_ns < fg_spin_ns ? FG_SPIN : FG_BLOCK;
 	case FG_POLICY_DEFAULT:
 	case FG_POLICY_PAPER:
 		/* Or we have become somebody else, as a daemon does that gives up root. */
@@ -363,8 +385,7 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 		if (fg_policy_now == FG_POLICY_DEFAULT && fg_unlikely(!is_watched(w->owner)))
 			return decide_fallback(w, now);
 		return FG_SPIN;
-	default:
-		return FG_SPIN;
+	default: return FG_SPIN;
 	}
 }
 
@@ -373,14 +394,10 @@ enum fg_verdict fg_decide(struct fg_wait *w)
 	if (fg_unlikely(w->asked++ % FG_CLOCK_EVERY == 0) && decide_slow(w) == FG_BLOCK)
 		return FG_BLOCK;
 	switch (fg_load_relaxed(&fg_policy_now)) {
-	case FG_POLICY_DEFAULT:
-		return decide_default(w);
-	case FG_POLICY_PAPER:
-		return decide_paper(w);
-	case FG_POLICY_BLOCK:
-		return FG_BLOCK;
-	default:
-		return FG_SPIN; /* these policies know only the clock */
+	case FG_POLICY_DEFAULT: return decide_default(w);
+	case FG_POLICY_PAPER: return decide_paper(w);
+	case FG_POLICY_BLOCK: return FG_BLOCK;
+	default: return FG_SPIN; /* these policies know only the clock */
 	}
 }
 
@@ -391,7 +408,8 @@ static bool spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, u
 	while ((fg_load_acquire(word) & mask) == value) {
 		if (fg_decide(w) == FG_BLOCK)
 			return false;
-		if (fg_unlikely(deadline != NULL) && w->asked % FG_CLOCK_EVERY == 1 && fg_deadline_passed(deadline))
+		if (fg_unlikely(deadline != NULL) && w->asked % FG_CLOCK_EVERY == 1 &&
+		    fg_deadline_passed(deadline))
 			return false;
 		fg_pause();
 	}

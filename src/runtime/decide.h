@@ -22,7 +22,10 @@
 
 enum fg_verdict { FG_SPIN, FG_BLOCK };
 
-/* Clock readings cost as much as two pauses (2-CPU VM): one for every so many questions, also for deadlines. */
+/*
+ * Clock readings cost as much as two pauses (2-CPU VM): one for every so many questions, also for
+ * deadlines.
+ */
 #define FG_CLOCK_EVERY 64u
 
 /*
@@ -37,11 +40,13 @@ typedef uint8_t fg_spin_history;
 /* One wait, from its first question to its end or its first sleep. */
 struct fg_wait {
 	struct fg_self *self;
-	uint32_t owner;	    /* id of the owner of the lock when it was last looked at, 0 = free or not known */
-	uint32_t asked;	    /* questions so far */
-	uint64_t since_ns;  /* of the first clock reading; 0 before */
-	uint64_t off_ns;    /* since when the critical path has been seen off its CPU; 0 = it runs */
-	uint64_t cpu_ns;    /* fallback: owner's CPU clock at `cpu_at_ns` */
+	/* id of the owner of the lock when it was last looked at, 0 = free or not known */
+	uint32_t owner;
+	uint32_t asked;	   /* questions so far */
+	uint64_t since_ns; /* of the first clock reading; 0 before */
+	/* since when the critical path has been seen off its CPU; 0 = it runs */
+	uint64_t off_ns;
+	uint64_t cpu_ns; /* fallback: owner's CPU clock at `cpu_at_ns` */
 	uint64_t cpu_at_ns;
 	fg_spin_history *history; /* of an event's object; NULL: for a lock */
 };
@@ -61,7 +66,10 @@ enum fg_verdict fg_decide(struct fg_wait *w);
 struct fg_wait fg_wait_for_event(struct fg_self *self, fg_spin_history *history);
 /* Ends it: `in_time` if the event came before the waiter slept. */
 void fg_event_over(struct fg_wait *w, bool in_time);
-/* What that writes, for objects that a waiter may not touch any more then.  `spun`: it has spun at all. */
+/*
+ * What that writes, for objects that a waiter may not touch any more then.  `spun`: it has spun at
+ * all.
+ */
 fg_spin_history fg_spin_history_after(fg_spin_history had, bool spun, bool in_time);
 
 /*
@@ -71,7 +79,10 @@ fg_spin_history fg_spin_history_after(fg_spin_history had, bool spun, bool in_ti
 bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint32_t value,
 		   const struct fg_deadline *deadline);
 
-/* A thread goes to sleep at a barrier, for threads that say so in their slots (fg_slot.participant). */
+/*
+ * A thread goes to sleep at a barrier, for threads that say so in their slots
+ * (fg_slot.participant).
+ */
 void fg_participants_are_late(void);
 
 /* CPUs that this process may use, as of a second ago at most. */
@@ -87,8 +98,8 @@ bool fg_is_off_cpu(uint32_t index);
 bool fg_displaced_another(const struct fg_self *t);
 
 /*
- * For loops that ask fg_counters by themselves, now and then: asks for a monitor if there is none, and notices that
- * the one there was has died.
+ * For loops that ask fg_counters by themselves, now and then: asks for a monitor if there is none,
+ * and notices that the one there was has died.
  */
 void fg_monitor_look(const struct fg_self *t);
 

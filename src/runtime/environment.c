@@ -28,11 +28,11 @@ static void say_unknown(const char *policy)
 {
 	char name[64];
 	struct iovec line[] = {
-		{ (void *)"flexguard: unknown policy '", 27 },
-		{ name, strnlen(policy, sizeof(name)) },
-		{ (void *)"' in " FG_POLICY_ENV ", going on with the default; one of:", 57 },
-		{ (void *)policy_names, sizeof(policy_names) - 1 },
-		{ (void *)"\n", 1 },
+	    {(void *)"flexguard: unknown policy '", 27},
+	    {name, strnlen(policy, sizeof(name))},
+	    {(void *)"' in " FG_POLICY_ENV ", going on with the default; one of:", 57},
+	    {(void *)policy_names, sizeof(policy_names) - 1},
+	    {(void *)"\n", 1},
 	};
 
 	if (fg_silent)
@@ -78,9 +78,10 @@ void fg_stats_open(void)
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return;
-	p = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size >= sizeof(struct fg_stats) ?
-		    mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) :
-		    MAP_FAILED;
+	p = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		    (size_t)st.st_size >= sizeof(struct fg_stats) ?
+		mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) :
+		MAP_FAILED;
 	close(fd);
 	if (p == MAP_FAILED)
 		return;

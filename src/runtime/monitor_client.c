@@ -78,8 +78,9 @@ static void find_socket(void)
 
 /* -EAGAIN: somebody listens and does not come round to us. */
 /*
- * An abstract name is whoever's who takes it first: an ordinary user may wait there for root's programs, and would be
- * told where their memory is.  So who listens has to be root or this user.  A path's folder has an owner.
+ * An abstract name is whoever's who takes it first: an ordinary user may wait there for root's
+ * programs, and would be told where their memory is.  So who listens has to be root or this user.
+ * A path's folder has an owner.
  */
 static bool is_trusted(long fd)
 {
@@ -94,7 +95,7 @@ static bool is_trusted(long fd)
 
 static int connect_monitor(long patience_us)
 {
-	struct timeval patience = { .tv_usec = patience_us };
+	struct timeval patience = {.tv_usec = patience_us};
 	long fd, err;
 
 	if (!address_size)
@@ -116,7 +117,9 @@ static int connect_monitor(long patience_us)
 
 static int64_t tls_offset(void)
 {
-	/* Both are at fixed places of the thread's static TLS: the same difference in every thread. */
+	/*
+	 * Both are at fixed places of the thread's static TLS: the same difference in every thread.
+	 */
 	return (char *)&fg_self_tls.bind - ((char *)__builtin_thread_pointer() + __rseq_offset);
 }
 
@@ -127,9 +130,11 @@ static bool receive(int sock, struct fg_welcome *welcome, int fds[2])
 		struct cmsghdr header;
 		char space[CMSG_SPACE(2 * sizeof(int))];
 	} control;
-	struct iovec iov = { welcome, sizeof(*welcome) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
+	struct iovec iov = {welcome, sizeof(*welcome)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
 	struct cmsghdr *c;
 	long n = sys(SYS_recvmsg, sock, (long)&msg, MSG_CMSG_CLOEXEC, 0, 0, 0);
 
@@ -142,11 +147,13 @@ static bool receive(int sock, struct fg_welcome *welcome, int fds[2])
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 			memcpy(fds, CMSG_DATA(c), (count < 2 ? count : 2) * sizeof(int));
 	}
-	return n == sizeof(*welcome) && welcome->magic == FG_PROTO_MAGIC && welcome->abi == FG_ABI_VERSION &&
-	       welcome->error == 0 && fds[0] >= 0 && fds[1] >= 0;
+	return n == sizeof(*welcome) && welcome->magic == FG_PROTO_MAGIC &&
+	       welcome->abi == FG_ABI_VERSION && welcome->error == 0 && fds[0] >= 0 && fds[1] >= 0;
 }
 
-/* A file that is shorter than promised would kill us when we look at it; a BPF map has no length. */
+/*
+ * A file that is shorter than promised would kill us when we look at it; a BPF map has no length.
+ */
 static bool long_enough(int fd, size_t size)
 {
 	struct stat st;
@@ -161,14 +168,16 @@ static bool adopt_piece(const struct fg_welcome *welcome, uint32_t from, int slo
 {
 	uint32_t end = welcome->slots < from + FG_PIECE ? welcome->slots : from + FG_PIECE;
 
-	return from == fg_slots_seen && end > from && long_enough(slots_fd, (end - from) * sizeof(struct fg_slot)) &&
+	return from == fg_slots_seen && end > from &&
+	       long_enough(slots_fd, (end - from) * sizeof(struct fg_slot)) &&
 	       fg_slots_map(slots_fd, from, end) == 0;
 }
 
 static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_fd)
 {
 	uint32_t slots = welcome->slots < FG_PIECE ? welcome->slots : FG_PIECE;
-	static void *mapped; /* of an earlier monitor: others may be reading there, so the new page takes its place */
+	/* of an earlier monitor: others may be reading there, so the new page takes its place */
+	static void *mapped;
 	long counters;
 
 	if (slots < 2 || !long_enough(slots_fd, slots * sizeof(struct fg_slot)) ||
@@ -181,18 +190,20 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 	mapped = (void *)counters;
 	if (fg_slots_map(slots_fd, 0, slots) < 0)
 		return false;
-	fg_store_relaxed(&fg_chunks[0]->slot[0].ended, 0); /* of an earlier hello; of this one it would be set again */
+	/* of an earlier hello; of this one it would be set again */
+	fg_store_relaxed(&fg_chunks[0]->slot[0].ended, 0);
 	fg_policy_monitor((const struct fg_counters *)counters, welcome->domain);
 	return true;
 }
 
 /* ---- when ------------------------------------------------------------------ */
 
-#define RETRY_NS     1000000000u  /* where nobody listens, which costs next to nothing */
-#define RETRY_MAX_NS 8000000000u  /* where somebody does, and refuses or is silent */
-#define WAKING_NS    20000000u	  /* while the one that was woken may be loading its program, */
+#define RETRY_NS     1000000000u /* where nobody listens, which costs next to nothing */
+#define RETRY_MAX_NS 8000000000u /* where somebody does, and refuses or is silent */
+#define WAKING_NS    20000000u	 /* while the one that was woken may be loading its program, */
 #define WAKES_NS     2000000000u /* which takes less than this */
-#define CHILD_NS     2000000u	  /* of a child's life: it may end or exec, or wait with somebody else's priority */
+/* of a child's life: it may end or exec, or wait with somebody else's priority */
+#define CHILD_NS 2000000u
 
 /*
  * Who moves fg_monitor_retry_ns may try; nobody else until that time.  A thread that
@@ -225,7 +236,8 @@ enum answer { NOBODY, SILENT, WELCOME };
 /* Acquire and release: what is adopted, one thread at a time. */
 static bool move_time(uint64_t *when, uint64_t from, uint64_t to)
 {
-	return __atomic_compare_exchange_n(when, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(when, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
 }
 
 static bool move(uint64_t from, uint64_t to)
@@ -234,18 +246,19 @@ static bool move(uint64_t from, uint64_t to)
 }
 
 /*
- * One exchange, for the piece of the slot array that begins with slot `from`; 0 is a registration.  The
- * pages, if any, are adopted if `token` is still what fg_monitor_retry_ns says.
+ * One exchange, for the piece of the slot array that begins with slot `from`; 0 is a registration.
+ * The pages, if any, are adopted if `token` is still what fg_monitor_retry_ns says.
  */
 static enum answer join_monitor(uint32_t from, long patience_us, uint64_t token)
 {
-	struct fg_told_hello told = { .hello = {
-		.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .want_slots = FG_PIECE, .from = from
-	} };
+	struct fg_told_hello told = {.hello = {.magic = FG_PROTO_MAGIC,
+					       .abi = FG_ABI_VERSION,
+					       .want_slots = FG_PIECE,
+					       .from = from}};
 	long size = secret[0] ? sizeof(told) : sizeof(told.hello);
 	uint32_t epoch = fg_load_relaxed(&fg_epoch);
 	struct fg_welcome welcome;
-	int sock, fds[2] = { -1, -1 };
+	int sock, fds[2] = {-1, -1};
 	enum answer answer = SILENT;
 
 	told.hello.tls_offset = tls_offset();
@@ -298,7 +311,9 @@ void fg_monitor_wake(void)
 	if (!fg_cas_relaxed(&fg_monitor_asleep, &asleep, 0) || !may_ask())
 		return;
 	fd = sys(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
-	sent = fd < 0 ? fd : sys(SYS_sendto, fd, (long)secret, secret[0] ? FG_SECRET : 1, MSG_NOSIGNAL, (long)&knock, knock_size);
+	sent = fd < 0 ? fd :
+			sys(SYS_sendto, fd, (long)secret, secret[0] ? FG_SECRET : 1, MSG_NOSIGNAL,
+			    (long)&knock, knock_size);
 	if (sent > 0) {
 		now = fg_now_ns();
 		fg_store_relaxed(&woken_ns, now);
@@ -307,7 +322,8 @@ void fg_monitor_wake(void)
 		if (due != ADOPTING)
 			move(due, now + WAKING_NS);
 	} else if (sent == -EAGAIN) {
-		fg_store_relaxed(&fg_monitor_asleep, 1); /* others knock; it does not hear us until the next retry */
+		/* others knock; it does not hear us until the next retry */
+		fg_store_relaxed(&fg_monitor_asleep, 1);
 	}
 	if (fd >= 0)
 		close_fd((int)fd);
@@ -332,7 +348,8 @@ void fg_monitor_register(void)
 
 void fg_monitor_retry(uint64_t now)
 {
-	uint64_t due = fg_load_relaxed(&fg_monitor_retry_ns), after = fg_load_relaxed(&retry_after_ns);
+	uint64_t due = fg_load_relaxed(&fg_monitor_retry_ns),
+		 after = fg_load_relaxed(&retry_after_ns);
 	enum answer answer;
 
 	/* A signal handler that waits while its thread tries, and other threads: not due. */
@@ -350,7 +367,9 @@ void fg_monitor_retry(uint64_t now)
 	if (answer == SILENT)
 		after = after < RETRY_MAX_NS / 2 ? after * 2 : RETRY_MAX_NS;
 	else
-		after = answer == NOBODY && now - fg_load_relaxed(&woken_ns) < WAKES_NS ? WAKING_NS : RETRY_NS;
+		after = answer == NOBODY && now - fg_load_relaxed(&woken_ns) < WAKES_NS ?
+			    WAKING_NS :
+			    RETRY_NS;
 	fg_store_relaxed(&retry_after_ns, after);
 	if (answer == NOBODY && fg_load_relaxed(&fg_monitor_asleep))
 		fg_monitor_wake();
@@ -358,10 +377,12 @@ void fg_monitor_retry(uint64_t now)
 
 void fg_monitor_grow(uint64_t now)
 {
-	uint64_t due = fg_load_relaxed(&fg_monitor_grow_ns), retry = fg_load_relaxed(&fg_monitor_retry_ns);
+	uint64_t due = fg_load_relaxed(&fg_monitor_grow_ns),
+		 retry = fg_load_relaxed(&fg_monitor_retry_ns);
 
 	if (now < due || retry == ADOPTING || !is_wanted() ||
-	    !move_time(&fg_monitor_grow_ns, due, now + RETRY_MAX_NS) || !move(retry, now + RETRY_NS))
+	    !move_time(&fg_monitor_grow_ns, due, now + RETRY_MAX_NS) ||
+	    !move(retry, now + RETRY_NS))
 		return;
 	if (!may_ask())
 		return;

@@ -11,7 +11,10 @@
  */
 void fg_monitor_register(void);
 
-/* After fork: this process is not registered any more; it is at its first contended lock 2 ms later. */
+/*
+ * After fork: this process is not registered any more; it is at its first contended lock 2 ms
+ * later.
+ */
 void fg_monitor_forget(void);
 
 /*
@@ -23,14 +26,17 @@ void fg_monitor_forget(void);
 extern uint64_t fg_monitor_retry_ns; /* CLOCK_MONOTONIC; not before */
 void fg_monitor_retry(uint64_t now);
 
-/* Not 0 if there may be a monitor that sleeps (FG_KNOCK); to be woken when the process has a second thread. */
+/*
+ * Not 0 if there may be a monitor that sleeps (FG_KNOCK); to be woken when the process has a second
+ * thread.
+ */
 extern uint32_t fg_monitor_asleep;
 void fg_monitor_wake(void);
 #define FG_RETRY_PATIENCE_US 100000
 
 /*
- * While there are more threads than slots that the monitor sees (fg_slots_short), waiters ask for another piece
- * of the array, in the same way: at once, and when that is refused every 8 s.
+ * While there are more threads than slots that the monitor sees (fg_slots_short), waiters ask for
+ * another piece of the array, in the same way: at once, and when that is refused every 8 s.
  */
 extern uint64_t fg_monitor_grow_ns; /* not before */
 void fg_monitor_grow(uint64_t now);

@@ -31,13 +31,17 @@ bool fg_policy_monitor_is_gone(uint64_t now)
 {
 	uint64_t then = fg_load_relaxed(&looked);
 	uint64_t beat = fg_load_relaxed(&fg_counters->heartbeat_ns);
-	int32_t late = (int32_t)(unit(now) - (uint32_t)(then >> 32) - (unit(beat) - (uint32_t)then));
+	int32_t late = (int32_t)(unit(now) - (uint32_t)(then >> 32) -
+				 (unit(beat) - (uint32_t)then));
 
 	if (!beat) /* an orderly end */
 		return true;
 	if (then && late > (int32_t)unit(FG_HEARTBEAT_STALE_NS))
 		return true;
-	/* The clock is read again, since it may not be earlier than the heartbeat that it goes with. */
+	/*
+	 * The clock is read again, since it may not be earlier than the heartbeat that it goes
+	 * with.
+	 */
 	if (!then || late < 0 || unit(beat) != (uint32_t)then)
 		fg_store_relaxed(&looked, (uint64_t)unit(fg_now_ns()) << 32 | unit(beat));
 	return false;
@@ -60,7 +64,8 @@ void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain)
 	if (fg_unlikely(fg_clock_is_coarse) && fg_policy != FG_POLICY_SPIN)
 		fg_store_release(&fg_policy_now, FG_POLICY_BLOCK);
 	else
-		fg_store_release(&fg_policy_now, wants_monitor && !counters ? FG_POLICY_FALLBACK : fg_policy);
+		fg_store_release(&fg_policy_now,
+				 wants_monitor && !counters ? FG_POLICY_FALLBACK : fg_policy);
 }
 
 bool fg_policy_has_monitor(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which policy is in force: the one that the user chose (abi/options.h), or FALLBACK while that one wants a
- * monitor and there is none; and what the monitor tells.  decide.h asks here.
+ * Which policy is in force: the one that the user chose (abi/options.h), or FALLBACK while that one
+ * wants a monitor and there is none; and what the monitor tells.  decide.h asks here.
  */
 #ifndef FG_POLICY_H
 #define FG_POLICY_H
@@ -13,11 +13,12 @@
 #include "abi/protocol.h"
 
 /* fg_counters always points to something readable: to zeroes without a monitor. */
-extern enum fg_policy fg_policy;	/* as chosen by the user */
-extern enum fg_policy fg_policy_now;	/* as in force: FALLBACK while a monitor is wanted and absent */
+extern enum fg_policy fg_policy; /* as chosen by the user */
+/* as in force: FALLBACK while a monitor is wanted and absent */
+extern enum fg_policy fg_policy_now;
 extern const struct fg_counters *fg_counters;
 extern uint32_t fg_domain;
-extern uint64_t fg_spin_ns;		/* spin-then-park */
+extern uint64_t fg_spin_ns; /* spin-then-park */
 
 void fg_policy_set(enum fg_policy policy);
 /* A monitor came (its counters) or went (NULL). */

@@ -18,7 +18,7 @@
 uint32_t fg_slots_seen = FG_SLOTS_UNSEEN;
 
 static struct fg_chunk first_chunk __attribute__((aligned(FG_PAGE_MAX)));
-struct fg_chunk *fg_chunks[FG_CHUNKS] = { &first_chunk };
+struct fg_chunk *fg_chunks[FG_CHUNKS] = {&first_chunk};
 const struct fg_slot fg_no_slot;
 struct fg_slot fg_slot_nowhere;
 
@@ -48,8 +48,8 @@ bool fg_chunk_map(uint32_t n)
 		return false;
 	}
 	/* Release: who reads a node's number in a lock (acquire) finds the node. */
-	if (!__atomic_compare_exchange_n(&fg_chunks[n], &none, (struct fg_chunk *)mine, false, __ATOMIC_RELEASE,
-					 __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&fg_chunks[n], &none, (struct fg_chunk *)mine, false,
+					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		fg_syscall6(SYS_munmap, mine, sizeof(struct fg_chunk), 0, 0, 0, 0);
 	fg_call_ends(n);
 	return true;
@@ -62,7 +62,8 @@ static struct fg_slot_rest *rest(void)
 
 void fg_slots_used_up_to(uint32_t index)
 {
-	fg_raise(&rest()->highest, index); /* behind the array too: the monitor knows how long that is */
+	/* behind the array too: the monitor knows how long that is */
+	fg_raise(&rest()->highest, index);
 }
 
 void fg_slot_clear(struct fg_slot *slot, uint32_t id)
@@ -84,7 +85,8 @@ void fg_slot_clear(struct fg_slot *slot, uint32_t id)
 static long map_private(uint32_t chunk)
 {
 	return fg_syscall6(SYS_mmap, (long)fg_chunks[chunk]->slot, sizeof(fg_chunks[chunk]->slot),
-			   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+			   PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 /*
@@ -151,8 +153,9 @@ int fg_slots_map(int fd, uint32_t from, uint32_t to)
 {
 	struct fg_self *t = &fg_self_tls;
 	bool have_slot = fg_id_has_slot(t->id);
-	struct fg_slot mine = have_slot ? *t->slot : (struct fg_slot){ 0 };
-	uint32_t before = fg_slots_seen == FG_SLOTS_UNSEEN ? 0 : fg_slots_seen, chunk = from / FG_PIECE, i;
+	struct fg_slot mine = have_slot ? *t->slot : (struct fg_slot){0};
+	uint32_t before = fg_slots_seen == FG_SLOTS_UNSEEN ? 0 : fg_slots_seen,
+		 chunk = from / FG_PIECE, i;
 	long p = 0;
 
 	if (fd >= 0 && (from % FG_PIECE || from >= to || to - from > FG_PIECE || !fg_chunks[chunk]))
@@ -164,7 +167,8 @@ int fg_slots_map(int fd, uint32_t from, uint32_t to)
 	if (failed(p))
 		return (int)p;
 	if (fd >= 0)
-		p = fg_syscall6(SYS_mmap, (long)fg_chunks[chunk]->slot, (long)((to - from) * sizeof(struct fg_slot)),
+		p = fg_syscall6(SYS_mmap, (long)fg_chunks[chunk]->slot,
+				(long)((to - from) * sizeof(struct fg_slot)),
 				PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 	if (failed(p))
 		return (int)p;
@@ -193,9 +197,9 @@ bool fg_slots_short(void)
 }
 
 /*
- * Slots of this process alone, in a child of fork that may make no calls.  The monitor's array is its parent's, which
- * must not be written to: the thread that forked goes on with its slot and its nodes in a chunk of the library's data;
- * those that come have none, and sleep instead of queueing.
+ * Slots of this process alone, in a child of fork that may make no calls.  The monitor's array is
+ * its parent's, which must not be written to: the thread that forked goes on with its slot and its
+ * nodes in a chunk of the library's data; those that come have none, and sleep instead of queueing.
  */
 static void slots_without_calls(struct fg_self *t, uint32_t mine)
 {

@@ -22,9 +22,8 @@
 #include "sys/filter.h"
 #include "sys/libc.h"
 
-__thread struct fg_self fg_self_tls __attribute__((tls_model("initial-exec"), aligned(8))) = {
-	.only = FG_ONLY_NOT_SET_UP
-};
+__thread struct fg_self fg_self_tls
+    __attribute__((tls_model("initial-exec"), aligned(8))) = {.only = FG_ONLY_NOT_SET_UP};
 __thread uint32_t fg_sections __attribute__((tls_model("initial-exec")));
 uint32_t fg_epoch;
 
@@ -77,7 +76,10 @@ void fg_thread_init(struct fg_self *t)
 	fg_count_thread(t);
 	if (!fg_slot_is_own(t) && fg_load_relaxed(&fg_slots_seen) != FG_SLOTS_APART)
 		fg_count(t, FG_STAT_UNMONITORED, 1);
-	/* Keys below 32 need no memory; above, this may call malloc: a lock taken there is ready by now. */
+	/*
+	 * Keys below 32 need no memory; above, this may call malloc: a lock taken there is ready by
+	 * now.
+	 */
 	if (have_exit_key)
 		fg_libc_pthread_setspecific()(exit_key, t);
 	if (fg_unlikely(fg_load_relaxed(&fg_monitor_asleep)) && !__libc_single_threaded)
@@ -85,17 +87,20 @@ void fg_thread_init(struct fg_self *t)
 }
 
 /*
- * Runs among the destructors of thread-specific data, and there is no later hook.  Others may come after it, in this
- * round and in further ones, that lock, and that release what the thread has held all the time.  So the thread keeps its id
- * in mind (fg_former_id), and is set up again without an index if it has to be.
+ * Runs among the destructors of thread-specific data, and there is no later hook.  Others may come
+ * after it, in this round and in further ones, that lock, and that release what the thread has held
+ * all the time.  So the thread keeps its id in mind (fg_former_id), and is set up again without an
+ * index if it has to be.
  */
 static void thread_exit(void *arg)
 {
-	struct fg_self *t = &fg_self_tls; /* not `arg`, which a program with a stray key may have set */
+	/* not `arg`, which a program with a stray key may have set */
+	struct fg_self *t = &fg_self_tls;
 	uint32_t id = t->id, index = fg_id_index(id);
 
 	(void)arg;
-	if (!fg_id_has_slot(id)) /* the second time, or none was free: it has nothing to give back */
+	/* the second time, or none was free: it has nothing to give back */
+	if (!fg_id_has_slot(id))
 		return;
 	/* In an order in which a signal handler may lock after each step. */
 	t->bind.slot = 0;
@@ -131,7 +136,8 @@ static bool create_key(pthread_key_t *key)
 
 void fg_threads_setup(void)
 {
-	fg_ids_of_process(fg_is_filtered() ? fg_tid() : (uint32_t)fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0));
+	fg_ids_of_process(fg_is_filtered() ? fg_tid() :
+					     (uint32_t)fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0));
 	have_exit_key = create_key(&exit_key);
 	/* The thread that runs the constructors may have locked before there was a key. */
 	if (have_exit_key && fg_self_tls.id)
@@ -150,9 +156,9 @@ void fg_threads_after_fork(void)
 		memset(fg_thread_of(i)->node, 0, sizeof(fg_thread_of(i)->node));
 	fg_ids_after_fork(mine);
 	/*
-	 * The id stays if it holds something: POSIX lets the child release what the
-	 * forking thread held.  A fork inside a wait comes from a signal handler; the wait's node is
-	 * FREE now and its queue is of another epoch, so the wait starts over.
+	 * The id stays if it holds something: POSIX lets the child release what the forking thread
+	 * held.  A fork inside a wait comes from a signal handler; the wait's node is FREE now and
+	 * its queue is of another epoch, so the wait starts over.
 	 */
 	if (mine && (t->only == FG_ONLY_NONE || (t->only == FG_ONLY_SEVERAL && !t->held))) {
 		t->id = fg_id_renew(mine);

@@ -21,7 +21,8 @@
 #include "abi/protocol.h"
 #include "sys/atomic.h"
 
-#define FG_NODES 4 /* queue nodes a thread: one for each signal handler nested in a wait, and spares */
+/* queue nodes a thread: one for each signal handler nested in a wait, and spares */
+#define FG_NODES 4
 
 /* More threads than this at once run without slot and nodes: they sleep instead of queueing. */
 #define FG_INDEX_BITS  16
@@ -46,39 +47,56 @@ struct fg_node {
 
 struct fg_thread {
 	struct fg_node node[FG_NODES];
-	uint8_t nodes_used;  /* bit k: node k is in use by a frame of this thread; only the thread writes it */
-	uint8_t yields;	     /* my turn with `kept_busy` is over, and I have woken somebody, who comes first (lock.c) */
-	uint16_t woke;	     /* low bits of fg_lock.wakes after my latest wake-up; with others, who was woken has been and gone */
-	uint32_t released;   /* locks of this thread that others released for it: generation, count; atomic */
-	uint32_t gen;	     /* generation of the index; only written while nobody has the index */
-	uint32_t tid;	     /* 0 = nobody has the index */
-	uint32_t round_began_ns;  /* a timed round (rounds.h): when it began, low bits of the clock */
-	uint32_t kept_busy;	  /* the lock that I keep busy (lock_release.c), low bits of its address */
+	/* bit k: node k is in use by a frame of this thread; only the thread writes it */
+	uint8_t nodes_used;
+	/* my turn with `kept_busy` is over, and I have woken somebody, who comes first (lock.c) */
+	uint8_t yields;
+	/*
+	 * low bits of fg_lock.wakes after my latest wake-up; with others, who was woken has been
+	 * and gone
+	 */
+	uint16_t woke;
+	/* locks of this thread that others released for it: generation, count; atomic */
+	uint32_t released;
+	uint32_t gen; /* generation of the index; only written while nobody has the index */
+	uint32_t tid; /* 0 = nobody has the index */
+	/* a timed round (rounds.h): when it began, low bits of the clock */
+	uint32_t round_began_ns;
+	/* the lock that I keep busy (lock_release.c), low bits of its address */
+	uint32_t kept_busy;
 	uint32_t native_began_ns; /* a timed round of a native lock; 0 = none is timed */
-	uint32_t first_gen;	  /* the generation that this process began with; 0 = the index is new here */
+	/* the generation that this process began with; 0 = the index is new here */
+	uint32_t first_gen;
 } __attribute__((aligned(FG_CACHE_LINE)));
 _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 
 struct fg_self {
-	struct fg_tls_bind bind; /* the eBPF program reads this once.  slot 0, check not: see fg_former_id() */
-	uint64_t only;		 /* address of the one lock that this thread holds or takes, or FG_ONLY_* */
+	/* the eBPF program reads this once.  slot 0, check not: see fg_former_id() */
+	struct fg_tls_bind bind;
+	uint64_t only; /* address of the one lock that this thread holds or takes, or FG_ONLY_* */
 	struct fg_slot *slot;
 	const uint32_t *cpu; /* cpu_id of the rseq area: the CPU that I run on */
 	uint64_t pending;    /* what slot->pending says; valid iff only == FG_ONLY_SEVERAL */
 	uint32_t id;	     /* what lock words hold while this thread owns them; 0 = not set up */
 	uint32_t turn_began_us; /* when I woke up, or my last turn ended; low bits of the clock */
-	uint32_t released_us;	/* when I last released a lock that others sleep on, or woke up; same */
-	uint16_t held;		/* locks held; valid iff only == FG_ONLY_SEVERAL */
-	uint8_t role : 2;	    /* what slot->role says */
-	uint8_t turn_over : 1;	    /* sleep when I next have to wait (lock_paths.h) */
-	uint8_t unordered : 1;	    /* locks were not released in reverse order: `prev` chains are stale */
-	uint8_t short_rounds : 2;   /* of the timed ones, were most short? (rounds.h) */
-	uint8_t keeps_busy : 1;	    /* I often release `kept_busy` while others sleep for it (lock_release.c) */
+	/* when I last released a lock that others sleep on, or woke up; same */
+	uint32_t released_us;
+	uint16_t held;	       /* locks held; valid iff only == FG_ONLY_SEVERAL */
+	uint8_t role : 2;      /* what slot->role says */
+	uint8_t turn_over : 1; /* sleep when I next have to wait (lock_paths.h) */
+	/* locks were not released in reverse order: `prev` chains are stale */
+	uint8_t unordered : 1;
+	uint8_t short_rounds : 2; /* of the timed ones, were most short? (rounds.h) */
+	/* I often release `kept_busy` while others sleep for it (lock_release.c) */
+	uint8_t keeps_busy : 1;
 	uint8_t round_is_timed : 1; /* the one that has begun (rounds.h) */
 	uint8_t times_head : 4;	    /* counts locks got as the head, to time some of their rounds */
-	uint8_t busy_releases : 4;  /* counts releases with sleepers, to look at the clock at some of them */
+	/* counts releases with sleepers, to look at the clock at some of them */
+	uint8_t busy_releases : 4;
 };
-_Static_assert(sizeof(struct fg_self) + sizeof(uint32_t) + sizeof(struct fg_slot) + sizeof(struct fg_thread) < 256,
+_Static_assert(sizeof(struct fg_self) + sizeof(uint32_t) + sizeof(struct fg_slot) +
+		       sizeof(struct fg_thread) <
+		   256,
 	       "promised: under 256 bytes a thread");
 
 /*
@@ -93,7 +111,7 @@ enum {
 
 extern __thread struct fg_self fg_self_tls;
 extern __thread uint32_t fg_sections; /* what slot->sections says; apart, to keep fg_self small */
-extern uint32_t fg_epoch; /* counts forks, for queues copied from a parent */
+extern uint32_t fg_epoch;	      /* counts forks, for queues copied from a parent */
 
 /*
  * The slots and nodes of FG_PIECE threads.  The first chunk is part of the library.  Each
@@ -123,8 +141,9 @@ static inline struct fg_self *fg_self(void)
 }
 
 /*
- * The id that this thread had until the first round of destructors of its thread-specific data: what it held then it may
- * still release in a later one.  From there on it has no index, so that none is lost with it.
+ * The id that this thread had until the first round of destructors of its thread-specific data:
+ * what it held then it may still release in a later one.  From there on it has no index, so that
+ * none is lost with it.
  */
 static inline uint32_t fg_former_id(const struct fg_self *t)
 {
@@ -133,7 +152,7 @@ static inline uint32_t fg_former_id(const struct fg_self *t)
 
 /* Library life cycle (thread.c); the monitor's part is in monitor_client.c. */
 void fg_threads_setup(void);
-void fg_threads_after_fork(void); /* in the child, by its only thread */
+void fg_threads_after_fork(void);  /* in the child, by its only thread */
 uint32_t fg_threads_highest(void); /* index ever handed out; whoever has one has it from before */
 
 /*
@@ -141,7 +160,8 @@ uint32_t fg_threads_highest(void); /* index ever handed out; whoever has one has
  * slots from..to-1.  From 0: all others become private; with fd -1, these as well.
  */
 int fg_slots_map(int fd, uint32_t from, uint32_t to);
-bool fg_slots_short(void); /* more threads than slots that the monitor sees, and it may have another piece */
+/* more threads than slots that the monitor sees, and it may have another piece */
+bool fg_slots_short(void);
 
 /* Of an index that a thread of this process has, or had. */
 static inline struct fg_thread *fg_thread_of(uint32_t index)
@@ -182,7 +202,8 @@ static inline bool fg_has_slot(const struct fg_self *t)
 static inline struct fg_thread *fg_thread_mine(const struct fg_self *t)
 {
 	return (struct fg_thread *)((char *)t->slot + offsetof(struct fg_chunk, thread) -
-				    t->id % FG_PIECE * (sizeof(struct fg_slot) - sizeof(struct fg_thread)));
+				    t->id % FG_PIECE *
+					(sizeof(struct fg_slot) - sizeof(struct fg_thread)));
 }
 
 /* False for threads behind the monitor's array, or before there is one: they count together. */
@@ -199,7 +220,9 @@ void fg_slots_not_seen(void);			/* no monitor has answered the child of fork */
  * has the index by now: it may be gone, and has left the lock behind.
  */
 void fg_thread_released_for(uint32_t id);
-/* How many locks of the calling thread, which has a slot, others have released since it last asked. */
+/*
+ * How many locks of the calling thread, which has a slot, others have released since it last asked.
+ */
 uint32_t fg_thread_released_by_others(const struct fg_self *t);
 
 static inline bool fg_thread_has_released_by_others(const struct fg_self *t)

@@ -35,7 +35,10 @@ static uint32_t find_free(void)
 		while (~have) {
 			uint32_t bit = (uint32_t)__builtin_ctzll(~have);
 
-			/* Acquire: pairs with the release in index_give_back; the node states are seen. */
+			/*
+			 * Acquire: pairs with the release in index_give_back; the node states are
+			 * seen.
+			 */
 			have = fg_or_acquire(&used[word], 1ull << bit) | (word == 0);
 			if (!(have & (1ull << bit))) {
 				fg_store_relaxed(&lowest_word, word);
@@ -58,8 +61,9 @@ static void index_give_back(uint32_t index)
 }
 
 /*
- * No index is to be had: some may belong to threads that ended without telling (thread.c, thread_exit).  Each
- * thread that finds it so asks for a few of them, the next one for the next few.
+ * No index is to be had: some may belong to threads that ended without telling (thread.c,
+ * thread_exit).  Each thread that finds it so asks for a few of them, the next one for the next
+ * few.
  */
 #define SWEEP 64u
 
@@ -141,7 +145,8 @@ uint32_t fg_id_at(uint32_t index)
 /* fg_thread.released of a thread with this generation, none released. */
 static uint32_t none_released(uint32_t gen)
 {
-	_Static_assert(FG_RELEASED_COUNT >> (32 - FG_GEN_BITS) == 0, "the generation fits above the count");
+	_Static_assert(FG_RELEASED_COUNT >> (32 - FG_GEN_BITS) == 0,
+		       "the generation fits above the count");
 	return (gen & GEN_MASK) << (32 - FG_GEN_BITS);
 }
 
@@ -154,7 +159,8 @@ void fg_thread_released_for(uint32_t id)
 	foreign = &fg_thread_of(fg_id_index(id))->released;
 	have = fg_load_relaxed(foreign);
 	/* At the largest count it stays: an owner that holds so many may look critical for ever. */
-	while ((have & ~FG_RELEASED_COUNT) == tag && (have & FG_RELEASED_COUNT) != FG_RELEASED_COUNT)
+	while ((have & ~FG_RELEASED_COUNT) == tag &&
+	       (have & FG_RELEASED_COUNT) != FG_RELEASED_COUNT)
 		if (fg_cas_relaxed(foreign, &have, have + 1))
 			break;
 }
@@ -179,7 +185,10 @@ bool fg_id_is_foreign(uint32_t id)
 	now = fg_load_relaxed(&fg_thread_of(index)->gen);
 	if (!first)
 		return true;
-	/* From the first to the present one it is, or was, ours; after a whole turn of the counter any may be. */
+	/*
+	 * From the first to the present one it is, or was, ours; after a whole turn of the counter
+	 * any may be.
+	 */
 	return now - first <= GEN_MASK && ((gen - first) & GEN_MASK) > now - first;
 }
 

@@ -8,7 +8,9 @@
 
 #include "runtime/thread.h"
 
-/* Which process counts the generations: once it is known, at the start and in each child of fork. */
+/*
+ * Which process counts the generations: once it is known, at the start and in each child of fork.
+ */
 void fg_ids_of_process(uint32_t pid);
 
 /* 0: none is to be had. */
@@ -23,7 +25,10 @@ void fg_id_end(uint32_t index);
 /* Of whoever has the index now. */
 uint32_t fg_id_at(uint32_t index);
 
-/* In the child of a fork, by its only thread: no index but `mine` is taken; 0, if that thread has none. */
+/*
+ * In the child of a fork, by its only thread: no index but `mine` is taken; 0, if that thread has
+ * none.
+ */
 void fg_ids_after_fork(uint32_t mine);
 
 /* The thread that forked holds nothing: it takes an id that no thread of the parent had. */

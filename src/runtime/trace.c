@@ -3,7 +3,8 @@
 
 #include <stddef.h>
 
-struct fg_trace fg_trace_here = { .magic = FG_TRACE_MAGIC, .abi = FG_TRACE_ABI, .entries = FG_TRACE_ENTRIES };
+struct fg_trace fg_trace_here = {
+    .magic = FG_TRACE_MAGIC, .abi = FG_TRACE_ABI, .entries = FG_TRACE_ENTRIES};
 
 /* For others to find.  Ours is hidden: no detour through the global offset table. */
 extern struct fg_trace fg_trace __attribute__((alias("fg_trace_here"), visibility("default")));
@@ -17,9 +18,13 @@ static struct fg_trace_entry *find(uint64_t lock, uint64_t from)
 		struct fg_trace_entry *e = &fg_trace_here.entry[(i + n) % FG_TRACE_ENTRIES];
 		uint64_t none = 0;
 
-		/* Another thread may be between the two stores: then there will be two entries for one key. */
+		/*
+		 * Another thread may be between the two stores: then there will be two entries for
+		 * one key.
+		 */
 		if (!fg_load_relaxed(&e->caller) &&
-		    __atomic_compare_exchange_n(&e->caller, &none, from, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		    __atomic_compare_exchange_n(&e->caller, &none, from, false, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
 			fg_store_release(&e->lock, lock);
 		if (fg_load_relaxed(&e->caller) == from && fg_load_acquire(&e->lock) == lock)
 			return e;
@@ -34,7 +39,7 @@ static uint32_t contended(void)
 
 struct fg_traced fg_trace_begins(void)
 {
-	return (struct fg_traced){ .since_ns = fg_now_ns(), .contended = contended() };
+	return (struct fg_traced){.since_ns = fg_now_ns(), .contended = contended()};
 }
 
 void fg_trace_ends(const struct fg_traced *t, const void *lock, const void *caller)
@@ -47,7 +52,8 @@ void fg_trace_ends(const struct fg_traced *t, const void *lock, const void *call
 	now = fg_now_ns();
 	took = now - t->since_ns;
 	if (now > fg_load_relaxed(&fg_trace_here.until_ns)) {
-		fg_store_relaxed(&fg_trace_here.until_ns, 0); /* whoever looked has gone away without a word */
+		/* whoever looked has gone away without a word */
+		fg_store_relaxed(&fg_trace_here.until_ns, 0);
 		return;
 	}
 	e = find((uint64_t)(uintptr_t)lock, (uint64_t)(uintptr_t)caller);
@@ -58,7 +64,7 @@ void fg_trace_ends(const struct fg_traced *t, const void *lock, const void *call
 	fg_add_relaxed(&e->count, 1);
 	fg_add_relaxed(&e->total_ns, took);
 	longest = fg_load_relaxed(&e->max_ns);
-	while (took > longest && !__atomic_compare_exchange_n(&e->max_ns, &longest, took, false, __ATOMIC_RELAXED,
-							      __ATOMIC_RELAXED))
+	while (took > longest && !__atomic_compare_exchange_n(&e->max_ns, &longest, took, false,
+							      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }

@@ -16,7 +16,10 @@
 
 #define NS 1000000000
 
-/* The kernel's function in the vDSO: a result as of a raw system call.  NULL: none, or not looked for yet. */
+/*
+ * The kernel's function in the vDSO: a result as of a raw system call.  NULL: none, or not looked
+ * for yet.
+ */
 static int (*in_vdso)(clockid_t clock, struct timespec *now);
 
 /* What reads the clocks: that, or one that makes no system call.  NULL: a system call. */
@@ -41,7 +44,7 @@ static bool is_clock(const char *name)
 static void find_in_vdso(void)
 {
 	const ElfW(Ehdr) *image = (const ElfW(Ehdr) *)getauxval(AT_SYSINFO_EHDR);
-	const ElfW(Phdr) *part;
+	const ElfW(Phdr) * part;
 	const ElfW(Dyn) *dynamic = NULL;
 	struct fg_symbols s;
 	ElfW(Addr) bias = 0;
@@ -73,7 +76,8 @@ static void find_in_vdso(void)
 
 void fg_clock_setup(void)
 {
-	void *named = dlsym(RTLD_DEFAULT, "clock_gettime"), *libcs = fg_libc_function("clock_gettime", NULL);
+	void *named = dlsym(RTLD_DEFAULT, "clock_gettime"),
+	     *libcs = fg_libc_function("clock_gettime", NULL);
 	struct dl_find_object object;
 
 	find_in_vdso();
@@ -108,12 +112,13 @@ uint64_t fg_now_ns(void)
 
 /* ---- without system calls ------------------------------------------------------ */
 
-static bool vdso_may_call; /* what it does where the kernel's clocksource cannot be read in user space */
+/* what it does where the kernel's clocksource cannot be read in user space */
+static bool vdso_may_call;
 
 static bool is_read_in_user_space(const char *clocksource)
 {
-	static const char *const known[] = { "tsc\n", "kvm-clock\n", "hyperv_clocksource_tsc_page\n",
-					     "arch_sys_counter\n", "riscv_clocksource\n" };
+	static const char *const known[] = {"tsc\n", "kvm-clock\n", "hyperv_clocksource_tsc_page\n",
+					    "arch_sys_counter\n", "riscv_clocksource\n"};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strcmp(clocksource, known[i]))
@@ -123,9 +128,10 @@ static bool is_read_in_user_space(const char *clocksource)
 
 void fg_clock_prepare(void)
 {
-	long fd = fg_syscall6(SYS_openat, AT_FDCWD,
-			      (long)"/sys/devices/system/clocksource/clocksource0/current_clocksource",
-			      O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long fd =
+	    fg_syscall6(SYS_openat, AT_FDCWD,
+			(long)"/sys/devices/system/clocksource/clocksource0/current_clocksource",
+			O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	char name[64];
 	long n = fd < 0 ? 0 : fg_syscall6(SYS_read, fd, (long)name, sizeof(name) - 1, 0, 0, 0);
 
@@ -152,7 +158,8 @@ static int read_coarse(clockid_t clock, struct timespec *now)
 {
 	if (!is_of_the_machine(clock))
 		return -EINVAL;
-	return in_vdso(clock == CLOCK_MONOTONIC ? CLOCK_MONOTONIC_COARSE : CLOCK_REALTIME_COARSE, now);
+	return in_vdso(clock == CLOCK_MONOTONIC ? CLOCK_MONOTONIC_COARSE : CLOCK_REALTIME_COARSE,
+		       now);
 }
 
 /* A machine without vDSO: nobody knows the time, but each look takes some. */
@@ -164,7 +171,7 @@ static int read_nothing(clockid_t clock, struct timespec *now)
 
 	if (!is_of_the_machine(clock))
 		return -EINVAL;
-	*now = (struct timespec){ .tv_sec = (time_t)(ns / NS), .tv_nsec = (long)(ns % NS) };
+	*now = (struct timespec){.tv_sec = (time_t)(ns / NS), .tv_nsec = (long)(ns % NS)};
 	return 0;
 }
 
@@ -176,7 +183,9 @@ void fg_clock_without_calls(bool filtered)
 	if (!filtered)
 		fg_store_relaxed(&reader, in_vdso);
 	else
-		fg_store_relaxed(&reader, !in_vdso ? read_nothing : vdso_may_call ? read_coarse : read_fine);
+		fg_store_relaxed(&reader, !in_vdso	? read_nothing :
+					  vdso_may_call ? read_coarse :
+							  read_fine);
 }
 
 /* ---- the program's -------------------------------------------------------------- */
@@ -207,7 +216,7 @@ struct timespec fg_clock_translate(clockid_t clock, struct timespec at, const vo
 	/* at - told + now, second by second. */
 	at.tv_nsec += now.tv_nsec - told.tv_nsec;
 	if (__builtin_sub_overflow(at.tv_sec, told.tv_sec, &at.tv_sec))
-		return told.tv_sec > 0 ? long_ago : (struct timespec){ .tv_sec = INT64_MAX };
+		return told.tv_sec > 0 ? long_ago : (struct timespec){.tv_sec = INT64_MAX};
 	if (at.tv_nsec < 0) {
 		if (at.tv_sec == INT64_MIN)
 			return long_ago;
@@ -220,6 +229,6 @@ struct timespec fg_clock_translate(clockid_t clock, struct timespec at, const vo
 	if (at.tv_sec < 0 && at.tv_sec < -now.tv_sec)
 		return long_ago;
 	if (__builtin_add_overflow(at.tv_sec, now.tv_sec, &at.tv_sec))
-		return (struct timespec){ .tv_sec = INT64_MAX };
+		return (struct timespec){.tv_sec = INT64_MAX};
 	return at;
 }

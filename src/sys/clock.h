@@ -21,9 +21,9 @@ int fg_clock_read(clockid_t clock, struct timespec *now);
 uint64_t fg_now_ns(void); /* CLOCK_MONOTONIC */
 
 /*
- * Where system calls are filtered (filter.h): only clocks that need none.  That is the vDSO's, unless the kernel
- * reads its clock in a way that user space cannot: then the last tick's, which is some
- * ms old, and fg_clock_is_coarse.  What there is has to be looked up before.
+ * Where system calls are filtered (filter.h): only clocks that need none.  That is the vDSO's,
+ * unless the kernel reads its clock in a way that user space cannot: then the last tick's, which is
+ * some ms old, and fg_clock_is_coarse.  What there is has to be looked up before.
  */
 void fg_clock_prepare(void);
 void fg_clock_without_calls(bool filtered);

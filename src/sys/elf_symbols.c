@@ -3,7 +3,10 @@
 
 #include <stddef.h>
 
-/* The dynamic linker turns the addresses of this table into those in memory, but for the vDSO's and on some CPUs. */
+/*
+ * The dynamic linker turns the addresses of this table into those in memory, but for the vDSO's and
+ * on some CPUs.
+ */
 static const void *in_memory(const struct fg_symbols *s, ElfW(Addr) at)
 {
 	return (const void *)(at < s->bias ? at + s->bias : at);
@@ -26,27 +29,19 @@ static size_t count_by_gnu_hash(const uint32_t *table)
 	return last + 1;
 }
 
-bool fg_symbols_of(struct fg_symbols *s, const ElfW(Dyn) *dynamic, ElfW(Addr) bias)
+bool fg_symbols_of(struct fg_symbols *s, const ElfW(Dyn) * dynamic, ElfW(Addr) bias)
 {
 	const uint32_t *hash = NULL, *gnu_hash = NULL;
 
-	*s = (struct fg_symbols){ .bias = bias };
+	*s = (struct fg_symbols){.bias = bias};
 	for (; dynamic->d_tag != DT_NULL; dynamic++) {
 		const void *at = in_memory(s, dynamic->d_un.d_ptr);
 
 		switch (dynamic->d_tag) {
-		case DT_SYMTAB:
-			s->symbol = (ElfW(Sym) *)at;
-			break;
-		case DT_STRTAB:
-			s->names = at;
-			break;
-		case DT_HASH:
-			hash = at;
-			break;
-		case DT_GNU_HASH:
-			gnu_hash = at;
-			break;
+		case DT_SYMTAB: s->symbol = (ElfW(Sym) *)at; break;
+		case DT_STRTAB: s->names = at; break;
+		case DT_HASH: hash = at; break;
+		case DT_GNU_HASH: gnu_hash = at; break;
 		}
 	}
 	if (!s->symbol || !s->names || (!hash && !gnu_hash))

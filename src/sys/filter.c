@@ -67,7 +67,7 @@ static void without_calls(bool filtered)
 
 void fg_filter_comes(void)
 {
-	static const struct timespec a_while = { .tv_nsec = SLEEP_NS };
+	static const struct timespec a_while = {.tv_nsec = SLEEP_NS};
 	uint64_t began;
 	bool first;
 
@@ -76,7 +76,10 @@ void fg_filter_comes(void)
 	first = !__atomic_fetch_add(&fg_filters, 1, __ATOMIC_SEQ_CST);
 	if (first)
 		without_calls(true);
-	/* A second one waits as well: it may be for all threads (TSYNC), and the first was not, or still waits.  Awake. */
+	/*
+	 * A second one waits as well: it may be for all threads (TSYNC), and the first was not, or
+	 * still waits.  Awake.
+	 */
 	for (began = fg_now_ns(); are_calling() && fg_now_ns() - began < WAIT_NS;) {
 		if (first)
 			fg_syscall6(SYS_nanosleep, (long)&a_while, 0, 0, 0, 0, 0);
@@ -105,7 +108,8 @@ static bool next_line(struct reader *r, char *line, size_t size)
 
 	for (;;) {
 		if (r->next == r->have) {
-			r->have = fg_syscall6(SYS_read, r->fd, (long)r->piece, sizeof(r->piece), 0, 0, 0);
+			r->have = fg_syscall6(SYS_read, r->fd, (long)r->piece, sizeof(r->piece), 0,
+					      0, 0);
 			r->next = 0;
 			if (r->have <= 0) {
 				r->have = 0;
@@ -135,8 +139,8 @@ static bool field(const char *line, const char *name, long *value)
 /* proc(5).  Where there is no /proc, nobody knows: -1. */
 static void read_status(long *mode, long *filters)
 {
-	struct reader r = { .fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/status",
-					      O_RDONLY | O_CLOEXEC, 0, 0, 0) };
+	struct reader r = {.fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/status",
+					     O_RDONLY | O_CLOEXEC, 0, 0, 0)};
 	char line[64];
 
 	*mode = *filters = -1;
@@ -164,7 +168,10 @@ void fg_filter_setup(void)
 
 	if (fg_likely(fg_load_acquire(&done)))
 		return;
-	/* Installed by another library's constructor, before ours: seen, and a look now could be what it kills for. */
+	/*
+	 * Installed by another library's constructor, before ours: seen, and a look now could be
+	 * what it kills for.
+	 */
 	if (fg_is_filtered()) {
 		fg_store_release(&done, true);
 		return;

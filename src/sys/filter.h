@@ -32,7 +32,10 @@ static inline bool fg_is_filtered(void)
 	return fg_unlikely(fg_load_relaxed(&fg_filters) != 0);
 }
 
-/* At the start of the process, before anything else that calls; a thread that locks earlier does it. */
+/*
+ * At the start of the process, before anything else that calls; a thread that locks earlier does
+ * it.
+ */
 void fg_filter_setup(void);
 
 /*
@@ -47,7 +50,10 @@ void fg_call_ends(uint32_t whose);
 void fg_filter_comes(void);
 void fg_filter_failed(void);
 
-/* Called when calls, and with them clocks, may be used no more, or again.  Defined above: runtime/policy.c. */
+/*
+ * Called when calls, and with them clocks, may be used no more, or again.  Defined above:
+ * runtime/policy.c.
+ */
 void fg_filter_changed(void);
 
 /* In the child of fork: calls of other threads are not its. */

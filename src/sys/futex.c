@@ -26,22 +26,27 @@ static bool before_epoch(const struct fg_deadline *deadline)
 	return deadline && deadline->at.tv_sec < 0;
 }
 
-int fg_futex_wait(uint32_t *word, uint32_t expected, uint32_t channels, const struct fg_deadline *deadline)
+int fg_futex_wait(uint32_t *word, uint32_t expected, uint32_t channels,
+		  const struct fg_deadline *deadline)
 {
 	if (before_epoch(deadline))
 		return -ETIMEDOUT;
-	return (int)fg_syscall6(SYS_futex, (long)word, wait_op(FUTEX_PRIVATE_FLAG, deadline), expected,
-				(long)(deadline ? &deadline->at : NULL), 0,
+	return (int)fg_syscall6(SYS_futex, (long)word, wait_op(FUTEX_PRIVATE_FLAG, deadline),
+				expected, (long)(deadline ? &deadline->at : NULL), 0,
 				fg_is_filtered() ? FUTEX_BITSET_MATCH_ANY : channels);
 }
 
 int fg_futex_wake(uint32_t *word, int count, uint32_t channels)
 {
-	/* glibc's locks know no FUTEX_WAKE_BITSET, and a filter may not either (nor other sets in a wait). */
+	/*
+	 * glibc's locks know no FUTEX_WAKE_BITSET, and a filter may not either (nor other sets in a
+	 * wait).
+	 */
 	if (channels == FG_FUTEX_ANY || fg_is_filtered())
-		return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, 0, 0, 0);
-	return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, count, 0, 0,
-				channels);
+		return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG,
+					count, 0, 0, 0);
+	return (int)fg_syscall6(SYS_futex, (long)word, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG,
+				count, 0, 0, channels);
 }
 
 int fg_futex_wake_shared(uint32_t *word, int count)
@@ -57,7 +62,8 @@ int fg_futex_wait_shared(uint32_t *word, uint32_t expected, const struct fg_dead
 				(long)(deadline ? &deadline->at : NULL), 0, FUTEX_BITSET_MATCH_ANY);
 }
 
-static int wait_cancellable(uint32_t *word, uint32_t expected, int private, const struct fg_deadline *deadline)
+static int wait_cancellable(uint32_t *word, uint32_t expected, int private,
+			    const struct fg_deadline *deadline)
 {
 	int type, r;
 
@@ -68,7 +74,8 @@ static int wait_cancellable(uint32_t *word, uint32_t expected, int private, cons
 	/* libc's own cancellation points do the same. */
 	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	r = (int)fg_syscall6_called(SYS_futex, (long)word, wait_op(private, deadline), expected,
-				    (long)(deadline ? &deadline->at : NULL), 0, FUTEX_BITSET_MATCH_ANY);
+				    (long)(deadline ? &deadline->at : NULL), 0,
+				    FUTEX_BITSET_MATCH_ANY);
 	fg_libc_pthread_setcanceltype()(type, NULL);
 	return r;
 }
@@ -78,7 +85,8 @@ int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected, const struct fg
 	return wait_cancellable(word, expected, FUTEX_PRIVATE_FLAG, deadline);
 }
 
-int fg_futex_wait_shared_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline)
+int fg_futex_wait_shared_cancellable(uint32_t *word, uint32_t expected,
+				     const struct fg_deadline *deadline)
 {
 	return wait_cancellable(word, expected, 0, deadline);
 }

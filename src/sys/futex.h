@@ -16,7 +16,10 @@
 /* When a wait ends: absolute, on the kernel's CLOCK_REALTIME or CLOCK_MONOTONIC.  NULL: never. */
 struct fg_deadline {
 	clockid_t clock;
-	bool internal; /* the waiter's own, who tries another way then: nothing that the program wants by that time */
+	/*
+	 * the waiter's own, who tries another way then: nothing that the program wants by that time
+	 */
+	bool internal;
 	struct timespec at;
 };
 
@@ -26,7 +29,8 @@ struct fg_deadline {
  * 0 if woken (or spuriously), -EAGAIN if *word != expected, -EINTR, -ETIMEDOUT.
  * `channels` is a set of bits that a wake-up may ask for; FG_FUTEX_ANY if none does.
  */
-int fg_futex_wait(uint32_t *word, uint32_t expected, uint32_t channels, const struct fg_deadline *deadline);
+int fg_futex_wait(uint32_t *word, uint32_t expected, uint32_t channels,
+		  const struct fg_deadline *deadline);
 
 /*
  * Wakes up to `count` sleepers with a bit of `channels`; returns how many.
@@ -39,18 +43,21 @@ int fg_futex_wake(uint32_t *word, int count, uint32_t channels);
  * the calling thread unwinds from inside.  The caller has its cleanup handler
  * pushed and must take the cancelled wait for one that may have been woken.
  */
-int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline);
+int fg_futex_wait_cancellable(uint32_t *word, uint32_t expected,
+			      const struct fg_deadline *deadline);
 
 /* The same three between processes, which may have the word mapped at different addresses. */
 int fg_futex_wait_shared(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline);
 int fg_futex_wake_shared(uint32_t *word, int count);
-int fg_futex_wait_shared_cancellable(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline);
+int fg_futex_wait_shared_cancellable(uint32_t *word, uint32_t expected,
+				     const struct fg_deadline *deadline);
 
 /* pthread_testcancel(). */
 void fg_testcancel(void);
 
 bool fg_deadline_passed(const struct fg_deadline *deadline);
-void fg_deadline_in(struct fg_deadline *deadline, uint64_t ns); /* from now on; on CLOCK_MONOTONIC */
-uint64_t fg_deadline_left(const struct fg_deadline *deadline);	 /* ns; UINT64_MAX for NULL */
+/* from now on; on CLOCK_MONOTONIC */
+void fg_deadline_in(struct fg_deadline *deadline, uint64_t ns);
+uint64_t fg_deadline_left(const struct fg_deadline *deadline); /* ns; UINT64_MAX for NULL */
 
 #endif

@@ -19,13 +19,16 @@ void *fg_libc_function(const char *name, const char *version)
 		__atomic_store_n(&libc, have, __ATOMIC_RELAXED);
 	}
 	f = version ? dlvsym(have, name, version) : dlsym(have, name);
-	/* The baseline of the versions differs between architectures; the default one is right elsewhere. */
+	/*
+	 * The baseline of the versions differs between architectures; the default one is right
+	 * elsewhere.
+	 */
 	return f || !version ? f : dlsym(have, name);
 }
 
 static const char *const names[] = {
 #define X(name, type) #name,
-	FG_LIBC_TABLE(X)
+    FG_LIBC_TABLE(X)
 #undef X
 };
 

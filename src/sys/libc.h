@@ -11,22 +11,27 @@
 
 #include <pthread.h>
 
-/* The function of that name, NULL as version for the default one; NULL if libc has none.  Not on a lock path. */
+/*
+ * The function of that name, NULL as version for the default one; NULL if libc has none.  Not on a
+ * lock path.
+ */
 void *fg_libc_function(const char *name, const char *version);
 
 /* name, type of function */
+/* clang-format off */
 #define FG_LIBC_TABLE(X)                                                       \
 	X(pthread_mutex_lock, int (*)(pthread_mutex_t *))                      \
 	X(pthread_mutex_unlock, int (*)(pthread_mutex_t *))                    \
 	X(pthread_setcanceltype, int (*)(int, int *))                          \
 	X(pthread_setspecific, int (*)(pthread_key_t, const void *))           \
 	X(pthread_testcancel, void (*)(void))
+/* clang-format on */
 
 enum fg_libc_index {
 #define X(name, type) FG_LIBC_##name,
 	FG_LIBC_TABLE(X)
 #undef X
-	FG_LIBC_COUNT
+	    FG_LIBC_COUNT
 };
 
 /* At the start of the process.  Before it, each is looked up when it is first needed. */
@@ -34,10 +39,10 @@ void fg_libc_setup(void);
 
 void *fg_libc(enum fg_libc_index which);
 
-#define X(name, type)                                                          \
-	static inline __typeof__((type)0) fg_libc_##name(void)                 \
-	{                                                                      \
-		return (__typeof__((type)0))fg_libc(FG_LIBC_##name);           \
+#define X(name, type)                                                \
+	static inline __typeof__((type)0) fg_libc_##name(void)       \
+	{                                                            \
+		return (__typeof__((type)0))fg_libc(FG_LIBC_##name); \
 	}
 FG_LIBC_TABLE(X)
 #undef X

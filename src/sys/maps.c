@@ -60,8 +60,8 @@ static bool next_line(struct reader *r, uint64_t address, bool *found, bool *sha
 
 bool fg_is_shared_memory(uint64_t address)
 {
-	struct reader r = { .fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)"/proc/self/maps",
-					      O_RDONLY | O_CLOEXEC, 0, 0, 0) };
+	struct reader r = {.fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)"/proc/self/maps",
+					     O_RDONLY | O_CLOEXEC, 0, 0, 0)};
 	bool found = false, shared = false;
 
 	if (r.fd < 0)

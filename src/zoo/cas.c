@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The plain spinlock: compare-and-swap until it succeeds.  Anderson, TPDS 1(1), 1990, section III. */
+/*
+ * The plain spinlock: compare-and-swap until it succeeds.  Anderson, TPDS 1(1), 1990, section III.
+ */
 #include "zoo/zoo.h"
 
 static bool trylock(struct zoo_mutex *m)

@@ -15,8 +15,9 @@ static const struct {
 	const struct zoo_lock *lock;
 	unsigned can;
 } locks[] = {
-#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) {name, &zoo_##id, can},
-	ZOO_TABLE(ZOO)
+#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) \
+	{name, &zoo_##id, can},
+    ZOO_TABLE(ZOO)
 #undef ZOO
 };
 
@@ -25,8 +26,9 @@ static const struct {
 	const struct zoo_rwlock_ops *rwlock;
 	unsigned can;
 } rwlocks[] = {
-#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) {name, &zoo_##id, can},
-	ZOO_RWLOCK_TABLE(ZOO)
+#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) \
+	{name, &zoo_##id, can},
+    ZOO_RWLOCK_TABLE(ZOO)
 #undef ZOO
 };
 

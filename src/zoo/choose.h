@@ -8,7 +8,7 @@
 
 struct zoo_choice {
 	const struct zoo_lock *lock;
-	unsigned lock_can; /* ZOO_* of table.h */
+	unsigned lock_can;		     /* ZOO_* of table.h */
 	const struct zoo_rwlock_ops *rwlock; /* NULL: FlexGuard's own */
 	unsigned rwlock_can;
 };

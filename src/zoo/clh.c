@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CLH lock: each waiter spins on the node of the one before it, and takes that node
- * away.  Craig, TR 93-02-02, University of Washington, 1993; Magnusson, Landin, Hagersten, IPPS 1994.
+ * The CLH lock: each waiter spins on the node of the one before it, and takes that node away.
+ * Craig, TR 93-02-02, University of Washington, 1993; Magnusson, Landin, Hagersten, IPPS 1994.
  *
  * A fresh lock has no node of a predecessor: NULL stands for one that is free.
  */
@@ -43,7 +43,8 @@ static bool trylock(struct zoo_mutex *m)
 		return false; /* held, or released with its node still there: unlock() mends that */
 	me = zoo_node_get();
 	me->status = HELD;
-	if (!__atomic_compare_exchange_n(tail_of(m), &before, me, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+	if (!__atomic_compare_exchange_n(tail_of(m), &before, me, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED)) {
 		zoo_node_put(me);
 		return false;
 	}
@@ -60,7 +61,8 @@ static void unlock(struct zoo_mutex *m)
 	 * another's by then, and a lock that is destroyed keeps none.
 	 */
 	if (fg_load_relaxed(tail_of(m)) == me &&
-	    __atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+	    __atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_RELEASE,
+					__ATOMIC_RELAXED)) {
 		zoo_node_put(me);
 		return;
 	}

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What adaptors call for a condition variable: that of the lock that FLEXGUARD_LOCK names; if it has none, lock/cond.h.
+ * What adaptors call for a condition variable: that of the lock that FLEXGUARD_LOCK names; if it
+ * has none, lock/cond.h.
  *
- * The BPF Hybrid Lock's (ticketcond.h): its waiters are awake as long as their mutex spins, and asleep as
- * long as it blocks.  The wait has an end for who is cancelled or out of time, a destroyer that waits for those on
- * their way out, and, as the paper's future work has it (IV.B), an eye on the signaller: in the midst of a signal
- * it counts as critical, and waiters that find who signalled last preempted switch to blocking.
+ * The BPF Hybrid Lock's (ticketcond.h): its waiters are awake as long as their mutex spins, and
+ * asleep as long as it blocks.  The wait has an end for who is cancelled or out of time, a
+ * destroyer that waits for those on their way out, and, as the paper's future work has it (IV.B),
+ * an eye on the signaller: in the midst of a signal it counts as critical, and waiters that find
+ * who signalled last preempted switch to blocking.
  */
 #include "cond_ours.h"
 
@@ -19,7 +21,7 @@
 #include "zoo/hybrid.h"
 #include "zoo/ticketcond.h"
 
-#define LOOK_EVERY 64u	  /* rounds of one that spins */
+#define LOOK_EVERY 64u	   /* rounds of one that spins */
 #define DRAIN_NS   100000u /* how often destruction looks whether the last waiters have left */
 
 /* In place of struct fg_cond. */
@@ -69,7 +71,8 @@ struct ticket_wait {
 /* The last touch. */
 static void leave(struct ticket_cond *c)
 {
-	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_RELEASE); /* pairs with the acquire in _fg_chosen_cond_destroy() */
+	/* pairs with the acquire in _fg_chosen_cond_destroy() */
+	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_RELEASE);
 }
 
 /* It consumes no signal that others wait for. */
@@ -101,7 +104,8 @@ static int sleep_for(struct ticket_wait *w, uint32_t seq, const struct fg_deadli
 		op |= FUTEX_CLOCK_REALTIME;
 	fg_count(fg_self(), FG_STAT_COND_WAITS, 1);
 	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	r = (int)fg_syscall6_called(SYS_futex, (long)&w->cond->t.seq, op, seq, (long)(deadline ? &deadline->at : NULL), 0,
+	r = (int)fg_syscall6_called(SYS_futex, (long)&w->cond->t.seq, op, seq,
+				    (long)(deadline ? &deadline->at : NULL), 0,
 				    1u << w->number % 32);
 	fg_libc_pthread_setcanceltype()(type, NULL);
 	return r;
@@ -119,7 +123,8 @@ static bool look(struct ticket_wait *w, const struct fg_deadline *deadline)
 	fg_testcancel();
 	if (fg_deadline_passed(deadline))
 		return false;
-	zoo_hybrid_switch_for_signal((struct zoo_mutex *)w->mutex->ours, fg_load_relaxed(&w->cond->signaller));
+	zoo_hybrid_switch_for_signal((struct zoo_mutex *)w->mutex->ours,
+				     fg_load_relaxed(&w->cond->signaller));
 	return true;
 }
 
@@ -139,7 +144,8 @@ static bool await(struct ticket_wait *w, const struct fg_deadline *deadline)
 		}
 		/* Of a lock that blocks: is it calm by now? */
 		if (mutex)
-			zoo_hybrid_switch_for_signal((struct zoo_mutex *)mutex, fg_load_relaxed(&w->cond->signaller));
+			zoo_hybrid_switch_for_signal((struct zoo_mutex *)mutex,
+						     fg_load_relaxed(&w->cond->signaller));
 		seq = fg_load_relaxed(&t->seq);
 		if ((int32_t)(seq - w->number) < 0 && sleep_for(w, seq, deadline) == -ETIMEDOUT)
 			return false;
@@ -147,7 +153,8 @@ static bool await(struct ticket_wait *w, const struct fg_deadline *deadline)
 	return true;
 }
 
-int _fg_chosen_cond_wait(struct fg_cond *cond, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+int _fg_chosen_cond_wait(struct fg_cond *cond, const struct fg_cond_mutex *m,
+			 const struct fg_deadline *deadline)
 {
 	struct ticket_wait w = {.mutex = m};
 	bool in_time;

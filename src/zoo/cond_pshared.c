@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In the place of preload/cond_pshared.c.  A bridge is this process's, as are the mutexes of most locks.  With mutexes
- * that other processes know too a signal of one of these could come between: there the condition variable is
- * ours as well.
+ * In the place of preload/cond_pshared.c.  A bridge is this process's, as are the mutexes of most
+ * locks.  With mutexes that other processes know too a signal of one of these could come between:
+ * there the condition variable is ours as well.
  */
 #include "preload/cond_pshared.h"
 
@@ -28,10 +28,11 @@ static int take_mutex(void *mutex)
 	return pthread_mutex_lock(mutex);
 }
 
-int fg_cond_pshared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
+int fg_cond_pshared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+			 const struct timespec *at)
 {
-	struct fg_cond_mutex m = { release_mutex, take_mutex, mutex, NULL };
-	struct fg_deadline deadline = { .clock = clock };
+	struct fg_cond_mutex m = {release_mutex, take_mutex, mutex, NULL};
+	struct fg_deadline deadline = {.clock = clock};
 
 	if (!_fg_mutex_may_be_shared())
 		return fg_cond_bridge_wait(cond, mutex, clock, at);

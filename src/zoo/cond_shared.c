@@ -39,7 +39,8 @@ static void cancelled(void *arg)
 	w->mutex->lock(w->mutex->mutex);
 }
 
-int _fg_cond_shared_wait(struct fg_cond_shared *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+int _fg_cond_shared_wait(struct fg_cond_shared *c, const struct fg_cond_mutex *m,
+			 const struct fg_deadline *deadline)
 {
 	struct shared_wait w = {c, m};
 	uint32_t seen;

@@ -18,14 +18,17 @@
 
 #include "lock/cond.h"
 
-/* In place of the first words of glibc's; flags as in fg_cond, set by glibc's own initialisation. */
+/*
+ * In place of the first words of glibc's; flags as in fg_cond, set by glibc's own initialisation.
+ */
 struct fg_cond_shared {
 	uint32_t signals;
 	uint32_t waiters; /* that have not returned: destruction waits for them */
 };
 
 /* As those of cond.h, in every process that has it mapped. */
-int _fg_cond_shared_wait(struct fg_cond_shared *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline);
+int _fg_cond_shared_wait(struct fg_cond_shared *c, const struct fg_cond_mutex *m,
+			 const struct fg_deadline *deadline);
 void _fg_cond_shared_wake(struct fg_cond_shared *c, bool all);
 void _fg_cond_shared_destroy(struct fg_cond_shared *c);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The spinlock of ttas.c whose owner asks for a time-slice extension (extension.h); the FlexGuard paper
- * compares with it, and combines it with its own lock (paper.c).
+ * The spinlock of ttas.c whose owner asks for a time-slice extension (extension.h); the FlexGuard
+ * paper compares with it, and combines it with its own lock (paper.c).
  */
 #include "zoo/extension.h"
 
@@ -22,7 +22,8 @@ void zoo_extend_begin(void)
 	if (fg_unlikely(!control))
 		enable();
 	depth++;
-	control[0] = 1; /* also when I hold another one: what I asked for may have been granted, and be over */
+	/* also when I hold another one: what I asked for may have been granted, and be over */
+	control[0] = 1;
 	fg_fence_local();
 }
 
@@ -64,4 +65,5 @@ static void unlock(struct zoo_mutex *m)
 	zoo_extend_end();
 }
 
-const struct zoo_lock zoo_ttasext = {.lock = lock, .trylock = trylock, .unlock = unlock, .start = zoo_extension_enable};
+const struct zoo_lock zoo_ttasext = {
+    .lock = lock, .trylock = trylock, .unlock = unlock, .start = zoo_extension_enable};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Time-slice extension: a thread asks the kernel not to take it off its CPU just now, and gives the CPU
- * back by itself soon after, if it was asked to.  Linux 7.0, Documentation/userspace-api/rseq.rst; the
- * constants are part of its ABI, and are not in the headers of older systems.
+ * Time-slice extension: a thread asks the kernel not to take it off its CPU just now, and gives the
+ * CPU back by itself soon after, if it was asked to.  Linux 7.0,
+ * Documentation/userspace-api/rseq.rst; the constants are part of its ABI, and are not in the
+ * headers of older systems.
  */
 #ifndef FG_ZOO_EXTENSION_H
 #define FG_ZOO_EXTENSION_H
@@ -20,14 +21,15 @@
 #define ZOO_RSEQ_SLICE_SET	    2
 #define ZOO_RSEQ_SLICE_ENABLE	    1
 #define ZOO_SYS_RSEQ_SLICE_YIELD    471
-#define ZOO_RSEQ_SLICE_CTRL	    28 /* offset in struct rseq: request, granted, two reserved bytes */
+/* offset in struct rseq: request, granted, two reserved bytes */
+#define ZOO_RSEQ_SLICE_CTRL 28
 
 /* For the calling thread; a sentence if it cannot have it. */
 static inline const char *zoo_extension_enable(void)
 {
-	switch (fg_syscall6(SYS_prctl, ZOO_PR_RSEQ_SLICE_EXTENSION, ZOO_RSEQ_SLICE_SET, ZOO_RSEQ_SLICE_ENABLE, 0, 0, 0)) {
-	case 0:
-		return NULL;
+	switch (fg_syscall6(SYS_prctl, ZOO_PR_RSEQ_SLICE_EXTENSION, ZOO_RSEQ_SLICE_SET,
+			    ZOO_RSEQ_SLICE_ENABLE, 0, 0, 0)) {
+	case 0: return NULL;
 	case -EINVAL:
 		return "this kernel has no time-slice extension (prctl PR_RSEQ_SLICE_EXTENSION, Linux 7.0 and newer)";
 	case -ENXIO:

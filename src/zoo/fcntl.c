@@ -18,13 +18,14 @@
 #include "sys/libc.h"
 #include "zoo/zoo.h"
 
-static int file = -1;	  /* of the process, and its own description */
-static uint64_t bytes;	  /* given out */
+static int file = -1;  /* of the process, and its own description */
+static uint64_t bytes; /* given out */
 static pthread_key_t descriptor_key;
 
 static __attribute__((noreturn)) void fail(const char *what)
 {
-	dprintf(STDERR_FILENO, "flexguard: --lock fcntl: cannot %s (a descriptor for each thread): %s\n", what,
+	dprintf(STDERR_FILENO,
+		"flexguard: --lock fcntl: cannot %s (a descriptor for each thread): %s\n", what,
 		strerror(errno));
 	_exit(125);
 }
@@ -99,8 +100,10 @@ static uint64_t byte_of(struct zoo_mutex *m)
 	if (fg_likely(byte))
 		return byte;
 	fresh = __atomic_add_fetch(&bytes, 1, __ATOMIC_RELAXED);
-	return __atomic_compare_exchange_n(&m->s.u64[0], &byte, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ? fresh :
-														    byte;
+	return __atomic_compare_exchange_n(&m->s.u64[0], &byte, fresh, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE) ?
+		   fresh :
+		   byte;
 }
 
 /* The owner's descriptor, for whoever unlocks. */
@@ -114,7 +117,8 @@ static bool trylock(struct zoo_mutex *m)
 	int mine = my_descriptor();
 
 	/* Again for the owner: its own description locks it again. */
-	if (fg_load_relaxed(owner_of(m)) == (uint32_t)mine + 1 || set(mine, byte_of(m), F_WRLCK, F_OFD_SETLK))
+	if (fg_load_relaxed(owner_of(m)) == (uint32_t)mine + 1 ||
+	    set(mine, byte_of(m), F_WRLCK, F_OFD_SETLK))
 		return false;
 	fg_store_relaxed(owner_of(m), (uint32_t)mine + 1);
 	return true;
@@ -147,4 +151,5 @@ static void unlock(struct zoo_mutex *m)
 	set(owners, byte_of(m), F_UNLCK, F_OFD_SETLK);
 }
 
-const struct zoo_lock zoo_fcntl = {.lock = lock, .trylock = trylock, .unlock = unlock, .untried = true, .start = start};
+const struct zoo_lock zoo_fcntl = {
+    .lock = lock, .trylock = trylock, .unlock = unlock, .untried = true, .start = start};

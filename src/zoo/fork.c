@@ -9,7 +9,8 @@ __attribute__((noinline, cold)) void zoo_renew(struct zoo_mutex *m, const struct
 	uint32_t kind = fg_load_relaxed(&m->kind), fresh;
 	bool taken;
 
-	fresh = (kind & ~(ZOO_EPOCH_MASK << ZOO_EPOCH_SHIFT)) | (fg_load_relaxed(&fg_epoch) & ZOO_EPOCH_MASK) << ZOO_EPOCH_SHIFT;
+	fresh = (kind & ~(ZOO_EPOCH_MASK << ZOO_EPOCH_SHIFT)) |
+		(fg_load_relaxed(&fg_epoch) & ZOO_EPOCH_MASK) << ZOO_EPOCH_SHIFT;
 	if (kind & FG_KIND_ZOO_SHARED) {
 		fg_cas_relaxed(&m->kind, &kind, fresh);
 		return;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Furwocks: a reader-writer lock of two futexes and a count.  Franke, Russell, Kirkwood, OLS 2002, section 3
- * (by Mackerras).
+ * Furwocks: a reader-writer lock of two futexes and a count.  Franke, Russell, Kirkwood, OLS 2002,
+ * section 3 (by Mackerras).
  *
  *	gate	a lock that readers pass through, and a writer keeps until it is done
  *	count	readers, less 1 while there is a writer
  *	wait	a semaphore on which the writer waits for the last reader
  *
- * A reader that waits at the gate waits for a writer that waits for readers: who holds a read lock cannot
- * take another one then.
+ * A reader that waits at the gate waits for a writer that waits for readers: who holds a read lock
+ * cannot take another one then.
  */
 #include <errno.h>
 
@@ -65,8 +65,9 @@ static bool rdlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 }
 
 /*
- * Past the gate: a reader that is taken off its CPU there would be waited for.  Below 0 a writer has it; a writer that
- * waits waits for one reader more, unless it has said already that it does (`wants`).
+ * Past the gate: a reader that is taken off its CPU there would be waited for.  Below 0 a writer
+ * has it; a writer that waits waits for one reader more, unless it has said already that it does
+ * (`wants`).
  */
 static bool tryrd(struct zoo_rwlock *l)
 {
@@ -74,7 +75,8 @@ static bool tryrd(struct zoo_rwlock *l)
 
 	/* Acquire: pairs with wrunlock()'s. */
 	while (count >= 0 && !fg_load_relaxed(&l->wants))
-		if (__atomic_compare_exchange_n(count_of(l), &count, count + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(count_of(l), &count, count + 1, false,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return true;
 	return false;
 }
@@ -108,8 +110,8 @@ static bool wrlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 		/* Below 0 the last reader has left, and wakes me. */
 		count = __atomic_load_n(count_of(l), __ATOMIC_RELAXED);
 		while (count >= 0) {
-			if (__atomic_compare_exchange_n(count_of(l), &count, count + 1, false, __ATOMIC_RELAXED,
-							__ATOMIC_RELAXED)) {
+			if (__atomic_compare_exchange_n(count_of(l), &count, count + 1, false,
+							__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 				count_back(l);
 				return false;
 			}
@@ -126,7 +128,8 @@ static bool trywr(struct zoo_rwlock *l)
 
 	if (!try_gate(l))
 		return false;
-	if (__atomic_compare_exchange_n(count_of(l), &none, -1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+	if (__atomic_compare_exchange_n(count_of(l), &none, -1, false, __ATOMIC_ACQUIRE,
+					__ATOMIC_RELAXED)) {
 		fg_store_relaxed(&l->wants, 1);
 		return true;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pure blocking lock: 0 free, 1 held, 2 held and perhaps somebody sleeps.  Franke, Russell, Kirkwood,
- * OLS 2002; in this form Drepper, "Futexes Are Tricky", 2011, section 6 (mutex 3).
+ * The pure blocking lock: 0 free, 1 held, 2 held and perhaps somebody sleeps.  Franke, Russell,
+ * Kirkwood, OLS 2002; in this form Drepper, "Futexes Are Tricky", 2011, section 6 (mutex 3).
  */
 #include <errno.h>
 

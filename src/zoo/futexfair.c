@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The futex paper's fair lock: the one that releases passes the lock to the first sleeper.  The word says
- * PASSED meanwhile, which looks held to everybody else.  Franke, Russell, Kirkwood, OLS 2002, section 3.1.4
- * (futex_up_fair).  In the paper each release chooses between that and the regular one: `futex-either`.
- * A waiter may be gone by the time it would be woken: then the lock is freed after all.
+ * The futex paper's fair lock: the one that releases passes the lock to the first sleeper.  The
+ * word says PASSED meanwhile, which looks held to everybody else.  Franke, Russell, Kirkwood, OLS
+ * 2002, section 3.1.4 (futex_up_fair).  In the paper each release chooses between that and the
+ * regular one: `futex-either`. A waiter may be gone by the time it would be woken: then the lock is
+ * freed after all.
  */
 #include <errno.h>
 
@@ -51,7 +52,8 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 
 static bool lock_spinning(struct zoo_mutex *m, const struct fg_deadline *deadline)
 {
-	return zoo_spin_for(zoo_spin_ns_of(m), fg_load_relaxed(word_of(m)) == FREE && trylock(m)) || lock(m, deadline);
+	return zoo_spin_for(zoo_spin_ns_of(m), fg_load_relaxed(word_of(m)) == FREE && trylock(m)) ||
+	       lock(m, deadline);
 }
 
 static void unlock(struct zoo_mutex *m)
@@ -72,8 +74,9 @@ static void unlock(struct zoo_mutex *m)
 }
 
 /*
- * Available to anybody, and one waiter is woken (futex_up).  Both ways go together: who was woken by this one takes the
- * lock if it is free, and if a later owner has passed it, claims it, as the older waiter.
+ * Available to anybody, and one waiter is woken (futex_up).  Both ways go together: who was woken
+ * by this one takes the lock if it is free, and if a later owner has passed it, claims it, as the
+ * older waiter.
  */
 static void unlock_regular(struct zoo_mutex *m)
 {
@@ -82,6 +85,7 @@ static void unlock_regular(struct zoo_mutex *m)
 }
 
 const struct zoo_lock zoo_futexfair = {.lock = lock, .trylock = trylock, .unlock = unlock};
-const struct zoo_lock zoo_futexfairspin = {.lock = lock_spinning, .trylock = trylock, .unlock = unlock, .spins = true};
+const struct zoo_lock zoo_futexfairspin = {
+    .lock = lock_spinning, .trylock = trylock, .unlock = unlock, .spins = true};
 const struct zoo_lock zoo_futexeither = {
     .lock = lock, .trylock = trylock, .unlock = unlock_regular, .unlock_fairly = unlock};

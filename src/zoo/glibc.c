@@ -3,9 +3,10 @@
  * Glibc's own mutexes of other kinds than the program asked for: what would it be like if they were
  *
  *   glibc-adaptive   PTHREAD_MUTEX_ADAPTIVE_NP: spins for a while that it learns, then blocks
- *   glibc-robust     PTHREAD_MUTEX_ROBUST: recovers from an owner that died (set_robust_list(2)); the
- *                    zoo makes what it finds consistent, since the program does not know
- *   glibc-pi         PTHREAD_PRIO_INHERIT: the kernel orders waiters by priority, and boosts the owner
+ *   glibc-robust     PTHREAD_MUTEX_ROBUST: recovers from an owner that died (set_robust_list(2));
+ *                    the zoo makes what it finds consistent, since the program does not know
+ *   glibc-pi         PTHREAD_PRIO_INHERIT: the kernel orders waiters by priority, and boosts the
+ *                    owner
  *
  * Done at the first lock.  Types other than the default one stay what they are.
  */
@@ -51,7 +52,8 @@ int zoo_glibc_try(struct zoo_mutex *mutex, const struct zoo_lock *z)
 	return r == EDEADLK ? EBUSY : r;
 }
 
-int zoo_glibc_lock(struct zoo_mutex *mutex, const struct zoo_lock *z, const struct fg_deadline *deadline)
+int zoo_glibc_lock(struct zoo_mutex *mutex, const struct zoo_lock *z,
+		   const struct fg_deadline *deadline)
 {
 	pthread_mutex_t *m = as_glibcs(mutex, z);
 	int r;

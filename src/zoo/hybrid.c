@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The BPF Hybrid Lock: two locks, a spinlock and a blocking one, and a word that says which of them to take.
- * When the monitor finds the owner preempted, the word is switched to the blocking one, and back when
- * things are calm.  Laforet, Lozi, Lawall, "BPF Hybrid Lock: Using eBPF to communicate with the scheduler",
- * 2023, sections II and IV; repairs by docs/design/zoo.md.
+ * The BPF Hybrid Lock: two locks, a spinlock and a blocking one, and a word that says which of them
+ * to take. When the monitor finds the owner preempted, the word is switched to the blocking one,
+ * and back when things are calm.  Laforet, Lozi, Lawall, "BPF Hybrid Lock: Using eBPF to
+ * communicate with the scheduler", 2023, sections II and IV; repairs by docs/design/zoo.md.
  *
  *	state	(curr, last): the lock to take, and the one that was taken before the last switch.
- *		stable: they are the same.  Only a stable state is switched, so that two are at most in use.
+ *		stable: they are the same.  Only a stable state is switched, so that two are at most
+ *		in use.
  *		SLEEPERS: waiters with a ticket sleep.
  *
- * Who has got `curr` looks at the state again.  If it was switched meanwhile, it releases and starts anew.  In a
- * transition it waits for the owner of `last`, by taking that too, and ends the transition; so whoever still gets
- * `last` finds that it is not `curr` any more.  The paper's listing does this without holding `last`, which
- * lets two in (test/verify/hybrid.pml has both).
+ * Who has got `curr` looks at the state again.  If it was switched meanwhile, it releases and
+ * starts anew.  In a transition it waits for the owner of `last`, by taking that too, and ends the
+ * transition; so whoever still gets `last` finds that it is not `curr` any more.  The paper's
+ * listing does this without holding `last`, which lets two in (test/verify/hybrid.pml has both).
  *
- * A waiter of the MCS queue or of the CAS lock leaves it after a switch; those of the others have a number, or somebody
- * behind them, and sleep until their turn instead.
+ * A waiter of the MCS queue or of the CAS lock leaves it after a switch; those of the others have a
+ * number, or somebody behind them, and sleep until their turn instead.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -31,7 +32,10 @@
 #define CALM_EVERY    256u /* on the blocking side, one wait in so many asks whether to go back */
 #define MONITOR_EVERY 16u  /* looks between two at whether the monitor lives */
 
-/* FLEXGUARD_HYBRID, for experiments: auto, published, ebpf, spin, block, at=MS, threads=N[,M]; for tests: flip. */
+/*
+ * FLEXGUARD_HYBRID, for experiments: auto, published, ebpf, spin, block, at=MS, threads=N[,M]; for
+ * tests: flip.
+ */
 static struct {
 	enum { AUTO, PUBLISHED, EBPF, FORCE_SPIN, FORCE_BLOCK, AT, THREADS, FLIP } how;
 	uint64_t at_ns;
@@ -84,13 +88,15 @@ static const char *start(void)
 		pthread_key_create(&thread_key, thread_ends);
 	}
 	return !end || *end || end[-1] == '=' || end[-1] == ',' ?
-		       "FLEXGUARD_HYBRID is one of auto, published, ebpf, spin, block, at=MILLISECONDS, threads=N[,M]" : NULL;
+		   "FLEXGUARD_HYBRID is one of auto, published, ebpf, spin, block, at=MILLISECONDS, threads=N[,M]" :
+		   NULL;
 }
 
 /*
- * The published test is the monitor's, when it takes a thread off its CPU: is it an owner?  A waiter that is
- * off its CPU and becomes the owner then is nobody's event, and all wait for it.  Here the waiters look
- * whether the owner of now is off its CPU; a fair lock says who that is when it hands over.
+ * The published test is the monitor's, when it takes a thread off its CPU: is it an owner?  A
+ * waiter that is off its CPU and becomes the owner then is nobody's event, and all wait for it.
+ * Here the waiters look whether the owner of now is off its CPU; a fair lock says who that is when
+ * it hands over.
  */
 static bool owner_is_preempted(struct zoo_mutex *m)
 {
@@ -102,10 +108,10 @@ static bool owner_is_preempted(struct zoo_mutex *m)
 }
 
 /*
- * Between a release and the next owner's got() there is nobody, for a moment.  For longer: who has been handed the
- * lock, or has taken it and not said so yet, is off its CPU.  For sides that do not say whom they hand it to.
- * Who waits for a signal asks this without a monitor only: nobody may want the lock, and with one it spins on for as
- * long as the lock does.
+ * Between a release and the next owner's got() there is nobody, for a moment.  For longer: who has
+ * been handed the lock, or has taken it and not said so yet, is off its CPU.  For sides that do not
+ * say whom they hand it to. Who waits for a signal asks this without a monitor only: nobody may
+ * want the lock, and with one it spins on for as long as the lock does.
  */
 #define OWNERLESS_LOOKS 16u
 
@@ -128,8 +134,9 @@ static bool nobody_for_long(struct zoo_mutex *m)
 }
 
 /*
- * The eBPF program's own word on it (protocol.h): it stands in the slot array, which it can write, in a slot that is the lock's by its
- * address.  Two locks may share one: a switch more, and soon back.  0: none, no monitor.
+ * The eBPF program's own word on it (protocol.h): it stands in the slot array, which it can write,
+ * in a slot that is the lock's by its address.  Two locks may share one: a switch more, and soon
+ * back.  0: none, no monitor.
  */
 static uint32_t mode_number(const struct zoo_mutex *m)
 {
@@ -152,7 +159,8 @@ static void publish_mode(struct fg_self *t, struct zoo_mutex *m, int side)
 {
 	uint32_t role = fg_load_relaxed(&t->slot->role) & FG_ROLE_MASK;
 
-	fg_store_relaxed(&t->slot->role, role | (side == SPIN ? mode_number(m) << FG_ROLE_MODE : 0));
+	fg_store_relaxed(&t->slot->role,
+			 role | (side == SPIN ? mode_number(m) << FG_ROLE_MODE : 0));
 	fg_fence_local();
 }
 
@@ -160,7 +168,8 @@ static bool calm(void)
 {
 	static __thread uint32_t waits;
 
-	return ++waits % CALM_EVERY == 0 && !fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].preempted);
+	return ++waits % CALM_EVERY == 0 &&
+	       !fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].preempted);
 }
 
 static int wanted_side(struct zoo_mutex *m, int curr, bool for_signal)
@@ -169,30 +178,28 @@ static int wanted_side(struct zoo_mutex *m, int curr, bool for_signal)
 	uint32_t n;
 
 	switch (forced.how) {
-	case FORCE_SPIN:
-		return SPIN;
-	case FORCE_BLOCK:
-		return BLOCK;
-	case AT:
-		return fg_now_ns() >= forced.at_ns ? BLOCK : SPIN;
+	case FORCE_SPIN: return SPIN;
+	case FORCE_BLOCK: return BLOCK;
+	case AT: return fg_now_ns() >= forced.at_ns ? BLOCK : SPIN;
 	case THREADS:
 		count_thread();
 		n = fg_load_relaxed(&threads);
 		if (forced.spin_from > forced.block_from && n >= forced.spin_from)
 			return SPIN;
 		return n >= forced.block_from ? BLOCK : SPIN;
-	case FLIP:
-		return ++flips / 4 % 2 ? BLOCK : SPIN;
+	case FLIP: return ++flips / 4 % 2 ? BLOCK : SPIN;
 	case EBPF:
 		if (curr == SPIN)
 			return mode_number(m) && fg_load_relaxed(mode_of(m)) ? BLOCK : SPIN;
 		break;
 	case AUTO:
-	case PUBLISHED:
-		break;
+	case PUBLISHED: break;
 	}
 	if (curr == SPIN)
-		return owner_is_preempted(m) || (may_ask_for_owner(for_signal) && nobody_for_long(m)) ? BLOCK : SPIN;
+		return owner_is_preempted(m) ||
+			       (may_ask_for_owner(for_signal) && nobody_for_long(m)) ?
+			   BLOCK :
+			   SPIN;
 	return calm() ? SPIN : BLOCK;
 }
 
@@ -204,7 +211,8 @@ static void switch_from(struct zoo_mutex *m, uint32_t state)
 	if (curr_of(state) == SPIN)
 		fg_count(fg_self(), FG_STAT_PREEMPTIONS, 1);
 	if (forced.how == EBPF && mode_number(m))
-		fg_store_relaxed(mode_of(m), 0); /* one that comes at this moment is lost: the next preemption says it again */
+		/* one that comes at this moment is lost: the next preemption says it again */
+		fg_store_relaxed(mode_of(m), 0);
 }
 
 static void look(struct zoo_mutex *m, bool for_signal)
@@ -225,8 +233,8 @@ void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m)
 }
 
 /*
- * The second half is the paper's future work (IV.B).  A signaller that sleeps is not preempted: it has nothing to
- * signal yet.
+ * The second half is the paper's future work (IV.B).  A signaller that sleeps is not preempted: it
+ * has nothing to signal yet.
  */
 void zoo_hybrid_switch_for_signal(struct zoo_mutex *m, uint32_t signaller)
 {
@@ -234,8 +242,8 @@ void zoo_hybrid_switch_for_signal(struct zoo_mutex *m, uint32_t signaller)
 
 	look(m, true);
 	state = fg_load_relaxed(state_of(m));
-	if (forced.how == AUTO && curr_of(state) == SPIN && last_of(state) == SPIN && fg_id_has_slot(signaller) &&
-	    fg_is_off_cpu(fg_id_index(signaller)) &&
+	if (forced.how == AUTO && curr_of(state) == SPIN && last_of(state) == SPIN &&
+	    fg_id_has_slot(signaller) && fg_is_off_cpu(fg_id_index(signaller)) &&
 	    fg_load_relaxed(&fg_slot_look(fg_id_index(signaller))->state) == FG_STATE_RUNNABLE)
 		switch_from(m, state);
 }
@@ -336,21 +344,21 @@ INLINE void unlock_pair(struct zoo_mutex *m, const struct side *spin, const stru
 }
 
 /* What follows the sides: more of struct zoo_lock. */
-#define PAIR(id, spin, block, ...)                                                                                     \
-	static bool lock_##id(struct zoo_mutex *m, const struct fg_deadline *deadline)                                 \
-	{                                                                                                              \
-		(void)deadline;                                                                                        \
-		return lock_pair(m, &spin, &block);                                                                    \
-	}                                                                                                              \
-	static bool trylock_##id(struct zoo_mutex *m)                                                                  \
-	{                                                                                                              \
-		return trylock_pair(m, &spin, &block);                                                                 \
-	}                                                                                                              \
-	static void unlock_##id(struct zoo_mutex *m)                                                                   \
-	{                                                                                                              \
-		unlock_pair(m, &spin, &block);                                                                         \
-	}                                                                                                              \
-	const struct zoo_lock zoo_##id = {                                                                             \
+#define PAIR(id, spin, block, ...)                                                     \
+	static bool lock_##id(struct zoo_mutex *m, const struct fg_deadline *deadline) \
+	{                                                                              \
+		(void)deadline;                                                        \
+		return lock_pair(m, &spin, &block);                                    \
+	}                                                                              \
+	static bool trylock_##id(struct zoo_mutex *m)                                  \
+	{                                                                              \
+		return trylock_pair(m, &spin, &block);                                 \
+	}                                                                              \
+	static void unlock_##id(struct zoo_mutex *m)                                   \
+	{                                                                              \
+		unlock_pair(m, &spin, &block);                                         \
+	}                                                                              \
+	const struct zoo_lock zoo_##id = {                                             \
 	    .lock = lock_##id, .trylock = trylock_##id, .unlock = unlock_##id, __VA_ARGS__}
 
 static const char *start_pair(void)
@@ -366,4 +374,5 @@ PAIR(hybridticket, zoo_ticket_side, zoo_block_side, .start = start);
 PAIR(hybridclh, zoo_clh_side, zoo_block_side, .start = start);
 PAIR(hybridcas, zoo_cas_side, zoo_block_side, .start = start);
 PAIR(hybridpair, zoo_fast_side, zoo_slow_side, .start = start_pair, .end = zoo_pair_end);
-PAIR(hybridpaircond, zoo_fast_side, zoo_slow_side, .start = start_pair, .end = zoo_pair_end, .ticket_cond = true);
+PAIR(hybridpaircond, zoo_fast_side, zoo_slow_side, .start = start_pair, .end = zoo_pair_end,
+     .ticket_cond = true);

@@ -41,12 +41,18 @@ static inline bool switched_away(struct zoo_mutex *m)
 /* By whoever waits: a failed attempt is made again by the next one that looks. */
 void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m);
 
-/* The same by whoever waits for a signal and not for the lock; `signaller`: id of the thread that has signalled last, or 0. */
+/*
+ * The same by whoever waits for a signal and not for the lock; `signaller`: id of the thread that
+ * has signalled last, or 0.
+ */
 void zoo_hybrid_switch_for_signal(struct zoo_mutex *m, uint32_t signaller);
 
 extern const struct side zoo_block_side, zoo_cas_side, zoo_mcs_side, zoo_ticket_side, zoo_clh_side;
 
-/* pair.c: two locks of the zoo, chosen by name.  They have blocks of their own, which `end` gives back. */
+/*
+ * pair.c: two locks of the zoo, chosen by name.  They have blocks of their own, which `end` gives
+ * back.
+ */
 extern const struct side zoo_fast_side, zoo_slow_side;
 void zoo_pair_choose(const struct zoo_lock *fast, const struct zoo_lock *slow);
 const char *zoo_pair_start(void);

@@ -66,7 +66,10 @@ static bool cas_trylock(struct zoo_mutex *m)
 	return fg_cas_acquire(&m->s.u32[2], &none, 1);
 }
 
-/* Who stays is one at a time, after a switch: a release that woke it would be no plain store any more. */
+/*
+ * Who stays is one at a time, after a switch: a release that woke it would be no plain store any
+ * more.
+ */
 static bool cas_lock(struct zoo_mutex *m, bool stay)
 {
 	for (uint32_t n = 1; !cas_trylock(m); n++) {
@@ -117,7 +120,8 @@ static void withdraw(void)
 
 static bool move(struct zoo_node *n, uint32_t from, uint32_t to)
 {
-	return __atomic_compare_exchange_n(&n->status, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return __atomic_compare_exchange_n(&n->status, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
 }
 
 /* False: it has left. */
@@ -183,7 +187,8 @@ static void mcs_unlock(struct zoo_mutex *m)
 	while (!passed && (next = zoo_node_behind(tail_of(m), n))) {
 		zoo_node_put(n); /* mine, or of one that left */
 		n = next;
-		fg_store_relaxed(&m->holder, n->tid); /* about to be: the monitor's answer is about it from now on */
+		/* about to be: the monitor's answer is about it from now on */
+		fg_store_relaxed(&m->holder, n->tid);
 		passed = grant(m, n);
 	}
 	if (!passed)
@@ -233,7 +238,8 @@ static bool ticket_lock(struct zoo_mutex *m, bool stay)
 
 static void ticket_unlock(struct zoo_mutex *m)
 {
-	uint32_t next = fg_load_relaxed(&m->s.u32[3]) + 1, sleepers = fg_load_relaxed(state_of(m)) & SLEEPERS;
+	uint32_t next = fg_load_relaxed(&m->s.u32[3]) + 1,
+		 sleepers = fg_load_relaxed(state_of(m)) & SLEEPERS;
 
 	/* Cleared before the call: afterwards it may be of one that sleeps until the next. */
 	if (sleepers)
@@ -266,7 +272,8 @@ static bool clh_trylock(struct zoo_mutex *m)
 	me = zoo_node_get();
 	fg_store_relaxed(&me->status, WAITING);
 	fg_store_relaxed(&me->tid, 0);
-	if (!__atomic_compare_exchange_n(tail_of(m), &none, me, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+	if (!__atomic_compare_exchange_n(tail_of(m), &none, me, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED)) {
 		zoo_node_put(me);
 		return false;
 	}
@@ -299,7 +306,8 @@ static void clh_unlock(struct zoo_mutex *m)
 	struct zoo_node *me = m->node, *expected = me;
 
 	if (fg_load_relaxed(tail_of(m)) == me &&
-	    __atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+	    __atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_RELEASE,
+					__ATOMIC_RELAXED)) {
 		zoo_node_put(me);
 		return;
 	}

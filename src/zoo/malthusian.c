@@ -76,7 +76,8 @@ static void insert(struct zoo_mutex *m, struct zoo_node *me, struct zoo_node *n)
 
 	fg_store_relaxed(&n->next, NULL);
 	if (fg_load_acquire(&me->next) ||
-	    !__atomic_compare_exchange_n(tail_of(m), &expected, n, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	    !__atomic_compare_exchange_n(tail_of(m), &expected, n, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
 		fg_store_relaxed(&n->next, linked(me));
 }
 
@@ -90,7 +91,8 @@ static void unlock(struct zoo_mutex *m)
 		insert(m, me, after);
 		next = after;
 	} else if (!next) {
-		if (__atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+		if (__atomic_compare_exchange_n(tail_of(m), &expected, NULL, false,
+						__ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
 			zoo_node_put(me);
 			return;
 		}

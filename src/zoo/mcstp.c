@@ -11,9 +11,9 @@
 
 enum { WAITING, GRANTED, PASSED_OVER, LEFT };
 
-#define STALE_NS     50000u   /* older: not on a CPU */
-#define LONG_NS	     1000000u /* a section this long: the owner is off its CPU */
-#define PAUSES_EACH  16	      /* between two looks at the clock */
+#define STALE_NS    50000u   /* older: not on a CPU */
+#define LONG_NS	    1000000u /* a section this long: the owner is off its CPU */
+#define PAUSES_EACH 16	     /* between two looks at the clock */
 
 static struct zoo_node **tail_of(struct zoo_mutex *m)
 {
@@ -46,7 +46,8 @@ static bool move(struct zoo_node *n, uint32_t to)
 {
 	uint32_t from = WAITING;
 
-	return __atomic_compare_exchange_n(&n->status, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return __atomic_compare_exchange_n(&n->status, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
 }
 
 /* GRANTED, PASSED_OVER, or LEFT: the deadline has passed. */
@@ -64,7 +65,8 @@ static uint32_t wait(struct zoo_mutex *m, struct zoo_node *me, const struct fg_d
 		if (deadline && fg_deadline_passed(deadline) && move(me, LEFT))
 			return LEFT;
 		if (now - fg_load_relaxed(since_of(m)) > LONG_NS && n % (64 * PAUSES_EACH) == 0) {
-			fg_store_relaxed(&me->time[0], 0); /* off its CPU, as far as the owner is concerned */
+			/* off its CPU, as far as the owner is concerned */
+			fg_store_relaxed(&me->time[0], 0);
 			zoo_yield();
 			fg_store_relaxed(&me->time[0], fg_now_ns());
 		}
@@ -115,7 +117,9 @@ static void unlock(struct zoo_mutex *m)
 			return;
 		}
 	}
-	/* The lock is free.  The last one may be told only now: nobody can link behind it any more. */
+	/*
+	 * The lock is free.  The last one may be told only now: nobody can link behind it any more.
+	 */
 	if (n != me && !move(n, PASSED_OVER))
 		zoo_node_put(n);
 	zoo_node_put(me);

@@ -28,7 +28,8 @@ uint32_t zoo_tid(void)
 	static __thread uint32_t tid;
 	static __thread uint32_t epoch;
 
-	if (fg_unlikely(!tid || epoch != fg_load_relaxed(&fg_epoch))) { /* a child of fork has another */
+	/* a child of fork has another */
+	if (fg_unlikely(!tid || epoch != fg_load_relaxed(&fg_epoch))) {
 		tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
 		epoch = fg_load_relaxed(&fg_epoch);
 	}
@@ -67,7 +68,8 @@ static void acquired(struct zoo_mutex *m)
 }
 
 /* A lock that cannot be left once one has queued for it is asked again and again instead. */
-static bool lock_by_polling(const struct zoo_lock *z, struct zoo_mutex *m, const struct fg_deadline *deadline)
+static bool lock_by_polling(const struct zoo_lock *z, struct zoo_mutex *m,
+			    const struct fg_deadline *deadline)
 {
 	while (!z->trylock(m)) {
 		if (fg_deadline_passed(deadline))
@@ -115,7 +117,8 @@ int _fg_mutex_trylock(struct fg_mutex *mutex)
 	return 0;
 }
 
-static int release(struct zoo_mutex *m, const struct zoo_lock *z, void (*unlock)(struct zoo_mutex *m))
+static int release(struct zoo_mutex *m, const struct zoo_lock *z,
+		   void (*unlock)(struct zoo_mutex *m))
 {
 	if (_fg_kind_knows_owner(m->kind)) {
 		if (!owned(m))
@@ -125,7 +128,8 @@ static int release(struct zoo_mutex *m, const struct zoo_lock *z, void (*unlock)
 			return 0;
 		}
 	} else if (fg_unlikely(!fg_load_relaxed(&m->owner))) {
-		return 0; /* nobody holds it: undefined in POSIX, nothing in glibc, a lost node in a queue */
+		/* nobody holds it: undefined in POSIX, nothing in glibc, a lost node in a queue */
+		return 0;
 	}
 	fg_store_relaxed(&m->owner, 0);
 	unlock(m);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queue nodes.  A thread has a few free ones, in the pool of its index (runtime/thread.h): when it ends, the
- * next thread with that index has them.  What is more than twice a batch goes to all, because nodes migrate: with CLH,
- * the first of a queue leaves its node to the next one, and the last gets one more than it had.  What all have is a
- * stack of batches.
+ * Queue nodes.  A thread has a few free ones, in the pool of its index (runtime/thread.h): when it
+ * ends, the next thread with that index has them.  What is more than twice a batch goes to all,
+ * because nodes migrate: with CLH, the first of a queue leaves its node to the next one, and the
+ * last gets one more than it had.  What all have is a stack of batches.
  *
  * No memory of nodes goes back to the system: a late look at one is harmless.
  *
- * A signal handler may lock between any two instructions of this.  While a pool is being changed the handler of that
- * thread goes to the stack, which has no lock.
+ * A signal handler may lock between any two instructions of this.  While a pool is being changed
+ * the handler of that thread goes to the stack, which has no lock.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -17,13 +17,14 @@
 #include "runtime/thread.h"
 #include "zoo/zoo.h"
 
-#define BATCH 8u	/* nodes */
-#define FRESH 64u	/* nodes that the system is asked for at once */
+#define BATCH 8u  /* nodes */
+#define FRESH 64u /* nodes that the system is asked for at once */
 
 struct pool {
 	struct zoo_node *free; /* by `other`; valid between any two instructions */
-	uint32_t nr;	       /* of them, or a few off after a thread that ended in the middle of a change */
-	uint32_t id;	       /* of the thread whose pool it is, with its generation */
+	/* of them, or a few off after a thread that ended in the middle of a change */
+	uint32_t nr;
+	uint32_t id; /* of the thread whose pool it is, with its generation */
 	uint32_t changing;
 } __attribute__((aligned(FG_CACHE_LINE)));
 
@@ -33,8 +34,9 @@ static struct pool *pools[FG_CHUNKS];
 /* ---- what all have ------------------------------------------------------------------ */
 
 /*
- * Address of the first node of a batch >> 6, and above it a count of changes: a batch that was taken and given back
- * while somebody looked is another one then.  No address without a hint is above 2^48.
+ * Address of the first node of a batch >> 6, and above it a count of changes: a batch that was
+ * taken and given back while somebody looked is another one then.  No address without a hint is
+ * above 2^48.
  */
 #define ADDRESS_BITS 42
 static uint64_t stack;
@@ -59,13 +61,15 @@ static void give_batch(struct zoo_node *first)
 
 	do {
 		fg_store_relaxed(&first->batch, first_of(top));
-	} while (!__atomic_compare_exchange_n(&stack, &top, next_top(top, first), false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(&stack, &top, next_top(top, first), false,
+					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 static long map(size_t bytes)
 {
 	/* Raw: a lock may be taken inside malloc.  Without memory a program cannot go on either. */
-	long p = fg_syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long p = fg_syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p < 0 && p > -4096)
 		abort();
@@ -85,12 +89,14 @@ static struct zoo_node *fresh_batch(void)
 
 static struct zoo_node *take_batch(void)
 {
-	uint64_t top = __atomic_load_n(&stack, __ATOMIC_ACQUIRE); /* pairs with give_batch(): its nodes' links */
+	/* pairs with give_batch(): its nodes' links */
+	uint64_t top = __atomic_load_n(&stack, __ATOMIC_ACQUIRE);
 	struct zoo_node *first;
 
 	while ((first = first_of(top)))
-		if (__atomic_compare_exchange_n(&stack, &top, next_top(top, fg_load_relaxed(&first->batch)), false,
-						__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+		if (__atomic_compare_exchange_n(&stack, &top,
+						next_top(top, fg_load_relaxed(&first->batch)),
+						false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
 			return first;
 	return fresh_batch();
 }
@@ -104,13 +110,16 @@ static struct pool *piece_of(uint32_t index)
 	if (fg_likely(piece != NULL))
 		return piece;
 	piece = (struct pool *)map(FG_PIECE * sizeof(*piece));
-	if (__atomic_compare_exchange_n(at, &none, piece, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(at, &none, piece, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
 		return piece;
 	fg_syscall6(SYS_munmap, (long)piece, FG_PIECE * sizeof(*piece), 0, 0, 0, 0);
 	return none;
 }
 
-/* NULL: a thread without an index (too many, or at its end), or the handler of one that is at it. */
+/*
+ * NULL: a thread without an index (too many, or at its end), or the handler of one that is at it.
+ */
 static struct pool *enter(void)
 {
 	struct fg_self *t = fg_self();
@@ -119,7 +128,8 @@ static struct pool *enter(void)
 	if (fg_unlikely(!fg_has_slot(t)))
 		return NULL;
 	p = &piece_of(fg_id_index(t->id))[fg_id_index(t->id) % FG_PIECE];
-	if (fg_unlikely(p->id != t->id)) { /* I am its heir: who had it may have ended in the middle of a change */
+	/* I am its heir: who had it may have ended in the middle of a change */
+	if (fg_unlikely(p->id != t->id)) {
 		fg_store_relaxed(&p->changing, 0);
 		fg_fence_local();
 		fg_store_relaxed(&p->id, t->id);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hybrid:FAST+BLOCKING: any two locks of the zoo as the sides of the BPF Hybrid Lock (hybrid.c).  Each is a mutex of its
- * own, in a block of memory, since both together do not fit into one; a mutex that is never destroyed keeps
- * its two lines.
+ * hybrid:FAST+BLOCKING: any two locks of the zoo as the sides of the BPF Hybrid Lock (hybrid.c).
+ * Each is a mutex of its own, in a block of memory, since both together do not fit into one; a
+ * mutex that is never destroyed keeps its two lines.
  *
- * Such a lock knows nothing of switches, and its waiters cannot leave.  What they all do while they wait is to
- * call zoo_pause(): there they look whether to switch, and once the lock has been switched away they
- * nap between two looks, so that whoever has the lock gets a CPU (section IV.A: locks need not be abortable,
- * a switch is only slower without).
+ * Such a lock knows nothing of switches, and its waiters cannot leave.  What they all do while they
+ * wait is to call zoo_pause(): there they look whether to switch, and once the lock has been
+ * switched away they nap between two looks, so that whoever has the lock gets a CPU (section IV.A:
+ * locks need not be abortable, a switch is only slower without).
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -25,7 +25,8 @@ struct block {
 #define CHUNK  32u
 #define SPARES 64u
 
-static struct block *spares[SPARES]; /* given back, or never used; each NULL or somebody's to take, by an exchange */
+/* given back, or never used; each NULL or somebody's to take, by an exchange */
+static struct block *spares[SPARES];
 
 static const struct zoo_lock *fast_lock, *slow_lock;
 
@@ -44,7 +45,10 @@ const char *zoo_pair_start(void)
 	return why || !slow_lock->start ? why : slow_lock->start();
 }
 
-/* Not the thread's nodes: a signal handler that keeps one would do so in the middle of somebody's taking the same. */
+/*
+ * Not the thread's nodes: a signal handler that keeps one would do so in the middle of somebody's
+ * taking the same.
+ */
 static void put_block(struct block *b)
 {
 	for (uint32_t i = 0; i < SPARES; i++) {
@@ -52,7 +56,8 @@ static void put_block(struct block *b)
 
 		/* Release: who takes it sees what is in it. */
 		if (!fg_load_relaxed(&spares[i]) &&
-		    __atomic_compare_exchange_n(&spares[i], &none, b, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		    __atomic_compare_exchange_n(&spares[i], &none, b, false, __ATOMIC_RELEASE,
+						__ATOMIC_RELAXED))
 			return;
 	}
 	/* More spares than anybody needs: it is lost. */
@@ -64,10 +69,12 @@ static struct block *get_block(void)
 	long p;
 
 	for (uint32_t i = 0; i < SPARES; i++)
-		if (fg_load_relaxed(&spares[i]) && (b = __atomic_exchange_n(&spares[i], NULL, __ATOMIC_ACQUIRE)))
+		if (fg_load_relaxed(&spares[i]) &&
+		    (b = __atomic_exchange_n(&spares[i], NULL, __ATOMIC_ACQUIRE)))
 			return b;
 	/* Raw, as zoo_node_get(). */
-	p = fg_syscall6(SYS_mmap, 0, CHUNK * sizeof(*b), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = fg_syscall6(SYS_mmap, 0, CHUNK * sizeof(*b), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p < 0 && p > -4096)
 		abort();
 	b = (struct block *)p;
@@ -86,7 +93,8 @@ static struct block *block_of(struct zoo_mutex *m)
 	b = get_block();
 	*b = (struct block){0};
 	/* Release: whoever finds the block finds it empty. */
-	if (__atomic_compare_exchange_n(&m->s.p[1], &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(&m->s.p[1], &none, b, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
 		return b;
 	put_block(b);
 	return none;
@@ -150,7 +158,8 @@ static bool slow_lock_it(struct zoo_mutex *m, bool stay)
 {
 	struct zoo_mutex *inner = &block_of(m)->slow;
 
-	if (!slow_lock->untried && (slow_lock->first ? slow_lock->first : slow_lock->trylock)(inner))
+	if (!slow_lock->untried &&
+	    (slow_lock->first ? slow_lock->first : slow_lock->trylock)(inner))
 		return true;
 	if (!stay)
 		zoo_hybrid_switch_if_wanted(m);

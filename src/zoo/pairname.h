@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hybrid:FAST+BLOCKING, the name of a pair of the zoo's locks, and with "+cond" behind it of one with the
- * condition variable of the BPF Hybrid Lock; for the library and the command.
+ * hybrid:FAST+BLOCKING, the name of a pair of the zoo's locks, and with "+cond" behind it of one
+ * with the condition variable of the BPF Hybrid Lock; for the library and the command.
  *
- * FAST is one that does not stand more threads than CPUs: whoever chooses it means its spinning.  BLOCKING is
- * one that does, without a monitor, and not glibc's, which has no place in a block of ours.
+ * FAST is one that does not stand more threads than CPUs: whoever chooses it means its spinning.
+ * BLOCKING is one that does, without a monitor, and not glibc's, which has no place in a block of
+ * ours.
  */
 #ifndef FG_ZOO_PAIRNAME_H
 #define FG_ZOO_PAIRNAME_H
@@ -48,8 +49,8 @@ static inline bool zoo_pair_by_name(const char *name, struct zoo_pair *p)
 	for (size_t i = 0; i < n; i++) {
 		size_t length = strlen(locks[i].name);
 
-		if (!(locks[i].can & (ZOO_OVERSUBSCRIBED | ZOO_MONITOR)) && length == (size_t)(slow - 1 - fast) &&
-		    !strncmp(locks[i].name, fast, length))
+		if (!(locks[i].can & (ZOO_OVERSUBSCRIBED | ZOO_MONITOR)) &&
+		    length == (size_t)(slow - 1 - fast) && !strncmp(locks[i].name, fast, length))
 			p->fast = i;
 		if ((locks[i].can & (ZOO_OVERSUBSCRIBED | ZOO_MONITOR)) == ZOO_OVERSUBSCRIBED &&
 		    strncmp(locks[i].name, "glibc-", 6) && length == (size_t)(end - slow) &&

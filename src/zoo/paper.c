@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FlexGuard lock as published: Laforet, Kashyap, Iorgulescu, Lawall, Lozi, SOSP 2025, Listing 2,
- * with its one system-wide counter.  Numbers in comments are the listing's lines.
+ * The FlexGuard lock as published: Laforet, Kashyap, Iorgulescu, Lawall, Lozi, SOSP 2025, Listing
+ * 2, with its one system-wide counter.  Numbers in comments are the listing's lines.
  *
  * Whose preemption counts, the text and its artifact see differently:
  *
- *	the text (section 3.2.2)  the owner, and the head of the queue (the "next waiter").  A waiter that is taken
- *				  off its CPU in mid-queue, and becomes the head there, is nobody's event: all spin
- *				  until the scheduler brings it back
- *	as built		  the owner, and those in mid-queue; not the head.  The artifact judges by the ranges
- *				  between labels in lock(), and GCC moves the labelled blocks (docs/design/zoo.md)
+ *   the text (section 3.2.2)  the owner, and the head of the queue (the "next waiter").  A waiter
+ *                             that is taken off its CPU in mid-queue, and becomes the head
+ *                             there, is nobody's event: all spin until the scheduler brings it
+ *                             back
+ *   as built                  the owner, and those in mid-queue; not the head.  The artifact
+ *                             judges by the ranges between labels in lock(), and GCC moves the
+ *                             labelled blocks (docs/design/zoo.md)
  *
- * Ours instead of the paper's: the monitor is told by the slot (sections, role, node) and not by addresses of
- * instructions and a register, so that a step that may take the lock counts from its beginning, also if it does
- * not; each wait has a node of its own, which never goes away, where the paper has one a thread; and without
- * a monitor, or when it has died, they all sleep: nobody says then that the owner runs.
+ * Ours instead of the paper's: the monitor is told by the slot (sections, role, node) and not by
+ * addresses of instructions and a register, so that a step that may take the lock counts from its
+ * beginning, also if it does not; each wait has a node of its own, which never goes away, where the
+ * paper has one a thread; and without a monitor, or when it has died, they all sleep: nobody says
+ * then that the owner runs.
  *
- * Variants that the paper discusses, each with one thing more than what was built: a counter for each lock (section
- * 3.2.2: what is counted is whether the owner and the head of the queue are off their CPUs, both of which the slots
- * tell), blocking instead of spinning where a thread that leaves the queue waits for its successor to link
- * itself (lines 16-17), and time-slice extension from before the lock is taken to after its release (section 5).
+ * Variants that the paper discusses, each with one thing more than what was built: a counter for
+ * each lock (section 3.2.2: what is counted is whether the owner and the head of the queue are off
+ * their CPUs, both of which the slots tell), blocking instead of spinning where a thread that
+ * leaves the queue waits for its successor to link itself (lines 16-17), and time-slice extension
+ * from before the lock is taken to after its release (section 5).
  */
 #include "runtime/decide.h"
 #include "runtime/thread.h"
@@ -29,7 +33,8 @@
 enum { UNLOCKED, LOCKED, LOCKED_WITH_BLOCKED_WAITERS };
 enum { AS_TEXT = 0, AS_BUILT = 1, PER_LOCK = 2, BLOCKING_EXIT = 4, EXTENSION = 8 };
 enum { NOBODY_SLEEPS, SLEEPS, LINKED }; /* in the word of a node that is left */
-enum { WAITING = FG_NODE_WAITING, AT_HEAD = FG_NODE_GRANTED }; /* a node's status, as the monitor reads it */
+/* a node's status, as the monitor reads it */
+enum { WAITING = FG_NODE_WAITING, AT_HEAD = FG_NODE_GRANTED };
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -78,7 +83,8 @@ INLINE bool spinning(struct zoo_mutex *m, struct fg_self *t, unsigned variant)
 		return false;
 	if (!fg_load_relaxed(&fg_load_relaxed(&fg_counters)->dom[FG_DOMAIN_ALL].preempted))
 		return true;
-	return variant & PER_LOCK && !is_off(fg_load_relaxed(&m->holder)) && !is_off(fg_load_relaxed(head_of(m)));
+	return variant & PER_LOCK && !is_off(fg_load_relaxed(&m->holder)) &&
+	       !is_off(fg_load_relaxed(head_of(m)));
 }
 
 /* ---- what it is told ------------------------------------------------------------------ */
@@ -105,7 +111,8 @@ INLINE uint32_t take(struct zoo_mutex *m, struct fg_self *t, unsigned variant)
 	uint32_t state = UNLOCKED;
 
 	may_take(t, variant);
-	if (!__atomic_compare_exchange_n(val_of(m), &state, LOCKED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(val_of(m), &state, LOCKED, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
 		took_not(t, variant);
 	return state;
 }
@@ -151,14 +158,15 @@ INLINE void publish(struct fg_self *t, enum fg_role role, uint64_t node)
 
 /* ---- the queue ---------------------------------------------------------------------- */
 
-INLINE void mcs_exit(struct zoo_mutex *m, struct fg_self *t, struct zoo_node *me, unsigned variant) /* 13 */
+/* 13 */
+INLINE void mcs_exit(struct zoo_mutex *m, struct fg_self *t, struct zoo_node *me, unsigned variant)
 {
 	struct zoo_node *expected = me, *next = fg_load_acquire(&me->next);
 
 	if (!next) {
 		moved_block_begins(t, variant);
-		if (__atomic_compare_exchange_n(queue_of(m), &expected, NULL, false, __ATOMIC_RELEASE,
-						__ATOMIC_RELAXED)) {
+		if (__atomic_compare_exchange_n(queue_of(m), &expected, NULL, false,
+						__ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
 			moved_block_ends(t, variant);
 			zoo_node_put(me);
 			return;
@@ -179,7 +187,8 @@ INLINE void mcs_exit(struct zoo_mutex *m, struct fg_self *t, struct zoo_node *me
 	zoo_node_put(me);
 }
 
-INLINE struct zoo_node *enter_queue(struct zoo_mutex *m, struct fg_self *t, unsigned variant) /* 36 */
+/* 36 */
+INLINE struct zoo_node *enter_queue(struct zoo_mutex *m, struct fg_self *t, unsigned variant)
 {
 	struct zoo_node *me = zoo_node_get(), *before;
 
@@ -194,13 +203,17 @@ INLINE struct zoo_node *enter_queue(struct zoo_mutex *m, struct fg_self *t, unsi
 		if (!(variant & AS_BUILT))
 			fg_set_role(t, FG_ROLE_HEAD);
 	} else {
-		/* From here on it counts if, when it is taken off its CPU, somebody has made it the head. */
+		/*
+		 * From here on it counts if, when it is taken off its CPU, somebody has made it the
+		 * head.
+		 */
 		if (!(variant & AS_BUILT))
 			fg_set_role(t, FG_ROLE_WAITING);
 		moved_block_begins(t, variant);
 		__atomic_store_n(&before->next, me, __ATOMIC_SEQ_CST);
 		/* It may be another wait's node by now, which then looks again. */
-		if (variant & BLOCKING_EXIT && __atomic_exchange_n(leaving(before), LINKED, __ATOMIC_SEQ_CST) == SLEEPS)
+		if (variant & BLOCKING_EXIT &&
+		    __atomic_exchange_n(leaving(before), LINKED, __ATOMIC_SEQ_CST) == SLEEPS)
 			zoo_unpark(leaving(before));
 		while (fg_load_acquire(&me->status) == WAITING && spinning(m, t, variant))
 			zoo_pause();
@@ -211,8 +224,8 @@ INLINE struct zoo_node *enter_queue(struct zoo_mutex *m, struct fg_self *t, unsi
 	return me;
 }
 
-INLINE void leave_queue(struct zoo_mutex *m, struct fg_self *t, struct zoo_node *me, const struct published *was,
-			unsigned variant)
+INLINE void leave_queue(struct zoo_mutex *m, struct fg_self *t, struct zoo_node *me,
+			const struct published *was, unsigned variant)
 {
 	mcs_exit(m, t, me, variant);
 	if (!(variant & AS_BUILT))
@@ -227,7 +240,8 @@ INLINE void got(struct zoo_mutex *m, struct fg_self *t, unsigned variant)
 	if (variant & PER_LOCK)
 		fg_store_relaxed(&m->holder, t->id);
 	if (variant & AS_BUILT)
-		fg_section_enter(t); /* its cs_counter counts in all of lock(), but only outside are there no labels */
+		/* its cs_counter counts in all of lock(), but only outside are there no labels */
+		fg_section_enter(t);
 }
 
 INLINE bool lock_as(struct zoo_mutex *m, unsigned variant)
@@ -245,7 +259,8 @@ again:
 	while (state != UNLOCKED) {
 		if (spinning(m, t, variant)) {
 			zoo_pause();
-			state = fg_load_relaxed(val_of(m)) == UNLOCKED ? take(m, t, variant) : LOCKED;
+			state = fg_load_relaxed(val_of(m)) == UNLOCKED ? take(m, t, variant) :
+									 LOCKED;
 			continue;
 		}
 		fg_count(t, FG_STAT_PREEMPTIONS, monitored());
@@ -285,7 +300,8 @@ INLINE void unlock_as(struct zoo_mutex *m, unsigned variant) /* 21 */
 
 	if (variant & PER_LOCK)
 		fg_store_relaxed(&m->holder, 0);
-	sleepers = __atomic_exchange_n(val_of(m), UNLOCKED, __ATOMIC_RELEASE) == LOCKED_WITH_BLOCKED_WAITERS;
+	sleepers = __atomic_exchange_n(val_of(m), UNLOCKED, __ATOMIC_RELEASE) ==
+		   LOCKED_WITH_BLOCKED_WAITERS;
 	if (!(variant & AS_BUILT))
 		fg_section_leave(t); /* the text counts no longer: 23 */
 	if (sleepers)
@@ -296,21 +312,21 @@ INLINE void unlock_as(struct zoo_mutex *m, unsigned variant) /* 21 */
 		fg_section_leave(t);
 }
 
-#define VARIANT(id, variant, ...)                                                                                      \
-	static bool lock_##id(struct zoo_mutex *m, const struct fg_deadline *deadline)                                 \
-	{                                                                                                              \
-		(void)deadline; /* in the middle of a queue nobody can leave */                                        \
-		return lock_as(m, variant);                                                                            \
-	}                                                                                                              \
-	static bool trylock_##id(struct zoo_mutex *m)                                                                  \
-	{                                                                                                              \
-		return trylock_as(m, variant);                                                                         \
-	}                                                                                                              \
-	static void unlock_##id(struct zoo_mutex *m)                                                                   \
-	{                                                                                                              \
-		unlock_as(m, variant);                                                                                 \
-	}                                                                                                              \
-	const struct zoo_lock zoo_##id = {                                                                             \
+#define VARIANT(id, variant, ...)                                                      \
+	static bool lock_##id(struct zoo_mutex *m, const struct fg_deadline *deadline) \
+	{                                                                              \
+		(void)deadline; /* in the middle of a queue nobody can leave */        \
+		return lock_as(m, variant);                                            \
+	}                                                                              \
+	static bool trylock_##id(struct zoo_mutex *m)                                  \
+	{                                                                              \
+		return trylock_as(m, variant);                                         \
+	}                                                                              \
+	static void unlock_##id(struct zoo_mutex *m)                                   \
+	{                                                                              \
+		unlock_as(m, variant);                                                 \
+	}                                                                              \
+	const struct zoo_lock zoo_##id = {                                             \
 	    .lock = lock_##id, .trylock = trylock_##id, .unlock = unlock_##id, __VA_ARGS__};
 
 VARIANT(paper, AS_TEXT, )

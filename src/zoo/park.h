@@ -20,7 +20,8 @@ static inline void zoo_wait_for_grant(struct zoo_node *me)
 	if (zoo_spin_for_grant(me))
 		return;
 	/* If it fails, the grant has come. */
-	if (__atomic_compare_exchange_n(&me->status, &status, ZOO_PARKED, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(&me->status, &status, ZOO_PARKED, false, __ATOMIC_ACQUIRE,
+					__ATOMIC_ACQUIRE))
 		while (fg_load_acquire(&me->status) == ZOO_PARKED)
 			zoo_park(&me->status, ZOO_PARKED);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What adaptors call for a rwlock: the one that FLEXGUARD_LOCK names; if it names a mutex, lock/rwlock.h. */
+/*
+ * What adaptors call for a rwlock: the one that FLEXGUARD_LOCK names; if it names a mutex,
+ * lock/rwlock.h.
+ */
 #include "zoo/rwlock.h"
 
 #include <errno.h>
@@ -73,14 +76,18 @@ static int traced(int (*lock)(struct fg_rwlock *, const struct fg_deadline *), s
 	return r;
 }
 
-int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+			     const void *caller)
 {
-	return ops() ? traced(rdlock, rw, deadline, caller) : _fg_rwlock_rdlock(rw, deadline, caller);
+	return ops() ? traced(rdlock, rw, deadline, caller) :
+		       _fg_rwlock_rdlock(rw, deadline, caller);
 }
 
-int _fg_chosen_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+int _fg_chosen_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+			     const void *caller)
 {
-	return ops() ? traced(wrlock, rw, deadline, caller) : _fg_rwlock_wrlock(rw, deadline, caller);
+	return ops() ? traced(wrlock, rw, deadline, caller) :
+		       _fg_rwlock_wrlock(rw, deadline, caller);
 }
 
 int _fg_chosen_rwlock_tryrdlock(struct fg_rwlock *rw)

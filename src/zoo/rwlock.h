@@ -13,7 +13,7 @@ struct zoo_rwlock {
 	uint32_t unused[2];
 	uint32_t shared; /* glibc's place: not 0 if process-shared and glibc's */
 	uint32_t more[4];
-	uint32_t kind;	 /* glibc's place, and FG_RW_OURS_SHARED */
+	uint32_t kind; /* glibc's place, and FG_RW_OURS_SHARED */
 	uint32_t end;
 };
 _Static_assert(sizeof(struct zoo_rwlock) == 56 && offsetof(struct zoo_rwlock, shared) == 28 &&
@@ -30,7 +30,8 @@ struct zoo_rwlock_ops {
 	void (*wrunlock)(struct zoo_rwlock *l);
 };
 
-#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) extern const struct zoo_rwlock_ops zoo_##id;
+#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) \
+	extern const struct zoo_rwlock_ops zoo_##id;
 ZOO_RWLOCK_TABLE(ZOO)
 #undef ZOO
 
@@ -39,8 +40,12 @@ static inline bool zoo_rwlock_writes(const struct zoo_rwlock *l)
 	return fg_load_relaxed(&l->writer);
 }
 
-/* On a word of the lock, which may be process-shared.  Results as fg_futex_wait() and fg_futex_wake(). */
-int zoo_rwlock_wait(struct zoo_rwlock *l, uint32_t *word, uint32_t value, const struct fg_deadline *deadline);
+/*
+ * On a word of the lock, which may be process-shared.  Results as fg_futex_wait() and
+ * fg_futex_wake().
+ */
+int zoo_rwlock_wait(struct zoo_rwlock *l, uint32_t *word, uint32_t value,
+		    const struct fg_deadline *deadline);
 int zoo_rwlock_wake(struct zoo_rwlock *l, uint32_t *word, int count);
 
 /* Says so to the caller of rdlock or wrlock: false. */

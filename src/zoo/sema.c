@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sema.h.  The kernel's semaphore of 2002, which remembers wake-ups that come early, is a word of tokens and a futex,
- * as in usema.c and ulock.c.
+ * sema.h.  The kernel's semaphore of 2002, which remembers wake-ups that come early, is a word of
+ * tokens and a futex, as in usema.c and ulock.c.
  */
 #include "zoo/sema.h"
 
@@ -21,7 +21,8 @@ EXPORTED int zoo_sema_init(struct zoo_sema *s, uint32_t units, bool fair, bool s
 {
 	if (units > ZOO_SEMA_MAX)
 		return EINVAL;
-	*s = (struct zoo_sema){.word = fair ? NONE + units : units, .flags = (fair ? FAIR : 0u) | (shared ? SHARED : 0u)};
+	*s = (struct zoo_sema){.word = fair ? NONE + units : units,
+			       .flags = (fair ? FAIR : 0u) | (shared ? SHARED : 0u)};
 	return 0;
 }
 

@@ -43,7 +43,8 @@ static void rouse(struct zoo_node *n)
 {
 	uint32_t parked = ZOO_PARKED;
 
-	if (__atomic_compare_exchange_n(&n->status, &parked, ZOO_WAITING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (__atomic_compare_exchange_n(&n->status, &parked, ZOO_WAITING, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
 		zoo_unpark(&n->status);
 }
 
@@ -59,7 +60,7 @@ static void shuffle(struct zoo_node *me)
 	next = fg_load_acquire(&me->next);
 	if (next)
 		rouse(next);
-	for (before = me; moved < BATCH && (n = fg_load_acquire(&before->next)); ) {
+	for (before = me; moved < BATCH && (n = fg_load_acquire(&before->next));) {
 		if (n->extra[0] != me->extra[0]) {
 			before = n;
 			continue;
@@ -86,7 +87,8 @@ static void wait_for_turn(struct zoo_node *me)
 
 	while (!zoo_spin_for_grant(me)) {
 		status = ZOO_WAITING;
-		if (!__atomic_compare_exchange_n(&me->status, &status, ZOO_PARKED, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+		if (!__atomic_compare_exchange_n(&me->status, &status, ZOO_PARKED, false,
+						 __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
 			return; /* granted */
 		while (fg_load_acquire(&me->status) == ZOO_PARKED)
 			zoo_park(&me->status, ZOO_PARKED);
@@ -116,7 +118,8 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	}
 	/* Out of the queue before the section begins: the release is one store. */
 	if (fg_load_acquire(&me->next) ||
-	    !__atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+	    !__atomic_compare_exchange_n(tail_of(m), &expected, NULL, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED)) {
 		while (!(next = fg_load_acquire(&me->next)))
 			zoo_pause();
 		zoo_grant(next);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sleeping and waking, and their counts: with private futexes, or for a process-shared lock with the others. */
+/*
+ * Sleeping and waking, and their counts: with private futexes, or for a process-shared lock with
+ * the others.
+ */
 #include <time.h>
 
 #include "lock/mutex.h"
@@ -16,10 +19,12 @@ static int wait(uint32_t *word, uint32_t value, bool shared, const struct fg_dea
 
 static int wake(uint32_t *word, int count, bool shared)
 {
-	return fg_likely(!shared) ? fg_futex_wake(word, count, FG_FUTEX_ANY) : fg_futex_wake_shared(word, count);
+	return fg_likely(!shared) ? fg_futex_wake(word, count, FG_FUTEX_ANY) :
+				    fg_futex_wake_shared(word, count);
 }
 
-int zoo_wait(struct zoo_mutex *m, uint32_t *word, uint32_t value, const struct fg_deadline *deadline)
+int zoo_wait(struct zoo_mutex *m, uint32_t *word, uint32_t value,
+	     const struct fg_deadline *deadline)
 {
 	fg_count(fg_self(), FG_STAT_PARKS, 1);
 	return wait(word, value, m->kind & FG_KIND_ZOO_SHARED, deadline);
@@ -31,7 +36,8 @@ int zoo_wake(struct zoo_mutex *m, uint32_t *word, int count)
 	return wake(word, count, m->kind & FG_KIND_ZOO_SHARED);
 }
 
-int zoo_rwlock_wait(struct zoo_rwlock *l, uint32_t *word, uint32_t value, const struct fg_deadline *deadline)
+int zoo_rwlock_wait(struct zoo_rwlock *l, uint32_t *word, uint32_t value,
+		    const struct fg_deadline *deadline)
 {
 	return wait(word, value, l->kind & FG_RW_OURS_SHARED, deadline);
 }

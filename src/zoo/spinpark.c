@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spin for a settable time, then block.  Ousterhout, "Scheduling Techniques for Concurrent Systems",
- * 1982; Karlin, Li, Manasse, Owicki, SOSP 1991; as one of the futex paper's variants (section 4): the
- * word is that of futex.c.
+ * Spin for a settable time, then block.  Ousterhout, "Scheduling Techniques for Concurrent
+ * Systems", 1982; Karlin, Li, Manasse, Owicki, SOSP 1991; as one of the futex paper's variants
+ * (section 4): the word is that of futex.c.
  */
 #include <errno.h>
 
@@ -31,4 +31,5 @@ static void unlock(struct zoo_mutex *m)
 		zoo_wake(m, &m->s.u32[0], 1);
 }
 
-const struct zoo_lock zoo_spinpark = {.lock = lock, .trylock = trylock, .unlock = unlock, .spins = true};
+const struct zoo_lock zoo_spinpark = {
+    .lock = lock, .trylock = trylock, .unlock = unlock, .spins = true};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Try, then yield, and so on; Franke, Russell, Kirkwood, OLS 2002: once (section 2, "yield the processor until the
- * thread is rescheduled and then the lock is tried"), or a thousand times, the spinlock of its tdb benchmark (4.2).
+ * Try, then yield, and so on; Franke, Russell, Kirkwood, OLS 2002: once (section 2, "yield the
+ * processor until the thread is rescheduled and then the lock is tried"), or a thousand times, the
+ * spinlock of its tdb benchmark (4.2).
  */
 #include "zoo/zoo.h"
 

@@ -2,10 +2,11 @@
 /*
  * System V semaphores, the futex paper's baseline: every operation is a system call.
  *
- * A mutex gets a semaphore of one of the process's sets at its first use, and gives it back when it is
- * destroyed.  A child of fork() has sets of its own.  They are removed at exit; those of processes that
- * were killed, by the next one with this lock that starts or ends.  A process-shared mutex may be used
- * first by a process that ends before others: its set lives as long as the process group.
+ * A mutex gets a semaphore of one of the process's sets at its first use, and gives it back when it
+ * is destroyed.  A child of fork() has sets of its own.  They are removed at exit; those of
+ * processes that were killed, by the next one with this lock that starts or ends.  A process-shared
+ * mutex may be used first by a process that ends before others: its set lives as long as the
+ * process group.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,15 +17,18 @@
 #include "lock/mutex.h"
 #include "zoo/zoo.h"
 
-#define SETS	256u
-#define IN_SET	1021u /* no round number: with the key and the mode, the mark of a set of ours */
+#define SETS   256u
+#define IN_SET 1021u /* no round number: with the key and the mode, the mark of a set of ours */
 
 /* Whose it is, a process's or a group's: a pid has 22 bits. */
-#define KEY(pid, set)	((key_t)(0x40000000u | (uint32_t)(pid) << 8 | (set)))
-#define KEY_PID(key)	((pid_t)((uint32_t)(key) >> 8 & 0x3fffff))
-#define KEY_OF_GROUP	((key_t)0x80000000u)
+#define KEY(pid, set) ((key_t)(0x40000000u | (uint32_t)(pid) << 8 | (set)))
+#define KEY_PID(key)  ((pid_t)((uint32_t)(key) >> 8 & 0x3fffff))
+#define KEY_OF_GROUP  ((key_t)0x80000000u)
 
-/* For everybody: each operation asks who the process is now, and programs drop what they do not need. */
+/*
+ * For everybody: each operation asks who the process is now, and programs drop what they do not
+ * need.
+ */
 #define MODE 0666
 
 /* What a mutex has: id of the set + 1, number in the set. */
@@ -68,8 +72,8 @@ static bool is_left_behind(const struct semid_ds *ds)
 	pid_t pid = KEY_PID(key);
 
 	return key == (KEY(pid, key & 0xff) | of_group) && ds->sem_nsems == IN_SET &&
-	       (ds->sem_perm.mode & 0777) == MODE && ds->sem_perm.uid == geteuid() && pid != getpid() &&
-	       kill(of_group ? -pid : pid, 0) && errno == ESRCH;
+	       (ds->sem_perm.mode & 0777) == MODE && ds->sem_perm.uid == geteuid() &&
+	       pid != getpid() && kill(of_group ? -pid : pid, 0) && errno == ESRCH;
 }
 
 static void sweep(void)
@@ -113,7 +117,8 @@ static const char *start(void)
 
 static void fail(void)
 {
-	static const char message[] = "flexguard: --lock sysv: no more semaphores (/proc/sys/kernel/sem)\n";
+	static const char message[] =
+	    "flexguard: --lock sysv: no more semaphores (/proc/sys/kernel/sem)\n";
 
 	fg_syscall6(SYS_write, STDERR_FILENO, (long)message, sizeof(message) - 1, 0, 0, 0);
 	_exit(125);
@@ -124,7 +129,8 @@ static int new_set(uint32_t number)
 	key_t key = KEY(getpid(), number);
 	int id = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | MODE);
 
-	if (id < 0 && errno == EEXIST) { /* mine, before I called exec, or of one whose pid I have now */
+	/* mine, before I called exec, or of one whose pid I have now */
+	if (id < 0 && errno == EEXIST) {
 		semctl(semget(key, IN_SET, MODE), 0, IPC_RMID);
 		id = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | MODE);
 	}
@@ -188,7 +194,8 @@ static uint64_t name_of(struct zoo_mutex *m)
 	if (fg_likely(name))
 		return name;
 	fresh = get(pool_of(m));
-	if (__atomic_compare_exchange_n(&m->s.u64[0], &name, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(&m->s.u64[0], &name, fresh, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
 		return fresh;
 	put(pool_of(m), fresh);
 	return name;
@@ -198,9 +205,11 @@ static uint64_t name_of(struct zoo_mutex *m)
 static int operate(struct zoo_mutex *m, short by, short flags, const struct timespec *timeout)
 {
 	uint64_t name = name_of(m);
-	struct sembuf op = {.sem_num = (unsigned short)(name & 0xffff), .sem_op = by, .sem_flg = flags};
+	struct sembuf op = {
+	    .sem_num = (unsigned short)(name & 0xffff), .sem_op = by, .sem_flg = flags};
 
-	return (int)fg_syscall6(SYS_semtimedop, (long)(name >> 32) - 1, (long)&op, 1, (long)timeout, 0, 0);
+	return (int)fg_syscall6(SYS_semtimedop, (long)(name >> 32) - 1, (long)&op, 1, (long)timeout,
+				0, 0);
 }
 
 static bool trylock(struct zoo_mutex *m)
@@ -238,4 +247,9 @@ static void end(struct zoo_mutex *m)
 	m->s.u64[0] = 0;
 }
 
-const struct zoo_lock zoo_sysv = {.lock = lock, .trylock = trylock, .unlock = unlock, .untried = true, .start = start, .end = end};
+const struct zoo_lock zoo_sysv = {.lock = lock,
+				  .trylock = trylock,
+				  .unlock = unlock,
+				  .untried = true,
+				  .start = start,
+				  .end = end};

@@ -3,8 +3,8 @@
  * All locks of the zoo, for the library, the command and the tests: adding one is a file
  * and a line here.
  *
- * id (file and symbol), name, family, paper, fairness, bytes a lock, bytes a thread for each lock held,
- * what it can beside lock, trylock and conditions
+ * id (file and symbol), name, family, paper, fairness, bytes a lock, bytes a thread for each lock
+ * held, what it can beside lock, trylock and conditions
  */
 #ifndef FG_ZOO_TABLE_H
 #define FG_ZOO_TABLE_H
@@ -14,7 +14,8 @@
 #define ZOO_SHARED	   4u  /* process-shared mutexes as well */
 #define ZOO_EXTENSION	   8u  /* needs the kernel's time-slice extension */
 #define ZOO_MONITOR	   16u /* what it is good for, it is with a monitor only */
-#define ZOO_NO_REREAD	   32u /* a reader must not read again: it may wait for a writer that waits for it */
+/* a reader must not read again: it may wait for a writer that waits for it */
+#define ZOO_NO_REREAD 32u
 
 #define ZOO_ORDINARY (ZOO_TIMED | ZOO_OVERSUBSCRIBED | ZOO_SHARED)
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Test-and-set: an atomic exchange until it finds the lock free.  Anderson, TPDS 1(1), 1990, section II. */
+/*
+ * Test-and-set: an atomic exchange until it finds the lock free.  Anderson, TPDS 1(1), 1990,
+ * section II.
+ */
 #include "zoo/zoo.h"
 
 static bool trylock(struct zoo_mutex *m)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The futex paper's ulocks with convoy avoidance ("regular"): a release makes the lock available to
- * anybody and wakes one waiter, which competes again.  Franke, Russell, Kirkwood, OLS 2002, section 2.
+ * anybody and wakes one waiter, which competes again.  Franke, Russell, Kirkwood, OLS 2002, section
+ * 2.
  *
- * The word counts the waiters that no release has posted for yet, so that a release without any needs no
- * system call; the tokens are the paper's semaphore, which remembers wake-ups that come early.
+ * The word counts the waiters that no release has posted for yet, so that a release without any
+ * needs no system call; the tokens are the paper's semaphore, which remembers wake-ups that come
+ * early.
  */
 #include <errno.h>
 
@@ -102,4 +104,5 @@ static void unlock(struct zoo_mutex *m)
 }
 
 const struct zoo_lock zoo_ulock = {.lock = lock, .trylock = trylock, .unlock = unlock};
-const struct zoo_lock zoo_ulockspin = {.lock = lock_spinning, .trylock = trylock, .unlock = unlock, .spins = true};
+const struct zoo_lock zoo_ulockspin = {
+    .lock = lock_spinning, .trylock = trylock, .unlock = unlock, .spins = true};

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The single-word reader-writer lock of the ulocks.  Franke, Russell, Kirkwood, OLS 2002, section 2:
+ * The single-word reader-writer lock of the ulocks.  Franke, Russell, Kirkwood, OLS 2002, section
+ * 2:
  *
  *	bit  31      a writer has it
  *	bits 16..30  writers that wait
  *	bits 0..15   readers: those that wait while a writer has it, else those that have it
  *
- * and two semaphores to wait on, which remember posts.  Who waits is let in by the one that leaves, who
- * counts it as an owner before it posts.  65,536 readers, or 32,768 waiting writers, are too many: EAGAIN.
+ * and two semaphores to wait on, which remember posts.  Who waits is let in by the one that leaves,
+ * who counts it as an owner before it posts.  65,536 readers, or 32,768 waiting writers, are too
+ * many: EAGAIN.
  */
 #include <errno.h>
 

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * u-SCL, the scheduler-cooperative lock: a thread has the lock for a slice of 2 ms, in which it may take
- * and release it at will and nobody else may; then the next in the queue has one.  A thread that has used
- * its slice up stays away until its share of the time, by its nice value, is right again.
- * Patel, Yang, Arulraj, Arpaci-Dusseau, Arpaci-Dusseau, Swift, "Avoiding Scheduler Subversion using
- * Scheduler-Cooperative Locks", EuroSys 2020, sections 4 and 5.2.
+ * u-SCL, the scheduler-cooperative lock: a thread has the lock for a slice of 2 ms, in which it may
+ * take and release it at will and nobody else may; then the next in the queue has one.  A thread
+ * that has used its slice up stays away until its share of the time, by its nice value, is right
+ * again. Patel, Yang, Arulraj, Arpaci-Dusseau, Arpaci-Dusseau, Swift, "Avoiding Scheduler
+ * Subversion using Scheduler-Cooperative Locks", EuroSys 2020, sections 4 and 5.2.
  *
- * The lock idles while the owner of a slice has no use for it, in the paper until the slice is over, here for
- * IDLE_NS: a program whose threads hand over with a condition would otherwise do so every 2 ms.  A lock needs
- * more than 16 bytes and has a block of its own; a thread's account of a lock stands in a table of the thread, from which
- * the one in the way is forgotten when the table is full there.  Ours: a thread that has ended counts among
- * the others for up to ACTIVE_NS, so that nobody stays away for longer than AWAY_NS.
+ * The lock idles while the owner of a slice has no use for it, in the paper until the slice is
+ * over, here for IDLE_NS: a program whose threads hand over with a condition would otherwise do so
+ * every 2 ms.  A lock needs more than 16 bytes and has a block of its own; a thread's account of a
+ * lock stands in a table of the thread, from which the one in the way is forgotten when the table
+ * is full there.  Ours: a thread that has ended counts among the others for up to ACTIVE_NS, so
+ * that nobody stays away for longer than AWAY_NS.
  */
 #include <sys/resource.h>
 
 #include "zoo/park.h"
 
-#define SLICE_NS 2000000u
-#define IDLE_NS	 100000u
-#define NAP_NS	 50000u
+#define SLICE_NS  2000000u
+#define IDLE_NS	  100000u
+#define NAP_NS	  50000u
 #define ACTIVE_NS 1000000000u /* who has not used the lock for so long has no share */
 #define AWAY_NS	  (100 * SLICE_NS)
 #define ACCOUNTS  64u
@@ -30,7 +31,7 @@ struct block { /* in a zoo_node */
 	uint32_t owner; /* of the slice */
 	uint64_t slice_end;
 	uint64_t taken, released; /* when the last section began and ended */
-	uint64_t weights; /* of all threads that have used the lock since: */
+	uint64_t weights;	  /* of all threads that have used the lock since: */
 	uint64_t since_ns;
 };
 _Static_assert(sizeof(struct block) <= sizeof(struct zoo_node), "in the place of one");
@@ -51,7 +52,8 @@ static struct block *block_of(struct zoo_mutex *m)
 		return b;
 	fresh = (struct block *)zoo_node_get();
 	*fresh = (struct block){0};
-	if (__atomic_compare_exchange_n(&m->s.p[0], &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(&m->s.p[0], &none, fresh, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
 		return fresh;
 	zoo_node_put((struct zoo_node *)fresh);
 	return none;
@@ -118,7 +120,8 @@ static bool my_slice(const struct block *b, uint64_t now)
 static bool slice_is_over(const struct block *b, uint64_t now)
 {
 	return now >= fg_load_relaxed(&b->slice_end) ||
-	       (!fg_load_relaxed(&b->held) && (int64_t)(now - fg_load_relaxed(&b->released)) > IDLE_NS);
+	       (!fg_load_relaxed(&b->held) &&
+		(int64_t)(now - fg_load_relaxed(&b->released)) > IDLE_NS);
 }
 
 /* Holding it; the slice of the one before is over. */
@@ -172,7 +175,8 @@ static void leave_queue(struct block *b, struct zoo_node *me)
 {
 	struct zoo_node *expected = me, *next = fg_load_acquire(&me->next);
 
-	if (!next && __atomic_compare_exchange_n(&b->tail, &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+	if (!next && __atomic_compare_exchange_n(&b->tail, &expected, NULL, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED)) {
 		zoo_node_put(me);
 		return;
 	}
@@ -229,4 +233,5 @@ static void unlock(struct zoo_mutex *m)
 	fg_store_release(&b->held, 0);
 }
 
-const struct zoo_lock zoo_uscl = {.lock = lock, .trylock = trylock, .unlock = unlock, .first = first};
+const struct zoo_lock zoo_uscl = {
+    .lock = lock, .trylock = trylock, .unlock = unlock, .first = first};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usema_down() and usema_up(), the fair ulocks: one atomic operation on a count, and for those that must
- * wait a semaphore in the kernel, which remembers wake-ups that come early.  The lock is handed over: what
- * was posted belongs to somebody who waits.  Franke, Russell, Kirkwood, OLS 2002, section 2.
+ * usema_down() and usema_up(), the fair ulocks: one atomic operation on a count, and for those that
+ * must wait a semaphore in the kernel, which remembers wake-ups that come early.  The lock is
+ * handed over: what was posted belongs to somebody who waits.  Franke, Russell, Kirkwood, OLS 2002,
+ * section 2.
  *
  * The paper's count is 1 - busy.  Its semaphore is a word of tokens and a futex here.
  */
@@ -16,8 +17,8 @@ static uint32_t *busy_of(struct zoo_mutex *m)
 }
 
 /*
- * Tokens, and above them those who sleep or are about to: in one word, since who gives the lock away by a token may
- * look at it no more.
+ * Tokens, and above them those who sleep or are about to: in one word, since who gives the lock
+ * away by a token may look at it no more.
  */
 #define SLEEPER (1ull << 32)
 
@@ -37,7 +38,8 @@ static bool take_token(struct zoo_mutex *m)
 	uint64_t sema = __atomic_load_n(sema_of(m), __ATOMIC_RELAXED);
 
 	while ((uint32_t)sema)
-		if (__atomic_compare_exchange_n(sema_of(m), &sema, sema - 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(sema_of(m), &sema, sema - 1, false,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return true;
 	return false;
 }
@@ -105,4 +107,5 @@ static void unlock(struct zoo_mutex *m)
 }
 
 const struct zoo_lock zoo_usema = {.lock = lock, .trylock = trylock, .unlock = unlock};
-const struct zoo_lock zoo_usemaspin = {.lock = lock_spinning, .trylock = trylock, .unlock = unlock, .spins = true};
+const struct zoo_lock zoo_usemaspin = {
+    .lock = lock_spinning, .trylock = trylock, .unlock = unlock, .spins = true};

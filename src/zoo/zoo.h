@@ -2,12 +2,12 @@
 /*
  * The zoo: locks of the literature in the place of ours, to measure against.
  *
- * libflexguard-zoo.so is the preload library with another src/lock/mutex.c, that of
- * this folder; rwlocks and condition variables are the product's unless the lock that is chosen (choose.h) has its
- * own.  A lock is one file with one `struct zoo_lock`, and one line in ZOO_TABLE.
+ * libflexguard-zoo.so is the preload library with another src/lock/mutex.c, that of this folder;
+ * rwlocks and condition variables are the product's unless the lock that is chosen (choose.h) has
+ * its own.  A lock is one file with one `struct zoo_lock`, and one line in ZOO_TABLE.
  *
- * A lock has 16 bytes of the mutex; all zeroes is free.  What a thread needs for
- * each lock that it holds (a queue lock's node) comes from its pool, which has no limit, and outlives it.
+ * A lock has 16 bytes of the mutex; all zeroes is free.  What a thread needs for each lock that it
+ * holds (a queue lock's node) comes from its pool, which has no limit, and outlives it.
  */
 #ifndef FG_ZOO_H
 #define FG_ZOO_H
@@ -33,23 +33,36 @@ struct zoo_mutex {
 	uint32_t kind;	/* glibc's place and values */
 	uint32_t owner; /* tid; 0: nobody, or about to be somebody */
 	uint32_t count; /* recursive: acquisitions beyond the first */
-	uint32_t holder; /* the lock's own, too; of those with `spins`: ns, 0 if FLEXGUARD_SPIN_NS says so */
-	void *node;	/* the owner's, from lock to unlock */
+	/* the lock's own, too; of those with `spins`: ns, 0 if FLEXGUARD_SPIN_NS says so */
+	uint32_t holder;
+	void *node; /* the owner's, from lock to unlock */
 };
-_Static_assert(sizeof(struct zoo_mutex) == 40 && offsetof(struct zoo_mutex, kind) == 16, "in place");
+_Static_assert(sizeof(struct zoo_mutex) == 40 && offsetof(struct zoo_mutex, kind) == 16,
+	       "in place");
 
 struct zoo_lock {
 	/* False: the deadline has passed, which only locks that can be timed are given. */
 	bool (*lock)(struct zoo_mutex *m, const struct fg_deadline *deadline);
 	bool (*trylock)(struct zoo_mutex *m);
 	void (*unlock)(struct zoo_mutex *m);
-	/* For who wants its release to be fair, this once (choices.h); NULL: there is one way only. */
+	/*
+	 * For who wants its release to be fair, this once (choices.h); NULL: there is one way only.
+	 */
 	void (*unlock_fairly)(struct zoo_mutex *m);
-	/* What lock tries first; NULL: trylock.  For one whose trylock may do what its lock may not. */
+	/*
+	 * What lock tries first; NULL: trylock.  For one whose trylock may do what its lock may
+	 * not.
+	 */
 	bool (*first)(struct zoo_mutex *m);
-	/* Nothing is tried first, since a try is a system call as lock is; whether it was held is not counted then. */
+	/*
+	 * Nothing is tried first, since a try is a system call as lock is; whether it was held is
+	 * not counted then.
+	 */
 	bool untried;
-	/* Of the whole process, before the first lock; a sentence if it cannot work here.  NULL: nothing to do. */
+	/*
+	 * Of the whole process, before the first lock; a sentence if it cannot work here.  NULL:
+	 * nothing to do.
+	 */
 	const char *(*start)(void);
 	/* When a mutex is destroyed; NULL: nothing to give back. */
 	void (*end)(struct zoo_mutex *m);
@@ -61,7 +74,8 @@ struct zoo_lock {
 	bool ticket_cond;
 };
 
-#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) extern const struct zoo_lock zoo_##id;
+#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) \
+	extern const struct zoo_lock zoo_##id;
 ZOO_TABLE(ZOO)
 #undef ZOO
 
@@ -70,13 +84,17 @@ int zoo_release_fairly(struct zoo_mutex *m);
 int zoo_set_spin(struct zoo_mutex *m, uint32_t ns);
 
 /* For locks with a glibc_kind (glibc.c); results as pthread_mutex_lock() and the others. */
-int zoo_glibc_lock(struct zoo_mutex *m, const struct zoo_lock *z, const struct fg_deadline *deadline);
+int zoo_glibc_lock(struct zoo_mutex *m, const struct zoo_lock *z,
+		   const struct fg_deadline *deadline);
 int zoo_glibc_try(struct zoo_mutex *m, const struct zoo_lock *z);
 int zoo_glibc_unlock(struct zoo_mutex *m, const struct zoo_lock *z);
 int zoo_glibc_end(struct zoo_mutex *m, const struct zoo_lock *z);
 void zoo_glibc_renew(struct zoo_mutex *m);
 
-/* ---- nodes (node.c): one cache line each, never given back to the system, so that a late look is harmless ---- */
+/*
+ * ---- nodes (node.c): one cache line each, never given back to the system, so that a late look is
+ * harmless ----
+ */
 
 struct zoo_node {
 	struct zoo_node *next;
@@ -119,8 +137,9 @@ static inline void zoo_pause(void)
 }
 
 /*
- * A try of an MCS queue with this tail: a node of mine that is all of it, or NULL: somebody is in it.
- * Acquire: pairs with zoo_node_behind(); release: whoever queues behind me finds my node as I left it.
+ * A try of an MCS queue with this tail: a node of mine that is all of it, or NULL: somebody is in
+ * it. Acquire: pairs with zoo_node_behind(); release: whoever queues behind me finds my node as I
+ * left it.
  */
 static inline struct zoo_node *zoo_queue_try(struct zoo_node **tail, uint32_t status)
 {
@@ -138,14 +157,16 @@ static inline struct zoo_node *zoo_queue_try(struct zoo_node **tail, uint32_t st
 }
 
 /*
- * Of an MCS queue with this tail, by its head `n`: the node behind, or NULL: there was none, and now the lock is free.
- * Release: the next owner sees what was done in the section; acquire: the node behind is as its owner left it.
+ * Of an MCS queue with this tail, by its head `n`: the node behind, or NULL: there was none, and
+ * now the lock is free. Release: the next owner sees what was done in the section; acquire: the
+ * node behind is as its owner left it.
  */
 static inline struct zoo_node *zoo_node_behind(struct zoo_node **tail, struct zoo_node *n)
 {
 	struct zoo_node *next = fg_load_acquire(&n->next), *expected = n;
 
-	if (!next && __atomic_compare_exchange_n(tail, &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!next && __atomic_compare_exchange_n(tail, &expected, NULL, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
 		return NULL;
 	while (!(next = fg_load_acquire(&n->next)))
 		zoo_pause(); /* it is in the queue, and about to link itself */
@@ -156,23 +177,27 @@ static inline struct zoo_node *zoo_node_behind(struct zoo_node **tail, struct zo
  * Awake until `done`, for so many ns at most: whether it is.  The clock is looked at now and
  * then only.
  */
-#define zoo_spin_for(ns, done)                                                                                         \
-	({                                                                                                             \
-		uint64_t start_ = fg_now_ns(), limit_ = (ns);                                                          \
-		bool done_ = false;                                                                                    \
-                                                                                                                       \
-		do {                                                                                                   \
-			for (int i_ = 0; i_ < 16 && !(done_ = (done)); i_++)                                           \
-				zoo_pause();                                                                            \
-		} while (!done_ && fg_now_ns() - start_ < limit_);                                                     \
-		done_;                                                                                                 \
+#define zoo_spin_for(ns, done)                                               \
+	({                                                                   \
+		uint64_t start_ = fg_now_ns(), limit_ = (ns);                \
+		bool done_ = false;                                          \
+                                                                             \
+		do {                                                         \
+			for (int i_ = 0; i_ < 16 && !(done_ = (done)); i_++) \
+				zoo_pause();                                 \
+		} while (!done_ && fg_now_ns() - start_ < limit_);           \
+		done_;                                                       \
 	})
 #define zoo_spin_until(done) zoo_spin_for(zoo_spin_ns(), done)
 
 /* ---- sleeping -------------------------------------------------------------- */
 
-/* On a word of the lock, which may be process-shared.  Results as fg_futex_wait() and fg_futex_wake(). */
-int zoo_wait(struct zoo_mutex *m, uint32_t *word, uint32_t value, const struct fg_deadline *deadline);
+/*
+ * On a word of the lock, which may be process-shared.  Results as fg_futex_wait() and
+ * fg_futex_wake().
+ */
+int zoo_wait(struct zoo_mutex *m, uint32_t *word, uint32_t value,
+	     const struct fg_deadline *deadline);
 int zoo_wake(struct zoo_mutex *m, uint32_t *word, int count);
 
 /* On a word of the waiter's own node. */

@@ -60,7 +60,8 @@ struct slow_clock {
 	static constexpr bool is_steady = true;
 	static time_point now()
 	{
-		return time_point(duration(std::chrono::steady_clock::now().time_since_epoch()) / 2);
+		return time_point(duration(std::chrono::steady_clock::now().time_since_epoch()) /
+				  2);
 	}
 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A barrier lets nobody go before all have come, round after round; one of each round is told; it may go
- * then. */
+/*
+ * A barrier lets nobody go before all have come, round after round; one of each round is told; it
+ * may go then.
+ */
 #include "api.h"
 
 enum { THREADS = 6, ROUNDS = 500 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits that end otherwise: time limits, what is no time, a mutex of somebody else, cancellation. */
+/*
+ * Waits that end otherwise: time limits, what is no time, a mutex of somebody else, cancellation.
+ */
 #include "api.h"
 
 static fg_mutex_t m;
@@ -59,7 +61,9 @@ static void *wait_for_ever(void *timed)
 	pthread_cleanup_push(cleanup, NULL);
 	STORE(waiting, 1);
 	for (;;)
-		CHECK_EQ(timed ? fg_cond_timedwait(&c, &m, CLOCK_MONOTONIC, &at) : fg_cond_wait(&c, &m), 0);
+		CHECK_EQ(timed ? fg_cond_timedwait(&c, &m, CLOCK_MONOTONIC, &at) :
+				 fg_cond_wait(&c, &m),
+			 0);
 	pthread_cleanup_pop(0);
 	return NULL;
 }

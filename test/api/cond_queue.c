@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Producers and consumers of a queue with few places: every item arrives once, nobody is left asleep. */
+/*
+ * Producers and consumers of a queue with few places: every item arrives once, nobody is left
+ * asleep.
+ */
 #include "api.h"
 
 enum { SIDES = 4, ITEMS = 4000, PLACES = 2 };
@@ -27,8 +30,8 @@ static void *consume(void *arg)
 		CHECK_EQ(fg_mutex_lock(&m), 0);
 		while (!filled) {
 			struct timespec at = in_us(CLOCK_MONOTONIC, 200);
-			int r = i & 1 ? fg_cond_timedwait(&not_empty, &m, CLOCK_MONOTONIC, &at)
-				      : fg_cond_wait(&not_empty, &m);
+			int r = i & 1 ? fg_cond_timedwait(&not_empty, &m, CLOCK_MONOTONIC, &at) :
+					fg_cond_wait(&not_empty, &m);
 
 			CHECK(r == 0 || (r == ETIMEDOUT && is_past(CLOCK_MONOTONIC, at)));
 		}

@@ -52,17 +52,10 @@ template <class C, class M> static void turns()
 			const auto mine = [&] { return turn % 4 == id; };
 
 			switch (i % 4) {
-			case 0:
-				c.wait(l, mine);
-				break;
-			case 1:
-				CHECK(c.wait_for(l, 60s, mine));
-				break;
-			case 2:
-				CHECK(c.wait_until(l, system_clock::now() + 60s, mine));
-				break;
-			default:
-				CHECK(c.wait_until(l, fast_clock::now() + 60s, mine));
+			case 0: c.wait(l, mine); break;
+			case 1: CHECK(c.wait_for(l, 60s, mine)); break;
+			case 2: CHECK(c.wait_until(l, system_clock::now() + 60s, mine)); break;
+			default: CHECK(c.wait_until(l, fast_clock::now() + 60s, mine));
 			}
 			turn++;
 			c.notify_all();
@@ -86,11 +79,11 @@ static void far()
 			const auto gone = [&] { return go; };
 
 			waiting++;
-			CHECK(i == 0   ? c.wait_for(l, std::chrono::hours::max(), gone)
-			      : i == 1 ? c.wait_until(l, steady_clock::time_point::max(), gone)
-			      : i == 2 ? c.wait_until(l, system_clock::time_point::max(), gone)
-			      : i == 3 ? c.wait_until(l, fast_clock::time_point::max(), gone)
-				       : c.wait_for(l, std::chrono::duration<double>(1e300), gone));
+			CHECK(i == 0 ? c.wait_for(l, std::chrono::hours::max(), gone) :
+			      i == 1 ? c.wait_until(l, steady_clock::time_point::max(), gone) :
+			      i == 2 ? c.wait_until(l, system_clock::time_point::max(), gone) :
+			      i == 3 ? c.wait_until(l, fast_clock::time_point::max(), gone) :
+				       c.wait_for(l, std::chrono::duration<double>(1e300), gone));
 		});
 	UNTIL(waiting.load() == 5);
 	{

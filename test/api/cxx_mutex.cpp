@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The mutexes of flexguard.hpp do what those of <mutex> do: exclusion, ownership, time limits on any clock.
+// The mutexes of flexguard.hpp do what those of <mutex> do: exclusion, ownership, time limits on
+// any clock.
 #include "api.hpp"
 
 template <class M> static void exclusion()
@@ -120,7 +121,8 @@ template <class M> static void timed()
 		got(m.try_lock_for(std::chrono::duration<double>(1e300)));
 		got(m.try_lock_until(steady_clock::time_point::max()));
 		got(m.try_lock_until(system_clock::time_point::max()));
-		got(m.try_lock_until(std::chrono::time_point<system_clock, std::chrono::hours>::max()));
+		got(m.try_lock_until(std::chrono::time_point<system_clock,
+							     std::chrono::hours>::max()));
 		got(m.try_lock_until(steady_clock::time_point()));
 		got(m.try_lock_until(fast_clock::now() + 10s));
 		got(m.try_lock_until(slow_clock::now()));
@@ -132,10 +134,10 @@ template <class M> static void timed()
 		m.lock();
 		std::thread t([&] {
 			there = true;
-			CHECK(i % 4 == 0   ? m.try_lock_for(std::chrono::hours::max())
-			      : i % 4 == 1 ? m.try_lock_until(system_clock::time_point::max())
-			      : i % 4 == 2 ? m.try_lock_until(fast_clock::now() + 1h)
-					   : m.try_lock_until(slow_clock::now() + 1h));
+			CHECK(i % 4 == 0 ? m.try_lock_for(std::chrono::hours::max()) :
+			      i % 4 == 1 ? m.try_lock_until(system_clock::time_point::max()) :
+			      i % 4 == 2 ? m.try_lock_until(fast_clock::now() + 1h) :
+					   m.try_lock_until(slow_clock::now() + 1h));
 			m.unlock();
 		});
 		UNTIL(there.load());

@@ -27,27 +27,33 @@ template <class M> constexpr bool is_timed_lockable()
 {
 	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_for(1ms)), bool>);
 	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_for(1.5h)), bool>);
-	static_assert(
-	    std::is_same_v<decltype(lvalue<M>().try_lock_until(std::chrono::steady_clock::now())), bool>);
-	static_assert(
-	    std::is_same_v<decltype(lvalue<M>().try_lock_until(std::chrono::system_clock::now())), bool>);
-	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_until(fast_clock::now())), bool>);
+	static_assert(std::is_same_v<
+		      decltype(lvalue<M>().try_lock_until(std::chrono::steady_clock::now())),
+		      bool>);
+	static_assert(std::is_same_v<
+		      decltype(lvalue<M>().try_lock_until(std::chrono::system_clock::now())),
+		      bool>);
+	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_until(fast_clock::now())),
+				     bool>);
 	return is_lockable<M>();
 }
 
 template <class M, class = void> struct has_timed : std::false_type {
 };
-template <class M> struct has_timed<M, void_t<decltype(lvalue<M>().try_lock_for(1ms))>> : std::true_type {
+template <class M>
+struct has_timed<M, void_t<decltype(lvalue<M>().try_lock_for(1ms))>> : std::true_type {
 };
 
 template <class M> constexpr bool is_a_mutex()
 {
-	static_assert(std::is_default_constructible_v<M> && std::is_nothrow_default_constructible_v<M>);
+	static_assert(std::is_default_constructible_v<M> &&
+		      std::is_nothrow_default_constructible_v<M>);
 	static_assert(std::is_standard_layout_v<M>);
 	static_assert(!std::is_copy_constructible_v<M> && !std::is_copy_assignable_v<M>);
 	static_assert(!std::is_move_constructible_v<M> && !std::is_move_assignable_v<M>);
 	static_assert(noexcept(lvalue<M>().try_lock()));
-	static_assert(std::is_same_v<decltype(lvalue<M>().native_handle()), typename M::native_handle_type>);
+	static_assert(std::is_same_v<decltype(lvalue<M>().native_handle()),
+				     typename M::native_handle_type>);
 	return is_lockable<M>();
 }
 
@@ -62,29 +68,35 @@ template <class M> constexpr bool is_shared_lockable()
 template <class M> constexpr bool is_shared_timed_lockable()
 {
 	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_shared_for(1.5h)), bool>);
-	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_shared_until(fast_clock::now())), bool>);
-	static_assert(
-	    std::is_same_v<decltype(lvalue<M>().try_lock_shared_until(std::chrono::system_clock::now())),
-			   bool>);
+	static_assert(std::is_same_v<decltype(lvalue<M>().try_lock_shared_until(fast_clock::now())),
+				     bool>);
+	static_assert(std::is_same_v<
+		      decltype(lvalue<M>().try_lock_shared_until(std::chrono::system_clock::now())),
+		      bool>);
 	return is_shared_lockable<M>() && is_timed_lockable<M>();
 }
 
 static_assert(is_a_mutex<fg::shared_mutex>() && is_shared_lockable<fg::shared_mutex>());
 static_assert(!has_timed<fg::shared_mutex>::value);
-static_assert(is_a_mutex<fg::shared_timed_mutex>() && is_shared_timed_lockable<fg::shared_timed_mutex>());
+static_assert(is_a_mutex<fg::shared_timed_mutex>() &&
+	      is_shared_timed_lockable<fg::shared_timed_mutex>());
 static_assert(is_a_mutex<fg::mutex>() && !has_timed<fg::mutex>::value);
 static_assert(is_a_mutex<fg::recursive_mutex>() && !has_timed<fg::recursive_mutex>::value);
 static_assert(is_a_mutex<fg::timed_mutex>() && is_timed_lockable<fg::timed_mutex>());
-static_assert(is_a_mutex<fg::recursive_timed_mutex>() && is_timed_lockable<fg::recursive_timed_mutex>());
+static_assert(is_a_mutex<fg::recursive_timed_mutex>() &&
+	      is_timed_lockable<fg::recursive_timed_mutex>());
 static_assert(std::is_trivially_destructible_v<fg::mutex>);
 
 using condition = fg::condition_variable;
-static_assert(std::is_nothrow_default_constructible_v<condition> && std::is_standard_layout_v<condition>);
+static_assert(std::is_nothrow_default_constructible_v<condition> &&
+	      std::is_standard_layout_v<condition>);
 static_assert(!std::is_copy_constructible_v<condition> && !std::is_copy_assignable_v<condition>);
-static_assert(noexcept(lvalue<condition>().notify_one()) && noexcept(lvalue<condition>().notify_all()));
+static_assert(noexcept(lvalue<condition>().notify_one()) &&
+	      noexcept(lvalue<condition>().notify_all()));
 static_assert(std::is_nothrow_default_constructible_v<fg::once_flag> &&
 	      !std::is_copy_constructible_v<fg::once_flag>);
-static_assert(!std::is_copy_constructible_v<fg::barrier> && !std::is_copy_assignable_v<fg::barrier>);
+static_assert(!std::is_copy_constructible_v<fg::barrier> &&
+	      !std::is_copy_assignable_v<fg::barrier>);
 static_assert(std::is_same_v<fg::cv_status, std::cv_status>);
 
 // Initialised before any code runs, like their namesakes.

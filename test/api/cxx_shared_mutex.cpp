@@ -80,7 +80,8 @@ template <class M> static void exclusion()
 	CHECK_EQ(a, 4000);
 }
 
-template <class Clock> static void refused_until(fg::shared_timed_mutex &m, typename Clock::time_point t)
+template <class Clock>
+static void refused_until(fg::shared_timed_mutex &m, typename Clock::time_point t)
 {
 	CHECK(!m.try_lock_until(t));
 	CHECK(Clock::now() >= t);
@@ -126,12 +127,12 @@ static void timed()
 		std::thread t([&] {
 			there = true;
 			if (i % 2) {
-				CHECK(i % 4 == 1 ? m.try_lock_for(1h)
-						 : m.try_lock_until(slow_clock::now() + 1h));
+				CHECK(i % 4 == 1 ? m.try_lock_for(1h) :
+						   m.try_lock_until(slow_clock::now() + 1h));
 				m.unlock();
 			} else {
-				CHECK(i % 4 == 0 ? m.try_lock_shared_for(1h)
-						 : m.try_lock_shared_until(fast_clock::now() + 1h));
+				CHECK(i % 4 == 0 ? m.try_lock_shared_for(1h) :
+						   m.try_lock_shared_until(fast_clock::now() + 1h));
 				m.unlock_shared();
 			}
 		});

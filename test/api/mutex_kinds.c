@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The three kinds of mutexes, made by initialisers, by functions and of zeroes: who may lock and unlock them
- * when. */
+/*
+ * The three kinds of mutexes, made by initialisers, by functions and of zeroes: who may lock and
+ * unlock them when.
+ */
 #include "api.h"
 
 static void normal(fg_mutex_t *m)

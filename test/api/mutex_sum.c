@@ -15,9 +15,7 @@ static void *work(void *arg)
 
 		errno = 1234;
 		switch (rnd_below(&s, 3)) {
-		case 0:
-			CHECK_EQ(fg_mutex_lock(&m), 0);
-			break;
+		case 0: CHECK_EQ(fg_mutex_lock(&m), 0); break;
 		case 1:
 			while (fg_mutex_trylock(&m))
 				sched_yield();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A time limit on either clock: ETIMEDOUT not before it, the mutex if it is free, EINVAL for what is no time.
+/*
+ * A time limit on either clock: ETIMEDOUT not before it, the mutex if it is free, EINVAL for what
+ * is no time.
  */
 #include "api.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A routine is called once, and done for everybody who comes back; one that is cancelled is not done. */
+/*
+ * A routine is called once, and done for everybody who comes back; one that is cancelled is not
+ * done.
+ */
 #include "api.h"
 
 enum { THREADS = 8, ROUNDS = 100 };

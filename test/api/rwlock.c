@@ -62,7 +62,8 @@ static void *times_out(void *arg)
 			CHECK_EQ(fg_rwlock_timedwrlock(&rw, clocks[i], &at), ETIMEDOUT);
 			CHECK(is_past(clocks[i], at));
 			at = in_us(clocks[i], us);
-			CHECK_EQ(fg_rwlock_timedrdlock(&rw, clocks[i], &at), writing ? ETIMEDOUT : 0);
+			CHECK_EQ(fg_rwlock_timedrdlock(&rw, clocks[i], &at),
+				 writing ? ETIMEDOUT : 0);
 			if (writing)
 				CHECK(is_past(clocks[i], at));
 			else
@@ -81,7 +82,9 @@ static void *read_it(void *arg)
 	for (int i = 0; i < ROUNDS; i++) {
 		struct timespec at = in_us(CLOCK_MONOTONIC, 60000000);
 
-		CHECK_EQ(i & 1 ? fg_rwlock_timedrdlock(&rw, CLOCK_MONOTONIC, &at) : fg_rwlock_rdlock(&rw), 0);
+		CHECK_EQ(i & 1 ? fg_rwlock_timedrdlock(&rw, CLOCK_MONOTONIC, &at) :
+				 fg_rwlock_rdlock(&rw),
+			 0);
 		ADD(inside, 1);
 		CHECK(!LOAD(writing));
 		CHECK_EQ(value[0], value[1]);
@@ -96,7 +99,9 @@ static void *write_it(void *arg)
 	for (int i = 0; i < ROUNDS; i++) {
 		struct timespec at = in_us(CLOCK_REALTIME, 60000000);
 
-		CHECK_EQ(i & 1 ? fg_rwlock_timedwrlock(&rw, CLOCK_REALTIME, &at) : fg_rwlock_wrlock(&rw), 0);
+		CHECK_EQ(i & 1 ? fg_rwlock_timedwrlock(&rw, CLOCK_REALTIME, &at) :
+				 fg_rwlock_wrlock(&rw),
+			 0);
 		CHECK_EQ(ADD(writing, 1), 1);
 		CHECK_EQ(LOAD(inside), 0);
 		value[0] = value[0] + 1;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A setuid program that is linked with the library takes nothing from the environment, which
- * is written by whoever starts it: no file for statistics, no socket, no policy, no lock of the zoo.
+ * A setuid program that is linked with the library takes nothing from the environment, which is
+ * written by whoever starts it: no file for statistics, no socket, no policy, no lock of the zoo.
  * The same program without the setuid bit, started by root, takes all of it.
  *
- * usage: api_secure_env LIBRARY...: each is tried; the program finds it by its RUNPATH, a folder of ours.
+ * usage: api_secure_env LIBRARY...: each is tried; the program finds it by its RUNPATH, a folder of
+ * ours.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +26,14 @@
 
 #define USER 1001
 
-#define CHECK(cond) \
-	do { \
-		if (!(cond)) { \
-			fprintf(stderr, "%s:%d: not true: %s (%s)\n", __FILE__, __LINE__, #cond, strerror(errno)); \
-			tidy(); \
-			exit(1); \
-		} \
+#define CHECK(cond)                                                                              \
+	do {                                                                                     \
+		if (!(cond)) {                                                                   \
+			fprintf(stderr, "%s:%d: not true: %s (%s)\n", __FILE__, __LINE__, #cond, \
+				strerror(errno));                                                \
+			tidy();                                                                  \
+			exit(1);                                                                 \
+		}                                                                                \
 	} while (0)
 
 static char folder[] = "/tmp/flexguard-secure-XXXXXX";
@@ -46,7 +48,10 @@ static void tidy(void)
 	unlink(SECURE_LIB "/libflexguard.so.0");
 }
 
-/* In the program.  3 if a mutex holds an address while it is locked: that of an MCS queue's node, which is FLEXGUARD_LOCK. */
+/*
+ * In the program.  3 if a mutex holds an address while it is locked: that of an MCS queue's node,
+ * which is FLEXGUARD_LOCK.
+ */
 static int victim(void)
 {
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -99,7 +104,8 @@ static int listen_at(void)
 
 	strcpy(addr.sun_path, sock);
 	unlink(sock);
-	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&addr, sizeof(addr)) && !chmod(sock, 0777) && !listen(fd, 10));
+	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&addr, sizeof(addr)) && !chmod(sock, 0777) &&
+	      !listen(fd, 10));
 	return fd;
 }
 
@@ -150,8 +156,9 @@ static void try(const char *library, bool secure)
 	p.fd = listen_at();
 	status = run(secure ? USER : 0, "victim");
 	poll(&p, 1, 0);
-	printf("%s%s: exit status %d, statistics %s, socket %s\n", library, secure ? ", setuid" : "", status,
-	       stats_written() ? "written" : "untouched", p.revents ? "asked" : "left alone");
+	printf("%s%s: exit status %d, statistics %s, socket %s\n", library,
+	       secure ? ", setuid" : "", status, stats_written() ? "written" : "untouched",
+	       p.revents ? "asked" : "left alone");
 	CHECK(status == (zoo && !secure ? 3 : 0));
 	CHECK(stats_written() == !secure);
 	if (!zoo)

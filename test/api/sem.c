@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Semaphores: values, limits, time, posts from a signal handler; none is lost, however waits end. */
+/*
+ * Semaphores: values, limits, time, posts from a signal handler; none is lost, however waits end.
+ */
 #include "api.h"
 
 enum { THREADS = 8, ROUNDS = 3000, PLACES = 3 };
@@ -44,9 +46,7 @@ static void *places(void *arg)
 		int now;
 
 		switch (rnd_below(&s, 3)) {
-		case 0:
-			CHECK_EQ(fg_sem_wait(&sem), 0);
-			break;
+		case 0: CHECK_EQ(fg_sem_wait(&sem), 0); break;
 		case 1:
 			while (fg_sem_timedwait(&sem, CLOCK_MONOTONIC, &at))
 				at = in_us(CLOCK_MONOTONIC, rnd_below(&s, 100));

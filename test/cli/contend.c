@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that fight for one mutex for a while, and then see that no increment
- * was lost.  Usage: contend MILLISECONDS [exit|_exit|kill|UID]: how to end, or whom to become after a while.
- * SIGTERM shortens the while.
+ * Threads that fight for one mutex for a while, and then see that no increment was lost.  Usage:
+ * contend MILLISECONDS [exit|_exit|kill|UID]: how to end, or whom to become after a while. SIGTERM
+ * shortens the while.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library to preload that does what allocators with stack traces do (tcmalloc by libunwind): it opens a pipe
- * when it is loaded, and at large allocations sends itself a byte through it.
+ * A library to preload that does what allocators with stack traces do (tcmalloc by libunwind): it
+ * opens a pipe when it is loaded, and at large allocations sends itself a byte through it.
  */
 #include <stddef.h>
 #include <stdlib.h>

@@ -78,7 +78,8 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "stay")) { /* n that sleep and wake, and two that see to it */
 		pthread_t t;
 
-		if (pthread_create(&t, NULL, wake_now_and_then, NULL) || pthread_create(&t, NULL, wake_now_and_then, NULL))
+		if (pthread_create(&t, NULL, wake_now_and_then, NULL) ||
+		    pthread_create(&t, NULL, wake_now_and_then, NULL))
 			abort();
 		here = 1; /* one that never comes */
 		threads(n, 1);

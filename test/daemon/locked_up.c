@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that locks itself up after its start: from then on the kernel kills
- * it for a socket.  Threads contend for MILLISECONDS, before and after.  Usage: locked-up MILLISECONDS [THREADS]
+ * A program that locks itself up after its start: from then on the kernel kills it for a socket.
+ * Threads contend for MILLISECONDS, before and after.  Usage: locked-up MILLISECONDS [THREADS]
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -48,7 +48,8 @@ int main(int argc, char **argv)
 	pthread_t t[MOST];
 	pthread_attr_t small;
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog)) {
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog)) {
 		puts("no seccomp here");
 		return 77;
 	}

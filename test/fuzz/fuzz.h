@@ -36,12 +36,12 @@ static inline uint8_t input_byte(struct input *in)
 	return b;
 }
 
-#define FUZZ_CHECK(c)                                                                                                 \
-	do {                                                                                                          \
-		if (!(c)) {                                                                                           \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #c);                                       \
-			abort();                                                                                      \
-		}                                                                                                     \
+#define FUZZ_CHECK(c)                                                           \
+	do {                                                                    \
+		if (!(c)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #c); \
+			abort();                                                \
+		}                                                               \
 	} while (0)
 
 static inline int open_files(void)

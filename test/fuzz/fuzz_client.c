@@ -69,7 +69,8 @@ static void listen_once(void)
 	setenv(FG_SOCKET_ENV, name, 1);
 	memcpy(un.sun_path + 1, name + 1, strlen(name) - 1);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	FUZZ_CHECK(!bind(listener, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))));
+	FUZZ_CHECK(!bind(listener, (struct sockaddr *)&un,
+			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))));
 	FUZZ_CHECK(!listen(listener, 4));
 }
 

@@ -56,7 +56,8 @@ int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct
 {
 	(void)m;
 	FUZZ_CHECK(peer->pid == getpid() && peer->pidfd >= 0);
-	FUZZ_CHECK(hello->magic == FG_PROTO_MAGIC && hello->abi == FG_ABI_VERSION && hello->from % FG_PIECE == 0);
+	FUZZ_CHECK(hello->magic == FG_PROTO_MAGIC && hello->abi == FG_ABI_VERSION &&
+		   hello->from % FG_PIECE == 0);
 	if (refuse)
 		return -EDQUOT;
 	welcome->slots = 32;
@@ -81,7 +82,10 @@ static void check_answer(int fd)
 	static struct fg_report report;
 	char control[256];
 	struct iovec iov = {&report, sizeof(report)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT);
 	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
 	const struct fg_welcome *welcome = (const void *)&report;
@@ -109,7 +113,10 @@ static void connection(struct fg_monitor *m, struct input *in)
 	int pair[2];
 
 	FUZZ_CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
-	m->clients[3] = (struct fg_client){.fd = pair[0], .walk = -1, .uid = length & 1 ? 0 : 12345, .euid = length & 1 ? 0 : 12345};
+	m->clients[3] = (struct fg_client){.fd = pair[0],
+					   .walk = -1,
+					   .uid = length & 1 ? 0 : 12345,
+					   .euid = length & 1 ? 0 : 12345};
 	m->nr_clients = 1;
 	fg_pass_credentials(pair[0]);
 	input_take(in, packet, length);
@@ -153,8 +160,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	m.max_unread = 1 + head[3] % 2;
 	m.processes = processes;
 	for (uint32_t i = 0; i < m.cfg.max_processes; i++)
-		processes[i] = (struct fg_process){.pidfd = i % 3 ? -1 : 1, .uid = i & 4 ? 12345 : 0, .slots = 64,
-						   .map = slots};
+		processes[i] = (struct fg_process){
+		    .pidfd = i % 3 ? -1 : 1, .uid = i & 4 ? 12345 : 0, .slots = 64, .map = slots};
 	memcpy(slots, head, sizeof(head));
 	memset(&slots[1], head[2], sizeof(slots[1]));
 	for (uint32_t i = 0; i < FG_MAX_CLIENTS; i++)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The switch of the BPF Hybrid Lock (FG_ROLE_MODE): the program asks for it when an owner that names a slot loses
- * its CPU in a section; not outside of one, not when it goes to sleep, and in no other slot than that one.
+ * The switch of the BPF Hybrid Lock (FG_ROLE_MODE): the program asks for it when an owner that
+ * names a slot loses its CPU in a section; not outside of one, not when it goes to sleep, and in no
+ * other slot than that one.
  */
 #include <sched.h>
 #include "harness.h"

@@ -22,7 +22,8 @@ static void *serve(void *arg)
 
 /* The monitor keeps the links of its programs only. */
 static struct hook {
-	int program, link; /* descriptors; of the link -1 while it is the monitor's own, or there is none */
+	/* descriptors; of the link -1 while it is the monitor's own, or there is none */
+	int program, link;
 } on_switch, on_wakeup;
 
 static void find(struct hook *h, struct bpf_link *link)

@@ -22,7 +22,8 @@ static int list(void)
 		if (readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1) < 0 || !target[0])
 			continue;
 		if (strstr(target, "bpf") || strstr(target, "btf") || strstr(target, "socket:") ||
-		    strstr(target, "eventpoll") || strstr(target, "pidfd") || strstr(target, "timerfd")) {
+		    strstr(target, "eventpoll") || strstr(target, "pidfd") ||
+		    strstr(target, "timerfd")) {
 			fprintf(stderr, "inherited: %s\n", target);
 			extra++;
 		}
@@ -34,7 +35,8 @@ static void *serve(void *arg)
 {
 	void **args = arg;
 
-	return (void *)(intptr_t)fg_monitor_serve(args[0], *(int *)args[1], FG_NO_LOCK, *(int *)args[2]);
+	return (void *)(intptr_t)fg_monitor_serve(args[0], *(int *)args[1], FG_NO_LOCK,
+						  *(int *)args[2]);
 }
 
 static void run(void *arg)

@@ -58,7 +58,8 @@ int main(void)
 	for (int round = 0; round < 2; round++) {
 		pid = spawn(container, (void *)other);
 		/* Asleep as a holder: counted; and not any more when it is gone. */
-		while (!__atomic_load_n(&c.counters->dom[FG_DOMAIN_ALL].blocked, __ATOMIC_RELAXED)) {
+		while (!__atomic_load_n(&c.counters->dom[FG_DOMAIN_ALL].blocked,
+					__ATOMIC_RELAXED)) {
 			if (waitpid(pid, &status, WNOHANG) == pid)
 				_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 			usleep(1000);

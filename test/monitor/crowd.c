@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process with many threads, of which the last one says hello, with credentials of its own: the monitor has to look at all the
- * others first.  It looks at so many a turn, and another user's hellos, which came later, are answered meanwhile.
+ * A process with many threads, of which the last one says hello, with credentials of its own: the
+ * monitor has to look at all the others first.  It looks at so many a turn, and another user's
+ * hellos, which came later, are answered meanwhile.
  */
 #include <fcntl.h>
 #include <linux/prctl.h>

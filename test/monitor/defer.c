@@ -28,7 +28,8 @@ int main(void)
 	usable_cpus(cpus, 2);
 	fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
-		skip("/proc/sys/vm/stat_refresh cannot be written: no way to make a kernel thread run");
+		skip(
+		    "/proc/sys/vm/stat_refresh cannot be written: no way to make a kernel thread run");
 	client_join(&c, m.name, 8);
 	actor_start(&holder, &c, 1, cpus[0], SCHED_OTHER);
 	slot = actor_slot(&holder);
@@ -37,8 +38,11 @@ int main(void)
 	involuntary = slot->involuntary;
 	preempted = slot->preempted;
 	actor_acquire(&holder);
-	/* Always critical: each switch-out that is not in `preempted` was deferred and taken back. */
-	WAIT_FOR((write(fd, "1", 1), slot->involuntary - involuntary >= slot->preempted - preempted + 20));
+	/*
+	 * Always critical: each switch-out that is not in `preempted` was deferred and taken back.
+	 */
+	WAIT_FOR((write(fd, "1", 1),
+		  slot->involuntary - involuntary >= slot->preempted - preempted + 20));
 	CHECK(all_sane(c.counters, 1));
 
 	/* And one that does not come back is counted all the same. */

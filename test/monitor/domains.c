@@ -22,7 +22,8 @@ static const char *root;
 
 static uint32_t usable(int cpu)
 {
-	return __atomic_load_n(&c.counters->usable[c.welcome.domain][cpu >> c.counters->cpu_shift], __ATOMIC_RELAXED);
+	return __atomic_load_n(&c.counters->usable[c.welcome.domain][cpu >> c.counters->cpu_shift],
+			       __ATOMIC_RELAXED);
 }
 
 static uint32_t queued(int cpu)
@@ -37,7 +38,8 @@ static uint32_t anywhere(void)
 
 static void pinned_by_affinity(void)
 {
-	WAIT_FOR(queued(cpus[0]) == 1 && usable(cpus[0]) == 1 && usable(cpus[1]) == 0 && anywhere() == 0);
+	WAIT_FOR(queued(cpus[0]) == 1 && usable(cpus[0]) == 1 && usable(cpus[1]) == 0 &&
+		 anywhere() == 0);
 	/* It comes and goes; never is it anybody's business on the other CPU. */
 	for (int i = 0; i < 200; i++) {
 		CHECK(!usable(cpus[1]) && !queued(cpus[1]) && !anywhere());

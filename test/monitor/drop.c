@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process that becomes somebody else, as a daemon does that gives up root, or that may not be read any more,
- * is not looked at until it says hello again; then it is, though its memory is not dumpable.  One thread
- * with credentials of its own (raw setresuid) is not looked at, its fellows are.
+ * A process that becomes somebody else, as a daemon does that gives up root, or that may not be
+ * read any more, is not looked at until it says hello again; then it is, though its memory is not
+ * dumpable.  One thread with credentials of its own (raw setresuid) is not looked at, its fellows
+ * are.
  */
 #include <errno.h>
 #include <sys/prctl.h>
@@ -118,14 +119,16 @@ static void hello_of_another(void *unused)
 	close(sock);
 	sock = client_connect(m.name);
 	CHECK(!setresuid(USER, USER, USER));
-	CHECK(!client_exchange(sock, &hello, sizeof(hello), &welcome, fds) && welcome.error == -EACCES);
+	CHECK(!client_exchange(sock, &hello, sizeof(hello), &welcome, fds) &&
+	      welcome.error == -EACCES);
 	client_leave(&c);
 	join();
 }
 
 int main(void)
 {
-	static void (*const cases[])(void *) = {becomes_user, hides_memory, changes_one_thread, hello_of_another};
+	static void (*const cases[])(void *) = {becomes_user, hides_memory, changes_one_thread,
+						hello_of_another};
 
 	test_begin();
 	if (geteuid())

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Eight processes of one user say hello 200 times in all without waiting for an answer; then eleven of another
- * user say hello.  None of these is lost or refused, and all of them are answered before most of the
- * flood: counted, not timed.  The monitor stands still until all have come, so that the order is known.
+ * Eight processes of one user say hello 200 times in all without waiting for an answer; then eleven
+ * of another user say hello.  None of these is lost or refused, and all of them are answered before
+ * most of the flood: counted, not timed.  The monitor stands still until all have come, so that the
+ * order is known.
  */
 #include <poll.h>
 #include <signal.h>
@@ -91,8 +92,8 @@ int main(void)
 	for (int i = 0; i < HONEST; i++)
 		reap(others[i]);
 	CHECK(!kill(m.pid, SIGCONT));
-	printf("%u of %d of the flood were answered before the last of the others, in %.1f ms\n", s->answers,
-	       FLOODERS * EACH, start / 1e6);
+	printf("%u of %d of the flood were answered before the last of the others, in %.1f ms\n",
+	       s->answers, FLOODERS * EACH, start / 1e6);
 	CHECK(s->answers < FLOODERS * EACH / 2);
 	monitor_stop(&m);
 	return 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process has one slot array, in pieces that come one by one: threads of each are bound and counted; every
- * piece is the same one when it is asked for again; there is an end to them.  Nobody else is given one.
+ * A process has one slot array, in pieces that come one by one: threads of each are bound and
+ * counted; every piece is the same one when it is asked for again; there is an end to them.  Nobody
+ * else is given one.
  */
 #include <errno.h>
 #include <sched.h>
@@ -30,7 +31,8 @@ static int ask(uint32_t from, struct client *c)
 	}
 	CHECK(fds[0] >= 0 && fds[1] >= 0 && w.slots == from + FG_PIECE);
 	if (c) {
-		c->slots = mmap(NULL, FG_PIECE * sizeof(struct fg_slot), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+		c->slots = mmap(NULL, FG_PIECE * sizeof(struct fg_slot), PROT_READ | PROT_WRITE,
+				MAP_SHARED, fds[0], 0);
 		CHECK(c->slots != MAP_FAILED);
 		c->slots -= from; /* so that numbers are those of the whole array */
 	}
@@ -57,8 +59,8 @@ static void is_counted(struct client *c, const struct fg_counters *counters, uin
 	actor_tell(&a, ACT_YIELD);
 	actor_lie_down(&a);
 	/* The last is counted last, and by another CPU. */
-	WAIT_FOR(counters->dom[FG_DOMAIN_ALL].blocked == 1 && c->slots[slot].bound == (uint32_t)a.tid &&
-		 c->slots[slot].blocked);
+	WAIT_FOR(counters->dom[FG_DOMAIN_ALL].blocked == 1 &&
+		 c->slots[slot].bound == (uint32_t)a.tid && c->slots[slot].blocked);
 	actor_release(&a);
 	actor_join(&a);
 	WAIT_FOR(all_zero(counters));

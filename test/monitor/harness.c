@@ -140,7 +140,8 @@ void monitor_start(struct monitor *m, const struct fg_monitor_config *cfg)
 	struct start s = {.cfg = cfg};
 	char byte;
 
-	snprintf(m->name, sizeof(m->name), "@flexguard-test-%d-%llu", getpid(), (unsigned long long)now_ns());
+	snprintf(m->name, sizeof(m->name), "@flexguard-test-%d-%llu", getpid(),
+		 (unsigned long long)now_ns());
 	CHECK(!pipe2(stop, O_CLOEXEC) && !pipe2(ready, O_CLOEXEC));
 	s.listen_fd = fg_monitor_listen(m->name, 0666);
 	CHECK(s.listen_fd >= 0);
@@ -191,7 +192,8 @@ int client_connect(const char *name)
 
 	CHECK(fd >= 0);
 	memcpy(addr.sun_path + 1, name + 1, strlen(name) - 1);
-	if (connect(fd, (struct sockaddr *)&addr, offsetof(struct sockaddr_un, sun_path) + strlen(name))) {
+	if (connect(fd, (struct sockaddr *)&addr,
+		    offsetof(struct sockaddr_un, sun_path) + strlen(name))) {
 		int err = errno;
 
 		close(fd);
@@ -200,7 +202,8 @@ int client_connect(const char *name)
 	return fd;
 }
 
-int client_exchange(int sock, const void *hello, size_t size, struct fg_welcome *welcome, int fds[2])
+int client_exchange(int sock, const void *hello, size_t size, struct fg_welcome *welcome,
+		    int fds[2])
 {
 	char control[CMSG_SPACE(2 * sizeof(int))] = {0};
 	struct iovec iov = {welcome, sizeof(*welcome)};
@@ -246,9 +249,10 @@ void client_join(struct client *c, const char *name, uint32_t want_slots)
 	CHECK(fds[0] >= 0 && fds[1] >= 0);
 	c->slots_fd = fds[0];
 	c->counters_fd = fds[1];
-	c->slots = mmap(NULL, c->welcome.slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE, MAP_SHARED,
-			c->slots_fd, 0);
-	c->counters = mmap(NULL, sizeof(struct fg_counters), PROT_READ, MAP_SHARED, c->counters_fd, 0);
+	c->slots = mmap(NULL, c->welcome.slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE,
+			MAP_SHARED, c->slots_fd, 0);
+	c->counters = mmap(NULL, sizeof(struct fg_counters), PROT_READ, MAP_SHARED, c->counters_fd,
+			   0);
 	CHECK(c->slots != MAP_FAILED && c->counters != MAP_FAILED);
 }
 
@@ -322,18 +326,13 @@ static void *act(void *arg)
 		case ACT_SLEEP:
 			syscall(SYS_futex, &a->deed, FUTEX_WAIT_PRIVATE, ACT_SLEEP, NULL, NULL, 0);
 			break;
-		case ACT_BUSY:
-			break;
-		case ACT_YIELD:
-			sched_yield();
-			break;
+		case ACT_BUSY: break;
+		case ACT_YIELD: sched_yield(); break;
 		case ACT_SYSCALL:
 			if (read(zero, sink, sizeof(sink)) < 0)
 				fail("read");
 			break;
-		case ACT_QUIT:
-			close(zero);
-			return NULL;
+		case ACT_QUIT: close(zero); return NULL;
 		}
 	}
 }

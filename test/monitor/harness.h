@@ -28,20 +28,20 @@
 _Noreturn void skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-#define CHECK(cond)                                                                                          \
-	do {                                                                                                 \
-		if (!(cond))                                                                                 \
-			fail("%s:%d: not true: %s", __FILE__, __LINE__, #cond);                              \
+#define CHECK(cond)                                                             \
+	do {                                                                    \
+		if (!(cond))                                                    \
+			fail("%s:%d: not true: %s", __FILE__, __LINE__, #cond); \
 	} while (0)
 
-#define WAIT_FOR(cond)                                                                                       \
-	do {                                                                                                 \
-		uint64_t until_ = now_ns() + DEADLINE_S * 1000000000ull;                                     \
-		while (!(cond)) {                                                                            \
-			if (now_ns() > until_)                                                               \
-				fail("%s:%d: waited in vain for: %s", __FILE__, __LINE__, #cond);            \
-			usleep(100);                                                                         \
-		}                                                                                            \
+#define WAIT_FOR(cond)                                                                            \
+	do {                                                                                      \
+		uint64_t until_ = now_ns() + DEADLINE_S * 1000000000ull;                          \
+		while (!(cond)) {                                                                 \
+			if (now_ns() > until_)                                                    \
+				fail("%s:%d: waited in vain for: %s", __FILE__, __LINE__, #cond); \
+			usleep(100);                                                              \
+		}                                                                                 \
 	} while (0)
 
 uint64_t now_ns(void);
@@ -82,8 +82,12 @@ struct client {
 
 int64_t tls_offset(void);
 int client_connect(const char *name);
-/* Sends `size` bytes and waits for the answer: 0, or -errno (-EPIPE: connection closed without one). */
-int client_exchange(int sock, const void *hello, size_t size, struct fg_welcome *welcome, int fds[2]);
+/*
+ * Sends `size` bytes and waits for the answer: 0, or -errno (-EPIPE: connection closed without
+ * one).
+ */
+int client_exchange(int sock, const void *hello, size_t size, struct fg_welcome *welcome,
+		    int fds[2]);
 void client_join(struct client *c, const char *name, uint32_t want_slots);
 void client_leave(struct client *c);
 
@@ -117,8 +121,9 @@ struct actor {
 void actor_start(struct actor *a, struct client *c, uint32_t slot, int cpu, int policy);
 void actor_tell(struct actor *a, enum deed deed);
 /*
- * ACT_SLEEP for one that is awake, or being woken.  To tell it would wake it once more, if it is quick, and that
- * may be counted after the call has returned: the kernel wakes threads of an idle CPU from there.
+ * ACT_SLEEP for one that is awake, or being woken.  To tell it would wake it once more, if it is
+ * quick, and that may be counted after the call has returned: the kernel wakes threads of an idle
+ * CPU from there.
  */
 void actor_lie_down(struct actor *a);
 void actor_join(struct actor *a); /* tells it to quit, too */

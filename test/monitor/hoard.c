@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Kernel memory of a user who keeps every array that he can get: by many hellos, by children that say hello, send the
- * descriptor away and end, by children that inherit a mapping, by programs that exec and say hello again.  It stays within
- * his quota, counted until the kernel has freed it, and then he gets arrays again.  A user beside him does not notice.
+ * Kernel memory of a user who keeps every array that he can get: by many hellos, by children that
+ * say hello, send the descriptor away and end, by children that inherit a mapping, by programs that
+ * exec and say hello again.  It stays within his quota, counted until the kernel has freed it, and
+ * then he gets arrays again.  A user beside him does not notice.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -120,7 +121,10 @@ static void by_children(void *arg)
 	for (int i = 0; i < 100; i++) {
 		char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 0;
 		struct iovec iov = {&byte, 1};
-		struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+		struct msghdr msg = {.msg_iov = &iov,
+				     .msg_iovlen = 1,
+				     .msg_control = control,
+				     .msg_controllen = sizeof(control)};
 		struct cmsghdr *c;
 		pid_t pid = fork();
 
@@ -146,7 +150,10 @@ static void by_children(void *arg)
 		reap(pid);
 	}
 	check_memory("children", fds, n);
-	/* All of it is free again when the last descriptor is closed: then as many are to be had as before. */
+	/*
+	 * All of it is free again when the last descriptor is closed: then as many are to be had as
+	 * before.
+	 */
 	let_go(fds, n);
 	WAIT_FOR((fds[0] = hello(tls_offset())) >= 0);
 }
@@ -169,7 +176,9 @@ static void by_mappings(void *arg)
 		CHECK(pid >= 0);
 		if (!pid) {
 			int fd = hello(tls_offset());
-			void *map = fd < 0 ? MAP_FAILED : mmap(NULL, FG_PIECE * sizeof(struct fg_slot), PROT_READ, MAP_SHARED, fd, 0);
+			void *map = fd < 0 ? MAP_FAILED :
+					     mmap(NULL, FG_PIECE * sizeof(struct fg_slot),
+						  PROT_READ, MAP_SHARED, fd, 0);
 
 			close(fd);
 			byte = map != MAP_FAILED;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waits for the kernel's own locks are counted, each once, with who waited, who held the lock, where and for
- * what kind. The holder stays inside as long as the test likes: it copies from, or to, a page that is not
- * there yet, and userfaultfd(2) says when it has come to it.
+ * Waits for the kernel's own locks are counted, each once, with who waited, who held the lock,
+ * where and for what kind. The holder stays inside as long as the test likes: it copies from, or
+ * to, a page that is not there yet, and userfaultfd(2) says when it has come to it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -63,7 +63,8 @@ static void drop_page(void)
 
 /* ---- what is counted -------------------------------------------------------------- */
 
-static const struct fg_contention_view *open_or_skip(struct fg_contention **c, enum fg_contention_by by)
+static const struct fg_contention_view *open_or_skip(struct fg_contention **c,
+						     enum fg_contention_by by)
 {
 	struct fg_contention_config cfg = {
 	    .by = by, .tgid = (uint32_t)(by == FG_BY_CALLER || by == FG_BY_CGROUP ? getpid() : 0)};
@@ -86,13 +87,15 @@ static const struct fg_contended_lock *the_lock(const struct fg_contention_view 
 	fail("the lock is not in the table");
 }
 
-static uint32_t waiting_of(const struct fg_contention_view *v, uint32_t class, const pid_t *tid, uint32_t n)
+static uint32_t waiting_of(const struct fg_contention_view *v, uint32_t class, const pid_t *tid,
+			   uint32_t n)
 {
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; i < FG_WAITING_ROWS; i++)
 		for (uint32_t k = 0; k < n && v->waiting[i].key; k++)
-			found += v->waiting[i].class == class && v->waiting[i].id == (uint64_t)tid[k];
+			found += v->waiting[i].class == class &&
+				 v->waiting[i].id == (uint64_t)tid[k];
 	return found;
 }
 
@@ -215,11 +218,12 @@ static bool mutex(enum fg_contention_by by)
 	CHECK(!v->counts->full_locks && !v->counts->full_waiters && !v->counts->full_waiting);
 	for (uint32_t i = 0; i < FG_WAITER_ROWS; i++) {
 		const struct fg_contended_waiter *w = &v->waiters[i];
-		bool ours = by == FG_BY_TASK	? w->id == (uint64_t)waiter_tid[0]
-			    : by == FG_BY_OWNER ? w->id == (uint64_t)holder_tid
-						: true;
+		bool ours = by == FG_BY_TASK  ? w->id == (uint64_t)waiter_tid[0] :
+			    by == FG_BY_OWNER ? w->id == (uint64_t)holder_tid :
+						true;
 
-		if (w->key && ours && w->w.waits && w->w.max_ns > longest && is_mutex(v, w->lock_key)) {
+		if (w->key && ours && w->w.waits && w->w.max_ns > longest &&
+		    is_mutex(v, w->lock_key)) {
 			longest = w->w.max_ns;
 			key = w->lock_key;
 		}

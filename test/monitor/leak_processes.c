@@ -25,11 +25,8 @@ static void live(void *arg)
 		actor_tell(&a[i], i % 4);
 	}
 	switch (how % 4) {
-	case 0:
-		_exit(0);
-	case 1:
-		execl("/bin/true", "true", NULL);
-		_exit(0);
+	case 0: _exit(0);
+	case 1: execl("/bin/true", "true", NULL); _exit(0);
 	default: /* its parent kills it */
 		for (;;)
 			pause();
@@ -63,7 +60,9 @@ int main(void)
 		CHECK(all_sane(c.counters, AT_ONCE * THREADS));
 	}
 	WAIT_FOR(all_zero(c.counters));
-	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked + c.counters->dom[FG_DOMAIN_ALL].total_preempted > 0);
+	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked +
+		  c.counters->dom[FG_DOMAIN_ALL].total_preempted >
+	      0);
 	monitor_stop(&m);
 	return 0;
 }

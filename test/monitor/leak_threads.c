@@ -23,12 +23,8 @@ static void *live(void *arg)
 		for (i = 0; i < 20000; i++)
 			;
 		break;
-	case 1:
-		usleep(rand() % 200);
-		break;
-	case 2:
-		sched_yield();
-		break;
+	case 1: usleep(rand() % 200); break;
+	case 2: sched_yield(); break;
 	}
 	usleep(100); /* long enough that it is not over before it begins, emulated */
 	return NULL;

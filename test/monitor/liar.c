@@ -19,8 +19,8 @@ static void join_with_offset(struct client *c, int64_t offset, uint32_t slots)
 	CHECK(!client_exchange(sock, &hello, sizeof(hello), &c->welcome, fds));
 	CHECK(!c->welcome.error);
 	close(sock);
-	c->slots = mmap(NULL, c->welcome.slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE, MAP_SHARED,
-			fds[0], 0);
+	c->slots = mmap(NULL, c->welcome.slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE,
+			MAP_SHARED, fds[0], 0);
 	c->counters = mmap(NULL, sizeof(struct fg_counters), PROT_READ, MAP_SHARED, fds[1], 0);
 	CHECK(c->slots != MAP_FAILED && c->counters != MAP_FAILED);
 }
@@ -136,7 +136,8 @@ int main(void)
 	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		pid = spawn(lies[i], NULL);
 		reap(pid);
-		WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1 && c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
+		WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1 &&
+			 c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
 		CHECK(c.slots[1].state == FG_STATE_SLEEP);
 	}
 	actor_join(&a);

@@ -30,7 +30,8 @@ int main(void)
 		int here = cpus[i & 1], there = cpus[!(i & 1)];
 
 		pin(holder.tid, here);
-		WAIT_FOR(c.counters->cpu[here].preempted == 1 && c.counters->cpu[there].preempted == 0);
+		WAIT_FOR(c.counters->cpu[here].preempted == 1 &&
+			 c.counters->cpu[there].preempted == 0);
 		CHECK(actor_slot(&holder)->cpu == (uint32_t)here);
 		CHECK(all_sane(c.counters, 1));
 	}

@@ -17,8 +17,9 @@ static void check_sentence(const char *why, const char *release)
 
 int main(void)
 {
-	static const char *const good[] = {"6.1.0",	      "6.1.0-17-amd64", "6.1",   "6.10.3-arch1-1",
-					   "6.18.44-fc-v445", "7.0.0-rc1",  "10.0.1"};
+	static const char *const good[] = {"6.1.0",	     "6.1.0-17-amd64",	"6.1",
+					   "6.10.3-arch1-1", "6.18.44-fc-v445", "7.0.0-rc1",
+					   "10.0.1"};
 	static const char *const bad[] = {"6.0.19",
 					  "5.14.0-427.el9.x86_64",
 					  "5.15.167.4-microsoft-standard",

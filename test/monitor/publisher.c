@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process that says hello again after an exec keeps its index and gets another array.  Until the publisher has put
- * that in the earlier one's place nobody is bound: whoever started the program may have the earlier array mapped.  Here
- * the publisher's threads are stopped (by ptrace) before the second hello, and go on after it has been answered.
+ * A process that says hello again after an exec keeps its index and gets another array.  Until the
+ * publisher has put that in the earlier one's place nobody is bound: whoever started the program
+ * may have the earlier array mapped.  Here the publisher's threads are stopped (by ptrace) before
+ * the second hello, and go on after it has been answered.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +34,10 @@ static void hear(int fd)
 static pid_t stopped[THREADS];
 static int nr_stopped;
 
-/* It waits for work, in a condition variable: it holds no mutex that the monitor's loop would wait for. */
+/*
+ * It waits for work, in a condition variable: it holds no mutex that the monitor's loop would wait
+ * for.
+ */
 static bool has_no_work(pid_t tid)
 {
 	unsigned long addr, op;
@@ -102,7 +106,10 @@ static void resume_publishers(void)
 
 static int say_hello(struct client *c)
 {
-	struct fg_hello hello = {.magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .want_slots = 8, .tls_offset = tls_offset()};
+	struct fg_hello hello = {.magic = FG_PROTO_MAGIC,
+				 .abi = FG_ABI_VERSION,
+				 .want_slots = 8,
+				 .tls_offset = tls_offset()};
 	int sock = client_connect(m.name), fds[2], err;
 
 	CHECK(sock >= 0);
@@ -113,7 +120,8 @@ static int say_hello(struct client *c)
 	if (err)
 		return err;
 	c->slots_fd = fds[0];
-	c->slots = mmap(NULL, c->welcome.slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	c->slots = mmap(NULL, c->welcome.slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE,
+			MAP_SHARED, fds[0], 0);
 	CHECK(c->slots != MAP_FAILED);
 	close(fds[1]);
 	return 0;
@@ -151,7 +159,8 @@ static int second_image(char **argv)
 	struct client earlier = {0}, c = {0};
 
 	snprintf(m.name, sizeof(m.name), "%s", argv[1]);
-	earlier.slots = mmap(NULL, 2 * sizeof(struct fg_slot), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]), 0);
+	earlier.slots = mmap(NULL, 2 * sizeof(struct fg_slot), PROT_READ | PROT_WRITE, MAP_SHARED,
+			     atoi(argv[2]), 0);
 	if (earlier.slots == MAP_FAILED)
 		fail("mmap of descriptor %s: %s", argv[2], strerror(errno));
 	earlier.slots[1].bound = 0; /* by the first image, until now */

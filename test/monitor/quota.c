@@ -116,7 +116,8 @@ static void connections_of_user(void)
 		CHECK(sock >= 0);
 		pid = spawn(crowd, NULL);
 		usleep(20000);
-		CHECK(!client_exchange(sock, &hello, sizeof(hello), &welcome, fds) && !welcome.error);
+		CHECK(!client_exchange(sock, &hello, sizeof(hello), &welcome, fds) &&
+		      !welcome.error);
 		close(sock);
 		close(fds[0]);
 		close(fds[1]);
@@ -157,7 +158,10 @@ int main(void)
 	end(a[3]);
 	monitor_stop(&m);
 	slots_of_user((struct fg_monitor_config){.max_slots_per_uid = 96 + 20});
-	/* A slot costs its 128 bytes in the kernel, and 28 in the monitor, which remembers its counts. */
+	/*
+	 * A slot costs its 128 bytes in the kernel, and 28 in the monitor, which remembers its
+	 * counts.
+	 */
 	slots_of_user((struct fg_monitor_config){.max_memory_per_uid = 2 * 4096 + 96 * (128 + 28)});
 	memory_of_user();
 	connections_of_user();

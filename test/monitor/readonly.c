@@ -30,7 +30,8 @@ int main(void)
 	monitor_start(&m, NULL);
 	client_join(&c, m.name, 40);
 	CHECK(c.welcome.slots >= 40 && c.welcome.nr_cpus >= 1);
-	CHECK(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, c.counters_fd, 0) == MAP_FAILED &&
+	CHECK(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, c.counters_fd, 0) ==
+		  MAP_FAILED &&
 	      errno == EPERM);
 	CHECK(mmap(NULL, size, PROT_WRITE, MAP_SHARED, c.counters_fd, 0) == MAP_FAILED);
 	CHECK(mprotect((void *)c.counters, size, PROT_READ | PROT_WRITE) == -1 && errno == EACCES);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A slot that changes hands: the new thread is bound to it at its first
- * switch-out, the old one reads its TLS again and gets its own new slot, or none.
- * As in the library, the old one lets go first: one whose TLS still names the slot takes it back at its
- * next switch-out, and a new one that sleeps by then has no switch-out left to be bound at.
+ * A slot that changes hands: the new thread is bound to it at its first switch-out, the old one
+ * reads its TLS again and gets its own new slot, or none. As in the library, the old one lets go
+ * first: one whose TLS still names the slot takes it back at its next switch-out, and a new one
+ * that sleeps by then has no switch-out left to be bound at.
  */
 #include <sched.h>
 #include "harness.h"
@@ -43,7 +43,9 @@ int main(void)
 
 	__atomic_store_n(&step, 2, __ATOMIC_RELEASE);
 	WAIT_FOR(__atomic_load_n(&step, __ATOMIC_ACQUIRE) == 3);
-	/* The process hands slot 1 to another thread: so it clears it, as it would at any hand-out. */
+	/*
+	 * The process hands slot 1 to another thread: so it clears it, as it would at any hand-out.
+	 */
 	c.slots[1].cs = 0;
 	actor_start(&a, &c, 1, -1, SCHED_OTHER);
 	WAIT_FOR(c.slots[1].bound == (uint32_t)a.tid);

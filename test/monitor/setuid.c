@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * An attack: an ordinary user connects, hands the connection to an accomplice and executes a program whose
- * memory is not his to read; then the accomplice says hello for it.  Were its threads bound, then
- * `pending` and `owner_id`, which the accomplice writes, would be a question about its memory, and `blocked`
- * the answer.  Programs: setuid, with a file capability, one that may be executed and not read.
- * Variants: the hello comes from the attacker, before the exec or at the same time as it.  Nothing in the
- * slots may tell a secret from a wrong guess; that they do tell it of a program of the user's own shows
- * that the question would be answered.
+ * An attack: an ordinary user connects, hands the connection to an accomplice and executes a
+ * program whose memory is not his to read; then the accomplice says hello for it.  Were its threads
+ * bound, then `pending` and `owner_id`, which the accomplice writes, would be a question about its
+ * memory, and `blocked` the answer.  Programs: setuid, with a file capability, one that may be
+ * executed and not read. Variants: the hello comes from the attacker, before the exec or at the
+ * same time as it.  Nothing in the slots may tell a secret from a wrong guess; that they do tell it
+ * of a program of the user's own shows that the question would be answered.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,10 +32,14 @@ enum hello { ACCOMPLICE, BEFORE, TOGETHER, CHILD, HELLOS };
 static struct monitor m;
 static char folder[] = "/tmp/flexguard-setuid-XXXXXX", victim_path[sizeof(folder) + 8];
 
-/* The program that is attacked: naps with its secret in memory, a slot's number where the monitor looks for one. */
+/*
+ * The program that is attacked: naps with its secret in memory, a slot's number where the monitor
+ * looks for one.
+ */
 static int victim(void)
 {
-	uint32_t *word = mmap(AT, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	uint32_t *word = mmap(AT, 4096, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	static struct fg_slot slots[2];
 	struct client own = {.slots = slots};
 	char byte;
@@ -75,7 +79,8 @@ static void attacker(void *arg)
 	be_user();
 	a->sock = client_connect(m.name);
 	CHECK(a->sock >= 0);
-	CHECK(dup2(a->ready[1], READY_FD) == READY_FD && dup2(a->proceed[0], PROCEED_FD) == PROCEED_FD);
+	CHECK(dup2(a->ready[1], READY_FD) == READY_FD &&
+	      dup2(a->proceed[0], PROCEED_FD) == PROCEED_FD);
 	snprintf(name, sizeof(name), "%d", a->sock);
 	/* The connection goes on to whoever holds the other end of this. */
 	{
@@ -84,7 +89,9 @@ static void attacker(void *arg)
 			char space[CMSG_SPACE(sizeof(int))];
 		} control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
 		struct iovec iov = {name, 1};
-		struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+		struct msghdr msg = {.msg_iov = &iov,
+				     .msg_iovlen = 1,
+				     .msg_control = &control,
 				     .msg_controllen = sizeof(control)};
 
 		memcpy(CMSG_DATA(&control.header), &a->sock, sizeof(int));
@@ -106,7 +113,10 @@ static int take_socket(int from)
 	} control;
 	char byte;
 	struct iovec iov = {&byte, 1};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
 	int sock;
 
 	CHECK(recvmsg(from, &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg));
@@ -119,7 +129,10 @@ static int take_welcome(int sock, int fds[2])
 	char control[CMSG_SPACE(2 * sizeof(int))] = {0};
 	struct fg_welcome welcome;
 	struct iovec iov = {&welcome, sizeof(welcome)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
 
 	CHECK(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) == sizeof(welcome));
 	if (welcome.error)
@@ -136,7 +149,10 @@ static void nap(struct attack *a)
 	CHECK(read(a->ready[0], &byte, 1) == 1);
 }
 
-/* What the slots say of this guess: whether there was a slot, and how often the thread slept as its owner. */
+/*
+ * What the slots say of this guess: whether there was a slot, and how often the thread slept as its
+ * owner.
+ */
 static uint64_t ask(struct attack *a, struct fg_slot *slots, uint32_t guess, bool *bound)
 {
 	uint64_t before = slots[1].blocked;
@@ -158,7 +174,10 @@ static void say_hello(void *arg)
 	CHECK(send(a->sock, &h, sizeof(h), MSG_NOSIGNAL) == sizeof(h));
 }
 
-/* The accomplice, who is the test itself.  1: the slots say something; 0 they do not, or -errno of the hello. */
+/*
+ * The accomplice, who is the test itself.  1: the slots say something; 0 they do not, or -errno of
+ * the hello.
+ */
 static int attack(enum hello by)
 {
 	struct attack a = {.by = by};
@@ -170,7 +189,8 @@ static int attack(enum hello by)
 	char byte;
 	pid_t pid;
 
-	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, a.ready) && !pipe2(a.proceed, O_CLOEXEC));
+	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, a.ready) &&
+	      !pipe2(a.proceed, O_CLOEXEC));
 	pid = spawn(attacker, &a);
 	close(a.proceed[0]);
 	a.sock = take_socket(a.ready[0]);
@@ -188,7 +208,8 @@ static int attack(enum hello by)
 	if (by != BEFORE)
 		err = take_welcome(a.sock, fds);
 	if (!err)
-		slots = mmap(NULL, 32 * sizeof(struct fg_slot), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+		slots = mmap(NULL, 32 * sizeof(struct fg_slot), PROT_READ | PROT_WRITE, MAP_SHARED,
+			     fds[0], 0);
 	if (!err) {
 		CHECK(slots != MAP_FAILED);
 		wrong = ask(&a, slots, SECRET + 1, &bound);
@@ -197,8 +218,8 @@ static int attack(enum hello by)
 		close(fds[0]);
 		close(fds[1]);
 		if (bound || right || wrong) {
-			fprintf(stderr, "bound %d, right guess: %llu, wrong guess: %llu\n", bound, (unsigned long long)right,
-			       (unsigned long long)wrong);
+			fprintf(stderr, "bound %d, right guess: %llu, wrong guess: %llu\n", bound,
+				(unsigned long long)right, (unsigned long long)wrong);
 			err = 1;
 		}
 	}
@@ -230,13 +251,15 @@ static void copy_self(mode_t mode)
 /* How many of the variants tell something. */
 static int attack_all(const char *what)
 {
-	static const char *const names[] = {"the accomplice", "the attacker before", "the attacker at once", "a child"};
+	static const char *const names[] = {"the accomplice", "the attacker before",
+					    "the attacker at once", "a child"};
 	int rounds, told = 0;
 
 	for (int by = 0; by < HELLOS; by++)
 		for (rounds = by == TOGETHER ? 20 : 1; rounds; rounds--)
 			if (attack((enum hello)by) == 1) {
-				fprintf(stderr, "%s, hello by %s: its memory can be asked about\n", what, names[by]);
+				fprintf(stderr, "%s, hello by %s: its memory can be asked about\n",
+					what, names[by]);
 				told++;
 				break;
 			}
@@ -254,7 +277,8 @@ static void exec_victim(void *arg)
 static void own_program(void *unused)
 {
 	struct client c;
-	uint32_t *word = mmap(AT, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	uint32_t *word = mmap(AT, 4096, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	be_user();
 	*word = SECRET;
@@ -284,7 +308,8 @@ int main(int argc, char **argv)
 		struct {
 			__le32 permitted, inheritable;
 		} data[2];
-	} capability = {VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE, {{1u << CAP_DAC_OVERRIDE, 0}}};
+	} capability = {VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
+			{{1u << CAP_DAC_OVERRIDE, 0}}};
 	pid_t pid;
 	int status, told;
 

@@ -19,8 +19,10 @@ int main(void)
 	actor_tell(&a, ACT_BUSY);
 	actor_acquire(&a);
 	actor_tell(&a, ACT_SLEEP);
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1 && c.counters->dom[c.welcome.domain].blocked == 1);
-	WAIT_FOR(slot->state == FG_STATE_SLEEP && slot->blocked == 1); /* a moment after the count */
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1 &&
+		 c.counters->dom[c.welcome.domain].blocked == 1);
+	/* a moment after the count */
+	WAIT_FOR(slot->state == FG_STATE_SLEEP && slot->blocked == 1);
 	CHECK(c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
 	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked == 1);
 

@@ -33,9 +33,11 @@ static void expect_stopped(void)
 {
 	int i;
 
-	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1 && c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
+	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1 &&
+		 c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
 	for (i = 0; i < 200; i++) {
-		CHECK(c.counters->dom[FG_DOMAIN_ALL].blocked == 1 && c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
+		CHECK(c.counters->dom[FG_DOMAIN_ALL].blocked == 1 &&
+		      c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
 		usleep(100);
 	}
 }

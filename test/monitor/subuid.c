@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A user does not become many by subordinate ids: in user namespaces of his, whoever a process is there, it has his
- * domain and counts against his quota; so does a setuid program that he starts.  Containers that root makes are
- * users of their own.  When all domains are taken, the next user is refused, and shares no counter.
+ * A user does not become many by subordinate ids: in user namespaces of his, whoever a process is
+ * there, it has his domain and counts against his quota; so does a setuid program that he starts.
+ * Containers that root makes are users of their own.  When all domains are taken, the next user is
+ * refused, and shares no counter.
  */
 #include <errno.h>
 #include <grp.h>
@@ -22,9 +23,10 @@ static struct shared {
 } *shared;
 
 struct who {
-	uid_t maker, inside; /* user who makes a namespace, and the id there; inside 0: no namespace */
-	uid_t root;	     /* of the namespace, outside */
-	uid_t real;	     /* then this as the real user id */
+	/* user who makes a namespace, and the id there; inside 0: no namespace */
+	uid_t maker, inside;
+	uid_t root; /* of the namespace, outside */
+	uid_t real; /* then this as the real user id */
 };
 
 static void join(void *arg)
@@ -36,7 +38,8 @@ static void join(void *arg)
 
 	CHECK(!setgroups(0, NULL));
 	if (w->inside) {
-		CHECK(!w->maker || (!setresgid(w->maker, w->maker, w->maker) && !setresuid(w->maker, w->maker, w->maker)));
+		CHECK(!w->maker || (!setresgid(w->maker, w->maker, w->maker) &&
+				    !setresuid(w->maker, w->maker, w->maker)));
 		CHECK(!prctl(PR_SET_DUMPABLE, 1)); /* or its uid_map is not ours to write */
 		if (unshare(CLONE_NEWUSER))
 			skip("no user namespaces may be made here: %s", strerror(errno));
@@ -100,7 +103,8 @@ static void one_user(void)
 		pid[i] = start((struct who){.maker = USER, .inside = (uid_t)i, .root = USER});
 		CHECK(!shared->error && shared->domain == domain);
 	}
-	pid[3] = start((struct who){.maker = SUB + 7, .real = USER}); /* a file that is setuid to a subordinate id */
+	/* a file that is setuid to a subordinate id */
+	pid[3] = start((struct who){.maker = SUB + 7, .real = USER});
 	CHECK(!shared->error && shared->domain == domain);
 	end(start((struct who){.maker = USER, .inside = 77, .root = USER}));
 	CHECK(shared->error == -EDQUOT);

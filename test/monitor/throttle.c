@@ -17,7 +17,9 @@ static const char *root;
 
 #define GROUP "flexguard-test-throttle-%d"
 
-/* A test that was killed leaves its group, which is empty then: the process was all that it held. */
+/*
+ * A test that was killed leaves its group, which is empty then: the process was all that it held.
+ */
 static void remove_leftovers(void)
 {
 	DIR *d = opendir(root);
@@ -81,7 +83,8 @@ int main(void)
 	test_begin();
 	monitor_start(&m, NULL);
 	if (!kernel_tells())
-		skip("this kernel does not tell throttled threads from preempted ones (it can since 6.18)");
+		skip(
+		    "this kernel does not tell throttled threads from preempted ones (it can since 6.18)");
 	if (!make_group())
 		skip("no cgroup with a CPU quota may be made here");
 	client_join(&c, m.name, 8);

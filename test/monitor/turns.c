@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Users whose packets come in any order and number: while a user waits, no other one is served more than
- * FG_TURNS_BETWEEN times between two services of his, and nobody's packets change places.
+ * Users whose packets come in any order and number: while a user waits, no other one is served more
+ * than FG_TURNS_BETWEEN times between two services of his, and nobody's packets change places.
  */
 #include "harness.h"
 #include "monitor/turns.h"
@@ -40,8 +40,9 @@ static void serve(void)
 	int best = -1, u;
 
 	for (int i = 0; i < PACKETS; i++)
-		if (packet[i].waits && (best < 0 || packet[i].turn < packet[best].turn ||
-					(packet[i].turn == packet[best].turn && packet[i].came < packet[best].came)))
+		if (packet[i].waits &&
+		    (best < 0 || packet[i].turn < packet[best].turn ||
+		     (packet[i].turn == packet[best].turn && packet[i].came < packet[best].came)))
 			best = i;
 	if (best < 0)
 		return;
@@ -56,7 +57,8 @@ static void serve(void)
 		if (v == u || !waiting[v])
 			continue;
 		if (++served_since[u][v] > FG_TURNS_BETWEEN)
-			fail("user %d was served %u times while %d waited", u, served_since[u][v], v);
+			fail("user %d was served %u times while %d waited", u, served_since[u][v],
+			     v);
 	}
 }
 
@@ -68,7 +70,9 @@ int main(void)
 	for (uint64_t step = 0; step < STEPS; step++) {
 		int r = rand_r(&seed) % 100;
 
-		/* User 0 floods, 1 and 2 send much, the others now and then; sometimes all at once. */
+		/*
+		 * User 0 floods, 1 and 2 send much, the others now and then; sometimes all at once.
+		 */
 		if (r < 40)
 			come(0, step);
 		else if (r < 50)

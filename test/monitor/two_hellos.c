@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A second hello on the same connection is not answered; on a new one it
- * is answered with the same slots: threads stay bound, counts stay as they are.  Another copy of the
- * library, whose thread-local storage is elsewhere, gets fresh ones, and threads are bound again.
+ * A second hello on the same connection is not answered; on a new one it is answered with the same
+ * slots: threads stay bound, counts stay as they are.  Another copy of the library, whose
+ * thread-local storage is elsewhere, gets fresh ones, and threads are bound again.
  */
 #include <sched.h>
 #include <sys/socket.h>

@@ -44,9 +44,9 @@ int main(void)
 		preempted = slot->preempted;
 		actor_tell(&holder, ACT_SLEEP); /* a wake-up without any other reason */
 		/* p, and it has not run since: the wake-up alone did it. */
-		seen = c.counters->dom[FG_DOMAIN_ALL].preempted == 1 && c.counters->cpu[cpu].preempted == 1 &&
-		       slot->state == FG_STATE_RUNNABLE && slot->preempted == preempted &&
-		       c.counters->dom[FG_DOMAIN_ALL].blocked == 0;
+		seen = c.counters->dom[FG_DOMAIN_ALL].preempted == 1 &&
+		       c.counters->cpu[cpu].preempted == 1 && slot->state == FG_STATE_RUNNABLE &&
+		       slot->preempted == preempted && c.counters->dom[FG_DOMAIN_ALL].blocked == 0;
 		usleep(1000);
 	}
 	if (!seen)

@@ -38,17 +38,25 @@ bool chaos;
 static int nthreads;
 static void *main_sp;
 static uint64_t main_fs;
-static uint64_t minv[SIM_CPUS];	    /* vruntime from which a CPU's queue goes on */
+static uint64_t minv[SIM_CPUS];	      /* vruntime from which a CPU's queue goes on */
 static struct thread *away[SIM_CPUS]; /* its current thread, while a kernel thread has the CPU */
-static bool armed[SIM_CPUS];	    /* has an event of its own */
+static bool armed[SIM_CPUS];	      /* has an event of its own */
 
 #define BUCKETS 1024
-static struct { struct thread *first, **last; uint64_t busy; const struct cpu *held_by; } bucket[BUCKETS];
+static struct {
+	struct thread *first, **last;
+	uint64_t busy;
+	const struct cpu *held_by;
+} bucket[BUCKETS];
 
 /* ---- events ---------------------------------------------------------------------- */
 
 enum event_kind { E_CPU, E_TIMER, E_START, E_KICK, E_SAMPLE };
-struct event { uint64_t at, seq; int kind, who; uint64_t arg; };
+struct event {
+	uint64_t at, seq;
+	int kind, who;
+	uint64_t arg;
+};
 #define EVENTS (1u << 20) /* timers that have been overtaken stay until they are due */
 static struct event heap[EVENTS];
 static int nheap, background; /* background: those that do not keep the simulation going */
@@ -61,7 +69,7 @@ static bool before(const struct event *a, const struct event *b)
 
 static void post(uint64_t at, enum event_kind kind, int who, uint64_t arg)
 {
-	struct event e = { at, event_seq++, kind, who, arg };
+	struct event e = {at, event_seq++, kind, who, arg};
 	int i = nheap++;
 
 	for (; i && before(&e, &heap[(i - 1) / 2]); i = (i - 1) / 2)
@@ -157,7 +165,8 @@ void sim_setup(int n)
 		pthread_t p;
 
 		threads[i].id = i;
-		threads[i].stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		threads[i].stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (pthread_create(&p, &attr, lender, &threads[i])) {
 			perror("pthread_create");
 			exit(1);
@@ -172,10 +181,13 @@ void sim_restart(void)
 	int cores = M.cpus / M.smt;
 
 	for (int i = 0; i < M.cpus; i++) {
-		/* As Linux spreads threads that are created one by one: over sockets, caches, cores. */
+		/*
+		 * As Linux spreads threads that are created one by one: over sockets, caches,
+		 * cores.
+		 */
 		int core = i % cores, in_socket = core / M.sockets;
 
-		cpus[i] = (struct cpu){ .id = i, .core = core, .socket = core % M.sockets };
+		cpus[i] = (struct cpu){.id = i, .core = core, .socket = core % M.sockets};
 		cpus[i].cluster = cpus[i].socket * M.clusters + in_socket % M.clusters;
 		minv[i] = 0;
 		away[i] = NULL;
@@ -193,7 +205,8 @@ void sim_restart(void)
 	for (int i = 0; i < nthreads; i++) {
 		threads[i].state = T_NEW;
 		threads[i].next = threads[i].fnext = NULL;
-		threads[i].vruntime = threads[i].ops = threads[i].max_wait = threads[i].sum_wait = threads[i].ran = 0;
+		threads[i].vruntime = threads[i].ops = threads[i].max_wait = threads[i].sum_wait =
+		    threads[i].ran = 0;
 	}
 	post(250 * US, E_SAMPLE, 0, 0);
 }
@@ -212,7 +225,10 @@ void sim_spawn(int id, void (*body)(struct thread *), uint64_t at)
 	post(at, E_START, id, 0);
 }
 
-struct thread *sim_self(void) { return here->cur; }
+struct thread *sim_self(void)
+{
+	return here->cur;
+}
 
 /* ---- the scheduler ----------------------------------------------------------------- */
 
@@ -247,7 +263,10 @@ static struct thread *dequeue(struct cpu *c)
 	return t;
 }
 
-static bool idle(const struct cpu *c) { return !armed[c->id] && !c->cur; }
+static bool idle(const struct cpu *c)
+{
+	return !armed[c->id] && !c->cur;
+}
 
 /* Near where it ran last, as select_idle_sibling(): the same last-level cache only. */
 static struct cpu *choose_cpu(const struct thread *t)
@@ -265,7 +284,7 @@ static struct cpu *choose_cpu(const struct thread *t)
 	return last;
 }
 
-static struct cpu *longest_queue(const struct cpu *not)
+static struct cpu *longest_queue(const struct cpu * not)
 {
 	struct cpu *best = NULL;
 
@@ -287,7 +306,8 @@ static struct thread *pull(struct cpu *c)
 	if (!from)
 		return NULL;
 	t = dequeue(from);
-	t->vruntime = t->vruntime > minv[from->id] ? t->vruntime - minv[from->id] + minv[c->id] : minv[c->id];
+	t->vruntime = t->vruntime > minv[from->id] ? t->vruntime - minv[from->id] + minv[c->id] :
+						     minv[c->id];
 	t->cpu = c->id;
 	mon_migrate(t->id, c->id);
 	kernel_stats.pulls++;
@@ -296,7 +316,8 @@ static struct thread *pull(struct cpu *c)
 
 static void start_slice(struct cpu *c)
 {
-	uint64_t end = c->now + (chaos ? rng() % (20 * US) : M.slice), phase = M.tick * (uint64_t)c->id / (uint64_t)M.cpus;
+	uint64_t end = c->now + (chaos ? rng() % (20 * US) : M.slice),
+		 phase = M.tick * (uint64_t)c->id / (uint64_t)M.cpus;
 
 	c->cur->started = c->now;
 	c->slice_end = chaos ? end : (end - phase + M.tick - 1) / M.tick * M.tick + phase;
@@ -313,7 +334,10 @@ static void account(struct cpu *c)
 		minv[c->id] = t->vruntime;
 }
 
-/* The current thread, if any, gives up the CPU: to the queue's first, to one of elsewhere, or to nobody. */
+/*
+ * The current thread, if any, gives up the CPU: to the queue's first, to one of elsewhere, or to
+ * nobody.
+ */
 static void reschedule(struct cpu *c, bool preempt)
 {
 	struct thread *prev = c->cur, *next;
@@ -409,7 +433,8 @@ static void unlink_waiter(unsigned b, struct thread **at)
 	t->timer_seq++;
 }
 
-static long futex_wait(const uint32_t *word, uint32_t expected, uint32_t channels, const struct timespec *until)
+static long futex_wait(const uint32_t *word, uint32_t expected, uint32_t channels,
+		       const struct timespec *until)
 {
 	struct thread *t = here->cur;
 	unsigned b = enter_bucket(word);
@@ -420,7 +445,8 @@ static long futex_wait(const uint32_t *word, uint32_t expected, uint32_t channel
 	if (*word != expected)
 		return -EAGAIN;
 	if (until) {
-		uint64_t at = (uint64_t)(until->tv_sec - 1) * 1000 * MS + (uint64_t)until->tv_nsec * NS;
+		uint64_t at = (uint64_t)(until->tv_sec - 1) * 1000 * MS +
+			      (uint64_t)until->tv_nsec * NS;
 
 		if (at <= here->now)
 			return -ETIMEDOUT;
@@ -490,7 +516,10 @@ static void timer(int id, uint64_t seq, uint64_t at)
 
 /* ---- system calls, clocks -------------------------------------------------------------- */
 
-static uint64_t now_ps(void) { return here ? here->now : 0; }
+static uint64_t now_ps(void)
+{
+	return here ? here->now : 0;
+}
 
 static long sim_clock(clockid_t clock, struct timespec *t)
 {
@@ -502,7 +531,10 @@ static long sim_clock(clockid_t clock, struct timespec *t)
 	if (clock < 0) { /* a thread's CPU clock */
 		struct thread *o = &threads[~(clock >> 3) - 1];
 
-		ns = (o->ran + (o->state == T_RUN && cpus[o->cpu].now > o->started ? cpus[o->cpu].now - o->started : 0)) / NS;
+		ns = (o->ran + (o->state == T_RUN && cpus[o->cpu].now > o->started ?
+				    cpus[o->cpu].now - o->started :
+				    0)) /
+		     NS;
 	} else {
 		ns += 1000000000; /* nothing is ever at 0 */
 	}
@@ -522,7 +554,8 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_futex:
 		if ((b & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET)
 			return futex_wait((void *)a, (uint32_t)c, (uint32_t)f, (void *)d);
-		return futex_wake((void *)a, (int)c, (b & FUTEX_CMD_MASK) == FUTEX_WAKE_BITSET ? (uint32_t)f : ~0u);
+		return futex_wake((void *)a, (int)c,
+				  (b & FUTEX_CMD_MASK) == FUTEX_WAKE_BITSET ? (uint32_t)f : ~0u);
 	case SYS_sched_yield:
 		here->now += M.syscall;
 		kernel_stats.yields++;
@@ -536,17 +569,15 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 		return 0;
 	case SYS_nanosleep:
 		ts = (void *)a;
-		post(here->now + (uint64_t)ts->tv_nsec * NS + 50 * US, E_TIMER, here->cur->id, ++here->cur->timer_seq);
+		post(here->now + (uint64_t)ts->tv_nsec * NS + 50 * US, E_TIMER, here->cur->id,
+		     ++here->cur->timer_seq);
 		here->cur->state = T_ASLEEP;
 		here->cur->word = NULL;
 		sim_yield();
 		return 0;
-	case SYS_clock_gettime:
-		return sim_clock((clockid_t)a, (void *)b);
-	case SYS_gettid:
-		return here->cur->id + 1;
-	case SYS_getpid:
-		return 1;
+	case SYS_clock_gettime: return sim_clock((clockid_t)a, (void *)b);
+	case SYS_gettid: return here->cur->id + 1;
+	case SYS_getpid: return 1;
 	case SYS_sched_getaffinity:
 		memset((void *)c, 0, (size_t)b);
 		for (int i = 0; i < M.cpus; i++)
@@ -556,11 +587,8 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 		a = (long)mmap((void *)a, (size_t)b, (int)c, (int)d, (int)e, f);
 		load_mapped((void *)a, (uint64_t)b);
 		return a;
-	case SYS_munmap:
-		return munmap((void *)a, (size_t)b);
-	default:
-		fprintf(stderr, "sim: system call %ld\n", nr);
-		abort();
+	case SYS_munmap: return munmap((void *)a, (size_t)b);
+	default: fprintf(stderr, "sim: system call %ld\n", nr); abort();
 	}
 }
 
@@ -636,7 +664,8 @@ static void run_cpu(struct cpu *c, uint64_t at)
 static void sample(uint64_t at)
 {
 	for (int i = 0; i < nthreads; i++)
-		kernel_stats.runnable_sum += threads[i].state == T_RUN || threads[i].state == T_QUEUED;
+		kernel_stats.runnable_sum += threads[i].state == T_RUN ||
+					     threads[i].state == T_QUEUED;
 	kernel_stats.runnable_samples++;
 	here->in_kernel = true;
 	if (monitor_on)
@@ -654,12 +683,8 @@ int sim_run(uint64_t until)
 		struct cpu *c = &cpus[e.who % SIM_CPUS];
 
 		switch (e.kind) {
-		case E_CPU:
-			run_cpu(c, e.at);
-			break;
-		case E_TIMER:
-			timer(e.who, e.arg, e.at);
-			break;
+		case E_CPU: run_cpu(c, e.at); break;
+		case E_TIMER: timer(e.who, e.arg, e.at); break;
 		case E_START:
 			here = &cpus[threads[e.who].cpu];
 			if (here->now < e.at && idle(here))

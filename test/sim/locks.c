@@ -13,16 +13,23 @@
 struct load load;
 struct results results;
 static struct place {
-	union { struct fg_lock fg; struct zoo_mutex zoo; } lock __attribute__((aligned(64)));
-	struct { uint64_t n; } line[8] __attribute__((aligned(64)));
+	union {
+		struct fg_lock fg;
+		struct zoo_mutex zoo;
+	} lock __attribute__((aligned(64)));
+	struct {
+		uint64_t n;
+	} line[8] __attribute__((aligned(64)));
 	uint64_t unused[8], second[8];
 } __attribute__((aligned(64))) place[MAX_LOCKS];
 static int inside[MAX_LOCKS]; /* of no cache line: see check_* */
 
-static const struct { const char *name; const struct zoo_lock *zoo; } table[] = {
-	{ "flexguard", NULL },
-#define ZOO(id, name, ...) { name, &zoo_##id },
-	ZOO_TABLE(ZOO)
+static const struct {
+	const char *name;
+	const struct zoo_lock *zoo;
+} table[] = {{"flexguard", NULL},
+#define ZOO(id, name, ...) {name, &zoo_##id},
+	     ZOO_TABLE(ZOO)
 #undef ZOO
 };
 
@@ -64,7 +71,10 @@ UNSEEN void check_enter(int which)
 {
 	results.violations += inside[which]++ != 0;
 }
-UNSEEN void check_leave(int which) { inside[which]--; }
+UNSEEN void check_leave(int which)
+{
+	inside[which]--;
+}
 UNSEEN void record(struct thread *t, uint64_t from, uint64_t got, uint64_t to)
 {
 	uint64_t wait = got - from, ns = wait / NS;
@@ -77,7 +87,10 @@ UNSEEN void record(struct thread *t, uint64_t from, uint64_t got, uint64_t to)
 	if (wait > t->max_wait)
 		t->max_wait = wait;
 }
-UNSEEN uint64_t now(void) { return here->now; }
+UNSEEN uint64_t now(void)
+{
+	return here->now;
+}
 
 static bool section(struct thread *t, uint64_t timed_ns)
 {
@@ -112,7 +125,7 @@ static bool section(struct thread *t, uint64_t timed_ns)
 
 void load_body(struct thread *t)
 {
-	static const struct timespec soon = { .tv_nsec = 20000 };
+	static const struct timespec soon = {.tv_nsec = 20000};
 
 	fg_self();
 	__atomic_fetch_add(&results.started, 1, __ATOMIC_RELAXED);

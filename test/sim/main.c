@@ -19,30 +19,87 @@
 
 /* In the place of monitor_client.c: there is a monitor from the start, or none. */
 uint64_t fg_monitor_retry_ns = UINT64_MAX;
-void fg_monitor_register(void) {}
-void fg_monitor_forget(void) {}
-void fg_monitor_retry(uint64_t now) { (void)now; }
+void fg_monitor_register(void)
+{
+}
+void fg_monitor_forget(void)
+{
+}
+void fg_monitor_retry(uint64_t now)
+{
+	(void)now;
+}
 uint32_t fg_monitor_asleep;
-void fg_monitor_wake(void) {}
+void fg_monitor_wake(void)
+{
+}
 uint64_t fg_monitor_grow_ns = UINT64_MAX;
-void fg_monitor_grow(uint64_t now) { (void)now; }
+void fg_monitor_grow(uint64_t now)
+{
+	(void)now;
+}
 
-/* Distances between caches as core-to-core latency measurements of such machines give them; docs in README. */
-#define COMMON .hit = 400, .store = 400, .rmw = 8 * NS, .clock = 20 * NS, .syscall = 300 * NS, .futex = 400 * NS, \
-	.wake = 1500 * NS, .cswitch = 1500 * NS, .idle_exit = 5 * US, .slice = 3 * MS, .tick = 4 * MS, .quantum = 20 * NS
+/*
+ * Distances between caches as core-to-core latency measurements of such machines give them; docs in
+ * README.
+ */
+#define COMMON                                                                           \
+	.hit = 400, .store = 400, .rmw = 8 * NS, .clock = 20 * NS, .syscall = 300 * NS,  \
+	.futex = 400 * NS, .wake = 1500 * NS, .cswitch = 1500 * NS, .idle_exit = 5 * US, \
+	.slice = 3 * MS, .tick = 4 * MS, .quantum = 20 * NS
 static const struct model models[] = {
-	/* two Xeon Gold 5320, 26 cores with 2 threads each */
-	{ .name = "intel104", .cpus = 104, .sockets = 2, .clusters = 1, .smt = 2, .pause = 60 * NS,
-	  .sibling = 12 * NS, .cluster = 60 * NS, .socket = 60 * NS, .remote = 135 * NS, COMMON },
-	/* two EPYC 9754, 16 caches of 8 cores with 2 threads each a socket */
-	{ .name = "amd512", .cpus = 512, .sockets = 2, .clusters = 16, .smt = 2, .pause = 25 * NS,
-	  .sibling = 12 * NS, .cluster = 28 * NS, .socket = 120 * NS, .remote = 230 * NS, COMMON },
-	/* the 2-CPU virtual machine of the README's tables: two threads of a core, costly interrupts */
-	{ .name = "vm2", .cpus = 2, .sockets = 1, .clusters = 1, .smt = 2, .pause = 45 * NS,
-	  .sibling = 30 * NS, .cluster = 55 * NS, .socket = 55 * NS, .remote = 130 * NS, COMMON, .idle_exit = 50 * US },
-	/* one socket */
-	{ .name = "one", .cpus = 16, .sockets = 1, .clusters = 1, .smt = 1, .pause = 45 * NS,
-	  .sibling = 12 * NS, .cluster = 55 * NS, .socket = 55 * NS, .remote = 130 * NS, COMMON },
+    /* two Xeon Gold 5320, 26 cores with 2 threads each */
+    {.name = "intel104",
+     .cpus = 104,
+     .sockets = 2,
+     .clusters = 1,
+     .smt = 2,
+     .pause = 60 * NS,
+     .sibling = 12 * NS,
+     .cluster = 60 * NS,
+     .socket = 60 * NS,
+     .remote = 135 * NS,
+     COMMON},
+    /* two EPYC 9754, 16 caches of 8 cores with 2 threads each a socket */
+    {.name = "amd512",
+     .cpus = 512,
+     .sockets = 2,
+     .clusters = 16,
+     .smt = 2,
+     .pause = 25 * NS,
+     .sibling = 12 * NS,
+     .cluster = 28 * NS,
+     .socket = 120 * NS,
+     .remote = 230 * NS,
+     COMMON},
+    /*
+	 * the 2-CPU virtual machine of the README's tables: two threads of a core, costly
+	 * interrupts
+	 */
+    {.name = "vm2",
+     .cpus = 2,
+     .sockets = 1,
+     .clusters = 1,
+     .smt = 2,
+     .pause = 45 * NS,
+     .sibling = 30 * NS,
+     .cluster = 55 * NS,
+     .socket = 55 * NS,
+     .remote = 130 * NS,
+     COMMON,
+     .idle_exit = 50 * US},
+    /* one socket */
+    {.name = "one",
+     .cpus = 16,
+     .sockets = 1,
+     .clusters = 1,
+     .smt = 1,
+     .pause = 45 * NS,
+     .sibling = 12 * NS,
+     .cluster = 55 * NS,
+     .socket = 55 * NS,
+     .remote = 130 * NS,
+     COMMON},
 };
 struct model M;
 
@@ -52,7 +109,7 @@ struct model M;
 
 static const char *policies[] = {
 #define X(id, name, help) [FG_POLICY_##id] = name,
-	FG_POLICY_TABLE(X)
+    FG_POLICY_TABLE(X)
 #undef X
 };
 
@@ -91,21 +148,27 @@ static void report(const char *lock, int n, uint64_t ps, double host_s)
 	for (int i = n - n / 2; i < n; i++)
 		half += ops[i];
 	s = all ? (double)all : 1;
-	printf("{\"lock\":\"%s\",\"cpus\":%d,\"threads\":%d,\"sections\":%lu,\"per_ms\":%.1f,\"cs_us\":%.3f,"
-	       "\"p50_us\":%.2f,\"p999_us\":%.1f,\"max_wait_us\":%.0f,\"fairness\":%.2f,\"min_ops\":%lu,"
-	       "\"waits\":%.4f,\"wakes\":%.4f,\"timeouts\":%.4f,\"switches\":%.4f,\"preempted\":%lu,\"pulls\":%lu,"
-	       "\"runnable\":%.1f",
-	       lock, M.cpus, n, all, (double)all / ((double)ps / MS), (double)sum / s / US,
-	       wait_quantile(.5, all), wait_quantile(.999, all), (double)max_wait / US, all ? (double)half / s : 0, ops[0],
-	       (double)kernel_stats.waits / s, (double)kernel_stats.wakes / s, (double)kernel_stats.timeouts / s,
-	       (double)kernel_stats.switches / s, kernel_stats.preempted, kernel_stats.pulls,
-	       kernel_stats.runnable_samples ? (double)kernel_stats.runnable_sum / (double)kernel_stats.runnable_samples : 0);
+	printf(
+	    "{\"lock\":\"%s\",\"cpus\":%d,\"threads\":%d,\"sections\":%lu,\"per_ms\":%.1f,\"cs_us\":%.3f,"
+	    "\"p50_us\":%.2f,\"p999_us\":%.1f,\"max_wait_us\":%.0f,\"fairness\":%.2f,\"min_ops\":%lu,"
+	    "\"waits\":%.4f,\"wakes\":%.4f,\"timeouts\":%.4f,\"switches\":%.4f,\"preempted\":%lu,\"pulls\":%lu,"
+	    "\"runnable\":%.1f",
+	    lock, M.cpus, n, all, (double)all / ((double)ps / MS), (double)sum / s / US,
+	    wait_quantile(.5, all), wait_quantile(.999, all), (double)max_wait / US,
+	    all ? (double)half / s : 0, ops[0], (double)kernel_stats.waits / s,
+	    (double)kernel_stats.wakes / s, (double)kernel_stats.timeouts / s,
+	    (double)kernel_stats.switches / s, kernel_stats.preempted, kernel_stats.pulls,
+	    kernel_stats.runnable_samples ?
+		(double)kernel_stats.runnable_sum / (double)kernel_stats.runnable_samples :
+		0);
 	printf(",\"transfers\":{");
 	for (int c = 0; c < C_CLASSES; c++)
-		printf("%s\"%s\":[%.2f,%.2f]", c ? "," : "", class_name[c], 
+		printf("%s\"%s\":[%.2f,%.2f]", c ? "," : "", class_name[c],
 		       (double)mem_stats.local[c] / s, (double)mem_stats.remote[c] / s);
-	printf("},\"started_us\":%llu,\"violations\":%lu,\"hooks\":%lu,\"fibers\":%lu,\"host_s\":%.1f}\n", 
-	       (unsigned long long)(started / US), results.violations, kernel_stats.hooks, kernel_stats.fibers, host_s);
+	printf(
+	    "},\"started_us\":%llu,\"violations\":%lu,\"hooks\":%lu,\"fibers\":%lu,\"host_s\":%.1f}\n",
+	    (unsigned long long)(started / US), results.violations, kernel_stats.hooks,
+	    kernel_stats.fibers, host_s);
 }
 
 static int by_n(const void *a, const void *b)
@@ -122,10 +185,11 @@ static void report_sites(uint64_t sections)
 
 	qsort(sites, SITES, sizeof(*sites), by_n);
 	for (int i = 0; i < 16 && sites[i].n; i++) {
-		printf("%8.2f %-8s ", (double)sites[i].n / (double)(sections ? sections : 1), class_name[sites[i].class]);
+		printf("%8.2f %-8s ", (double)sites[i].n / (double)(sections ? sections : 1),
+		       class_name[sites[i].class]);
 		fflush(stdout);
-		snprintf(command, sizeof(command), "addr2line -s -f -p -e /proc/%d/exe %p", getpid(),
-			 (void *)((char *)sites[i].pc - 1));
+		snprintf(command, sizeof(command), "addr2line -s -f -p -e /proc/%d/exe %p",
+			 getpid(), (void *)((char *)sites[i].pc - 1));
 		if (system(command))
 			puts("?");
 	}
@@ -141,14 +205,16 @@ static double seconds(void)
 
 static int usage(void)
 {
-	fputs("usage: fgsim [options]\n"
-	      "  -m NAME   machine: intel104, amd512, one, vm2   -c N  CPUs       -t N  threads\n"
-	      "  -l LOCK   flexguard or a name of `flexguard locks`   -p NAME  policy of flexguard's\n"
-	      "  -d MS     simulated time    -w NS  in the section    -o NS  outside    -n N  locks\n"
-	      "  -s SEED   -q NS  quantum    -i US  mean time between interrupts of a CPU\n"
-	      "  -e US     wake-up latency of an idle CPU\n"
-	      "  -P        the places in the code that most lines were moved for, a section\n"
-	      "  -x N      N random schedules instead: mutual exclusion, lost wake-ups\n", stderr);
+	fputs(
+	    "usage: fgsim [options]\n"
+	    "  -m NAME   machine: intel104, amd512, one, vm2   -c N  CPUs       -t N  threads\n"
+	    "  -l LOCK   flexguard or a name of `flexguard locks`   -p NAME  policy of flexguard's\n"
+	    "  -d MS     simulated time    -w NS  in the section    -o NS  outside    -n N  locks\n"
+	    "  -s SEED   -q NS  quantum    -i US  mean time between interrupts of a CPU\n"
+	    "  -e US     wake-up latency of an idle CPU\n"
+	    "  -P        the places in the code that most lines were moved for, a section\n"
+	    "  -x N      N random schedules instead: mutual exclusion, lost wake-ups\n",
+	    stderr);
 	return 2;
 }
 
@@ -162,17 +228,22 @@ int main(int argc, char **argv)
 	double t0;
 
 	if (!(getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE)) {
-		fputs("skipped: needs the instructions wrfsbase and rdfsbase (Linux 5.9, and a CPU that has them)\n", stderr);
+		fputs(
+		    "skipped: needs the instructions wrfsbase and rdfsbase (Linux 5.9, and a CPU that has them)\n",
+		    stderr);
 		return 77;
 	}
 	if (!(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) { /* the same addresses in every run */
-		if (personality(ADDR_NO_RANDOMIZE) < 0 || !(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) {
-			fputs("skipped: may not switch off the randomization of addresses (personality(2))\n", stderr);
+		if (personality(ADDR_NO_RANDOMIZE) < 0 ||
+		    !(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) {
+			fputs(
+			    "skipped: may not switch off the randomization of addresses (personality(2))\n",
+			    stderr);
 			return 77;
 		}
 		execv("/proc/self/exe", argv);
 	}
-	load = (struct load){ .locks = 1, .think = 45 * NS, .rounds = 6 };
+	load = (struct load){.locks = 1, .think = 45 * NS, .rounds = 6};
 	while ((o = getopt(argc, argv, "m:c:t:l:p:d:w:o:n:s:q:i:e:x:P")) != -1)
 		switch (o) {
 		case 'm': machine = optarg; break;
@@ -209,7 +280,8 @@ int main(int argc, char **argv)
 	M.noise_len = 20 * US;
 	if (!n)
 		n = M.cpus;
-	if (n < 1 || n > SIM_THREADS || M.cpus < 1 || M.cpus > SIM_CPUS || load.locks < 1 || load.locks > MAX_LOCKS)
+	if (n < 1 || n > SIM_THREADS || M.cpus < 1 || M.cpus > SIM_CPUS || load.locks < 1 ||
+	    load.locks > MAX_LOCKS)
 		return usage();
 	rng_state = seed * 0x9E3779B97F4A7C15ull | 1;
 	for (p = 0; p < FG_POLICY_COUNT && strcmp(policies[p], policy); p++)
@@ -219,12 +291,14 @@ int main(int argc, char **argv)
 	fg_libc_setup();
 	fg_threads_setup();
 	fg_self(); /* reserves the tables */
-	mon_setup(n, M.cpus, (char *)&fg_self_tls.bind - ((char *)__builtin_thread_pointer() + __rseq_offset));
+	mon_setup(n, M.cpus,
+		  (char *)&fg_self_tls.bind - ((char *)__builtin_thread_pointer() + __rseq_offset));
 	sim_setup(n);
 	fg_policy_set((enum fg_policy)p);
 	fg_policy_monitor(monitor_on ? mon_counters(&size) : NULL, 1);
 	if (monitor_on)
-		fg_slots_seen = FG_PIECES * FG_PIECE; /* as if it had given all of them (monitor.c) */
+		/* as if it had given all of them (monitor.c) */
+		fg_slots_seen = FG_PIECES * FG_PIECE;
 	load_reset();
 	if (monitor_on)
 		mem_class(mon_counters(&size), size, C_COUNTER);
@@ -241,7 +315,10 @@ int main(int argc, char **argv)
 			stuck = sim_run(~0ull);
 			for (int i = 0; i < k; i++) {
 				ops += threads[i].ops;
-				/* Sections take microseconds; only a periodic check has found what no release told. */
+				/*
+				 * Sections take microseconds; only a periodic check has found what
+				 * no release told.
+				 */
 				if (threads[i].max_wait > 1000 * MS) {
 					printf("schedule %lu: a thread waited %llu ms\n", done,
 					       (unsigned long long)(threads[i].max_wait / MS));
@@ -253,8 +330,10 @@ int main(int argc, char **argv)
 				return 1;
 			}
 		}
-		printf("%s: %lu schedules, %lu sections, %lu violations, %.1f s, %.0f schedules a minute\n", lock, done, ops,
-		       results.violations, seconds() - t0, (double)done * 60 / (seconds() - t0));
+		printf(
+		    "%s: %lu schedules, %lu sections, %lu violations, %.1f s, %.0f schedules a minute\n",
+		    lock, done, ops, results.violations, seconds() - t0,
+		    (double)done * 60 / (seconds() - t0));
 		return results.violations != 0;
 	}
 	sim_restart();

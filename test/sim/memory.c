@@ -15,17 +15,20 @@
 
 #define LINES (1u << 18)
 struct line {
-	uint64_t at;	/* address >> 6; 0: unused */
-	uint64_t busy;	/* until its last transfer is over */
-	int16_t owner;	/* alone has it, and may write; -1: sharers */
+	uint64_t at;   /* address >> 6; 0: unused */
+	uint64_t busy; /* until its last transfer is over */
+	int16_t owner; /* alone has it, and may write; -1: sharers */
 	uint16_t class;
 	uint64_t in[SIM_CPUS / 64];
 };
 static struct line *lines;
-static struct { uint64_t from, to; int class; } ranges[128];
+static struct {
+	uint64_t from, to;
+	int class;
+} ranges[128];
 static int nranges;
 struct mem_stats mem_stats;
-const char *const class_name[C_CLASSES] = { "other", "lock", "data", "node", "slot", "counter" };
+const char *const class_name[C_CLASSES] = {"other", "lock", "data", "node", "slot", "counter"};
 
 void mem_class(const void *at, uint64_t size, int class)
 {
@@ -52,7 +55,8 @@ static struct line *line_of(uint64_t at)
 	while (lines[i].at != at) {
 		if (!lines[i].at) {
 			lines[i].at = at;
-			lines[i].owner = (int16_t)here->id; /* first touch: as if it had been there */
+			/* first touch: as if it had been there */
+			lines[i].owner = (int16_t)here->id;
 			for (int r = 0; r < nranges; r++)
 				if (at >= ranges[r].from && at < ranges[r].to)
 					lines[i].class = (uint16_t)ranges[r].class;
@@ -97,7 +101,10 @@ out:
 	return best == ~0ull ? M.cluster : best;
 }
 
-static bool in(const struct line *l, int cpu) { return l->in[cpu / 64] >> (cpu % 64) & 1; }
+static bool in(const struct line *l, int cpu)
+{
+	return l->in[cpu / 64] >> (cpu % 64) & 1;
+}
 
 /* Which place in the code asked for how many lines. */
 struct site sites[SITES];
@@ -128,7 +135,8 @@ static void transfer(struct line *l, enum access kind)
 	}
 	near = cost;
 	count_site(l->class);
-	cost = cost * 3 / 4 + rng() % (cost / 2 + 1); /* no two are alike: without, machines run in lock-step */
+	/* no two are alike: without, machines run in lock-step */
+	cost = cost * 3 / 4 + rng() % (cost / 2 + 1);
 	if (far == M.remote && (kind != A_READ || near == M.remote))
 		mem_stats.remote[l->class]++;
 	else
@@ -190,40 +198,101 @@ void mem_access(const void *p, enum access kind)
 
 /* ---- what the compiler calls ------------------------------------------------------ */
 
-#define from(at, kind) do { const void *me_ = __builtin_return_address(0); pc = me_; mem_access(at, kind); } while (0)
+#define from(at, kind)                                         \
+	do {                                                   \
+		const void *me_ = __builtin_return_address(0); \
+		pc = me_;                                      \
+		mem_access(at, kind);                          \
+	} while (0)
 
-void __tsan_init(void) {}
-#define PLAIN(n) \
-	void __tsan_read##n(void *a) { from(a, A_READ); } \
-	void __tsan_write##n(void *a) { from(a, A_WRITE); } \
-	void __tsan_unaligned_read##n(void *a) { from(a, A_READ); } \
-	void __tsan_unaligned_write##n(void *a) { from(a, A_WRITE); }
-PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
-#define RANGE(name, kind) \
+void __tsan_init(void)
+{
+}
+#define PLAIN(n)                                \
+	void __tsan_read##n(void *a)            \
+	{                                       \
+		from(a, A_READ);                \
+	}                                       \
+	void __tsan_write##n(void *a)           \
+	{                                       \
+		from(a, A_WRITE);               \
+	}                                       \
+	void __tsan_unaligned_read##n(void *a)  \
+	{                                       \
+		from(a, A_READ);                \
+	}                                       \
+	void __tsan_unaligned_write##n(void *a) \
+	{                                       \
+		from(a, A_WRITE);               \
+	}
+PLAIN(1)
+PLAIN(2)
+PLAIN(4)
+PLAIN(8)
+PLAIN(16)
+#define RANGE(name, kind)                                    \
 	void __tsan_##name##_range(void *a, unsigned long n) \
-	{ for (unsigned long i = 0; i < n; i += 64) from((char *)a + i, kind); }
-RANGE(read, A_READ) RANGE(write, A_WRITE)
-void __tsan_atomic_thread_fence(int o)
+	{                                                    \
+		for (unsigned long i = 0; i < n; i += 64)    \
+			from((char *)a + i, kind);           \
+	}
+RANGE(read, A_READ) RANGE(write, A_WRITE) void __tsan_atomic_thread_fence(int o)
 {
 	if (o == __ATOMIC_SEQ_CST && here && here->now < here->stores_done)
 		here->now = here->stores_done;
 }
-void __tsan_atomic_signal_fence(int o) { (void)o; }
+void __tsan_atomic_signal_fence(int o)
+{
+	(void)o;
+}
 
 /* One host thread: what happens between two calls is atomic. */
-#define RMW(n, T, name, expr) \
+#define RMW(n, T, name, expr)                                  \
 	T __tsan_atomic##n##_##name(volatile T *a, T v, int o) \
-	{ (void)o; from((void *)a, A_RMW); T x = *a; *a = (T)(expr); return x; }
-#define ATOMIC(n, T) \
-	T __tsan_atomic##n##_load(const volatile T *a, int o) { (void)o; from((void *)a, A_READ); return *a; } \
-	void __tsan_atomic##n##_store(volatile T *a, T v, int o) \
-	{ from((void *)a, o == __ATOMIC_SEQ_CST ? A_RMW : A_WRITE); *a = v; } \
-	RMW(n, T, exchange, v) RMW(n, T, fetch_add, x + v) RMW(n, T, fetch_sub, x - v) RMW(n, T, fetch_and, x & v) \
-	RMW(n, T, fetch_or, x | v) RMW(n, T, fetch_xor, x ^ v) \
+	{                                                      \
+		(void)o;                                       \
+		from((void *)a, A_RMW);                        \
+		T x = *a;                                      \
+		*a = (T)(expr);                                \
+		return x;                                      \
+	}
+#define ATOMIC(n, T)                                                                           \
+	T __tsan_atomic##n##_load(const volatile T *a, int o)                                  \
+	{                                                                                      \
+		(void)o;                                                                       \
+		from((void *)a, A_READ);                                                       \
+		return *a;                                                                     \
+	}                                                                                      \
+	void __tsan_atomic##n##_store(volatile T *a, T v, int o)                               \
+	{                                                                                      \
+		from((void *)a, o == __ATOMIC_SEQ_CST ? A_RMW : A_WRITE);                      \
+		*a = v;                                                                        \
+	}                                                                                      \
+	RMW(n, T, exchange, v)                                                                 \
+	RMW(n, T, fetch_add, x + v)                                                            \
+	RMW(n, T, fetch_sub, x - v)                                                            \
+	RMW(n, T, fetch_and, x &v)                                                             \
+	RMW(n, T, fetch_or, x | v)                                                             \
+	RMW(n, T, fetch_xor, x ^ v)                                                            \
 	int __tsan_atomic##n##_compare_exchange_strong(volatile T *a, T *e, T v, int o, int f) \
-	{ (void)o; (void)f; from((void *)a, A_RMW); if (*a == *e) { *a = v; return 1; } *e = *a; return 0; } \
-	int __tsan_atomic##n##_compare_exchange_weak(volatile T *a, T *e, T v, int o, int f) \
-	{ return __tsan_atomic##n##_compare_exchange_strong(a, e, v, o, f); } \
-	T __tsan_atomic##n##_compare_exchange_val(volatile T *a, T e, T v, int o, int f) \
-	{ __tsan_atomic##n##_compare_exchange_strong(a, &e, v, o, f); return e; }
+	{                                                                                      \
+		(void)o;                                                                       \
+		(void)f;                                                                       \
+		from((void *)a, A_RMW);                                                        \
+		if (*a == *e) {                                                                \
+			*a = v;                                                                \
+			return 1;                                                              \
+		}                                                                              \
+		*e = *a;                                                                       \
+		return 0;                                                                      \
+	}                                                                                      \
+	int __tsan_atomic##n##_compare_exchange_weak(volatile T *a, T *e, T v, int o, int f)   \
+	{                                                                                      \
+		return __tsan_atomic##n##_compare_exchange_strong(a, e, v, o, f);              \
+	}                                                                                      \
+	T __tsan_atomic##n##_compare_exchange_val(volatile T *a, T e, T v, int o, int f)       \
+	{                                                                                      \
+		__tsan_atomic##n##_compare_exchange_strong(a, &e, v, o, f);                    \
+		return e;                                                                      \
+	}
 ATOMIC(8, uint8_t) ATOMIC(16, uint16_t) ATOMIC(32, uint32_t) ATOMIC(64, uint64_t)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The shipped eBPF program, compiled natively: bpf/monitor.bpf.c between a few kernel functions of our own. */
+/*
+ * The shipped eBPF program, compiled natively: bpf/monitor.bpf.c between a few kernel functions of
+ * our own.
+ */
 #define thread	bpf_thread /* its names, beside ours */
 #define threads bpf_threads
 #define cpus	bpf_cpus
@@ -18,10 +21,14 @@ bool monitor_on;
 static struct fg_counters page;
 static struct task_struct task[SIM_THREADS + 2];
 static struct task_struct *const idle = &task[SIM_THREADS], *const kthread = &task[SIM_THREADS + 1];
-static struct thread_storage { struct bpf_thread t; bool made; } storage[SIM_THREADS];
-static struct fg_owner owner = { .index = 0, .domain = 1 };
+static struct thread_storage {
+	struct bpf_thread t;
+	bool made;
+} storage[SIM_THREADS];
+static struct fg_owner owner = {.index = 0, .domain = 1};
 static struct cred cred;
-static struct mm_struct mm = { .end_code = SUID_DUMP_USER }; /* by_bitmap->flags has this place (who.h) */
+/* by_bitmap->flags has this place (who.h) */
+static struct mm_struct mm = {.end_code = SUID_DUMP_USER};
 static void *rseq[SIM_THREADS];
 static int this_cpu;
 
@@ -79,11 +86,26 @@ void *bpf_rdonly_cast(const void *object, __u32 type)
 	return (void *)object;
 }
 
-struct task_struct *bpf_get_current_task_btf(void) { return NULL; }
-__u64 bpf_ktime_get_ns(void) { return (here ? here->now / NS : 0) + 1000000000; }
-__u32 bpf_get_smp_processor_id(void) { return (__u32)this_cpu; }
-struct task_struct *bpf_task_from_pid(__s32 pid) { return &task[pid - 1]; }
-void bpf_task_release(struct task_struct *p) { (void)p; }
+struct task_struct *bpf_get_current_task_btf(void)
+{
+	return NULL;
+}
+__u64 bpf_ktime_get_ns(void)
+{
+	return (here ? here->now / NS : 0) + 1000000000;
+}
+__u32 bpf_get_smp_processor_id(void)
+{
+	return (__u32)this_cpu;
+}
+struct task_struct *bpf_task_from_pid(__s32 pid)
+{
+	return &task[pid - 1];
+}
+void bpf_task_release(struct task_struct *p)
+{
+	(void)p;
+}
 
 long bpf_loop(__u32 n, void *f, void *arg, __u64 flags)
 {
@@ -93,9 +115,15 @@ long bpf_loop(__u32 n, void *f, void *arg, __u64 flags)
 	return n;
 }
 
-static __u64 sim_rseq_area(struct task_struct *t) { return (__u64)(uintptr_t)rseq[t - task]; }
+static __u64 sim_rseq_area(struct task_struct *t)
+{
+	return (__u64)(uintptr_t)rseq[t - task];
+}
 
-static struct task_struct *task_at(int id) { return id >= 0 ? &task[id] : id == -1 ? idle : kthread; }
+static struct task_struct *task_at(int id)
+{
+	return id >= 0 ? &task[id] : id == -1 ? idle : kthread;
+}
 
 void mon_setup(int nthreads, int ncpus, int64_t tls_offset)
 {
@@ -112,20 +140,33 @@ void mon_setup(int nthreads, int ncpus, int64_t tls_offset)
 	idle->group_leader = idle;
 	kthread->group_leader = kthread;
 	owner.tls_offset = tls_offset;
-	owner.who = (struct fg_who){ .mm = (__u64)&mm, .dumpable = SUID_DUMP_USER, .known = FG_KNOWN };
+	owner.who = (struct fg_who){
+	    .mm = (__u64)&mm, .dumpable = SUID_DUMP_USER, .known = FG_KNOWN};
 	active = monitor_on;
 }
 
-void mon_reset(void) { memset(&page, 0, sizeof(page)); }
-void mon_rseq(int id, void *area) { rseq[id] = area; }
-void *mon_counters(uint64_t *size) { *size = sizeof(page); return &page; }
+void mon_reset(void)
+{
+	memset(&page, 0, sizeof(page));
+}
+void mon_rseq(int id, void *area)
+{
+	rseq[id] = area;
+}
+void *mon_counters(uint64_t *size)
+{
+	*size = sizeof(page);
+	return &page;
+}
 
 void mon_tick(void)
 {
-	struct fg_tick args = { 0 };
+	struct fg_tick args = {0};
 
 	if (tick(&args)) {
-		fputs("fgsim: the eBPF program shows no heartbeat: it lacks something that the real kernel has\n", stderr);
+		fputs(
+		    "fgsim: the eBPF program shows no heartbeat: it lacks something that the real kernel has\n",
+		    stderr);
 		__builtin_trap();
 	}
 }

@@ -11,20 +11,22 @@
 
 #define SIM_CPUS    512
 #define SIM_THREADS 8192
-#define NS 1000ull
-#define US 1000000ull
-#define MS 1000000000ull
+#define NS	    1000ull
+#define US	    1000000ull
+#define MS	    1000000000ull
 
 /* What a machine costs; presets in main.c. */
 struct model {
 	const char *name;
-	int cpus, sockets, clusters, smt; /* clusters: of a socket, each with its own last-level cache */
-	uint64_t hit, store, rmw, pause, clock;	 /* in the CPU's own cache */
-	uint64_t sibling, cluster, socket, remote; /* a line from there */
+	/* clusters: of a socket, each with its own last-level cache */
+	int cpus, sockets, clusters, smt;
+	uint64_t hit, store, rmw, pause, clock;		   /* in the CPU's own cache */
+	uint64_t sibling, cluster, socket, remote;	   /* a line from there */
 	uint64_t syscall, futex, wake, cswitch, idle_exit; /* futex: under the bucket's lock */
 	uint64_t slice, tick;
 	uint64_t quantum; /* how far one CPU may run ahead of another in one go */
-	uint64_t noise, noise_len; /* mean time between interrupts' threads of a CPU (0: none), and how long they run */
+	/* mean time between interrupts' threads of a CPU (0: none), and how long they run */
+	uint64_t noise, noise_len;
 };
 extern struct model M;
 
@@ -33,11 +35,17 @@ enum { C_OTHER, C_LOCK, C_DATA, C_NODE, C_SLOT, C_COUNTER, C_CLASSES };
 extern const char *const class_name[C_CLASSES];
 void mem_class(const void *at, uint64_t size, int class);
 
-struct mem_stats { uint64_t local[C_CLASSES], remote[C_CLASSES]; };
+struct mem_stats {
+	uint64_t local[C_CLASSES], remote[C_CLASSES];
+};
 extern struct mem_stats mem_stats;
 
 #define SITES 4096
-extern struct site { const void *pc; int class; uint64_t n; } sites[SITES];
+extern struct site {
+	const void *pc;
+	int class;
+	uint64_t n;
+} sites[SITES];
 
 /* ---- memory.c: called by kernel.c and by what the compiler puts before each access */
 enum access { A_READ, A_WRITE, A_RMW };
@@ -84,7 +92,7 @@ void sim_spawn(int id, void (*body)(struct thread *), uint64_t at);
 /* Until no event is left before `until`: 0, or the number of threads that will never run again. */
 int sim_run(uint64_t until);
 void sim_restart(void); /* threads are done: clocks to 0 */
-void sim_yield(void); /* the running fiber to the event loop, as it is */
+void sim_yield(void);	/* the running fiber to the event loop, as it is */
 void sim_work(uint64_t ps);
 struct thread *sim_self(void);
 extern bool chaos; /* random costs and preemptions instead of a machine's */

@@ -235,48 +235,27 @@ static void parse(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "p:c:q:d:n:s:m:w:k:TCS")) != -1)
 		switch (c) {
-		case 'p':
-			n_producers = atoi(optarg);
-			break;
-		case 'c':
-			n_consumers = atoi(optarg);
-			break;
-		case 'q':
-			places = atoi(optarg);
-			break;
-		case 'd':
-			seconds = atoi(optarg);
-			break;
-		case 'n':
-			n_items = atol(optarg);
-			break;
-		case 's':
-			check_seed = strtoull(optarg, NULL, 0);
-			break;
+		case 'p': n_producers = atoi(optarg); break;
+		case 'c': n_consumers = atoi(optarg); break;
+		case 'q': places = atoi(optarg); break;
+		case 'd': seconds = atoi(optarg); break;
+		case 'n': n_items = atol(optarg); break;
+		case 's': check_seed = strtoull(optarg, NULL, 0); break;
 		case 'm':
 			mode = *optarg == 's' ? SIGNAL : *optarg == 'b' ? BROADCAST : MIXED;
 			break;
-		case 'w':
-			progress_limit = atoi(optarg);
-			break;
+		case 'w': progress_limit = atoi(optarg); break;
 		case 'k':
 			for (kind = 0; kind < 3 && strcmp(optarg, kinds[kind]);)
 				kind++;
 			break;
-		case 'T':
-			do_timed = 1;
-			break;
-		case 'C':
-			do_cancel = 1;
-			break;
-		case 'S':
-			do_signals = 1;
-			break;
-		default:
-			_exit(CHECK_SETUP);
+		case 'T': do_timed = 1; break;
+		case 'C': do_cancel = 1; break;
+		case 'S': do_signals = 1; break;
+		default: _exit(CHECK_SETUP);
 		}
-	if (n_producers < 1 || n_producers > MAX_PARTIES || n_consumers < 1 || n_consumers > MAX_PARTIES ||
-	    places < 1 || places > MAX_PLACES)
+	if (n_producers < 1 || n_producers > MAX_PARTIES || n_consumers < 1 ||
+	    n_consumers > MAX_PARTIES || places < 1 || places > MAX_PLACES)
 		_exit(CHECK_SETUP);
 	if (!seconds && !n_items)
 		seconds = 2;
@@ -330,6 +309,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(pthread_cond_destroy(&not_empty), 0);
 	CHECK_EQ(pthread_cond_destroy(&not_full), 0);
 	CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
-	check_say("passed: %ld items, %ld cancelled, %ld interrupted", consumed, cancelled, interrupted);
+	check_say("passed: %ld items, %ld cancelled, %ld interrupted", consumed, cancelled,
+		  interrupted);
 	return 0;
 }

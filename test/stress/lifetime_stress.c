@@ -110,8 +110,9 @@ static void check_pattern(unsigned char *page)
 
 static struct object *object_new(uint64_t *rng)
 {
-	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ADAPTIVE_NP,
-				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_RECURSIVE};
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_NORMAL,
+				    PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK,
+				    PTHREAD_MUTEX_RECURSIVE};
 	static const pthread_mutex_t init = PTHREAD_MUTEX_INITIALIZER;
 	struct object *o;
 
@@ -146,23 +147,12 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 10);
 	while ((c = getopt(argc, argv, "t:d:s:w:m:")) != -1)
 		switch (c) {
-		case 't':
-			n_threads = atoi(optarg);
-			break;
-		case 'd':
-			seconds = atoi(optarg);
-			break;
-		case 's':
-			check_seed = strtoull(optarg, NULL, 0);
-			break;
-		case 'w':
-			progress_limit = atoi(optarg);
-			break;
-		case 'm':
-			mode = *optarg == 'u' ? UNMAP : *optarg == 'r' ? REUSE : COND;
-			break;
-		default:
-			_exit(CHECK_SETUP);
+		case 't': n_threads = atoi(optarg); break;
+		case 'd': seconds = atoi(optarg); break;
+		case 's': check_seed = strtoull(optarg, NULL, 0); break;
+		case 'w': progress_limit = atoi(optarg); break;
+		case 'm': mode = *optarg == 'u' ? UNMAP : *optarg == 'r' ? REUSE : COND; break;
+		default: _exit(CHECK_SETUP);
 		}
 	if (n_threads < 1 || n_threads > MAX_THREADS)
 		_exit(CHECK_SETUP);

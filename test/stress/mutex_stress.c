@@ -24,8 +24,8 @@
 #define MAX_NEST    4
 #define SLEEPERS    3
 
-static int n_threads = 4, n_locks = 4, seconds, do_signals, do_timed, do_cancel, do_fork, do_exec, do_churn,
-	   do_yield, quiet;
+static int n_threads = 4, n_locks = 4, seconds, do_signals, do_timed, do_cancel, do_fork, do_exec,
+	   do_churn, do_yield, quiet;
 static long n_sections;
 static char *self;
 extern char **environ;
@@ -101,7 +101,9 @@ static void use_type(struct object *o, struct worker *w)
 	switch (o->type) {
 	case PTHREAD_MUTEX_RECURSIVE:
 		for (unsigned n = rnd_below(&w->rng, 4), i = 0; i < 2 * n; i++)
-			CHECK_EQ(i < n ? pthread_mutex_lock(&o->mutex) : pthread_mutex_unlock(&o->mutex), 0);
+			CHECK_EQ(i < n ? pthread_mutex_lock(&o->mutex) :
+					 pthread_mutex_unlock(&o->mutex),
+				 0);
 		CHECK_EQ(pthread_mutex_trylock(&o->mutex), 0);
 		CHECK_EQ(pthread_mutex_unlock(&o->mutex), 0);
 		break;
@@ -111,8 +113,7 @@ static void use_type(struct object *o, struct worker *w)
 		r = pthread_mutex_trylock(&o->mutex);
 		CHECK(r == EBUSY || (r == EDEADLK && o->native));
 		break;
-	default:
-		CHECK_EQ(pthread_mutex_trylock(&o->mutex), EBUSY);
+	default: CHECK_EQ(pthread_mutex_trylock(&o->mutex), EBUSY);
 	}
 }
 
@@ -164,8 +165,8 @@ __attribute__((noreturn)) static void in_child(struct object **held, int n, stru
 	for (int i = n; i-- > 0;) {
 		/* glibc knows owners by their thread id, which is another one in the child */
 		int r = pthread_mutex_unlock(&held[i]->mutex);
-		int owned =
-		    held[i]->type == PTHREAD_MUTEX_RECURSIVE || held[i]->type == PTHREAD_MUTEX_ERRORCHECK;
+		int owned = held[i]->type == PTHREAD_MUTEX_RECURSIVE ||
+			    held[i]->type == PTHREAD_MUTEX_ERRORCHECK;
 
 		CHECK(r == 0 || (r == EPERM && owned));
 		if (r)
@@ -413,24 +414,12 @@ static void parse(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "t:d:n:k:l:s:w:STCFXRyq")) != -1)
 		switch (c) {
-		case 't':
-			n_threads = atoi(optarg);
-			break;
-		case 'd':
-			seconds = atoi(optarg);
-			break;
-		case 'n':
-			n_sections = atol(optarg);
-			break;
-		case 'l':
-			n_locks = atoi(optarg);
-			break;
-		case 's':
-			check_seed = strtoull(optarg, NULL, 0);
-			break;
-		case 'w':
-			progress_limit = atoi(optarg);
-			break;
+		case 't': n_threads = atoi(optarg); break;
+		case 'd': seconds = atoi(optarg); break;
+		case 'n': n_sections = atol(optarg); break;
+		case 'l': n_locks = atoi(optarg); break;
+		case 's': check_seed = strtoull(optarg, NULL, 0); break;
+		case 'w': progress_limit = atoi(optarg); break;
 		case 'k':
 			for (mixed = 1, kind = 0; kind < 4 && mixed; kind++)
 				if (!strcmp(optarg, names[kind]))
@@ -440,32 +429,15 @@ static void parse(int argc, char **argv)
 			if (mixed && !native && strcmp(optarg, "mixed"))
 				_exit(CHECK_SETUP);
 			break;
-		case 'S':
-			do_signals = 1;
-			break;
-		case 'T':
-			do_timed = 1;
-			break;
-		case 'C':
-			do_cancel = 1;
-			break;
-		case 'F':
-			do_fork = 1;
-			break;
-		case 'X':
-			do_exec = 1;
-			break;
-		case 'R':
-			do_churn = 1;
-			break;
-		case 'y':
-			do_yield = 1;
-			break;
-		case 'q':
-			quiet = 1;
-			break;
-		default:
-			_exit(CHECK_SETUP);
+		case 'S': do_signals = 1; break;
+		case 'T': do_timed = 1; break;
+		case 'C': do_cancel = 1; break;
+		case 'F': do_fork = 1; break;
+		case 'X': do_exec = 1; break;
+		case 'R': do_churn = 1; break;
+		case 'y': do_yield = 1; break;
+		case 'q': quiet = 1; break;
+		default: _exit(CHECK_SETUP);
 		}
 	if (n_threads < 1 || n_threads > MAX_THREADS || n_locks < 1 || n_locks > MAX_LOCKS)
 		_exit(CHECK_SETUP);

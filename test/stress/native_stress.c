@@ -22,9 +22,9 @@ struct object {
 	pthread_mutex_t mutex;
 
 	/* guarded by mutex */
-	long inside;   /* who is in the section, 0 = nobody */
-	long a, b;     /* equal outside of sections */
-	long deaths;   /* owners that died */
+	long inside; /* who is in the section, 0 = nobody */
+	long a, b;   /* equal outside of sections */
+	long deaths; /* owners that died */
 } __attribute__((aligned(64)));
 
 static const struct {
@@ -84,8 +84,7 @@ static int try_to_take(struct object *o, uint64_t *rng)
 	struct timespec ts;
 
 	switch (rnd_below(rng, 8)) {
-	case 0:
-		return pthread_mutex_trylock(&o->mutex);
+	case 0: return pthread_mutex_trylock(&o->mutex);
 	case 1:
 		ts = in_us(CLOCK_REALTIME, (long)rnd_below(rng, 200) - 20);
 		return pthread_mutex_timedlock(&o->mutex, &ts);
@@ -94,10 +93,11 @@ static int try_to_take(struct object *o, uint64_t *rng)
 		return pthread_mutex_timedlock(&o->mutex, &ts);
 	case 3:
 		ts = in_us(CLOCK_MONOTONIC, (long)rnd_below(rng, 100000));
-		return kinds[o - s->o].protocol ? pthread_mutex_lock(&o->mutex) /* glibc knows only one clock there */
-						: pthread_mutex_clocklock(&o->mutex, CLOCK_MONOTONIC, &ts);
-	default:
-		return pthread_mutex_lock(&o->mutex);
+		/* glibc knows only one clock there */
+		return kinds[o - s->o].protocol ?
+			   pthread_mutex_lock(&o->mutex) :
+			   pthread_mutex_clocklock(&o->mutex, CLOCK_MONOTONIC, &ts);
+	default: return pthread_mutex_lock(&o->mutex);
 	}
 }
 
@@ -174,7 +174,8 @@ static void *work(void *arg)
 static void start_workers(int n, long id, int first)
 {
 	for (int i = 0; i < n; i++) {
-		workers[i] = (struct worker){.rng = rnd_seed((uint64_t)(id + i)), .id = id + i, .first = first};
+		workers[i] = (struct worker){
+		    .rng = rnd_seed((uint64_t)(id + i)), .id = id + i, .first = first};
 		pthread_detach(start(work, &workers[i]));
 	}
 }
@@ -257,23 +258,12 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 10);
 	while ((c = getopt(argc, argv, "t:c:d:s:w:")) != -1)
 		switch (c) {
-		case 't':
-			n_threads = atoi(optarg);
-			break;
-		case 'c':
-			n_children = atoi(optarg);
-			break;
-		case 'd':
-			seconds = atoi(optarg);
-			break;
-		case 's':
-			check_seed = strtoull(optarg, NULL, 0);
-			break;
-		case 'w':
-			progress_limit = (unsigned)atoi(optarg);
-			break;
-		default:
-			_exit(CHECK_SETUP);
+		case 't': n_threads = atoi(optarg); break;
+		case 'c': n_children = atoi(optarg); break;
+		case 'd': seconds = atoi(optarg); break;
+		case 's': check_seed = strtoull(optarg, NULL, 0); break;
+		case 'w': progress_limit = (unsigned)atoi(optarg); break;
+		default: _exit(CHECK_SETUP);
 		}
 	if (n_threads < 1 || n_threads > MAX_THREADS || n_children < 0 || n_children > MAX_CHILDREN)
 		_exit(CHECK_SETUP);
@@ -298,6 +288,7 @@ int main(int argc, char **argv)
 		changes += s->o[i].a;
 		deaths += s->o[i].deaths;
 	}
-	check_say("passed: %ld changes, %ld processes killed, %ld owners died", changes, killed, deaths);
+	check_say("passed: %ld changes, %ld processes killed, %ld owners died", changes, killed,
+		  deaths);
 	return 0;
 }

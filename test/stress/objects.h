@@ -21,7 +21,7 @@ enum native { NOT_NATIVE, SHARED, ROBUST, INHERIT, ROBUST_INHERIT, NATIVES };
 
 struct object {
 	pthread_mutex_t mutex;
-	int type; /* PTHREAD_MUTEX_*_NP, constant */
+	int type;   /* PTHREAD_MUTEX_*_NP, constant */
 	int native; /* enum native */
 
 	/* guarded by mutex */
@@ -39,7 +39,9 @@ static inline void mutex_native(pthread_mutex_t *m, int type, int native)
 	CHECK_EQ(pthread_mutexattr_settype(&a, type), 0);
 	CHECK_EQ(pthread_mutexattr_setpshared(&a, native == SHARED), 0);
 	CHECK_EQ(pthread_mutexattr_setrobust(&a, robust), 0);
-	CHECK_EQ(pthread_mutexattr_setprotocol(&a, native >= INHERIT ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE), 0);
+	CHECK_EQ(pthread_mutexattr_setprotocol(&a, native >= INHERIT ? PTHREAD_PRIO_INHERIT :
+								       PTHREAD_PRIO_NONE),
+		 0);
 	CHECK_EQ(pthread_mutex_init(m, &a), 0);
 	CHECK_EQ(pthread_mutexattr_destroy(&a), 0);
 }

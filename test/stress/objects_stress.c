@@ -3,7 +3,8 @@
  * Spinlocks, semaphores and barriers under load, each with what it promises.
  *
  *   -m M  spin:    sections that must not meet
- *         sem:     a semaphore of 2 as a room for two, left and entered, with timeouts and cancellation
+ *         sem:     a semaphore of 2 as a room for two, left and entered, with timeouts and
+ *                  cancellation
  *         barrier: rounds that nobody may leave early, on barriers that are destroyed and unmapped
  *   -t N  threads (6)   -d S  seconds (2)   -s N  seed   -w S  hang limit
  *   -S    signals, whose handler takes a spinlock of its own and posts
@@ -152,7 +153,11 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 0);
 	while ((opt = getopt(argc, argv, "m:t:d:s:w:S")) != -1) {
 		switch (opt) {
-		case 'm': mode = !strcmp(optarg, "spin") ? SPIN : !strcmp(optarg, "sem") ? SEM : BARRIER; break;
+		case 'm':
+			mode = !strcmp(optarg, "spin") ? SPIN :
+			       !strcmp(optarg, "sem")  ? SEM :
+							 BARRIER;
+			break;
 		case 't': n_threads = atoi(optarg); break;
 		case 'd': seconds = atoi(optarg); break;
 		case 's': check_seed = strtoull(optarg, NULL, 0); break;

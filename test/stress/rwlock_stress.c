@@ -28,7 +28,8 @@ struct object {
 	int refs;		       /* -U: guarded by lock, as written by writers only */
 } __attribute__((aligned(64)));
 
-static int n_threads = 8, n_locks = 2, seconds = 2, writes = 200, kind, recursive, timed, signals, unmap, yields;
+static int n_threads = 8, n_locks = 2, seconds = 2, writes = 200, kind, recursive, timed, signals,
+	   unmap, yields;
 static struct object *objects;
 static pthread_rwlock_t handlers_lock = PTHREAD_RWLOCK_INITIALIZER;
 static int stop;
@@ -89,7 +90,8 @@ static void write_inside(struct object *o, uint64_t *rng)
 static int take(struct object *o, int write, uint64_t *rng)
 {
 	int r, how = timed ? (int)rnd_below(rng, 4) : 0;
-	struct timespec at = in_us(how == 3 ? CLOCK_MONOTONIC : CLOCK_REALTIME, (long)rnd_below(rng, 200));
+	struct timespec at = in_us(how == 3 ? CLOCK_MONOTONIC : CLOCK_REALTIME,
+				   (long)rnd_below(rng, 200));
 
 	switch (how) {
 	case 0:
@@ -101,7 +103,8 @@ static int take(struct object *o, int write, uint64_t *rng)
 		CHECK(r == 0 || r == EBUSY);
 		return r == 0;
 	case 2:
-		r = write ? pthread_rwlock_timedwrlock(&o->lock, &at) : pthread_rwlock_timedrdlock(&o->lock, &at);
+		r = write ? pthread_rwlock_timedwrlock(&o->lock, &at) :
+			    pthread_rwlock_timedrdlock(&o->lock, &at);
 		break;
 	default:
 		r = write ? pthread_rwlock_clockwrlock(&o->lock, CLOCK_MONOTONIC, &at) :
@@ -226,7 +229,8 @@ int main(int argc, char **argv)
 	end = in_us(CLOCK_MONOTONIC, seconds * 1000000L);
 	while (!is_past(CLOCK_MONOTONIC, end)) {
 		if (unmap) {
-			struct object *o = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			struct object *o = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+						MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 			CHECK(o != MAP_FAILED);
 			rwlock_new(&o->lock, kind == 3 ? (int)rnd_below(&rng, 3) : kind);

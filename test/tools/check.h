@@ -70,31 +70,34 @@ __attribute__((noreturn)) static inline void check_end(int status)
 	_exit(status);
 }
 
-__attribute__((noreturn)) static inline void check_fail(const char *file, int line, const char *what)
+__attribute__((noreturn)) static inline void check_fail(const char *file, int line,
+							const char *what)
 {
-	check_say("%s:%d: failed: %s (seed %llu)", file, line, what, (unsigned long long)check_seed);
+	check_say("%s:%d: failed: %s (seed %llu)", file, line, what,
+		  (unsigned long long)check_seed);
 	check_end(CHECK_FAILED);
 }
 
-__attribute__((noreturn)) static inline void check_fail_eq(const char *file, int line, const char *what,
-							   long long got, long long want)
+__attribute__((noreturn)) static inline void check_fail_eq(const char *file, int line,
+							   const char *what, long long got,
+							   long long want)
 {
 	check_say("%s:%d: failed: %s is %lld, not %lld (seed %llu)", file, line, what, got, want,
 		  (unsigned long long)check_seed);
 	check_end(CHECK_FAILED);
 }
 
-#define CHECK(e)                                                                                             \
-	do {                                                                                                 \
-		if (!(e))                                                                                    \
-			check_fail(__FILE__, __LINE__, #e);                                                  \
+#define CHECK(e)                                            \
+	do {                                                \
+		if (!(e))                                   \
+			check_fail(__FILE__, __LINE__, #e); \
 	} while (0)
 
-#define CHECK_EQ(got, want)                                                                                  \
-	do {                                                                                                 \
-		long long check_got = (long long)(got), check_want = (long long)(want);                      \
-		if (check_got != check_want)                                                                 \
-			check_fail_eq(__FILE__, __LINE__, #got, check_got, check_want);                      \
+#define CHECK_EQ(got, want)                                                             \
+	do {                                                                            \
+		long long check_got = (long long)(got), check_want = (long long)(want); \
+		if (check_got != check_want)                                            \
+			check_fail_eq(__FILE__, __LINE__, #got, check_got, check_want); \
 	} while (0)
 
 __attribute__((noreturn, format(printf, 1, 2))) static inline void check_skip(const char *fmt, ...)
@@ -112,7 +115,8 @@ __attribute__((noreturn, format(printf, 1, 2))) static inline void check_skip(co
 static inline void check_alarm(int sig)
 {
 	(void)sig;
-	check_say("watchdog: hangs after %u s (seed %llu)", check_seconds, (unsigned long long)check_seed);
+	check_say("watchdog: hangs after %u s (seed %llu)", check_seconds,
+		  (unsigned long long)check_seed);
 	check_end(CHECK_HUNG);
 }
 
@@ -171,7 +175,8 @@ static inline void check_begin(const char *argv0, unsigned seconds)
 		void *f = dlsym(RTLD_DEFAULT, "pthread_mutex_lock");
 
 		if (!f || !dladdr(f, &info) || !strstr(info.dli_fname, preload)) {
-			check_say("set up wrongly: pthread_mutex_lock does not come from %s", preload);
+			check_say("set up wrongly: pthread_mutex_lock does not come from %s",
+				  preload);
 			check_end(CHECK_SETUP);
 		}
 	}
@@ -230,10 +235,10 @@ static inline void sleep_us(unsigned us)
 }
 
 /* Polls until somebody else has made e true; the watchdog bounds it. */
-#define UNTIL(e)                                                                                             \
-	do {                                                                                                 \
-		while (!(e))                                                                                 \
-			sleep_us(50);                                                                        \
+#define UNTIL(e)                      \
+	do {                          \
+		while (!(e))          \
+			sleep_us(50); \
 	} while (0)
 
 #define LOAD(x)	    __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
@@ -304,7 +309,9 @@ static inline long try_elsewhere(pthread_mutex_t *m)
 
 /* ---- processes ----------------------------------------------------------- */
 
-/* fork; the child has a watchdog of its own and dies with its parent's thread at the latest then. */
+/*
+ * fork; the child has a watchdog of its own and dies with its parent's thread at the latest then.
+ */
 static inline pid_t check_fork(void)
 {
 	pid_t pid = fork();

@@ -98,15 +98,14 @@ static void flip_counts(uint64_t *r)
 	switch (rnd(r) % 4) {
 	case 0:
 		SET(counters->dom[FG_DOMAIN_ALL].preempted, p);
-		SET(counters->dom[FG_DOMAIN_ALL].total_preempted, counters->dom[FG_DOMAIN_ALL].total_preempted + p);
+		SET(counters->dom[FG_DOMAIN_ALL].total_preempted,
+		    counters->dom[FG_DOMAIN_ALL].total_preempted + p);
 		break;
 	case 1:
 		SET(counters->dom[1].preempted, p);
 		SET(counters->dom[1].total_preempted, counters->dom[1].total_preempted + p);
 		break;
-	case 2:
-		SET(counters->dom[1].blocked, p);
-		break;
+	case 2: SET(counters->dom[1].blocked, p); break;
 	default:
 		SET(counters->cpu[cpu].preempted, p);
 		SET(counters->queued[1][cpu], p);
@@ -116,8 +115,9 @@ static void flip_counts(uint64_t *r)
 
 static void flip_slot(struct fg_slot *s, uint64_t *r)
 {
-	static const uint32_t states[] = {FG_STATE_ON,	  FG_STATE_ON,	  FG_STATE_ON,	    FG_STATE_RUNNABLE,
-					  FG_STATE_SLEEP, FG_STATE_SLEEP, FG_STATE_UNKNOWN, FG_STATE_DEAD};
+	static const uint32_t states[] = {FG_STATE_ON,	     FG_STATE_ON,    FG_STATE_ON,
+					  FG_STATE_RUNNABLE, FG_STATE_SLEEP, FG_STATE_SLEEP,
+					  FG_STATE_UNKNOWN,  FG_STATE_DEAD};
 
 	SET(s->state, states[rnd(r) % 8]);
 	SET(s->cpu, (uint32_t)(rnd(r) % nr_cpus));
@@ -171,7 +171,8 @@ static void change_something(uint64_t *r)
 
 				scribble(c.slots, c.n * sizeof *c.slots, r, 64);
 				SET(one->pending,
-				    rnd(r) % 4); /* what a thread might take for a state of its own */
+				    /* what a thread might take for a state of its own */
+				    rnd(r) % 4);
 				SET(one->cs, (uint32_t)(rnd(r) % 4));
 				SET(one->role, (uint32_t)(rnd(r) % 8));
 			}
@@ -197,9 +198,11 @@ static void *flipper(void *arg)
 	(void)arg;
 	prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
 	for (;;) {
-		struct timespec ts = {0, (long)(rnd(&r) % 16 ? rnd(&r) % 100000 : rnd(&r) % 3000000)};
+		struct timespec ts = {0,
+				      (long)(rnd(&r) % 16 ? rnd(&r) % 100000 : rnd(&r) % 3000000)};
 
-		if (mode == FLIP || (mode == LIE && !(rnd(&r) % 64)) || (mode == STALE && now_ns() < end))
+		if (mode == FLIP || (mode == LIE && !(rnd(&r) % 64)) ||
+		    (mode == STALE && now_ns() < end))
 			SET(counters->heartbeat_ns, now_ns());
 		if (mode != STALE || now_ns() < end || !n_clients)
 			change_something(&r);
@@ -257,7 +260,9 @@ static void welcome(int fd, const struct fg_hello *h, uint64_t *r)
 		return;
 	}
 	/* A piece of a process's slots is one client more. */
-	c.n = h->want_slots < 2 ? 2 : h->want_slots > max_slots - h->from ? max_slots - h->from : h->want_slots;
+	c.n = h->want_slots < 2			  ? 2 :
+	      h->want_slots > max_slots - h->from ? max_slots - h->from :
+						    h->want_slots;
 	fds[0] = memory("slots", c.n * sizeof(struct fg_slot), &map);
 	c.slots = map;
 	w.slots = h->from + c.n;
@@ -277,8 +282,11 @@ static void welcome(int fd, const struct fg_hello *h, uint64_t *r)
 
 static void talk_garbage(int fd, uint64_t *r, unsigned turn)
 {
-	struct fg_welcome w = {
-	    .magic = FG_PROTO_MAGIC, .abi = FG_ABI_VERSION, .slots = 64, .domain = 1, .nr_cpus = nr_cpus};
+	struct fg_welcome w = {.magic = FG_PROTO_MAGIC,
+			       .abi = FG_ABI_VERSION,
+			       .slots = 64,
+			       .domain = 1,
+			       .nr_cpus = nr_cpus};
 	unsigned char noise[512];
 	int fds[4], pipes[2], small;
 	void *map;
@@ -295,9 +303,7 @@ static void talk_garbage(int fd, uint64_t *r, unsigned turn)
 	case 0: /* noise, any length, no descriptor */
 		send_with(fd, noise, 1 + rnd(r) % sizeof noise, NULL, 0);
 		break;
-	case 1: /* truncated */
-		send_with(fd, &w, 1 + rnd(r) % (sizeof w - 1), fds, 2);
-		break;
+	case 1: /* truncated */ send_with(fd, &w, 1 + rnd(r) % (sizeof w - 1), fds, 2); break;
 	case 2: /* too long */
 		memcpy(noise, &w, sizeof w);
 		send_with(fd, noise, sizeof noise, fds, 2);
@@ -314,18 +320,10 @@ static void talk_garbage(int fd, uint64_t *r, unsigned turn)
 		w.error = -EPERM;
 		send_with(fd, &w, sizeof w, fds, rnd(r) & 1 ? 2 : 0);
 		break;
-	case 6: /* no descriptors */
-		send_with(fd, &w, sizeof w, NULL, 0);
-		break;
-	case 7:
-		send_with(fd, &w, sizeof w, fds, 1);
-		break;
-	case 8: /* too many */
-		send_with(fd, &w, sizeof w, fds, 4);
-		break;
-	case 9: /* nothing that can be mapped */
-		send_with(fd, &w, sizeof w, fds + 2, 2);
-		break;
+	case 6: /* no descriptors */ send_with(fd, &w, sizeof w, NULL, 0); break;
+	case 7: send_with(fd, &w, sizeof w, fds, 1); break;
+	case 8: /* too many */ send_with(fd, &w, sizeof w, fds, 4); break;
+	case 9: /* nothing that can be mapped */ send_with(fd, &w, sizeof w, fds + 2, 2); break;
 	case 10: /* less memory than it says, so that a reader would fault */
 		w.slots = 1u << 20;
 		send_with(fd, &w, sizeof w, fds, 2);
@@ -400,7 +398,8 @@ static void listen_at(char *name, size_t size)
 	memcpy(a.sun_path + 1, name + 1, strlen(name) - 1);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (listener < 0 ||
-	    bind(listener, (struct sockaddr *)&a, offsetof(struct sockaddr_un, sun_path) + strlen(name)) ||
+	    bind(listener, (struct sockaddr *)&a,
+		 offsetof(struct sockaddr_un, sun_path) + strlen(name)) ||
 	    listen(listener, 64))
 		die("socket");
 }
@@ -448,31 +447,24 @@ int main(int argc, char **argv)
 			if (strcmp(optarg, mode_names[mode]))
 				return fprintf(stderr, "fakemon: no such mode: %s\n", optarg), 2;
 			break;
-		case 's':
-			seed = strtoull(optarg, NULL, 0);
-			break;
-		case 'p':
-			preload = optarg;
-			break;
-		case 'n':
-			max_slots = (unsigned)atoi(optarg);
-			break;
-		case 'v':
-			verbose = 1;
-			break;
-		default:
-			return 2;
+		case 's': seed = strtoull(optarg, NULL, 0); break;
+		case 'p': preload = optarg; break;
+		case 'n': max_slots = (unsigned)atoi(optarg); break;
+		case 'v': verbose = 1; break;
+		default: return 2;
 		}
 	if (optind == argc || max_slots < 2 || max_slots > MAX_SLOTS)
-		return fprintf(stderr,
-			       "usage: fakemon [--mode M] [--seed N] [--preload LIB] [--] program...\n"),
+		return fprintf(
+			   stderr,
+			   "usage: fakemon [--mode M] [--seed N] [--preload LIB] [--] program...\n"),
 		       2;
 	nr_cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
 	signal(SIGPIPE, SIG_IGN);
 	make_counters();
 	if (mode != NONE) {
 		listen_at(name, sizeof name);
-		if (pthread_create(&t, NULL, server, NULL) || pthread_create(&t, NULL, flipper, NULL))
+		if (pthread_create(&t, NULL, server, NULL) ||
+		    pthread_create(&t, NULL, flipper, NULL))
 			die("thread");
 	}
 	child = fork();
@@ -493,8 +485,8 @@ int main(int argc, char **argv)
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (verbose)
-		fprintf(stderr, "fakemon: mode %s, seed %llu, %lu clients welcomed\n", mode_names[mode],
-			(unsigned long long)seed, total_clients);
+		fprintf(stderr, "fakemon: mode %s, seed %llu, %lu clients welcomed\n",
+			mode_names[mode], (unsigned long long)seed, total_clients);
 	status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	/* A test whose library never asked has not tested anything. */
 	if (!status && preload && !total_clients && (mode <= STALE)) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Ends the process if this thread makes a futex call: for code that has nobody to wake and nothing to wait for. */
+/*
+ * Ends the process if this thread makes a futex call: for code that has nobody to wake and nothing
+ * to wait for.
+ */
 #ifndef NO_FUTEX_H
 #define NO_FUTEX_H
 
@@ -14,10 +17,10 @@
 static inline void no_futex(void)
 {
 	struct sock_filter f[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = {sizeof f / sizeof *f, f};
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pretend WHAT program args...: runs a program on a kernel that answers one system call otherwise, by a seccomp filter.
+ * pretend WHAT program args...: runs a program on a kernel that answers one system call otherwise,
+ * by a seccomp filter.
  *
- *   extends-slices     says yes to prctl(PR_RSEQ_SLICE_EXTENSION) and does nothing about it: the locks with time-slice
- *                      extension can be tested where no kernel has it; they do all they do, nobody grants anything
+ *   extends-slices     says yes to prctl(PR_RSEQ_SLICE_EXTENSION) and does nothing about it: the
+ *                      locks with time-slice extension can be tested where no kernel has it; they
+ *                      do all they do, nobody grants anything
  *   refuses-programs   accepts no eBPF program
- *   lacks-bpf          a filter answers for the whole of bpf(2) that there is no such call, as some containers' do
+ *   lacks-bpf          a filter answers for the whole of bpf(2) that there is no such call, as some
+ *                      containers' do
  *   kills-sockets      a filter kills for a socket
  *
  * Exit status 77: no seccomp filters here.
@@ -44,7 +47,9 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], pretences[i].name))
 			p = &pretences[i];
 	if (!p) {
-		fprintf(stderr, "usage: pretend extends-slices|refuses-programs|lacks-bpf|kills-sockets program args...\n");
+		fprintf(
+		    stderr,
+		    "usage: pretend extends-slices|refuses-programs|lacks-bpf|kills-sockets program args...\n");
 		return 2;
 	}
 
@@ -58,7 +63,8 @@ int main(int argc, char **argv)
 	};
 	struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
 		puts("skipped: no seccomp filters here");
 		return 77;
 	}

@@ -12,8 +12,9 @@
 #define PROGRESS_MAX 256
 
 struct progress {
-	uint64_t ops;	   /* by the worker, relaxed */
-	const char *where; /* by the worker: what it does now; NULL = it is done or waits legitimately */
+	uint64_t ops; /* by the worker, relaxed */
+	/* by the worker: what it does now; NULL = it is done or waits legitimately */
+	const char *where;
 } __attribute__((aligned(64)));
 
 static struct progress progress[PROGRESS_MAX];
@@ -32,8 +33,9 @@ static inline void progress_made(int i)
 
 __attribute__((noreturn)) static inline void progress_report(int stuck)
 {
-	check_say("watchdog: %s for %u s (seed %llu)", stuck < 0 ? "no progress" : "a thread stands still",
-		  progress_limit, (unsigned long long)check_seed);
+	check_say("watchdog: %s for %u s (seed %llu)",
+		  stuck < 0 ? "no progress" : "a thread stands still", progress_limit,
+		  (unsigned long long)check_seed);
 	for (int i = 0; i < PROGRESS_MAX; i++)
 		if (progress[i].where && (stuck < 0 || i == stuck))
 			check_say("  thread %d: %s, after %llu operations", i, progress[i].where,
@@ -87,7 +89,10 @@ static inline pthread_t progress_begin(unsigned seconds)
 	return t;
 }
 
-/* A stress program's workers: each has its number, counted from `first`, which is also that of its progress. */
+/*
+ * A stress program's workers: each has its number, counted from `first`, which is also that of its
+ * progress.
+ */
 CHECK_UNUSED static void start_numbered(pthread_t *t, int n, int first, void *(*f)(void *))
 {
 	for (int i = 0; i < n; i++)

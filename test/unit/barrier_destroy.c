@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Any participant may destroy a barrier, and give its memory away, as soon as its own wait has returned. */
+/*
+ * Any participant may destroy a barrier, and give its memory away, as soon as its own wait has
+ * returned.
+ */
 #include "../tools/check.h"
 
 #include <sys/mman.h>
@@ -36,7 +39,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < THREADS; i++)
 		t[i] = start(participate, NULL);
 	for (int i = 0; i < ROUNDS; i++) {
-		pthread_barrier_t *b = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		pthread_barrier_t *b = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+					    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		CHECK(b != MAP_FAILED);
 		memset(b, 0xa5, 4096);

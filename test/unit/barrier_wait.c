@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* All participants of a round come through together, one of them as the serial thread; rounds follow each other at once. */
+/*
+ * All participants of a round come through together, one of them as the serial thread; rounds
+ * follow each other at once.
+ */
 #include "../tools/check.h"
 
 enum { ROUNDS = 3000, MAX = 9 };

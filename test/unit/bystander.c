@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A real-time bystander that keeps a spinning waiter off its CPU does not keep a free lock from the waiter that
- * sleeps: it gets the lock while the bystander runs on.
+ * A real-time bystander that keeps a spinning waiter off its CPU does not keep a free lock from the
+ * waiter that sleeps: it gets the lock while the bystander runs on.
  */
 #include "../tools/check.h"
 #include <sched.h>
@@ -46,7 +46,10 @@ static void *spinner(void *arg)
 	return NULL;
 }
 
-/* Until the sleeper has the lock; well below the 950 ms after which the kernel throttles real-time threads. */
+/*
+ * Until the sleeper has the lock; well below the 950 ms after which the kernel throttles real-time
+ * threads.
+ */
 static void *bystander(void *arg)
 {
 	struct sched_param p = {.sched_priority = 10};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* C11 mtx_* and cnd_* agree with each other, whoever provides them: plain, timed, recursive, conditions. */
+/*
+ * C11 mtx_* and cnd_* agree with each other, whoever provides them: plain, timed, recursive,
+ * conditions.
+ */
 #include "../tools/check.h"
 #include <threads.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A time of a program whose clock is faked (here: by this program's own clock_gettime), at either end of what a
- * timespec holds: it stays at that end when it is translated, and does not wrap around to the other one.
+ * A time of a program whose clock is faked (here: by this program's own clock_gettime), at either
+ * end of what a timespec holds: it stays at that end when it is translated, and does not wrap
+ * around to the other one.
  */
 #include "../tools/check.h"
 
@@ -18,8 +19,8 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 
 static struct timespec translate(long long s, long ns, long long told_s, long told_ns)
 {
-	told = (struct timespec){ told_s, told_ns };
-	return fg_clock_translate(CLOCK_MONOTONIC, (struct timespec){ s, ns }, NULL);
+	told = (struct timespec){told_s, told_ns};
+	return fg_clock_translate(CLOCK_MONOTONIC, (struct timespec){s, ns}, NULL);
 }
 
 static long long kernel_s(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program's clock is years off (faked_clock.c, or faketime with an argument "faketime"): each timed function
- * times out when that clock says so, not at once and not in years.  Only with the
+ * The program's clock is years off (faked_clock.c, or faketime with an argument "faketime"): each
+ * timed function times out when that clock says so, not at once and not in years.  Only with the
  * library: glibc goes by the kernel's clock.
  */
 #include "../tools/check.h"
@@ -11,7 +11,8 @@
 
 #define WAIT_US 300000
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, held = PTHREAD_MUTEX_INITIALIZER, native, free_mutex;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, held = PTHREAD_MUTEX_INITIALIZER, native,
+		       free_mutex;
 static pthread_rwlock_t free_rwlock;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER, monotonic, shared;
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
@@ -103,20 +104,20 @@ static const struct {
 	int (*wait)(struct timespec *at);
 	clockid_t clock;
 } waits[] = {
-	{ "cond_timedwait", on_cond, CLOCK_REALTIME },
-	{ "cond_timedwait, monotonic", on_monotonic, CLOCK_MONOTONIC },
-	{ "cond_timedwait, process-shared", on_shared, CLOCK_REALTIME },
-	{ "cond_clockwait", on_clockwait, CLOCK_MONOTONIC },
-	{ "mutex_timedlock", on_mutex, CLOCK_REALTIME },
-	{ "mutex_timedlock, process-shared", on_native, CLOCK_REALTIME },
-	{ "mutex_clocklock", on_clocklock, CLOCK_MONOTONIC },
-	{ "rwlock_timedrdlock", on_read, CLOCK_REALTIME },
-	{ "rwlock_timedwrlock", on_write, CLOCK_REALTIME },
-	{ "rwlock_clockwrlock", on_clockwrite, CLOCK_MONOTONIC },
-	{ "sem_timedwait", on_sem, CLOCK_REALTIME },
-	{ "sem_clockwait", on_sem_clock, CLOCK_MONOTONIC },
-	{ "mtx_timedlock", on_mtx, CLOCK_REALTIME },
-	{ "cnd_timedwait", on_cnd, CLOCK_REALTIME },
+    {"cond_timedwait", on_cond, CLOCK_REALTIME},
+    {"cond_timedwait, monotonic", on_monotonic, CLOCK_MONOTONIC},
+    {"cond_timedwait, process-shared", on_shared, CLOCK_REALTIME},
+    {"cond_clockwait", on_clockwait, CLOCK_MONOTONIC},
+    {"mutex_timedlock", on_mutex, CLOCK_REALTIME},
+    {"mutex_timedlock, process-shared", on_native, CLOCK_REALTIME},
+    {"mutex_clocklock", on_clocklock, CLOCK_MONOTONIC},
+    {"rwlock_timedrdlock", on_read, CLOCK_REALTIME},
+    {"rwlock_timedwrlock", on_write, CLOCK_REALTIME},
+    {"rwlock_clockwrlock", on_clockwrite, CLOCK_MONOTONIC},
+    {"sem_timedwait", on_sem, CLOCK_REALTIME},
+    {"sem_clockwait", on_sem_clock, CLOCK_MONOTONIC},
+    {"mtx_timedlock", on_mtx, CLOCK_REALTIME},
+    {"cnd_timedwait", on_cnd, CLOCK_REALTIME},
 };
 #define WAITS (int)(sizeof waits / sizeof waits[0])
 
@@ -155,7 +156,7 @@ static void *waiter(void *arg)
 
 int main(int argc, char **argv)
 {
-	static const char *const by[] = { "-315360000", "315360000" };
+	static const char *const by[] = {"-315360000", "315360000"};
 	pthread_condattr_t cattr;
 	pthread_mutexattr_t mattr;
 	pthread_t t[WAITS], h;
@@ -207,7 +208,7 @@ int main(int argc, char **argv)
 	if (argc < 2) { /* of these libfaketime, in front, makes other times */
 		past.tv_nsec = -1;
 		CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &past), EINVAL);
-		past = (struct timespec){ .tv_sec = INT64_MIN };
+		past = (struct timespec){.tv_sec = INT64_MIN};
 		CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &past), ETIMEDOUT);
 	}
 	unlock(&mutex);

@@ -23,7 +23,8 @@ static void cleanup(void *arg)
 
 static void *wait_for_ever(void *how)
 {
-	struct timespec ts = in_us(CLOCK_REALTIME, 1000000000), mono = in_us(CLOCK_MONOTONIC, 1000000000);
+	struct timespec ts = in_us(CLOCK_REALTIME, 1000000000),
+			mono = in_us(CLOCK_MONOTONIC, 1000000000);
 
 	lock(&m);
 	pthread_cleanup_push(cleanup, NULL);
@@ -42,8 +43,8 @@ static void *wait_for_ever(void *how)
 
 int main(int argc, char **argv)
 {
-	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				    PTHREAD_MUTEX_ADAPTIVE_NP};
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
 
 	check_begin(argv[0], 20);
 	for (int i = 0; i < 60; i++) {

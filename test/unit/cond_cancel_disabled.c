@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Cancellation disabled: the wait goes on; a request that is pending when a wait begins ends it at once. */
+/*
+ * Cancellation disabled: the wait goes on; a request that is pending when a wait begins ends it at
+ * once.
+ */
 #include "../tools/check.h"
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;

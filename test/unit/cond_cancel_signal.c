@@ -40,7 +40,9 @@ int main(int argc, char **argv)
 			both = waiting == 2;
 			unlock(&m);
 		}
-		/* One token, one signal, one cancellation, all at once: b has to get the token unless a did.
+		/*
+		 * One token, one signal, one cancellation, all at once: b has to get the token
+		 * unless a did.
 		 */
 		lock(&m);
 		tokens = 1;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The condition variable may be destroyed, and its memory used for something else, as soon as a broadcast, or
- * a signal for each, has woken its waiters. */
+/*
+ * The condition variable may be destroyed, and its memory used for something else, as soon as a
+ * broadcast, or a signal for each, has woken its waiters.
+ */
 #include "../tools/check.h"
 #include <sched.h>
 #include <sys/mman.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A wait with a deadline that is far away, also beyond what nanoseconds in 64 bits hold, is ended by a
- * signal. */
+/*
+ * A wait with a deadline that is far away, also beyond what nanoseconds in 64 bits hold, is ended
+ * by a signal.
+ */
 #include "../tools/check.h"
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;

@@ -155,8 +155,10 @@ int main(int argc, char **argv)
 	which = PUBLISHED;
 	two_waiters(t);
 	send_signal();
-	UNTIL(LOAD(woken) == 1 && sleeps(0) && sleeps(1)); /* the wrong one; it has looked and sleeps again */
-	CHECK_EQ(returned, 0);				   /* one signal, two waiters, and nobody has it */
+	/* the wrong one; it has looked and sleeps again */
+	UNTIL(LOAD(woken) == 1 && sleeps(0) && sleeps(1));
+	/* one signal, two waiters, and nobody has it */
+	CHECK_EQ(returned, 0);
 	CHECK_EQ(futex(&tickets.seq, FUTEX_WAKE, INT_MAX), 2);
 	join(t[0]);
 	send_signal();

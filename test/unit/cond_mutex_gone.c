@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who signals without the mutex does not look at it once the waiter has its signal: after each instruction of the signal
- * the waiter is interrupted, and as soon as it has been signalled it returns and unmaps the page of the mutex.
+ * Who signals without the mutex does not look at it once the waiter has its signal: after each
+ * instruction of the signal the waiter is interrupted, and as soon as it has been signalled it
+ * returns and unmaps the page of the mutex.
  */
 #include "../tools/step.h"
 
@@ -62,7 +63,7 @@ static int sleeps(int id)
 
 int main(int argc, char **argv)
 {
-	struct sigaction sa = { .sa_handler = interrupt };
+	struct sigaction sa = {.sa_handler = interrupt};
 
 	check_begin(argv[0], 30);
 	sigaction(SIGUSR1, &sa, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Condition waits release and re-take mutexes of every type; EPERM for an error-checking one that is not
- * held. */
+/*
+ * Condition waits release and re-take mutexes of every type; EPERM for an error-checking one that
+ * is not held.
+ */
 #include "../tools/check.h"
 
 static pthread_mutex_t m;
@@ -19,8 +21,8 @@ static void *wait_for_go(void *arg)
 
 int main(int argc, char **argv)
 {
-	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				    PTHREAD_MUTEX_ADAPTIVE_NP};
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
 	int rounds;
 
 	check_begin(argv[0], 20);

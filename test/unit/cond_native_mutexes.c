@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Condition variables with the mutexes that stay with glibc: robust, priority-inheriting, priority-protected,
- * process-shared. */
+/*
+ * Condition variables with the mutexes that stay with glibc: robust, priority-inheriting,
+ * priority-protected, process-shared.
+ */
 #include "../tools/check.h"
 #include <sched.h>
 
@@ -52,8 +54,8 @@ int main(int argc, char **argv)
 
 	check_begin(argv[0], 20);
 	/* glibc serves protected mutexes to threads of a real-time policy only */
-	realtime =
-	    !pthread_setschedparam(pthread_self(), SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
+	realtime = !pthread_setschedparam(pthread_self(), SCHED_FIFO,
+					  &(struct sched_param){.sched_priority = 1});
 	for (int i = 0; i < 40; i++) {
 		enum { ROBUST, INHERIT, PROTECT, SHARED } kind = i % 4;
 		pthread_mutexattr_t a;

@@ -13,7 +13,8 @@ struct shared {
 
 int main(int argc, char **argv)
 {
-	struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+				-1, 0);
 	pthread_mutexattr_t ma;
 	pthread_condattr_t ca;
 	pid_t pid;

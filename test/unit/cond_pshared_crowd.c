@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process-shared condition variable with waiters in several processes: each broadcast reaches all that wait,
- * however little time has passed since they released the mutex, and none is repeated.  Signals one at a time
- * reach as many as there are, and a waiter that is cancelled takes none with it.
+ * A process-shared condition variable with waiters in several processes: each broadcast reaches all
+ * that wait, however little time has passed since they released the mutex, and none is repeated.
+ * Signals one at a time reach as many as there are, and a waiter that is cancelled takes none with
+ * it.
  */
 #include "../tools/check.h"
 #include <sys/mman.h>

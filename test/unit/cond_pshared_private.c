@@ -21,7 +21,9 @@ static void *take(void *arg)
 		struct timespec ts = in_us(CLOCK_REALTIME, 60000000);
 
 		while (!tokens && !over)
-			CHECK_EQ(timed ? pthread_cond_timedwait(&c, &m, &ts) : pthread_cond_wait(&c, &m), 0);
+			CHECK_EQ(timed ? pthread_cond_timedwait(&c, &m, &ts) :
+					 pthread_cond_wait(&c, &m),
+				 0);
 		if (!tokens)
 			break;
 		tokens--;
@@ -52,8 +54,8 @@ static void *wait_for_ever(void *arg)
 
 int main(int argc, char **argv)
 {
-	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				    PTHREAD_MUTEX_ADAPTIVE_NP};
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
 	pthread_condattr_t a;
 
 	check_begin(argv[0], 30);

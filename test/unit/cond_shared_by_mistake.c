@@ -46,7 +46,8 @@ static void child_of(struct shared *s)
 
 int main(int argc, char **argv)
 {
-	struct shared *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+				0);
 	struct timespec soon;
 	pthread_mutexattr_t attr;
 	pid_t child;

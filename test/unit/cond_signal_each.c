@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* As many signals as there are waiters release all of them, timed and untimed, without another signal. */
+/*
+ * As many signals as there are waiters release all of them, timed and untimed, without another
+ * signal.
+ */
 #include "../tools/check.h"
 
 enum { WAITERS = 16, ROUNDS = 60 };
@@ -16,7 +19,8 @@ static void *wait_once(void *arg)
 	seen = released;
 	waiting++;
 	while (released == seen) {
-		int r = (intptr_t)arg & 1 ? pthread_cond_timedwait(&c, &m, &ts) : pthread_cond_wait(&c, &m);
+		int r = (intptr_t)arg & 1 ? pthread_cond_timedwait(&c, &m, &ts) :
+					    pthread_cond_wait(&c, &m);
 
 		CHECK_EQ(r, 0);
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Signal handlers run during waits, with and without SA_RESTART; no wait returns EINTR, none ends before its
- * time. */
+/*
+ * Signal handlers run during waits, with and without SA_RESTART; no wait returns EINTR, none ends
+ * before its time.
+ */
 #include "../tools/check.h"
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, in_handler = PTHREAD_MUTEX_INITIALIZER;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deadlines of both clocks, given by attribute or by call, private and process-shared: not before time, the mutex
- * held, EINVAL for nonsense, and then the mutex was never released.
+ * Deadlines of both clocks, given by attribute or by call, private and process-shared: not before
+ * time, the mutex held, EINVAL for nonsense, and then the mutex was never released.
  */
 #include "../tools/check.h"
 
@@ -16,7 +16,8 @@ static void expect_held(void)
 
 static int wait_until(pthread_cond_t *c, int by_call, clockid_t clock, const struct timespec *ts)
 {
-	return by_call ? pthread_cond_clockwait(c, &m, clock, ts) : pthread_cond_timedwait(c, &m, ts);
+	return by_call ? pthread_cond_clockwait(c, &m, clock, ts) :
+			 pthread_cond_timedwait(c, &m, ts);
 }
 
 static atomic_int watching;

@@ -2,7 +2,8 @@
 /* One condition variable serves first one mutex, then another, of another kind. */
 #include "../tools/check.h"
 
-static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, pi;
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+		       pi;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static int waiting, go;
 

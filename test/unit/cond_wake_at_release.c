@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiters that are signalled by who holds their mutex while others sleep for it: all return when it is released, by
- * whatever releases it: an unlock, a wait on another condition variable, an unlock by another thread, or, in the
- * parent of a fork, an unlock after the child's.  Each condition variable is destroyed before its waiter returns.
+ * Waiters that are signalled by who holds their mutex while others sleep for it: all return when it
+ * is released, by whatever releases it: an unlock, a wait on another condition variable, an unlock
+ * by another thread, or, in the parent of a fork, an unlock after the child's.  Each condition
+ * variable is destroyed before its waiter returns.
  */
 #include "../tools/check.h"
 
@@ -50,9 +51,7 @@ static void release(void)
 		pthread_cond_timedwait(&other, &m, &soon);
 		unlock(&m);
 		break;
-	case BY_ANOTHER:
-		in_thread(unlock_for_another, NULL);
-		break;
+	case BY_ANOTHER: in_thread(unlock_for_another, NULL); break;
 	case AFTER_FORK:
 		child = check_fork();
 		if (!child) {
@@ -64,8 +63,7 @@ static void release(void)
 		check_child(child);
 		unlock(&m);
 		break;
-	default:
-		unlock(&m);
+	default: unlock(&m);
 	}
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A library that wraps condition variables, before ours or behind it: who waits is woken, and holds the mutex. */
+/*
+ * A library that wraps condition variables, before ours or behind it: who waits is woken, and holds
+ * the mutex.
+ */
 #include "../tools/check.h"
 
 enum { THREADS = 4, ROUNDS = 500 };
@@ -21,7 +24,9 @@ static void *take_turns(void *arg)
 		}
 		turn = (turn + 1) % THREADS;
 		inside--;
-		CHECK_EQ(i % 2 ? pthread_cond_broadcast(&c) : (pthread_cond_signal(&c), pthread_cond_broadcast(&c)), 0);
+		CHECK_EQ(i % 2 ? pthread_cond_broadcast(&c) :
+				 (pthread_cond_signal(&c), pthread_cond_broadcast(&c)),
+			 0);
 		unlock(&m);
 	}
 	return NULL;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each timed function, on each clock: with a time that is further away than 64 bits of nanoseconds hold it waits until
- * it gets what it waits for; with one before 1970 it times out at once; nanoseconds out of range are EINVAL where it would
- * wait.  (Both together: glibc's mutexes time out, the others and ours are EINVAL.)
+ * Each timed function, on each clock: with a time that is further away than 64 bits of nanoseconds
+ * hold it waits until it gets what it waits for; with one before 1970 it times out at once;
+ * nanoseconds out of range are EINVAL where it would wait.  (Both together: glibc's mutexes time
+ * out, the others and ours are EINVAL.)
  */
 #include "../tools/check.h"
 
 #include <semaphore.h>
 
-static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, mutex = PTHREAD_MUTEX_INITIALIZER, shared_held;
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, mutex = PTHREAD_MUTEX_INITIALIZER,
+		       shared_held;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER, monotonic, shared_cond;
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static sem_t sem;
@@ -52,7 +54,8 @@ static int on_cond(pthread_cond_t *c, clockid_t clock, int by_clock, const struc
 
 	lock(&mutex);
 	while (!go && !r)
-		r = by_clock ? pthread_cond_clockwait(c, &mutex, clock, at) : pthread_cond_timedwait(c, &mutex, at);
+		r = by_clock ? pthread_cond_clockwait(c, &mutex, clock, at) :
+			       pthread_cond_timedwait(c, &mutex, at);
 	unlock(&mutex);
 	return r;
 }
@@ -126,37 +129,43 @@ static const struct {
 	int (*wait)(const struct timespec *at);
 	void (*done)(void); /* what is got is given back */
 } functions[] = {
-	{ "pthread_mutex_timedlock", timedlock, unlock_held },
-	{ "pthread_mutex_clocklock, monotonic", clocklock, unlock_held },
-	{ "pthread_mutex_clocklock, realtime", clocklock_real, unlock_held },
-	{ "pthread_mutex_timedlock, process-shared", timedlock_shared, unlock_shared },
-	{ "pthread_cond_timedwait", timedwait, nothing },
-	{ "pthread_cond_timedwait, monotonic", timedwait_monotonic, nothing },
-	{ "pthread_cond_timedwait, process-shared", timedwait_shared, nothing },
-	{ "pthread_cond_clockwait, monotonic", clockwait, nothing },
-	{ "pthread_cond_clockwait, realtime", clockwait_real, nothing },
-	{ "pthread_rwlock_timedrdlock", timedrdlock, unlock_rwlock },
-	{ "pthread_rwlock_timedwrlock", timedwrlock, unlock_rwlock },
-	{ "pthread_rwlock_clockrdlock, monotonic", clockrdlock, unlock_rwlock },
-	{ "pthread_rwlock_clockwrlock, monotonic", clockwrlock, unlock_rwlock },
-	{ "sem_timedwait", semaphore, nothing },
-	{ "sem_clockwait, monotonic", semaphore_monotonic, nothing },
+    {"pthread_mutex_timedlock", timedlock, unlock_held},
+    {"pthread_mutex_clocklock, monotonic", clocklock, unlock_held},
+    {"pthread_mutex_clocklock, realtime", clocklock_real, unlock_held},
+    {"pthread_mutex_timedlock, process-shared", timedlock_shared, unlock_shared},
+    {"pthread_cond_timedwait", timedwait, nothing},
+    {"pthread_cond_timedwait, monotonic", timedwait_monotonic, nothing},
+    {"pthread_cond_timedwait, process-shared", timedwait_shared, nothing},
+    {"pthread_cond_clockwait, monotonic", clockwait, nothing},
+    {"pthread_cond_clockwait, realtime", clockwait_real, nothing},
+    {"pthread_rwlock_timedrdlock", timedrdlock, unlock_rwlock},
+    {"pthread_rwlock_timedwrlock", timedwrlock, unlock_rwlock},
+    {"pthread_rwlock_clockrdlock, monotonic", clockrdlock, unlock_rwlock},
+    {"pthread_rwlock_clockwrlock, monotonic", clockwrlock, unlock_rwlock},
+    {"sem_timedwait", semaphore, nothing},
+    {"sem_clockwait, monotonic", semaphore_monotonic, nothing},
 };
 #define FUNCTIONS (sizeof functions / sizeof functions[0])
 
 static void check_result(unsigned i, const struct timespec *at, int got, int want)
 {
 	if (got != want)
-		check_say("%s until %lld s %ld ns: %d", functions[i].name, (long long)at->tv_sec, at->tv_nsec, got);
+		check_say("%s until %lld s %ld ns: %d", functions[i].name, (long long)at->tv_sec,
+			  at->tv_nsec, got);
 	CHECK_EQ(got, want);
 }
 
 /* ---- far away ------------------------------------------------------------------------- */
 
 static const struct timespec far[] = {
-	{ INT64_MAX, 999999999 }, { INT64_MAX, 0 }, { INT64_MAX - 1, 999999999 }, { INT64_MAX / 2, 1 },
-	{ INT64_MAX / 1000000000, 999999999 }, { INT64_MAX / 1000000000 + 1, 0 }, { UINT32_MAX, 999999999 },
-	{ 1ll << 60, 0 },
+    {INT64_MAX, 999999999},
+    {INT64_MAX, 0},
+    {INT64_MAX - 1, 999999999},
+    {INT64_MAX / 2, 1},
+    {INT64_MAX / 1000000000, 999999999},
+    {INT64_MAX / 1000000000 + 1, 0},
+    {UINT32_MAX, 999999999},
+    {1ll << 60, 0},
 };
 #define FAR (sizeof far / sizeof far[0])
 
@@ -189,7 +198,7 @@ static void far_away(void)
 	CHECK_EQ(pthread_attr_init(&small), 0);
 	CHECK_EQ(pthread_attr_setstacksize(&small, 128 << 10), 0);
 	for (unsigned i = 0; i < FUNCTIONS * FAR; i++) {
-		w[i] = (struct waiter){ i / FAR, far[i % FAR], 0 };
+		w[i] = (struct waiter){i / FAR, far[i % FAR], 0};
 		CHECK_EQ(pthread_create(&t[i], &small, wait_far, &w[i]), 0);
 	}
 	UNTIL(LOAD(waiting) == FUNCTIONS * FAR);
@@ -207,7 +216,8 @@ static void far_away(void)
 	CHECK_EQ(pthread_cond_broadcast(&shared_cond), 0);
 	unlock(&mutex);
 	for (unsigned i = 0; i < FUNCTIONS * FAR; i++)
-		if (functions[i / FAR].wait == semaphore || functions[i / FAR].wait == semaphore_monotonic)
+		if (functions[i / FAR].wait == semaphore ||
+		    functions[i / FAR].wait == semaphore_monotonic)
 			CHECK_EQ(sem_post(&sem), 0);
 	for (unsigned i = 0; i < FUNCTIONS * FAR; i++)
 		join(t[i]);
@@ -217,13 +227,14 @@ static void far_away(void)
 
 static void *at_once(void *arg)
 {
-	static const long long seconds[] = { INT64_MIN, INT64_MIN + 1, INT64_MIN / 1000000000, -4294967296, -1, 0 };
-	static const long long any[] = { 0, 1, 4294967296, INT64_MAX };
-	static const long wrong[] = { -1, 1000000000, INT64_MIN, INT64_MAX };
+	static const long long seconds[] = {
+	    INT64_MIN, INT64_MIN + 1, INT64_MIN / 1000000000, -4294967296, -1, 0};
+	static const long long any[] = {0, 1, 4294967296, INT64_MAX};
+	static const long wrong[] = {-1, 1000000000, INT64_MIN, INT64_MAX};
 
 	for (unsigned f = 0; f < FUNCTIONS; f++) {
 		for (unsigned s = 0; s < sizeof seconds / sizeof seconds[0]; s++) {
-			struct timespec at = { seconds[s], s % 2 ? 999999999 : 0 };
+			struct timespec at = {seconds[s], s % 2 ? 999999999 : 0};
 
 			/* Twice: a second wait begins where the first has left the object. */
 			check_result(f, &at, functions[f].wait(&at), ETIMEDOUT);
@@ -231,7 +242,7 @@ static void *at_once(void *arg)
 		}
 		for (unsigned s = 0; s < sizeof any / sizeof any[0]; s++)
 			for (unsigned n = 0; n < sizeof wrong / sizeof wrong[0]; n++) {
-				struct timespec at = { any[s], wrong[n] };
+				struct timespec at = {any[s], wrong[n]};
 
 				check_result(f, &at, functions[f].wait(&at), EINVAL);
 			}

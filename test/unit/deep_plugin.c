@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A plugin of deepbind.c: shares its mutex, from its constructor on, and has a function of the same name. */
+/*
+ * A plugin of deepbind.c: shares its mutex, from its constructor on, and has a function of the same
+ * name.
+ */
 #include <pthread.h>
 
 extern pthread_mutex_t host_mutex;

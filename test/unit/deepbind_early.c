@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin is opened with RTLD_DEEPBIND by a library's constructor, before those of the preload library have run
- * (early_deep.c).  From then on libc names our functions as its own: what of ours calls the next one of the same
- * name finds that, and not itself, and the plugin's locks are the program's.
+ * A plugin is opened with RTLD_DEEPBIND by a library's constructor, before those of the preload
+ * library have run (early_deep.c).  From then on libc names our functions as its own: what of ours
+ * calls the next one of the same name finds that, and not itself, and the plugin's locks are the
+ * program's.
  */
 #include "../tools/check.h"
 
@@ -49,7 +50,8 @@ int main(int argc, char **argv)
 	CHECK(says && work && constructed);
 	CHECK_EQ(*constructed, 0);
 	/* Variadic ones (filter.c), dlopen() (deepbind.c), and the locks. */
-	CHECK_EQ(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), syscall(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0));
+	CHECK_EQ(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0),
+		 syscall(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0));
 	CHECK_EQ(syscall(SYS_getpid), getpid());
 	again = dlopen("deep_plugin.so", RTLD_NOW | RTLD_NOLOAD);
 	CHECK(again == early_plugin);

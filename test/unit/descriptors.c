@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A program finds the descriptors that it expects: 3 is free at the start, all may be closed, none may be
- * had. */
+/*
+ * A program finds the descriptors that it expects: 3 is free at the start, all may be closed, none
+ * may be had.
+ */
 #include "../tools/check.h"
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -33,7 +35,8 @@ static void use(void)
 int main(int argc, char **argv)
 {
 	check_begin(argv[0], 20);
-	if (argc == 1) { /* from a clean start, without and with room for more than the loader needs */
+	/* from a clean start, without and with room for more than the loader needs */
+	if (argc == 1) {
 		for (int i = 0; i < 2; i++) {
 			pid_t pid = check_fork();
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A library that is loaded, locks in its constructor and destructor, and is unloaded again, many times, by
- * several threads. */
+/*
+ * A library that is loaded, locks in its constructor and destructor, and is unloaded again, many
+ * times, by several threads.
+ */
 #include "../tools/check.h"
 
 static const char *path;

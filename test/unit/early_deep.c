@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For deepbind_early: its constructor opens a plugin with RTLD_DEEPBIND, before the preload library's have run. */
+/*
+ * For deepbind_early: its constructor opens a plugin with RTLD_DEEPBIND, before the preload
+ * library's have run.
+ */
 #include <dlfcn.h>
 
 void *early_plugin;

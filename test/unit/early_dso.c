@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For early_locks: a library that uses threads and locks in its constructor, and locks in its destructor. */
+/*
+ * For early_locks: a library that uses threads and locks in its constructor, and locks in its
+ * destructor.
+ */
 #include "../tools/check.h"
 
 pthread_mutex_t early_mutex = PTHREAD_MUTEX_INITIALIZER;

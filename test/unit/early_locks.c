@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A constructor that runs before those of most libraries starts threads that lock and wait; later ones find
- * all in order. */
+/*
+ * A constructor that runs before those of most libraries starts threads that lock and wait; later
+ * ones find all in order.
+ */
 #include "../tools/check.h"
 
 /* early_dso.c */

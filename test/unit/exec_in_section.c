@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* exec while locks are held and waited for, by the main thread and by another; the new image locks as usual.
+/*
+ * exec while locks are held and waited for, by the main thread and by another; the new image locks
+ * as usual.
  */
 #include "../tools/check.h"
 

@@ -6,6 +6,7 @@
  */
 #include "../tools/check.h"
 
+/* clang-format off */
 #define POSIX(X)                                                                                             \
 	X(pthread_mutex_init)                                                                                \
 	X(pthread_mutex_destroy) X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_timedlock)   \
@@ -13,6 +14,7 @@
 		X(pthread_mutex_getprioceiling) X(pthread_mutex_setprioceiling) X(pthread_cond_init)         \
 		    X(pthread_cond_destroy) X(pthread_cond_wait) X(pthread_cond_timedwait)                   \
 			X(pthread_cond_clockwait) X(pthread_cond_signal) X(pthread_cond_broadcast)
+/* clang-format on */
 
 #define NAME(f)	   #f,
 #define ADDRESS(f) (void *)f,
@@ -20,10 +22,12 @@
 static const char *const posix[] = {POSIX(NAME) NULL};
 static void *const posix_bound[] = {POSIX(ADDRESS) NULL};
 static const char *const c11[] = {
-    "mtx_init",	   "mtx_destroy", "mtx_lock",	   "mtx_trylock", "mtx_timedlock", "mtx_unlock", "cnd_init",
-    "cnd_destroy", "cnd_wait",	  "cnd_timedwait", "cnd_signal",  "cnd_broadcast", NULL};
+    "mtx_init",	  "mtx_destroy",   "mtx_lock",	  "mtx_trylock", "mtx_timedlock",
+    "mtx_unlock", "cnd_init",	   "cnd_destroy", "cnd_wait",	 "cnd_timedwait",
+    "cnd_signal", "cnd_broadcast", NULL};
 
 #ifdef __x86_64__ /* the version nodes of glibc differ between architectures */
+/* clang-format off */
 #define OLD(X)                                                                                               \
 	X(pthread_mutex_lock, "GLIBC_2.2.5")                                                                 \
 	X(pthread_mutex_unlock, "GLIBC_2.2.5") X(pthread_mutex_trylock, "GLIBC_2.2.5")                       \
@@ -31,21 +35,24 @@ static const char *const c11[] = {
 		X(pthread_mutex_init, "GLIBC_2.2.5") X(pthread_cond_wait, "GLIBC_2.3.2")                     \
 		    X(pthread_cond_timedwait, "GLIBC_2.3.2") X(pthread_cond_clockwait, "GLIBC_2.30")         \
 			X(pthread_cond_signal, "GLIBC_2.3.2")
-#define DECLARE(f, version)                                                                                  \
-	void old_##f(void);                                                                                  \
+/* clang-format on */
+#define DECLARE(f, version) \
+	void old_##f(void); \
 	__asm__(".symver old_" #f ", " #f "@" version);
 #define OLD_ADDRESS(f, version) (void *)old_##f,
 
 OLD(DECLARE)
 static void *const old_bound[] = {OLD(OLD_ADDRESS) NULL};
 
+/* clang-format off */
 #define FIRST_CONDS(X)                                                                                       \
 	X(pthread_cond_init, "GLIBC_2.2.5")                                                                  \
 	X(pthread_cond_destroy, "GLIBC_2.2.5") X(pthread_cond_wait, "GLIBC_2.2.5")                           \
 	    X(pthread_cond_timedwait, "GLIBC_2.2.5") X(pthread_cond_signal, "GLIBC_2.2.5")                   \
 		X(pthread_cond_broadcast, "GLIBC_2.2.5")
-#define DECLARE_FIRST(f, version)                                                                            \
-	void first_##f(void);                                                                                \
+/* clang-format on */
+#define DECLARE_FIRST(f, version) \
+	void first_##f(void);     \
 	__asm__(".symver first_" #f ", " #f "@" version);
 #define FIRST_ADDRESS(f, version) (void *)first_##f,
 #define LOOK_UP(f, version)	  {#f, version},
@@ -54,7 +61,8 @@ FIRST_CONDS(DECLARE_FIRST)
 static void *const first_conds[] = {FIRST_CONDS(FIRST_ADDRESS) NULL};
 static const struct look_up {
 	const char *name, *version;
-} old_looked_up[] = {OLD(LOOK_UP){NULL, NULL}}, first_looked_up[] = {FIRST_CONDS(LOOK_UP){NULL, NULL}};
+} old_looked_up[] = {OLD(LOOK_UP){NULL, NULL}},
+  first_looked_up[] = {FIRST_CONDS(LOOK_UP){NULL, NULL}};
 #else
 static void *const old_bound[] = {NULL}, *const first_conds[] = {NULL};
 static const struct look_up {

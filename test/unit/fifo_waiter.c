@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A real-time thread that waits for a lock whose owner is an ordinary thread of the same CPU lets the owner
- * run. */
+/*
+ * A real-time thread that waits for a lock whose owner is an ordinary thread of the same CPU lets
+ * the owner run.
+ */
 #include "../tools/check.h"
 #include <sched.h>
 
@@ -62,8 +64,9 @@ int main(int argc, char **argv)
 		join(b);
 	}
 	/*
-	 * 20 sections of 10 ms.  A waiter that spins keeps the owner off the CPU until the kernel throttles
-	 * real-time threads, after 950 ms of a second: it would burn many times what the owner does.
+	 * 20 sections of 10 ms.  A waiter that spins keeps the owner off the CPU until the kernel
+	 * throttles real-time threads, after 950 ms of a second: it would burn many times what the
+	 * owner does.
 	 */
 	CHECK(spent < 0.5);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that threads have begun when a filter comes: each filter waits for them, the second one as well, while the
- * first still waits.  And a fork inside such a call leaves a child in which a filter finds none, also after the call
- * has ended there.
+ * Calls that threads have begun when a filter comes: each filter waits for them, the second one as
+ * well, while the first still waits.  And a fork inside such a call leaves a child in which a
+ * filter finds none, also after the call has ended there.
  */
 #include "../tools/check.h"
 
@@ -32,7 +32,7 @@ static void *comes(void *arg)
 
 static void both_wait(void)
 {
-	struct filter first = { 0 }, second = { 0 };
+	struct filter first = {0}, second = {0};
 	pthread_t t, u;
 
 	CHECK(fg_call_begins(ANY));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library's constructor, before those of the preload library, has installed a filter (early_filter.c), without a lock
- * taken before: nothing that it kills for is called, not even to learn whether there is a filter.
+ * A library's constructor, before those of the preload library, has installed a filter
+ * (early_filter.c), without a lock taken before: nothing that it kills for is called, not even to
+ * learn whether there is a filter.
  */
 #include "../tools/check.h"
 

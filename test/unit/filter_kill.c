@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A seccomp filter that kills for every call but those that glibc's locks and threads
- * need: all objects, contended, by threads that take their first lock behind the
- * filter; with a filter for all threads that are at it already; behind exec; in a child of fork; and later, when the
- * library would look for a monitor.  Under every policy.
+ * A seccomp filter that kills for every call but those that glibc's locks and threads need: all
+ * objects, contended, by threads that take their first lock behind the filter; with a filter for
+ * all threads that are at it already; behind exec; in a child of fork; and later, when the library
+ * would look for a monitor.  Under every policy.
  */
 #include "../tools/check.h"
 
@@ -24,34 +24,55 @@
 /* ---- the filter ---------------------------------------------------------------- */
 
 static const int needed[] = {
-	SYS_exit, SYS_exit_group, SYS_write, SYS_rt_sigreturn, SYS_restart_syscall,
-	/* threads */
-	SYS_mmap, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_brk, SYS_clone, SYS_clone3, SYS_set_robust_list,
-	SYS_rseq, SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_getrandom,
-	/* this program */
-	SYS_nanosleep, SYS_clock_nanosleep, SYS_wait4,
+    SYS_exit,
+    SYS_exit_group,
+    SYS_write,
+    SYS_rt_sigreturn,
+    SYS_restart_syscall,
+    /* threads */
+    SYS_mmap,
+    SYS_munmap,
+    SYS_mprotect,
+    SYS_madvise,
+    SYS_brk,
+    SYS_clone,
+    SYS_clone3,
+    SYS_set_robust_list,
+    SYS_rseq,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigaction,
+    SYS_getrandom,
+    /* this program */
+    SYS_nanosleep,
+    SYS_clock_nanosleep,
+    SYS_wait4,
 };
 
 /* What the dynamic linker and the start of the C library need beside these, and check_begin(). */
 static const int for_exec[] = {
-	SYS_execve, SYS_openat, SYS_read, SYS_pread64, SYS_close, SYS_fstat, SYS_newfstatat, SYS_set_tid_address,
-	SYS_prlimit64,
+    SYS_execve,	    SYS_openat,		 SYS_read,	SYS_pread64, SYS_close,	   SYS_fstat,
+    SYS_newfstatat, SYS_set_tid_address, SYS_prlimit64,
 #ifdef __x86_64__
-	SYS_access, SYS_arch_prctl, SYS_alarm, SYS_getpid, SYS_readlink,
+    SYS_access,	    SYS_arch_prctl,	 SYS_alarm,	SYS_getpid,  SYS_readlink,
 #else
-	SYS_faccessat, SYS_setitimer,
+    SYS_faccessat,  SYS_setitimer,
 #endif
 };
 
 /* The operations of glibc's private and shared waits. */
 static const unsigned operations[] = {
-	FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME,
+    FUTEX_WAIT,
+    FUTEX_WAKE,
+    FUTEX_WAIT_BITSET,
+    FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME,
 };
 
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define KILL  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 #define IF(k) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (k), 0, 1)
-#define LOW(i) (offsetof(struct seccomp_data, args) + 8 * (i) + 4 * (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
+#define LOW(i)                                           \
+	(offsetof(struct seccomp_data, args) + 8 * (i) + \
+	 4 * (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
 
 static struct sock_filter code[128];
 static unsigned short length;
@@ -66,7 +87,8 @@ static struct sock_fprog filter(int exec)
 	size_t i;
 
 	length = 0;
-	add((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+	add((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+					 offsetof(struct seccomp_data, nr)));
 	for (i = 0; i < sizeof needed / sizeof needed[0]; i++) {
 		add((struct sock_filter)IF(needed[i]));
 		add((struct sock_filter)ALLOW);
@@ -100,23 +122,22 @@ static void lock_in(enum how how, int exec)
 	struct sock_fprog p = filter(exec);
 
 	errno = 4711;
-	CHECK_EQ(prctl(PR_SET_SECCOMP, 3, 0, 0, 0), -1); /* a mode that does not exist, and no filter */
+	/* a mode that does not exist, and no filter */
+	CHECK_EQ(prctl(PR_SET_SECCOMP, 3, 0, 0, 0), -1);
 	CHECK_EQ(errno, EINVAL);
 	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL), -1);
 	CHECK_EQ(errno, EFAULT);
 	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	switch (how) {
-	case BY_PRCTL:
-		CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p), 0);
-		break;
-	case BY_SYSCALL:
-		CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p), 0);
-		break;
+	case BY_PRCTL: CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p), 0); break;
+	case BY_SYSCALL: CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p), 0); break;
 	case BY_SYSCALL_PRCTL:
 		CHECK_EQ(syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p), 0);
 		break;
 	case FOR_ALL:
-		CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p), 0);
+		CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+				 &p),
+			 0);
 		break;
 	}
 }
@@ -308,11 +329,14 @@ static void forked(void)
 static int hide_clocksource(void)
 {
 	return unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	       mount("/dev/null", "/sys/devices/system/clocksource/clocksource0/current_clocksource", NULL, MS_BIND, NULL);
+	       mount("/dev/null",
+		     "/sys/devices/system/clocksource/clocksource0/current_clocksource", NULL,
+		     MS_BIND, NULL);
 }
 
-static const char *const cases[] = {"prctl", "syscall", "syscall of prctl", "for all", "coarse clock", "exec", "fork",
-				    "late", "none"};
+static const char *const cases[] = {"prctl",   "syscall",      "syscall of prctl",
+				    "for all", "coarse clock", "exec",
+				    "fork",    "late",	       "none"};
 
 static int run_case(char **argv, const char *name)
 {
@@ -348,7 +372,8 @@ static int run_case(char **argv, const char *name)
 
 int main(int argc, char **argv)
 {
-	static const char *const policies[] = {"default", "paper", "fallback", "spin", "block", "spin-then-park"};
+	static const char *const policies[] = {"default", "paper", "fallback",
+					       "spin",	  "block", "spin-then-park"};
 	int own = getenv("FLEXGUARD_POLICY") || !getenv("CHECK_PRELOAD");
 
 	if (argc > 1)
@@ -363,7 +388,8 @@ int main(int argc, char **argv)
 			pid_t pid;
 
 			/* Spinning threads, more than CPUs: slow. */
-			if (p && (!strcmp(cases[c], "late") || (!strcmp(policies[p], "spin") && c > 0)))
+			if (p &&
+			    (!strcmp(cases[c], "late") || (!strcmp(policies[p], "spin") && c > 0)))
 				continue;
 			pid = fork();
 			CHECK(pid >= 0);
@@ -375,7 +401,8 @@ int main(int argc, char **argv)
 			}
 			CHECK_EQ(waitpid(pid, &status, 0), pid);
 			if (status)
-				check_say("%s, policy %s: status %#x", cases[c], own ? "(own)" : policies[p], status);
+				check_say("%s, policy %s: status %#x", cases[c],
+					  own ? "(own)" : policies[p], status);
 			CHECK_EQ(status, 0);
 		}
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lock that a thread has left behind and another releases: the release is not put down to the thread that
- * has its index by now, which publishes the locks that it holds, no more and no fewer.
+ * A lock that a thread has left behind and another releases: the release is not put down to the
+ * thread that has its index by now, which publishes the locks that it holds, no more and no fewer.
  */
 #include "../tools/check.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The usual fork handlers: lock all in prepare, unlock all in parent and child, while others fight for the
- * locks. */
+/*
+ * The usual fork handlers: lock all in prepare, unlock all in parent and child, while others fight
+ * for the locks.
+ */
 #include "../tools/check.h"
 
 enum { LOCKS = 3 };

@@ -54,8 +54,9 @@ int main(int argc, char **argv)
 			pthread_t u[2];
 
 			/*
-			 * The waiters of the parent do not exist here.  What POSIX leaves to re-initialise is
-			 * re-initialised in every other child; the rest takes it as it is.
+			 * The waiters of the parent do not exist here.  What POSIX leaves to
+			 * re-initialise is re-initialised in every other child; the rest takes it
+			 * as it is.
 			 */
 			if (i & 1)
 				CHECK_EQ(pthread_cond_init(&c, NULL), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In a child of fork a thread makes a condition variable of the parent its own.  After any instruction of that a SCHED_FIFO
- * thread takes the CPU from it and uses the same one: it gets through, and so does the other.
+ * In a child of fork a thread makes a condition variable of the parent its own.  After any
+ * instruction of that a SCHED_FIFO thread takes the CPU from it and uses the same one: it gets
+ * through, and so does the other.
  */
 #include "../tools/step.h"
 
@@ -67,8 +68,8 @@ static void at_one(void)
 
 static void child(void)
 {
-	struct sched_param p = { .sched_priority = 1 };
-	struct rlimit awake = { 400000, 400000 }; /* us: then it spins for ever */
+	struct sched_param p = {.sched_priority = 1};
+	struct rlimit awake = {400000, 400000}; /* us: then it spins for ever */
 	pthread_t t;
 
 	CHECK_EQ(setrlimit(RLIMIT_RTTIME, &awake), 0);

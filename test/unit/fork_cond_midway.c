@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A child of fork (as any daemon is) makes the condition variables of its parent its own when it first uses them.
- * A thread of it does that, one instruction after the other, and after each of them another thread forks: whatever
- * has been copied, the child's child can use them.  The same for a process-shared one with a private mutex.
+ * A child of fork (as any daemon is) makes the condition variables of its parent its own when it
+ * first uses them. A thread of it does that, one instruction after the other, and after each of
+ * them another thread forks: whatever has been copied, the child's child can use them.  The same
+ * for a process-shared one with a private mutex.
  */
 #include "../tools/step.h"
 

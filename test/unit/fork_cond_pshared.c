@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A child of fork can use a process-shared condition variable that the parent's other threads were signalling. */
+/*
+ * A child of fork can use a process-shared condition variable that the parent's other threads were
+ * signalling.
+ */
 #include "../tools/check.h"
 #include <sys/mman.h>
 

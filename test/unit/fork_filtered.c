@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process with a monitor installs a seccomp filter, and forks: its child writes nothing into the memory that the
- * parent shares with the monitor, and its own locks work.  Once by a thread with a slot of the first piece, and once by
- * one with a slot of the second.  Without a monitor only the locks are tested.
+ * A process with a monitor installs a seccomp filter, and forks: its child writes nothing into the
+ * memory that the parent shares with the monitor, and its own locks work.  Once by a thread with a
+ * slot of the first piece, and once by one with a slot of the second.  Without a monitor only the
+ * locks are tested.
  */
 #include "../tools/check.h"
 
@@ -42,7 +43,8 @@ static int find_pieces(void)
 	while (fgets(line, sizeof line, maps)) {
 		unsigned long begin, end;
 
-		if (!strstr(line, " rw-s ") || (!strstr(line, "memfd:slots") && !strstr(line, "bpf-map")))
+		if (!strstr(line, " rw-s ") ||
+		    (!strstr(line, "memfd:slots") && !strstr(line, "bpf-map")))
 			continue;
 		CHECK_EQ(sscanf(line, "%lx-%lx", &begin, &end), 2);
 		if (n < PIECES) {
@@ -59,9 +61,14 @@ static int find_pieces(void)
 /* What the library writes; the rest is the monitor's. */
 static struct fg_slot written(const struct fg_slot *s)
 {
-	struct fg_slot w = { .pending = s->pending, .node = s->node, .cs = s->cs, .role = s->role,
-			     .acq_cpu = s->acq_cpu, .sections = s->sections, .participant = s->participant,
-			     .owner_id = s->owner_id };
+	struct fg_slot w = {.pending = s->pending,
+			    .node = s->node,
+			    .cs = s->cs,
+			    .role = s->role,
+			    .acq_cpu = s->acq_cpu,
+			    .sections = s->sections,
+			    .participant = s->participant,
+			    .owner_id = s->owner_id};
 
 	memcpy(w.stats, s->stats, sizeof w.stats);
 	return w;
@@ -79,16 +86,20 @@ static void check_untouched(int pieces)
 	for (int p = 0; p < pieces; p++)
 		for (size_t i = 0; i < piece[p].slots; i++) {
 			struct fg_slot now = written(&piece[p].slot[i]);
-			/* The first line of slot 0 is the process's, all of it (struct fg_slot_rest). */
+			/*
+			 * The first line of slot 0 is the process's, all of it (struct
+			 * fg_slot_rest).
+			 */
 			size_t size = i || p ? sizeof now : sizeof(struct fg_slot_rest);
 			const void *is = i || p ? (const void *)&now : &piece[p].slot[0];
 
 			if (!memcmp(is, &piece[p].before[i], size))
 				continue;
 			for (size_t b = 0; b < size / 4; b++)
-				if (((const uint32_t *)is)[b] != ((const uint32_t *)&piece[p].before[i])[b])
-					check_say("slot %zu of piece %d: word %zu is %#x, was %#x", i, p, b,
-						  ((const uint32_t *)is)[b],
+				if (((const uint32_t *)is)[b] !=
+				    ((const uint32_t *)&piece[p].before[i])[b])
+					check_say("slot %zu of piece %d: word %zu is %#x, was %#x",
+						  i, p, b, ((const uint32_t *)is)[b],
 						  ((const uint32_t *)&piece[p].before[i])[b]);
 			check_end(CHECK_FAILED);
 		}
@@ -105,7 +116,8 @@ static void *contend(void *arg)
 		for (volatile int k = 0; k < (i % 64 ? 50 : 20000); k++)
 			;
 		unlock(&mutex);
-		CHECK_EQ(i % 4 ? pthread_rwlock_rdlock(&rwlock) : pthread_rwlock_wrlock(&rwlock), 0);
+		CHECK_EQ(i % 4 ? pthread_rwlock_rdlock(&rwlock) : pthread_rwlock_wrlock(&rwlock),
+			 0);
 		CHECK_EQ(pthread_rwlock_unlock(&rwlock), 0);
 	}
 	return arg;
@@ -149,10 +161,11 @@ static void all_locks(void)
 /* Lets all calls pass; the library does not know that. */
 static void install_filter(void)
 {
-	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
-	struct sock_fprog filter = { 1, code };
+	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog filter = {1, code};
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
 		check_skip("no seccomp here");
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The child of a fork owns what the forking thread held, and finds what others held taken; locks of its own
- * work. */
+/*
+ * The child of a fork owns what the forking thread held, and finds what others held taken; locks of
+ * its own work.
+ */
 #include "../tools/check.h"
 
 static pthread_mutex_t mine = PTHREAD_MUTEX_INITIALIZER, theirs = PTHREAD_MUTEX_INITIALIZER,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A child made by clone(), which runs no fork handler, and one made by vfork: their locks work, the parent
- * goes on. */
+/*
+ * A child made by clone(), which runs no fork handler, and one made by vfork: their locks work, the
+ * parent goes on.
+ */
 #include "../tools/check.h"
 
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, busy_one = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Locks work, contended, in destructors of thread-specific data in every round, of thread_local objects, in
- * atexit handlers and in destructors of the program. */
+/*
+ * Locks work, contended, in destructors of thread-specific data in every round, of thread_local
+ * objects, in atexit handlers and in destructors of the program.
+ */
 #include "../tools/check.h"
 #include <limits.h>
 

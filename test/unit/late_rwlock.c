@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A destructor of thread-specific data finds the reader-writer locks and the spinlock that its thread holds: they are
- * still its own (EDEADLK for what it writes), keep others out, and are free once it has released them.
+ * A destructor of thread-specific data finds the reader-writer locks and the spinlock that its
+ * thread holds: they are still its own (EDEADLK for what it writes), keep others out, and are free
+ * once it has released them.
  */
 #include "../tools/check.h"
 

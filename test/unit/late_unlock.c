@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A destructor of thread-specific data, in whichever round, releases what its thread has locked: mutexes of all types, and
- * what an earlier destructor has locked; until then they are its own, with all that that means.  A wait on a condition
- * variable releases and takes them as well.  What is left locked stays so, and nobody else is taken for its owner.
+ * A destructor of thread-specific data, in whichever round, releases what its thread has locked:
+ * mutexes of all types, and what an earlier destructor has locked; until then they are its own,
+ * with all that that means.  A wait on a condition variable releases and takes them as well.  What
+ * is left locked stays so, and nobody else is taken for its owner.
  */
 #include "../tools/check.h"
 
 #include <limits.h>
 
 enum { KEYS = 3, TYPES = 4 };
-static const int type[TYPES] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				 PTHREAD_MUTEX_ADAPTIVE_NP };
-static pthread_mutex_t before[TYPES], between[TYPES], left = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static const int type[TYPES] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+				PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
+static pthread_mutex_t before[TYPES], between[TYPES],
+    left = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static pthread_key_t key[KEYS];
 static int unlock_round, lock_round, leave; /* of this run */
@@ -74,9 +76,18 @@ static void destroy(int k)
 		CHECK_EQ(pthread_setspecific(key[k], &key), 0);
 }
 
-static void destroy0(void *arg) { destroy(0); }
-static void destroy1(void *arg) { destroy(1); }
-static void destroy2(void *arg) { destroy(2); }
+static void destroy0(void *arg)
+{
+	destroy(0);
+}
+static void destroy1(void *arg)
+{
+	destroy(1);
+}
+static void destroy2(void *arg)
+{
+	destroy(2);
+}
 
 static void *work(void *arg)
 {
@@ -91,7 +102,7 @@ static void *work(void *arg)
 
 int main(int argc, char **argv)
 {
-	static void (*const f[KEYS])(void *) = { destroy0, destroy1, destroy2 };
+	static void (*const f[KEYS])(void *) = {destroy0, destroy1, destroy2};
 	int runs = 0;
 
 	check_begin(argv[0], 30);

@@ -41,7 +41,8 @@ static struct chunk *carve(size_t bytes)
 
 	if ((size_t)(end - fresh) < bytes) {
 		size_t want = bytes > 1u << 20 ? bytes : 1u << 20;
-		void *p = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *p = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			       0);
 
 		if (p == MAP_FAILED)
 			return NULL;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The program runs on a malloc that takes a pthread mutex, from the first allocation of the process to the
- * last. */
+/*
+ * The program runs on a malloc that takes a pthread mutex, from the first allocation of the process
+ * to the last.
+ */
 #include "../tools/check.h"
 
 enum { THREADS = 6 };

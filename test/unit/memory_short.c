@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Twelve hundred threads take their first locks when no memory is to be had any more: those that get
- * none of the library's either exclude one another, wait, are signalled and joined all the same.
+ * Twelve hundred threads take their first locks when no memory is to be had any more: those that
+ * get none of the library's either exclude one another, wait, are signalled and joined all the
+ * same.
  */
 #include "../tools/check.h"
 #include <sys/resource.h>
 
 enum { THREADS = 1200, ROUNDS = 20 };
-static pthread_mutex_t m[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static pthread_mutex_t m[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+			       PTHREAD_MUTEX_INITIALIZER};
 static pthread_rwlock_t rw = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_spinlock_t spin;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The exported __pthread_mutex_* names are the same functions: a lock taken by one name is held for the
- * other. */
+/*
+ * The exported __pthread_mutex_* names are the same functions: a lock taken by one name is held for
+ * the other.
+ */
 #include "../tools/check.h"
 
 typedef int mutex_fn(pthread_mutex_t *);

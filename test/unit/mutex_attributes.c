@@ -16,9 +16,9 @@ struct functions {
 	int (*getprioceiling)(const pthread_mutex_t *, int *);
 };
 
-static const struct functions ours = {pthread_mutex_init,     pthread_mutex_destroy,
-				      pthread_mutex_lock,     pthread_mutex_trylock,
-				      pthread_mutex_timedlock, pthread_mutex_unlock,
+static const struct functions ours = {pthread_mutex_init,	pthread_mutex_destroy,
+				      pthread_mutex_lock,	pthread_mutex_trylock,
+				      pthread_mutex_timedlock,	pthread_mutex_unlock,
 				      pthread_mutex_consistent, pthread_mutex_getprioceiling};
 
 static struct functions glibcs(void)
@@ -27,8 +27,8 @@ static struct functions glibcs(void)
 	struct functions f;
 
 	CHECK(libc);
-#define FIND(name)                                                                                           \
-	*(void **)&f.name = dlsym(libc, "pthread_mutex_" #name);                                             \
+#define FIND(name)                                               \
+	*(void **)&f.name = dlsym(libc, "pthread_mutex_" #name); \
 	CHECK(f.name)
 	FIND(init);
 	FIND(destroy);
@@ -136,8 +136,8 @@ static void compare(const struct record *a, const struct record *b, const char *
 {
 	for (int i = 0; i < a->n && i < b->n; i++)
 		if (a->result[i] != b->result[i]) {
-			check_say("%s, step %d: %s is %d, glibc says %d", name, i, a->what[i], a->result[i],
-				  b->result[i]);
+			check_say("%s, step %d: %s is %d, glibc says %d", name, i, a->what[i],
+				  a->result[i], b->result[i]);
 			check_end(CHECK_FAILED);
 		}
 	CHECK_EQ(a->n, b->n);
@@ -148,7 +148,8 @@ static void one(const struct functions *native, int type, int robust, int protoc
 	struct run run[2] = {{.f = &ours}, {.f = native}};
 	char name[64];
 
-	snprintf(name, sizeof name, "type %d robust %d protocol %d shared %d", type, robust, protocol, shared);
+	snprintf(name, sizeof name, "type %d robust %d protocol %d shared %d", type, robust,
+		 protocol, shared);
 	for (int i = 0; i < 2; i++) {
 		pthread_mutexattr_t a;
 

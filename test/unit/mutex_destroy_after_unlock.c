@@ -31,7 +31,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 3000; i++) {
 		pthread_t t[2];
 
-		current = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		current = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			       0);
 		CHECK(current != MAP_FAILED);
 		current->refs = 3; /* the mutex: zeroed memory */
 		for (int j = 0; j < 2; j++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutex with threads that wait with it on a condition variable is not destroyed: EBUSY while they wait, while they are
- * signalled or their time is up, and until the last of them has released it.  Robust ones are never asked.
+ * A mutex with threads that wait with it on a condition variable is not destroyed: EBUSY while they
+ * wait, while they are signalled or their time is up, and until the last of them has released it.
+ * Robust ones are never asked.
  */
 #include "../tools/check.h"
 
@@ -162,8 +163,8 @@ static void with_shared_cond(void)
 
 int main(int argc, char **argv)
 {
-	static const int types[] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				     PTHREAD_MUTEX_ADAPTIVE_NP };
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
 	pthread_mutexattr_t a;
 
 	check_begin(argv[0], 30);

@@ -6,11 +6,11 @@ static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static int go, rounds;
 
-#define KEEPS(call)                                                                                          \
-	do {                                                                                                 \
-		errno = 4242;                                                                                \
-		call;                                                                                        \
-		CHECK_EQ(errno, 4242);                                                                       \
+#define KEEPS(call)                    \
+	do {                           \
+		errno = 4242;          \
+		call;                  \
+		CHECK_EQ(errno, 4242); \
 	} while (0)
 
 static void *work(void *arg)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Error-checking mutexes: EDEADLK for the owner, EPERM for everybody else, and the lock unharmed by both. */
+/*
+ * Error-checking mutexes: EDEADLK for the owner, EPERM for everybody else, and the lock unharmed by
+ * both.
+ */
 #include "../tools/check.h"
 
 static void *unlock_it(void *m)

@@ -33,7 +33,9 @@ static void *low(void *arg)
 {
 	lock(&m);
 	STORE(held, 1);
-	/* Off the CPU until the other two are where they shall be; then there is work left to do. */
+	/*
+	 * Off the CPU until the other two are where they shall be; then there is work left to do.
+	 */
 	UNTIL(LOAD(middle_runs) && LOAD(high_waits));
 	for (volatile int i = 0; i < 100000; i++)
 		;
@@ -41,7 +43,10 @@ static void *low(void *arg)
 	return NULL;
 }
 
-/* Would keep the CPU for ever; gives up at last, so that a lock without inheritance fails and does not hang. */
+/*
+ * Would keep the CPU for ever; gives up at last, so that a lock without inheritance fails and does
+ * not hang.
+ */
 static void *middle(void *arg)
 {
 	struct timespec end = in_us(CLOCK_MONOTONIC, 5000000);
@@ -76,7 +81,9 @@ int main(int argc, char **argv)
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	CHECK_EQ(pthread_mutexattr_init(&a), 0);
-	CHECK_EQ(pthread_mutexattr_setprotocol(&a, argc > 1 ? PTHREAD_PRIO_NONE : PTHREAD_PRIO_INHERIT), 0);
+	CHECK_EQ(pthread_mutexattr_setprotocol(&a,
+					       argc > 1 ? PTHREAD_PRIO_NONE : PTHREAD_PRIO_INHERIT),
+		 0);
 	CHECK_EQ(pthread_mutex_init(&m, &a), 0);
 	t[0] = start_fifo(low, 10, &one);
 	UNTIL(LOAD(held));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Every way to make a mutex, with and without attributes, gives one that works; so does zeroed memory. */
+/*
+ * Every way to make a mutex, with and without attributes, gives one that works; so does zeroed
+ * memory.
+ */
 #include "../tools/check.h"
 
 static void exercise(pthread_mutex_t *m, int type)
@@ -28,8 +31,9 @@ int main(int argc, char **argv)
 	static pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 	static pthread_mutex_t errorcheck = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 	static pthread_mutex_t adaptive = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
-	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				    PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_DEFAULT};
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP,
+				    PTHREAD_MUTEX_DEFAULT};
 	pthread_mutex_t m, local = PTHREAD_MUTEX_INITIALIZER;
 
 	check_begin(argv[0], 20);

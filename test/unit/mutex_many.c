@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A hundred thousand locks, ten thousand of them held at once by one thread, released in any order. */
+/*
+ * A hundred thousand locks, ten thousand of them held at once by one thread, released in any order.
+ */
 #include "../tools/check.h"
 
 enum { LOCKS = 100000, HELD = 10000 };

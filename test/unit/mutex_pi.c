@@ -24,8 +24,8 @@ static void *time_out(void *arg)
 
 int main(int argc, char **argv)
 {
-	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				    PTHREAD_MUTEX_ADAPTIVE_NP};
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
 	pthread_mutexattr_t a;
 	pthread_t t[4];
 

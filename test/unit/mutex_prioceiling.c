@@ -22,7 +22,8 @@ int main(int argc, char **argv)
 	CHECK_EQ(pthread_mutex_getprioceiling(&p, &ceiling), 0);
 	CHECK_EQ(ceiling, 7);
 	/* glibc serves them to threads of a real-time policy only */
-	if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &(struct sched_param){.sched_priority = 1}))
+	if (pthread_setschedparam(pthread_self(), SCHED_FIFO,
+				  &(struct sched_param){.sched_priority = 1}))
 		check_skip("no right to a real-time policy");
 	CHECK_EQ(pthread_mutex_lock(&p), 0);
 	CHECK_EQ(try_elsewhere(&p), EBUSY);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Priority protection: the owner has the ceiling's priority; who is above it is refused; ceilings change. */
+/*
+ * Priority protection: the owner has the ceiling's priority; who is above it is refused; ceilings
+ * change.
+ */
 #include "../tools/check.h"
 #include <sched.h>
 
@@ -89,7 +92,8 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 20);
 	make(0, PTHREAD_MUTEX_NORMAL, 20);
 	make(1, PTHREAD_MUTEX_NORMAL, 30);
-	if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &(struct sched_param){.sched_priority = 5}))
+	if (pthread_setschedparam(pthread_self(), SCHED_FIFO,
+				  &(struct sched_param){.sched_priority = 5}))
 		check_skip("no right to a real-time policy");
 	owner_is_raised();
 	ceiling_changes();

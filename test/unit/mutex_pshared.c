@@ -34,7 +34,8 @@ int main(int argc, char **argv)
 	CHECK(fd >= 0);
 	CHECK_EQ(ftruncate(fd, 4096), 0);
 	for (int i = 0; i < 2; i++)
-		CHECK((s[i] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) != MAP_FAILED);
+		CHECK((s[i] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) !=
+		      MAP_FAILED);
 	CHECK_EQ(pthread_mutexattr_init(&a), 0);
 	CHECK_EQ(pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED), 0);
 	CHECK_EQ(pthread_mutex_init(&s[0]->m, &a), 0);

@@ -16,12 +16,8 @@ static void exercise(pthread_mutex_t *m)
 		struct timespec ts;
 
 		switch (i % 4) {
-		case 0:
-			lock(m);
-			break;
-		case 1:
-			CHECK_EQ(pthread_mutex_trylock(m), 0);
-			break;
+		case 0: lock(m); break;
+		case 1: CHECK_EQ(pthread_mutex_trylock(m), 0); break;
 		case 2:
 			ts = in_us(CLOCK_REALTIME, i % 8 == 2 ? -1000 : 1000);
 			CHECK_EQ(pthread_mutex_timedlock(m, &ts), 0);

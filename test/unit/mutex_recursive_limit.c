@@ -21,7 +21,8 @@ int main(int argc, char **argv)
 		memcpy(at[i], u.words, sizeof u.m);
 	}
 	for (unsigned i = 0; i < sizeof(pthread_mutex_t) / 4; i++)
-		if (at[1][i] == at[0][i] + 1 && at[2][i] == at[0][i] + 2 && at[3][i] == at[0][i] + 3) {
+		if (at[1][i] == at[0][i] + 1 && at[2][i] == at[0][i] + 2 &&
+		    at[3][i] == at[0][i] + 3) {
 			count = &u.words[i];
 			n++;
 		}

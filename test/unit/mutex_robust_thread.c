@@ -33,7 +33,8 @@ static void *take(void *arg)
 
 int main(int argc, char **argv)
 {
-	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK};
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+				    PTHREAD_MUTEX_ERRORCHECK};
 	struct timespec ts;
 
 	check_begin(argv[0], 20);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* timedlock: ETIMEDOUT after the deadline and not before, EINVAL for bad nanoseconds, success on a free lock
- * whatever the deadline. */
+/*
+ * timedlock: ETIMEDOUT after the deadline and not before, EINVAL for bad nanoseconds, success on a
+ * free lock whatever the deadline.
+ */
 #include "../tools/check.h"
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;

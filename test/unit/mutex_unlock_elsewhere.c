@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A normal mutex unlocked by a thread that has not locked it: two of them as a pair of semaphores. */
+/*
+ * A normal mutex unlocked by a thread that has not locked it: two of them as a pair of semaphores.
+ */
 #include "../tools/check.h"
 
 static pthread_mutex_t ping = PTHREAD_MUTEX_INITIALIZER, pong = PTHREAD_MUTEX_INITIALIZER;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutex that nobody holds is unlocked: undefined in POSIX for a normal one, nothing happens in glibc, and
- * programs that do it live there.  It is as good as before, alone and with a second thread.
+ * A mutex that nobody holds is unlocked: undefined in POSIX for a normal one, nothing happens in
+ * glibc, and programs that do it live there.  It is as good as before, alone and with a second
+ * thread.
  */
 #include "../tools/check.h"
 

@@ -13,8 +13,9 @@ enum kind { NORMAL, RECURSIVE, ERRORCHECK, ADAPTIVE, ROBUST, ROBUST_RECURSIVE, K
 enum order { NONE, LOCK, TRYLOCK, TIMEDLOCK, CLOCKLOCK, UNLOCK, CONSISTENT, COUNT, TURN, END };
 
 struct shared {
-	int order, which, result; /* of the other process; order is NONE again when result is there */
-	uintptr_t address;	  /* where the other process has this */
+	/* of the other process; order is NONE again when result is there */
+	int order, which, result;
+	uintptr_t address; /* where the other process has this */
 	struct {
 		pthread_mutex_t m;
 		long count;
@@ -23,8 +24,9 @@ struct shared {
 	int turn;
 };
 
-static const int types[KINDS] = {PTHREAD_MUTEX_NORMAL,	    PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				 PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_NORMAL,    PTHREAD_MUTEX_RECURSIVE};
+static const int types[KINDS] = {PTHREAD_MUTEX_NORMAL,	   PTHREAD_MUTEX_RECURSIVE,
+				 PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP,
+				 PTHREAD_MUTEX_NORMAL,	   PTHREAD_MUTEX_RECURSIVE};
 
 static struct shared *s;
 
@@ -57,8 +59,8 @@ static int take_turns(int mine, pthread_mutex_t *m)
 
 		lock(m);
 		while (s->turn != 2 * n + mine)
-			CHECK_EQ(n & 1 ? pthread_cond_wait(&s->turn_changed, m)
-				       : pthread_cond_timedwait(&s->turn_changed, m, &ts),
+			CHECK_EQ(n & 1 ? pthread_cond_wait(&s->turn_changed, m) :
+					 pthread_cond_timedwait(&s->turn_changed, m, &ts),
 				 0);
 		s->turn++;
 		CHECK_EQ(pthread_cond_broadcast(&s->turn_changed), 0);
@@ -72,32 +74,27 @@ static int obey(int order, pthread_mutex_t *m)
 	struct timespec real = in_us(CLOCK_REALTIME, 2000), mono = in_us(CLOCK_MONOTONIC, 2000);
 
 	switch (order) {
-	case LOCK:
-		return pthread_mutex_lock(m);
-	case TRYLOCK:
-		return pthread_mutex_trylock(m);
-	case TIMEDLOCK:
-		return pthread_mutex_timedlock(m, &real);
-	case CLOCKLOCK:
-		return pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &mono);
-	case UNLOCK:
-		return pthread_mutex_unlock(m);
-	case CONSISTENT:
-		return pthread_mutex_consistent(m);
-	case COUNT:
-		return count_by_two(s->which);
-	case TURN:
-		return take_turns(1, m);
-	default:
-		return -1;
+	case LOCK: return pthread_mutex_lock(m);
+	case TRYLOCK: return pthread_mutex_trylock(m);
+	case TIMEDLOCK: return pthread_mutex_timedlock(m, &real);
+	case CLOCKLOCK: return pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &mono);
+	case UNLOCK: return pthread_mutex_unlock(m);
+	case CONSISTENT: return pthread_mutex_consistent(m);
+	case COUNT: return count_by_two(s->which);
+	case TURN: return take_turns(1, m);
+	default: return -1;
 	}
 }
 
 static void *attach(int by_shm, int id)
 {
-	/* The same length once more below it, so that the addresses differ also where they are not random. */
+	/*
+	 * The same length once more below it, so that the addresses differ also where they are not
+	 * random.
+	 */
 	void *filler = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	void *p = by_shm ? shmat(id, NULL, 0) : mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, id, 0);
+	void *p = by_shm ? shmat(id, NULL, 0) :
+			   mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, id, 0);
 
 	CHECK(filler != MAP_FAILED);
 	CHECK(p != MAP_FAILED);
@@ -183,7 +180,8 @@ static pid_t start_other(char *self, int by_shm, int id, int preloaded)
 static void each_kind(void)
 {
 	for (int i = 0; i < KINDS; i++) {
-		int knows_owner = i != NORMAL && i != ADAPTIVE, recursive = types[i] == PTHREAD_MUTEX_RECURSIVE;
+		int knows_owner = i != NORMAL && i != ADAPTIVE,
+		    recursive = types[i] == PTHREAD_MUTEX_RECURSIVE;
 		pthread_mutex_t *m = &s->lock[i].m;
 		struct timespec ts = in_us(CLOCK_REALTIME, 2000);
 
@@ -239,7 +237,9 @@ static void *lock_it(void *m)
 	return (void *)r;
 }
 
-/* The other process is killed while it holds both robust ones and a thread of ours waits for one. */
+/*
+ * The other process is killed while it holds both robust ones and a thread of ours waits for one.
+ */
 static void owner_dies(pid_t *pid, char *self, int by_shm, int id, int preloaded)
 {
 	pthread_mutex_t *m = &s->lock[ROBUST].m;

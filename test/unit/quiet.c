@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library writes nothing on standard output or error, not even about settings that mean nothing; but one
- * line about a policy that it does not know, which would else be another one in silence.
+ * The library writes nothing on standard output or error, not even about settings that mean
+ * nothing; but one line about a policy that it does not know, which would else be another one in
+ * silence.
  */
 #include "../tools/check.h"
 
@@ -50,8 +51,9 @@ static void expect_silence(const char *name, const char *value)
 
 int main(int argc, char **argv)
 {
-	static const char *const names[] = {"FLEXGUARD_POLICY", "FLEXGUARD_LOCK", "FLEXGUARD_SPIN_NS",
-					    "FLEXGUARD_SOCKET", "FLEXGUARD_STATS"};
+	static const char *const names[] = {"FLEXGUARD_POLICY", "FLEXGUARD_LOCK",
+					    "FLEXGUARD_SPIN_NS", "FLEXGUARD_SOCKET",
+					    "FLEXGUARD_STATS"};
 	static const char *const values[] = {
 	    "", "nonsense", "-1", "99999999999999999999999", "@", "/dev/null", "/does/not/exist"};
 

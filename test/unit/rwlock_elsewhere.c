@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Read locks that another thread, or the child of a fork, releases: POSIX leaves the first open, glibc allows it. */
+/*
+ * Read locks that another thread, or the child of a fork, releases: POSIX leaves the first open,
+ * glibc allows it.
+ */
 #include "../tools/check.h"
 
 static pthread_rwlock_t lock_ = PTHREAD_RWLOCK_INITIALIZER;

@@ -21,7 +21,8 @@ static void *others(void *arg)
 	CHECK_EQ(pthread_rwlock_timedrdlock(&lock_, &past), written ? ETIMEDOUT : 0);
 	if (!written)
 		CHECK_EQ(pthread_rwlock_unlock(&lock_), 0);
-	CHECK_EQ(pthread_rwlock_clockrdlock(&lock_, CLOCK_MONOTONIC, &past), written ? ETIMEDOUT : 0);
+	CHECK_EQ(pthread_rwlock_clockrdlock(&lock_, CLOCK_MONOTONIC, &past),
+		 written ? ETIMEDOUT : 0);
 	if (!written)
 		CHECK_EQ(pthread_rwlock_unlock(&lock_), 0);
 	return NULL;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Every kind, by attribute and by static initialiser, excludes writers; process-shared ones do between processes. */
+/*
+ * Every kind, by attribute and by static initialiser, excludes writers; process-shared ones do
+ * between processes.
+ */
 #include "../tools/check.h"
 
 #include <sys/mman.h>
@@ -32,8 +35,8 @@ static void sum_of_two(pthread_rwlock_t *l)
 
 int main(int argc, char **argv)
 {
-	static const pthread_rwlock_t initial[] = {PTHREAD_RWLOCK_INITIALIZER,
-						   PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
+	static const pthread_rwlock_t initial[] = {
+	    PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
 	struct {
 		pthread_rwlock_t lock;
 		int sum;

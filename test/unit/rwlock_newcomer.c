@@ -9,7 +9,8 @@
 #include <sched.h>
 
 #ifdef STEP_SUPPORTED
-enum { PROCESSES = 3, POSITIONS = 80 }; /* a process for so many: a table of readers may have no more lines */
+/* a process for so many: a table of readers may have no more lines */
+enum { PROCESSES = 3, POSITIONS = 80 };
 
 static pthread_rwlock_t lock_ = PTHREAD_RWLOCK_INITIALIZER;
 static int turn, tried, left; /* the newcomer that may begin, and how many have */
@@ -65,7 +66,8 @@ static void positions(void)
 	for (intptr_t i = 1; i <= POSITIONS; i++)
 		t[i] = start(read_once, (void *)i);
 	for (position = 1; position <= POSITIONS; position++) {
-		for (int i = 0; i < 3000; i++) { /* until its readers are where those of a lock are that is only read */
+		/* until its readers are where those of a lock are that is only read */
+		for (int i = 0; i < 3000; i++) {
 			CHECK_EQ(pthread_rwlock_rdlock(&lock_), 0);
 			CHECK_EQ(pthread_rwlock_unlock(&lock_), 0);
 		}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timed readers are interrupted by a signal handler that lasts until their time is over.  The writer leaves
- * meanwhile.  They get the lock all the same, in whichever instruction of the wait the signal came: what can
- * be had at once is not refused for the time's sake (POSIX, pthread_rwlock_timedrdlock).
+ * Timed readers are interrupted by a signal handler that lasts until their time is over.  The
+ * writer leaves meanwhile.  They get the lock all the same, in whichever instruction of the wait
+ * the signal came: what can be had at once is not refused for the time's sake (POSIX,
+ * pthread_rwlock_timedrdlock).
  */
 #include "../tools/check.h"
 
@@ -60,7 +61,7 @@ static void round_of(uint64_t *seed)
 
 int main(int argc, char **argv)
 {
-	struct sigaction act = { .sa_handler = handler };
+	struct sigaction act = {.sa_handler = handler};
 	uint64_t seed = rnd_seed(1);
 
 	(void)argc;

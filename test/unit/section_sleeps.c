@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that sleeps in its section and takes the lock again right after its release: whom it wakes
- * comes too late each time, and gets the lock all the same after some sections.  Counted, not timed.
+ * A thread that sleeps in its section and takes the lock again right after its release: whom it
+ * wakes comes too late each time, and gets the lock all the same after some sections.  Counted, not
+ * timed.
  */
 #include "../tools/check.h"
 
@@ -41,7 +42,8 @@ static void *waiter(void *arg)
 			break;
 	}
 	STORE(got, 1);
-	__atomic_fetch_and(&l.word, ~FG_WORD_DESIGNATED, __ATOMIC_RELAXED); /* the rest goes with the release */
+	/* the rest goes with the release */
+	__atomic_fetch_and(&l.word, ~FG_WORD_DESIGNATED, __ATOMIC_RELAXED);
 	_fg_unlock(&l);
 	return NULL;
 }

@@ -20,7 +20,8 @@ static void *take(void *arg)
 	while (!LOAD(stop)) {
 		struct timespec at = in_us(CLOCK_REALTIME, (long)rnd_below(&rng, 300));
 		struct timespec soon = in_us(CLOCK_MONOTONIC, (long)rnd_below(&rng, 300));
-		int r = rnd_below(&rng, 2) ? sem_timedwait(&sem, &at) : sem_clockwait(&sem, CLOCK_MONOTONIC, &soon);
+		int r = rnd_below(&rng, 2) ? sem_timedwait(&sem, &at) :
+					     sem_clockwait(&sem, CLOCK_MONOTONIC, &soon);
 
 		if (r == 0)
 			ADD(taken, 1);

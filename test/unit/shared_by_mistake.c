@@ -134,7 +134,10 @@ static void waits_for_itself(void)
 	wait_for(s);
 }
 
-/* The child waits for a thread that it does not have: its own copy of the mutex, and no shared memory. */
+/*
+ * The child waits for a thread that it does not have: its own copy of the mutex, and no shared
+ * memory.
+ */
 static void wait_for_copy(void)
 {
 	wait_for(&private_memory);
@@ -261,7 +264,8 @@ int main(int argc, char **argv)
 		kill(-w->pid, SIGKILL);
 		CHECK_EQ(waitpid(w->pid, NULL, 0), w->pid);
 		listen_to(w, 0);
-		if (lines(w) != (tells && cases[i].warns) || (w->length && !strstr(w->said, "PTHREAD_PROCESS_SHARED"))) {
+		if (lines(w) != (tells && cases[i].warns) ||
+		    (w->length && !strstr(w->said, "PTHREAD_PROCESS_SHARED"))) {
 			check_say("%s: says '%s'", cases[i].name, w->said);
 			check_end(CHECK_FAILED);
 		}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A handler takes another lock, contended, while its thread waits for, takes, holds or releases one. */
+/*
+ * A handler takes another lock, contended, while its thread waits for, takes, holds or releases
+ * one.
+ */
 #include "../tools/check.h"
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, h = PTHREAD_MUTEX_INITIALIZER;

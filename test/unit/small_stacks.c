@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The smallest stacks: threads of PTHREAD_STACK_MIN and handlers on an alternate stack lock and wait. */
+/*
+ * The smallest stacks: threads of PTHREAD_STACK_MIN and handlers on an alternate stack lock and
+ * wait.
+ */
 #include "../tools/check.h"
 #include <limits.h>
 #include <sys/mman.h>
@@ -53,8 +56,8 @@ int main(int argc, char **argv)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), min = (size_t)sysconf(_SC_MINSIGSTKSZ);
 	size_t size = (min + 2048 + page - 1) / page * page;
-	unsigned char *alt =
-	    mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *alt = mmap(NULL, size + page, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stack_t ss = {.ss_sp = alt + page, .ss_size = size};
 	pthread_t t[THREADS];
 	pthread_attr_t a;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Spinning for events adapts: it is tried and ends, is tried no more when it is in vain, and again after a while. */
+/*
+ * Spinning for events adapts: it is tried and ends, is tried no more when it is in vain, and again
+ * after a while.
+ */
 #include "../tools/check.h"
 
 #include "runtime/decide.h"
@@ -22,7 +25,7 @@ static unsigned spins(fg_spin_history *history)
 
 static void is_tried(enum fg_policy policy, const struct fg_counters *monitor)
 {
-	struct timespec nap = { .tv_nsec = 20000000 };
+	struct timespec nap = {.tv_nsec = 20000000};
 	fg_spin_history history = 0;
 	unsigned n = 0, i;
 

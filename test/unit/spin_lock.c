@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Spinlocks exclude, with more threads than CPUs too; what the operations answer; memory of zeroes is a held one. */
+/*
+ * Spinlocks exclude, with more threads than CPUs too; what the operations answer; memory of zeroes
+ * is a held one.
+ */
 #include "../tools/check.h"
 
 enum { THREADS = 6, LOCKS = 3, ROUNDS = 5000 };

@@ -3,7 +3,8 @@
 #include "../tools/check.h"
 
 static pthread_mutex_t error = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
-		       recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, normal = PTHREAD_MUTEX_INITIALIZER;
+		       recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+		       normal = PTHREAD_MUTEX_INITIALIZER;
 
 static void *take_and_end(void *arg)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Indices of threads, seen from inside: none is lost with a thread that ends with a lock, or whose destructors lock
- * until the last; and a thread that finds none free asks the kernel for a few of the others, not for all.
+ * Indices of threads, seen from inside: none is lost with a thread that ends with a lock, or whose
+ * destructors lock until the last; and a thread that finds none free asks the kernel for a few of
+ * the others, not for all.
  */
 #include "../tools/check.h"
 
@@ -49,13 +50,13 @@ static void on_tgkill(int sig, siginfo_t *info, void *context)
 static void count_tgkill(void)
 {
 	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { sizeof code / sizeof code[0], code };
-	struct sigaction sa = { .sa_sigaction = on_tgkill, .sa_flags = SA_SIGINFO };
+	struct sock_fprog program = {sizeof code / sizeof code[0], code};
+	struct sigaction sa = {.sa_sigaction = on_tgkill, .sa_flags = SA_SIGINFO};
 
 	sigaction(SIGSYS, &sa, NULL);
 	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
@@ -66,7 +67,7 @@ static void count_tgkill(void)
 /* As another thread would be set up. */
 static uint32_t id_of_another(void)
 {
-	struct fg_self t = { .only = FG_ONLY_NOT_SET_UP };
+	struct fg_self t = {.only = FG_ONLY_NOT_SET_UP};
 
 	fg_thread_init(&t);
 	return t.id;
@@ -74,7 +75,7 @@ static uint32_t id_of_another(void)
 
 static void exhaust(void)
 {
-	uint32_t id = 0, dead[3] = { 7, 30000, FG_MAX_THREADS - 1 };
+	uint32_t id = 0, dead[3] = {7, 30000, FG_MAX_THREADS - 1};
 
 	count_tgkill();
 	while (fg_id_has_slot(id = id_of_another()))
@@ -102,7 +103,8 @@ int main(int argc, char **argv)
 {
 	check_begin(argv[0], 60);
 	fg_mutex_init(&shared, FG_MUTEX_NORMAL);
-	CHECK_EQ(pthread_key_create(&key, NULL), 0); /* below the library's, whose destructor would come after it */
+	/* below the library's, whose destructor would come after it */
+	CHECK_EQ(pthread_key_create(&key, NULL), 0);
 	CHECK_EQ(pthread_key_create(&key, destroy), 0);
 	for (int i = 0; i < THREADS; i++) {
 		fg_mutex_init(&left[i], i % 3);

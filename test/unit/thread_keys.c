@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Thread-specific data beside a library that has some of its own: key 0 is not taken, so that a program which
- * forgot to create its key learns it; one that writes to keys that it has not got does no harm; and
- * nearly all keys are there for it.
+ * Thread-specific data beside a library that has some of its own: key 0 is not taken, so that a
+ * program which forgot to create its key learns it; one that writes to keys that it has not got
+ * does no harm; and nearly all keys are there for it.
  */
 #include "../tools/check.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Twenty thousand threads in the life of a process, a few at a time, each of which locks and waits. */
+/*
+ * Twenty thousand threads in the life of a process, a few at a time, each of which locks and waits.
+ */
 #include "../tools/check.h"
 
 enum { THREADS = 20000, AT_ONCE = 8 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* No time at all given to a timed function: glibc takes what is free, and a reader-writer lock without a limit. */
+/*
+ * No time at all given to a timed function: glibc takes what is free, and a reader-writer lock
+ * without a limit.
+ */
 #include "../tools/check.h"
 
 static void *write_once(void *arg)

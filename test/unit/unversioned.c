@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-void *const unversioned[] = {(void *)pthread_mutex_lock, (void *)pthread_mutex_unlock, (void *)pthread_mutex_trylock,
-			     (void *)pthread_cond_init,	 (void *)pthread_cond_wait,    (void *)pthread_cond_signal,
+void *const unversioned[] = {(void *)pthread_mutex_lock,     (void *)pthread_mutex_unlock,
+			     (void *)pthread_mutex_trylock,  (void *)pthread_cond_init,
+			     (void *)pthread_cond_wait,	     (void *)pthread_cond_signal,
 			     (void *)pthread_cond_clockwait, NULL};

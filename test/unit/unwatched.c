@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A monitor is there, and sees nothing of the owner: one beyond the slots that it granted, or without any.  Then
- * its waiters judge by what they can see themselves, and do not take it for running until they are tired of it.
+ * A monitor is there, and sees nothing of the owner: one beyond the slots that it granted, or
+ * without any.  Then its waiters judge by what they can see themselves, and do not take it for
+ * running until they are tired of it.
  */
 #include "../tools/check.h"
 
@@ -19,7 +20,10 @@ static void *sleeper(void *arg)
 	return arg;
 }
 
-/* Questions until the answer is to sleep: the fewest and the most of some tries, in which others may have the CPU. */
+/*
+ * Questions until the answer is to sleep: the fewest and the most of some tries, in which others
+ * may have the CPU.
+ */
 static unsigned most;
 
 static unsigned asked(uint32_t owner)
@@ -28,7 +32,7 @@ static unsigned asked(uint32_t owner)
 
 	most = 0;
 	for (int i = 0; i < 50; i++) {
-		struct fg_wait w = { .self = fg_self(), .owner = owner };
+		struct fg_wait w = {.self = fg_self(), .owner = owner};
 		unsigned n = 0;
 
 		counters.heartbeat_ns = fg_now_ns();
@@ -59,7 +63,8 @@ int main(int argc, char **argv)
 	fg_slots_seen = fg_id_index(id);
 	beyond = asked(id);
 	none = asked(FG_ID_NO_SLOT | 1);
-	printf("questions: watched %u, beyond the slots %u, without one %u\n", watched, beyond, none);
+	printf("questions: watched %u, beyond the slots %u, without one %u\n", watched, beyond,
+	       none);
 	CHECK(beyond < watched / 8 && none < watched / 8);
 	return 0;
 }

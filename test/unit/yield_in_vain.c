@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread whose turn is over yields to the one that it has woken, and only as long as that is on its way: when
- * it has had the lock and has gone, the next lock finds it free and does not sleep.  Counted, not timed.
+ * A thread whose turn is over yields to the one that it has woken, and only as long as that is on
+ * its way: when it has had the lock and has gone, the next lock finds it free and does not sleep.
+ * Counted, not timed.
  */
 #include "../tools/check.h"
 
@@ -24,7 +25,10 @@ static long sleeps(void)
 	return r.ru_nvcsw;
 }
 
-/* What a sleeper does, but for the sleep: WAITERS, the count of wake-ups, the lock with WAITERS, its release. */
+/*
+ * What a sleeper does, but for the sleep: WAITERS, the count of wake-ups, the lock with WAITERS,
+ * its release.
+ */
 static void *waiter(void *arg)
 {
 	(void)arg;

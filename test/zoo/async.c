@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* fg_async: 300 words through one descriptor; none lost, none twice; cancelled ones stay away; a lock taken so. */
+/*
+ * fg_async: 300 words through one descriptor; none lost, none twice; cancelled ones stay away; a
+ * lock taken so.
+ */
 #include "../tools/check.h"
 #include <flexguard_async.h>
 #include <limits.h>
@@ -15,7 +18,8 @@ static uint32_t *words; /* shared: some are woken by a child */
 static void wake(uint32_t *word, bool shared)
 {
 	__atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, word, FUTEX_WAKE | (shared ? 0 : FUTEX_PRIVATE_FLAG), INT_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAKE | (shared ? 0 : FUTEX_PRIVATE_FLAG), INT_MAX, NULL,
+		NULL, 0);
 }
 
 static bool is_shared(int i)
@@ -95,8 +99,10 @@ int main(int argc, char **argv)
 	for (int round = 0; round < 20; round++) {
 		memset(seen, 0, sizeof(seen));
 		for (int i = 0; i < WORDS; i++)
-			CHECK_EQ(fg_async_watch(a, &words[i], words[i], is_shared(i), (uint64_t)i), 0);
-		for (int i = 0; i < WORDS; i += 7) { /* nobody wakes these before they are forgotten */
+			CHECK_EQ(fg_async_watch(a, &words[i], words[i], is_shared(i), (uint64_t)i),
+				 0);
+		/* nobody wakes these before they are forgotten */
+		for (int i = 0; i < WORDS; i += 7) {
 			CHECK(fg_async_cancel(a, (uint64_t)i));
 			CHECK(!fg_async_cancel(a, (uint64_t)i));
 		}

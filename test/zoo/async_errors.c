@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Words that cannot be waited for: each is fetched with its error, once, the others go on, nothing reads memory
- * that is gone, and the helper sleeps.
+ * Words that cannot be waited for: each is fetched with its error, once, the others go on, nothing
+ * reads memory that is gone, and the helper sleeps.
  */
 #include "../tools/check.h"
 #include <flexguard_async.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks that are in the kernel: who finds one held makes one system call, in which it sleeps.  Each call of the
- * waiter is shown to another thread before it is made (seccomp_unotify(2)).
+ * Locks that are in the kernel: who finds one held makes one system call, in which it sleeps.  Each
+ * call of the waiter is shown to another thread before it is made (seccomp_unotify(2)).
  */
 #include "../tools/check.h"
 
@@ -33,7 +33,8 @@ static int show_calls(void)
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -1;
-	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+			    &program);
 }
 
 static void *wait_for_it(void *arg)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program may choose for a mutex of its own (src/zoo/choices.h).  FLEXGUARD_SPIN_NS is 20 s. */
+/*
+ * What a program may choose for a mutex of its own (src/zoo/choices.h).  FLEXGUARD_SPIN_NS is 20 s.
+ */
 #include "../tools/check.h"
 #include <stdbool.h>
 
@@ -120,7 +122,8 @@ static void own_spin_time(void)
 
 int main(int argc, char **argv)
 {
-	bool either = argc > 1 && !strcmp(argv[1], "either"), spins = argc > 1 && !strcmp(argv[1], "spins");
+	bool either = argc > 1 && !strcmp(argv[1], "either"),
+	     spins = argc > 1 && !strcmp(argv[1], "spins");
 
 	check_begin(argv[0], 60);
 	*(void **)&unlock_fairly = dlsym(RTLD_DEFAULT, "zoo_mutex_unlock_fairly");

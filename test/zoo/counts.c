@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which threads of the published lock count when they are taken off their CPU: of the text, the owner and the
- * head of the queue; as built, the owner and those behind the head (docs/design/zoo.md).  When their monitor dies, or
- * there is none, they sleep.
+ * Which threads of the published lock count when they are taken off their CPU: of the text, the
+ * owner and the head of the queue; as built, the owner and those behind the head
+ * (docs/design/zoo.md).  When their monitor dies, or there is none, they sleep.
  *
- * The library's own objects are part of this program, which plays the monitor: it keeps the counters, and judges the
- * slots by the rule in abi/protocol.h.
+ * The library's own objects are part of this program, which plays the monitor: it keeps the
+ * counters, and judges the slots by the rule in abi/protocol.h.
  */
 #include "../tools/check.h"
 
@@ -23,8 +23,8 @@ static bool critical(const struct fg_slot *s)
 	uint32_t role = LOAD(s->role);
 	const uint32_t *node = (const uint32_t *)(uintptr_t)LOAD(s->node);
 
-	return LOAD(s->cs) || LOAD(s->sections) || role == FG_ROLE_LINKING || role == FG_ROLE_HEAD ||
-	       (role == FG_ROLE_WAITING && LOAD(*node) == FG_NODE_GRANTED);
+	return LOAD(s->cs) || LOAD(s->sections) || role == FG_ROLE_LINKING ||
+	       role == FG_ROLE_HEAD || (role == FG_ROLE_WAITING && LOAD(*node) == FG_NODE_GRANTED);
 }
 
 /* Lives on for as long as something is waited for. */
@@ -35,9 +35,9 @@ static void beat(void)
 	sched_yield();
 }
 
-#define AWAIT(what)                                                                                                    \
-	do {                                                                                                           \
-		beat();                                                                                                \
+#define AWAIT(what)     \
+	do {            \
+		beat(); \
 	} while (!(what))
 
 struct user {
@@ -176,7 +176,8 @@ static void no_monitor(const struct zoo_lock *z)
 
 int main(int argc, char **argv)
 {
-	static const struct zoo_lock *const built[] = {&zoo_paperbuilt, &zoo_paperperlock, &zoo_paperblockingexit};
+	static const struct zoo_lock *const built[] = {&zoo_paperbuilt, &zoo_paperperlock,
+						       &zoo_paperblockingexit};
 
 	check_begin(argv[0], 60);
 	who_counts(&zoo_paper, true, false);

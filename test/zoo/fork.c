@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork() by the owner of a mutex for which another thread waits: the child's copy has a waiter that does not exist
- * there, and is locked, unlocked and locked again all the same.  Two threads at most: for locks that stand no more.
+ * fork() by the owner of a mutex for which another thread waits: the child's copy has a waiter that
+ * does not exist there, and is locked, unlocked and locked again all the same.  Two threads at
+ * most: for locks that stand no more.
  */
 #include "../tools/check.h"
 #include <sys/wait.h>

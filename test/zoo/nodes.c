@@ -3,9 +3,11 @@
  * Queue nodes of the zoo's locks (src/zoo/node.c).
  *
  *	nodes threads	 20,000 threads, one after the other, leave no memory behind
- *	nodes migrate N	 a thread that always begins a queue and one that always ends it; N: word of the mutex
+ *	nodes migrate N	 a thread that always begins a queue and one that always ends it; N: word of
+ *                       the mutex
  *			 that is the queue's tail
- *	nodes handlers	 no node is anywhere twice, though a signal handler locks after any instruction of a lock
+ *	nodes handlers	 no node is anywhere twice, though a signal handler locks after any
+ *                       instruction of a lock
  */
 #include "../tools/step.h"
 

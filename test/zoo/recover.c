@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An owner that dies with the lock, for locks that recover from it: a thread that ends, and a process that is
- * killed with a process-shared one.  Plain mutexes; the program does not know that they recover.
+ * An owner that dies with the lock, for locks that recover from it: a thread that ends, and a
+ * process that is killed with a process-shared one.  Plain mutexes; the program does not know that
+ * they recover.
  */
 #include "../tools/check.h"
 #include <sys/mman.h>
@@ -24,7 +25,8 @@ static void *take_it(void *arg)
 
 int main(int argc, char **argv)
 {
-	pthread_mutex_t *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_mutex_t *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pthread_mutexattr_t attr;
 	pid_t child;
 	int status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fair ulock that spins: a release with a waiter that is awake makes no system call, one with a sleeper does.
- * The library's objects are part of this program.
+ * The fair ulock that spins: a release with a waiter that is awake makes no system call, one with a
+ * sleeper does. The library's objects are part of this program.
  */
 #include "../tools/check.h"
 

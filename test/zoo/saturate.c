@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Of the single-word lock: its 16 bits of readers are full at 65,535, which is EAGAIN and not a corrupt word. */
+/*
+ * Of the single-word lock: its 16 bits of readers are full at 65,535, which is EAGAIN and not a
+ * corrupt word.
+ */
 #include "../tools/check.h"
 
 #define READERS 65535

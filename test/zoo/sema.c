@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* General semaphores (src/zoo/sema.h), of both kinds, between processes: never more inside than units, nobody is left. */
+/*
+ * General semaphores (src/zoo/sema.h), of both kinds, between processes: never more inside than
+ * units, nobody is left.
+ */
 #include "../tools/check.h"
 #include "zoo/sema.h"
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process-shared mutex in a file that two processes map at different addresses, one of them twice.
- * Sums that are not atomic are guarded by it.  It outlives the process that used it first.
+ * A process-shared mutex in a file that two processes map at different addresses, one of them
+ * twice. Sums that are not atomic are guarded by it.  It outlives the process that used it first.
  */
 #include "../tools/check.h"
 #include <sys/mman.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process-shared reader-writer lock in a file that two processes map at different addresses: it is the zoo's and not
- * glibc's, it excludes, and who sleeps for it in one process is woken by the other.
+ * A process-shared reader-writer lock in a file that two processes map at different addresses: it
+ * is the zoo's and not glibc's, it excludes, and who sleeps for it in one process is woken by the
+ * other.
  */
 #include "../tools/check.h"
 #include <sys/mman.h>
@@ -60,7 +61,8 @@ static void hold(struct page *p, int (*take)(pthread_rwlock_t *))
 	CHECK_EQ(pthread_rwlock_unlock(&p->rw), 0);
 }
 
-static void is_woken(int fd, struct page *p, int (*childs)(pthread_rwlock_t *), int (*mine)(pthread_rwlock_t *))
+static void is_woken(int fd, struct page *p, int (*childs)(pthread_rwlock_t *),
+		     int (*mine)(pthread_rwlock_t *))
 {
 	int status;
 	pid_t child;
@@ -71,7 +73,8 @@ static void is_woken(int fd, struct page *p, int (*childs)(pthread_rwlock_t *), 
 		hold(map(fd, p), childs);
 		_exit(0);
 	}
-	while (!__atomic_load_n(&p->held, __ATOMIC_SEQ_CST)) /* awake: asleep is only who waits for the lock */
+	/* awake: asleep is only who waits for the lock */
+	while (!__atomic_load_n(&p->held, __ATOMIC_SEQ_CST))
 		sched_yield();
 	__atomic_store_n(&p->waits, 1, __ATOMIC_SEQ_CST);
 	CHECK_EQ(mine(&p->rw), 0);

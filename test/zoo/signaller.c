@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hybrid lock's own condition variable: a waiter is awake as long as the lock spins, whether anybody has the lock or
- * not.  It switches the lock, and so goes to sleep, when who has signalled last is preempted, which a signaller that
- * sleeps is not; and when there is no monitor that would say so.
+ * The hybrid lock's own condition variable: a waiter is awake as long as the lock spins, whether
+ * anybody has the lock or not.  It switches the lock, and so goes to sleep, when who has signalled
+ * last is preempted, which a signaller that sleeps is not; and when there is no monitor that would
+ * say so.
  *
- * The library's own objects are part of this program, which plays the monitor: it writes where its own thread, the
- * signaller, is.
+ * The library's own objects are part of this program, which plays the monitor: it writes where its
+ * own thread, the signaller, is.
  */
 #include "../tools/check.h"
 
@@ -60,9 +61,9 @@ static void beat(void)
 	sched_yield();
 }
 
-#define AWAIT(what)                                                                                                    \
-	do {                                                                                                           \
-		beat();                                                                                                \
+#define AWAIT(what)     \
+	do {            \
+		beat(); \
 	} while (!(what))
 
 static void monitor(bool lives)
@@ -99,8 +100,8 @@ static int64_t cpu_ns(const struct waiter *w)
 }
 
 /*
- * It looks again and again, stays awake, and the lock as it is.  False: this thread was off its CPU for so long that the
- * monitor that it plays passed for dead.
+ * It looks again and again, stays awake, and the lock as it is.  False: this thread was off its CPU
+ * for so long that the monitor that it plays passed for dead.
  */
 static bool is_awake(const struct waiter *w)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks with time-slice extension ask for it when they have the lock, and not while they wait: the kernel takes a
- * request back when it grants it, which this program does in its place.  The library's objects are part of it.
+ * Locks with time-slice extension ask for it when they have the lock, and not while they wait: the
+ * kernel takes a request back when it grants it, which this program does in its place.  The
+ * library's objects are part of it.
  */
 #include "../tools/check.h"
 
@@ -17,7 +18,8 @@ static struct fg_counters counters;
 
 static volatile unsigned char *request(void)
 {
-	return (volatile unsigned char *)__builtin_thread_pointer() + __rseq_offset + ZOO_RSEQ_SLICE_CTRL;
+	return (volatile unsigned char *)__builtin_thread_pointer() + __rseq_offset +
+	       ZOO_RSEQ_SLICE_CTRL;
 }
 
 struct waiter {

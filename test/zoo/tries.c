@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A try does not wait: after every instruction of a read lock and its unlock, whose thread does not go on until it is
- * answered, another thread tries for a read lock, and has it.
+ * A try does not wait: after every instruction of a read lock and its unlock, whose thread does not
+ * go on until it is answered, another thread tries for a read lock, and has it.
  */
 #include "../tools/step.h"
 

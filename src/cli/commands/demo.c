@@ -73,8 +73,8 @@ static void make_cells(struct fg_demo *d, bool quick)
 
 			if (left_out || (i && threads[i] == threads[i - 1] && !quick))
 				continue;
-			d->cell[d->nr_cells++] =
-			    (struct fg_cell){.workload = (enum fg_workload)w, .threads = threads[i]};
+			d->cell[d->nr_cells++] = (struct fg_cell){.workload = (enum fg_workload)w,
+								  .threads = threads[i]};
 		}
 }
 
@@ -129,7 +129,8 @@ static bool run_pair(struct fg_demo *d, struct fg_cell *c, int round)
 		c->rate[side][c->pairs] = rate[side];
 	c->pairs++;
 	progress(true, "round %d: %s, %d threads: glibc %s ops/s, FlexGuard %s ops/s", round + 1,
-		 fg_workload_name[c->workload], c->threads, fg_human_count(a, sizeof(a), rate[FG_SIDE_GLIBC]),
+		 fg_workload_name[c->workload], c->threads,
+		 fg_human_count(a, sizeof(a), rate[FG_SIDE_GLIBC]),
 		 fg_human_count(b, sizeof(b), rate[FG_SIDE_FLEXGUARD]));
 	return true;
 }
@@ -144,7 +145,8 @@ static void measure(struct fg_demo *d, double budget)
 		if (round && start + longest - d->started > budget)
 			return;
 		for (int i = 0; i < d->nr_cells; i++) {
-			if (fg_clock_seconds() - d->started > LIMIT_S || !run_pair(d, &d->cell[i], round))
+			if (fg_clock_seconds() - d->started > LIMIT_S ||
+			    !run_pair(d, &d->cell[i], round))
 				return;
 		}
 		d->rounds++;
@@ -160,17 +162,13 @@ static int parse(struct options *o, int argc, char **argv)
 
 	for (;;)
 		switch (fg_arguments_next(&a)) {
-		case FG_DEMO_QUICK:
-			o->quick = true;
-			break;
+		case FG_DEMO_QUICK: o->quick = true; break;
 		case FG_DEMO_JSON:
 			o->json = true;
 			o->json_file = a.value;
 			break;
-		case FG_ARGUMENTS_END:
-			return fg_arguments_no_more(&a) ? 0 : FG_EXIT_OWN + 1;
-		default:
-			return a.status + 1;
+		case FG_ARGUMENTS_END: return fg_arguments_no_more(&a) ? 0 : FG_EXIT_OWN + 1;
+		default: return a.status + 1;
 		}
 }
 
@@ -210,9 +208,10 @@ int fg_cmd_demo(int argc, char **argv)
 	if (err)
 		return err - 1;
 	if (!in_path("db_bench") || !in_path("sysbench")) {
-		fg_error("demo needs db_bench and sysbench: run `make demo` as root, or apt-get install "
-			 "rocksdb-tools "
-			 "sysbench");
+		fg_error(
+		    "demo needs db_bench and sysbench: run `make demo` as root, or apt-get install "
+		    "rocksdb-tools "
+		    "sysbench");
 		return FG_EXIT_SKIP;
 	}
 	if (o.json) {
@@ -224,7 +223,8 @@ int fg_cmd_demo(int argc, char **argv)
 	}
 	n = readlink("/proc/self/exe", d.self, sizeof(d.self) - 1);
 	if (n <= 0 || !make_dir(&d)) {
-		fg_error("demo: cannot make a directory in /dev/shm, TMPDIR or /tmp: %s", strerror(errno));
+		fg_error("demo: cannot make a directory in /dev/shm, TMPDIR or /tmp: %s",
+			 strerror(errno));
 		return FG_EXIT_OWN;
 	}
 	fg_catch_interrupts();

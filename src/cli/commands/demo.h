@@ -51,8 +51,8 @@ int fg_capture(const char *const *argv, double timeout, char *out, size_t size);
 /* Make the database that readrandom reads, warm up, find out about the monitor. */
 int fg_demo_prepare(struct fg_demo *d, char *why, size_t why_size);
 /* One run; 0 with its rate, or -errno. */
-int fg_demo_run(const struct fg_demo *d, const struct fg_cell *c, enum fg_side side, double *rate, char *why,
-		size_t why_size);
+int fg_demo_run(const struct fg_demo *d, const struct fg_cell *c, enum fg_side side, double *rate,
+		char *why, size_t why_size);
 
 /* ---- demo_report.c ---- */
 double fg_steal_seconds(void);

@@ -21,7 +21,8 @@
 struct summary {
 	double median[FG_SIDES], spread[FG_SIDES]; /* spread: half the range, over the median */
 	double ratio, low, high;		   /* of the pairs, FlexGuard / glibc */
-	bool apart;				   /* every run of one side beats every run of the other */
+	/* every run of one side beats every run of the other */
+	bool apart;
 };
 
 static int compare(const void *a, const void *b)
@@ -86,8 +87,8 @@ static void sentence(const struct fg_demo *d, enum fg_workload w)
 		len = strlen(t);
 		measured++;
 		pairs = c->pairs < pairs ? c->pairs : pairs;
-		snprintf(t + len, sizeof(text[0]) - len, "%s%d (%.2fx)", len ? ", " : "", c->threads,
-			 s.ratio);
+		snprintf(t + len, sizeof(text[0]) - len, "%s%d (%.2fx)", len ? ", " : "",
+			 c->threads, s.ratio);
 	}
 	printf("%s: ", fg_workload_name[w]);
 	if (!measured) {
@@ -105,8 +106,8 @@ void fg_demo_table(const struct fg_demo *d)
 {
 	char a[24], b[24];
 
-	printf("\n%-10s %8s  %18s  %18s  %s\n", "workload", "threads", "glibc ops/s", "FlexGuard ops/s",
-	       "FlexGuard/glibc (pairs)");
+	printf("\n%-10s %8s  %18s  %18s  %s\n", "workload", "threads", "glibc ops/s",
+	       "FlexGuard ops/s", "FlexGuard/glibc (pairs)");
 	for (int i = 0; i < d->nr_cells; i++) {
 		const struct fg_cell *c = &d->cell[i];
 		struct summary s;
@@ -120,12 +121,13 @@ void fg_demo_table(const struct fg_demo *d)
 		s = summarise(c);
 		printf("%-10s %8d  %10s +-%3.0f %%  %10s +-%3.0f %%  %5.2f  (%.2f to %.2f, %d)\n",
 		       fg_workload_name[c->workload], c->threads,
-		       fg_human_count(a, sizeof(a), s.median[FG_SIDE_GLIBC]), 100 * s.spread[FG_SIDE_GLIBC],
+		       fg_human_count(a, sizeof(a), s.median[FG_SIDE_GLIBC]),
+		       100 * s.spread[FG_SIDE_GLIBC],
 		       fg_human_count(b, sizeof(b), s.median[FG_SIDE_FLEXGUARD]),
 		       100 * s.spread[FG_SIDE_FLEXGUARD], s.ratio, s.low, s.high, c->pairs);
 	}
-	printf("\nMedians of runs of %d s; +- is half the range; preemption monitor: %s.\n\n", d->seconds,
-	       d->monitor);
+	printf("\nMedians of runs of %d s; +- is half the range; preemption monitor: %s.\n\n",
+	       d->seconds, d->monitor);
 	if (d->load_start > 0.5 * (double)sysconf(_SC_NPROCESSORS_ONLN))
 		printf(
 		    "The machine was not idle (load %.1f at the start): other work is in these figures.\n\n",
@@ -141,8 +143,8 @@ double fg_steal_seconds(void)
 	FILE *f = fopen("/proc/stat", "re");
 
 	if (f) {
-		if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
-			   &v[4], &v[5], &v[6], &v[7]) != 8)
+		if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2],
+			   &v[3], &v[4], &v[5], &v[6], &v[7]) != 8)
 			v[7] = 0;
 		fclose(f);
 	}
@@ -204,7 +206,8 @@ static void context(struct fg_json *j, const struct fg_demo *d)
 	fg_json_int(j, "cpus", cpus);
 	fg_json_real(j, "load_at_start", 2, d->load_start);
 	fg_json_real(j, "steal_percent", 2,
-		     wall > 0 ? 100 * (fg_steal_seconds() - d->steal_start) / wall / (double)cpus : 0);
+		     wall > 0 ? 100 * (fg_steal_seconds() - d->steal_start) / wall / (double)cpus :
+				0);
 	fg_json_text(j, "policy", policy && *policy ? policy : fg_policy_name[FG_POLICY_DEFAULT]);
 	fg_json_text(j, "monitor", d->monitor);
 	fg_json_int(j, "seconds_per_run", d->seconds);

@@ -127,7 +127,8 @@ static bool number_before(const char *text, const char *start, const char *unit,
 {
 	size_t len = strlen(start);
 
-	for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+	for (const char *line = text; line;
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
 		const char *end = line + strcspn(line, "\n"), *at = strstr(line, unit);
 
 		if (strncmp(line, start, len) || !at || at >= end)
@@ -229,8 +230,8 @@ static void command(struct command *c, const struct fg_demo *d, enum fg_workload
 	}
 }
 
-int fg_demo_run(const struct fg_demo *d, const struct fg_cell *cell, enum fg_side side, double *rate,
-		char *why, size_t why_size)
+int fg_demo_run(const struct fg_demo *d, const struct fg_cell *cell, enum fg_side side,
+		double *rate, char *why, size_t why_size)
 {
 	static char out[OUTPUT_MAX];
 	struct command c;
@@ -251,9 +252,8 @@ int fg_demo_run(const struct fg_demo *d, const struct fg_cell *cell, enum fg_sid
 static void find_monitor(struct fg_demo *d, char *out, size_t size)
 {
 	char file[160], option[200], line[4096] = "";
-	const char *argv[] = {d->self,	 "run",	    "--monitor=now", option,	   "--",
-			      "sysbench", "threads", "--threads=2",   "--time=1", "run",
-			      NULL};
+	const char *argv[] = {d->self,	 "run",		"--monitor=now", option, "--", "sysbench",
+			      "threads", "--threads=2", "--time=1",	 "run",	 NULL};
 	double n;
 	FILE *f;
 
@@ -280,9 +280,12 @@ int fg_demo_prepare(struct fg_demo *d, char *why, size_t why_size)
 {
 	static char out[OUTPUT_MAX];
 	char db[160];
-	const char *argv[] = {
-	    "db_bench", "--benchmarks=fillrandom,compact", "--num=" DB_KEYS, "--compression_type=none", db,
-	    NULL};
+	const char *argv[] = {"db_bench",
+			      "--benchmarks=fillrandom,compact",
+			      "--num=" DB_KEYS,
+			      "--compression_type=none",
+			      db,
+			      NULL};
 	int status;
 
 	snprintf(db, sizeof(db), "--db=%s/read", d->dir);

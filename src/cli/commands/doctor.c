@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `flexguard doctor`: what works on this machine (doctor_machine.c), and for a program (doctor_program.c).
- * Exit status 0: fully; 1: with limits (the fallback); 2: not at all.
+ * `flexguard doctor`: what works on this machine (doctor_machine.c), and for a program
+ * (doctor_program.c). Exit status 0: fully; 1: with limits (the fallback); 2: not at all.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -28,7 +28,8 @@ void fg_found(struct fg_findings *t, const char *name, enum fg_grade grade, cons
 	va_end(ap);
 }
 
-void fg_findings_print(const struct fg_findings *t, const char *program, int system_rows, const char *verdict)
+void fg_findings_print(const struct fg_findings *t, const char *program, int system_rows,
+		       const char *verdict)
 {
 	static const char *const mark[] = {"ok", "-", "limit", "NO"};
 	int width = 0, columns = fg_prose_columns(STDOUT_FILENO);
@@ -48,7 +49,8 @@ void fg_findings_print(const struct fg_findings *t, const char *program, int sys
 	printf("\n%s\n", folded);
 }
 
-static void print_rows_json(struct fg_json *j, const char *key, const struct fg_findings *t, int from, int to)
+static void print_rows_json(struct fg_json *j, const char *key, const struct fg_findings *t,
+			    int from, int to)
 {
 	static const char *const grade[] = {"good", "info", "limit", "bad"};
 
@@ -63,8 +65,8 @@ static void print_rows_json(struct fg_json *j, const char *key, const struct fg_
 	fg_json_close(j, ']');
 }
 
-void fg_findings_json(const struct fg_findings *t, const char *program, int system_rows, const char *verdict,
-		      int status)
+void fg_findings_json(const struct fg_findings *t, const char *program, int system_rows,
+		      const char *verdict, int status)
 {
 	struct fg_json j = {.f = stdout};
 
@@ -98,7 +100,8 @@ int fg_cmd_doctor(int argc, char **argv)
 	if (a.next < argc)
 		program = argv[a.next++];
 	if (a.next < argc)
-		return fg_arguments_bad(&a, "one program at a time; '%s' is too much", argv[a.next]);
+		return fg_arguments_bad(&a, "one program at a time; '%s' is too much",
+					argv[a.next]);
 
 	machine = fg_doctor_machine(&t);
 	system_rows = t.nr;
@@ -111,10 +114,12 @@ int fg_cmd_doctor(int argc, char **argv)
 		}
 	} else if (!machine.library) {
 		status = 2;
-		snprintf(verdict, sizeof(verdict), "FlexGuard cannot work here: its library is missing");
+		snprintf(verdict, sizeof(verdict),
+			 "FlexGuard cannot work here: its library is missing");
 	} else if (machine.monitor) {
 		status = 0;
-		snprintf(verdict, sizeof(verdict), "FlexGuard works here, with the preemption monitor");
+		snprintf(verdict, sizeof(verdict),
+			 "FlexGuard works here, with the preemption monitor");
 	} else {
 		status = 1;
 		snprintf(verdict, sizeof(verdict),

@@ -22,10 +22,13 @@ struct fg_findings {
 void fg_found(struct fg_findings *t, const char *name, enum fg_grade grade, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* All of them, the first `system_rows` as this machine's, the rest as the program's (NULL: none). */
-void fg_findings_print(const struct fg_findings *t, const char *program, int system_rows, const char *verdict);
-void fg_findings_json(const struct fg_findings *t, const char *program, int system_rows, const char *verdict,
-		      int status);
+/*
+ * All of them, the first `system_rows` as this machine's, the rest as the program's (NULL: none).
+ */
+void fg_findings_print(const struct fg_findings *t, const char *program, int system_rows,
+		       const char *verdict);
+void fg_findings_json(const struct fg_findings *t, const char *program, int system_rows,
+		      const char *verdict, int status);
 
 /* Look at this machine. */
 struct fg_machine {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `flexguard doctor`: what works on this machine.  What the monitor asks for stands in monitor/needs.h. */
+/*
+ * `flexguard doctor`: what works on this machine.  What the monitor asks for stands in
+ * monitor/needs.h.
+ */
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <stdint.h>
@@ -38,16 +41,18 @@ static void check_kernel(struct fg_findings *t)
 	if (fg_release_is(u.release, FG_OLDEST_MAJOR, FG_OLDEST_MINOR))
 		fg_found(t, "kernel", FG_GOOD, "%s %s, %s", u.sysname, u.release, u.machine);
 	else
-		fg_found(t, "kernel", FG_WARN, "%s %s, %s: too old for the monitor (%d.%d)", u.sysname, u.release, u.machine,
-			 FG_OLDEST_MAJOR, FG_OLDEST_MINOR);
+		fg_found(t, "kernel", FG_WARN, "%s %s, %s: too old for the monitor (%d.%d)",
+			 u.sysname, u.release, u.machine, FG_OLDEST_MAJOR, FG_OLDEST_MINOR);
 	if (fg_has_btf())
 		fg_found(t, "kernel BTF", FG_GOOD, FG_BTF);
 	else
 		fg_found(t, "kernel BTF", FG_WARN,
-			 "none at " FG_BTF ": the monitor needs a kernel with CONFIG_DEBUG_INFO_BTF");
+			 "none at " FG_BTF
+			 ": the monitor needs a kernel with CONFIG_DEBUG_INFO_BTF");
 	if (read_line("/proc/sys/kernel/unprivileged_bpf_disabled", line, sizeof(line)))
 		fg_found(t, "unprivileged eBPF", FG_INFO, "%s",
-			 *line == '0' ? "allowed (not needed)" : "not allowed (not needed: see capabilities)");
+			 *line == '0' ? "allowed (not needed)" :
+					"not allowed (not needed: see capabilities)");
 	if (read_line("/sys/kernel/security/lockdown", line, sizeof(line))) {
 		bool hard = fg_is_locked_down();
 
@@ -62,14 +67,16 @@ static void check_capabilities(struct fg_findings *t)
 
 	/* Those of a user namespace are not asked for: eBPF is the whole machine's. */
 	if ((caps.bpf || caps.perfmon || caps.admin) && !fg_in_first_user_namespace())
-		fg_found(t, "capabilities", FG_WARN,
-			 "those of a user namespace, which do not count: eBPF asks for CAP_BPF and CAP_PERFMON of the "
-			 "machine; start a monitor outside (flexguard monitor)");
+		fg_found(
+		    t, "capabilities", FG_WARN,
+		    "those of a user namespace, which do not count: eBPF asks for CAP_BPF and CAP_PERFMON of the "
+		    "machine; start a monitor outside (flexguard monitor)");
 	else if (fg_caps_suffice(caps))
 		fg_found(t, "capabilities", FG_GOOD, "%s%s%s", caps.bpf ? "CAP_BPF " : "",
 			 caps.perfmon ? "CAP_PERFMON " : "", caps.admin ? "CAP_SYS_ADMIN" : "");
 	else
-		fg_found(t, "capabilities", FG_WARN, "%s missing: run as root, or with these", fg_caps_missing(caps));
+		fg_found(t, "capabilities", FG_WARN, "%s missing: run as root, or with these",
+			 fg_caps_missing(caps));
 }
 
 /* What the library may call: sys/filter.h.  False: a filter would end who tries. */
@@ -78,16 +85,19 @@ static bool check_filters(struct fg_findings *t)
 	int filters = fg_filters_here();
 
 	if (filters && (filters < 0 || !fg_filters_pass())) {
-		fg_found(t, "system calls", FG_WARN,
-			 "a seccomp filter here does not let the library's pass: futex calls only, without the monitor");
+		fg_found(
+		    t, "system calls", FG_WARN,
+		    "a seccomp filter here does not let the library's pass: futex calls only, without the monitor");
 		return false;
 	}
 	if (access("/proc/thread-self/status", R_OK))
-		fg_found(t, "system calls", FG_WARN,
-			 "no /proc here: the library cannot see whether there is a seccomp filter, and uses futex calls only, "
-			 "without the monitor; mount /proc, or set FLEXGUARD_FILTERS=allow if there is none");
+		fg_found(
+		    t, "system calls", FG_WARN,
+		    "no /proc here: the library cannot see whether there is a seccomp filter, and uses futex calls only, "
+		    "without the monitor; mount /proc, or set FLEXGUARD_FILTERS=allow if there is none");
 	else if (filters)
-		fg_found(t, "system calls", FG_GOOD, "seccomp filters here (%d) let the library's pass", filters);
+		fg_found(t, "system calls", FG_GOOD,
+			 "seccomp filters here (%d) let the library's pass", filters);
 	else
 		fg_found(t, "system calls", FG_GOOD, "no seccomp filter here");
 	return true;
@@ -110,8 +120,9 @@ static bool check_monitor(struct fg_findings *t, bool *daemon)
 	if (*daemon)
 		fg_found(t, "daemon", FG_GOOD, "answers at %s", path);
 	else
-		fg_found(t, "daemon", FG_INFO, "none at %s: `flexguard run` starts a monitor of its own%s",
-			 path, err ? ", where it may" : "");
+		fg_found(t, "daemon", FG_INFO,
+			 "none at %s: `flexguard run` starts a monitor of its own%s", path,
+			 err ? ", where it may" : "");
 	return !err;
 }
 
@@ -153,7 +164,8 @@ struct fg_machine fg_doctor_machine(struct fg_findings *t)
 	if (m.monitor)
 		fg_found(t, "waiting", FG_GOOD, "by the monitor (policy default)");
 	else
-		fg_found(t, "waiting", FG_WARN,
-			 "by the fallback: the owner's last CPU, its CPU clock, then a bounded spin");
+		fg_found(
+		    t, "waiting", FG_WARN,
+		    "by the fallback: the owner's last CPU, its CPU clock, then a bounded spin");
 	return m;
 }

@@ -58,14 +58,16 @@ static void add_library(struct use *u, const char *path)
 	u->dlopen |= e.dlopen;
 	/* The launcher's library lies in lib, the JVM in lib/server. */
 	if (!strcmp(file, "libjli.so"))
-		snprintf(u->java, sizeof(u->java), "%.*sserver/libjvm.so", (int)(file - path), path);
+		snprintf(u->java, sizeof(u->java), "%.*sserver/libjvm.so", (int)(file - path),
+			 path);
 	for (int i = 0; i < FG_FAMILY_COUNT; i++) {
 		size_t len = strlen(u->by[i]);
 
 		if (!(e.families >> i & 1))
 			continue;
 		if (len + strlen(file) + 8 < sizeof(u->by[i]))
-			snprintf(u->by[i] + len, sizeof(u->by[i]) - len, "%s%s", len ? " " : "", file);
+			snprintf(u->by[i] + len, sizeof(u->by[i]) - len, "%s%s", len ? " " : "",
+				 file);
 		else if (len + 5 < sizeof(u->by[i]) && strcmp(u->by[i] + len - 3, "..."))
 			strcat(u->by[i], " ...");
 	}
@@ -84,7 +86,8 @@ static bool trace_libraries(struct use *u, const char *interp, const char *progr
 	pid_t pid;
 	FILE *f;
 
-	if (!absolute || stat(interp, &st) || st.st_uid != 0 || (st.st_mode & 022) || pipe2(fd, O_CLOEXEC)) {
+	if (!absolute || stat(interp, &st) || st.st_uid != 0 || (st.st_mode & 022) ||
+	    pipe2(fd, O_CLOEXEC)) {
 		free(absolute);
 		return false;
 	}
@@ -122,7 +125,8 @@ static bool trace_libraries(struct use *u, const char *interp, const char *progr
 		fclose(f);
 	else
 		close(fd[0]);
-	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0;
 }
 
 static void families(char *buf, size_t size, unsigned set)
@@ -136,40 +140,46 @@ static void families(char *buf, size_t size, unsigned set)
 						fg_family_name[i]);
 }
 
-static void describe_elf(struct fg_findings *t, const struct fg_target *target, const struct fg_elf *e)
+static void describe_elf(struct fg_findings *t, const struct fg_target *target,
+			 const struct fg_elf *e)
 {
 	char machine[24];
 
 	if (strcmp(target->path, target->binary))
-		fg_found(t, "script", FG_INFO,
-			 "run by %s, which is what is looked at; programs that it starts are reached too",
-			 target->binary);
+		fg_found(
+		    t, "script", FG_INFO,
+		    "run by %s, which is what is looked at; programs that it starts are reached too",
+		    target->binary);
 	if (target->refusal == FG_TARGET_DAMAGED)
 		fg_found(t, "file", FG_BAD, "ELF, but no program: %s",
-			 e->damaged ? "damaged" : e->type == ET_CORE ? "a core file" : e->library ? "a library" : "not linked");
+			 e->damaged	    ? "damaged" :
+			 e->type == ET_CORE ? "a core file" :
+			 e->library	    ? "a library" :
+					      "not linked");
 	else
-		fg_found(t, "file", e->native ? FG_GOOD : FG_BAD, "ELF, %d bit, %s, %s", e->elf_class,
-			 fg_elf_machine(e->machine, machine, sizeof(machine)),
-			 !e->native   ? "not this machine's"
-			 : e->dynamic ? "dynamic"
-				      : "static");
+		fg_found(t, "file", e->native ? FG_GOOD : FG_BAD, "ELF, %d bit, %s, %s",
+			 e->elf_class, fg_elf_machine(e->machine, machine, sizeof(machine)),
+			 !e->native ? "not this machine's" :
+			 e->dynamic ? "dynamic" :
+				      "static");
 	if (e->interp[0])
-		fg_found(t, "loader", target->refusal == FG_TARGET_LIBC ? FG_BAD : FG_GOOD, "%s%s", e->interp,
-			 target->refusal == FG_TARGET_LIBC ? " (not glibc)" : "");
+		fg_found(t, "loader", target->refusal == FG_TARGET_LIBC ? FG_BAD : FG_GOOD, "%s%s",
+			 e->interp, target->refusal == FG_TARGET_LIBC ? " (not glibc)" : "");
 }
 
 /* Locks that no preloaded library can reach; how many kinds. */
-static int out_of_reach(struct fg_findings *t, const struct fg_elf *e, const struct use *u, char *names,
-			size_t size)
+static int out_of_reach(struct fg_findings *t, const struct fg_elf *e, const struct use *u,
+			char *names, size_t size)
 {
 	size_t len = 0;
 	int n = 0;
-#define OUT(cond, name, text)                                                                                \
-	do {                                                                                                 \
-		if (cond) {                                                                                  \
-			fg_found(t, name, FG_WARN, text);                                                    \
-			len += (size_t)snprintf(names + len, size - len, "%s%s", n++ ? ", " : "", name);     \
-		}                                                                                            \
+#define OUT(cond, name, text)                                                                     \
+	do {                                                                                      \
+		if (cond) {                                                                       \
+			fg_found(t, name, FG_WARN, text);                                         \
+			len += (size_t)snprintf(names + len, size - len, "%s%s", n++ ? ", " : "", \
+						name);                                            \
+		}                                                                                 \
 	} while (0)
 	names[0] = '\0';
 	OUT(e->go, "Go",
@@ -210,7 +220,8 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 	}
 	if (fg_elf_read(&e, target.binary) || !e.is_elf) {
 		fg_found(t, "file", FG_WARN, "%s: unreadable or not ELF", target.binary);
-		snprintf(verdict, size, "partly: cannot look into '%s'; try `flexguard run --stats`",
+		snprintf(verdict, size,
+			 "partly: cannot look into '%s'; try `flexguard run --stats`",
 			 target.binary);
 		return 1;
 	}
@@ -222,9 +233,12 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		return 2;
 	}
 	if (e.tsan) {
-		fg_found(t, "sanitizer", FG_BAD,
-			 "ThreadSanitizer's library knows glibc's locks only; -static-libtsan works");
-		snprintf(verdict, size, "cannot be helped: linked with ThreadSanitizer's library; `flexguard run` leaves it glibc's locks");
+		fg_found(
+		    t, "sanitizer", FG_BAD,
+		    "ThreadSanitizer's library knows glibc's locks only; -static-libtsan works");
+		snprintf(
+		    verdict, size,
+		    "cannot be helped: linked with ThreadSanitizer's library; `flexguard run` leaves it glibc's locks");
 		return 2;
 	}
 	fg_found(t, "privileges", FG_GOOD, "no setuid, setgid or file capabilities");
@@ -236,8 +250,8 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 	if (traced && !u.missing)
 		fg_found(t, "libraries", FG_GOOD, "%d loaded at start", u.nr_libraries);
 	else if (traced)
-		fg_found(t, "libraries", FG_WARN, "%d loaded at start, %d not found", u.nr_libraries,
-			 u.missing);
+		fg_found(t, "libraries", FG_WARN, "%d loaded at start, %d not found",
+			 u.nr_libraries, u.missing);
 	else
 		fg_found(t, "libraries", FG_WARN, "unknown: the loader did not list them");
 	families(own, sizeof(own), u.own);
@@ -252,34 +266,42 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		    "std::mutex, shared_mutex and condition_variable are reached; counting_semaphore, latch, "
 		    "barrier and atomic wait are not");
 	if (e.asan[0])
-		fg_found(t, "sanitizer", FG_INFO, "AddressSanitizer: `flexguard run` loads %s first, as it wants to be",
+		fg_found(t, "sanitizer", FG_INFO,
+			 "AddressSanitizer: `flexguard run` loads %s first, as it wants to be",
 			 e.asan);
-	if (!strcmp(strrchr(target.path, '/') ? strrchr(target.path, '/') + 1 : target.path, "valgrind"))
-		fg_found(t, "valgrind", FG_INFO,
-			 "memcheck and others run on FlexGuard's locks; helgrind and drd, which know glibc's only, on those");
+	if (!strcmp(strrchr(target.path, '/') ? strrchr(target.path, '/') + 1 : target.path,
+		    "valgrind"))
+		fg_found(
+		    t, "valgrind", FG_INFO,
+		    "memcheck and others run on FlexGuard's locks; helgrind and drd, which know glibc's only, on those");
 	if (e.attributes)
-		fg_found(t, "attributes", FG_INFO,
-			 "mutexes that it makes process-shared, robust or priority-ordered stay glibc's");
+		fg_found(
+		    t, "attributes", FG_INFO,
+		    "mutexes that it makes process-shared, robust or priority-ordered stay glibc's");
 	if (u.java[0])
-		fg_found(t, "Java", FG_INFO,
-			 "it waits on pthread mutexes and condition variables, which are reached; how long it spins "
-			 "before (synchronized, java.util.concurrent) stays the JVM's decision");
+		fg_found(
+		    t, "Java", FG_INFO,
+		    "it waits on pthread mutexes and condition variables, which are reached; how long it spins "
+		    "before (synchronized, java.util.concurrent) stays the JVM's decision");
 	if (e.dlopen || u.dlopen)
 		fg_found(t, "dlopen", FG_INFO,
 			 "libraries that it loads later are reached, but not seen here");
 	if (e.starts)
-		fg_found(t, "programs", FG_INFO, "those that it starts are reached, but not seen here");
+		fg_found(t, "programs", FG_INFO,
+			 "those that it starts are reached, but not seen here");
 	beyond = out_of_reach(t, &e, &u, out, sizeof(out));
 
 	if (!(u.own | u.libraries)) {
 		const char *later = unseen(e.dlopen || u.dlopen || !traced, e.starts);
 
 		if (later) {
-			snprintf(verdict, size, "partly: no pthread lock seen%s%s; %s may have some",
+			snprintf(verdict, size,
+				 "partly: no pthread lock seen%s%s; %s may have some",
 				 beyond ? ", but locks out of reach: " : "", out, later);
 			return 1;
 		}
-		snprintf(verdict, size, "cannot be helped: it and its libraries use no pthread lock%s%s",
+		snprintf(verdict, size,
+			 "cannot be helped: it and its libraries use no pthread lock%s%s",
 			 beyond ? ", but locks out of reach: " : "", out);
 		return 2;
 	}

@@ -20,7 +20,8 @@ const char *const fg_lock_class_name[FG_CLASSES] = {
     [FG_CLASS_PERCPU_RWSEM] = "percpu",
     [FG_CLASS_RT] = "rt",
 };
-const char *const fg_kernel_by_name[] = {"lock", "type", "slab", "caller", "task", "cgroup", "owner", NULL};
+const char *const fg_kernel_by_name[] = {"lock", "type",   "slab",  "caller",
+					 "task", "cgroup", "owner", NULL};
 const char *const fg_kernel_sort_name[] = {"total", "waits", "max", "average", "across", NULL};
 
 static int index_of(const char *const *names, const char *name)
@@ -49,7 +50,8 @@ static const char *read_option(struct fg_kernel_options *o, int option, const ch
 	case FG_KERNEL_BY:
 		i = index_of(fg_kernel_by_name, value);
 		o->by = i < 0 ? FG_KBY_LOCK : (enum fg_kernel_by)i;
-		return i < 0 ? "--by needs one of: lock, type, slab, caller, task, cgroup, owner" : NULL;
+		return i < 0 ? "--by needs one of: lock, type, slab, caller, task, cgroup, owner" :
+			       NULL;
 	case FG_KERNEL_SORT:
 		i = index_of(fg_kernel_sort_name, value);
 		o->sort = i < 0 ? FG_KSORT_TOTAL : (enum fg_kernel_sort)i;
@@ -61,9 +63,9 @@ static const char *read_option(struct fg_kernel_options *o, int option, const ch
 		return "-t needs one of: spin, rwlock, mutex, rwsem, percpu, rt, semaphore";
 	case FG_KERNEL_DURATION:
 		o->seconds = fg_seconds(value);
-		return o->seconds > 0 && o->seconds < 1e9
-			   ? NULL
-			   : "-d needs a time of more than 0, such as 10, 300ms or 5min";
+		return o->seconds > 0 && o->seconds < 1e9 ?
+			   NULL :
+			   "-d needs a time of more than 0, such as 10, 300ms or 5min";
 	case FG_KERNEL_LOCK:
 		o->lock = value;
 		return *value ? NULL : "-l needs a name, or a pattern such as '*mmap_lock'";
@@ -72,11 +74,8 @@ static const char *read_option(struct fg_kernel_options *o, int option, const ch
 			return "-p needs the number of a process";
 		o->pid = (unsigned)n;
 		return NULL;
-	case FG_KERNEL_ROWS:
-		return is_number(value, &o->rows) ? NULL : "-n needs a number of rows";
-	default:
-		o->json = true;
-		return NULL;
+	case FG_KERNEL_ROWS: return is_number(value, &o->rows) ? NULL : "-n needs a number of rows";
+	default: o->json = true; return NULL;
 	}
 }
 

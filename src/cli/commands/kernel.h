@@ -19,7 +19,13 @@ enum fg_kernel_by {
 	FG_KBY_CGROUP,
 	FG_KBY_OWNER
 };
-enum fg_kernel_sort { FG_KSORT_TOTAL, FG_KSORT_WAITS, FG_KSORT_MAX, FG_KSORT_AVERAGE, FG_KSORT_ACROSS };
+enum fg_kernel_sort {
+	FG_KSORT_TOTAL,
+	FG_KSORT_WAITS,
+	FG_KSORT_MAX,
+	FG_KSORT_AVERAGE,
+	FG_KSORT_ACROSS
+};
 
 struct fg_kernel_options {
 	enum fg_kernel_by by;
@@ -47,11 +53,15 @@ void fg_kernel_symbols_close(struct fg_kernel_symbols *s);
 /* Whether variables have names, too (CONFIG_KALLSYMS_ALL). */
 bool fg_kernel_has_variables(const struct fg_kernel_symbols *s);
 /* The variable that this lies in, as "name" or "name+0x10"; false: none. */
-bool fg_kernel_variable(const struct fg_kernel_symbols *s, uint64_t address, char *name, size_t size);
+bool fg_kernel_variable(const struct fg_kernel_symbols *s, uint64_t address, char *name,
+			size_t size);
 /* The function that this lies in, or the address. */
-void fg_kernel_function(const struct fg_kernel_symbols *s, uint64_t address, char *name, size_t size);
-/* The first frame that is no part of a lock, of the scheduler or of the tracepoint; 0: all are, or there is
- * none. */
+void fg_kernel_function(const struct fg_kernel_symbols *s, uint64_t address, char *name,
+			size_t size);
+/*
+ * The first frame that is no part of a lock, of the scheduler or of the tracepoint; 0: all are, or
+ * there is none.
+ */
 uint64_t fg_kernel_caller(const struct fg_kernel_symbols *s, const __u64 *stack);
 
 /* ---- kernel_rows.c: what was counted, as it is asked for ---- */
@@ -60,12 +70,13 @@ struct fg_kernel_row {
 	char name[FG_KERNEL_NAME];
 	char group[FG_KERNEL_NAME]; /* rows of one group become one */
 	struct fg_waits w;
-	int class;				  /* -1: several */
-	uint64_t waiters;			  /* of one lock: threads that waited */
-	double fair;				  /* Jain's index of their waits */
-	const struct fg_contended_lock *lock;	  /* of FG_KBY_LOCK, else NULL */
-	const struct fg_contended_waiter *waiter; /* the one of the row that waited most, else NULL */
-	char slab[32], symbol[FG_KERNEL_NAME];	  /* of FG_KBY_LOCK; "": none */
+	int class;			      /* -1: several */
+	uint64_t waiters;		      /* of one lock: threads that waited */
+	double fair;			      /* Jain's index of their waits */
+	const struct fg_contended_lock *lock; /* of FG_KBY_LOCK, else NULL */
+	/* the one of the row that waited most, else NULL */
+	const struct fg_contended_waiter *waiter;
+	char slab[32], symbol[FG_KERNEL_NAME]; /* of FG_KBY_LOCK; "": none */
 	uint64_t handovers, across, batch, holds, hold_ns, hold_max_ns;
 };
 
@@ -75,7 +86,8 @@ struct fg_kernel_names {
 	const char (*slab)[32];			 /* of each row of the locks */
 };
 /* Sorted as it is asked for; NULL: out of memory. */
-struct fg_kernel_row *fg_kernel_rows(const struct fg_contention_view *v, const struct fg_kernel_options *o,
+struct fg_kernel_row *fg_kernel_rows(const struct fg_contention_view *v,
+				     const struct fg_kernel_options *o,
 				     const struct fg_kernel_names *names, size_t *count);
 
 #endif

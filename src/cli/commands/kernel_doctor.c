@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* `flexguard kernel doctor`: what this kernel tells of its locks, and what may be done with them. */
+/*
+ * `flexguard kernel doctor`: what this kernel tells of its locks, and what may be done with them.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,18 +29,23 @@ static void check_tracepoints(struct fg_findings *t)
 	else
 		fg_found(t, "waits", FG_BAD, "no lock:contention_begin (Linux 5.19 and later)");
 	if (fg_btf_names("btf_trace_contended_release"))
-		fg_found(t, "holds", FG_GOOD,
-			 "lock:contended_release: of locks that somebody waited for, taken after a wait; of "
-			 "spinlocks "
-			 "only with CONFIG_QUEUED_SPINLOCKS_TRACE_CONTENDED_RELEASE");
+		fg_found(
+		    t, "holds", FG_GOOD,
+		    "lock:contended_release: of locks that somebody waited for, taken after a wait; of "
+		    "spinlocks "
+		    "only with CONFIG_QUEUED_SPINLOCKS_TRACE_CONTENDED_RELEASE");
 	else
-		fg_found(t, "holds", FG_INFO, "not told (lock:contended_release, Linux 7.2 and later)");
-	fg_found(t, "owners", FG_INFO, "of mutexes and writers of rwsems; spinlocks and readers name none");
+		fg_found(t, "holds", FG_INFO,
+			 "not told (lock:contended_release, Linux 7.2 and later)");
+	fg_found(t, "owners", FG_INFO,
+		 "of mutexes and writers of rwsems; spinlocks and readers name none");
 	if (fg_btf_names("bpf_get_kmem_cache"))
 		fg_found(t, "slab caches", FG_GOOD, "bpf_get_kmem_cache%s",
-			 fg_btf_names("bpf_iter__kmem_cache") ? ", and an iterator of all of them" : "");
+			 fg_btf_names("bpf_iter__kmem_cache") ? ", and an iterator of all of them" :
+								"");
 	else
-		fg_found(t, "slab caches", FG_INFO, "not told (bpf_get_kmem_cache, Linux 6.13 and later)");
+		fg_found(t, "slab caches", FG_INFO,
+			 "not told (bpf_get_kmem_cache, Linux 6.13 and later)");
 }
 
 static void check_spinlocks(struct fg_findings *t)
@@ -46,8 +53,9 @@ static void check_spinlocks(struct fg_findings *t)
 	if (fg_btf_names("btf_trace_lock_acquire"))
 		fg_found(t, "lockdep", FG_INFO,
 			 "built in: this kernel's locks are slower than those of others");
-	fg_found(t, "spinlocks", FG_INFO,
-		 "who finds only the owner before it may wait without a word: qspinlock tells of its queue");
+	fg_found(
+	    t, "spinlocks", FG_INFO,
+	    "who finds only the owner before it may wait without a word: qspinlock tells of its queue");
 	if (!access("/sys/kernel/realtime", F_OK))
 		fg_found(t, "PREEMPT_RT", FG_INFO, "yes: most locks are of type rt");
 }
@@ -59,11 +67,12 @@ static void check_symbols(struct fg_findings *t)
 	if (s)
 		fg_found(t, "names", fg_kernel_has_variables(s) ? FG_GOOD : FG_INFO,
 			 "/proc/kallsyms has functions%s",
-			 fg_kernel_has_variables(s) ? " and variables"
-						    : " only, no variables (CONFIG_KALLSYMS_ALL)");
+			 fg_kernel_has_variables(s) ? " and variables" :
+						      " only, no variables (CONFIG_KALLSYMS_ALL)");
 	else
-		fg_found(t, "names", FG_WARN,
-			 "/proc/kallsyms shows no addresses (kernel.kptr_restrict, or no CAP_SYSLOG)");
+		fg_found(
+		    t, "names", FG_WARN,
+		    "/proc/kallsyms shows no addresses (kernel.kptr_restrict, or no CAP_SYSLOG)");
 	fg_kernel_symbols_close(s);
 }
 
@@ -78,7 +87,8 @@ static void check_policies(struct fg_findings *t)
 	if (fg_btf_names("sched_ext_ops"))
 		fg_found(t, "sched_ext", FG_INFO, "yes");
 	else
-		fg_found(t, "sched_ext", FG_INFO, "no (Linux 6.12 and later, CONFIG_SCHED_CLASS_EXT)");
+		fg_found(t, "sched_ext", FG_INFO,
+			 "no (Linux 6.12 and later, CONFIG_SCHED_CLASS_EXT)");
 	if (prctl(RSEQ_SLICE_EXTENSION, RSEQ_SLICE_EXTENSION_GET, 0, 0, 0) >= 0)
 		fg_found(t, "rseq slice", FG_INFO, "time-slice extensions can be asked for");
 	else
@@ -94,7 +104,8 @@ int fg_kernel_doctor(bool json)
 	int err, status;
 
 	uname(&u);
-	fg_found(&t, "kernel", fg_release_is(u.release, FG_OLDEST_MAJOR, FG_OLDEST_MINOR) ? FG_GOOD : FG_BAD,
+	fg_found(&t, "kernel",
+		 fg_release_is(u.release, FG_OLDEST_MAJOR, FG_OLDEST_MINOR) ? FG_GOOD : FG_BAD,
 		 "%s %s, %s", u.sysname, u.release, u.machine);
 	check_tracepoints(&t);
 	check_spinlocks(&t);
@@ -113,8 +124,10 @@ int fg_kernel_doctor(bool json)
 	if (!err)
 		snprintf(verdict, sizeof(verdict), "flexguard kernel profile works here");
 	else
-		snprintf(verdict, sizeof(verdict), "flexguard kernel profile does not work here: %s", why);
-	fg_found(&t, "eBPF", err ? FG_WARN : FG_GOOD, "%s", err ? why : "the program loads and attaches");
+		snprintf(verdict, sizeof(verdict),
+			 "flexguard kernel profile does not work here: %s", why);
+	fg_found(&t, "eBPF", err ? FG_WARN : FG_GOOD, "%s",
+		 err ? why : "the program loads and attaches");
 	if (json)
 		fg_findings_json(&t, NULL, t.nr, verdict, status);
 	else

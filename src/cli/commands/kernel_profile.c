@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `flexguard kernel profile`: waits for the kernel's own locks while it runs (monitor/contention.h). */
+/*
+ * `flexguard kernel profile`: waits for the kernel's own locks while it runs
+ * (monitor/contention.h).
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -19,7 +22,8 @@
 #include "cli/common/units.h"
 #include "monitor/contention.h"
 
-#define LOOK_MS 200 /* an object that is freed in between leaves a lock without the name of its slab cache   \
+#define LOOK_MS \
+	200 /* an object that is freed in between leaves a lock without the name of its slab cache   \
 		     */
 
 static volatile sig_atomic_t stopped;
@@ -133,8 +137,8 @@ static void print_head(const struct profile *p)
 	if (p->lost)
 		say("%" PRIu64 " events lost: no room for a lock %" PRIu64 ", a waiter %" PRIu64
 		    ", a wait %" PRIu64 ", nested %" PRIu64 ", not run by the kernel %" PRIu64,
-		    p->lost, (uint64_t)n->full_locks, (uint64_t)n->full_waiters, (uint64_t)n->full_waiting,
-		    (uint64_t)n->nested, p->missed);
+		    p->lost, (uint64_t)n->full_locks, (uint64_t)n->full_waiters,
+		    (uint64_t)n->full_waiting, (uint64_t)n->nested, p->missed);
 	if (p->still)
 		say("%" PRIu64 " wait%s had not ended, and %s not counted", p->still,
 		    p->still == 1 ? "" : "s", p->still == 1 ? "is" : "are");
@@ -163,15 +167,17 @@ static void print_row(const struct profile *p, const struct fg_kernel_row *r, in
 		at += printf(" %4s", "-");
 	if (p->nodes && p->o->by <= FG_KBY_SLAB)
 		at += printf(" %6s %5.1f", fg_human_count(c[0], sizeof(c[0]), (double)r->across),
-			     r->handovers ? (double)(r->handovers + 1) / (double)(r->across + 1) : 1.0);
+			     r->handovers ? (double)(r->handovers + 1) / (double)(r->across + 1) :
+					    1.0);
 	if (p->v->holds && p->o->by <= FG_KBY_SLAB)
-		at += printf(" %8s",
-			     r->holds ? fg_human_ns(c[0], sizeof(c[0]), (double)r->hold_ns / (double)r->holds)
-				      : "-");
+		at += printf(" %8s", r->holds ? fg_human_ns(c[0], sizeof(c[0]),
+							    (double)r->hold_ns / (double)r->holds) :
+						"-");
 	if (p->o->by != FG_KBY_TYPE)
-		at += printf(" %-6.6s", r->class < 0			 ? "mixed"
-					: r->class == FG_CLASS_SEMAPHORE ? "sem"
-									 : fg_lock_class_name[r->class]);
+		at += printf(" %-6.6s", r->class < 0 ? "mixed" :
+					r->class == FG_CLASS_SEMAPHORE ?
+						       "sem" :
+						       fg_lock_class_name[r->class]);
 	snprintf(name, sizeof(name), "%s", r->name);
 	/* What a program calls itself may be anything. */
 	for (char *s = name; *s; s++)
@@ -183,7 +189,8 @@ static void print_row(const struct profile *p, const struct fg_kernel_row *r, in
 
 static void print_table(const struct profile *p)
 {
-	static const char *const what[] = {"LOCK", "TYPE", "SLAB CACHE", "CALLER", "TASK", "CGROUP", "OWNER"};
+	static const char *const what[] = {"LOCK", "TYPE",   "SLAB CACHE", "CALLER",
+					   "TASK", "CGROUP", "OWNER"};
 	int columns = fg_columns(STDOUT_FILENO);
 
 	print_head(p);
@@ -236,7 +243,8 @@ static void json_lock(struct fg_json *j, const struct profile *p, const struct f
 	fg_json_close(j, ']');
 }
 
-static void json_stack(struct fg_json *j, const struct fg_kernel_symbols *symbols, const __u64 *stack)
+static void json_stack(struct fg_json *j, const struct fg_kernel_symbols *symbols,
+		       const __u64 *stack)
 {
 	char name[FG_KERNEL_NAME];
 
@@ -320,10 +328,10 @@ static void print_json(const struct profile *p, const struct fg_kernel_symbols *
 
 static enum fg_contention_by waiters_by(enum fg_kernel_by by)
 {
-	return by == FG_KBY_CALLER   ? FG_BY_CALLER
-	       : by == FG_KBY_CGROUP ? FG_BY_CGROUP
-	       : by == FG_KBY_OWNER  ? FG_BY_OWNER
-				     : FG_BY_TASK;
+	return by == FG_KBY_CALLER ? FG_BY_CALLER :
+	       by == FG_KBY_CGROUP ? FG_BY_CGROUP :
+	       by == FG_KBY_OWNER  ? FG_BY_OWNER :
+				     FG_BY_TASK;
 }
 
 int fg_kernel_profile(const struct fg_kernel_options *o)

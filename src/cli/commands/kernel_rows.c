@@ -12,9 +12,12 @@
 
 /* ---- names ------------------------------------------------------------------------ */
 
-static const char *const role_name[] = {[FG_MET_MMAP_LOCK] = "mmap_lock", [FG_MET_SIGLOCK] = "siglock"};
+static const char *const role_name[] = {
+    [FG_MET_MMAP_LOCK] = "mmap_lock", [FG_MET_SIGLOCK] = "siglock"};
 
-/* A variable's name, what is known of where it was met, the slab cache it lies in, or the address. */
+/*
+ * A variable's name, what is known of where it was met, the slab cache it lies in, or the address.
+ */
 static void name_lock(const struct fg_kernel_names *names, const struct fg_contended_lock *l,
 		      const char *slab, char *name, size_t size)
 {
@@ -70,8 +73,8 @@ static void name_waiter(const struct fg_kernel_names *names, const struct fg_ker
 		if (o->by == FG_KBY_OWNER && !w->id)
 			snprintf(r->name, sizeof(r->name), "(not told)");
 		else
-			snprintf(r->name, sizeof(r->name), "%.*s (%" PRIu64 ")", (int)sizeof(w->comm),
-				 w->comm, (uint64_t)w->id);
+			snprintf(r->name, sizeof(r->name), "%.*s (%" PRIu64 ")",
+				 (int)sizeof(w->comm), w->comm, (uint64_t)w->id);
 		snprintf(r->group, sizeof(r->group), "%" PRIu64, (uint64_t)w->id);
 	}
 }
@@ -139,16 +142,11 @@ static enum fg_kernel_sort sort_by;
 static double rank(const struct fg_kernel_row *r)
 {
 	switch (sort_by) {
-	case FG_KSORT_WAITS:
-		return (double)count_of(&r->w);
-	case FG_KSORT_MAX:
-		return (double)r->w.max_ns;
-	case FG_KSORT_AVERAGE:
-		return (double)r->w.wait_ns / (double)count_of(&r->w);
-	case FG_KSORT_ACROSS:
-		return (double)r->across;
-	default:
-		return (double)r->w.wait_ns;
+	case FG_KSORT_WAITS: return (double)count_of(&r->w);
+	case FG_KSORT_MAX: return (double)r->w.max_ns;
+	case FG_KSORT_AVERAGE: return (double)r->w.wait_ns / (double)count_of(&r->w);
+	case FG_KSORT_ACROSS: return (double)r->across;
+	default: return (double)r->w.wait_ns;
 	}
 }
 
@@ -194,9 +192,9 @@ static size_t rows_of_locks(const struct fg_contention_view *v, const struct fg_
 			snprintf(r->group, sizeof(r->group), "%s", r->name);
 		} else {
 			snprintf(r->name, sizeof(r->name), "%s",
-				 *r->slab     ? r->slab
-				 : *r->symbol ? "(static)"
-					      : "(none)");
+				 *r->slab   ? r->slab :
+				 *r->symbol ? "(static)" :
+					      "(none)");
 			snprintf(r->group, sizeof(r->group), "%s", r->name);
 		}
 		n++;
@@ -232,17 +230,22 @@ static size_t rows_of_waiters(const struct fg_contention_view *v, const struct f
 
 		if (!w->key || !count_of(&w->w))
 			continue;
-		l = bsearch(&(struct lock_at){.key = w->lock_key}, lock, locks, sizeof(*lock), by_key);
+		l = bsearch(&(struct lock_at){.key = w->lock_key}, lock, locks, sizeof(*lock),
+			    by_key);
 		if (!l)
 			continue;
-		row[n] = (struct fg_kernel_row){.w = w->w, .class = (int)v->locks[l->at].class, .waiter = w};
+		row[n] = (struct fg_kernel_row){
+		    .w = w->w, .class = (int)v->locks[l->at].class, .waiter = w};
 		name_waiter(names, o, w, &row[n]);
 		n++;
 	}
 	return n;
 }
 
-/* Jain, Chiu, Hawe, 1984: (sum x)^2 / (n sum x^2), of each lock over the threads that waited for it. */
+/*
+ * Jain, Chiu, Hawe, 1984: (sum x)^2 / (n sum x^2), of each lock over the threads that waited for
+ * it.
+ */
 static int by_lock_key(const void *a, const void *b)
 {
 	const struct fg_contended_waiter *const *x = a, *const *y = b;
@@ -286,7 +289,8 @@ static bool add_fairness(const struct fg_contention_view *v, struct fg_kernel_ro
 	return true;
 }
 
-struct fg_kernel_row *fg_kernel_rows(const struct fg_contention_view *v, const struct fg_kernel_options *o,
+struct fg_kernel_row *fg_kernel_rows(const struct fg_contention_view *v,
+				     const struct fg_kernel_options *o,
 				     const struct fg_kernel_names *names, size_t *count)
 {
 	bool of_locks = o->by <= FG_KBY_SLAB;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of the kernel's functions and variables: /proc/kallsyms, with CONFIG_KALLSYMS_ALL also for variables.
+/*
+ * Names of the kernel's functions and variables: /proc/kallsyms, with CONFIG_KALLSYMS_ALL also for
+ * variables.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -26,7 +28,8 @@ struct fg_kernel_symbols {
 	bool variables; /* of the kernel itself are among them: CONFIG_KALLSYMS_ALL */
 	struct {
 		uint64_t from, to;
-	} locking[RANGES]; /* text that the compiler put together because it is of locks or the scheduler */
+		/* text that the compiler put together because it is of locks or the scheduler */
+	} locking[RANGES];
 };
 
 static int by_address(const void *a, const void *b)
@@ -47,7 +50,8 @@ static bool add(struct fg_kernel_symbols *s, uint64_t address, char type, const 
 		s->symbol = more;
 		s->room = room;
 	}
-	s->symbol[s->count] = (struct symbol){address, strdup(name), (char)tolower((unsigned char)type)};
+	s->symbol[s->count] = (struct symbol){address, strdup(name),
+					      (char)tolower((unsigned char)type)};
 	return s->symbol[s->count++].name != NULL;
 }
 
@@ -109,7 +113,8 @@ bool fg_kernel_has_variables(const struct fg_kernel_symbols *s)
 }
 
 /* The last one at or below the address, of the types asked for; there is one above, too. */
-static const struct symbol *find(const struct fg_kernel_symbols *s, uint64_t address, const char *types)
+static const struct symbol *find(const struct fg_kernel_symbols *s, uint64_t address,
+				 const char *types)
 {
 	size_t low = 0, high = s->count;
 
@@ -138,9 +143,13 @@ static void print_name(const struct symbol *found, uint64_t address, char *name,
 		snprintf(name, size, "%s+0x%" PRIx64, found->name, address - found->address);
 }
 
-bool fg_kernel_variable(const struct fg_kernel_symbols *s, uint64_t address, char *name, size_t size)
+bool fg_kernel_variable(const struct fg_kernel_symbols *s, uint64_t address, char *name,
+			size_t size)
 {
-	/* Without the variables, the ends of sections are left, and would name all that lies behind them. */
+	/*
+	 * Without the variables, the ends of sections are left, and would name all that lies behind
+	 * them.
+	 */
 	const struct symbol *found = s && s->variables ? find(s, address, "bdrvg") : NULL;
 
 	if (found)
@@ -148,7 +157,8 @@ bool fg_kernel_variable(const struct fg_kernel_symbols *s, uint64_t address, cha
 	return found != NULL;
 }
 
-void fg_kernel_function(const struct fg_kernel_symbols *s, uint64_t address, char *name, size_t size)
+void fg_kernel_function(const struct fg_kernel_symbols *s, uint64_t address, char *name,
+			size_t size)
 {
 	const struct symbol *found = s ? find(s, address, "tw") : NULL;
 
@@ -185,7 +195,8 @@ uint64_t fg_kernel_caller(const struct fg_kernel_symbols *s, const __u64 *stack)
 		bool locking = !found || is_of_locks(found->name);
 
 		for (int k = 0; k < RANGES && s; k++)
-			locking |= stack[i] - 1 >= s->locking[k].from && stack[i] - 1 < s->locking[k].to;
+			locking |= stack[i] - 1 >= s->locking[k].from &&
+				   stack[i] - 1 < s->locking[k].to;
 		if (!locking)
 			return stack[i];
 	}

@@ -19,13 +19,13 @@ struct row {
 	bool rwlock;
 };
 
-#define X(id, name, family, paper, fairness, lock_bytes, thread_bytes, can)                                            \
+#define X(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) \
 	{name, family, paper, fairness, lock_bytes, thread_bytes, can, false},
-#define RW(id, name, family, paper, fairness, lock_bytes, thread_bytes, can)                                           \
+#define RW(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) \
 	{name, family, paper, fairness, lock_bytes, thread_bytes, can, true},
 static const struct row rows[] = {
-    {"flexguard", "preemption-aware", "docs/design/lock.md; after " ZOO_SOSP2025, "FIFO while spinning", 24, 252,
-     ZOO_TIMED | ZOO_OVERSUBSCRIBED, false},
+    {"flexguard", "preemption-aware", "docs/design/lock.md; after " ZOO_SOSP2025,
+     "FIFO while spinning", 24, 252, ZOO_TIMED | ZOO_OVERSUBSCRIBED, false},
     {"glibc", "blocking", "nothing is preloaded", "none", 40, 0, ZOO_ORDINARY, false},
     ZOO_TABLE(X) ZOO_RWLOCK_TABLE(RW)};
 #undef X
@@ -77,9 +77,9 @@ static void print_narrow_table(void)
 	for (size_t i = 0; i < NR_ROWS; i++) {
 		const struct row *r = &rows[i];
 
-		printf("%-30s%s %6u %6u  %-5s  %-7s  %s\n", r->name, unavailable(r) ? "*" : " ", r->lock_bytes,
-		       r->thread_bytes, r->can & ZOO_TIMED ? "own" : "polls", crowds(r),
-		       r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no");
+		printf("%-30s%s %6u %6u  %-5s  %-7s  %s\n", r->name, unavailable(r) ? "*" : " ",
+		       r->lock_bytes, r->thread_bytes, r->can & ZOO_TIMED ? "own" : "polls",
+		       crowds(r), r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no");
 	}
 	puts("\nfamily, fairness and paper: flexguard locks --json, or | less -S");
 }
@@ -88,14 +88,16 @@ static void print_narrow_table(void)
 
 static void print_table(void)
 {
-	printf("%-31s %-21s %4s %6s  %-5s  %-7s  %-6s  %-24s %s\n", "", "", "LOCK", "THREAD", "", "", "", "", "");
-	printf("%-31s %-21s %4s %6s  %-5s  %-7s  %-6s  %-24s %s\n", "NAME", "FAMILY", "B", "B", "TIMED", "CROWDS", "SHARED",
-	       "FAIRNESS", "PAPER");
+	printf("%-31s %-21s %4s %6s  %-5s  %-7s  %-6s  %-24s %s\n", "", "", "LOCK", "THREAD", "",
+	       "", "", "", "");
+	printf("%-31s %-21s %4s %6s  %-5s  %-7s  %-6s  %-24s %s\n", "NAME", "FAMILY", "B", "B",
+	       "TIMED", "CROWDS", "SHARED", "FAIRNESS", "PAPER");
 	for (size_t i = 0; i < NR_ROWS; i++) {
 		const struct row *r = &rows[i];
 
-		printf("%-30s%s %-21s %4u %6u  %-5s  %-7s  %-6s  %-24s %s\n", r->name, unavailable(r) ? "*" : " ", r->family,
-		       r->lock_bytes, r->thread_bytes, r->can & ZOO_TIMED ? "own" : "polls", crowds(r),
+		printf("%-30s%s %-21s %4u %6u  %-5s  %-7s  %-6s  %-24s %s\n", r->name,
+		       unavailable(r) ? "*" : " ", r->family, r->lock_bytes, r->thread_bytes,
+		       r->can & ZOO_TIMED ? "own" : "polls", crowds(r),
 		       r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no", r->fairness, r->paper);
 	}
 }

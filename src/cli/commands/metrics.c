@@ -37,7 +37,8 @@ static const char content_type[] = "text/plain; version=0.0.4; charset=utf-8";
 static void print_metric(FILE *f, const struct metric *m, const struct metric *before)
 {
 	if (!before || strcmp(before->name, m->name))
-		fprintf(f, "# HELP flexguard_%s %s\n# TYPE flexguard_%s %s\n", m->name, m->help, m->name, m->type);
+		fprintf(f, "# HELP flexguard_%s %s\n# TYPE flexguard_%s %s\n", m->name, m->help,
+			m->name, m->type);
 	fprintf(f, "flexguard_%s%s %.15g\n", m->name, m->labels ? m->labels : "", m->value);
 }
 
@@ -62,19 +63,27 @@ static void print_all(FILE *f, const char *path)
 		    {"uptime_seconds", "gauge", "Since the monitor was started.", NULL,
 		     (double)(a.at_ns - r->started_ns) / 1e9},
 		    {"processes", "gauge", "Registered processes.", NULL, (double)r->processes},
-		    {"max_processes", "gauge", "Processes that may register.", NULL, (double)r->max_processes},
-		    {"registrations_total", "counter", hellos, "{result=\"accepted\"}", (double)r->registered},
-		    {"registrations_total", "counter", hellos, "{result=\"refused\"}", (double)r->refused},
+		    {"max_processes", "gauge", "Processes that may register.", NULL,
+		     (double)r->max_processes},
+		    {"registrations_total", "counter", hellos, "{result=\"accepted\"}",
+		     (double)r->registered},
+		    {"registrations_total", "counter", hellos, "{result=\"refused\"}",
+		     (double)r->refused},
 		    {"connections_dropped_total", "counter", "Connections that said nothing.", NULL,
 		     (double)r->dropped},
-		    {"critical_threads", "gauge", critical, "{state=\"preempted\"}", (double)r->preempted},
-		    {"critical_threads", "gauge", critical, "{state=\"asleep\"}", (double)r->blocked},
-		    {"critical_switches_total", "counter", lost, "{state=\"preempted\"}", (double)r->total_preempted},
-		    {"critical_switches_total", "counter", lost, "{state=\"asleep\"}", (double)r->total_blocked},
-		    {"missed_events_total", "counter", "Switches that the audit found missing.", NULL,
-		     (double)r->missed},
-		    {"sampled_switch_seconds_total", "counter", "Time in the hook, in the switches that were timed.",
-		     NULL, (double)r->cost_ns / 1e9},
+		    {"critical_threads", "gauge", critical, "{state=\"preempted\"}",
+		     (double)r->preempted},
+		    {"critical_threads", "gauge", critical, "{state=\"asleep\"}",
+		     (double)r->blocked},
+		    {"critical_switches_total", "counter", lost, "{state=\"preempted\"}",
+		     (double)r->total_preempted},
+		    {"critical_switches_total", "counter", lost, "{state=\"asleep\"}",
+		     (double)r->total_blocked},
+		    {"missed_events_total", "counter", "Switches that the audit found missing.",
+		     NULL, (double)r->missed},
+		    {"sampled_switch_seconds_total", "counter",
+		     "Time in the hook, in the switches that were timed.", NULL,
+		     (double)r->cost_ns / 1e9},
 		    {"sampled_switches_total", "counter", "Context switches that were timed.", NULL,
 		     (double)r->cost_samples},
 		    {"contended_total", "counter", "Acquisitions that found the lock held.", NULL,
@@ -85,10 +94,11 @@ static void print_all(FILE *f, const char *path)
 		     (double)r->stats[FG_SLOT_PARKS]},
 		    {"wakeups_total", "counter", "Wake-up calls by a releaser.", NULL,
 		     (double)r->stats[FG_SLOT_WAKEUPS]},
-		    {"holder_preemptions_total", "counter", "Times a waiter saw the critical path off its CPU.",
-		     NULL, (double)r->stats[FG_SLOT_PREEMPTIONS]},
-		    {"blocking_seconds_total", "counter", "Time of all threads in blocking mode.", NULL,
-		     (double)r->stats[FG_SLOT_BLOCKED_NS] / 1e9},
+		    {"holder_preemptions_total", "counter",
+		     "Times a waiter saw the critical path off its CPU.", NULL,
+		     (double)r->stats[FG_SLOT_PREEMPTIONS]},
+		    {"blocking_seconds_total", "counter", "Time of all threads in blocking mode.",
+		     NULL, (double)r->stats[FG_SLOT_BLOCKED_NS] / 1e9},
 		    {"cond_waits_total", "counter", "Condition variable waits that slept.", NULL,
 		     (double)r->stats[FG_SLOT_COND_WAITS]},
 		};
@@ -106,8 +116,10 @@ static void print_all(FILE *f, const char *path)
 
 /* Loaded for --listen only: nothing else needs the library, and it brings its own TLS along. */
 #define MHD_LIBRARY "libmicrohttpd.so.12"
+/* clang-format off */
 #define MHD_FUNCTIONS(X) \
 	X(create_response_from_buffer) X(add_response_header) X(queue_response) X(destroy_response) X(start_daemon) X(stop_daemon)
+/* clang-format on */
 #define X(name) __typeof__(MHD_##name) *name;
 static struct {
 	MHD_FUNCTIONS(X)
@@ -124,12 +136,13 @@ static bool load_microhttpd(void)
 	MHD_FUNCTIONS(X)
 #undef X
 	if (!ok)
-		fg_error("metrics: --listen needs libmicrohttpd (package libmicrohttpd12): %s", dlerror());
+		fg_error("metrics: --listen needs libmicrohttpd (package libmicrohttpd12): %s",
+			 dlerror());
 	return ok;
 }
 
-static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const char *type, char *text, size_t size,
-			     enum MHD_ResponseMemoryMode mode)
+static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const char *type,
+			     char *text, size_t size, enum MHD_ResponseMemoryMode mode)
 {
 	struct MHD_Response *r = mhd.create_response_from_buffer(size, text, mode);
 	enum MHD_Result result;
@@ -142,8 +155,9 @@ static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const ch
 	return result;
 }
 
-static enum MHD_Result serve(void *path, struct MHD_Connection *c, const char *url, const char *method,
-			     const char *version, const char *data, size_t *size, void **state)
+static enum MHD_Result serve(void *path, struct MHD_Connection *c, const char *url,
+			     const char *method, const char *version, const char *data,
+			     size_t *size, void **state)
 {
 	static char not_found[] = "metrics are at /metrics\n", not_get[] = "only GET\n";
 	char *text = NULL;
@@ -152,9 +166,11 @@ static enum MHD_Result serve(void *path, struct MHD_Connection *c, const char *u
 
 	(void)version, (void)data, (void)size, (void)state;
 	if (strcmp(method, "GET") && strcmp(method, "HEAD"))
-		return reply(c, 405, "text/plain", not_get, strlen(not_get), MHD_RESPMEM_PERSISTENT);
+		return reply(c, 405, "text/plain", not_get, strlen(not_get),
+			     MHD_RESPMEM_PERSISTENT);
 	if (strcmp(url, "/metrics"))
-		return reply(c, 404, "text/plain", not_found, strlen(not_found), MHD_RESPMEM_PERSISTENT);
+		return reply(c, 404, "text/plain", not_found, strlen(not_found),
+			     MHD_RESPMEM_PERSISTENT);
 	f = open_memstream(&text, &length);
 	if (!f)
 		return MHD_NO;
@@ -181,8 +197,8 @@ static int listen_unix(const char *path)
 	if (fd < 0)
 		return -1;
 	/* One that nobody listens on any more is in the way. */
-	if (!lstat(path, &st) && S_ISSOCK(st.st_mode) && connect(fd, (struct sockaddr *)&un, sizeof(un)) &&
-	    errno == ECONNREFUSED)
+	if (!lstat(path, &st) && S_ISSOCK(st.st_mode) &&
+	    connect(fd, (struct sockaddr *)&un, sizeof(un)) && errno == ECONNREFUSED)
 		unlink(path);
 	if (bind(fd, (struct sockaddr *)&un, sizeof(un)) || listen(fd, 16)) {
 		close(fd);
@@ -238,10 +254,10 @@ static int serve_at(const char *address, const char *path)
 	sigaddset(&stop, SIGINT);
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	d = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL, NULL, serve, (void *)path,
-			     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, 32u,
-			     MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384,
-			     MHD_OPTION_END);
+	d = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL, NULL, serve,
+			     (void *)path, MHD_OPTION_LISTEN_SOCKET, fd,
+			     MHD_OPTION_CONNECTION_LIMIT, 32u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
+			     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_END);
 	if (!d) {
 		fg_error("metrics: cannot start the HTTP server");
 		close(fd);
@@ -259,7 +275,8 @@ static int serve_at(const char *address, const char *path)
 static int serve_at(const char *address, const char *path)
 {
 	(void)address, (void)path;
-	fg_error("metrics: built without libmicrohttpd: --listen is not there; without it the text goes to stdout");
+	fg_error(
+	    "metrics: built without libmicrohttpd: --listen is not there; without it the text goes to stdout");
 	return FG_EXIT_OWN;
 }
 

@@ -70,7 +70,8 @@ static bool set_limit(struct options *o, const struct fg_arguments *a, int optio
 	uint64_t value;
 
 	if (!number(a->value, limits[option].max, &value)) {
-		fg_arguments_bad(a, "--%s needs a number from 1 to %llu", a->command->options[option].name,
+		fg_arguments_bad(a, "--%s needs a number from 1 to %llu",
+				 a->command->options[option].name,
 				 (unsigned long long)limits[option].max);
 		return false;
 	}
@@ -95,7 +96,8 @@ static bool set_mode(struct options *o, const char *text)
 }
 
 /* Options with two values, of which the second is set in *value as 1. */
-static bool set_choice(const struct fg_arguments *a, const char *option, const char *const names[2], int *value)
+static bool set_choice(const struct fg_arguments *a, const char *option, const char *const names[2],
+		       int *value)
 {
 	for (int i = 0; i < 2; i++) {
 		if (strcmp(a->value, names[i]))
@@ -103,13 +105,15 @@ static bool set_choice(const struct fg_arguments *a, const char *option, const c
 		*value = i;
 		return true;
 	}
-	fg_arguments_bad(a, "unknown %s '%s'; one of: %s, %s", option, a->value, names[0], names[1]);
+	fg_arguments_bad(a, "unknown %s '%s'; one of: %s, %s", option, a->value, names[0],
+			 names[1]);
 	return false;
 }
 
 static const char *const domains[] = {[FG_DOMAINS_UID] = "uid", [FG_DOMAINS_CPUSET] = "cpuset"};
 static const char *const holder_tests[] = {[FG_HOLDER_SLOT] = "slot", [FG_HOLDER_MCS] = "mcs"};
-static const char *const kernel_threads[] = {[FG_KTHREADS_DEFER] = "defer", [FG_KTHREADS_COUNT] = "count"};
+static const char *const kernel_threads[] = {
+    [FG_KTHREADS_DEFER] = "defer", [FG_KTHREADS_COUNT] = "count"};
 
 static bool set(struct options *o, const struct fg_arguments *a, int option)
 {
@@ -117,15 +121,13 @@ static bool set(struct options *o, const struct fg_arguments *a, int option)
 	bool ok;
 
 	switch (option) {
-	case FG_MONITOR_SOCKET:
-		return fg_socket_option(a, &o->s.socket);
+	case FG_MONITOR_SOCKET: return fg_socket_option(a, &o->s.socket);
 	case FG_MONITOR_USER:
 		o->user = a->value;
 		if (!*o->user)
 			fg_arguments_bad(a, "--user needs a name or a number");
 		return *o->user;
-	case FG_MONITOR_MODE:
-		return set_mode(o, a->value);
+	case FG_MONITOR_MODE: return set_mode(o, a->value);
 	case FG_MONITOR_DOMAINS:
 		ok = set_choice(a, "domains", domains, &chosen);
 		o->s.cfg.domains = (enum fg_domains)chosen;
@@ -138,8 +140,7 @@ static bool set(struct options *o, const struct fg_arguments *a, int option)
 		ok = set_choice(a, "kernel-threads", kernel_threads, &chosen);
 		o->s.cfg.kernel_threads = (enum fg_kernel_threads)chosen;
 		return ok;
-	default:
-		return set_limit(o, a, option);
+	default: return set_limit(o, a, option);
 	}
 }
 
@@ -162,8 +163,8 @@ static int parse(struct options *o, int argc, char **argv)
 #define SPARE_LAST  65519u
 
 /*
- * A user id that nobody has: no account, no process.  Not "nobody", who is not nobody: whatever else runs as
- * that user could stop the monitor.
+ * A user id that nobody has: no account, no process.  Not "nobody", who is not nobody: whatever
+ * else runs as that user could stop the monitor.
  */
 static uid_t spare_uid(void)
 {
@@ -173,8 +174,9 @@ static uid_t spare_uid(void)
 	DIR *proc = opendir("/proc");
 
 	while (proc && (e = readdir(proc)))
-		if (*e->d_name >= '0' && *e->d_name <= '9' && !fstatat(dirfd(proc), e->d_name, &st, 0) &&
-		    st.st_uid >= SPARE_FIRST && st.st_uid <= SPARE_LAST)
+		if (*e->d_name >= '0' && *e->d_name <= '9' &&
+		    !fstatat(dirfd(proc), e->d_name, &st, 0) && st.st_uid >= SPARE_FIRST &&
+		    st.st_uid <= SPARE_LAST)
 			taken[st.st_uid - SPARE_FIRST] = true;
 	if (proc)
 		closedir(proc);
@@ -233,7 +235,8 @@ static const char *name_of_signal(int fd)
 
 int fg_cmd_monitor(int argc, char **argv)
 {
-	struct options o = {.s = {.socket = fg_socket_path(), .mode = 0666, .listener = -1, .for_all = true}};
+	struct options o = {
+	    .s = {.socket = fg_socket_path(), .mode = 0666, .listener = -1, .for_all = true}};
 	char why[600];
 	sigset_t stop;
 	int err, stop_fd;
@@ -263,14 +266,15 @@ int fg_cmd_monitor(int argc, char **argv)
 		return FG_EXIT_OWN;
 	}
 	fg_systemd_notify("READY=1\nSTATUS=Serving");
-	fg_note("monitor: " FG_VERSION " serves at %s as user %d", !passed ? o.s.socket : "the socket that it was passed",
-		(int)geteuid());
+	fg_note("monitor: " FG_VERSION " serves at %s as user %d",
+		!passed ? o.s.socket : "the socket that it was passed", (int)geteuid());
 	err = fg_service_run(&o.s, stop_fd);
 	fg_systemd_notify("STOPPING=1");
 	fg_service_close(&o.s);
 	if (err)
 		fg_error("monitor: %s", strerror(-err));
 	else
-		fg_note("monitor: ends by %s; programs go on with the fallback", name_of_signal(stop_fd));
+		fg_note("monitor: ends by %s; programs go on with the fallback",
+			name_of_signal(stop_fd));
 	return err ? FG_EXIT_OWN : 0;
 }

@@ -58,7 +58,8 @@ static int parse(struct run *r, int argc, char **argv)
 		case FG_RUN_POLICY:
 			r->policy = a.value;
 			if (fg_policy_by_name(r->policy) < 0) {
-				fg_error("unknown policy '%s'; one of: %s", r->policy, fg_policy_names());
+				fg_error("unknown policy '%s'; one of: %s", r->policy,
+					 fg_policy_names());
 				return FG_EXIT_OWN + 1;
 			}
 			break;
@@ -73,7 +74,8 @@ static int parse(struct run *r, int argc, char **argv)
 			r->stats = true;
 			r->stats_file = a.value;
 			if (a.value && !*a.value) {
-				fg_error("--stats= needs the name of a file; --stats alone prints on stderr");
+				fg_error(
+				    "--stats= needs the name of a file; --stats alone prints on stderr");
 				return FG_EXIT_OWN + 1;
 			}
 			break;
@@ -81,12 +83,18 @@ static int parse(struct run *r, int argc, char **argv)
 	if (option == FG_ARGUMENTS_EXIT)
 		return a.status + 1;
 	if (a.next >= argc)
-		return fg_arguments_bad(&a, "which program? usage: flexguard run [options] [--] program [args...]") + 1;
+		return fg_arguments_bad(
+			   &a,
+			   "which program? usage: flexguard run [options] [--] program [args...]") +
+		       1;
 	r->argv = argv + a.next;
 	return 0;
 }
 
-/* The lock to run on, and whether this choice of lock and policy listens to a monitor; -1: a bad name. */
+/*
+ * The lock to run on, and whether this choice of lock and policy listens to a monitor; -1: a bad
+ * name.
+ */
 static int choose(const struct run *r, bool *monitor)
 {
 	const char *lock = r->lock ? r->lock : secure_getenv(FG_LOCK_ENV);
@@ -107,7 +115,8 @@ static int choose(const struct run *r, bool *monitor)
 		return -1;
 	}
 	if (p < 0) {
-		fg_error("unknown policy '%s' in " FG_POLICY_ENV "; one of: %s", policy, fg_policy_names());
+		fg_error("unknown policy '%s' in " FG_POLICY_ENV "; one of: %s", policy,
+			 fg_policy_names());
 		return -1;
 	}
 	/* Those of the zoo too: the other objects are ours there as well. */
@@ -115,7 +124,10 @@ static int choose(const struct run *r, bool *monitor)
 	return l;
 }
 
-/* Entries of LD_PRELOAD: those of AddressSanitizer, which want to be first, and all others; none of ours. */
+/*
+ * Entries of LD_PRELOAD: those of AddressSanitizer, which want to be first, and all others; none of
+ * ours.
+ */
 struct others {
 	char *asan, *rest; /* ':' in front of each entry */
 };
@@ -150,8 +162,8 @@ static bool read_others(struct others *o)
 }
 
 /*
- * AddressSanitizer's runtime, ours, and what was there.  `asan` is what the program needs of the first, or "".  No
- * library: glibc's locks, also inside another `flexguard run`.
+ * AddressSanitizer's runtime, ours, and what was there.  `asan` is what the program needs of the
+ * first, or "".  No library: glibc's locks, also inside another `flexguard run`.
  */
 static int set_preload(const char *library, const char *asan)
 {
@@ -163,9 +175,10 @@ static int set_preload(const char *library, const char *asan)
 		return -1;
 	if (!library)
 		asan = "";
-	if (asprintf(&list, "%s%s%s%s%s", *o.asan ? o.asan : ":", *o.asan ? "" : asan, library ? ":" : "",
-		     library ? library : "", o.rest) >= 0)
-		err = list[strspn(list, ":")] ? setenv("LD_PRELOAD", list + strspn(list, ":"), 1) : unsetenv("LD_PRELOAD");
+	if (asprintf(&list, "%s%s%s%s%s", *o.asan ? o.asan : ":", *o.asan ? "" : asan,
+		     library ? ":" : "", library ? library : "", o.rest) >= 0)
+		err = list[strspn(list, ":")] ? setenv("LD_PRELOAD", list + strspn(list, ":"), 1) :
+						unsetenv("LD_PRELOAD");
 	free(list);
 	free(o.asan);
 	free(o.rest);
@@ -175,8 +188,9 @@ static int set_preload(const char *library, const char *asan)
 /* Appending: two runs at once that name the same file each leave a whole report in it. */
 static FILE *open_report(const char *file)
 {
-	int fd = fg_fd_high(file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)
-				 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+	int fd = fg_fd_high(file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC,
+					0666) :
+				   fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!f)
@@ -184,7 +198,8 @@ static FILE *open_report(const char *file)
 	return f;
 }
 
-static void report(FILE *f, const char *file, const struct fg_stats *s, const struct fg_stats_report *r)
+static void report(FILE *f, const char *file, const struct fg_stats *s,
+		   const struct fg_stats_report *r)
 {
 	size_t len = file ? strlen(file) : 0;
 
@@ -210,7 +225,9 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 			return FG_EXIT_OWN;
 		keep[nr_keep++] = fileno(out);
 	}
-	/* From here on a signal goes to the program, and the statistics file does not stay behind. */
+	/*
+	 * From here on a signal goes to the program, and the statistics file does not stay behind.
+	 */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &mask);
 	if (r->stats) {
@@ -266,7 +283,8 @@ int fg_cmd_run(int argc, char **argv)
 		r.lock = "glibc";
 		monitor = false;
 	}
-	library = fg_preload_library(lock < FG_LOCK_COUNT ? FG_PRELOAD_NAME : FG_ZOO_NAME, why, sizeof(why));
+	library = fg_preload_library(lock < FG_LOCK_COUNT ? FG_PRELOAD_NAME : FG_ZOO_NAME, why,
+				     sizeof(why));
 	if (!library) {
 		fg_error("%s", why);
 		return FG_EXIT_OWN;
@@ -281,7 +299,8 @@ int fg_cmd_run(int argc, char **argv)
 	if (set_preload(lock == FG_LOCK_GLIBC ? NULL : library, target.asan) ||
 	    (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||
 	    (r.policy && setenv(FG_POLICY_ENV, r.policy, 1)) ||
-	    (mon.pid && (setenv(FG_SOCKET_ENV, mon.socket, 1) || setenv(FG_SECRET_ENV, mon.secret, 1)))) {
+	    (mon.pid &&
+	     (setenv(FG_SOCKET_ENV, mon.socket, 1) || setenv(FG_SECRET_ENV, mon.secret, 1)))) {
 		fg_error("cannot set the environment: %s", strerror(errno));
 		return FG_EXIT_OWN;
 	}

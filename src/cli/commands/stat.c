@@ -54,8 +54,8 @@ static void on_stop(int sig)
 static int transfer(const struct target *t, size_t offset, void *here, size_t size, bool out)
 {
 	struct iovec local = {here, size}, remote = {(void *)(uintptr_t)(t->table + offset), size};
-	ssize_t n = out ? process_vm_writev(t->pid, &local, 1, &remote, 1, 0)
-			: process_vm_readv(t->pid, &local, 1, &remote, 1, 0);
+	ssize_t n = out ? process_vm_writev(t->pid, &local, 1, &remote, 1, 0) :
+			  process_vm_readv(t->pid, &local, 1, &remote, 1, 0);
 
 	if (n < 0)
 		return -errno;
@@ -85,7 +85,8 @@ static int prepare(const struct target *t, struct fg_trace *table)
 		fg_error("stat: cannot read process %d: %s", (int)t->pid, reason(err));
 		return FG_EXIT_OWN;
 	}
-	if (table->magic != FG_TRACE_MAGIC || table->abi != FG_TRACE_ABI || table->entries != FG_TRACE_ENTRIES) {
+	if (table->magic != FG_TRACE_MAGIC || table->abi != FG_TRACE_ABI ||
+	    table->entries != FG_TRACE_ENTRIES) {
 		fg_error("stat: the library in process %d is of another version", (int)t->pid);
 		return FG_EXIT_OWN;
 	}
@@ -108,10 +109,14 @@ static int prepare(const struct target *t, struct fg_trace *table)
 	return err ? FG_EXIT_OWN : 0;
 }
 
-/* Until something ends it; the last state of the table is in `table`.  True if the process has ended. */
+/*
+ * Until something ends it; the last state of the table is in `table`.  True if the process has
+ * ended.
+ */
 static bool watch(const struct target *t, double seconds, struct fg_trace *table)
 {
-	uint64_t start = fg_now_ns(), end = seconds > 0 ? start + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+	uint64_t start = fg_now_ns(),
+		 end = seconds > 0 ? start + (uint64_t)(seconds * 1e9) : UINT64_MAX;
 	static struct fg_trace copy;
 	bool gone = false;
 
@@ -122,7 +127,8 @@ static bool watch(const struct target *t, double seconds, struct fg_trace *table
 		nap = left < nap ? left : nap;
 		ts.tv_nsec = (long)nap;
 		nanosleep(&ts, NULL);
-		gone = set_until(t, fg_now_ns() + LEASE_NS) || transfer(t, 0, &copy, sizeof(copy), false);
+		gone = set_until(t, fg_now_ns() + LEASE_NS) ||
+		       transfer(t, 0, &copy, sizeof(copy), false);
 		if (!gone)
 			memcpy(table, &copy, sizeof(copy));
 	}
@@ -162,7 +168,8 @@ static size_t make_rows(const struct fg_trace *table, bool by_lock, struct row *
 		const struct fg_trace_entry *e = &table->entry[i];
 
 		if (e->lock && e->count)
-			row[n++] = (struct row){by_lock ? e->lock : e->caller, e->count, e->total_ns, e->max_ns};
+			row[n++] = (struct row){by_lock ? e->lock : e->caller, e->count,
+						e->total_ns, e->max_ns};
 	}
 	qsort(row, n, sizeof(*row), by_key);
 	for (size_t i = 0; i < n; i++) {
@@ -180,7 +187,8 @@ static size_t make_rows(const struct fg_trace *table, bool by_lock, struct row *
 	return rows;
 }
 
-static void name_of(struct fg_symbols *s, const struct options *o, uint64_t key, char *text, size_t size)
+static void name_of(struct fg_symbols *s, const struct options *o, uint64_t key, char *text,
+		    size_t size)
 {
 	if (o->by_lock)
 		fg_symbols_data(s, key, text, size);
@@ -203,14 +211,15 @@ static void print_table(const struct result *r, const struct options *o, struct 
 	int columns = fg_columns(STDOUT_FILENO);
 	char c[3][24], text[512];
 
-	printf("flexguard stat: %s (%d), %.1f s: %s waits, %s in all\n", r->program, (int)o->pid, r->seconds,
-	       fg_human_count(c[0], sizeof(c[0]), (double)r->waits),
+	printf("flexguard stat: %s (%d), %.1f s: %s waits, %s in all\n", r->program, (int)o->pid,
+	       r->seconds, fg_human_count(c[0], sizeof(c[0]), (double)r->waits),
 	       fg_human_ns(c[1], sizeof(c[1]), (double)r->total_ns));
 	if (r->lost)
 		printf("%" PRIu64 " more had no room in the table\n", r->lost);
 	if (!r->rows)
 		return;
-	printf("\n%10s %10s %10s %10s  %s\n", "CONTENDED", "TOTAL", "MAX", "AVERAGE", o->by_lock ? "LOCK" : "CALLER");
+	printf("\n%10s %10s %10s %10s  %s\n", "CONTENDED", "TOTAL", "MAX", "AVERAGE",
+	       o->by_lock ? "LOCK" : "CALLER");
 	for (size_t i = 0; i < r->rows && (!o->rows || i < o->rows); i++) {
 		const struct row *w = &r->row[i];
 
@@ -219,7 +228,8 @@ static void print_table(const struct result *r, const struct options *o, struct 
 		printf("%10" PRIu64 " %10s %10s %10s  %s\n", w->count,
 		       fg_human_ns(c[0], sizeof(c[0]), (double)w->total_ns),
 		       fg_human_ns(c[1], sizeof(c[1]), (double)w->max_ns),
-		       fg_human_ns(c[2], sizeof(c[2]), (double)w->total_ns / (double)w->count), text);
+		       fg_human_ns(c[2], sizeof(c[2]), (double)w->total_ns / (double)w->count),
+		       text);
 	}
 	if (o->rows && r->rows > o->rows)
 		printf("%10s and %zu more (-n 0 shows all)\n", "", r->rows - o->rows);
@@ -279,8 +289,9 @@ static int look(const struct options *o)
 	fg_program_name(o->pid, r.program, sizeof(r.program));
 	t.table = fg_symbols_find(symbols, FG_TRACE_SYMBOL);
 	if (!t.table)
-		fg_error("stat: process %d (%s) does not run on FlexGuard's locks; start it with: flexguard run",
-			 (int)o->pid, r.program);
+		fg_error(
+		    "stat: process %d (%s) does not run on FlexGuard's locks; start it with: flexguard run",
+		    (int)o->pid, r.program);
 	status = t.table ? prepare(&t, &table) : FG_EXIT_OWN;
 	if (!status) {
 		sigaction(SIGINT, &stop, NULL);
@@ -289,7 +300,8 @@ static int look(const struct options *o)
 			fg_note("looking at process %d; Ctrl-C ends", (int)o->pid);
 		start = fg_now_ns();
 		if (watch(&t, o->seconds, &table))
-			fg_note("process %d has ended; this is how it was half a second before", (int)o->pid);
+			fg_note("process %d has ended; this is how it was half a second before",
+				(int)o->pid);
 		r.seconds = (double)(fg_now_ns() - start) / 1e9;
 		r.rows = make_rows(&table, o->by_lock, row);
 		r.lost = table.lost;
@@ -328,9 +340,7 @@ int fg_cmd_stat(int argc, char **argv)
 
 	while ((option = fg_arguments_next(&a)) >= 0)
 		switch (option) {
-		case FG_STAT_JSON:
-			o.json = true;
-			break;
+		case FG_STAT_JSON: o.json = true; break;
 		case FG_STAT_PID:
 			if (!set_pid(&o, a.value))
 				return fg_arguments_bad(&a, "-p needs the number of a process");
@@ -338,7 +348,9 @@ int fg_cmd_stat(int argc, char **argv)
 		case FG_STAT_DURATION:
 			o.seconds = fg_seconds(a.value);
 			if (!(o.seconds > 0 && o.seconds < 1e9))
-				return fg_arguments_bad(&a, "-d needs a time of more than 0, such as 10, 300ms or 5min");
+				return fg_arguments_bad(
+				    &a,
+				    "-d needs a time of more than 0, such as 10, 300ms or 5min");
 			break;
 		case FG_STAT_ROWS:
 			o.rows = strtoul(a.value, &end, 10);
@@ -356,7 +368,8 @@ int fg_cmd_stat(int argc, char **argv)
 	if (a.next < argc && o.pid)
 		return fg_arguments_bad(&a, "one process at a time");
 	if (a.next < argc && !set_pid(&o, argv[a.next++]))
-		return fg_arguments_bad(&a, "which process? its number is wanted (pidof PROGRAM tells it)");
+		return fg_arguments_bad(
+		    &a, "which process? its number is wanted (pidof PROGRAM tells it)");
 	if (a.next < argc)
 		return fg_arguments_bad(&a, "one process at a time");
 	return o.pid ? look(&o) : fg_arguments_bad(&a, "which process? flexguard stat PID");

@@ -30,7 +30,9 @@ struct fg_symbols *fg_symbols_open(pid_t pid, char *why, size_t size)
 		return NULL;
 	}
 
-	/* Not over the network, whatever DEBUGINFOD_URLS says: this is a look at a running program. */
+	/*
+	 * Not over the network, whatever DEBUGINFOD_URLS says: this is a look at a running program.
+	 */
 	setenv("DEBUGINFOD_URLS", "", 1);
 	s->dwfl = dwfl_begin(&callbacks);
 	if (s->dwfl)
@@ -94,7 +96,8 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static Dwfl_Module *module_at(struct fg_symbols *s, uint64_t address, const char **file, uint64_t *start)
+static Dwfl_Module *module_at(struct fg_symbols *s, uint64_t address, const char **file,
+			      uint64_t *start)
 {
 	Dwfl_Module *m = dwfl_addrmodule(s->dwfl, address);
 	Dwarf_Addr low = 0;

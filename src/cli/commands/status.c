@@ -41,7 +41,8 @@ static size_t group_clients(const struct fg_answer *a, struct group *group)
 		char name[32];
 
 		fg_program_name(p->pid, name, sizeof(name));
-		for (k = 0; k < n && (group[k].uid != p->uid || strcmp(group[k].program, name)); k++)
+		for (k = 0; k < n && (group[k].uid != p->uid || strcmp(group[k].program, name));
+		     k++)
 			;
 		if (k == n) {
 			memset(&group[n], 0, sizeof(group[n]));
@@ -70,7 +71,8 @@ static const char *age_of(uint64_t ns, char *text, size_t size)
 
 	for (size_t i = 0; i < 4 && shown < 2; i++)
 		if (s >= unit[i].s || shown || i == 3) {
-			len += (size_t)snprintf(text + len, size - len, "%s%llu %s", shown ? " " : "",
+			len += (size_t)snprintf(text + len, size - len, "%s%llu %s",
+						shown ? " " : "",
 						(unsigned long long)(s / unit[i].s), unit[i].name);
 			s %= unit[i].s;
 			shown++;
@@ -98,8 +100,8 @@ static unsigned long long hidden(const struct fg_answer *a)
 	return a->sum.processes > a->count ? a->sum.processes - a->count : 0;
 }
 
-static void print_table(const struct fg_answer *a, const struct group *g, size_t n, const char *path,
-			const char *kernel)
+static void print_table(const struct fg_answer *a, const struct group *g, size_t n,
+			const char *path, const char *kernel)
 {
 	const struct fg_report *r = &a->sum;
 	char user[64], age[40], text[500], c1[24], c2[24];
@@ -110,9 +112,10 @@ static void print_table(const struct fg_answer *a, const struct group *g, size_t
 		 age_of(a->at_ns - r->started_ns, age, sizeof(age)));
 	say("monitor", text);
 	printf("kernel     Linux %s\n", kernel);
-	snprintf(text, sizeof(text),
-		 "%llu of %llu at most; %llu registered since the start, %llu refused, %llu dropped", r->processes,
-		 r->max_processes, r->registered, r->refused, r->dropped);
+	snprintf(
+	    text, sizeof(text),
+	    "%llu of %llu at most; %llu registered since the start, %llu refused, %llu dropped",
+	    r->processes, r->max_processes, r->registered, r->refused, r->dropped);
 	say("processes", text);
 	snprintf(text, sizeof(text), "%llu off CPU now, %llu asleep", r->preempted, r->blocked);
 	say("critical", text);
@@ -124,11 +127,12 @@ static void print_table(const struct fg_answer *a, const struct group *g, size_t
 		snprintf(text, sizeof(text), "%.0f ns a context switch (%s timed)", cost_of(r),
 			 fg_human_count(c1, sizeof(c1), (double)r->cost_samples));
 	else
-		snprintf(text, sizeof(text), "not known yet: one switch of %d is timed", FG_COST_EVERY);
+		snprintf(text, sizeof(text), "not known yet: one switch of %d is timed",
+			 FG_COST_EVERY);
 	say("cost", text);
 	if (hidden(a)) {
-		snprintf(text, sizeof(text), "%llu process%s of other users: root sees all", hidden(a),
-			 hidden(a) == 1 ? "" : "es");
+		snprintf(text, sizeof(text), "%llu process%s of other users: root sees all",
+			 hidden(a), hidden(a) == 1 ? "" : "es");
 		say("not shown", text);
 	}
 	if (!n)
@@ -137,13 +141,14 @@ static void print_table(const struct fg_answer *a, const struct group *g, size_t
 		fg_user_name(g[i].uid, user, sizeof(user));
 		width = (int)strlen(user) > width ? (int)strlen(user) : width;
 	}
-	printf("\n%-*s  %9s  %7s  %9s  %9s  %s\n", width, "USER", "PROCESSES", "THREADS", "CONTENDED", "PREEMPTED",
-	       "PROGRAM");
+	printf("\n%-*s  %9s  %7s  %9s  %9s  %s\n", width, "USER", "PROCESSES", "THREADS",
+	       "CONTENDED", "PREEMPTED", "PROGRAM");
 	for (size_t i = 0; i < n; i++) {
 		fg_user_name(g[i].uid, user, sizeof(user));
 		printf("%-*s  %9u  %7u  %9s  %9s  %s\n", width, user, g[i].processes, g[i].threads,
 		       fg_human_count(c1, sizeof(c1), (double)g[i].stats[FG_SLOT_CONTENDED]),
-		       fg_human_count(c2, sizeof(c2), (double)g[i].stats[FG_SLOT_PREEMPTIONS]), g[i].program);
+		       fg_human_count(c2, sizeof(c2), (double)g[i].stats[FG_SLOT_PREEMPTIONS]),
+		       g[i].program);
 	}
 }
 

@@ -28,15 +28,17 @@ void fg_top_summary(const struct fg_top *t, int line, char *text, size_t size)
 
 	if (line == 0) {
 		strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&now, &tm));
-		snprintf(text, size, "flexguard top - %s, monitor %s, %llu process%s, sorted by %s%s", clock,
-			 t->version, t->monitored, t->monitored == 1 ? "" : "es", fg_top_key_name[t->key],
-			 t->reverse ? ", reversed" : "");
+		snprintf(text, size,
+			 "flexguard top - %s, monitor %s, %llu process%s, sorted by %s%s", clock,
+			 t->version, t->monitored, t->monitored == 1 ? "" : "es",
+			 fg_top_key_name[t->key], t->reverse ? ", reversed" : "");
 		return;
 	}
 	snprintf(text, size, "owners and heads of queues preempted: %s/s; the monitor: ",
 		 fg_human_count(n, sizeof(n), t->preempted));
 	if (t->cost_ns > 0)
-		snprintf(text + strlen(text), size - strlen(text), "%.0f ns a context switch", t->cost_ns);
+		snprintf(text + strlen(text), size - strlen(text), "%.0f ns a context switch",
+			 t->cost_ns);
 	else
 		snprintf(text + strlen(text), size - strlen(text), "cost not known yet");
 }
@@ -45,14 +47,14 @@ void fg_top_hidden(const struct fg_top *t, char *text, size_t size)
 {
 	*text = '\0';
 	if (t->hidden)
-		snprintf(text, size, "%llu process%s of other users not shown: root sees all", t->hidden,
-			 t->hidden == 1 ? "" : "es");
+		snprintf(text, size, "%llu process%s of other users not shown: root sees all",
+			 t->hidden, t->hidden == 1 ? "" : "es");
 }
 
 void fg_top_header(char *text, size_t size)
 {
-	snprintf(text, size, "%7s %-7s %7s %11s %7s %7s %11s %7s %s", "PID", "USER", "RUN/THR", "CONTENDED/s",
-		 "SPUN/s", "PARKS/s", "PREEMPTED/s", "BLOCKED", "PROGRAM");
+	snprintf(text, size, "%7s %-7s %7s %11s %7s %7s %11s %7s %s", "PID", "USER", "RUN/THR",
+		 "CONTENDED/s", "SPUN/s", "PARKS/s", "PREEMPTED/s", "BLOCKED", "PROGRAM");
 }
 
 void fg_top_line(const struct fg_top_row *r, char *text, size_t size)
@@ -61,9 +63,10 @@ void fg_top_line(const struct fg_top_row *r, char *text, size_t size)
 
 	snprintf(threads, sizeof(threads), "%u/%u", r->runnable, r->threads);
 	snprintf(text, size, "%7d %-7.7s %7s %11s %7s %7s %11s %7.2f %s", r->pid, r->user, threads,
-		 fg_human_count(c[0], sizeof(c[0]), r->contended), fg_human_count(c[1], sizeof(c[1]), r->spun),
-		 fg_human_count(c[2], sizeof(c[2]), r->parks), fg_human_count(c[3], sizeof(c[3]), r->preemptions),
-		 r->blocked, r->program);
+		 fg_human_count(c[0], sizeof(c[0]), r->contended),
+		 fg_human_count(c[1], sizeof(c[1]), r->spun),
+		 fg_human_count(c[2], sizeof(c[2]), r->parks),
+		 fg_human_count(c[3], sizeof(c[3]), r->preemptions), r->blocked, r->program);
 }
 
 static void print_table(const struct fg_top *t)
@@ -124,7 +127,8 @@ static void print_json(const struct fg_top *t)
 
 static int batch(struct fg_top *t, long iterations, bool json, char *why, size_t size)
 {
-	struct timespec nap = {(time_t)t->delay, (long)((t->delay - (double)(time_t)t->delay) * 1e9)};
+	struct timespec nap = {(time_t)t->delay,
+			       (long)((t->delay - (double)(time_t)t->delay) * 1e9)};
 	int err = fg_top_sample(t, why, size);
 
 	for (long i = 0; !err && (iterations == 0 || i < iterations); i++) {
@@ -164,12 +168,8 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, long *iter
 
 	for (;;)
 		switch (fg_arguments_next(&a)) {
-		case FG_TOP_BATCH:
-			*text = true;
-			break;
-		case FG_TOP_JSON:
-			*text = *json = true;
-			break;
+		case FG_TOP_BATCH: *text = true; break;
+		case FG_TOP_JSON: *text = *json = true; break;
 		case FG_TOP_SOCKET:
 			if (!fg_socket_option(&a, &t->socket))
 				return FG_EXIT_OWN + 1;
@@ -177,23 +177,29 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, long *iter
 		case FG_TOP_ITERATIONS:
 			*iterations = strtol(a.value, &end, 10);
 			if (!*a.value || *end || *iterations < 1)
-				return fg_arguments_bad(&a, "-n needs a number of tables, 1 or more") + 1;
+				return fg_arguments_bad(&a,
+							"-n needs a number of tables, 1 or more") +
+				       1;
 			break;
 		case FG_TOP_DELAY:
 			t->delay = fg_seconds(a.value);
 			if (!(t->delay >= 0.01 && t->delay <= 86400))
-				return fg_arguments_bad(&a, "-d needs a time, such as 0.5 or 300ms: 10ms at the least, "
-							    "24h at the most") + 1;
+				return fg_arguments_bad(
+					   &a,
+					   "-d needs a time, such as 0.5 or 300ms: 10ms at the least, "
+					   "24h at the most") +
+				       1;
 			break;
 		case FG_TOP_SORT:
 			if (!set_key(t, a.value))
-				return fg_arguments_bad(&a, "-s needs one of: contended, parks, preempted, blocked, "
-							    "threads, pid") + 1;
+				return fg_arguments_bad(
+					   &a,
+					   "-s needs one of: contended, parks, preempted, blocked, "
+					   "threads, pid") +
+				       1;
 			break;
-		case FG_ARGUMENTS_END:
-			return fg_arguments_no_more(&a) ? 0 : FG_EXIT_OWN + 1;
-		default:
-			return a.status + 1;
+		case FG_ARGUMENTS_END: return fg_arguments_no_more(&a) ? 0 : FG_EXIT_OWN + 1;
+		default: return a.status + 1;
 		}
 }
 
@@ -211,7 +217,8 @@ int fg_cmd_top(int argc, char **argv)
 		fg_error("top: the output is not a terminal; use -b, or --json");
 		return FG_EXIT_OWN;
 	}
-	err = text ? batch(&t, iterations, json, why, sizeof(why)) : fg_top_screen(&t, why, sizeof(why));
+	err = text ? batch(&t, iterations, json, why, sizeof(why)) :
+		     fg_top_screen(&t, why, sizeof(why));
 	if (err)
 		fg_error("top: %s", why);
 	fg_answer_free(&t.last);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `flexguard top`: what it shows (top_rows.c), as lines (top.c) and on the whole screen (top_screen.c). */
+/*
+ * `flexguard top`: what it shows (top_rows.c), as lines (top.c) and on the whole screen
+ * (top_screen.c).
+ */
 #ifndef FG_CLI_TOP_H
 #define FG_CLI_TOP_H
 
@@ -17,7 +20,14 @@ struct fg_top_row {
 	double blocked;				    /* threads in blocking mode, on average */
 };
 
-enum fg_top_key { FG_TOP_CONTENDED, FG_TOP_PARKS, FG_TOP_PREEMPTIONS, FG_TOP_BLOCKED, FG_TOP_THREADS, FG_TOP_PID };
+enum fg_top_key {
+	FG_TOP_CONTENDED,
+	FG_TOP_PARKS,
+	FG_TOP_PREEMPTIONS,
+	FG_TOP_BLOCKED,
+	FG_TOP_THREADS,
+	FG_TOP_PID
+};
 extern const char *const fg_top_key_name[];
 
 struct fg_top {
@@ -29,11 +39,11 @@ struct fg_top {
 	struct fg_answer last; /* the rates are those since this one */
 	struct fg_top_row *row;
 	size_t rows;
-	double seconds;	       /* between the two */
-	__u64 monitored;    /* processes of all users */
-	__u64 hidden;	       /* of these, of users who are not told of */
-	double preempted;      /* all threads of the machine, a second */
-	double cost_ns;	       /* a context switch, 0: not known yet */
+	double seconds;	  /* between the two */
+	__u64 monitored;  /* processes of all users */
+	__u64 hidden;	  /* of these, of users who are not told of */
+	double preempted; /* all threads of the machine, a second */
+	double cost_ns;	  /* a context switch, 0: not known yet */
 	char version[32];
 };
 

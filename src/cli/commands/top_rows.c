@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const fg_top_key_name[] = {"contended", "parks", "preempted", "blocked", "threads", "pid"};
+const char *const fg_top_key_name[] = {"contended", "parks",   "preempted",
+				       "blocked",   "threads", "pid"};
 
 static int by_pid(const void *a, const void *b)
 {
@@ -45,17 +46,22 @@ void fg_top_sort(struct fg_top *t)
 }
 
 /* Of this process and no earlier one with its pid. */
-static const struct fg_report_process *before(const struct fg_answer *last, const struct fg_report_process *p)
+static const struct fg_report_process *before(const struct fg_answer *last,
+					      const struct fg_report_process *p)
 {
-	const struct fg_report_process *was =
-	    last->count ? bsearch(p, last->process, last->count, sizeof(*p), by_pid) : NULL;
+	const struct fg_report_process *was = last->count ? bsearch(p, last->process, last->count,
+								    sizeof(*p), by_pid) :
+							    NULL;
 
 	return was && was->since_ns == p->since_ns ? was : NULL;
 }
 
-/* What has been counted since the last answer, or since the process registered, is spread over that time. */
-static void make_row(struct fg_top_row *r, const struct fg_report_process *p, const struct fg_answer *last,
-		     uint64_t now_ns)
+/*
+ * What has been counted since the last answer, or since the process registered, is spread over that
+ * time.
+ */
+static void make_row(struct fg_top_row *r, const struct fg_report_process *p,
+		     const struct fg_answer *last, uint64_t now_ns)
 {
 	const struct fg_report_process *was = before(last, p);
 	double s = (double)(now_ns - (was ? last->at_ns : p->since_ns)) / 1e9;
@@ -92,11 +98,15 @@ int fg_top_sample(struct fg_top *t, char *why, size_t size)
 		return -ENOMEM;
 	}
 	t->row = row;
-	same = t->last.sum.generation == a.sum.generation; /* not a monitor that was started since */
+	/* not a monitor that was started since */
+	same = t->last.sum.generation == a.sum.generation;
 	if (!same)
 		fg_answer_free(&t->last);
 	t->seconds = (double)(a.at_ns - (same ? t->last.at_ns : a.sum.started_ns)) / 1e9;
-	t->preempted = t->seconds > 0 ? (double)(a.sum.total_preempted - (same ? t->last.sum.total_preempted : 0)) / t->seconds : 0;
+	t->preempted = t->seconds > 0 ? (double)(a.sum.total_preempted -
+						 (same ? t->last.sum.total_preempted : 0)) /
+					    t->seconds :
+					0;
 	for (size_t i = 0; i < a.count; i++)
 		make_row(&row[i], &a.process[i], &t->last, a.at_ns);
 	t->rows = a.count;

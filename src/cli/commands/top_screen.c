@@ -70,7 +70,8 @@ static void draw(const struct view *v)
 
 	erase();
 	if (v->help) {
-		for (size_t i = 0; i < sizeof(help_text) / sizeof(help_text[0]) && (int)i < LINES; i++)
+		for (size_t i = 0; i < sizeof(help_text) / sizeof(help_text[0]) && (int)i < LINES;
+		     i++)
 			mvaddnstr((int)i, 0, help_text[i], COLS);
 		refresh();
 		return;
@@ -80,8 +81,8 @@ static void draw(const struct view *v)
 		mvaddnstr(i, 0, text, COLS);
 	}
 	fg_top_hidden(v->top, hidden, sizeof(hidden));
-	snprintf(text, sizeof(text), "%severy %g s; q quit, h help%s%s", v->paused ? "PAUSED; " : "", v->top->delay,
-		 *hidden ? "; " : "", hidden);
+	snprintf(text, sizeof(text), "%severy %g s; q quit, h help%s%s",
+		 v->paused ? "PAUSED; " : "", v->top->delay, *hidden ? "; " : "", hidden);
 	attron(A_DIM);
 	mvaddnstr(FG_TOP_SUMMARY_LINES, 0, text, COLS);
 	attroff(A_DIM);
@@ -114,8 +115,11 @@ static bool press(struct view *v, int key)
 		return true;
 	}
 	switch (key) {
-	case 'q': case 'Q': return false;
-	case 'h': case '?': case KEY_F(1): v->help = true; break;
+	case 'q':
+	case 'Q': return false;
+	case 'h':
+	case '?':
+	case KEY_F(1): v->help = true; break;
 	case ' ': v->paused = !v->paused; break;
 	case 'c': sort_by(v, FG_TOP_CONTENDED); break;
 	case 'p': sort_by(v, FG_TOP_PARKS); break;
@@ -123,11 +127,16 @@ static bool press(struct view *v, int key)
 	case 'b': sort_by(v, FG_TOP_BLOCKED); break;
 	case 't': sort_by(v, FG_TOP_THREADS); break;
 	case 'i': sort_by(v, FG_TOP_PID); break;
-	case 'r': t->reverse = !t->reverse; fg_top_sort(t); break;
+	case 'r':
+		t->reverse = !t->reverse;
+		fg_top_sort(t);
+		break;
 	case '+': t->delay = t->delay > 0.5 ? t->delay - 0.5 : t->delay; break;
 	case '-': t->delay = t->delay < 60 ? t->delay + 0.5 : t->delay; break;
-	case KEY_DOWN: case 'j': scroll_by(v, 1); break;
-	case KEY_UP: case 'k': scroll_by(v, -1); break;
+	case KEY_DOWN:
+	case 'j': scroll_by(v, 1); break;
+	case KEY_UP:
+	case 'k': scroll_by(v, -1); break;
 	case KEY_NPAGE: scroll_by(v, (long)list_height()); break;
 	case KEY_PPAGE: scroll_by(v, -(long)list_height()); break;
 	case KEY_HOME: v->first = 0; break;

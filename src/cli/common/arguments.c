@@ -30,7 +30,7 @@ const char *fg_option_text(const struct fg_option *o, char *text, size_t size)
 	const char *value = o->value && strlen(o->value) < 16 ? o->value : "NAME";
 
 	snprintf(text, size, "--%s%s%s%s", o->name,
-		 !o->value    ? "" :
+		 !o->value   ? "" :
 		 o->optional ? "[=" :
 			       " ",
 		 o->value ? value : "", o->optional ? "]" : "");
@@ -61,7 +61,8 @@ static void print_option(const struct fg_option *o, int width)
 	char text[100], line[120];
 	int at;
 
-	snprintf(line, sizeof(line), o->letter ? "  -%c, %s" : "  %.0d%s", o->letter, fg_option_text(o, text, sizeof(text)));
+	snprintf(line, sizeof(line), o->letter ? "  -%c, %s" : "  %.0d%s", o->letter,
+		 fg_option_text(o, text, sizeof(text)));
 	at = printf("%-*s", width, line);
 	if (at > width || at < (int)strlen(line) + 2) {
 		putchar('\n');
@@ -86,7 +87,8 @@ void fg_command_help(const struct fg_command *c)
 		fg_option_text(o, text, sizeof(text));
 		n = (int)strlen(text) + (o->letter ? 4 : 0) + 4;
 		width = n > width ? n : width;
-		len += (size_t)snprintf(usage + len, sizeof(usage) - len, "[%s]%s ", text, o->repeated ? "..." : "");
+		len += (size_t)snprintf(usage + len, sizeof(usage) - len, "[%s]%s ", text,
+					o->repeated ? "..." : "");
 	}
 	if (c->operands)
 		len += (size_t)snprintf(usage + len, sizeof(usage) - len, "%s", c->operands);
@@ -125,7 +127,8 @@ struct fg_arguments fg_arguments(int argc, char **argv)
 {
 	optind = 0; /* glibc: begin again */
 	opterr = 0;
-	return (struct fg_arguments){.argc = argc, .argv = argv, .command = fg_command_by_name(argv[0])};
+	return (struct fg_arguments){
+	    .argc = argc, .argv = argv, .command = fg_command_by_name(argv[0])};
 }
 
 int fg_arguments_bad(const struct fg_arguments *a, const char *fmt, ...)
@@ -152,29 +155,36 @@ static int unknown(struct fg_arguments *a, const char *what)
 	size_t len = 0;
 
 	if (count_of(a->command) > LIST_UP_TO)
-		return exit_with(a, fg_arguments_bad(a, "unknown option or argument '%s'; see flexguard %s --help", what,
-						     a->command->name));
+		return exit_with(
+		    a,
+		    fg_arguments_bad(a, "unknown option or argument '%s'; see flexguard %s --help",
+				     what, a->command->name));
 	for (const struct fg_option *o = a->command->options; o->name; o++) {
 		fg_option_text(o, text, sizeof(text));
 		if (o->letter)
 			len += (size_t)snprintf(list + len, sizeof(list) - len, "-%c, ", o->letter);
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s, ", text);
 	}
-	return exit_with(a, fg_arguments_bad(a, "unknown option '%s'; one of: %s--help", what, list));
+	return exit_with(a,
+			 fg_arguments_bad(a, "unknown option '%s'; one of: %s--help", what, list));
 }
 
 static void describe(const struct fg_command *c, struct option *longs, char *shorts)
 {
 	size_t n = 0;
 
-	/* What is missing is reported by ':', and said by the command, which knows what it wants. */
+	/*
+	 * What is missing is reported by ':', and said by the command, which knows what it wants.
+	 */
 	if (c->stops)
 		*shorts++ = '+';
 	*shorts++ = ':';
 	*shorts++ = 'h';
 	for (; c->options[n].name && n < MAX_OPTIONS; n++) {
 		const struct fg_option *o = &c->options[n];
-		int has = !o->value ? no_argument : o->optional ? optional_argument : required_argument;
+		int has = !o->value   ? no_argument :
+			  o->optional ? optional_argument :
+					required_argument;
 
 		longs[n] = (struct option){o->name, has, NULL, LONG + (int)n};
 		if (!o->letter)
@@ -188,7 +198,10 @@ static void describe(const struct fg_command *c, struct option *longs, char *sho
 	longs[n + 1] = (struct option){0};
 }
 
-/* getopt_long() takes --pol for --policy; scripts that do so would break with the next option.  So it is none. */
+/*
+ * getopt_long() takes --pol for --policy; scripts that do so would break with the next option.  So
+ * it is none.
+ */
 static bool is_abbreviated(const char *arg, const char *name)
 {
 	return strcspn(arg + 2, "=") != strlen(name);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the options of a command by its row in the table (table.h), and says what is wrong with them. */
+/*
+ * Reads the options of a command by its row in the table (table.h), and says what is wrong with
+ * them.
+ */
 #ifndef FG_CLI_ARGUMENTS_H
 #define FG_CLI_ARGUMENTS_H
 
@@ -9,7 +12,8 @@ struct fg_arguments {
 	int argc;
 	char **argv; /* operands stand behind the options when all are read, from `next` on */
 	const struct fg_command *command;
-	const char *value; /* of the option that was read: "" where it is missing, NULL where it may be */
+	/* of the option that was read: "" where it is missing, NULL where it may be */
+	const char *value;
 	int next;
 	int status; /* of FG_ARGUMENTS_EXIT */
 };
@@ -21,7 +25,8 @@ struct fg_arguments fg_arguments(int argc, char **argv); /* argv[0] is the comma
 /* The next option: its index in the table, or one of these. */
 int fg_arguments_next(struct fg_arguments *a);
 /* An error of the command's: "COMMAND: ..."; returns FG_EXIT_OWN. */
-int fg_arguments_bad(const struct fg_arguments *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int fg_arguments_bad(const struct fg_arguments *a, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Operands where there are none: false, and the error is said. */
 bool fg_arguments_no_more(struct fg_arguments *a);
 

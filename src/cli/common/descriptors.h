@@ -3,7 +3,7 @@
 #ifndef FG_CLI_DESCRIPTORS_H
 #define FG_CLI_DESCRIPTORS_H
 
-int fg_fd_high(int fd); /* the same file, close-on-exec, never 0, 1 or 2 */
+int fg_fd_high(int fd);	 /* the same file, close-on-exec, never 0, 1 or 2 */
 void fg_fd_null(int fd); /* 0, 1 or 2: /dev/null */
 
 #endif

@@ -6,14 +6,19 @@
 /* Bytes of the character that begins here, in UTF-8 (RFC 3629); 0: it is none. */
 static size_t utf8_length(const unsigned char *s)
 {
-	size_t n = *s < 0x80 ? 1 : *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
+	size_t n = *s < 0x80 ? 1 :
+		   *s < 0xc2 ? 0 :
+		   *s < 0xe0 ? 2 :
+		   *s < 0xf0 ? 3 :
+		   *s < 0xf5 ? 4 :
+			       0;
 
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
 	/* Written longer than needed, surrogates, beyond the last. */
-	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) || (*s == 0xf0 && s[1] < 0x90) ||
-	    (*s == 0xf4 && s[1] > 0x8f))
+	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
+	    (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
 		return 0;
 	return n;
 }

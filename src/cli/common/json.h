@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON, written from left to right: an object or an array is opened and closed, a member has a key, an element of an
- * array none (NULL).  The writer knows where commas belong.  Start with {.f = FILE}.
+ * JSON, written from left to right: an object or an array is opened and closed, a member has a key,
+ * an element of an array none (NULL).  The writer knows where commas belong.  Start with {.f =
+ * FILE}.
  */
 #ifndef FG_CLI_JSON_H
 #define FG_CLI_JSON_H
@@ -16,7 +17,8 @@ struct fg_json {
 
 void fg_json_open(struct fg_json *j, const char *key, char bracket); /* '{' or '[' */
 void fg_json_close(struct fg_json *j, char bracket);		     /* '}' or ']' */
-void fg_json_end(struct fg_json *j);				     /* of a line; another value may follow on the next */
+/* of a line; another value may follow on the next */
+void fg_json_end(struct fg_json *j);
 void fg_json_line(struct fg_json *j); /* the next element of an array begins a line */
 void fg_json_text(struct fg_json *j, const char *key, const char *text); /* any bytes; NULL: null */
 void fg_json_count(struct fg_json *j, const char *key, unsigned long long n);

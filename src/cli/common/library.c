@@ -24,8 +24,8 @@ char *fg_library(const char *name, char *why, size_t why_size)
 	}
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		free(file);
-		if (asprintf(&file, "%s%s%s/%s", *places[i] == '/' ? "" : dir, *places[i] == '/' ? "" : "/",
-			     places[i], name) < 0)
+		if (asprintf(&file, "%s%s%s/%s", *places[i] == '/' ? "" : dir,
+			     *places[i] == '/' ? "" : "/", places[i], name) < 0)
 			file = NULL;
 		if (file && !access(file, R_OK)) {
 			char *real = realpath(file, NULL);
@@ -52,8 +52,10 @@ char *fg_preload_library(const char *name, char *why, size_t why_size)
 
 	/* LD_PRELOAD is a list separated by these, and has no escape. */
 	if (file && strpbrk(file, " :")) {
-		snprintf(why, why_size,
-			 "LD_PRELOAD cannot name '%s', because of the space or colon in it; move it", file);
+		snprintf(
+		    why, why_size,
+		    "LD_PRELOAD cannot name '%s', because of the space or colon in it; move it",
+		    file);
 		free(file);
 		return NULL;
 	}

@@ -11,7 +11,10 @@
 #include "abi/options.h"
 #include "cli/common/text.h"
 
-/* One line, on a terminal as many as it takes; one write(), so that lines of several processes do not mix. */
+/*
+ * One line, on a terminal as many as it takes; one write(), so that lines of several processes do
+ * not mix.
+ */
 static void say(const char *fmt, va_list ap)
 {
 	char text[1024] = "flexguard: ", line[1400];

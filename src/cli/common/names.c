@@ -13,7 +13,8 @@ const char *const fg_policy_name[] = {FG_POLICY_TABLE(X)};
 
 /* Each name with ", " before it; who uses it skips the first two bytes. */
 #define X(id, name, ...) ", " name
-static const char locks[] = FG_LOCK_TABLE(X) ZOO_TABLE(X) ZOO_RWLOCK_TABLE(X) ", hybrid:FAST+BLOCKING";
+static const char locks[] = FG_LOCK_TABLE(X) ZOO_TABLE(X)
+    ZOO_RWLOCK_TABLE(X) ", hybrid:FAST+BLOCKING";
 static const char policies[] = FG_POLICY_TABLE(X);
 #undef X
 

@@ -55,7 +55,8 @@ static int check(const struct fg_report *r, ssize_t size)
 		return -EPROTONOSUPPORT;
 	if (r->error)
 		return r->error < 0 && r->error > -4096 ? r->error : -EPROTO;
-	if (r->count > FG_REPORT_PROCESSES || size < (ssize_t)offsetof(struct fg_report, process[r->count]))
+	if (r->count > FG_REPORT_PROCESSES ||
+	    size < (ssize_t)offsetof(struct fg_report, process[r->count]))
 		return -EPROTO;
 	return 0;
 }

@@ -32,6 +32,7 @@ void fg_user_name(uint32_t uid, char *name, size_t size);
 
 /* Of enum fg_slot_stat: as in --json; BLOCKED_NS is in nanoseconds. */
 extern const char *const fg_slot_stat_name[FG_SLOT_STATS];
-void fg_json_slot_stats(struct fg_json *j, const __u64 stats[FG_SLOT_STATS]); /* "stats": {"name": value, ...} */
+/* "stats": {"name": value, ...} */
+void fg_json_slot_stats(struct fg_json *j, const __u64 stats[FG_SLOT_STATS]);
 
 #endif

@@ -4,13 +4,13 @@
 #include "abi/options.h"
 #include "abi/protocol.h"
 
-#define SOCKET(text)                                                                                                   \
-	{.name = "socket",                                                                                             \
-	 .value = "PATH",                                                                                              \
-	 .offer = FG_OFFER_FILES,                                                                                      \
+#define SOCKET(text)              \
+	{.name = "socket",        \
+	 .value = "PATH",         \
+	 .offer = FG_OFFER_FILES, \
 	 .help = text ", @NAME: abstract (or FLEXGUARD_SOCKET; default " FG_SOCKET_PATH ")"}
 
-#define X(id, name, help) "    " name "\n        " help "\n"
+#define X(id, name, help)  "    " name "\n        " help "\n"
 #define OR(id, name, help) "|" name
 static const char policies[] = FG_POLICY_TABLE(OR);
 
@@ -24,24 +24,30 @@ static const struct fg_option run[] = {
 		       .value = policies + 1,
 		       .help = "when a waiter spins (or FLEXGUARD_POLICY):",
 		       .list = FG_POLICY_TABLE(X)},
-    [FG_RUN_MONITOR] = {.name = "monitor",
-			.value = "now|later",
-			.help = "where no monitor of the machine answers, one is loaded for the program when that has "
-				"a second thread (later, the default), or before it starts (now)"},
-    [FG_RUN_STATS] = {.name = "stats",
-		      .value = "FILE",
-		      .optional = true,
-		      .offer = FG_OFFER_FILES,
-		      .help = "at exit, what the locks of the program and its children did: on stderr, or in FILE (as "
-			      "JSON where it ends in .json)"},
+    [FG_RUN_MONITOR] =
+	{.name = "monitor",
+	 .value = "now|later",
+	 .help =
+	     "where no monitor of the machine answers, one is loaded for the program when that has "
+	     "a second thread (later, the default), or before it starts (now)"},
+    [FG_RUN_STATS] =
+	{.name = "stats",
+	 .value = "FILE",
+	 .optional = true,
+	 .offer = FG_OFFER_FILES,
+	 .help =
+	     "at exit, what the locks of the program and its children did: on stderr, or in FILE (as "
+	     "JSON where it ends in .json)"},
     {0}};
 #undef X
 #undef OR
 
-static const struct fg_option doctor[] = {[FG_DOCTOR_JSON] = {.name = "json", .help = "for scripts"}, {0}};
+static const struct fg_option doctor[] = {
+    [FG_DOCTOR_JSON] = {.name = "json", .help = "for scripts"}, {0}};
 
 static const struct fg_option demo[] = {
-    [FG_DEMO_QUICK] = {.name = "quick", .help = "fewer numbers of threads and repeats, about a minute"},
+    [FG_DEMO_QUICK] = {.name = "quick",
+		       .help = "fewer numbers of threads and repeats, about a minute"},
     [FG_DEMO_JSON] = {.name = "json",
 		      .value = "FILE",
 		      .optional = true,
@@ -67,37 +73,45 @@ static const struct fg_option bench[] = {
     {.name = "compare", .value = "DIR", .offer = FG_OFFER_FILES},
     {0}};
 
-static const struct fg_option locks[] = {[FG_LOCKS_JSON] = {.name = "json", .help = "for scripts"}, {0}};
+static const struct fg_option locks[] = {[FG_LOCKS_JSON] = {.name = "json", .help = "for scripts"},
+					 {0}};
 
 static const struct fg_option monitor[] = {
     [FG_MONITOR_SOCKET] = SOCKET("listen here"),
     [FG_MONITOR_MODE] = {.name = "mode",
 			 .value = "OCTAL",
 			 .help = "mode of the socket, default 0666: any user may connect"},
-    [FG_MONITOR_USER] = {.name = "user",
-			 .value = "NAME",
-			 .offer = FG_OFFER_USERS,
-			 .help = "started as root: run as this user (a name or a number), with CAP_BPF only; default: "
-				 "user flexguard, or a number that no user has"},
-    [FG_MONITOR_DOMAINS] = {.name = "domains",
-			    .value = "uid|cpuset",
-			    .help = "waiters hear of threads of their own user only (default), or of all threads that "
-				    "could use their CPU"},
-    [FG_MONITOR_HOLDER_TEST] = {.name = "holder-test",
-				.value = "slot|mcs",
-				.help = "mcs: threads in the queue of an MCS lock (flexguard locks: hybrid-mcs) are "
-					"judged by the BPF Hybrid Lock's test; default: slot, by what they say"},
-    [FG_MONITOR_KERNEL_THREADS] = {.name = "kernel-threads",
-				   .value = "defer|count",
-				   .help = "count: a thread that makes room for a kernel thread is preempted at once; "
-					   "default: defer, only if it does not come straight back"},
+    [FG_MONITOR_USER] =
+	{.name = "user",
+	 .value = "NAME",
+	 .offer = FG_OFFER_USERS,
+	 .help =
+	     "started as root: run as this user (a name or a number), with CAP_BPF only; default: "
+	     "user flexguard, or a number that no user has"},
+    [FG_MONITOR_DOMAINS] =
+	{.name = "domains",
+	 .value = "uid|cpuset",
+	 .help = "waiters hear of threads of their own user only (default), or of all threads that "
+		 "could use their CPU"},
+    [FG_MONITOR_HOLDER_TEST] =
+	{.name = "holder-test",
+	 .value = "slot|mcs",
+	 .help = "mcs: threads in the queue of an MCS lock (flexguard locks: hybrid-mcs) are "
+		 "judged by the BPF Hybrid Lock's test; default: slot, by what they say"},
+    [FG_MONITOR_KERNEL_THREADS] =
+	{.name = "kernel-threads",
+	 .value = "defer|count",
+	 .help = "count: a thread that makes room for a kernel thread is preempted at once; "
+		 "default: defer, only if it does not come straight back"},
     [FG_MONITOR_MAX_PROCESSES] = {.name = "max-processes",
 				  .value = "N",
 				  .help = "registered processes, default 4096"},
     [FG_MONITOR_MAX_PROCESSES_PER_UID] = {.name = "max-processes-per-uid",
 					  .value = "N",
 					  .help = "of one user, default 1024"},
-    [FG_MONITOR_MAX_SLOTS] = {.name = "max-slots", .value = "N", .help = "threads of one process, default 4096"},
+    [FG_MONITOR_MAX_SLOTS] = {.name = "max-slots",
+			      .value = "N",
+			      .help = "threads of one process, default 4096"},
     [FG_MONITOR_MAX_SLOTS_PER_UID] = {.name = "max-slots-per-uid",
 				      .value = "N",
 				      .help = "of all processes of one user, default 1048576"},
@@ -109,13 +123,19 @@ static const struct fg_option monitor[] = {
 					    .help = "that have not said anything yet, default 64"},
     {0}};
 
-static const struct fg_option status[] = {[FG_STATUS_SOCKET] = SOCKET("where it listens"),
-					  [FG_STATUS_JSON] = {.name = "json", .help = "for scripts"},
-					  {0}};
+static const struct fg_option status[] = {
+    [FG_STATUS_SOCKET] = SOCKET("where it listens"),
+    [FG_STATUS_JSON] = {.name = "json", .help = "for scripts"},
+    {0}};
 
 static const struct fg_option top[] = {
-    [FG_TOP_BATCH] = {.name = "batch", .letter = 'b', .help = "plain text, table after table, for files and scripts"},
-    [FG_TOP_ITERATIONS] = {.name = "iterations", .letter = 'n', .value = "N", .help = "end after N tables"},
+    [FG_TOP_BATCH] = {.name = "batch",
+		      .letter = 'b',
+		      .help = "plain text, table after table, for files and scripts"},
+    [FG_TOP_ITERATIONS] = {.name = "iterations",
+			   .letter = 'n',
+			   .value = "N",
+			   .help = "end after N tables"},
     [FG_TOP_DELAY] = {.name = "delay",
 		      .letter = 'd',
 		      .value = "TIME",
@@ -138,9 +158,10 @@ static const struct fg_option stat[] = {
 			  .letter = 'd',
 			  .value = "TIME",
 			  .help = "seconds, or 300ms, 5min; default: no limit"},
-    [FG_STAT_BY] = {.name = "by",
-		    .value = "caller|lock",
-		    .help = "one row for each place in the program that waited (default), or for each lock"},
+    [FG_STAT_BY] =
+	{.name = "by",
+	 .value = "caller|lock",
+	 .help = "one row for each place in the program that waited (default), or for each lock"},
     [FG_STAT_ROWS] = {.name = "rows",
 		      .letter = 'n',
 		      .value = "N",
@@ -149,36 +170,43 @@ static const struct fg_option stat[] = {
     {0}};
 
 static const struct fg_option metrics[] = {
-    [FG_METRICS_LISTEN] = {.name = "listen",
-			   .value = "ADDRESS",
-			   .offer = FG_OFFER_FILES,
-			   .help = "serve: unix:PATH on a unix socket, PORT on this port of the loopback address, "
-				   "127.0.0.1"},
+    [FG_METRICS_LISTEN] =
+	{.name = "listen",
+	 .value = "ADDRESS",
+	 .offer = FG_OFFER_FILES,
+	 .help = "serve: unix:PATH on a unix socket, PORT on this port of the loopback address, "
+		 "127.0.0.1"},
     [FG_METRICS_SOCKET] = SOCKET("where the monitor listens"),
     {0}};
 
 static const struct fg_option kernel[] = {
-    [FG_KERNEL_BY] = {.name = "by",
-		      .value = "lock|type|slab|caller|task|cgroup|owner",
-		      .help = "one row for each lock (default), type of lock, slab cache, place in the kernel that "
-			      "waited, thread, cgroup, or thread that held it"},
+    [FG_KERNEL_BY] =
+	{.name = "by",
+	 .value = "lock|type|slab|caller|task|cgroup|owner",
+	 .help =
+	     "one row for each lock (default), type of lock, slab cache, place in the kernel that "
+	     "waited, thread, cgroup, or thread that held it"},
     [FG_KERNEL_DURATION] = {.name = "duration",
 			    .letter = 'd',
 			    .value = "TIME",
 			    .help = "seconds, or 300ms, 5min; default: until Ctrl-C"},
-    [FG_KERNEL_SORT] = {.name = "sort",
-			.letter = 's',
-			.value = "total|waits|max|average|across",
-			.help = "by time waited (default), number of waits, the longest, the average, or hand-overs "
-				"to another NUMA node"},
-    [FG_KERNEL_TYPE] = {.name = "type",
-			.letter = 't',
-			.value = "spin|rwlock|mutex|rwsem|percpu|rt|semaphore",
-			.help = "locks of this type only: spin, rwlock, mutex, rwsem, percpu, rt or semaphore"},
-    [FG_KERNEL_LOCK] = {.name = "lock",
-			.letter = 'l',
-			.value = "PATTERN",
-			.help = "locks of this name only, as in the table; * and ? stand for any characters"},
+    [FG_KERNEL_SORT] =
+	{.name = "sort",
+	 .letter = 's',
+	 .value = "total|waits|max|average|across",
+	 .help =
+	     "by time waited (default), number of waits, the longest, the average, or hand-overs "
+	     "to another NUMA node"},
+    [FG_KERNEL_TYPE] =
+	{.name = "type",
+	 .letter = 't',
+	 .value = "spin|rwlock|mutex|rwsem|percpu|rt|semaphore",
+	 .help = "locks of this type only: spin, rwlock, mutex, rwsem, percpu, rt or semaphore"},
+    [FG_KERNEL_LOCK] =
+	{.name = "lock",
+	 .letter = 'l',
+	 .value = "PATTERN",
+	 .help = "locks of this name only, as in the table; * and ? stand for any characters"},
     [FG_KERNEL_PID] = {.name = "pid",
 		       .letter = 'p',
 		       .value = "PID",
@@ -199,97 +227,114 @@ const struct fg_command fg_commands[] = {
      .stops = true,
      .offer = FG_OFFER_PROGRAMS,
      .about = "Runs the program with FlexGuard's locks in place of glibc's.",
-     .after = "Exit status: the program's; 125 flexguard's own errors, 126 the program cannot be executed, 127 it was "
-	      "not found.  FLEXGUARD_VERBOSE=0 silences notes."},
+     .after =
+	 "Exit status: the program's; 125 flexguard's own errors, 126 the program cannot be executed, 127 it was "
+	 "not found.  FLEXGUARD_VERBOSE=0 silences notes."},
     {.name = "doctor",
      .brief = "say what works on this machine, and for a program",
      .options = doctor,
      .operands = "[program]",
      .offer = FG_OFFER_PROGRAMS,
-     .about = "Says what works on this machine and, for a program, whether `flexguard run` can help it.",
-     .after = "Exit status: 0 it can be helped (without a program: the eBPF monitor works), 1 with limits, 2 it "
-	      "cannot; 125 flexguard's own errors."},
+     .about =
+	 "Says what works on this machine and, for a program, whether `flexguard run` can help it.",
+     .after =
+	 "Exit status: 0 it can be helped (without a program: the eBPF monitor works), 1 with limits, 2 it "
+	 "cannot; 125 flexguard's own errors."},
     {.name = "demo",
      .brief = "measure real programs, glibc's locks against FlexGuard's",
      .options = demo,
-     .about = "Measures RocksDB's db_bench (fillrandom, readrandom) and sysbench threads on this machine, "
-	      "glibc's locks "
-	      "against FlexGuard's, with half as many threads as CPUs, as many, twice and eight times as many.  Takes "
-	      "less than 3 minutes.",
-     .after = "Needs the packages rocksdb-tools and sysbench; exit status 77 without them.  FLEXGUARD_POLICY "
-	      "selects the "
-	      "policy."},
+     .about =
+	 "Measures RocksDB's db_bench (fillrandom, readrandom) and sysbench threads on this machine, "
+	 "glibc's locks "
+	 "against FlexGuard's, with half as many threads as CPUs, as many, twice and eight times as many.  Takes "
+	 "less than 3 minutes.",
+     .after =
+	 "Needs the packages rocksdb-tools and sysbench; exit status 77 without them.  FLEXGUARD_POLICY "
+	 "selects the "
+	 "policy."},
     {.name = "bench",
      .brief = "measure what the papers measure, and draw their figures",
      .options = bench,
      .stops = true,
-     .about = "Measures what the papers measure, on this machine, and draws their figures.  flexguard bench "
-	      "--help (with "
-	      "Python 3) says what the options do; flexguard-bench(1)."},
+     .about =
+	 "Measures what the papers measure, on this machine, and draws their figures.  flexguard bench "
+	 "--help (with "
+	 "Python 3) says what the options do; flexguard-bench(1)."},
     {.name = "locks",
      .brief = "what --lock can name",
      .options = locks,
-     .about = "The locks that flexguard run --lock can put in place of a program's: FlexGuard's, glibc's, and those of "
-	      "the literature, to measure against.\n\n"
-	      "Columns: bytes a lock, bytes a thread for each lock that it holds or waits for;\n"
-	      "  TIMED     a wait with a deadline: the lock's own, or it polls\n"
-	      "  CROWDS    stands more threads than CPUs (others may become a thousand times\n"
-	      "            slower); monitor: if there is one\n"
-	      "  SHARED    process-shared mutexes as well; with the others these stay glibc's\n"
-	      "On a narrow terminal, family, fairness and paper are left out.\n\n"
-	      "hybrid:FAST+BLOCKING, which is not listed, is the BPF Hybrid Lock of any two: FAST stands no crowds, BLOCKING "
-	      "does; +cond behind it: with its condition variable.\n\n"
-	      "Conditions, trylock and the types of POSIX work with all of them; robust and priority-inheriting mutexes "
-	      "stay glibc's.  Those marked with * cannot run here: --lock says why.",
+     .about =
+	 "The locks that flexguard run --lock can put in place of a program's: FlexGuard's, glibc's, and those of "
+	 "the literature, to measure against.\n\n"
+	 "Columns: bytes a lock, bytes a thread for each lock that it holds or waits for;\n"
+	 "  TIMED     a wait with a deadline: the lock's own, or it polls\n"
+	 "  CROWDS    stands more threads than CPUs (others may become a thousand times\n"
+	 "            slower); monitor: if there is one\n"
+	 "  SHARED    process-shared mutexes as well; with the others these stay glibc's\n"
+	 "On a narrow terminal, family, fairness and paper are left out.\n\n"
+	 "hybrid:FAST+BLOCKING, which is not listed, is the BPF Hybrid Lock of any two: FAST stands no crowds, BLOCKING "
+	 "does; +cond behind it: with its condition variable.\n\n"
+	 "Conditions, trylock and the types of POSIX work with all of them; robust and priority-inheriting mutexes "
+	 "stay glibc's.  Those marked with * cannot run here: --lock says why.",
      .after = "Exit status: 0, or 125."},
     {.name = "monitor",
      .brief = "serve all programs of this machine with one preemption monitor",
      .options = monitor,
-     .about = "One preemption monitor for all programs of the machine.  Runs in the foreground until SIGTERM or "
-	      "SIGINT; "
-	      "says so at its start and its end, in one line each (FLEXGUARD_VERBOSE=0 silences them).",
+     .about =
+	 "One preemption monitor for all programs of the machine.  Runs in the foreground until SIGTERM or "
+	 "SIGINT; "
+	 "says so at its start and its end, in one line each (FLEXGUARD_VERBOSE=0 silences them).",
      .after = "Exit status: 0 ended by a signal, 125 it could not start or had to end."},
     {.name = "status",
      .brief = "the monitor and its clients",
      .options = status,
-     .about = "The monitor that serves this machine, what it has counted, and its clients by program and user: all of "
-	      "them for root, one's own for others.",
+     .about =
+	 "The monitor that serves this machine, what it has counted, and its clients by program and user: all of "
+	 "them for root, one's own for others.",
      .after = "Exit status: 0, or 125 if no monitor answers."},
     {.name = "top",
      .brief = "contended locks by process, live",
      .options = top,
-     .about = "Contended locks of the processes that the monitor serves, live: all of them for root, one's own for "
-	      "others.",
-     .after = "Columns: RUN/THR threads that run or wait for a CPU, of all that took a contended lock; a second each: "
-	      "CONTENDED acquisitions that found the lock held; SPUN of these, got while spinning; PARKS times a waiter "
-	      "went to sleep; PREEMPTED times a waiter saw the critical path off its CPU; and BLOCKED threads in "
-	      "blocking mode, on average.\n\n"
-	      "Keys: q quit, h help, space pause, c p e b t i sort by contended, parks, preempted, blocked, threads, "
-	      "pid, r reverse, + and - faster and slower, arrows and page keys scroll.\n\n"
-	      "Exit status: 0, or 125 if no monitor answers."},
+     .about =
+	 "Contended locks of the processes that the monitor serves, live: all of them for root, one's own for "
+	 "others.",
+     .after =
+	 "Columns: RUN/THR threads that run or wait for a CPU, of all that took a contended lock; a second each: "
+	 "CONTENDED acquisitions that found the lock held; SPUN of these, got while spinning; PARKS times a waiter "
+	 "went to sleep; PREEMPTED times a waiter saw the critical path off its CPU; and BLOCKED threads in "
+	 "blocking mode, on average.\n\n"
+	 "Keys: q quit, h help, space pause, c p e b t i sort by contended, parks, preempted, blocked, threads, "
+	 "pid, r reverse, + and - faster and slower, arrows and page keys scroll.\n\n"
+	 "Exit status: 0, or 125 if no monitor answers."},
     {.name = "stat",
      .brief = "where the threads of one process wait",
      .options = stat,
      .operands = "PID",
      .offer = FG_OFFER_PIDS,
-     .about = "Where the threads of one process wait for locks that others hold: how often, how long, and called from "
-	      "where.  Counts only while it runs: until Ctrl-C, the end of the process, or for TIME.",
-     .after = "Mutexes, reader-writer locks and spinlocks of FlexGuard are seen, in any process that runs on its "
-	      "library; what stays glibc's (robust, priority-inheriting, process-shared) is not.\n\n"
-	      "Exit status: 0, or 125."},
+     .about =
+	 "Where the threads of one process wait for locks that others hold: how often, how long, and called from "
+	 "where.  Counts only while it runs: until Ctrl-C, the end of the process, or for TIME.",
+     .after =
+	 "Mutexes, reader-writer locks and spinlocks of FlexGuard are seen, in any process that runs on its "
+	 "library; what stays glibc's (robust, priority-inheriting, process-shared) is not.\n\n"
+	 "Exit status: 0, or 125."},
     {.name = "kernel",
      .brief = "the kernel's own locks: who waits for them, and where",
      .options = kernel,
      .operands = "profile|doctor",
-     .about = "kernel profile: waits for the kernel's own locks while it runs, on any Linux from 6.1 on.\n"
-	      "kernel doctor: what this kernel tells of its locks.",
-     .after = "Columns: WAITS that were contended, TOTAL time waited, the longest (MAX), AVERAGE; FAIR: Jain's index "
-	      "of the waits of its threads, 1 is even; on machines of several NUMA nodes ACROSS, hand-overs to another "
-	      "node, and BATCH, those in a row on one node; HOLD, where the kernel tells.  --json has more.\n\n"
-	      "Exit status: 0; 77 this kernel lacks it; 125 no privilege (CAP_BPF and CAP_PERFMON), or a wrong option."},
+     .about =
+	 "kernel profile: waits for the kernel's own locks while it runs, on any Linux from 6.1 on.\n"
+	 "kernel doctor: what this kernel tells of its locks.",
+     .after =
+	 "Columns: WAITS that were contended, TOTAL time waited, the longest (MAX), AVERAGE; FAIR: Jain's index "
+	 "of the waits of its threads, 1 is even; on machines of several NUMA nodes ACROSS, hand-overs to another "
+	 "node, and BATCH, those in a row on one node; HOLD, where the kernel tells.  --json has more.\n\n"
+	 "Exit status: 0; 77 this kernel lacks it; 125 no privilege (CAP_BPF and CAP_PERFMON), or a wrong option."},
     {.name = "metrics",
      .brief = "the monitor's counts for Prometheus",
      .options = metrics,
-     .about = "The monitor's counts as Prometheus text: once, on the standard output, or for every GET /metrics.",
-     .after = "Without a monitor flexguard_up is 0.\n\nExit status: 0, or 125 if it cannot listen."},
+     .about =
+	 "The monitor's counts as Prometheus text: once, on the standard output, or for every GET /metrics.",
+     .after =
+	 "Without a monitor flexguard_up is 0.\n\nExit status: 0, or 125 if it cannot listen."},
     {0}};

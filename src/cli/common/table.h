@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a user can type: commands, their options, what is said of them.  The reader of options, each --help, the
- * completions of three shells and the manual pages' synopses are made from this one table (cli/describe.c), so it is
- * data only and needs nothing of the rest.
+ * What a user can type: commands, their options, what is said of them.  The reader of options, each
+ * --help, the completions of three shells and the manual pages' synopses are made from this one
+ * table (cli/describe.c), so it is data only and needs nothing of the rest.
  */
 #ifndef FG_CLI_TABLE_H
 #define FG_CLI_TABLE_H
@@ -38,7 +38,8 @@ struct fg_command {
 	const char *operands;		 /* "[--] program [args...]"; NULL: none */
 	const char *about, *after;	 /* paragraphs in front of the options, and behind */
 	enum fg_complete offer;		 /* for operands */
-	bool stops;			 /* options end at the first operand: the rest is a program's */
+	/* options end at the first operand: the rest is a program's */
+	bool stops;
 };
 
 extern const struct fg_command fg_commands[]; /* the one without a name ends it */

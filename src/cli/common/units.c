@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *scaled(char *buf, size_t size, double v, double step, const char *const *unit, int units)
+static const char *scaled(char *buf, size_t size, double v, double step, const char *const *unit,
+			  int units)
 {
 	int u = 0;
 
@@ -16,10 +17,10 @@ static const char *scaled(char *buf, size_t size, double v, double step, const c
 	}
 	/* three significant digits; whole numbers below the first step */
 	snprintf(buf, size, "%.*f%s%s",
-		 u == 0	     ? 0
-		 : v < 9.995 ? 2
-		 : v < 99.95 ? 1
-			     : 0,
+		 u == 0	   ? 0 :
+		 v < 9.995 ? 2 :
+		 v < 99.95 ? 1 :
+			     0,
 		 v, *unit[u] ? " " : "", unit[u]);
 	return buf;
 }
@@ -47,7 +48,8 @@ double fg_seconds(const char *text)
 	static const struct {
 		const char *name;
 		double seconds;
-	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"m", 60}, {"h", 3600}};
+	} units[] = {{"", 1},	  {"s", 1},  {"ms", 1e-3}, {"us", 1e-6},
+		     {"min", 60}, {"m", 60}, {"h", 3600}};
 	char *end;
 	double v;
 
@@ -56,7 +58,8 @@ double fg_seconds(const char *text)
 		return -1;
 	errno = 0;
 	v = strtod(text, &end);
-	if (errno || memchr(text, 'x', (size_t)(end - text)) || memchr(text, 'X', (size_t)(end - text)))
+	if (errno || memchr(text, 'x', (size_t)(end - text)) ||
+	    memchr(text, 'X', (size_t)(end - text)))
 		return -1;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (!strcmp(end, units[i].name))

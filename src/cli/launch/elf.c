@@ -88,9 +88,9 @@ uint16_t fg_elf_own_machine(void)
 }
 
 /* Programs start others by these; GLib's and Qt's names for it are recognised by how they begin. */
-static const char *const starters[] = {"execve", "execv",    "execvp",	    "execvpe",	    "execl",  "execlp",
-				       "execle", "fexecve",  "posix_spawn", "posix_spawnp", "system", "popen",
-				       "execveat"};
+static const char *const starters[] = {"execve", "execv",  "execvp",  "execvpe",     "execl",
+				       "execlp", "execle", "fexecve", "posix_spawn", "posix_spawnp",
+				       "system", "popen",  "execveat"};
 
 static void imported(struct fg_elf *e, const char *name)
 {
@@ -99,7 +99,8 @@ static void imported(struct fg_elf *e, const char *name)
 			e->families |= 1u << i;
 	if (!strcmp(name, "g_mutex_lock"))
 		e->gmutex = true;
-	if (!strcmp(name, "pthread_mutexattr_setpshared") || !strcmp(name, "pthread_mutexattr_setrobust") ||
+	if (!strcmp(name, "pthread_mutexattr_setpshared") ||
+	    !strcmp(name, "pthread_mutexattr_setrobust") ||
 	    !strcmp(name, "pthread_mutexattr_setprotocol"))
 		e->attributes = true;
 	if (!strcmp(name, "dlopen") || !strcmp(name, "dlmopen"))
@@ -142,8 +143,9 @@ static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(E
 	names = &sh[eh->e_shstrndx];
 	for (int i = 0; i < eh->e_shnum; i++) {
 		const char *name = string_at(im, names->sh_offset + sh[i].sh_name);
-		const void *data =
-		    sh[i].sh_type == SHT_NOBITS ? NULL : at(im, sh[i].sh_offset, sh[i].sh_size);
+		const void *data = sh[i].sh_type == SHT_NOBITS ?
+				       NULL :
+				       at(im, sh[i].sh_offset, sh[i].sh_size);
 
 		if (!name)
 			continue;
@@ -156,10 +158,12 @@ static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(E
 		if (sh[i].sh_type == SHT_DYNAMIC && data && sh[i].sh_link < eh->e_shnum) {
 			const ElfW(Dyn) *d = data;
 
-			for (size_t k = 0; k < sh[i].sh_size / sizeof(*d) && d[k].d_tag != DT_NULL; k++) {
-				const char *s = d[k].d_tag == DT_NEEDED
-						    ? string_at(im, sh[sh[i].sh_link].sh_offset + d[k].d_un.d_val)
-						    : NULL;
+			for (size_t k = 0; k < sh[i].sh_size / sizeof(*d) && d[k].d_tag != DT_NULL;
+			     k++) {
+				const char *s = d[k].d_tag == DT_NEEDED ?
+						    string_at(im, sh[sh[i].sh_link].sh_offset +
+								      d[k].d_un.d_val) :
+						    NULL;
 
 				if (s)
 					needed(e, s);
@@ -182,22 +186,29 @@ static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(E
 	}
 }
 
-/* ld-linux-x86-64.so.2, ld.so, ld64.so.2: the only shared objects without interpreter that can be run. */
+/*
+ * ld-linux-x86-64.so.2, ld.so, ld64.so.2: the only shared objects without interpreter that can be
+ * run.
+ */
 static bool is_loader_name(const char *path)
 {
 	const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 
-	return !strncmp(file, "ld-", 3) || !strncmp(file, "ld.so", 5) || !strncmp(file, "ld64.so", 7);
+	return !strncmp(file, "ld-", 3) || !strncmp(file, "ld.so", 5) ||
+	       !strncmp(file, "ld64.so", 7);
 }
 
-static void read_segments(struct fg_elf *e, const struct image *im, const ElfW(Ehdr) * eh, const char *path)
+static void read_segments(struct fg_elf *e, const struct image *im, const ElfW(Ehdr) * eh,
+			  const char *path)
 {
 	bool soname = false, pie = false, loads = false;
 	const ElfW(Phdr) * ph;
 
 	if (e->type != ET_EXEC && e->type != ET_DYN)
 		return;
-	ph = eh->e_phentsize == sizeof(*ph) ? at(im, eh->e_phoff, (uint64_t)eh->e_phnum * sizeof(*ph)) : NULL;
+	ph = eh->e_phentsize == sizeof(*ph) ?
+		 at(im, eh->e_phoff, (uint64_t)eh->e_phnum * sizeof(*ph)) :
+		 NULL;
 	for (int i = 0; ph && i < eh->e_phnum; i++) {
 		if (ph[i].p_type == PT_LOAD) {
 			loads = true;
@@ -214,8 +225,8 @@ static void read_segments(struct fg_elf *e, const struct image *im, const ElfW(E
 		if (ph[i].p_type == PT_DYNAMIC) {
 			const ElfW(Dyn) *d = at(im, ph[i].p_offset, ph[i].p_filesz);
 
-			for (size_t k = 0; d && k < ph[i].p_filesz / sizeof(*d) && d[k].d_tag != DT_NULL;
-			     k++) {
+			for (size_t k = 0;
+			     d && k < ph[i].p_filesz / sizeof(*d) && d[k].d_tag != DT_NULL; k++) {
 				soname |= d[k].d_tag == DT_SONAME;
 				pie |= d[k].d_tag == DT_FLAGS_1 && (d[k].d_un.d_val & DF_1_PIE);
 			}
@@ -258,15 +269,17 @@ int fg_elf_read(struct fg_elf *e, const char *path)
 		bool little = im.base[EI_DATA] == ELFDATA2LSB;
 
 		e->is_elf = true;
-		e->elf_class = im.base[EI_CLASS] == ELFCLASS64	 ? 64
-			       : im.base[EI_CLASS] == ELFCLASS32 ? 32
-								 : 0;
+		e->elf_class = im.base[EI_CLASS] == ELFCLASS64 ? 64 :
+			       im.base[EI_CLASS] == ELFCLASS32 ? 32 :
+								 0;
 		/* e_type and e_machine lie at the same place in both classes */
 		e->type = (uint16_t)(im.base[16 + !little] | im.base[16 + little] << 8);
 		e->machine = (uint16_t)(im.base[18 + !little] | im.base[18 + little] << 8);
-		e->damaged = !e->elf_class || (e->elf_class == 64 && im.size < sizeof(Elf64_Ehdr)) ||
+		e->damaged = !e->elf_class ||
+			     (e->elf_class == 64 && im.size < sizeof(Elf64_Ehdr)) ||
 			     (im.base[EI_DATA] != ELFDATA2LSB && im.base[EI_DATA] != ELFDATA2MSB);
-		e->native = !e->damaged && im.size >= sizeof(*eh) && e->elf_class == 8 * (int)sizeof(void *) &&
+		e->native = !e->damaged && im.size >= sizeof(*eh) &&
+			    e->elf_class == 8 * (int)sizeof(void *) &&
 			    little == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) &&
 			    e->machine == fg_elf_own_machine();
 	}

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 /* Families of locks that the preload library replaces. */
+/* clang-format off */
 #define FG_FAMILY_TABLE(X)                                                                                   \
 	X(MUTEX, "mutex", "pthread_mutex_lock", "mtx_lock")                                                  \
 	X(COND, "cond", "pthread_cond_wait", "pthread_cond_timedwait")                                       \
@@ -15,6 +16,7 @@
 	X(SPIN, "spin", "pthread_spin_lock", "pthread_spin_trylock")                                         \
 	X(SEM, "sem", "sem_wait", "sem_timedwait")                                                           \
 	X(BARRIER, "barrier", "pthread_barrier_wait", "pthread_barrier_wait")
+/* clang-format on */
 
 enum fg_family {
 #define X(id, name, a, b) FG_FAMILY_##id,
@@ -25,7 +27,8 @@ enum fg_family {
 
 struct fg_elf {
 	bool is_elf;
-	bool native;	  /* class, byte order and machine are ours; the rest is only then filled in */
+	/* class, byte order and machine are ours; the rest is only then filled in */
+	bool native;
 	int elf_class;	  /* 32, 64, or 0 */
 	uint16_t machine; /* EM_... */
 	uint16_t type;	  /* ET_... */
@@ -36,9 +39,9 @@ struct fg_elf {
 	char interp[256];
 	unsigned families; /* 1 << enum fg_family, imported */
 	bool go, rust, cxx, gmutex, dlopen;
-	bool starts; /* other programs: exec, posix_spawn, system */
-	char asan[64]; /* the shared runtime that it needs of AddressSanitizer; "": none */
-	bool tsan;     /* it needs ThreadSanitizer's */
+	bool starts;	 /* other programs: exec, posix_spawn, system */
+	char asan[64];	 /* the shared runtime that it needs of AddressSanitizer; "": none */
+	bool tsan;	 /* it needs ThreadSanitizer's */
 	bool attributes; /* makes mutexes that stay glibc's: sets pshared, robust or protocol */
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which monitor serves the program: a daemon that answers, or a child of `flexguard run` (embedded.c).  That one
- * is executed afresh, since neither what the program preloads nor what is in its environment is any of the
- * monitor's business: an allocator's pipe, say, whose numbers the monitor needs.  It ends when this end of a
- * socket is closed, in whatever way the command ends.
+ * Which monitor serves the program: a daemon that answers, or a child of `flexguard run`
+ * (embedded.c).  That one is executed afresh, since neither what the program preloads nor what is
+ * in its environment is any of the monitor's business: an allocator's pipe, say, whose numbers the
+ * monitor needs.  It ends when this end of a socket is closed, in whatever way the command ends.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -71,13 +71,19 @@ static bool reaches(const char *path, const char *suffix, int type)
 
 bool fg_daemon_answers(const char *path)
 {
-	/* The second: the monitor of another `flexguard run`, around this one, which still sleeps. */
-	return reaches(path, "", SOCK_SEQPACKET) || (*path == '@' && reaches(path, FG_KNOCK, SOCK_DGRAM));
+	/*
+	 * The second: the monitor of another `flexguard run`, around this one, which still sleeps.
+	 */
+	return reaches(path, "", SOCK_SEQPACKET) ||
+	       (*path == '@' && reaches(path, FG_KNOCK, SOCK_DGRAM));
 }
 
 /* ---- start -------------------------------------------------------------------- */
 
-/* What the monitor may know: where libraries are, and whether to say what the kernel's verifier says. */
+/*
+ * What the monitor may know: where libraries are, and whether to say what the kernel's verifier
+ * says.
+ */
 static char **little_environment(void)
 {
 	static const char *const names[] = {"LD_LIBRARY_PATH", "FLEXGUARD_VERBOSE"};
@@ -86,14 +92,16 @@ static char **little_environment(void)
 
 	for (char **e = environ; *e; e++)
 		for (size_t i = 0; i < sizeof(names) / sizeof(*names) && n < 2; i++)
-			if (!strncmp(*e, names[i], strlen(names[i])) && (*e)[strlen(names[i])] == '=')
+			if (!strncmp(*e, names[i], strlen(names[i])) &&
+			    (*e)[strlen(names[i])] == '=')
 				kept[n++] = *e;
 	kept[n] = NULL;
 	return kept;
 }
 
 /* The child: holds nothing of the user's, no terminal, pipe, lock file or mount. */
-static _Noreturn void become_monitor(const char *name, char **environment, bool verbose, int control, int knock, int listener)
+static _Noreturn void become_monitor(const char *name, char **environment, bool verbose,
+				     int control, int knock, int listener)
 {
 	char *argv[] = {FG_EMBEDDED_NAME, (char *)name, NULL};
 	struct fg_embedded_ready r = {0};
@@ -114,21 +122,25 @@ static _Noreturn void become_monitor(const char *name, char **environment, bool 
 	close_range(FG_EMBEDDED_SOCKET + 1, ~0u, 0);
 	fg_fd_null(0);
 	fg_fd_null(1);
-	if (!verbose || fcntl(2, F_GETFD)) /* or it was closed: what is there now is ours, if anything */
+	/* or it was closed: what is there now is ours, if anything */
+	if (!verbose || fcntl(2, F_GETFD))
 		fg_fd_null(2);
 	execve("/proc/self/exe", argv, environment);
 	r.err = -errno;
-	snprintf(r.why, sizeof(r.why), "cannot execute the monitor (/proc/self/exe): %s", strerror(-r.err));
+	snprintf(r.why, sizeof(r.why), "cannot execute the monitor (/proc/self/exe): %s",
+		 strerror(-r.err));
 	(void)!write(FG_EMBEDDED_CONTROL, &r, sizeof(r));
 	_exit(1);
 }
 
 /* Wakes the monitor and waits for what it says. */
-static int wake(struct fg_embed *e, const struct sockaddr_un *un, socklen_t size, char *why, size_t why_size)
+static int wake(struct fg_embed *e, const struct sockaddr_un *un, socklen_t size, char *why,
+		size_t why_size)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct fg_embedded_ready r = {.err = -EIO, .why = "the monitor ended while it started"};
-	bool sent = fd >= 0 && sendto(fd, e->secret, FG_SECRET, 0, (const struct sockaddr *)un, size) == FG_SECRET;
+	bool sent = fd >= 0 && sendto(fd, e->secret, FG_SECRET, 0, (const struct sockaddr *)un,
+				      size) == FG_SECRET;
 
 	if (fd >= 0)
 		close(fd);
@@ -159,10 +171,15 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 		return err;
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		goto failed;
-	snprintf(e->secret, sizeof(e->secret), "%016llx%016llx", (unsigned long long)random[1], (unsigned long long)random[2]);
-	snprintf(e->socket, sizeof(e->socket), "@flexguard-%d-%016llx", (int)getpid(), (unsigned long long)random[0]);
+	snprintf(e->secret, sizeof(e->secret), "%016llx%016llx", (unsigned long long)random[1],
+		 (unsigned long long)random[2]);
+	snprintf(e->socket, sizeof(e->socket), "@flexguard-%d-%016llx", (int)getpid(),
+		 (unsigned long long)random[0]);
 	size = address(&un, e->socket, FG_KNOCK);
-	/* Bound before the program runs, so that no knock is lost, and that nobody else answers: until it listens, none does. */
+	/*
+	 * Bound before the program runs, so that no knock is lost, and that nobody else answers:
+	 * until it listens, none does.
+	 */
 	knock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (knock < 0 || listener < 0 || bind(knock, (struct sockaddr *)&un, size) ||
@@ -177,7 +194,8 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 		goto failed;
 	e->pid = fork();
 	if (e->pid == 0)
-		become_monitor(e->socket, environment, level && atoi(level) >= 2, control[1], knock, listener);
+		become_monitor(e->socket, environment, level && atoi(level) >= 2, control[1], knock,
+			       listener);
 	if (e->pid < 0)
 		goto failed;
 	close(control[1]);
@@ -205,7 +223,8 @@ static bool serves(const struct fg_embed *e)
 {
 	struct fg_embedded_ready r;
 
-	return recv(e->control, &r, sizeof(r), MSG_DONTWAIT | MSG_PEEK) == (ssize_t)sizeof(r) && !r.err;
+	return recv(e->control, &r, sizeof(r), MSG_DONTWAIT | MSG_PEEK) == (ssize_t)sizeof(r) &&
+	       !r.err;
 }
 
 void fg_embed_ended(struct fg_embed *e)
@@ -216,7 +235,8 @@ void fg_embed_ended(struct fg_embed *e)
 	e->pid = 0;
 	r.why[sizeof(r.why) - 1] = '\0';
 	if (n == (ssize_t)sizeof(r) && r.err)
-		fg_note("no preemption monitor, going on with the fallback: %s", r.why[0] ? r.why : strerror(-r.err));
+		fg_note("no preemption monitor, going on with the fallback: %s",
+			r.why[0] ? r.why : strerror(-r.err));
 	else
 		fg_note("the preemption monitor ended; the program goes on with the fallback");
 }
@@ -227,8 +247,9 @@ void fg_embed_ended(struct fg_embed *e)
 #define LOOKS 8
 
 /*
- * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.  *unclear: it has no
- * environment, as for a moment in the middle of an exec; what has no executable is no program.
+ * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.
+ * *unclear: it has no environment, as for a moment in the middle of an exec; what has no executable
+ * is no program.
  */
 static bool was_given(const char *pid, const char *entry, bool *unclear)
 {
@@ -252,7 +273,10 @@ static bool was_given(const char *pid, const char *entry, bool *unclear)
 	return given;
 }
 
-/* Is there a process left that was told of this monitor?  Daemons, and what a shell has put in the background. */
+/*
+ * Is there a process left that was told of this monitor?  Daemons, and what a shell has put in the
+ * background.
+ */
 static bool is_known(const char *secret)
 {
 	char entry[sizeof(FG_SECRET_ENV) + 1 + FG_SECRET];
@@ -268,7 +292,8 @@ static bool is_known(const char *secret)
 			nanosleep(&moment, NULL);
 		unclear = false;
 		while (proc && !wanted && (d = readdir(proc)))
-			wanted = isdigit((unsigned char)d->d_name[0]) && was_given(d->d_name, entry, &unclear);
+			wanted = isdigit((unsigned char)d->d_name[0]) &&
+				 was_given(d->d_name, entry, &unclear);
 		if (proc)
 			closedir(proc);
 	}
@@ -285,7 +310,10 @@ static bool has_ended(pid_t pid)
 	return ended;
 }
 
-/* Has it clients?  One may have overwritten its environment, as daemons do that show their state in ps(1). */
+/*
+ * Has it clients?  One may have overwritten its environment, as daemons do that show their state in
+ * ps(1).
+ */
 static bool has_clients(const struct fg_embed *e)
 {
 	struct fg_answer a;
@@ -309,7 +337,10 @@ static bool is_wanted(const struct fg_embed *e)
 #define LOOK_FIRST_MS 1000
 #define LOOK_MAX_MS   30000
 
-/* A process that does nothing but keep the monitor alive, which may not look at others itself (service.c). */
+/*
+ * A process that does nothing but keep the monitor alive, which may not look at others itself
+ * (service.c).
+ */
 static void keep(struct fg_embed *e)
 {
 	struct pollfd control = {.fd = e->control};

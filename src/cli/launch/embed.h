@@ -16,7 +16,10 @@ struct fg_embed {
 
 const char *fg_socket_path(void); /* $FLEXGUARD_SOCKET or the default */
 bool fg_daemon_answers(const char *path);
-/* A monitor for one program, asleep until that has a second thread, or `now`; 0, or -errno and a sentence in `why`. */
+/*
+ * A monitor for one program, asleep until that has a second thread, or `now`; 0, or -errno and a
+ * sentence in `why`.
+ */
 int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size);
 void fg_embed_ended(struct fg_embed *e); /* it has been waited for: say why */
 /* Ends it, unless processes are left that were told of it: then it stays as long as they do. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The monitor that `flexguard run` starts for one program, which has its own session, so that Ctrl-C and Ctrl-Z
- * are the program's affair.  To load the eBPF program takes 50 ms and more, most of them the kernel's verifier's, and
- * programs without threads have no use for it: so it sleeps, and nobody listens at its socket, until somebody
- * knocks (FG_KNOCK).
+ * The monitor that `flexguard run` starts for one program, which has its own session, so that
+ * Ctrl-C and Ctrl-Z are the program's affair.  To load the eBPF program takes 50 ms and more, most
+ * of them the kernel's verifier's, and programs without threads have no use for it: so it sleeps,
+ * and nobody listens at its socket, until somebody knocks (FG_KNOCK).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,13 +53,15 @@ static bool sleep_until_wanted(const char *secret)
 
 int fg_embedded_main(const char *socket)
 {
-	struct fg_service service = {.socket = socket, .listener = FG_EMBEDDED_SOCKET, .listen_last = true};
+	struct fg_service service = {
+	    .socket = socket, .listener = FG_EMBEDDED_SOCKET, .listen_last = true};
 	char *secret = service.cfg.secret;
 	struct fg_embedded_ready r = {0};
 
 	prctl(PR_SET_NAME, FG_EMBEDDED_NAME);
 	(void)!chdir("/");
-	if (fcntl(FG_EMBEDDED_CONTROL, F_SETFD, FD_CLOEXEC) || fcntl(FG_EMBEDDED_KNOCK, F_SETFD, FD_CLOEXEC) ||
+	if (fcntl(FG_EMBEDDED_CONTROL, F_SETFD, FD_CLOEXEC) ||
+	    fcntl(FG_EMBEDDED_KNOCK, F_SETFD, FD_CLOEXEC) ||
 	    fcntl(FG_EMBEDDED_SOCKET, F_SETFD, FD_CLOEXEC) ||
 	    recv(FG_EMBEDDED_CONTROL, secret, FG_SECRET, 0) != FG_SECRET) {
 		fg_error("%s is started by flexguard run", FG_EMBEDDED_NAME);

@@ -39,7 +39,8 @@ int fg_filters_here(void)
 	if (!f)
 		return 0;
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "Seccomp: %d", &mode) == 1 || sscanf(line, "Seccomp_filters: %d", &filters) == 1)
+		if (sscanf(line, "Seccomp: %d", &mode) == 1 ||
+		    sscanf(line, "Seccomp_filters: %d", &filters) == 1)
 			continue;
 	fclose(f);
 	return mode ? filters : 0;
@@ -67,7 +68,9 @@ static _Noreturn void try_calls(void)
 	recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	fstat(fd, &st);
 	close(fd);
-	munmap(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), 4096);
+	munmap(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		    -1, 0),
+	       4096);
 	sched_yield();
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
@@ -112,7 +115,8 @@ bool fg_filters_tell(void)
 	if (filters > 0 && fg_filters_pass())
 		return !setenv(FG_FILTERS_ENV, count, 1);
 	unsetenv(FG_FILTERS_ENV);
-	fg_note("a seccomp filter does not let the library's calls pass: the program runs without the monitor, "
-		"on futex calls only");
+	fg_note(
+	    "a seccomp filter does not let the library's calls pass: the program runs without the monitor, "
+	    "on futex calls only");
 	return false;
 }

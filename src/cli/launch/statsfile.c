@@ -47,7 +47,8 @@ static int create_in(struct fg_statsfile *s, const char *base)
 		return -errno;
 	snprintf(s->path, sizeof(s->path), "%s/%016llx", s->dir, (unsigned long long)name);
 	fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || fchmod(fd, 0666) || chmod(s->dir, 0711) || ftruncate(fd, sizeof(struct fg_stats)))
+	if (fd < 0 || fchmod(fd, 0666) || chmod(s->dir, 0711) ||
+	    ftruncate(fd, sizeof(struct fg_stats)))
 		goto fail;
 	s->map = mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (s->map == MAP_FAILED)
@@ -71,7 +72,8 @@ static int create_nameless(struct fg_statsfile *s)
 
 	s->map = MAP_FAILED;
 	if (fd >= 0 && !ftruncate(fd, sizeof(struct fg_stats)))
-		s->map = mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		s->map = mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			      0);
 	if (s->map == MAP_FAILED) {
 		err = -errno;
 		s->map = NULL;
@@ -141,11 +143,13 @@ void fg_stats_print(FILE *f, const struct fg_stats *s, const struct fg_stats_rep
 	fprintf(f, "flexguard: locks of '%s' and its children, %.2f s\n", r->program, r->seconds);
 	for (int i = 0; i < FG_STAT_COUNT; i++) {
 		double v = (double)sum(s, i);
-		const char *text = stat_text[i].text, *unit = is_ns(i) ? strstr(text, " (ns)") : NULL;
+		const char *text = stat_text[i].text,
+			   *unit = is_ns(i) ? strstr(text, " (ns)") : NULL;
 
-		fprintf(f, "  %-*.*s  %10s\n", width, (int)(unit ? unit - text : (long)strlen(text)), text,
-			is_ns(i) ? fg_human_ns(value, sizeof(value), v)
-				 : fg_human_count(value, sizeof(value), v));
+		fprintf(f, "  %-*.*s  %10s\n", width,
+			(int)(unit ? unit - text : (long)strlen(text)), text,
+			is_ns(i) ? fg_human_ns(value, sizeof(value), v) :
+				   fg_human_count(value, sizeof(value), v));
 	}
 }
 

@@ -128,8 +128,8 @@ static int wait_for(pid_t child, struct fg_embed *mon, sigset_t early)
 	}
 }
 
-int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon, const int *keep, int nr_keep,
-		 const sigset_t *mask)
+int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon, const int *keep,
+		 int nr_keep, const sigset_t *mask)
 {
 	struct sigaction dfl = {.sa_handler = SIG_DFL}, inherited;
 	sigset_t early;

@@ -13,8 +13,8 @@
  * return its wait status, or -errno.  `keep` are descriptors that the
  * supervisor needs itself; it closes the others, which are the program's.
  */
-int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon, const int *keep, int nr_keep,
-		 const sigset_t *mask);
+int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon, const int *keep,
+		 int nr_keep, const sigset_t *mask);
 /* End as the child did: same exit status or same signal. */
 _Noreturn void fg_exit_like(int wait_status);
 /* execve() in place; on failure says why and returns 126 or 127. */

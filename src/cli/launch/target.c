@@ -21,8 +21,8 @@
 #include "cli/launch/elf.h"
 #include "cli/launch/target.h"
 
-#define MAX_CHAIN    5	 /* #! lines that the kernel follows */
-#define SHEBANG_MAX  256 /* bytes of the first line that it reads (BINPRM_BUF_SIZE) */
+#define MAX_CHAIN   5	/* #! lines that the kernel follows */
+#define SHEBANG_MAX 256 /* bytes of the first line that it reads (BINPRM_BUF_SIZE) */
 
 static void refuse(struct fg_target *t, enum fg_refusal why, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -65,7 +65,8 @@ static char *search(const char *name, int *err)
 		return NULL;
 	for (p = path ? path : "/bin:/usr/bin";; p = end + 1) {
 		end = strchrnul(p, ':');
-		if (asprintf(&file, "%.*s%s%s", (int)(end - p), p, end > p ? "/" : "./", name) < 0) {
+		if (asprintf(&file, "%.*s%s%s", (int)(end - p), p, end > p ? "/" : "./", name) <
+		    0) {
 			*err = ENOMEM;
 			return NULL;
 		}
@@ -136,24 +137,27 @@ static bool follow(struct fg_target *t, const char *name)
 		if (strncmp(head, "#!", 2)) {
 			if (memchr(head, 0, (size_t)n))
 				return true; /* some other binary format: the kernel decides */
-			refuse(t, FG_TARGET_SCRIPT,
-			       "'%s' is a text file without a #! line, so no program is named that would run "
-			       "it; "
-			       "name one: flexguard run -- sh %s",
-			       t->binary, t->binary);
+			refuse(
+			    t, FG_TARGET_SCRIPT,
+			    "'%s' is a text file without a #! line, so no program is named that would run "
+			    "it; "
+			    "name one: flexguard run -- sh %s",
+			    t->binary, t->binary);
 			return false;
 		}
 		if (depth == MAX_CHAIN) {
-			refuse(t, FG_TARGET_SCRIPT, "the #! lines that '%s' leads to do not end", name);
+			refuse(t, FG_TARGET_SCRIPT, "the #! lines that '%s' leads to do not end",
+			       name);
 			return false;
 		}
 		head[strcspn(head, "\n")] = '\0';
 		next = interpreter(head, wanted, sizeof(wanted), &err);
 		if (!next) {
-			refuse(t, FG_TARGET_SCRIPT,
-			       "the #! line of '%s' names the interpreter '%s', which cannot be run (%s); "
-			       "install it or correct the line",
-			       t->binary, wanted, strerror(err));
+			refuse(
+			    t, FG_TARGET_SCRIPT,
+			    "the #! line of '%s' names the interpreter '%s', which cannot be run (%s); "
+			    "install it or correct the line",
+			    t->binary, wanted, strerror(err));
 			return false;
 		}
 		free(t->binary);
@@ -170,19 +174,21 @@ static void check_binary(struct fg_target *t)
 	if (stat(t->binary, &st))
 		return;
 	if ((st.st_mode & S_ISUID) || ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP))) {
-		refuse(t, FG_TARGET_SETID,
-		       "'%s' is a %s program, for which the loader ignores LD_PRELOAD; run the program that "
-		       "it starts "
-		       "instead (inside it), or a copy without that bit",
-		       t->binary, st.st_mode & S_ISUID ? "setuid" : "setgid");
+		refuse(
+		    t, FG_TARGET_SETID,
+		    "'%s' is a %s program, for which the loader ignores LD_PRELOAD; run the program that "
+		    "it starts "
+		    "instead (inside it), or a copy without that bit",
+		    t->binary, st.st_mode & S_ISUID ? "setuid" : "setgid");
 		return;
 	}
 	if (getxattr(t->binary, "security.capability", NULL, 0) > 0) {
-		refuse(t, FG_TARGET_SETID,
-		       "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it; run a "
-		       "copy "
-		       "without them, with the capabilities given otherwise",
-		       t->binary);
+		refuse(
+		    t, FG_TARGET_SETID,
+		    "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it; run a "
+		    "copy "
+		    "without them, with the capabilities given otherwise",
+		    t->binary);
 		return;
 	}
 	if (fg_elf_read(&elf, t->binary) || !elf.is_elf)
@@ -190,35 +196,41 @@ static void check_binary(struct fg_target *t)
 	memcpy(t->asan, elf.asan, sizeof(t->asan));
 	t->tsan = elf.tsan;
 	if (elf.damaged)
-		refuse(t, FG_TARGET_DAMAGED,
-		       "'%s' is a damaged ELF file: its headers promise what is not in it (cut off, perhaps); get it again",
-		       t->binary);
+		refuse(
+		    t, FG_TARGET_DAMAGED,
+		    "'%s' is a damaged ELF file: its headers promise what is not in it (cut off, perhaps); get it again",
+		    t->binary);
 	else if (elf.type == ET_CORE || elf.type == ET_REL)
 		refuse(t, FG_TARGET_DAMAGED, "'%s' is %s, not a program%s", t->binary,
 		       elf.type == ET_CORE ? "a core file" : "an object file (.o)",
 		       elf.type == ET_CORE ? "; name the program that left it" : "; link it");
 	else if (elf.type != ET_EXEC && elf.type != ET_DYN)
-		refuse(t, FG_TARGET_DAMAGED, "'%s' is an ELF file of type %u, not a program", t->binary, elf.type);
+		refuse(t, FG_TARGET_DAMAGED, "'%s' is an ELF file of type %u, not a program",
+		       t->binary, elf.type);
 	else if (elf.library)
-		refuse(t, FG_TARGET_DAMAGED, "'%s' is a shared library, not a program; name one that uses it", t->binary);
+		refuse(t, FG_TARGET_DAMAGED,
+		       "'%s' is a shared library, not a program; name one that uses it", t->binary);
 	else if (!elf.native)
-		refuse(t, FG_TARGET_FOREIGN,
-		       "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s; use a FlexGuard built "
-		       "for its "
-		       "architecture",
-		       t->binary, elf.elf_class, fg_elf_machine(elf.machine, m1, sizeof(m1)),
-		       8 * (int)sizeof(void *), fg_elf_machine(fg_elf_own_machine(), m2, sizeof(m2)));
+		refuse(
+		    t, FG_TARGET_FOREIGN,
+		    "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s; use a FlexGuard built "
+		    "for its "
+		    "architecture",
+		    t->binary, elf.elf_class, fg_elf_machine(elf.machine, m1, sizeof(m1)),
+		    8 * (int)sizeof(void *), fg_elf_machine(fg_elf_own_machine(), m2, sizeof(m2)));
 	else if (!elf.dynamic)
-		refuse(t, FG_TARGET_STATIC,
-		       "'%s' is a static program, into which no library can be loaded; link it dynamically "
-		       "(without -static)",
-		       t->binary);
+		refuse(
+		    t, FG_TARGET_STATIC,
+		    "'%s' is a static program, into which no library can be loaded; link it dynamically "
+		    "(without -static)",
+		    t->binary);
 	else if (strstr(elf.interp, "ld-musl") || strstr(elf.interp, "/linker"))
-		refuse(t, FG_TARGET_LIBC,
-		       "'%s' uses another C library (loader %s), and FlexGuard replaces glibc's locks only; "
-		       "use a "
-		       "build for glibc",
-		       t->binary, elf.interp);
+		refuse(
+		    t, FG_TARGET_LIBC,
+		    "'%s' uses another C library (loader %s), and FlexGuard replaces glibc's locks only; "
+		    "use a "
+		    "build for glibc",
+		    t->binary, elf.interp);
 }
 
 void fg_target_find(struct fg_target *t, const char *name)
@@ -230,7 +242,9 @@ void fg_target_find(struct fg_target *t, const char *name)
 	if (!t->path) {
 		if (err == ENOENT || err == ENOTDIR)
 			refuse(t, FG_TARGET_NOTFOUND, "cannot find '%s'%s", name,
-			       strchr(name, '/') ? "" : " in PATH; a program in this directory is ./NAME");
+			       strchr(name, '/') ?
+				   "" :
+				   " in PATH; a program in this directory is ./NAME");
 		else
 			refuse(t, FG_TARGET_NOEXEC, "cannot execute '%s': %s", name, strerror(err));
 		return;
@@ -245,9 +259,11 @@ bool fg_target_judges_glibc(const struct fg_target *t, char **argv, char *why, s
 	const char *name = strrchr(t->path, '/') ? strrchr(t->path, '/') + 1 : t->path, *tool;
 
 	if (t->tsan) {
-		snprintf(why, why_size,
-			 "'%s' is linked with ThreadSanitizer's library, which knows glibc's locks only, so it runs on those; "
-			 "with -static-libtsan it runs on FlexGuard's", t->binary);
+		snprintf(
+		    why, why_size,
+		    "'%s' is linked with ThreadSanitizer's library, which knows glibc's locks only, so it runs on those; "
+		    "with -static-libtsan it runs on FlexGuard's",
+		    t->binary);
 		return true;
 	}
 	if (strcmp(name, "valgrind"))
@@ -255,9 +271,11 @@ bool fg_target_judges_glibc(const struct fg_target *t, char **argv, char *why, s
 	for (int i = 1; argv[i] && argv[i][0] == '-'; i++) {
 		tool = strncmp(argv[i], "--tool=", 7) ? NULL : argv[i] + 7;
 		if (tool && (!strcmp(tool, "helgrind") || !strcmp(tool, "drd"))) {
-			snprintf(why, why_size,
-				 "%s knows glibc's locks only, so the program runs on those; memcheck and the other tools "
-				 "run on FlexGuard's", tool);
+			snprintf(
+			    why, why_size,
+			    "%s knows glibc's locks only, so the program runs on those; memcheck and the other tools "
+			    "run on FlexGuard's",
+			    tool);
 			return true;
 		}
 	}
@@ -267,15 +285,11 @@ bool fg_target_judges_glibc(const struct fg_target *t, char **argv, char *why, s
 int fg_target_exit_status(const struct fg_target *t)
 {
 	switch (t->refusal) {
-	case FG_TARGET_OK:
-		return 0;
-	case FG_TARGET_NOTFOUND:
-		return FG_EXIT_NOTFOUND;
+	case FG_TARGET_OK: return 0;
+	case FG_TARGET_NOTFOUND: return FG_EXIT_NOTFOUND;
 	case FG_TARGET_NOEXEC:
 	case FG_TARGET_SCRIPT:
-	case FG_TARGET_DAMAGED:
-		return FG_EXIT_NOEXEC;
-	default:
-		return FG_EXIT_OWN;
+	case FG_TARGET_DAMAGED: return FG_EXIT_NOEXEC;
+	default: return FG_EXIT_OWN;
 	}
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of monitor.h and contention.h that need libbpf: from the monitor's module, loaded at the first of them. */
+/*
+ * The functions of monitor.h and contention.h that need libbpf: from the monitor's module, loaded
+ * at the first of them.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,19 +51,24 @@ static int load(char *why, size_t why_size)
 	file = -1;
 	found = handle ? dlsym(handle, FG_MODULE_SYMBOL) : NULL;
 	if (!found) {
-		snprintf(why, why_size, "cannot load the monitor (it needs libbpf, package libbpf1): %s", dlerror());
+		snprintf(why, why_size,
+			 "cannot load the monitor (it needs libbpf, package libbpf1): %s",
+			 dlerror());
 		return -ELIBACC;
 	}
 	if (strcmp(found->version, FG_VERSION)) {
-		snprintf(why, why_size, FG_MODULE_NAME " is of FlexGuard %s, this is " FG_VERSION
-			 ": install one of them again", found->version);
+		snprintf(why, why_size,
+			 FG_MODULE_NAME " is of FlexGuard %s, this is " FG_VERSION
+					": install one of them again",
+			 found->version);
 		return -ELIBBAD;
 	}
 	module = found;
 	return 0;
 }
 
-int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why, size_t why_size)
+int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg, char *why,
+		    size_t why_size)
 {
 	int err = module ? 0 : load(why, why_size);
 
@@ -83,7 +91,8 @@ void fg_monitor_close(struct fg_monitor *m)
 	module->close(m);
 }
 
-int fg_contention_open(struct fg_contention **out, const struct fg_contention_config *cfg, char *why, size_t size)
+int fg_contention_open(struct fg_contention **out, const struct fg_contention_config *cfg,
+		       char *why, size_t size)
 {
 	int err = module ? 0 : load(why, size);
 

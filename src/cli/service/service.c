@@ -84,7 +84,8 @@ static int keep_for_loading(void)
 		return err;
 	if ((cap[1].permitted & (CAPS_BPF | CAPS_PERFMON)) == (CAPS_BPF | CAPS_PERFMON))
 		return set_caps(0, CAPS_BPF | CAPS_PERFMON);
-	return set_caps(cap[0].permitted & CAP_TO_MASK(CAP_SYS_ADMIN), cap[1].permitted & (CAPS_BPF | CAPS_PERFMON));
+	return set_caps(cap[0].permitted & CAP_TO_MASK(CAP_SYS_ADMIN),
+			cap[1].permitted & (CAPS_BPF | CAPS_PERFMON));
 }
 
 void fg_service_give_up(void)
@@ -103,9 +104,9 @@ static int become(uid_t uid, gid_t gid)
 }
 
 /*
- * The default path's folder is ours to make: /run is empty after each boot.  It is root's, so that nobody but root
- * can put another socket there; a monitor that is somebody else cannot remove its own at its end, and
- * the next one does.
+ * The default path's folder is ours to make: /run is empty after each boot.  It is root's, so that
+ * nobody but root can put another socket there; a monitor that is somebody else cannot remove its
+ * own at its end, and the next one does.
  */
 static void make_folder(const struct fg_service *s)
 {
@@ -122,8 +123,8 @@ static void make_folder(const struct fg_service *s)
 }
 
 /*
- * Whether any user may load an eBPF program of some kinds (kernel.unprivileged_bpf_disabled is 0): asked
- * without our capabilities, since /proc/sys may be hidden (the service's unit does so).
+ * Whether any user may load an eBPF program of some kinds (kernel.unprivileged_bpf_disabled is 0):
+ * asked without our capabilities, since /proc/sys may be hidden (the service's unit does so).
  */
 static bool any_user_may_use_bpf(void)
 {
@@ -155,7 +156,8 @@ static int listen_at(struct fg_service *s, char *why, size_t size)
 
 	make_folder(s);
 	s->lock = fg_monitor_lock(s->socket);
-	fd = s->lock >= 0 || s->lock == FG_NO_LOCK ? fg_monitor_listen(s->socket, s->mode) : s->lock;
+	fd = s->lock >= 0 || s->lock == FG_NO_LOCK ? fg_monitor_listen(s->socket, s->mode) :
+						     s->lock;
 	if (fd == -EADDRINUSE)
 		snprintf(why, size, "another monitor listens on %s already", s->socket);
 	else if (fd < 0)
@@ -186,13 +188,15 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 	if (!err && s->change_user) {
 		err = become(s->uid, s->gid);
 		if (err)
-			snprintf(why, size, "cannot become user %d: %s", (int)s->uid, strerror(-err));
+			snprintf(why, size, "cannot become user %d: %s", (int)s->uid,
+				 strerror(-err));
 	}
 	(void)!chdir("/");
 	if (!err && s->for_all && any_user_may_use_bpf()) {
-		snprintf(why, size,
-			 "kernel.unprivileged_bpf_disabled is 0: any user's eBPF program could write the counters that all "
-			 "programs read; first: sysctl -w kernel.unprivileged_bpf_disabled=2");
+		snprintf(
+		    why, size,
+		    "kernel.unprivileged_bpf_disabled is 0: any user's eBPF program could write the counters that all "
+		    "programs read; first: sysctl -w kernel.unprivileged_bpf_disabled=2");
 		err = -EPERM;
 	}
 	if (!err)
@@ -216,7 +220,10 @@ void fg_service_close(struct fg_service *s)
 {
 	struct stat st;
 
-	/* First the path, so that nobody comes any more; then the counters, so that all who are there leave. */
+	/*
+	 * First the path, so that nobody comes any more; then the counters, so that all who are
+	 * there leave.
+	 */
 	if (s->own_path && !lstat(s->socket, &st) && st.st_ino == s->inode) /* not a later one's */
 		unlink(s->socket);
 	if (s->listener >= 0)

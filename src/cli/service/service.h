@@ -23,25 +23,35 @@ struct fg_service {
 	struct fg_monitor_config cfg;
 
 	int listener; /* -1: make one */
-	int lock;      /* filled in, as the next: held as long as it serves, so that nobody starts beside it where
+	int lock; /* filled in, as the next: held as long as it serves, so that nobody starts beside it where
 			* somebody has removed the socket's path */
 	bool own_path;
-	ino_t inode;   /* of the socket */
+	ino_t inode; /* of the socket */
 	struct fg_monitor *monitor;
 };
 
-/* Opens the monitor's module (monitor/module.h), before rights are given up that may be needed to reach it. */
+/*
+ * Opens the monitor's module (monitor/module.h), before rights are given up that may be needed to
+ * reach it.
+ */
 void fg_monitor_find(void);
-/* Listens, gives up what is not needed, loads and attaches.  0, or -errno and one sentence in `why`. */
+/*
+ * Listens, gives up what is not needed, loads and attaches.  0, or -errno and one sentence in
+ * `why`.
+ */
 int fg_service_open(struct fg_service *s, char *why, size_t size);
-/* Gives up what loading and serving do not need; first of all, or fg_service_open() does so in time. */
+/*
+ * Gives up what loading and serving do not need; first of all, or fg_service_open() does so in
+ * time.
+ */
 void fg_service_give_up(void);
 /* Until stop_fd is readable or hangs up; 0 or -errno. */
 int fg_service_run(struct fg_service *s, int stop_fd);
 void fg_service_close(struct fg_service *s);
 
 /* What systemd passes: sd_listen_fds(3), sd_notify(3). */
-int fg_systemd_listener(char *why, size_t size); /* descriptor, -1: none passed, or -errno - 1 and `why` */
+/* descriptor, -1: none passed, or -errno - 1 and `why` */
+int fg_systemd_listener(char *why, size_t size);
 void fg_systemd_notify(const char *state);
 
 #endif

@@ -39,9 +39,10 @@ int fg_systemd_listener(char *why, size_t size)
 	}
 	if (option(FIRST_FD, SO_DOMAIN) != AF_UNIX || option(FIRST_FD, SO_TYPE) != SOCK_SEQPACKET ||
 	    option(FIRST_FD, SO_ACCEPTCONN) != 1) {
-		snprintf(why, size,
-			 "the socket that was passed must be ListenSequentialPacket= with a path or an "
-			 "abstract name");
+		snprintf(
+		    why, size,
+		    "the socket that was passed must be ListenSequentialPacket= with a path or an "
+		    "abstract name");
 		return -EINVAL - 1;
 	}
 	fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);

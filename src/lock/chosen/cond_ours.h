@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What adaptors (api, preload) call for a condition variable that is ours: lock/cond.h.  Another build has another one of
- * these in front of it, as for mutexes (lock/mutex.h).
+ * What adaptors (api, preload) call for a condition variable that is ours: lock/cond.h.  Another
+ * build has another one of these in front of it, as for mutexes (lock/mutex.h).
  */
 #ifndef FG_COND_OURS_H
 #define FG_COND_OURS_H
 
 #include "lock/cond.h"
 
-static inline int _fg_chosen_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m, const struct fg_deadline *deadline)
+static inline int _fg_chosen_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
+				       const struct fg_deadline *deadline)
 {
 	return _fg_cond_wait(c, m, deadline);
 }

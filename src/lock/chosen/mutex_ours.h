@@ -32,7 +32,8 @@ static inline void _fg_mutex_waiters(struct fg_mutex *m, uint32_t more)
 
 static inline int _fg_mutex_destroy(struct fg_mutex *m)
 {
-	if (fg_load_relaxed(&m->lock.word) & FG_WORD_ID || fg_load_relaxed(&m->lock.tag) >> FG_KIND_WAITERS)
+	if (fg_load_relaxed(&m->lock.word) & FG_WORD_ID ||
+	    fg_load_relaxed(&m->lock.tag) >> FG_KIND_WAITERS)
 		return EBUSY;
 	m->lock.tag = ~0u; /* as glibc does; not ours any more, and glibc says EINVAL to it */
 	return 0;

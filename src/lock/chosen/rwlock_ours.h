@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What adaptors (api, preload) call for a reader-writer lock: lock/rwlock.h.  Another build has another one of these in
- * front of it, as for mutexes (lock/mutex.h).
+ * What adaptors (api, preload) call for a reader-writer lock: lock/rwlock.h.  Another build has
+ * another one of these in front of it, as for mutexes (lock/mutex.h).
  *
- *   _fg_rwlock_may_be_shared()	those that other processes know are ours, too; their kind has FG_RW_OURS_SHARED then
+ *   _fg_rwlock_may_be_shared()	those that other processes know are ours, too; their kind has
+ *                              FG_RW_OURS_SHARED then
  *   _fg_chosen_rwlock_...()	as the functions of that name in lock/rwlock.h
  */
 #ifndef FG_RWLOCK_OURS_H
@@ -19,12 +20,14 @@ static inline bool _fg_rwlock_may_be_shared(void)
 	return false;
 }
 
-static inline int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+static inline int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+					   const void *caller)
 {
 	return _fg_rwlock_rdlock(rw, deadline, caller);
 }
 
-static inline int _fg_chosen_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller)
+static inline int _fg_chosen_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+					   const void *caller)
 {
 	return _fg_rwlock_wrlock(rw, deadline, caller);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Part of lock/mutex.h, which says what these are for: the mutexes of the zoo, which have no short ways. */
+/*
+ * Part of lock/mutex.h, which says what these are for: the mutexes of the zoo, which have no short
+ * ways.
+ */
 #ifndef FG_MUTEX_OURS_H
 #define FG_MUTEX_OURS_H
 

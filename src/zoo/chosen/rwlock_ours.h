@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of src/lock/chosen/rwlock_ours.h, which says what these are for: the rwlock of the zoo (zoo/rwlock.c). */
+/*
+ * In place of src/lock/chosen/rwlock_ours.h, which says what these are for: the rwlock of the zoo
+ * (zoo/rwlock.c).
+ */
 #ifndef FG_RWLOCK_OURS_H
 #define FG_RWLOCK_OURS_H
 
@@ -9,8 +12,10 @@
 
 bool _fg_rwlock_may_be_shared(void);
 
-int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
-int _fg_chosen_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline, const void *caller);
+int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+			     const void *caller);
+int _fg_chosen_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
+			     const void *caller);
 int _fg_chosen_rwlock_tryrdlock(struct fg_rwlock *rw);
 int _fg_chosen_rwlock_trywrlock(struct fg_rwlock *rw);
 int _fg_chosen_rwlock_unlock(struct fg_rwlock *rw);

@@ -13,20 +13,24 @@
 #include <string.h>
 
 typedef uint64_t qid;
-struct tb; struct insn;
+struct tb;
+struct insn;
 int qemu_plugin_version __attribute__((visibility("default"))) = 1;
 void qemu_plugin_register_vcpu_tb_trans_cb(qid id, void (*)(qid, struct tb *));
 size_t qemu_plugin_tb_n_insns(const struct tb *);
 struct insn *qemu_plugin_tb_get_insn(const struct tb *, size_t);
-void qemu_plugin_register_vcpu_mem_cb(struct insn *, void (*)(unsigned, uint32_t, uint64_t, void *), int flags, int rw,
-				      void *);
+void qemu_plugin_register_vcpu_mem_cb(struct insn *, void (*)(unsigned, uint32_t, uint64_t, void *),
+				      int flags, int rw, void *);
 bool qemu_plugin_mem_is_store(uint32_t info);
 void qemu_plugin_register_atexit_cb(qid id, void (*)(qid, void *), void *);
 void qemu_plugin_outs(const char *);
 
 #define LINES (1u << 20)
-#define CPUS 512
-static struct line { uint64_t at, in[CPUS / 64], moved, accesses; int owner; } *lines;
+#define CPUS  512
+static struct line {
+	uint64_t at, in[CPUS / 64], moved, accesses;
+	int owner;
+} *lines;
 static int turn; /* one vCPU at a time in here */
 
 static void access_cb(unsigned cpu, uint32_t info, uint64_t vaddr, void *unused)
@@ -70,7 +74,8 @@ static void translated(qid id, struct tb *tb)
 {
 	(void)id;
 	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++)
-		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), access_cb, 0, 3, NULL);
+		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), access_cb, 0, 3,
+						 NULL);
 }
 
 static int by_moved(const void *a, const void *b)
@@ -92,13 +97,15 @@ static void end(qid id, void *unused)
 	snprintf(text, sizeof(text), "lines moved: %" PRIu64 "\n", all);
 	qemu_plugin_outs(text);
 	for (int i = 0; i < 6; i++) {
-		snprintf(text, sizeof(text), "%#14" PRIx64 "  moved %9" PRIu64 "  accesses %9" PRIu64 "\n", lines[i].at << 6,
-			 lines[i].moved, lines[i].accesses);
+		snprintf(text, sizeof(text),
+			 "%#14" PRIx64 "  moved %9" PRIu64 "  accesses %9" PRIu64 "\n",
+			 lines[i].at << 6, lines[i].moved, lines[i].accesses);
 		qemu_plugin_outs(text);
 	}
 }
 
-__attribute__((visibility("default"))) int qemu_plugin_install(qid id, const void *info, int argc, char **argv)
+__attribute__((visibility("default"))) int qemu_plugin_install(qid id, const void *info, int argc,
+							       char **argv)
 {
 	(void)info, (void)argc, (void)argv;
 	lines = calloc(LINES, sizeof(*lines));

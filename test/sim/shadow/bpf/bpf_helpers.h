@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* What bpf/monitor.bpf.c needs of libbpf and of the kernel, natively; the functions are in monitor.c. */
+/*
+ * What bpf/monitor.bpf.c needs of libbpf and of the kernel, natively; the functions are in
+ * monitor.c.
+ */
 #ifndef SIM_BPF_HELPERS_H
 #define SIM_BPF_HELPERS_H
 
 #define SEC(name)
 #define __ksym
-#define __always_inline inline __attribute__((always_inline))
-#define __noinline __attribute__((noinline))
-#define __uint(name, val) int (*name)[val]
-#define __type(name, val) typeof(val) *name
+#define __always_inline	   inline __attribute__((always_inline))
+#define __noinline	   __attribute__((noinline))
+#define __uint(name, val)  int(*name)[val]
+#define __type(name, val)  typeof(val) *name
 #define __array(name, val) typeof(val) *name[]
-#define barrier_var(v) __asm__ volatile("" : "+r"(v))
+#define barrier_var(v)	   __asm__ volatile("" : "+r"(v))
 
 void *bpf_map_lookup_elem(void *map, const void *key);
 void *bpf_task_storage_get(void *map, struct task_struct *task, void *value, __u64 flags);
