@@ -191,7 +191,7 @@ def between(lock):
 RUNNABLE = [
     of("mcs", "With MCS all threads are runnable (140 on 104 contexts).", "5.3", "0.95 of them or more, in the mean", all_awake),
     of("futex", "With the blocking lock one thread is runnable for 49 % of the time.", "5.3", "for 40 to 60 % of the time",
-       alone_half_the_time),
+       alone_half_the_time, True),
     each("FlexGuard keeps more of them awake than the blocking lock, and fewer than MCS.", "5.3", "both, in the mean", between),
 ]
 
@@ -238,12 +238,12 @@ def per_cpu(n):
 
 FAIRNESS = [
     each("FlexGuard's fairness factor stays below 0.58, fully subscribed.", "5.5", "0.58 or less everywhere with a thread a CPU",
-         lambda lock: fairness_below(FAIR[1:2], lock, 0.58)),
+         lambda lock: fairness_below(FAIR[1:2], lock, 0.58), True),
     each("The locks are fair while threads have CPUs: 0.50 to 0.57.", "5.5", "0.57 or less everywhere with half a thread a CPU",
-         lambda lock: fairness_below(FAIR[:1], lock, 0.57)),
+         lambda lock: fairness_below(FAIR[:1], lock, 0.57), True),
     of("malthusian", "Malthusian's factor is 0.90 on average, fully subscribed and beyond.", "5.5", "0.90 or more on average",
-       mean_fairness("malthusian", 0.90)),
-    of("shuffle", "Shuffle's factor is 0.77 on average there.", "5.5", "0.77 or more on average", mean_fairness("shuffle", 0.77)),
+       mean_fairness("malthusian", 0.90), True),
+    of("shuffle", "Shuffle's factor is 0.77 on average there.", "5.5", "0.77 or more on average", mean_fairness("shuffle", 0.77), True),
     each("The lock changes its mode most when fully subscribed: 72 times a second, 0.7 below and 4 beyond.", "5.5",
          "more often with a thread a CPU than with half a one and with two", flips),
 ]

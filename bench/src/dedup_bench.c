@@ -3,7 +3,7 @@
  * A compressing pipeline that stores each chunk of its input once: cut where the content says so,
  * look the chunk up in a table with a mutex for each of its buckets (up to 266,000), compress what
  * is new, write in order.  The shape of PARSEC's dedup (Bienia et al., PACT 2008) as the FlexGuard
- * paper uses it (SOSP 2025, section 5.4).
+ * paper uses it (SOSP 2025, section 5.3).
  *
  * The input is real: the given files, or shared libraries of this system.  Every chunk is unpacked
  * again and must be what it was.  Compression is run lengths over byte differences: cheap, so that

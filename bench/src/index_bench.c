@@ -3,7 +3,7 @@
  * A B+-tree index with a mutex in each leaf, up to 16 million of them, half reads and half updates,
  * keys by a self-similar distribution with skew 0.2: 80 % of the operations go to 20 % of the keys,
  * and so on, so that a dozen of all these locks are hot.  As PiBench in Laforet et al.,
- * "FlexGuard", SOSP 2025, section 5.4; Gray et al., "Quickly Generating Billion-Record Synthetic
+ * "FlexGuard", SOSP 2025, section 5.3; Gray et al., "Quickly Generating Billion-Record Synthetic
  * Databases", SIGMOD 1994, for the distribution.
  *
  * The tree is built once; its inner nodes do not change.  The values must add up at the end.

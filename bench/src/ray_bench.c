@@ -2,7 +2,7 @@
 /*
  * A ray tracer with one contended lock: the threads take bundles of rays from one counter, as
  * SPLASH-2X's raytrace takes ray identifiers and jobs (Laforet et al., "FlexGuard", SOSP 2025,
- * section 5.4).  Mirrored spheres over a chequered floor.  The picture must be that of one thread.
+ * section 5.3).  Mirrored spheres over a chequered floor.  The picture must be that of one thread.
  */
 #include "app.h"
 

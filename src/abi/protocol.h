@@ -46,7 +46,7 @@ enum fg_role {
 };
 
 /*
- * The BPF Hybrid Lock's holder test (2023, section 3.2), which a monitor can be asked for: with
+ * The BPF Hybrid Lock's holder test (2023, section IV.C), which a monitor can be asked for: with
  * role MCS, `node` is the address of one of these and `pending` that of the tail of its queue, and
  * the thread is critical iff
  *	!waiting && (tail == node || (next && next->waiting))

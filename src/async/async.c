@@ -21,9 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WORDS	(FUTEX_WAITV_MAX - 1)
-#define HELPERS ((FG_ASYNC_MAX + WORDS - 1) / WORDS)
-#define NAP_NS	1000000 /* after an error for which there is no word */
+#define WORDS	       (FUTEX_WAITV_MAX - 1)
+#define HELPERS	       ((FG_ASYNC_MAX + WORDS - 1) / WORDS)
+#define ERROR_SLEEP_NS 1000000 /* after an error for which there is no word */
 
 struct watch {
 	struct futex_waitv what;
@@ -127,7 +127,7 @@ static void woken(struct helper *h, uint64_t number)
 
 static void *help(void *arg)
 {
-	static const struct timespec nap = {.tv_nsec = NAP_NS};
+	static const struct timespec nap = {.tv_nsec = ERROR_SLEEP_NS};
 	struct futex_waitv list[WORDS + 1];
 	uint64_t number[WORDS];
 	struct helper *h = arg;

@@ -11,8 +11,8 @@
 #include "arch/arch.h"
 #include "runtime/count.h"
 
-#define SLEEPERS  1u
-#define DESTROYER 1u /* in `left` */
+#define SOMEBODY_SLEEPS 1u
+#define DESTROYER	1u /* in `left` */
 
 void _fg_barrier_init(struct fg_barrier *b, uint32_t count)
 {
@@ -34,18 +34,19 @@ static void sleep_through(struct fg_barrier *b, struct fg_self *t, uint32_t roun
 
 	fg_participants_are_late();
 	/* Acquire: pairs with the release of the last arrival. */
-	while (((word = fg_load_acquire(&b->word)) & ~SLEEPERS) == round) {
-		if (!(word & SLEEPERS) && !fg_cas_relaxed(&b->word, &word, round | SLEEPERS))
+	while (((word = fg_load_acquire(&b->word)) & ~SOMEBODY_SLEEPS) == round) {
+		if (!(word & SOMEBODY_SLEEPS) &&
+		    !fg_cas_relaxed(&b->word, &word, round | SOMEBODY_SLEEPS))
 			continue;
 		fg_count(t, FG_STAT_PARKS, 1);
-		fg_futex_wait(&b->word, round | SLEEPERS, FG_FUTEX_ANY, NULL);
+		fg_futex_wait(&b->word, round | SOMEBODY_SLEEPS, FG_FUTEX_ANY, NULL);
 	}
 }
 
 bool _fg_barrier_wait(struct fg_barrier *b)
 {
 	struct fg_self *t = fg_self();
-	uint32_t round = fg_load_relaxed(&b->word) & ~SLEEPERS; /* cannot end without us */
+	uint32_t round = fg_load_relaxed(&b->word) & ~SOMEBODY_SLEEPS; /* cannot end without us */
 	bool last;
 
 	fg_participant_arrives(t);
@@ -56,12 +57,12 @@ bool _fg_barrier_wait(struct fg_barrier *b)
 #ifdef FG_BROKEN_BARRIER /* a test proves that the tests notice */
 		fg_store_release(&b->word, round + 2);
 #else
-		if (fg_xchg_acq_rel(&b->word, round + 2) & SLEEPERS)
+		if (fg_xchg_acq_rel(&b->word, round + 2) & SOMEBODY_SLEEPS)
 			fg_futex_wake(&b->word, INT32_MAX, FG_FUTEX_ANY);
 #endif
 	} else {
 		struct fg_wait w = fg_wait_for_event(t, &b->history);
-		bool in_time = fg_spin_while(&w, &b->word, ~SLEEPERS, round, NULL);
+		bool in_time = fg_spin_while(&w, &b->word, ~SOMEBODY_SLEEPS, round, NULL);
 
 		if (!in_time)
 			sleep_through(b, t, round);

@@ -10,14 +10,10 @@
 #include "runtime/count.h"
 #include "runtime/decide.h"
 
-/* Deadlines and cancellation are looked at once in so many questions. */
-#define LOOK_EVERY 64u
-
 enum { WAITING = 0, ASLEEP = 1, SIGNALED = 2, LAST = 3, GONE = 4 };
 
 _Static_assert(offsetof(struct fg_cond, flags) == 36, "glibc marks process-shared ones there");
 
-#define DRAIN_NS    100000u  /* how often destroy looks whether the last waiters have left */
 #define SPURIOUS_NS 1000000u /* how often a waiter that nobody can wake looks for itself */
 
 /* In the child of a fork the lock may be held, and the list filled, by threads of the parent. */
@@ -276,7 +272,7 @@ static void spin_for_signal(struct wait *w, const struct fg_deadline *deadline)
 
 	/* Acquire: pairs with the release in give(). */
 	while (fg_load_acquire(&w->node.word) == WAITING) {
-		if (event.asked % LOOK_EVERY == 0) {
+		if (event.asked % FG_CLOCK_EVERY == 0) {
 			fg_testcancel();
 			if (fg_deadline_passed(deadline))
 				break;
@@ -375,7 +371,7 @@ void _fg_cond_destroy(struct fg_cond *c)
 		struct fg_deadline soon;
 		uint32_t never = 0;
 
-		fg_deadline_in(&soon, DRAIN_NS);
+		fg_deadline_in(&soon, FG_COND_DRAIN_NS);
 		fg_futex_wait(&never, 0, FG_FUTEX_ANY, &soon);
 	}
 }

@@ -39,6 +39,9 @@
  */
 #define FG_WAKE_BATCH 64u
 
+/* How often destruction looks whether the last waiters, on their way, have left.  Not varied. */
+#define FG_COND_DRAIN_NS 100000u
+
 struct fg_waiter {
 	/* guarded by fg_cond.lock; once out of that list, `next` by the mutex (its `due`) */
 	struct fg_waiter *next, *prev;

@@ -12,7 +12,7 @@
  * How often a process reads its own map for this: a child of fork may wait for a dead lock of its
  * parent.
  */
-#define LOOKS 4u
+#define MAP_READS 4u
 
 struct line {
 	char text[320];
@@ -59,7 +59,7 @@ void _fg_report_foreign_process(const struct fg_lock *l)
 	if (fg_silent || fg_load_relaxed(&said) ||
 	    !_fg_held_by_foreign_process(fg_load_relaxed(&l->word)))
 		return;
-	if (fg_load_relaxed(&looks) >= LOOKS || fg_add_relaxed(&looks, 1) >= LOOKS)
+	if (fg_load_relaxed(&looks) >= MAP_READS || fg_add_relaxed(&looks, 1) >= MAP_READS)
 		return;
 	if (!fg_call_begins(0))
 		return;

@@ -186,13 +186,13 @@ static bool leave_counted(struct fg_rwlock *rw)
  * Who has locked for itself is found in the count at once.  Others look several times:
  * if more than one of them unlock at once, a reader may move to where one has looked.
  */
-#define LOOKS 8
+#define ENTRY_LOOKS 8
 
 static void leave(struct fg_rwlock *rw)
 {
 	uint32_t looks;
 
-	for (looks = 0; looks < LOOKS; looks++)
+	for (looks = 0; looks < ENTRY_LOOKS; looks++)
 		if (leave_counted(rw) || take_out_any(rw))
 			return;
 }

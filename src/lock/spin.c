@@ -26,7 +26,7 @@
 struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 
 /* Time limits of a sleep: the first, doubled up to the second. */
-#define SLEEP_NS     1000000u
+#define CHECK_NS     1000000u
 #define SLEEP_MAX_NS 16000000u
 
 /* ---- the table of waiters ---------------------------------------------------- */
@@ -248,7 +248,7 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 
 static void lock_slow(int32_t *lock, struct fg_self *t)
 {
-	uint64_t limit_ns = SLEEP_NS;
+	uint64_t limit_ns = CHECK_NS;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
 	for (;;) {

@@ -21,9 +21,9 @@
 #include "monitor/internal.h"
 #include "monitor.skel.h"
 
-#define BATCH	64
-#define ADDERS	8
-#define WAIT_NS 50000000ull
+#define PUBLISH_BATCH	  64
+#define ADDERS		  8
+#define PUBLISHED_WAIT_NS 50000000ull
 
 struct request {
 	struct request *next;
@@ -97,13 +97,13 @@ void fg_publisher_heard(struct fg_monitor *m)
 
 static void publish(struct fg_monitor *m, struct request *list)
 {
-	uint32_t key[BATCH], n;
+	uint32_t key[PUBLISH_BATCH], n;
 	struct request *r, *first;
-	int fd[BATCH];
+	int fd[PUBLISH_BATCH];
 
 	while (list) {
 		first = list;
-		for (n = 0; list && n < BATCH; list = list->next, n++) {
+		for (n = 0; list && n < PUBLISH_BATCH; list = list->next, n++) {
 			if (list->array_fd < 0)
 				wait_for_adders(m, list);
 			key[n] = list->key;
@@ -192,7 +192,7 @@ int fg_publish(struct fg_monitor *m, uint32_t index, uint32_t piece, const struc
 		return err;
 	}
 	/* All adders busy, and the machine as well?  Then it becomes visible a little later. */
-	for (until = fg_now_ns() + WAIT_NS;
+	for (until = fg_now_ns() + PUBLISHED_WAIT_NS;
 	     !fg_is_published(m, index, piece, a) && fg_now_ns() < until;)
 		usleep(20);
 	return 0;

@@ -21,8 +21,8 @@ static struct {
 } __attribute__((aligned(64))) about[COUNTERS];
 
 /* How long a filter waits for them: a look for a monitor takes a quarter of a second at most. */
-#define WAIT_NS	 1000000000u
-#define SLEEP_NS 50000
+#define CALLS_WAIT_NS  1000000000u
+#define CALLS_SLEEP_NS 50000
 
 bool fg_call_begins(uint32_t whose)
 {
@@ -67,7 +67,7 @@ static void without_calls(bool filtered)
 
 void fg_filter_comes(void)
 {
-	static const struct timespec a_while = {.tv_nsec = SLEEP_NS};
+	static const struct timespec a_while = {.tv_nsec = CALLS_SLEEP_NS};
 	uint64_t began;
 	bool first;
 
@@ -80,7 +80,7 @@ void fg_filter_comes(void)
 	 * A second one waits as well: it may be for all threads (TSYNC), and the first was not, or
 	 * still waits.  Awake.
 	 */
-	for (began = fg_now_ns(); are_calling() && fg_now_ns() - began < WAIT_NS;) {
+	for (began = fg_now_ns(); are_calling() && fg_now_ns() - began < CALLS_WAIT_NS;) {
 		if (first)
 			fg_syscall6(SYS_nanosleep, (long)&a_while, 0, 0, 0, 0, 0);
 		else

@@ -21,8 +21,7 @@
 #include "zoo/hybrid.h"
 #include "zoo/ticketcond.h"
 
-#define LOOK_EVERY 64u	   /* rounds of one that spins */
-#define DRAIN_NS   100000u /* how often destruction looks whether the last waiters have left */
+#define SPIN_LOOK_EVERY 64u /* rounds of one that spins */
 
 /* In place of struct fg_cond. */
 struct ticket_cond {
@@ -137,7 +136,7 @@ static bool await(struct ticket_wait *w, const struct fg_deadline *deadline)
 
 	for (uint32_t n = 1; !ZOO_CALLED(t, w->number); n++) {
 		if (spins(mutex)) {
-			if (n % LOOK_EVERY == 0 && !look(w, deadline))
+			if (n % SPIN_LOOK_EVERY == 0 && !look(w, deadline))
 				return false;
 			zoo_pause();
 			continue;
@@ -217,5 +216,5 @@ void _fg_chosen_cond_destroy(struct fg_cond *cond)
 		return;
 	}
 	while (fg_load_acquire(&of(cond)->inside))
-		zoo_nap(DRAIN_NS);
+		zoo_sleep_ns(FG_COND_DRAIN_NS);
 }

@@ -9,9 +9,6 @@
 #include "arch/arch.h"
 #include "runtime/count.h"
 
-/* How often destruction looks whether the last waiter has gone: it is on its way. */
-#define DRAIN_NS 50000u
-
 struct shared_wait {
 	struct fg_cond_shared *cond;
 	const struct fg_cond_mutex *mutex;
@@ -89,7 +86,7 @@ void _fg_cond_shared_destroy(struct fg_cond_shared *c)
 
 	/* Acquire: pairs with leave(). */
 	while (fg_load_acquire(&c->waiters)) {
-		fg_deadline_in(&soon, DRAIN_NS);
+		fg_deadline_in(&soon, FG_COND_DRAIN_NS);
 		fg_futex_wait(&never, 0, FG_FUTEX_ANY, &soon);
 	}
 }

@@ -131,7 +131,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 
 	(void)deadline; /* they have none */
 	while (fg_load_relaxed(owner_of(m)) == (uint32_t)mine + 1)
-		zoo_nap(100000000); /* a deadlock of the program's, as with any other lock */
+		zoo_sleep_ns(100000000); /* a deadlock of the program's, as with any other lock */
 	do {
 		r = set(mine, byte_of(m), F_WRLCK, F_OFD_SETLKW);
 		if (r && r != -EINTR) {

@@ -8,7 +8,7 @@
  *	state	(curr, last): the lock to take, and the one that was taken before the last switch.
  *		stable: they are the same.  Only a stable state is switched, so that two are at most
  *		in use.
- *		SLEEPERS: waiters with a ticket sleep.
+ *		TICKET_SLEEPERS: waiters with a ticket sleep.
  *
  * Who has got `curr` looks at the state again.  If it was switched meanwhile, it releases and
  * starts anew.  In a transition it waits for the owner of `last`, by taking that too, and ends the

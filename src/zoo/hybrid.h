@@ -7,9 +7,9 @@
 
 enum { SPIN, BLOCK };
 
-#define CURR	 1u
-#define LAST	 2u
-#define SLEEPERS 4u
+#define CURR		1u
+#define LAST		2u
+#define TICKET_SLEEPERS 4u
 
 struct side {
 	/* False: switched away from this side while waiting; never if `stay`. */

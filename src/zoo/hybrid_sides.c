@@ -74,7 +74,7 @@ static bool cas_lock(struct zoo_mutex *m, bool stay)
 {
 	for (uint32_t n = 1; !cas_trylock(m); n++) {
 		if (stay && n > 64) {
-			zoo_nap(STAY_NAP_NS);
+			zoo_sleep_ns(STAY_NAP_NS);
 			continue;
 		}
 		zoo_pause();
@@ -214,10 +214,10 @@ static bool ticket_trylock(struct zoo_mutex *m)
 	return fg_cas_acquire(&m->s.u32[2], &called, called + 1);
 }
 
-/* Either the one that calls sees SLEEPERS, or the kernel sees that another number was called. */
+/* Either the one that calls sees TICKET_SLEEPERS, or the kernel sees another number called. */
 static void sleep_for_number(struct zoo_mutex *m, uint32_t called)
 {
-	__atomic_fetch_or(state_of(m), SLEEPERS, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(state_of(m), TICKET_SLEEPERS, __ATOMIC_SEQ_CST);
 	zoo_wait(m, &m->s.u32[3], called, NULL);
 }
 
@@ -239,16 +239,16 @@ static bool ticket_lock(struct zoo_mutex *m, bool stay)
 static void ticket_unlock(struct zoo_mutex *m)
 {
 	uint32_t next = fg_load_relaxed(&m->s.u32[3]) + 1,
-		 sleepers = fg_load_relaxed(state_of(m)) & SLEEPERS;
+		 sleepers = fg_load_relaxed(state_of(m)) & TICKET_SLEEPERS;
 
 	/* Cleared before the call: afterwards it may be of one that sleeps until the next. */
 	if (sleepers)
-		fg_and_relaxed(state_of(m), ~SLEEPERS);
+		fg_and_relaxed(state_of(m), ~TICKET_SLEEPERS);
 	if (fg_load_relaxed(&m->s.u32[2]) != next)
 		fg_store_relaxed(&m->holder, fg_load_relaxed(caller_of(m, next)));
 	__atomic_store_n(&m->s.u32[3], next, __ATOMIC_SEQ_CST);
 	/* All sleep on one word; whose turn it is not says so again. */
-	if (sleepers || fg_load_seq_cst(state_of(m)) & SLEEPERS)
+	if (sleepers || fg_load_seq_cst(state_of(m)) & TICKET_SLEEPERS)
 		zoo_wake(m, &m->s.u32[3], INT32_MAX);
 }
 

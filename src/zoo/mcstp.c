@@ -11,9 +11,9 @@
 
 enum { WAITING, GRANTED, PASSED_OVER, LEFT };
 
-#define STALE_NS    50000u   /* older: not on a CPU */
-#define LONG_NS	    1000000u /* a section this long: the owner is off its CPU */
-#define PAUSES_EACH 16	     /* between two looks at the clock */
+#define STALE_NS     50000u   /* older: not on a CPU */
+#define LONG_NS	     1000000u /* a section this long: the owner is off its CPU */
+#define CLOCK_PAUSES 16	      /* between two looks at the clock */
 
 static struct zoo_node **tail_of(struct zoo_mutex *m)
 {
@@ -58,13 +58,13 @@ static uint32_t wait(struct zoo_mutex *m, struct zoo_node *me, const struct fg_d
 
 	while ((status = fg_load_acquire(&me->status)) == WAITING) {
 		zoo_pause();
-		if (++n % PAUSES_EACH)
+		if (++n % CLOCK_PAUSES)
 			continue;
 		now = fg_now_ns();
 		fg_store_relaxed(&me->time[0], now);
 		if (deadline && fg_deadline_passed(deadline) && move(me, LEFT))
 			return LEFT;
-		if (now - fg_load_relaxed(since_of(m)) > LONG_NS && n % (64 * PAUSES_EACH) == 0) {
+		if (now - fg_load_relaxed(since_of(m)) > LONG_NS && n % (64 * CLOCK_PAUSES) == 0) {
 			/* off its CPU, as far as the owner is concerned */
 			fg_store_relaxed(&me->time[0], 0);
 			zoo_yield();

@@ -17,8 +17,8 @@
 #include "runtime/thread.h"
 #include "zoo/zoo.h"
 
-#define BATCH 8u  /* nodes */
-#define FRESH 64u /* nodes that the system is asked for at once */
+#define NODE_BATCH 8u  /* nodes */
+#define FRESH	   64u /* nodes that the system is asked for at once */
 
 struct pool {
 	struct zoo_node *free; /* by `other`; valid between any two instructions */
@@ -81,8 +81,8 @@ static struct zoo_node *fresh_batch(void)
 	struct zoo_node *n = (struct zoo_node *)map(FRESH * sizeof(*n));
 
 	for (uint32_t i = 0; i < FRESH; i++)
-		n[i].other = (i + 1) % BATCH ? &n[i + 1] : NULL;
-	for (uint32_t i = BATCH; i < FRESH; i += BATCH)
+		n[i].other = (i + 1) % NODE_BATCH ? &n[i + 1] : NULL;
+	for (uint32_t i = NODE_BATCH; i < FRESH; i += NODE_BATCH)
 		give_batch(&n[i]);
 	return n;
 }
@@ -176,11 +176,11 @@ static void give_some(struct pool *p)
 {
 	struct zoo_node *first = p->free, *last = first;
 
-	for (uint32_t i = 1; i < BATCH && last->other; i++)
+	for (uint32_t i = 1; i < NODE_BATCH && last->other; i++)
 		last = last->other;
 	fg_store_relaxed(&p->free, last->other);
 	last->other = NULL;
-	p->nr -= BATCH;
+	p->nr -= NODE_BATCH;
 	give_batch(first);
 }
 
@@ -196,7 +196,7 @@ void zoo_node_put(struct zoo_node *n)
 	}
 	n->other = p->free;
 	fg_store_relaxed(&p->free, n);
-	if (fg_unlikely(++p->nr > 2 * BATCH))
+	if (fg_unlikely(++p->nr > 2 * NODE_BATCH))
 		give_some(p);
 	leave(p);
 }

@@ -14,7 +14,7 @@
 
 #include "zoo/hybrid.h"
 
-#define NAP_NS 50000u
+#define SWITCH_SLEEP_NS 50000u
 
 /* A line each. */
 struct block {
@@ -122,7 +122,7 @@ void zoo_pair_look(void)
 	if (++looks % 64 == 0)
 		zoo_hybrid_switch_if_wanted(m);
 	if (switched_away(m))
-		zoo_nap(NAP_NS);
+		zoo_sleep_ns(SWITCH_SLEEP_NS);
 }
 
 /* `stay` makes no difference: nobody leaves. */

@@ -66,7 +66,7 @@ static bool is_off(uint32_t id)
 
 /* ---- what the monitor says --------------------------------------------------------- */
 
-#define LOOK_EVERY 1024u /* questions between two looks at whether it lives */
+#define ALIVE_EVERY 1024u /* questions between two looks at whether it lives */
 
 INLINE bool monitored(void)
 {
@@ -77,7 +77,7 @@ INLINE bool spinning(struct zoo_mutex *m, struct fg_self *t, unsigned variant)
 {
 	static __thread uint32_t asked;
 
-	if (fg_unlikely(++asked % LOOK_EVERY == 0))
+	if (fg_unlikely(++asked % ALIVE_EVERY == 0))
 		fg_monitor_look(t);
 	if (fg_unlikely(!monitored()))
 		return false;

@@ -11,9 +11,9 @@
 
 enum { SHARED = 1, FAIR = 2 };
 
-#define NONE   0x80000000u /* fair: no unit is to be had, and nobody waits */
-#define WAITER 0x00010000u
-#define UNITS  0x0000ffffu
+#define NONE	   0x80000000u /* fair: no unit is to be had, and nobody waits */
+#define ONE_WAITER 0x00010000u
+#define UNITS	   0x0000ffffu
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -61,7 +61,7 @@ static bool take_or_queue(struct zoo_sema *s)
 {
 	uint32_t word = fg_load_relaxed(&s->word);
 
-	while (!fg_cas_acquire(&s->word, &word, word & UNITS ? word - 1 : word + WAITER))
+	while (!fg_cas_acquire(&s->word, &word, word & UNITS ? word - 1 : word + ONE_WAITER))
 		;
 	return word & UNITS;
 }
@@ -97,8 +97,8 @@ EXPORTED void zoo_sema_up(struct zoo_sema *s)
 		return;
 	}
 	do {
-		want = word + 1 - (word >= WAITER ? WAITER : 0);
+		want = word + 1 - (word >= ONE_WAITER ? ONE_WAITER : 0);
 	} while (!fg_cas_release(&s->word, &word, want));
-	if (word >= WAITER)
+	if (word >= ONE_WAITER)
 		post_token(s);
 }

@@ -15,8 +15,8 @@
 
 struct zoo_sema {
 	/*
-	 * fair: 0x80000000 + units to be had - those that wait; else WAITER for each, + units to be
-	 * had
+	 * fair: 0x80000000 + units to be had - those that wait; else ONE_WAITER for each, + units
+	 * to be had
 	 */
 	uint32_t word;
 	uint32_t tokens; /* posted for those that wait */

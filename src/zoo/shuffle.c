@@ -12,7 +12,7 @@
 
 #include "zoo/park.h"
 
-#define BATCH 1024u /* moved up in a row at most, as in the paper */
+#define SHUFFLE_MAX 1024u /* moved up in a row at most, as in the paper */
 
 static uint32_t *word_of(struct zoo_mutex *m)
 {
@@ -60,7 +60,7 @@ static void shuffle(struct zoo_node *me)
 	next = fg_load_acquire(&me->next);
 	if (next)
 		rouse(next);
-	for (before = me; moved < BATCH && (n = fg_load_acquire(&before->next));) {
+	for (before = me; moved < SHUFFLE_MAX && (n = fg_load_acquire(&before->next));) {
 		if (n->extra[0] != me->extra[0]) {
 			before = n;
 			continue;

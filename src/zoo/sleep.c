@@ -59,7 +59,7 @@ void zoo_unpark(uint32_t *word)
 	fg_futex_wake(word, 1, FG_FUTEX_ANY);
 }
 
-void zoo_nap(uint64_t ns)
+void zoo_sleep_ns(uint64_t ns)
 {
 	struct timespec t = {.tv_nsec = (long)ns};
 

@@ -2,7 +2,7 @@
 /*
  * The futex paper's ulocks with convoy avoidance ("regular"): a release makes the lock available to
  * anybody and wakes one waiter, which competes again.  Franke, Russell, Kirkwood, OLS 2002, section
- * 2.
+ * 3.
  *
  * The word counts the waiters that no release has posted for yet, so that a release without any
  * needs no system call; the tokens are the paper's semaphore, which remembers wake-ups that come

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The single-word reader-writer lock of the ulocks.  Franke, Russell, Kirkwood, OLS 2002, section
- * 2:
+ * 3:
  *
  *	bit  31      a writer has it
  *	bits 16..30  writers that wait

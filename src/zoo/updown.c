@@ -21,7 +21,7 @@
 #include "lock/mutex.h"
 #include "zoo/zoo.h"
 
-enum { AVAILABLE, TAKEN, SLEEPERS };
+enum { AVAILABLE, TAKEN, WITH_SLEEPERS };
 
 static uint32_t *word_of(struct zoo_mutex *m)
 {
@@ -40,7 +40,7 @@ static bool decrement(struct zoo_mutex *m)
 {
 	uint32_t word = fg_load_relaxed(word_of(m));
 
-	while (word < SLEEPERS)
+	while (word < WITH_SLEEPERS)
 		if (fg_cas_acquire(word_of(m), &word, word + 1))
 			return word == AVAILABLE;
 	return false;
@@ -52,7 +52,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 		return true;
 	/* FUTEX_DOWN.  Who gives up was not woken, so it owes no other sleeper anything. */
 	do {
-		if (zoo_wait(m, word_of(m), SLEEPERS, deadline) == -ETIMEDOUT)
+		if (zoo_wait(m, word_of(m), WITH_SLEEPERS, deadline) == -ETIMEDOUT)
 			return false;
 	} while (!decrement(m));
 	zoo_wake(m, word_of(m), 1);

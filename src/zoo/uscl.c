@@ -17,13 +17,13 @@
 
 #include "zoo/park.h"
 
-#define SLICE_NS  2000000u
-#define IDLE_NS	  100000u
-#define NAP_NS	  50000u
-#define ACTIVE_NS 1000000000u /* who has not used the lock for so long has no share */
-#define AWAY_NS	  (100 * SLICE_NS)
-#define ACCOUNTS  64u
-#define PROBES	  4u
+#define SLICE_NS       2000000u
+#define IDLE_NS	       100000u
+#define SLICE_SLEEP_NS 50000u
+#define ACTIVE_NS      1000000000u /* who has not used the lock for so long has no share */
+#define AWAY_NS	       (100 * SLICE_NS)
+#define ACCOUNTS       64u
+#define PROBES	       4u
 
 struct block { /* in a zoo_node */
 	struct zoo_node *tail;
@@ -144,7 +144,7 @@ static void settle(const struct block *b, struct account *a)
 
 static void nap(uint64_t ns)
 {
-	zoo_nap(ns < NAP_NS ? ns : NAP_NS);
+	zoo_sleep_ns(ns < SLICE_SLEEP_NS ? ns : SLICE_SLEEP_NS);
 }
 
 /* POSIX: a free lock is taken, whoever has the slice; the account knows. */

@@ -204,7 +204,7 @@ int zoo_wake(struct zoo_mutex *m, uint32_t *word, int count);
 void zoo_park(uint32_t *word, uint32_t value);
 void zoo_unpark(uint32_t *word);
 
-void zoo_nap(uint64_t ns); /* below a second */
+void zoo_sleep_ns(uint64_t ns); /* below a second */
 
 static inline void zoo_yield(void)
 {

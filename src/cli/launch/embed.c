@@ -244,7 +244,7 @@ void fg_embed_ended(struct fg_embed *e)
 /* ---- the end, and those who outlive it ---------------------------------------- */
 
 /* How often, where that is not clear at once: an exec beside other work takes some ms. */
-#define LOOKS 8
+#define ENVIRON_LOOKS 8
 
 /*
  * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.
@@ -284,7 +284,7 @@ static bool is_known(const char *secret)
 	bool wanted = false, unclear = true;
 
 	snprintf(entry, sizeof(entry), FG_SECRET_ENV "=%s", secret);
-	for (int looks = 0; !wanted && unclear && looks < LOOKS; looks++) {
+	for (int looks = 0; !wanted && unclear && looks < ENVIRON_LOOKS; looks++) {
 		DIR *proc = opendir("/proc");
 		struct dirent *d;
 
