@@ -206,7 +206,7 @@ typedef struct {
 
 #define FG_BARRIER_SERIAL (-1)
 
-/* For so many threads.  EINVAL: 0, or more than 2^31 - 1. */
+/* For so many threads.  EINVAL: 0, or more than 2^31 - 2. */
 FG_API int fg_barrier_init(fg_barrier_t *barrier, unsigned int count);
 
 /*

@@ -31,7 +31,7 @@ _Static_assert(sizeof(struct fg_barrier) == 32, "in place of pthread_barrier_t")
 _Static_assert(offsetof(struct fg_barrier, shared) == 12, "glibc marks process-shared ones there");
 
 #define FG_BARRIER_LEAVER 2u	      /* one participant, in `left` */
-#define FG_BARRIER_MAX	  0x7fffffffu /* participants, as in glibc */
+#define FG_BARRIER_MAX	  0x7ffffffeu /* participants, as in glibc */
 
 void _fg_barrier_init(struct fg_barrier *b, uint32_t count);
 /* True for one of the participants of each round: the last one. */

@@ -47,5 +47,8 @@ int main(int argc, char **argv)
 		CHECK_EQ(pthread_barrier_destroy(&barrier), 0);
 	}
 	CHECK_EQ(pthread_barrier_init(&barrier, NULL, 0), EINVAL);
+	CHECK_EQ(pthread_barrier_init(&barrier, NULL, 0x7fffffff), EINVAL);
+	CHECK_EQ(pthread_barrier_init(&barrier, NULL, 0x7ffffffe), 0);
+	CHECK_EQ(pthread_barrier_destroy(&barrier), 0);
 	return 0;
 }
