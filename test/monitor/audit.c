@@ -15,8 +15,19 @@
 static struct fg_monitor *m;
 static int listen_fd, stop[2];
 
+/*
+ * The audit sees who runs on another CPU than its own at that moment: the daemon and the actor,
+ * which the scheduler may leave on one CPU for longer than any test waits, have one each.
+ */
+static int cpus[2];
+
 static void *serve(void *arg)
 {
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpus[1], &set);
+	CHECK(!sched_setaffinity(0, sizeof(set), &set));
 	return (void *)(intptr_t)fg_monitor_serve(m, listen_fd, FG_NO_LOCK, stop[0]);
 }
 
@@ -87,13 +98,15 @@ int main(void)
 	void *err;
 
 	test_begin();
+	if (usable_cpus(cpus, 2) < 2)
+		skip("one CPU: the audit never sees another thread run");
 	m = monitor_open_or_skip(NULL);
 	snprintf(name, sizeof(name), "@flexguard-test-%d", getpid());
 	listen_fd = fg_monitor_listen(name, 0666);
 	CHECK(listen_fd >= 0 && !pipe(stop));
 	CHECK(!pthread_create(&thread, NULL, serve, NULL));
 	client_join(&c, name, 8);
-	actor_start(&a, &c, 1, -1, SCHED_OTHER);
+	actor_start(&a, &c, 1, cpus[0], SCHED_OTHER);
 
 	missed = c.counters->missed;
 	come_back_unseen(&c, &a);
