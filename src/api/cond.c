@@ -24,7 +24,7 @@ static int take_mutex(void *mutex)
 	return _fg_mutex_lock_untraced(mutex, NULL);
 }
 
-static int wait_until(fg_cond_t *cond, fg_mutex_t *mutex, const struct fg_deadline *deadline)
+static int wait_on(fg_cond_t *cond, fg_mutex_t *mutex, const struct fg_deadline *deadline)
 {
 	struct fg_mutex *m = (struct fg_mutex *)mutex;
 	struct fg_cond_mutex callers = {release_mutex, take_mutex, m, m};
@@ -46,7 +46,7 @@ int fg_cond_destroy(fg_cond_t *cond)
 
 int fg_cond_wait(fg_cond_t *cond, fg_mutex_t *mutex)
 {
-	return wait_until(cond, mutex, NULL);
+	return wait_on(cond, mutex, NULL);
 }
 
 int fg_cond_timedwait(fg_cond_t *cond, fg_mutex_t *mutex, clockid_t clock,
@@ -54,7 +54,7 @@ int fg_cond_timedwait(fg_cond_t *cond, fg_mutex_t *mutex, clockid_t clock,
 {
 	struct fg_deadline d;
 
-	return fg_deadline_from(&d, clock, deadline) ? wait_until(cond, mutex, &d) : EINVAL;
+	return fg_deadline_from(&d, clock, deadline) ? wait_on(cond, mutex, &d) : EINVAL;
 }
 
 int fg_cond_signal(fg_cond_t *cond)

@@ -109,7 +109,7 @@ static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 /*
  * Of a thread that holds nothing: "several", with none held, keeps its next lock off the fast path.
  */
-static inline void next_goes_slowly(struct fg_self *t)
+static inline void force_slow_path(struct fg_self *t)
 {
 	t->held = 0;
 	t->pending = 0;

@@ -26,7 +26,7 @@ static uint64_t announce_once(struct fg_lock *l, struct fg_self *t)
 
 /*
  * The common case of the general path: this thread holds other locks, and this
- * one is free.  What lock_slow() would do, without the rest.
+ * one is free.  What barge_or_wait() would do, without the rest.
  */
 static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
 {
@@ -89,8 +89,8 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
 	}
 }
 
-static __attribute__((noinline)) int lock_slow(struct fg_lock *l, struct fg_self *t,
-					       const struct fg_deadline *deadline)
+static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_self *t,
+						   const struct fg_deadline *deadline)
 {
 	uint64_t prev;
 
@@ -118,7 +118,7 @@ __attribute__((noinline)) int _fg_lock_slow(struct fg_lock *l, const struct fg_d
 {
 	struct fg_self *t = fg_self();
 
-	return lock_nested(l, t) ? 0 : lock_slow(l, t, deadline);
+	return lock_nested(l, t) ? 0 : barge_or_wait(l, t, deadline);
 }
 
 __attribute__((noinline)) bool _fg_trylock_slow(struct fg_lock *l)

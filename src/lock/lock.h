@@ -78,8 +78,9 @@ struct fg_lock {
 _Static_assert(sizeof(struct fg_lock) == 24, "has to fit into pthread types");
 
 /*
- * Everything but the fast path: not set up, several locks, contention, time,
- * foreign owners.  All leave the publication (pending, cs, role) right.
+ * Everything but the fast path: a thread that is not set up, several locks,
+ * contention, time, a lock that another thread holds.  All leave the publication (pending, cs,
+ * role) right.
  */
 int _fg_lock_slow(struct fg_lock *l, const struct fg_deadline *deadline); /* 0 or ETIMEDOUT */
 bool _fg_trylock_slow(struct fg_lock *l);

@@ -180,7 +180,7 @@ static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 		return false;
 	t->busy_releases++;
 	fg_count(t, FG_STAT_WAKEUPS_SAVED, 1);
-	next_goes_slowly(t); /* it finds flags again and need not try the fast path */
+	force_slow_path(t); /* it finds flags again and need not try the fast path */
 	fg_set_pending(t, 0);
 	return true;
 }
@@ -209,7 +209,7 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 	return true;
 }
 
-static __attribute__((noinline)) void unlock_slow(struct fg_lock *l, struct fg_self *t)
+static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct fg_self *t)
 {
 	uint32_t w = fg_load_relaxed(&l->word), held;
 	uint64_t pending = pending_of(t), prev;
@@ -244,7 +244,7 @@ static __attribute__((noinline)) void unlock_slow(struct fg_lock *l, struct fg_s
 	if (held == 1) {
 		round_releases(t);
 		if (over)
-			next_goes_slowly(t);
+			force_slow_path(t);
 	}
 }
 
@@ -253,5 +253,5 @@ __attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 	struct fg_self *t = fg_self();
 
 	if (!unlock_nested(l, t))
-		unlock_slow(l, t);
+		release_and_wake(l, t);
 }

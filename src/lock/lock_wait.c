@@ -318,7 +318,7 @@ static bool tries_again(const struct attempt *a)
 static enum reason reason_to_look(const struct fg_self *t, const struct attempt *a, uint32_t asleep)
 {
 	if (a->may_be_designated && (asleep & FG_WORD_DESIGNATED) &&
-	    a->short_sleeps < SHORT_SLEEPS && !fg_displaced_another(t))
+	    a->short_sleeps < SHORT_SLEEPS && !fg_displaces(t))
 		return SHORT_SLEEP;
 	if (a->obligation & FG_WORD_DESIGNATED)
 		return DESIGNATED_CHECK;
@@ -414,7 +414,7 @@ static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct atte
 		if (found_free(l, t, a))
 			return ACQUIRED;
 		note_owner(l, a);
-		if (fg_displaced_another(t) && ++a->no_room % PROBE_EVERY)
+		if (fg_displaces(t) && ++a->no_room % PROBE_EVERY)
 			return SLEEP_AGAIN;
 		break; /* there is room */
 	case DEADLINE_NEARER:

@@ -34,7 +34,7 @@ void _fg_round_took(struct fg_self *t, uint32_t ns);
 static inline void round_releases(struct fg_self *t)
 {
 	if (fg_unlikely(t->round_is_timed))
-		next_goes_slowly(t);
+		force_slow_path(t);
 }
 
 /* It takes a lock again. */

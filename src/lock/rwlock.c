@@ -15,7 +15,7 @@
  * of the table that the next writer will look at: their cost together is several
  * times that of taking the bias back.
  */
-#define CALM 4u
+#define INHIBIT_READERS 4u
 
 /*
  * How long a reader waits for a writer before it looks whether it may pass, when it holds a read
@@ -214,13 +214,13 @@ static bool i_write(struct fg_rwlock *rw, const struct fg_self *t)
 	return owner == t->id && fg_load_relaxed(&rw->gate.tag);
 }
 
-/* Reads, and no writer is about: after some time of that, the bias. */
-static void calm(struct fg_rwlock *rw)
+/* A counted reader, no writer about.  BRAVO inhibits the bias for a time, here for readers. */
+static void set_bias_again(struct fg_rwlock *rw)
 {
-	uint32_t left = fg_load_relaxed(&rw->calm);
+	uint32_t left = fg_load_relaxed(&rw->inhibit);
 
 	if (fg_likely(left))
-		fg_store_relaxed(&rw->calm, left - 1);
+		fg_store_relaxed(&rw->inhibit, left - 1);
 	else if (!fg_load_relaxed(&rw->bias))
 		/*
 		 * Counted until we leave, so no writer gets past drain() without seeing
@@ -243,7 +243,7 @@ static int enter_counted(struct fg_rwlock *rw, bool may_pass)
 			leave(rw);
 			return EAGAIN;
 		}
-		calm(rw);
+		set_bias_again(rw);
 		return 0;
 	}
 	if (may_pass && !(r & WRITER_IN))
@@ -394,7 +394,7 @@ static int revoke_bias(struct fg_rwlock *rw, struct fg_self *t, const struct fg_
 		if (r) {
 			/*
 			 * Those that are left are not looked for again unless the bias says so.
-			 * Release: as in calm().
+			 * Release: as in set_bias_again().
 			 */
 			fg_store_release(&rw->bias, 1);
 			return r;
@@ -486,7 +486,7 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 			return r;
 	}
 	fg_store_relaxed(&rw->gate.tag, 1);
-	fg_store_relaxed(&rw->calm, CALM * lines_of_table());
+	fg_store_relaxed(&rw->inhibit, INHIBIT_READERS * lines_of_table());
 	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias)))
 		return 0;
 	if (at_once) /* who waited for the gate as well counts once */
@@ -505,7 +505,7 @@ int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
 	if ((fg_load_relaxed(&rw->readers) & COUNT) || !_fg_trylock(&rw->gate))
 		return EBUSY;
 	fg_store_relaxed(&rw->gate.tag, 1);
-	fg_store_relaxed(&rw->calm, CALM * lines_of_table());
+	fg_store_relaxed(&rw->inhibit, INHIBIT_READERS * lines_of_table());
 	if (get_in(rw) && !fg_load_relaxed(&rw->bias))
 		return 0;
 	if (!drain(rw, t, &past))

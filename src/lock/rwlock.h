@@ -50,7 +50,7 @@ struct fg_rwlock {
 	uint32_t shared; /* glibc's: not 0 if process-shared, and then not ours */
 	/* 1: readers may enter through the table.  Cleared by the owner of the gate */
 	uint32_t bias;
-	uint32_t calm; /* counted readers to come until the bias is set again */
+	uint32_t inhibit; /* counted readers to come until the bias is set again */
 	uint32_t unused[2];
 	uint32_t kind; /* glibc's static initialisers set it there */
 };

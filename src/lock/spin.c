@@ -246,7 +246,7 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 	count_out(&place, SLEEPER);
 }
 
-static void lock_slow(int32_t *lock, struct fg_self *t)
+static void lock_contended(int32_t *lock, struct fg_self *t)
 {
 	uint64_t limit_ns = CHECK_NS;
 
@@ -271,7 +271,7 @@ __attribute__((noinline)) void _fg_spin_lock_slow(int32_t *lock, struct fg_self 
 
 	if (traced)
 		trace = fg_trace_begins();
-	lock_slow(lock, t);
+	lock_contended(lock, t);
 	if (traced)
 		fg_trace_ends(&trace, lock, caller);
 }

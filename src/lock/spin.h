@@ -8,7 +8,7 @@
  *          stores 1 and wakes nobody.
  *   ours   bits 12..27: index of the owner's slot, 0 = none; bit 31, which makes it
  *          negative; bits 28, 29 and 11, which are there to be borrowed from.  So
- *          a few thousand foreign decrements spoil the hint at most, and the word
+ *          a few thousand of those decrements spoil the hint at most, and the word
  *          never comes near 1.
  *
  * There is no room for "somebody sleeps", and an unlock that had to look for it

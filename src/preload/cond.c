@@ -86,8 +86,8 @@ int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 	return 0;
 }
 
-static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
-		      const struct timespec *at)
+static int wait_on(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+		   const struct timespec *at)
 {
 	struct fg_mutex *ours = fg_mutex_of(mutex);
 	struct native_mutex native = {.mutex = mutex};
@@ -109,7 +109,7 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
 	if (fg_unlikely(is_shared(cond)))
 		return fg_cond_pshared_wait(cond, mutex, -1, NULL);
-	return wait_until(cond, mutex, CLOCK_REALTIME, NULL);
+	return wait_on(cond, mutex, CLOCK_REALTIME, NULL);
 }
 
 int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
@@ -120,7 +120,7 @@ int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
 	abstime = fg_given_time(&real, _fg_cond_clock(fg_cond_of(cond)), abstime, FG_CALLER);
 	if (fg_unlikely(is_shared(cond)))
 		return fg_cond_pshared_wait(cond, mutex, -1, abstime);
-	return wait_until(cond, mutex, _fg_cond_clock(fg_cond_of(cond)), abstime);
+	return wait_on(cond, mutex, _fg_cond_clock(fg_cond_of(cond)), abstime);
 }
 
 int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
@@ -133,7 +133,7 @@ int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid
 		return EINVAL;
 	if (fg_unlikely(is_shared(cond)))
 		return fg_cond_pshared_wait(cond, mutex, clock, abstime);
-	return wait_until(cond, mutex, clock, abstime);
+	return wait_on(cond, mutex, clock, abstime);
 }
 
 int pthread_cond_signal(pthread_cond_t *cond)

@@ -90,7 +90,7 @@ int fg_native_lock(pthread_mutex_t *m)
 	return r == EBUSY ? fg_native_pthread_mutex_lock()(m) : r;
 }
 
-static int spin_and_take_until(pthread_mutex_t *m, clockid_t clock, const struct timespec *at)
+static int spin_and_take_timed(pthread_mutex_t *m, clockid_t clock, const struct timespec *at)
 {
 	struct fg_deadline deadline = {.clock = clock, .at = *at};
 
@@ -102,14 +102,14 @@ static int spin_and_take_until(pthread_mutex_t *m, clockid_t clock, const struct
 
 int fg_native_timedlock(pthread_mutex_t *m, const struct timespec *at)
 {
-	int r = spin_and_take_until(m, CLOCK_REALTIME, at);
+	int r = spin_and_take_timed(m, CLOCK_REALTIME, at);
 
 	return r == EBUSY ? fg_native_pthread_mutex_timedlock()(m, at) : r;
 }
 
 int fg_native_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *at)
 {
-	int r = spin_and_take_until(m, clock, at);
+	int r = spin_and_take_timed(m, clock, at);
 
 	return r == EBUSY ? fg_native_pthread_mutex_clocklock()(m, clock, at) : r;
 }

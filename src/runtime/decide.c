@@ -47,7 +47,7 @@ bool fg_is_off_cpu(uint32_t index)
 	return state >= FG_STATE_RUNNABLE && fg_policy_has_monitor();
 }
 
-bool fg_displaced_another(const struct fg_self *t)
+bool fg_displaces(const struct fg_self *t)
 {
 	return fg_load_relaxed(&t->slot->displaces) != 0;
 }

@@ -95,7 +95,7 @@ bool fg_is_off_cpu(uint32_t index);
  * True if this thread, when it came on last, took its CPU from another thread
  * of this process: more of them are awake than have room.
  */
-bool fg_displaced_another(const struct fg_self *t);
+bool fg_displaces(const struct fg_self *t);
 
 /*
  * For loops that ask fg_counters by themselves, now and then: asks for a monitor if there is none,

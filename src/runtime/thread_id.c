@@ -152,16 +152,16 @@ static uint32_t none_released(uint32_t gen)
 
 void fg_thread_released_for(uint32_t id)
 {
-	uint32_t tag = none_released(id >> FG_INDEX_BITS), have, *foreign;
+	uint32_t tag = none_released(id >> FG_INDEX_BITS), have, *released;
 
 	if (!fg_thread_was(fg_id_index(id))) /* an id of another process */
 		return;
-	foreign = &fg_thread_of(fg_id_index(id))->released;
-	have = fg_load_relaxed(foreign);
+	released = &fg_thread_of(fg_id_index(id))->released;
+	have = fg_load_relaxed(released);
 	/* At the largest count it stays: an owner that holds so many may look critical for ever. */
 	while ((have & ~FG_RELEASED_COUNT) == tag &&
 	       (have & FG_RELEASED_COUNT) != FG_RELEASED_COUNT)
-		if (fg_cas_relaxed(foreign, &have, have + 1))
+		if (fg_cas_relaxed(released, &have, have + 1))
 			break;
 }
 

@@ -2,8 +2,8 @@
 /*
  * Notes waits for held locks in the table of abi/trace.h, while somebody looks.
  *
- * Functions that programs call pass their return address to fg_*_from() of the lock, which has
- * a twin out of line for that case, so that nothing else pays more than a test.
+ * Functions that programs call pass their return address to the lock, whose `_traced` twin, out
+ * of line, serves that case; so nothing else pays more than a test.
  */
 #ifndef FG_RUNTIME_TRACE_H
 #define FG_RUNTIME_TRACE_H

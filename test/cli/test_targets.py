@@ -33,7 +33,7 @@ def check_static():
     refused(STATIC, 125, "static")
 
 
-def check_foreign():
+def check_architecture():
     # ELF headers: aarch64 and big-endian powerpc64 (64 bit), i386 (32 bit)
     for name, head, word in (("arm", b"\x7fELF\x02\x01\x01" + b"\0" * 9 + b"\x03\0\xb7\0", "aarch64"),
                              ("ppc", b"\x7fELF\x02\x02\x01" + b"\0" * 9 + b"\0\x02\0\x15", "powerpc64"),

@@ -2,7 +2,7 @@
 /*
  * What the locks of the stress programs guard: counters without atomics and a
  * doubly linked ring with an invariant.  A second thread inside shows as a lost
- * increment, a foreign mark, or a ring whose two directions differ.
+ * increment, another thread's mark, or a ring whose two directions differ.
  */
 #ifndef OBJECTS_H
 #define OBJECTS_H

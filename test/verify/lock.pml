@@ -687,7 +687,7 @@ inline retake() {
 
 /*
  * [lock_wait.c:sleep_on] with [lock_wait.c:time_limit] and [lock_wait.c:time_is_up].
- * [lock_wait.c:reason_to_look], [lock_wait.c:note_owner], the number of short sleeps and [decide.c:fg_displaced_another]
+ * [lock_wait.c:reason_to_look], [lock_wait.c:note_owner], the number of short sleeps and [decide.c:fg_displaces]
  * are open; [lock_wait.c:found_free] is take_over().
  */
 inline sleep_on() {
@@ -881,7 +881,7 @@ inline lock_contended() {
 }
 
 /*
- * [lock.h:_fg_lock_fast] with [lock.h:_fg_take_free], [lock.c:lock_slow],
+ * [lock.h:_fg_lock_fast] with [lock.h:_fg_take_free], [lock.c:barge_or_wait],
  * [held.h:announce].  The general path begins with a take(), lock_contended here.
  */
 inline fast() {
@@ -941,7 +941,7 @@ inline lock_any() {
 #define TURN_OVER
 #endif
 
-/* [lock.h:_fg_unlock_fast], [lock_release.c:unlock_slow], [lock_paths.h:wake_one], [held.h:publish] */
+/* [lock.h:_fg_unlock_fast], [lock_release.c:release_and_wake], [lock_paths.h:wake_one], [held.h:publish] */
 inline unlock() {
 	if
 	:: atomic { w = me; cas_word(0) }

@@ -2,7 +2,7 @@
 /*
  * The reader-writer lock.  Mirrors src/lock/rwlock.c: [rwlock.c:enter_visible],
  * [rwlock.c:take_out], [rwlock.c:wake_wanting], [rwlock.c:leave_counted], [rwlock.c:leave],
- * [rwlock.c:take_out_any], [rwlock.c:writer_at_gate], [rwlock.c:calm], [rwlock.c:enter_counted],
+ * [rwlock.c:take_out_any], [rwlock.c:writer_at_gate], [rwlock.c:set_bias_again], [rwlock.c:enter_counted],
  * [rwlock.c:rdlock_contended], [rwlock.c:lines_of_table], [rwlock.c:wait_for_entry],
  * [rwlock.c:revoke_bias], [rwlock.c:wait_for_count], [rwlock.c:get_in], [rwlock.c:drain].
  * The gate is a lock that works (lock.pml); each other step is one access to
@@ -179,7 +179,7 @@ inline enter_counted(may_pass)
 	:: !busy ->
 		got = 1;
 		if
-		:: bias[l] = 1 /* calm for long enough */
+		:: bias[l] = 1 /* inhibited for long enough */
 		:: skip
 		fi
 #ifndef MUT_NO_PASS

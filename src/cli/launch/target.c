@@ -212,7 +212,7 @@ static void check_binary(struct fg_target *t)
 		       "'%s' is a shared library, not a program; name one that uses it", t->binary);
 	else if (!elf.native)
 		refuse(
-		    t, FG_TARGET_FOREIGN,
+		    t, FG_TARGET_ARCHITECTURE,
 		    "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s; use a FlexGuard built "
 		    "for its "
 		    "architecture",

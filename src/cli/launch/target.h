@@ -14,7 +14,7 @@ enum fg_refusal {
 	FG_TARGET_DAMAGED, /* ELF, and no program that the kernel could start */
 	FG_TARGET_STATIC,
 	FG_TARGET_SETID,
-	FG_TARGET_FOREIGN,
+	FG_TARGET_ARCHITECTURE,
 	FG_TARGET_LIBC,
 };
 
