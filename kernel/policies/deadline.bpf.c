@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * deadline: each waiter has a time by which it wants the lock, from its entry: `urgent_us` for
+ * threads of a cgroup, `slo_us` for others.  Who has an earlier one than the head of the queue
+ * comes next.
+ *
+ * Proved by: misses of each class, waiters that were late when they became the head.
+ */
+#include "syncord.bpf.h"
+
+const volatile u64 cgroup; /* of the urgent ones; 0: those with nice below 0, and real-time */
+const volatile u64 urgent_us = 100, slo_us = 5000;
+const volatile bool reorder = true;
+
+enum { DEADLINE, URGENT }; /* of node->aux */
+
+SYNCORD_COUNTERS(u64 urgent; u64 urgent_late; u64 others; u64 others_late; u64 max_late_ns;
+		 u64 chosen;)
+
+HOOK(lock_to_enter_slowpath)
+u64 BPF_PROG(deadline_lock_to_enter_slowpath, struct syncord_lock *lock, struct syncord_node *node)
+{
+	bool urgent = cgroup ? syncord_cgroup() == cgroup : node->prio < 120;
+
+	node->aux[DEADLINE] = node->enq_ns + 1000 * (urgent ? urgent_us : slo_us);
+	node->aux[URGENT] = urgent;
+	return 0;
+}
+
+HOOK(should_reorder)
+bool BPF_PROG(deadline_should_reorder, struct syncord_lock *lock, struct syncord_node *anchor,
+	      struct syncord_node *curr)
+{
+	if (curr->aux[DEADLINE] >= anchor->aux[DEADLINE])
+		return false;
+	SYNCORD_COUNT(lock, chosen);
+	return true;
+}
+
+HOOK(skip_reorder)
+bool BPF_PROG(deadline_skip_reorder, struct syncord_lock *lock, struct syncord_node *anchor)
+{
+	struct counters *n = counters_of(lock);
+	u64 now = bpf_ktime_get_ns();
+	bool late = now > anchor->aux[DEADLINE];
+
+	if (n) {
+		if (anchor->aux[URGENT]) {
+			n->urgent++;
+			n->urgent_late += late;
+		} else {
+			n->others++;
+			n->others_late += late;
+		}
+		if (late)
+			at_most(&n->max_late_ns, now - anchor->aux[DEADLINE]);
+	}
+	return !reorder;
+}
+
+SYNCORD_POLICY
+struct syncord_ops deadline = {
+    .lock_to_enter_slowpath = (void *)deadline_lock_to_enter_slowpath,
+    .should_reorder = (void *)deadline_should_reorder,
+    .skip_reorder = (void *)deadline_skip_reorder,
+    .name = "deadline",
+};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * lockstat: the counters of Documentation/locking/lockstat.rst for the targets alone, on a kernel
+ * without CONFIG_LOCK_STAT.  `-o only=1`: acquisitions, and no other.
+ *
+ * Proved by: acquisitions = those that programs counted.
+ */
+#include "syncord.bpf.h"
+
+const volatile bool only;
+
+enum { LAST_CPU = AUX_LOCKSTAT, SINCE }; /* of lock->aux, which the lock itself guards */
+
+SYNCORD_COUNTERS(u64 acquisitions; u64 acq_bounces; u64 contentions; u64 con_bounces;
+		 u64 min_wait_ns; u64 max_wait_ns; u64 wait_ns; u64 min_hold_ns; u64 max_hold_ns;
+		 u64 hold_ns; u64 asked_;)
+
+/* A CPU asks for one lock at a time, and an interrupt that takes the same one would deadlock. */
+HOOK(lock_to_acquire)
+void BPF_PROG(lockstat_lock_to_acquire, struct syncord_lock *lock, u32 how)
+{
+	struct counters *n = counters_of(lock);
+
+	if (n && !only)
+		n->asked_ = bpf_ktime_get_ns();
+}
+
+HOOK(lock_acquired)
+void BPF_PROG(lockstat_lock_acquired, struct syncord_lock *lock, u32 how)
+{
+	struct counters *n = counters_of(lock);
+	u64 now, wait, cpu = 1 + (u64)bpf_get_smp_processor_id();
+
+	if (!n)
+		return;
+	n->acquisitions++;
+	if (only)
+		return;
+	now = bpf_ktime_get_ns();
+	n->acq_bounces += lock->aux[LAST_CPU] != cpu;
+	if ((how & SYNCORD_SLOW) && n->asked_) {
+		wait = now - n->asked_;
+		n->contentions++;
+		n->con_bounces += lock->aux[LAST_CPU] != cpu;
+		n->wait_ns += wait;
+		at_least(&n->min_wait_ns, wait);
+		at_most(&n->max_wait_ns, wait);
+	}
+	n->asked_ = 0; /* a trylock does not say that it asks */
+	lock->aux[LAST_CPU] = cpu;
+	lock->aux[SINCE] = now;
+}
+
+HOOK(lock_to_release)
+void BPF_PROG(lockstat_lock_to_release, struct syncord_lock *lock, u32 how)
+{
+	struct counters *n = counters_of(lock);
+	u64 hold = bpf_ktime_get_ns() - lock->aux[SINCE];
+
+	if (!n || only || !lock->aux[SINCE])
+		return; /* taken before the policy was attached */
+	n->hold_ns += hold;
+	at_least(&n->min_hold_ns, hold);
+	at_most(&n->max_hold_ns, hold);
+	lock->aux[SINCE] = 0;
+}
+
+SYNCORD_POLICY
+struct syncord_ops lockstat = {
+    .lock_to_acquire = (void *)lockstat_lock_to_acquire,
+    .lock_acquired = (void *)lockstat_lock_acquired,
+    .lock_to_release = (void *)lockstat_lock_to_release,
+    .name = "lockstat",
+};
