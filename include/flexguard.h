@@ -216,8 +216,8 @@ FG_API int fg_barrier_init(fg_barrier_t *barrier, unsigned int count);
 FG_API int fg_barrier_destroy(fg_barrier_t *barrier);
 
 /*
- * Waits until `count` threads have come, who then go on.  FG_BARRIER_SERIAL for one of them, 0 for
- * the others.
+ * Waits until `count` threads have come, which then go on.  FG_BARRIER_SERIAL for one of them, 0
+ * for the others.
  */
 FG_API int fg_barrier_wait(fg_barrier_t *barrier);
 

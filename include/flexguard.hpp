@@ -309,7 +309,7 @@ class condition_variable
 	cv_status wait_until(std::unique_lock<mutex> &lock,
 			     const std::chrono::time_point<Clock, Duration> &t)
 	{
-		// Not yet time by the caller's clock: back to the caller, who looks at his
+		// Not yet time by the caller's clock: back to the caller, which looks at its
 		// condition again.
 		return sleep(lock, detail::deadline_for(t)) && detail::is_over(t) ?
 			   cv_status::timeout :

@@ -2,7 +2,7 @@
 /*
  * Waiting for futexes without a thread that sleeps: the futex paper's FUTEX_FD and asynchronous
  * wait, with today's means.  A descriptor becomes readable (poll(2), epoll(7)) when one of the
- * words watched was woken. Franke, Russell, Kirkwood, OLS 2002, section 5; futex_waitv(2), Linux
+ * words watched was woken.  Franke, Russell, Kirkwood, OLS 2002, section 5; futex_waitv(2), Linux
  * 5.16.
  *
  * Link with -lflexguard-async; it needs no other part of FlexGuard, and works beside any lock whose
@@ -43,7 +43,7 @@ int fg_async_fd(const struct fg_async *a);
 
 /*
  * Watches the 4-byte word until it is woken once, or found not to be `value`; then `cookie` can be
- * fetched.  No wake-up is lost as long as who wakes changes the word before, as with FUTEX_WAIT.
+ * fetched.  No wake-up is lost if the word is changed before FUTEX_WAKE, as with FUTEX_WAIT.
  * `shared`: woken by FUTEX_WAKE without FUTEX_PRIVATE_FLAG.  The word is read by the kernel only:
  * one that is no memory (any more) is fetched with an error.
  *

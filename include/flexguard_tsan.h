@@ -43,7 +43,7 @@ static inline int fg_tsan_mutex_unlock(fg_mutex_t *mutex)
 	return fg_mutex_unlock(mutex);
 }
 
-/* The mutex is taken again whatever the wait says; who never gave it learns nothing new. */
+/* The mutex is taken again whatever the wait says; if it was never released, nothing is new. */
 static inline int fg_tsan_cond_wait(fg_cond_t *cond, fg_mutex_t *mutex)
 {
 	int error;

@@ -36,7 +36,7 @@ struct helper {
 	pthread_t thread;
 	bool running;
 	uint32_t news;	 /* a futex: changes with the list */
-	uint32_t copied; /* as of which news it sleeps; a futex for who cancels */
+	uint32_t copied; /* as of which news it sleeps; a futex for a thread that cancels */
 	unsigned nr;
 	struct watch watch[WORDS];
 };

@@ -14,7 +14,8 @@ enum { WAITING = 0, ASLEEP = 1, SIGNALED = 2, LAST = 3, GONE = 4 };
 
 _Static_assert(offsetof(struct fg_cond, flags) == 36, "glibc marks process-shared ones there");
 
-#define SPURIOUS_NS 1000000u /* how often a waiter that nobody can wake looks for itself */
+/* How often a waiter that nobody can wake looks for itself.  Not varied. */
+#define SPURIOUS_NS 1000000u
 
 /* In the child of a fork the lock may be held, and the list filled, by threads of the parent. */
 static void forget(void *cond)
@@ -33,7 +34,7 @@ static void cond_lock(struct fg_cond *c)
 	_fg_lock(&c->lock);
 }
 
-/* Who releases this lock has no reason to be back for it soon: nobody is left asleep for that. */
+/* A thread that releases this lock has no reason to be back soon: it leaves nobody asleep. */
 static void cond_unlock(struct fg_cond *c)
 {
 	_fg_lock_going_away(&c->lock);
@@ -116,7 +117,7 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 		next = n->next;
 		/*
 		 * At the release: not one that is to confirm, for which a destroyer may wait with
-		 * the mutex. Those of a broadcast come back 5 to 12 % later so (experiments.md).
+		 * the mutex.  Those of a broadcast come back 5 to 12 % later so (experiments.md).
 		 * The look at the mutex comes before the signal: unless it is ours, it may be gone
 		 * right after that.
 		 */

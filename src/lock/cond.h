@@ -34,8 +34,8 @@
 #include "lock/mutex.h"
 
 /*
- * So many sleepers are woken after the release that comes before their wake-ups; more, without that
- * wait.
+ * So many sleepers of a broadcast are woken after the list's lock has been released; those beyond,
+ * before.  An array on the stack; not varied.
  */
 #define FG_WAKE_BATCH 64u
 

@@ -10,7 +10,7 @@
 
 /*
  * How often a process reads its own map for this: a child of fork may wait for a dead lock of its
- * parent.
+ * parent.  Not varied.
  */
 #define MAP_READS 4u
 

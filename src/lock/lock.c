@@ -11,7 +11,10 @@
 #include "lock/rounds.h"
 #include "sys/futex.h"
 
-/* How often one that yields looks whether the other has come: 100, 200, 400 us apart. */
+/*
+ * How often a thread that yields looks whether the woken one has come: 100, 200, 400 us apart.  Not
+ * varied; waits with and without: docs/design/lock.md, "Fairness".
+ */
 #define YIELD_SLEEPS 3u
 
 /* Announces `l` unless the fast path has done so (and then failed).  Returns what was pending. */
@@ -52,12 +55,11 @@ static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
 }
 
 /*
- * Its turn is over, and it has woken a sleeper: one who takes the lock again at once overtakes
- * whoever is on his way, as often as it likes.  So it lets the other come first, for a time; who
- * does not come by then has no claim.  Nobody else depends on this: it is only late. What others
- * do: parking_lot's release hands the lock over every 0.5 ms or so, Linux's mutex
- * (kernel/locking/mutex.c) when a woken waiter asks for it, Go's sync.Mutex to one who has waited
- * for 1 ms.
+ * This thread's turn is over, and it has woken a sleeper.  If it took the lock again at once, it
+ * would overtake the woken thread each time.  So it lets that one come first, for a limited time.
+ * Nobody else depends on this: the thread is only late.  What others do: parking_lot's release
+ * hands the lock over every 0.5 ms or so, Linux's mutex (kernel/locking/mutex.c) when a woken
+ * waiter asks for it, Go's sync.Mutex to a waiter that has waited for 1 ms.
  */
 static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock *l,
 							   struct fg_self *t,
@@ -70,13 +72,11 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
 	if (me->kept_busy != (uint32_t)address(l))
 		return;
 	me->yields = 0;
-	/* Not with other locks: who waits for those has no part in it. */
+	/* Not with other locks in hand: their waiters have no part in it. */
 	if (locks_held(t))
 		return;
 	for (i = 0; i < YIELD_SLEEPS && !(fg_load_relaxed(&l->word) & FG_WORD_ID); i++) {
-		/*
-		 * Who has been woken takes the lock with WAITERS, and counts when he releases it.
-		 */
+		/* A woken thread takes the lock with WAITERS, so its release counts a wake-up. */
 		if ((uint16_t)fg_load_relaxed(&l->wakes) != me->woke)
 			return;
 		if (is_past(turn_clock(fg_now_ns()), t->turn_began_us, TURN_GRACE_NS))

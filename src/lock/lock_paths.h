@@ -9,8 +9,8 @@
  *   - if it has not had to wait for TURN_GRACE_NS, it wakes another and yields: it does
  *     not take this free lock before the other has (fg_thread.yields).
  *
- * Constants: chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks:
- * docs/design/experiments.md.
+ * Constants were measured on a 2-CPU VM with Linux 6.18, those that say so were not varied.  Titles
+ * in quotation marks: docs/design/experiments.md.
  */
 #ifndef FG_LOCK_PATHS_H
 #define FG_LOCK_PATHS_H
@@ -36,7 +36,7 @@ static inline uint32_t turn_clock(uint64_t ns)
 	return (uint32_t)(ns / 1000);
 }
 
-/* More than so many ns lie between two of them. */
+/* At least so many ns lie between two of them. */
 static inline bool is_past(uint32_t now, uint32_t since, uint32_t ns)
 {
 	return now - since >= ns / 1000;

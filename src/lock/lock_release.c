@@ -22,7 +22,7 @@
 #include "lock/rounds.h"
 
 /*
- * Chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks: docs/design/experiments.md.
+ * Measured on a 2-CPU VM with Linux 6.18.  Titles in quotation marks: docs/design/experiments.md.
  *
  * A thread that releases a lock less often than this wakes a sleeper each time.  A wake-up takes 76
  * us.  Not varied.
@@ -73,7 +73,7 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 	return t->keeps_busy || (word & FG_WORD_SPINNER);
 }
 
-/* Has woken somebody for this lock.  True if its next lock should look whether it has to yield. */
+/* After a wake-up for this lock.  True if this thread's next lock has to look whether to yield. */
 static bool turn_is_over(const struct fg_lock *l, struct fg_self *t)
 {
 	struct fg_thread *me;
@@ -110,9 +110,9 @@ void _fg_lock_going_away(const struct fg_lock *l)
  *
  * A waiter reads the count of wake-ups, makes sure that WAITERS is set, and
  * sleeps if the count is still the same.  So a wake-up that clears WAITERS does
- * it in three steps: clear it while the lock is held, count, release.  Who has
- * set it before the first step has an old count; who sets it after that makes
- * the third step fail, and all is done again.
+ * it in three steps: clear it while the lock is held, count, release.  A waiter that
+ * has set it before the first step has an old count; one that sets it after that
+ * makes the third step fail, and all is done again.
  */
 static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 {
@@ -139,7 +139,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 				return wake;
 			}
 		} else if (fg_cas_acq_rel(&l->word, &w, w & ~FG_WORD_WAKEUP_CLEARS)) {
-			/* Release: who sees the new count sees WAITERS cleared (prepare_sleep). */
+			/* Release: with the new count WAITERS is seen cleared (prepare_sleep). */
 			fg_store_release(&l->wakes, l->wakes + 1);
 			if (me)
 				me->woke = (uint16_t)l->wakes;

@@ -4,8 +4,8 @@
  * queue while fg_decide() says so and sleeps otherwise.  No sleep is for ever: each has a time
  * limit, and a reason for it (enum reason), which says what the waiter does when it has passed.
  *
- * Constants: chosen on a 2-CPU VM, Linux 6.18.  Titles in quotation marks:
- * docs/design/experiments.md.
+ * Constants were measured on a 2-CPU VM with Linux 6.18, those that say so were not varied.  Titles
+ * in quotation marks: docs/design/experiments.md.
  */
 #include <errno.h>
 
@@ -17,13 +17,14 @@
 #include "runtime/decide.h"
 
 /*
- * How often a head looks at the word that knows its own rounds to be short ("Backoff of the head").
+ * Between two looks at the word by a head that knows its own rounds to be short ("Backoff of the
+ * head").
  */
 #define BACKOFF_NS 3000u
 
 /*
- * The owner is looked at by those who are not the head once in so many questions, of some 20 ns
- * each.  Not varied.
+ * Waiters behind the head look at the owner once in so many questions, of some 20 ns each.  Not
+ * varied.
  */
 #define OWNER_EVERY 64u
 
@@ -51,9 +52,9 @@
 #define PROBE_EVERY 8
 
 /*
- * Who waits with a deadline looks at the lock each time that a quarter of what was left has passed:
- * ever more often, some ten times in 20 ms and twice as often in a second (docs/design/lock.md,
- * "Waiters with a deadline").
+ * A waiter with a deadline looks at the lock each time that a quarter of what was left has passed:
+ * ever more often, some ten times in 20 ms and twice as often in a second.  Not varied; how often
+ * such waiters get the lock with and without: docs/design/lock.md, "Waiters with a deadline".
  */
 #define TIMED_PART 4u
 #define TIMED_NS   1000000u
@@ -62,7 +63,7 @@
  * Everybody else checks periodically, at first after PERIODIC_NS and then at intervals four times
  * as long each time.  That is for the one thread that others rely on and that is kept off its CPU:
  * the designated waiter; one that has been woken, until it takes the lock; one between a release
- * and its wake-up.  Time limits: as above.
+ * and its wake-up.  Above 4 ms a limit costs nothing ("Time limits by length"); not varied.
  */
 #define PERIODIC_MAX_NS 8192000000u
 #ifdef FG_BROKEN_WAKE /* checks would make up for it before the tests can notice */
@@ -72,8 +73,8 @@
 #endif
 
 /*
- * In the child of a fork the designated waiter may be one of the parent: who finds one waits so
- * long.  Not varied.
+ * In the child of a fork the designated waiter may be a thread of the parent: a waiter that finds
+ * one there sleeps so long.  Not varied.
  */
 #define PARENTS_NS 100000000u
 
@@ -224,10 +225,10 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a
 
 /*
  * Sets the bits with which this thread goes to sleep: WAITERS, and DESIGNATED if it
- * becomes the designated waiter.  A lock that nobody keeps busy needs none, whose time
- * limit costs a timer: not before a wake-up has been in vain, unless this
- * thread has kept it busy itself.  SPINNER goes whoever has set it: a head that still spins
- * sets it again; one that does not (it is us, or was in the parent of a fork)
+ * becomes the designated waiter.  A lock that nobody keeps busy needs no such waiter, and its
+ * time limit costs a timer; so there is none before a wake-up has been in vain, unless this
+ * thread has kept the lock busy itself.  SPINNER is cleared, whichever thread has set it: a head
+ * that still spins sets it again; one that does not (this thread, or one of the parent of a fork)
  * would keep everybody asleep for ever.  Returns the word, or 0 with the lock;
  * in *wakes what to sleep on.
  */
@@ -460,7 +461,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 						       bool *as_head)
 {
 	/*
-	 * A signal handler that waits while its thread waits: the outer wait's role comes back at
+	 * A signal handler may wait while its thread waits: the outer wait's role comes back at
 	 * the end.
 	 */
 	enum fg_role outer_role = t->role;

@@ -9,13 +9,14 @@
 /*
  * Questions (about 20 ns each) between two looks at the word, which take its
  * line from the owner: few at first, then more; many where rounds are short.
- * Chosen on a 2-CPU VM, Linux 6.18 (docs/design/experiments.md).
+ * Measured on a 2-CPU VM with Linux 6.18 (docs/design/experiments.md, "Spinning before glibc's
+ * mutexes").
  */
 #define LOOK_FIRST 4u
 #define LOOK_LAST  16u
 #define LOOK_SHORT 160u
 
-/* Two locks that share a history spoil each other's hint, no more. */
+/* Two locks that share a history spoil each other's hint, no more.  Not varied. */
 #define HISTORIES 256u
 static fg_spin_history histories[HISTORIES];
 

@@ -14,7 +14,7 @@ static uint32_t running(void)
 	return fg_epoch << 2 | RUNNING;
 }
 
-/* Release: who finds it done sees what the routine did. */
+/* Release: a thread that finds it done sees what the routine did. */
 static void set(uint32_t *once, uint32_t value)
 {
 	fg_store_release(once, value);

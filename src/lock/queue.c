@@ -8,9 +8,10 @@
  * mean "none".  The tail has the epoch in front: after a fork the child's copy
  * of a queue names nodes of threads that it does not have.
  */
-#define NODE_BITS      18
-#define EPOCH_MASK     ((1u << (32 - NODE_BITS)) - 1)
-#define FG_NODE_HANDED 0xffffffffu /* in `next`: the owner has left; who links here is the head */
+#define NODE_BITS  18
+#define EPOCH_MASK ((1u << (32 - NODE_BITS)) - 1)
+#define FG_NODE_HANDED \
+	0xffffffffu /* in `next`: the owner has left; the thread that links here is the head */
 _Static_assert(FG_MAX_THREADS *FG_NODES == 1u << NODE_BITS, "node numbers fit into the tail");
 
 #define INCARNATION 8u /* one step of it in fg_node.state */

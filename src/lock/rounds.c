@@ -8,6 +8,7 @@
  */
 #define SHORT_ROUND_NS 600u
 
+/* One round in so many is timed.  Not varied. */
 #define TIMED_EVERY 16u
 _Static_assert(TIMED_EVERY == 16, "fg_self.times_head wraps there");
 

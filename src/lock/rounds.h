@@ -12,7 +12,7 @@
 
 #include "lock/held.h"
 
-#define SHORT_ROUNDS 2 /* of 3 */
+#define SHORT_ROUNDS 2 /* of 3; not varied */
 
 static inline bool rounds_are_short(const struct fg_self *t)
 {

@@ -13,13 +13,14 @@
 /*
  * Counted readers after the last writer before the bias is set again, for each line
  * of the table that the next writer will look at: their cost together is several
- * times that of taking the bias back.
+ * times that of taking the bias back (2-CPU VM, Linux 6.18; docs/design/experiments.md,
+ * "The bias comes back sooner").
  */
 #define INHIBIT_READERS 4u
 
 /*
  * How long a reader waits for a writer before it looks whether it may pass, when it holds a read
- * lock already.
+ * lock already.  Not varied.
  */
 #define RECURSIVE_NS 50000u
 
@@ -33,7 +34,7 @@
  *
  * An entry does not say who reads.  Of the threads that share one and read the same
  * lock, one has it and the others are counted; whoever leaves first takes it
- * out, and who finds it gone counts itself out (docs/design/rwlock.md).
+ * out, and one that finds it gone counts itself out (docs/design/rwlock.md).  Sizes: not varied.
  */
 #define LINES	128
 #define ENTRIES 8
@@ -72,7 +73,7 @@ static uint32_t line_of(const struct fg_self *t)
 	return fg_id_index(t->id) % LINES;
 }
 
-/* Lines that may be in use.  Who has an index had it counted here before. */
+/* Lines that may be in use.  A thread with an index has been counted here before. */
 static uint32_t lines_of_table(void)
 {
 	uint32_t lines = fg_threads_highest() + 1;
@@ -87,7 +88,7 @@ static bool names(uint64_t entry, const struct fg_rwlock *rw)
 
 static __attribute__((noinline, cold)) void wake_wanting(uint32_t *count)
 {
-	/* Release: who sees the count sees the entry gone (acquire in wait_for_entry). */
+	/* Release: with the new count the entry is seen gone (acquire in wait_for_entry). */
 	fg_add_release(count, 1);
 	fg_futex_wake(count, INT32_MAX, FG_FUTEX_ANY); /* writers of two locks may sleep there */
 }
@@ -135,7 +136,7 @@ static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 		return false; /* read by this thread already, or a neighbour's */
 	/*
 	 * Dekker with revoke_bias(): it clears the bias and then looks here.  Acquire:
-	 * who set the bias has seen what the last writer did.
+	 * the reader that set the bias had seen what the last writer did.
 	 */
 	if (fg_likely(fg_load_seq_cst(&rw->bias)))
 		return true;
@@ -183,8 +184,9 @@ static bool leave_counted(struct fg_rwlock *rw)
 }
 
 /*
- * Who has locked for itself is found in the count at once.  Others look several times:
- * if more than one of them unlock at once, a reader may move to where one has looked.
+ * A thread that has locked for itself is found in the count at once.  Those that unlock for
+ * others look several times: if two of them unlock at once, a reader may move to where one has
+ * looked.  Not varied.
  */
 #define ENTRY_LOOKS 8
 
@@ -197,7 +199,7 @@ static void leave(struct fg_rwlock *rw)
 			return;
 }
 
-/* Acquire: what the last writer did is seen by who finds the gate free. */
+/* Acquire: a reader that finds the gate free sees what the last writer did. */
 static bool writer_at_gate(struct fg_rwlock *rw)
 {
 	return (fg_load_acquire(&rw->gate.word) & FG_WORD_ID) && fg_load_relaxed(&rw->gate.tag);
@@ -230,9 +232,9 @@ static void set_bias_again(struct fg_rwlock *rw)
 }
 
 /*
- * 0, EBUSY or EAGAIN.  The order of all changes of `readers` decides against a writer: who
- * is counted before its CAS keeps it waiting, who is counted after sees all that
- * it did to the gate.
+ * 0, EBUSY or EAGAIN.  The order of all changes of `readers` decides against a writer: a
+ * reader that is counted before its CAS keeps it waiting, one that is counted after sees all
+ * that it did to the gate.
  */
 static int enter_counted(struct fg_rwlock *rw, bool may_pass)
 {
@@ -446,8 +448,8 @@ static bool get_in(struct fg_rwlock *rw)
 
 	while (!(r & COUNT))
 		/*
-		 * Acquire: pairs with leave_counted().  Release: who is counted later sees a writer
-		 * at the gate.
+		 * Acquire: pairs with leave_counted().  Release: a reader that is counted later
+		 * sees a writer at the gate.
 		 */
 		if (fg_cas_acq_rel(&rw->readers, &r, r | WRITER_IN))
 			return true;
@@ -455,8 +457,8 @@ static bool get_in(struct fg_rwlock *rw)
 }
 
 /*
- * The slow way in.  Until WRITER_IN is set, readers may pass; who sets the bias
- * is counted while it does, so after get_in() the bias is what it is.
+ * The slow way in.  Until WRITER_IN is set, readers may pass.  A reader that sets
+ * the bias is counted meanwhile, so after get_in() the bias does not change.
  */
 static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self *t,
 					   const struct fg_deadline *deadline)
@@ -489,7 +491,7 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 	fg_store_relaxed(&rw->inhibit, INHIBIT_READERS * lines_of_table());
 	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias)))
 		return 0;
-	if (at_once) /* who waited for the gate as well counts once */
+	if (at_once) /* a writer that waited for the gate as well counts once */
 		fg_count(t, FG_STAT_CONTENDED, 1);
 	r = drain(rw, t, deadline);
 	if (r)

@@ -41,7 +41,10 @@
 
 enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its default one */
 
-/* As long as reading sections last less, a writer is not starved by those that overlap. */
+/*
+ * As long as reading sections last less, a writer is not starved by those that overlap.  1 us
+ * instead made many threads slower (docs/design/rwlock.md).
+ */
 #define FG_RW_PATIENCE_NS 10000000u
 
 struct fg_rwlock {

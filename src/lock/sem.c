@@ -5,13 +5,18 @@
 
 #include "runtime/count.h"
 
-/* Not in the semaphore, which other processes map.  Semaphores that meet here share one. */
-static fg_spin_history histories[256];
+/*
+ * Not in the semaphore, which other processes map.  Semaphores that meet here share one.  Not
+ * varied.
+ */
+#define HISTORIES 256u
+static fg_spin_history histories[HISTORIES];
 
 static fg_spin_history *history_of(const uint64_t *sem)
 {
 	return &histories[(uint32_t)((uintptr_t)sem >> 4) * 0x9e3779b1u >> 24];
 }
+_Static_assert(HISTORIES == 1u << 8, "the top 8 bits of the product");
 
 static uint32_t *value_of(uint64_t *sem)
 {

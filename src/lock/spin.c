@@ -25,7 +25,7 @@
 
 struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 
-/* Time limits of a sleep: the first, doubled up to the second. */
+/* Time limits of a sleep: the first, doubled up to the second.  Not varied. */
 #define CHECK_NS     1000000u
 #define SLEEP_MAX_NS 16000000u
 
@@ -144,7 +144,7 @@ void _fg_spin_wake(int32_t *lock)
 		way = &b->way[LAST];
 	if (!way)
 		return;
-	/* Release: who sees the count sees the lock free (acquire in sleep_on). */
+	/* Release: with the new count the lock is seen free (acquire in sleep_on). */
 	fg_add_release(&way->wakes, 1);
 	fg_futex_wake(&way->wakes, 1, channel(lock));
 }

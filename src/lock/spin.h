@@ -27,15 +27,16 @@
 #define FG_SPIN_FREE 1
 #define FG_SPIN_HELD 0xb0000800u
 
+/* Not varied. */
 #define FG_SPIN_BUCKETS 256u
-/* locks of one bucket that have sleepers at once; the last way is for all others */
+/* locks of one bucket that have sleepers at once; the last way is for all others; not varied */
 #define FG_SPIN_WAYS 4u
 
 /*
  * Legend of `who`.  A way belongs to a lock as long as anybody is counted in it.
  *
  *   0..15   sleepers: asleep, or about to be
- *   16..27  spinners, so that a release needs not wake anybody.  Only those
+ *   16..27  spinners: a release that finds one need not wake anybody.  Only those
  *           beside sleepers count themselves
  *   28..31  turn: raised by a fork that has emptied the way in the child, so that a
  *           wait that a signal handler's fork interrupted does not count itself out there

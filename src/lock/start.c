@@ -6,8 +6,8 @@
  * A process has room for one runtime: a thread has one id, the monitor one
  * registration.  So the preload library has the API and the SONAME of
  * libflexguard.so, and whatever in the process asks for that gets the one that
- * is there.  The exception is who loads the library by its path: that copy finds
- * the marker of the other, and stays asleep.  It works, on the fallback policy.
+ * is there.  The exception is a program that loads the library by its path: that copy finds
+ * the marker of the other, and does not register.  It works, on the fallback policy.
  */
 #include <dlfcn.h>
 #include <errno.h>

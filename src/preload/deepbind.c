@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dlopen() with RTLD_DEEPBIND: the plugin's references go to itself and what it depends on
- * before the program's, so to libc's locks, while the program's go to ours: two
- * implementations of one mutex.  Without the flag, the plugin would get the program's
- * functions instead of its own of the same name, for which it was given.  So before the first of
- * them is opened, our functions take the place of libc's in libc's own symbol
- * table (elf(5), DT_SYMTAB), in memory: whoever looks there finds ours, a plugin's constructors
- * included, and everything else stays as the program wants it.
+ * dlopen() with RTLD_DEEPBIND: the plugin's references go to itself and what it depends on before
+ * the program's, so to libc's locks, while the program's go to ours: two implementations of one
+ * mutex.  Without the flag, the plugin would get the program's functions instead of its own of the
+ * same name, for which it was given.  So before the first of them is opened, our functions take the
+ * place of libc's in libc's own symbol table (elf(5), DT_SYMTAB), in memory: every search there
+ * finds ours, those of a plugin's constructors included, and everything else stays as the program
+ * wants it.
  */
 #include <dlfcn.h>
 #include <link.h>

@@ -33,8 +33,7 @@ static void *next(const char *name)
 }
 
 /*
- * Here if nobody needs them earlier.  Once: later it may be ours that libc says are its own
- * (deepbind.c).
+ * Here if nobody needs them earlier.  Once: later, libc may give ours for its own (deepbind.c).
  */
 __attribute__((constructor)) void fg_filter_natives(void)
 {

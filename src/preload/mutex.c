@@ -100,7 +100,7 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	return unlock_slow(m);
 }
 
-/* A free mutex is locked whatever the time says; only who would wait is told that it is invalid. */
+/* A free mutex is locked whatever the time says; only where there is a wait, one is told EINVAL. */
 static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *at,
 		   const void *caller)
 {

@@ -6,7 +6,7 @@
  *
  * Process-shared and robust ones are spun for first, while fg_decide()
  * says so.  Waiters for the other two are ordered by priority: spinning would
- * keep the CPU from an owner that is to be boosted on it, and who spins barges
+ * keep the CPU from an owner that is to be boosted on it, and a spinner barges
  * in past a thread of higher priority.  They go to glibc at once.
  *
  * Every result is glibc's own, of its lock or trylock.
@@ -23,7 +23,7 @@
 /* The word of a robust mutex: the owner's tid and two flags (get_robust_list(2)). */
 #define TID_BITS 0x3fffffffu
 
-/* How often in one wait a thread may find it free and lose the race for it. */
+/* How often in one wait a thread may find it free and lose the race for it.  Not varied. */
 #define TRIES 16
 
 static bool is_ordered(const pthread_mutex_t *m)
@@ -94,7 +94,7 @@ static int spin_and_take_timed(pthread_mutex_t *m, clockid_t clock, const struct
 {
 	struct fg_deadline deadline = {.clock = clock, .at = *at};
 
-	/* What is wrong with the arguments glibc shall say. */
+	/* Of wrong arguments glibc says what is wrong. */
 	if (is_ordered(m) || !may_be_held(m) || !fg_valid_clock(clock) || !fg_valid_timespec(at))
 		return EBUSY;
 	return spin_and_take(m, &deadline);

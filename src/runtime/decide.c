@@ -34,7 +34,7 @@
  * does (most sections are shorter); then it reads the owner's CPU clock twice,
  * CLOCK_APART_NS apart: a clock that stands still is an owner off its CPU.
  * While it runs, the waiter goes on, FALLBACK_MAX_NS at most.  Chosen
- * on a 2-CPU VM, Linux 6.18.
+ * on a 2-CPU VM, Linux 6.18; the numbers are not kept.
  */
 #define FALLBACK_SPIN_NS 3000u
 #define CLOCK_APART_NS	 1000u
@@ -241,11 +241,11 @@ void fg_event_over(struct fg_wait *w, bool in_time)
 }
 
 /*
- * Who spins for an event lets others of its CPU run first: the one that it waits for may be among
- * them, and nothing else tells.  With more threads than CPUs, hand-overs through condition
+ * A waiter that spins for an event lets others of its CPU run first: the one that it waits for may
+ * be among them, and nothing else tells.  With more threads than CPUs, hand-overs through condition
  * variables are 2 to 5 times faster so (2-CPU VM, Linux 6.18).  But to yield to a thread that
  * computes costs a time slice, and once it has taken NO_ROOM_NS, no thread of the process spins for
- * events for so many times as long. A limit of 50 us also hit threads that yield to each other in
+ * events for so many times as long.  A limit of 50 us also hit threads that yield to each other in
  * turn (docs/design/experiments.md, "No spinning beside threads that compute"); the factor was not
  * varied.
  */
@@ -309,8 +309,7 @@ void fg_participants_are_late(void)
 }
 
 /*
- * Threads beyond are not looked at: with so many, some are as likely as not among the first.  Not
- * varied.
+ * Threads beyond so many are not looked at: late ones are likely among the first, too.  Not varied.
  */
 #define PARTICIPANTS_MAX 256u
 
@@ -377,7 +376,7 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 	case FG_POLICY_SPIN_THEN_PARK: return now - w->since_ns < fg_spin_ns ? FG_SPIN : FG_BLOCK;
 	case FG_POLICY_DEFAULT:
 	case FG_POLICY_PAPER:
-		/* Or we have become somebody else, as a daemon does that gives up root. */
+		/* `ended`: the credentials have changed, as a daemon's that gives up root. */
 		if (fg_policy_monitor_is_gone(now) || fg_load_relaxed(&fg_slot_look(0)->ended))
 			fg_policy_monitor(NULL, 0); /* until fg_monitor_retry finds another */
 		if (w->asked > FG_CLOCK_EVERY && participant_kept_off(now))

@@ -24,7 +24,7 @@ enum fg_verdict { FG_SPIN, FG_BLOCK };
 
 /*
  * Clock readings cost as much as two pauses (2-CPU VM): one for every so many questions, also for
- * deadlines.
+ * deadlines.  Not varied.
  */
 #define FG_CLOCK_EVERY 64u
 
@@ -32,7 +32,8 @@ enum fg_verdict { FG_SPIN, FG_BLOCK };
  * The history of an adaptive spin: how often spinning for an object's events has been in
  * vain lately; 0, which static initialisers give, is "never".  A byte of the object, written
  * without order by whoever waits: a hint.  From FG_SPIN_HISTORY_STOP on nobody spins, and each
- * wait without a spin forgives one, so that there is a new one after a while.
+ * wait without a spin forgives one, so that there is a new one after a while.  Half of the range,
+ * not varied.
  */
 typedef uint8_t fg_spin_history;
 #define FG_SPIN_HISTORY_STOP 128u

@@ -21,8 +21,8 @@ static const char policy_names[] = FG_POLICY_TABLE(X);
 #undef X
 
 /*
- * `flexguard run` refuses an unknown name before it starts anything; who preloads the library
- * by hand hears of it here, before the program runs, and gets the default.
+ * `flexguard run` refuses an unknown name before it starts anything.  A user who preloads the
+ * library by hand hears of it here, before the program runs, and gets the default.
  */
 static void say_unknown(const char *policy)
 {

@@ -28,7 +28,8 @@
 #include "sys/filter.h"
 #include "sys/futex.h"
 
-#define ANSWER_WITHIN_US 250000
+/* How long the start of a process waits for its monitor.  Not varied. */
+#define ANSWER_WITHIN_NS 250000000u
 
 static long sys(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -76,10 +77,9 @@ static void find_socket(void)
 	knock_size = address_size + sizeof(FG_KNOCK) - 1; /* such names are not terminated */
 }
 
-/* -EAGAIN: somebody listens and does not come round to us. */
 /*
- * An abstract name is whoever's who takes it first: an ordinary user may wait there for root's
- * programs, and would be told where their memory is.  So who listens has to be root or this user.
+ * The first user to bind an abstract name has it: an ordinary one may wait there for root's
+ * programs, and would be told where their memory is.  So the listener has to be root or this user.
  * A path's folder has an owner.
  */
 static bool is_trusted(long fd)
@@ -93,9 +93,10 @@ static bool is_trusted(long fd)
 	       (!who.uid || who.uid == (uid_t)sys(SYS_geteuid, 0, 0, 0, 0, 0, 0));
 }
 
-static int connect_monitor(long patience_us)
+/* A descriptor or -errno; -EAGAIN: somebody listens and does not come round to us. */
+static int connect_monitor(uint32_t patience_ns)
 {
-	struct timeval patience = {.tv_usec = patience_us};
+	struct timeval patience = {.tv_usec = patience_ns / 1000};
 	long fd, err;
 
 	if (!address_size)
@@ -198,6 +199,7 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 
 /* ---- when ------------------------------------------------------------------ */
 
+/* None of these was varied. */
 #define RETRY_NS     1000000000u /* where nobody listens, which costs next to nothing */
 #define RETRY_MAX_NS 8000000000u /* where somebody does, and refuses or is silent */
 #define WAKING_NS    20000000u	 /* while the one that was woken may be loading its program, */
@@ -206,7 +208,7 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 #define CHILD_NS 2000000u
 
 /*
- * Who moves fg_monitor_retry_ns may try; nobody else until that time.  A thread that
+ * The thread that moves fg_monitor_retry_ns may try; no other until that time.  A thread that
  * was held up for longer than that finds that it was moved again, and drops what it
  * has got.  ADOPTING keeps all others away while the pages are put in place.
  */
@@ -249,7 +251,7 @@ static bool move(uint64_t from, uint64_t to)
  * One exchange, for the piece of the slot array that begins with slot `from`; 0 is a registration.
  * The pages, if any, are adopted if `token` is still what fg_monitor_retry_ns says.
  */
-static enum answer join_monitor(uint32_t from, long patience_us, uint64_t token)
+static enum answer join_monitor(uint32_t from, uint32_t patience_ns, uint64_t token)
 {
 	struct fg_told_hello told = {.hello = {.magic = FG_PROTO_MAGIC,
 					       .abi = FG_ABI_VERSION,
@@ -263,7 +265,7 @@ static enum answer join_monitor(uint32_t from, long patience_us, uint64_t token)
 
 	told.hello.tls_offset = tls_offset();
 	memcpy(told.secret, secret, FG_SECRET);
-	sock = connect_monitor(patience_us);
+	sock = connect_monitor(patience_ns);
 	if (sock < 0)
 		return sock == -EAGAIN ? SILENT : NOBODY;
 	if (sys(SYS_sendto, sock, (long)&told, size, MSG_NOSIGNAL, 0, 0) == size &&
@@ -307,7 +309,7 @@ void fg_monitor_wake(void)
 	uint64_t now, due;
 	long fd, sent;
 
-	/* Relaxed: who wins knocks, and tells nobody anything. */
+	/* Relaxed: the winner knocks, and tells nobody anything. */
 	if (!fg_cas_relaxed(&fg_monitor_asleep, &asleep, 0) || !may_ask())
 		return;
 	fd = sys(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
@@ -341,7 +343,7 @@ void fg_monitor_register(void)
 		return;
 	filtered_at_start = sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
 	fg_store_relaxed(&fg_monitor_retry_ns, token);
-	if (join_monitor(0, ANSWER_WITHIN_US, token) == NOBODY && knock_size)
+	if (join_monitor(0, ANSWER_WITHIN_NS, token) == NOBODY && knock_size)
 		fg_store_relaxed(&fg_monitor_asleep, 1);
 	fg_call_ends(0);
 }
@@ -359,7 +361,7 @@ void fg_monitor_retry(uint64_t now)
 		return;
 	answer = SILENT;
 	if (may_ask()) {
-		answer = join_monitor(0, FG_RETRY_PATIENCE_US, now + after);
+		answer = join_monitor(0, FG_RETRY_PATIENCE_NS, now + after);
 		fg_call_ends(0);
 	}
 	if (answer != WELCOME)
@@ -386,7 +388,7 @@ void fg_monitor_grow(uint64_t now)
 		return;
 	if (!may_ask())
 		return;
-	join_monitor(fg_load_relaxed(&fg_slots_seen), FG_RETRY_PATIENCE_US, now + RETRY_NS);
+	join_monitor(fg_load_relaxed(&fg_slots_seen), FG_RETRY_PATIENCE_NS, now + RETRY_NS);
 	fg_call_ends(0);
 }
 

@@ -20,7 +20,7 @@ void fg_monitor_forget(void);
 /*
  * While a monitor is wanted and there is none, waiters try again now and then, at
  * the start of a wait: for a monitor that came later, or came back.  A try takes
- * some microseconds where nobody listens and FG_RETRY_PATIENCE_US where somebody
+ * some microseconds where nobody listens and FG_RETRY_PATIENCE_NS where somebody
  * does and is silent; then the next ones come more rarely.
  */
 extern uint64_t fg_monitor_retry_ns; /* CLOCK_MONOTONIC; not before */
@@ -32,7 +32,7 @@ void fg_monitor_retry(uint64_t now);
  */
 extern uint32_t fg_monitor_asleep;
 void fg_monitor_wake(void);
-#define FG_RETRY_PATIENCE_US 100000
+#define FG_RETRY_PATIENCE_NS 100000000u /* not varied */
 
 /*
  * While there are more threads than slots that the monitor sees (fg_slots_short), waiters ask for

@@ -60,7 +60,7 @@ void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain)
 	fg_store_relaxed(&looked, 0);
 	fg_store_relaxed(&fg_domain, domain < FG_MAX_DOMAINS ? domain : FG_DOMAIN_ALL);
 	fg_store_release(&fg_counters, counters ? counters : &no_counters);
-	/* Who has no clock to go by does not spin (sys/filter.h). */
+	/* Without a clock to go by nobody spins (sys/filter.h). */
 	if (fg_unlikely(fg_clock_is_coarse) && fg_policy != FG_POLICY_SPIN)
 		fg_store_release(&fg_policy_now, FG_POLICY_BLOCK);
 	else

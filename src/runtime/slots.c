@@ -47,7 +47,7 @@ bool fg_chunk_map(uint32_t n)
 		fg_call_ends(n);
 		return false;
 	}
-	/* Release: who reads a node's number in a lock (acquire) finds the node. */
+	/* Release: a thread that reads a node's number in a lock (acquire) finds the node. */
 	if (!__atomic_compare_exchange_n(&fg_chunks[n], &none, (struct fg_chunk *)mine, false,
 					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		fg_syscall6(SYS_munmap, mine, sizeof(struct fg_chunk), 0, 0, 0, 0);

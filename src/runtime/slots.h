@@ -33,7 +33,7 @@ void fg_slots_used_up_to(uint32_t index);
 
 /*
  * Raises *p to `value`.  Sequentially consistent, also where another thread has raised it already:
- * who looks at all indices below (rwlock.c's writers, after they have withdrawn the bias) must not
+ * a writer of rwlock.c, which looks at all indices below after it has withdrawn the bias, must not
  * miss a thread that has seen the bias after it had raised this.
  */
 static inline void fg_raise(uint32_t *p, uint32_t value)

@@ -21,7 +21,7 @@
 #include "abi/protocol.h"
 #include "sys/atomic.h"
 
-/* queue nodes a thread: one for each signal handler nested in a wait, and spares */
+/* queue nodes a thread: one for each signal handler nested in a wait, and spares; not varied */
 #define FG_NODES 4
 
 /* More threads than this at once run without slot and nodes: they sleep instead of queueing. */
@@ -49,11 +49,13 @@ struct fg_thread {
 	struct fg_node node[FG_NODES];
 	/* bit k: node k is in use by a frame of this thread; only the thread writes it */
 	uint8_t nodes_used;
-	/* my turn with `kept_busy` is over, and I have woken somebody, who comes first (lock.c) */
+	/*
+	 * my turn with `kept_busy` is over, and the thread that I have woken comes first (lock.c)
+	 */
 	uint8_t yields;
 	/*
-	 * low bits of fg_lock.wakes after my latest wake-up; with others, who was woken has been
-	 * and gone
+	 * low bits of fg_lock.wakes after my latest wake-up; once they differ, the thread that I
+	 * woke has had the lock
 	 */
 	uint16_t woke;
 	/* locks of this thread that others released for it: generation, count; atomic */

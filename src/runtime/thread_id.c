@@ -63,7 +63,7 @@ static void index_give_back(uint32_t index)
 /*
  * No index is to be had: some may belong to threads that ended without telling (thread.c,
  * thread_exit).  Each thread that finds it so asks for a few of them, the next one for the next
- * few.
+ * few.  Not varied.
  */
 #define SWEEP 64u
 
@@ -133,7 +133,7 @@ static void first_use(struct fg_thread *th)
 	fg_store_relaxed(&th->first_gen, th->gen);
 }
 
-/* Indices by tid, one for all tids that share a place: who came last is known. */
+/* Indices by tid, one for all tids that share a place: the latest is known.  Not varied. */
 #define TIDS 1024u
 static uint16_t by_tid[TIDS];
 

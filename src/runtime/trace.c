@@ -9,7 +9,7 @@ struct fg_trace fg_trace_here = {
 /* For others to find.  Ours is hidden: no detour through the global offset table. */
 extern struct fg_trace fg_trace __attribute__((alias("fg_trace_here"), visibility("default")));
 
-/* Release and acquire: who finds the lock's address finds the caller's. */
+/* Release and acquire: with the lock's address the caller's is found. */
 static struct fg_trace_entry *find(uint64_t lock, uint64_t from)
 {
 	uint32_t i = (uint32_t)((lock * 31 + from) * 0x9e3779b97f4a7c15u >> 40), n;
@@ -52,7 +52,7 @@ void fg_trace_ends(const struct fg_traced *t, const void *lock, const void *call
 	now = fg_now_ns();
 	took = now - t->since_ns;
 	if (now > fg_load_relaxed(&fg_trace_here.until_ns)) {
-		/* whoever looked has gone away without a word */
+		/* the command that looked has ended without switching it off */
 		fg_store_relaxed(&fg_trace_here.until_ns, 0);
 		return;
 	}

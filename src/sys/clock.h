@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* At the start of the process: finds the vDSO, and who tells the program the time. */
+/* At the start of the process: finds the vDSO, and whether the program's clock is faked. */
 void fg_clock_setup(void);
 
 /* The one function that reads a clock: 0 or -errno.  errno stays. */

@@ -14,13 +14,16 @@
 
 uint32_t fg_filters;
 
-/* Calls that threads are about to make. */
+/* Calls that threads are about to make.  Not varied. */
 #define COUNTERS 16u
 static struct {
 	uint32_t calls;
 } __attribute__((aligned(64))) about[COUNTERS];
 
-/* How long a filter waits for them: a look for a monitor takes a quarter of a second at most. */
+/*
+ * How long a filter waits for them: a look for a monitor takes a quarter of a second at most.  Not
+ * varied.
+ */
 #define CALLS_WAIT_NS  1000000000u
 #define CALLS_SLEEP_NS 50000
 
@@ -77,8 +80,8 @@ void fg_filter_comes(void)
 	if (first)
 		without_calls(true);
 	/*
-	 * A second one waits as well: it may be for all threads (TSYNC), and the first was not, or
-	 * still waits.  Awake.
+	 * A second one waits as well, without sleep: it may be for all threads (TSYNC), and the
+	 * first was not, or still waits.
 	 */
 	for (began = fg_now_ns(); are_calling() && fg_now_ns() - began < CALLS_WAIT_NS;) {
 		if (first)

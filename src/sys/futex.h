@@ -17,7 +17,7 @@
 struct fg_deadline {
 	clockid_t clock;
 	/*
-	 * the waiter's own, who tries another way then: nothing that the program wants by that time
+	 * set by the waiter, which tries another way then; the program has asked for no such time
 	 */
 	bool internal;
 	struct timespec at;

@@ -18,7 +18,7 @@
 int zoo_mutex_unlock_fairly(pthread_mutex_t *mutex);
 
 /*
- * How long who waits for this mutex spins before it sleeps, in ns, in place of FLEXGUARD_SPIN_NS.
+ * How long waiters for this mutex spin before they sleep, in ns, in place of FLEXGUARD_SPIN_NS.
  * To be called before others use it; a process-shared one has it in all processes.  0; ENOTSUP: its
  * lock does not spin, or not for a time.
  */

@@ -42,7 +42,7 @@ static __attribute__((cold, noreturn)) void refuse(const char *name, const char 
 
 static struct zoo_choice named(const char *name)
 {
-	/* Of a rwlock's user the mutexes are these. */
+	/* If it names a rwlock, the program's mutexes are these. */
 	struct zoo_choice c = {.lock = &zoo_futex, .lock_can = ZOO_TIMED | ZOO_SHARED};
 	struct zoo_pair pair;
 
@@ -67,7 +67,7 @@ __attribute__((noinline, cold)) const struct zoo_choice *zoo_choose(void)
 	const char *name = secure_getenv(FG_LOCK_ENV), *why;
 	struct zoo_choice c = named(name ? name : "");
 
-	/* `flexguard run` has tried it too: this is for who preloads the library by hand. */
+	/* `flexguard run` has tried it too: this is for users who preload the library by hand. */
 	why = c.lock->start ? c.lock->start() : NULL;
 	if (why)
 		refuse(name, why);

@@ -4,10 +4,10 @@
  * has none, lock/cond.h.
  *
  * The BPF Hybrid Lock's (ticketcond.h): its waiters are awake as long as their mutex spins, and
- * asleep as long as it blocks.  The wait has an end for who is cancelled or out of time, a
- * destroyer that waits for those on their way out, and, as the paper's future work has it (IV.B),
- * an eye on the signaller: in the midst of a signal it counts as critical, and waiters that find
- * who signalled last preempted switch to blocking.
+ * asleep as long as it blocks.  Ours: a waiter may be cancelled or time out, a
+ * destroyer waits for waiters on their way out, and, as the paper's future work has it (IV.B), the
+ * signaller is watched: in the midst of a signal it counts as critical, and waiters that find the
+ * latest signaller preempted switch to blocking.
  */
 #include "cond_ours.h"
 
@@ -21,7 +21,7 @@
 #include "zoo/hybrid.h"
 #include "zoo/ticketcond.h"
 
-#define SPIN_LOOK_EVERY 64u /* rounds of one that spins */
+#define SPIN_LOOK_EVERY 64u /* rounds of one that spins; not varied */
 
 /* In place of struct fg_cond. */
 struct ticket_cond {

@@ -44,7 +44,7 @@ int _fg_cond_shared_wait(struct fg_cond_shared *c, const struct fg_cond_mutex *m
 	int r, locked;
 
 	__atomic_fetch_add(&c->waiters, 1, __ATOMIC_RELAXED);
-	/* Before the mutex is released: a signal of whoever takes it next is not seen yet. */
+	/* Before the mutex is released: a signal of its next owner is not seen yet. */
 	seen = fg_load_relaxed(&c->signals);
 	r = m->unlock(m->mutex);
 #ifdef FG_BROKEN_COND_SHARED /* a test proves that the tests notice; kept off its CPU here */

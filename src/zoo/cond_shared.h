@@ -7,7 +7,7 @@
  *
  * A signal counts, then wakes one sleeper.  In between another may have seen the
  * new count and gone to sleep; if it is the one that is woken, the waiter that
- * was meant sleeps on.  So whoever is woken while the count is what it saw before
+ * was meant sleeps on.  So a thread that is woken while the count is what it saw before
  * wakes one more, and returns: a wake-up too many, which POSIX permits, and none too
  * few (test/verify/condshared.pml).
  *

@@ -106,7 +106,7 @@ static uint64_t byte_of(struct zoo_mutex *m)
 		   byte;
 }
 
-/* The owner's descriptor, for whoever unlocks. */
+/* The owner's descriptor, for the thread that unlocks. */
 static uint32_t *owner_of(struct zoo_mutex *m)
 {
 	return &m->s.u32[2];

@@ -7,8 +7,8 @@
  *	count	readers, less 1 while there is a writer
  *	wait	a semaphore on which the writer waits for the last reader
  *
- * A reader that waits at the gate waits for a writer that waits for readers: who holds a read lock
- * cannot take another one then.
+ * A reader that waits at the gate waits for a writer that waits for readers: a thread that holds a
+ * read lock cannot take another one then.
  */
 #include <errno.h>
 

@@ -3,8 +3,8 @@
  * The futex paper's fair lock: the one that releases passes the lock to the first sleeper.  The
  * word says PASSED meanwhile, which looks held to everybody else.  Franke, Russell, Kirkwood, OLS
  * 2002, section 3.1.4 (futex_up_fair).  In the paper each release chooses between that and the
- * regular one: `futex-either`. A waiter may be gone by the time it would be woken: then the lock is
- * freed after all.
+ * regular one: `futex-either`.  A waiter may be gone by the time it would be woken: then the lock
+ * is freed after all.
  */
 #include <errno.h>
 
@@ -42,7 +42,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 		if (word == HELD && !take(m, HELD, CONTENDED))
 			continue;
 		r = zoo_wait(m, word_of(m), word == HELD ? CONTENDED : word, deadline);
-		/* Only who was woken claims it: FUTEX_WAIT says 0 to that one, timeout or not. */
+		/* Only a woken thread claims it: FUTEX_WAIT says 0 to that one, timeout or not. */
 		if (!r && take(m, PASSED, CONTENDED))
 			return true;
 		if (r == -ETIMEDOUT)
@@ -68,14 +68,14 @@ static void unlock(struct zoo_mutex *m)
 #ifdef FG_BROKEN_ZOO /* a test proves that the tests notice */
 	return;
 #endif
-	/* Nobody there.  Who came meanwhile sleeps on PASSED. */
+	/* Nobody there.  A waiter that came meanwhile sleeps on PASSED. */
 	if (fg_cas_release(word_of(m), &passed, FREE))
 		zoo_wake(m, word_of(m), 1);
 }
 
 /*
- * Available to anybody, and one waiter is woken (futex_up).  Both ways go together: who was woken
- * by this one takes the lock if it is free, and if a later owner has passed it, claims it, as the
+ * Available to anybody, and one waiter is woken (futex_up).  Both ways go together: a waiter that
+ * this one woke takes the lock if it is free, and if a later owner has passed it, claims it, as the
  * older waiter.
  */
 static void unlock_regular(struct zoo_mutex *m)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Random fairness: a release makes the lock available, wakes all that wait, and they contend for it
- * again. Franke, Russell, Kirkwood, OLS 2002, section 2, which names its price, the thundering
+ * again.  Franke, Russell, Kirkwood, OLS 2002, section 2, which names its price, the thundering
  * herd.
  *
- * The word: 0 free, 1 held, 2 held and perhaps somebody sleeps.  All are woken, so who has been
- * woken knows of no other sleeper and takes it with a 1; in futex.c, which wakes one, it must be a
- * 2.
+ * The word: 0 free, 1 held, 2 held and perhaps somebody sleeps.  All are woken, so a thread that
+ * was woken knows of no other sleeper and takes it with a 1; in futex.c, which wakes one, it must
+ * be a 2.
  */
 #include <errno.h>
 #include <limits.h>

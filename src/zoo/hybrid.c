@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The BPF Hybrid Lock: two locks, a spinlock and a blocking one, and a word that says which of them
- * to take. When the monitor finds the owner preempted, the word is switched to the blocking one,
+ * to take.  When the monitor finds the owner preempted, the word is switched to the blocking one,
  * and back when things are calm.  Laforet, Lozi, Lawall, "BPF Hybrid Lock: Using eBPF to
  * communicate with the scheduler", 2023, sections II and IV; repairs by docs/design/zoo.md.
  *
@@ -10,10 +10,11 @@
  *		in use.
  *		TICKET_SLEEPERS: waiters with a ticket sleep.
  *
- * Who has got `curr` looks at the state again.  If it was switched meanwhile, it releases and
- * starts anew.  In a transition it waits for the owner of `last`, by taking that too, and ends the
- * transition; so whoever still gets `last` finds that it is not `curr` any more.  The paper's
- * listing does this without holding `last`, which lets two in (test/verify/hybrid.pml has both).
+ * A thread that has got `curr` looks at the state again.  If it was switched meanwhile, it releases
+ * and starts anew.  In a transition it waits for the owner of `last`, by taking that too, and ends
+ * the transition; so a thread that still gets `last` finds that it is not `curr` any more.  The
+ * paper's listing does this without holding `last`, which lets two in (test/verify/hybrid.pml has
+ * both).
  *
  * A waiter of the MCS queue or of the CAS lock leaves it after a switch; those of the others have a
  * number, or somebody behind them, and sleep until their turn instead.
@@ -29,6 +30,7 @@
 
 /* ---- when to switch ------------------------------------------------------------- */
 
+/* Not varied. */
 #define CALM_EVERY    256u /* on the blocking side, one wait in so many asks whether to go back */
 #define MONITOR_EVERY 16u  /* looks between two at whether the monitor lives */
 
@@ -95,8 +97,8 @@ static const char *start(void)
 /*
  * The published test is the monitor's, when it takes a thread off its CPU: is it an owner?  A
  * waiter that is off its CPU and becomes the owner then is nobody's event, and all wait for it.
- * Here the waiters look whether the owner of now is off its CPU; a fair lock says who that is when
- * it hands over.
+ * Here the waiters look whether the present owner is off its CPU; a fair lock notes its id when it
+ * hands over.
  */
 static bool owner_is_preempted(struct zoo_mutex *m)
 {
@@ -108,10 +110,11 @@ static bool owner_is_preempted(struct zoo_mutex *m)
 }
 
 /*
- * Between a release and the next owner's got() there is nobody, for a moment.  For longer: who has
- * been handed the lock, or has taken it and not said so yet, is off its CPU.  For sides that do not
- * say whom they hand it to. Who waits for a signal asks this without a monitor only: nobody may
- * want the lock, and with one it spins on for as long as the lock does.
+ * Between a release and the next owner's got() there is no owner, for a moment.  If for longer, the
+ * thread that has been handed the lock, or has taken it and not said so yet, is off its CPU.  This
+ * is for sides that do not note whom they hand it to.  A waiter for a signal asks this without a
+ * monitor only: nobody may want the lock, and with one it spins on for as long as the lock does.
+ * Not varied.
  */
 #define OWNERLESS_LOOKS 16u
 

@@ -38,12 +38,12 @@ static inline bool switched_away(struct zoo_mutex *m)
 	return curr_of(fg_load_relaxed(state_of(m))) != SPIN;
 }
 
-/* By whoever waits: a failed attempt is made again by the next one that looks. */
+/* By a waiter; a failed attempt is made again by the next one that looks. */
 void zoo_hybrid_switch_if_wanted(struct zoo_mutex *m);
 
 /*
- * The same by whoever waits for a signal and not for the lock; `signaller`: id of the thread that
- * has signalled last, or 0.
+ * The same by a waiter for a signal and not for the lock; `signaller`: id of the thread that has
+ * signalled last, or 0.
  */
 void zoo_hybrid_switch_for_signal(struct zoo_mutex *m, uint32_t signaller);
 

@@ -55,9 +55,10 @@ static void block_unlock(struct zoo_mutex *m)
 
 const struct side zoo_block_side = {block_lock, block_trylock, block_unlock};
 
-/* ---- compare-and-swap, as cas.c: who waits is nowhere, and can go ---------------------- */
+/* ---- compare-and-swap, as cas.c: a waiter is in no queue, and can go -------------------- */
 
-#define STAY_NAP_NS 20000u
+/* Between two looks of a waiter that stays.  Not varied. */
+#define STAY_SLEEP_NS 20000u
 
 static bool cas_trylock(struct zoo_mutex *m)
 {
@@ -66,15 +67,12 @@ static bool cas_trylock(struct zoo_mutex *m)
 	return fg_cas_acquire(&m->s.u32[2], &none, 1);
 }
 
-/*
- * Who stays is one at a time, after a switch: a release that woke it would be no plain store any
- * more.
- */
+/* After a switch one waiter at a time stays: a release that woke it would not be a plain store. */
 static bool cas_lock(struct zoo_mutex *m, bool stay)
 {
 	for (uint32_t n = 1; !cas_trylock(m); n++) {
 		if (stay && n > 64) {
-			zoo_sleep_ns(STAY_NAP_NS);
+			zoo_sleep_ns(STAY_SLEEP_NS);
 			continue;
 		}
 		zoo_pause();
@@ -199,7 +197,7 @@ const struct side zoo_mcs_side = {mcs_lock, mcs_trylock, mcs_unlock};
 
 /* ---- ticket: a number cannot be given back ------------------------------------------- */
 
-/* Who has which number, for the one that calls it: a hint, and two may fall together. */
+/* Which thread has a number, for the one that calls it: a hint, and two may share an entry. */
 static uint32_t *caller_of(struct zoo_mutex *m, uint32_t number)
 {
 	static uint32_t ids[1024];
@@ -289,7 +287,7 @@ static bool clh_lock(struct zoo_mutex *m, bool stay)
 	fg_store_relaxed(&me->tid, 0);
 	before = __atomic_exchange_n(tail_of(m), me, __ATOMIC_ACQ_REL);
 	if (before)
-		fg_store_relaxed(&before->tid, fg_self()->id); /* who comes after its owner */
+		fg_store_relaxed(&before->tid, fg_self()->id); /* the thread after its owner */
 	for (uint32_t n = 1; before && is_waiting(before); n++) {
 		zoo_pause();
 		if (!stay && n % 64 == 0)

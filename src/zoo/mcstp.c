@@ -11,6 +11,7 @@
 
 enum { WAITING, GRANTED, PASSED_OVER, LEFT };
 
+/* Not varied. */
 #define STALE_NS     50000u   /* older: not on a CPU */
 #define LONG_NS	     1000000u /* a section this long: the owner is off its CPU */
 #define CLOCK_PAUSES 16	      /* between two looks at the clock */

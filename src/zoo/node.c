@@ -17,6 +17,7 @@
 #include "runtime/thread.h"
 #include "zoo/zoo.h"
 
+/* Not varied. */
 #define NODE_BATCH 8u  /* nodes */
 #define FRESH	   64u /* nodes that the system is asked for at once */
 
@@ -128,7 +129,7 @@ static struct pool *enter(void)
 	if (fg_unlikely(!fg_has_slot(t)))
 		return NULL;
 	p = &piece_of(fg_id_index(t->id))[fg_id_index(t->id) % FG_PIECE];
-	/* I am its heir: who had it may have ended in the middle of a change */
+	/* Mine by now: the thread that had it may have ended in the middle of a change. */
 	if (fg_unlikely(p->id != t->id)) {
 		fg_store_relaxed(&p->changing, 0);
 		fg_fence_local();

@@ -6,7 +6,7 @@
  *
  * Such a lock knows nothing of switches, and its waiters cannot leave.  What they all do while they
  * wait is to call zoo_pause(): there they look whether to switch, and once the lock has been
- * switched away they nap between two looks, so that whoever has the lock gets a CPU (section IV.A:
+ * switched away they sleep between two looks, so that the owner gets a CPU (section IV.A:
  * locks need not be abortable, a switch is only slower without).
  */
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 
 #include "zoo/hybrid.h"
 
+/* Not varied, as the two below. */
 #define SWITCH_SLEEP_NS 50000u
 
 /* A line each. */
@@ -54,7 +55,7 @@ static void put_block(struct block *b)
 	for (uint32_t i = 0; i < SPARES; i++) {
 		struct block *none = NULL;
 
-		/* Release: who takes it sees what is in it. */
+		/* Release: the thread that takes it sees what is in it. */
 		if (!fg_load_relaxed(&spares[i]) &&
 		    __atomic_compare_exchange_n(&spares[i], &none, b, false, __ATOMIC_RELEASE,
 						__ATOMIC_RELAXED))
@@ -92,7 +93,7 @@ static struct block *block_of(struct zoo_mutex *m)
 		return b;
 	b = get_block();
 	*b = (struct block){0};
-	/* Release: whoever finds the block finds it empty. */
+	/* Release: a thread that finds the block finds it empty. */
 	if (__atomic_compare_exchange_n(&m->s.p[1], &none, b, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return b;

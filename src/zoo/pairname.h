@@ -3,7 +3,7 @@
  * hybrid:FAST+BLOCKING, the name of a pair of the zoo's locks, and with "+cond" behind it of one
  * with the condition variable of the BPF Hybrid Lock; for the library and the command.
  *
- * FAST is one that does not stand more threads than CPUs: whoever chooses it means its spinning.
+ * FAST is one that does not stand more threads than CPUs: it is chosen for its spinning.
  * BLOCKING is one that does, without a monitor, and not glibc's, which has no place in a block of
  * ours.
  */

@@ -66,7 +66,7 @@ static bool is_off(uint32_t id)
 
 /* ---- what the monitor says --------------------------------------------------------- */
 
-#define ALIVE_EVERY 1024u /* questions between two looks at whether it lives */
+#define ALIVE_EVERY 1024u /* questions between two looks at whether it lives; not varied */
 
 INLINE bool monitored(void)
 {

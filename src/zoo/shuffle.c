@@ -38,7 +38,7 @@ static uint32_t numa_node(void)
 	return getcpu(&cpu, &node) ? 0 : node;
 }
 
-/* Awake when its turn comes: a sleeper takes long to do so. */
+/* Woken early, so that it runs when its turn comes. */
 static void rouse(struct zoo_node *n)
 {
 	uint32_t parked = ZOO_PARKED;

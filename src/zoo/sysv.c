@@ -26,8 +26,8 @@
 #define KEY_OF_GROUP  ((key_t)0x80000000u)
 
 /*
- * For everybody: each operation asks who the process is now, and programs drop what they do not
- * need.
+ * For everybody: each operation checks the process's present credentials, and programs drop
+ * privileges.
  */
 #define MODE 0666
 

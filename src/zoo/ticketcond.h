@@ -7,11 +7,11 @@
  * wakes in the order in which they fell asleep, so that one whose number was not called may take
  * the wake-up.  The repair: a sleeper waits in a channel of its number, and a signal wakes all of
  * the channel of the number that it calls.  A signal without waiters is not stored, and one that
- * comes without the mutex is not lost. test/verify/ticket.pml has both,
+ * comes without the mutex is not lost.  test/verify/ticket.pml has both,
  * test/unit/cond_lost_signal.c shows the fault.
  *
- * The paper has no timed wait, and a number cannot be given back: who gives up would leave one
- * behind that is called, and nobody comes.  Here who gives up calls all numbers that are out, as a
+ * The paper has no timed wait, and a number cannot be given back: a waiter that gives up would
+ * leave one behind that is called, and nobody comes.  Here it calls all numbers that are out, as a
  * broadcast does: the others wake up for nothing, which POSIX allows, and no signal is lost
  * (ticket.pml -DTIMED -DLEAVE).
  */
@@ -48,7 +48,7 @@ static inline uint32_t zoo_ticket_draw(struct zoo_ticket_cond *c)
 	return __atomic_add_fetch(&c->target, 1, __ATOMIC_RELAXED);
 }
 
-/* Awake while `spin` is true: in the hybrid lock, while its spinning side is in use. */
+/* Spins while `spin` is true: in the hybrid lock, while its spinning side is in use. */
 static inline void zoo_ticket_await(struct zoo_ticket_cond *c, uint32_t number,
 				    const volatile bool *spin)
 {
@@ -91,7 +91,7 @@ static inline void zoo_ticket_broadcast(struct zoo_ticket_cond *c)
 	zoo_ticket_futex(c, FUTEX_WAKE_BITSET, INT_MAX, FUTEX_BITSET_MATCH_ANY);
 }
 
-/* Who gives up.  False: too late, its number has been called. */
+/* A waiter gives up.  False: too late, its number has been called. */
 static inline bool zoo_ticket_leave(struct zoo_ticket_cond *c, uint32_t number)
 {
 	uint32_t seq = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE), target;

@@ -5,7 +5,7 @@
  */
 #include "zoo/zoo.h"
 
-#define MAX_PAUSES 1024u
+#define MAX_PAUSES 1024u /* not varied */
 
 static bool trylock(struct zoo_mutex *m)
 {

@@ -7,8 +7,8 @@
  *	bits 16..30  writers that wait
  *	bits 0..15   readers: those that wait while a writer has it, else those that have it
  *
- * and two semaphores to wait on, which remember posts.  Who waits is let in by the one that leaves,
- * who counts it as an owner before it posts.  65,536 readers, or 32,768 waiting writers, are too
+ * and two semaphores to wait on, which remember posts.  A waiter is let in by a thread that leaves,
+ * which counts it as an owner before it posts.  65,536 readers, or 32,768 waiting writers, are too
  * many: EAGAIN.
  */
 #include <errno.h>

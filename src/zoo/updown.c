@@ -4,14 +4,14 @@
  * (available), 0 (taken) or -1 (and somebody sleeps).  Franke, Russell, Kirkwood, OLS 2002, section
  * 3.1.1; FUTEX_WAIT and FUTEX_WAKE took their place (3.1.3), at a price of 1.5 to 3.5 % on tdb.
  *
- *   down  decrements; who comes from 1 has it.  Else the kernel puts it to sleep and, each time
- *         that it wakes, decrements for it, but never below -1.  Who has it so wakes the next,
- *         which sets the -1 again: a hand-over wakes two, which the later protocol saves.
- *   up    increments; who comes from 0 is done.  Else the kernel sets it to 1 and wakes the first.
+ *   down  decrements; from 1, it has the lock.  Else the kernel puts it to sleep and, each time
+ *         that it wakes, decrements for it, but never below -1.  An owner by this way wakes the
+ *         next, which sets the -1 again: a hand-over wakes two, which the later protocol saves.
+ *   up    increments; from 0, it is done.  Else the kernel sets it to 1 and wakes the first.
  *
  * No kernel of today has the two calls.  Up's second half is still one call, FUTEX_WAKE_OP, which
- * stores and wakes. Down's loop runs in user space around FUTEX_WAIT: the claim comes a return from
- * the kernel later than it did in 2002.
+ * stores and wakes.  Down's loop runs in user space around FUTEX_WAIT: the claim comes a return
+ * from the kernel later than it did in 2002.
  *
  * The word is 1 - count, so that all zeroes is free.
  */
@@ -50,7 +50,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 {
 	if (decrement(m))
 		return true;
-	/* FUTEX_DOWN.  Who gives up was not woken, so it owes no other sleeper anything. */
+	/* FUTEX_DOWN.  One that gives up was not woken, so it owes no other sleeper anything. */
 	do {
 		if (zoo_wait(m, word_of(m), WITH_SLEEPERS, deadline) == -ETIMEDOUT)
 			return false;
@@ -69,7 +69,7 @@ static void unlock(struct zoo_mutex *m)
 		return;
 	/*
 	 * FUTEX_UP: sets the word, which is a release as the kernel's atomic operations on user
-	 * memory are, and wakes one. The comparison is never true: it would wake another.
+	 * memory are, and wakes one.  The comparison is never true: it would wake another.
 	 */
 	fg_count(fg_self(), FG_STAT_WAKEUPS, 1);
 	if (fg_syscall6(SYS_futex, (long)word, op, 1, 0, (long)word,

@@ -3,7 +3,7 @@
  * u-SCL, the scheduler-cooperative lock: a thread has the lock for a slice of 2 ms, in which it may
  * take and release it at will and nobody else may; then the next in the queue has one.  A thread
  * that has used its slice up stays away until its share of the time, by its nice value, is right
- * again. Patel, Yang, Arulraj, Arpaci-Dusseau, Arpaci-Dusseau, Swift, "Avoiding Scheduler
+ * again.  Patel, Yang, Arulraj, Arpaci-Dusseau, Arpaci-Dusseau, Swift, "Avoiding Scheduler
  * Subversion using Scheduler-Cooperative Locks", EuroSys 2020, sections 4 and 5.2.
  *
  * The lock idles while the owner of a slice has no use for it, in the paper until the slice is
@@ -17,10 +17,11 @@
 
 #include "zoo/park.h"
 
+/* The slice is the paper's; the others were not varied. */
 #define SLICE_NS       2000000u
 #define IDLE_NS	       100000u
 #define SLICE_SLEEP_NS 50000u
-#define ACTIVE_NS      1000000000u /* who has not used the lock for so long has no share */
+#define ACTIVE_NS      1000000000u /* a thread that has not used the lock for so long has no share */
 #define AWAY_NS	       (100 * SLICE_NS)
 #define ACCOUNTS       64u
 #define PROBES	       4u
@@ -142,12 +143,12 @@ static void settle(const struct block *b, struct account *a)
 	a->used = 0;
 }
 
-static void nap(uint64_t ns)
+static void sleep_up_to(uint64_t ns)
 {
 	zoo_sleep_ns(ns < SLICE_SLEEP_NS ? ns : SLICE_SLEEP_NS);
 }
 
-/* POSIX: a free lock is taken, whoever has the slice; the account knows. */
+/* POSIX: a free lock is taken, whichever thread has the slice; it is put to the account. */
 static bool trylock(struct zoo_mutex *m)
 {
 	return take(block_of(m));
@@ -197,7 +198,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	if (!my_slice(b, fg_now_ns()))
 		settle(b, a);
 	while ((now = fg_now_ns()) < a->away_until && !my_slice(b, now))
-		nap(a->away_until - now);
+		sleep_up_to(a->away_until - now);
 	me = zoo_node_get();
 	fg_store_relaxed(&me->next, NULL);
 	fg_store_relaxed(&me->status, ZOO_WAITING);
@@ -211,7 +212,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 			break;
 		}
 		if (now + zoo_spin_ns() < fg_load_relaxed(&b->slice_end))
-			nap(b->slice_end - now);
+			sleep_up_to(b->slice_end - now);
 		else
 			zoo_yield();
 	}

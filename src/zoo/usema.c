@@ -17,8 +17,8 @@ static uint32_t *busy_of(struct zoo_mutex *m)
 }
 
 /*
- * Tokens, and above them those who sleep or are about to: in one word, since who gives the lock
- * away by a token may look at it no more.
+ * Tokens, and above them the threads that sleep or are about to: in one word, since a thread that
+ * gives the lock away by a token may look at it no more.
  */
 #define ONE_SLEEPER (1ull << 32)
 
@@ -101,7 +101,7 @@ static void unlock(struct zoo_mutex *m)
 {
 	if (__atomic_fetch_sub(busy_of(m), 1, __ATOMIC_RELEASE) == 1)
 		return;
-	/* Those who spin need no system call. */
+	/* Spinners need no system call. */
 	if (__atomic_fetch_add(sema_of(m), 1, __ATOMIC_RELEASE) >= ONE_SLEEPER)
 		zoo_wake(m, tokens_of(m), 1);
 }

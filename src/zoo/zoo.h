@@ -45,9 +45,7 @@ struct zoo_lock {
 	bool (*lock)(struct zoo_mutex *m, const struct fg_deadline *deadline);
 	bool (*trylock)(struct zoo_mutex *m);
 	void (*unlock)(struct zoo_mutex *m);
-	/*
-	 * For who wants its release to be fair, this once (choices.h); NULL: there is one way only.
-	 */
+	/* For a release that is to be fair, this once (choices.h); NULL: there is one way only. */
 	void (*unlock_fairly)(struct zoo_mutex *m);
 	/*
 	 * What lock tries first; NULL: trylock.  For one whose trylock may do what its lock may
@@ -138,8 +136,8 @@ static inline void zoo_pause(void)
 
 /*
  * A try of an MCS queue with this tail: a node of mine that is all of it, or NULL: somebody is in
- * it. Acquire: pairs with zoo_node_behind(); release: whoever queues behind me finds my node as I
- * left it.
+ * it.  Acquire: pairs with zoo_node_behind(); release: a thread behind me finds my node as I left
+ * it.
  */
 static inline struct zoo_node *zoo_queue_try(struct zoo_node **tail, uint32_t status)
 {
@@ -158,7 +156,7 @@ static inline struct zoo_node *zoo_queue_try(struct zoo_node **tail, uint32_t st
 
 /*
  * Of an MCS queue with this tail, by its head `n`: the node behind, or NULL: there was none, and
- * now the lock is free. Release: the next owner sees what was done in the section; acquire: the
+ * now the lock is free.  Release: the next owner sees what was done in the section; acquire: the
  * node behind is as its owner left it.
  */
 static inline struct zoo_node *zoo_node_behind(struct zoo_node **tail, struct zoo_node *n)
@@ -174,7 +172,7 @@ static inline struct zoo_node *zoo_node_behind(struct zoo_node **tail, struct zo
 }
 
 /*
- * Awake until `done`, for so many ns at most: whether it is.  The clock is looked at now and
+ * Spins until `done`, for so many ns at most: whether it is.  The clock is looked at now and
  * then only.
  */
 #define zoo_spin_for(ns, done)                                               \
