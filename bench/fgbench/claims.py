@@ -112,7 +112,7 @@ def compare(experiment, a, b, good, xs=None, unit="threads", higher_is_better=Tr
     return check
 
 
-def crowded(xs, cpus):
+def oversubscribed(xs, cpus):
     return [x for x in xs if x > cpus]
 
 
@@ -120,7 +120,7 @@ def roomy(xs, cpus):
     return [x for x in xs if 1 < x <= cpus]
 
 
-def crowds_and_one(xs, cpus):
+def contended(xs, cpus):
     return [x for x in xs if x > 1]
 
 
@@ -190,7 +190,7 @@ def best_of_all(experiment, a, tolerance, higher_is_better=True, but=0):
 
 def collapses(experiment, a, b, factor):
     """With more threads than CPUs, a takes `factor` times as long as b somewhere."""
-    return somewhere(experiment, a, b, lambda v: v >= factor, crowded, higher_is_better=False)
+    return somewhere(experiment, a, b, lambda v: v >= factor, oversubscribed, higher_is_better=False)
 
 
 def points_of(r, experiments, a):

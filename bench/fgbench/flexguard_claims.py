@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the FlexGuard paper claims, by figure and section, judged for its lock as published and for the product."""
-from fgbench.claims import (Claim, all_of, best_of_all, both_of, busy, collapses, compare, crowded, crowds_and_one, doubts,
-                            fairness_below, on_average, points_of, ratios, roomy, somewhere, span, where)
+from fgbench.claims import (Claim, all_of, best_of_all, both_of, busy, collapses, compare, contended, doubts,
+                            fairness_below, on_average, oversubscribed, points_of, ratios, roomy, somewhere, span, where)
 
 PUBLISHED, BUILT, PRODUCT = "flexguard-paper", "flexguard-paper-built", "flexguard"
 
@@ -16,9 +16,9 @@ def of(lock, text, section, holds_if, check, how_much=False):
     return Claim(text, {lock: check}, section, holds_if, how_much)
 
 
-def faster_on_average(experiment, alone, crowd):
+def faster_on_average(experiment, alone, beyond):
     """Than POSIX: in the mean over numbers of threads, with CPUs for all and with fewer."""
-    return lambda lock: on_average(experiment, lock, "glibc", [("with CPUs for all", roomy, alone), ("with fewer", crowded, crowd)])
+    return lambda lock: on_average(experiment, lock, "glibc", [("with CPUs for all", roomy, alone), ("with fewer", oversubscribed, beyond)])
 
 
 # ---- section 2 -------------------------------------------------------------------
@@ -33,7 +33,7 @@ COLLAPSE = [
     of("shuffle", "Shuffle is up to 66 % better than the blocking lock with CPUs for all; with fewer it takes at least 46 % longer.", "2.2",
        "0.34 of the time or less somewhere; 1.46 or more everywhere",
        both_of(somewhere("shared-memory", "shuffle", "futex", lambda v: v <= 0.34, roomy, False),
-               compare("shared-memory", "shuffle", "futex", lambda v: v >= 1.46, crowded, higher_is_better=False)), True),
+               compare("shared-memory", "shuffle", "futex", lambda v: v >= 1.46, oversubscribed, higher_is_better=False)), True),
     of("mcs-tp", "Beyond 120 threads on 104 contexts MCS-TP is two orders of magnitude worse than the blocking lock.", "2.2",
        "100 times or more somewhere, with more threads than CPUs",
        collapses("shared-memory", "mcs-tp", "futex", 100), True),
@@ -41,9 +41,9 @@ COLLAPSE = [
        "100 times the blocking lock's time or more somewhere, with more threads than CPUs",
        collapses("shared-memory", "malthusian", "futex", 100), True),
     of("glibc", "The POSIX lock performs worse than the pure blocking lock.", "2.2", "more time at every number of threads from two on",
-       compare("shared-memory", "glibc", "futex", lambda v: v > 1, crowds_and_one, higher_is_better=False)),
+       compare("shared-memory", "glibc", "futex", lambda v: v > 1, contended, higher_is_better=False)),
     of("u-scl", "u-SCL outperforms POSIX.", "2.2", "less time at every number of threads from two on",
-       compare("shared-memory", "u-scl", "glibc", lambda v: v < 1, crowds_and_one, higher_is_better=False)),
+       compare("shared-memory", "u-scl", "glibc", lambda v: v < 1, contended, higher_is_better=False)),
 ]
 
 
@@ -62,7 +62,7 @@ SHARED_MEMORY = [
     each("FlexGuard matches spinlocks while threads have CPUs.", "6", "1.2 of MCS's time or less everywhere",
          lambda lock: compare("shared-memory", lock, "mcs", lambda v: v <= 1.2, roomy, higher_is_better=False, close=True)),
     each("It is as stable as blocking locks when oversubscribed.", "6", "1.05 of the blocking lock's time or less everywhere",
-         lambda lock: compare("shared-memory", lock, "futex", lambda v: v <= 1.05, crowded, higher_is_better=False)),
+         lambda lock: compare("shared-memory", lock, "futex", lambda v: v <= 1.05, oversubscribed, higher_is_better=False)),
     each("Up to 92 % (Intel) and 100 % (AMD) lower latency than the pure blocking lock.", "5.2", "0.08 of its time or less somewhere",
          lambda lock: somewhere("shared-memory", lock, "futex", lambda v: v <= 0.08, None, False), True),
     each("It outperforms all other locks.", "5.2", "no other lock at less than 0.95 of its time, at any number of threads",
@@ -71,7 +71,7 @@ SHARED_MEMORY = [
          lambda lock: best_of_all("shared-memory-growing", lock, 0.05, False)),
     each("20.5 times lower latency than u-SCL overall, which is up to 29 % better with more than 600 threads (AMD).", "5.2",
          "20.5 times as fast on average",
-         lambda lock: on_average("shared-memory", lock, "u-scl", [("over all", crowds_and_one, 20.5)], False), True),
+         lambda lock: on_average("shared-memory", lock, "u-scl", [("over all", contended, 20.5)], False), True),
 ]
 
 # ---- 3.2: variants -------------------------------------------------------------------
@@ -79,8 +79,8 @@ SHARED_MEMORY = [
 
 def variant_is_worse(name):
     variant = f"{PUBLISHED}-{name}"
-    return both_of(somewhere("variants", variant, BUILT, lambda v: v >= 1.05, crowded, False),
-                   somewhere("variants-hash-table", variant, BUILT, lambda v: v <= 0.95, crowded))
+    return both_of(somewhere("variants", variant, BUILT, lambda v: v >= 1.05, oversubscribed, False),
+                   somewhere("variants-hash-table", variant, BUILT, lambda v: v <= 0.95, oversubscribed))
 
 
 VARIANTS = [
@@ -88,11 +88,11 @@ VARIANTS = [
        "worse by 5 % or more somewhere with more threads than CPUs, both with one lock and with 100", variant_is_worse("per-lock")),
     of(f"{PUBLISHED}-blocking-exit", "To block where a thread leaves the queue gains nothing.", "3.2.1",
        "at least 0.95 of the time of the one that spins there, everywhere",
-       compare("variants", f"{PUBLISHED}-blocking-exit", BUILT, lambda v: v >= 0.95, crowds_and_one, higher_is_better=False)),
+       compare("variants", f"{PUBLISHED}-blocking-exit", BUILT, lambda v: v >= 0.95, contended, higher_is_better=False)),
     of(f"{PUBLISHED}-ext", "With time-slice extension like FlexGuard while threads have CPUs, and up to 87 % better beyond, where it "
        "is 54 % worse on average.", "5.2", "within 20 % of it with CPUs for all; 0.13 of its time or less somewhere beyond",
        both_of(compare("variants", f"{PUBLISHED}-ext", BUILT, lambda v: 0.8 <= v <= 1.2, roomy, higher_is_better=False),
-               somewhere("variants", f"{PUBLISHED}-ext", BUILT, lambda v: v <= 0.13, crowded, False)), True),
+               somewhere("variants", f"{PUBLISHED}-ext", BUILT, lambda v: v <= 0.13, oversubscribed, False)), True),
 ]
 
 # ---- 5.2, 5.3: figures 3 and 4 ---------------------------------------------------------
@@ -252,7 +252,7 @@ FAIRNESS = [
 def rises_and_falls(lock):
     """As much as a spinlock's while threads have CPUs, a tenth of it at most beyond."""
     def check(r, cpus):
-        room, beyond = (ratios(r, "busy-waiting", lock, "mcs", xs(r.xs_of("busy-waiting"), cpus)) for xs in (roomy, crowded))
+        room, beyond = (ratios(r, "busy-waiting", lock, "mcs", xs(r.xs_of("busy-waiting"), cpus)) for xs in (roomy, oversubscribed))
         if not room or not beyond:
             return None, "not measured"
         return all_of([p.judge(lambda v: v > 0.5) for p in room] + [p.judge(lambda v: v < 0.1) for p in beyond]), \
@@ -262,7 +262,7 @@ def rises_and_falls(lock):
 
 BUSY_WAITING = [
     of("futex", "The pure blocking lock never busy-waits.", "5.6", "a hundredth of MCS's looks at most: those before it sleeps",
-       compare("busy-waiting", "futex", "mcs", lambda v: v <= 0.01, crowds_and_one)),
+       compare("busy-waiting", "futex", "mcs", lambda v: v <= 0.01, contended)),
     each("FlexGuard's busy waiting rises as a spinlock's does, and falls when oversubscribed.", "5.6",
          "more than half of MCS's with CPUs for all, less than a tenth with fewer", rises_and_falls),
 ]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Clients, from accept to welcome.  One packet each way, then the connection
- * is closed; a client that says nothing is dropped after a second, and a crowd
- * of silent ones pushes out its own oldest, never another user's.
+ * is closed; a client that says nothing is dropped after a second, and many
+ * silent ones push out their own oldest, never another user's.
  *
  * What to take in and whom to serve are two things.  All connections and packets are taken in as
  * they come, which is some microseconds each.  To serve one takes longer; that goes by turns

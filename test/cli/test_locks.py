@@ -50,8 +50,8 @@ def check_pairs():
     """hybrid:FAST+BLOCKING, with every lock that may be a side."""
     alone = [lock["name"] for lock in LOCKS if lock["kind"] == "mutex" and lock["available"] and lock["family"] not in
              ("switching", "preemption-aware") and not lock["name"].startswith("glibc")]
-    crowds = {lock["name"]: lock["oversubscription"] for lock in LOCKS}
-    fast, slow = [n for n in alone if not crowds[n]], [n for n in alone if crowds[n]]
+    oversubscribed = {lock["name"]: lock["oversubscription"] for lock in LOCKS}
+    fast, slow = [n for n in alone if not oversubscribed[n]], [n for n in alone if oversubscribed[n]]
     for name in [f"hybrid:{f}+futex" for f in fast] + [f"hybrid:mcs+{s}" for s in slow] + ["hybrid:cas+ulock+cond"]:
         p = run("run", "--lock", name, "--", CONTEND, "20")
         same(name, (p.returncode, p.stderr), (0, ""))

@@ -259,7 +259,7 @@ def check_few_descriptors():
 
 
 def check_fork_bomb():
-    """Crowds of processes that live for a moment: none is left over, and the honest one is served."""
+    """Many processes that live for a moment: none is left over, and the honest one is served."""
     need_daemon()
     with Daemon() as d:
         c = Counters()

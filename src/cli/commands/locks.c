@@ -64,7 +64,8 @@ const char *fg_lock_caveat(const char *name)
 	return NULL;
 }
 
-static const char *crowds(const struct row *r)
+/* More threads than CPUs. */
+static const char *oversubscribed(const struct row *r)
 {
 	return r->can & ZOO_OVERSUBSCRIBED ? "yes" : r->can & ZOO_MONITOR ? "monitor" : "no";
 }
@@ -73,13 +74,13 @@ static const char *crowds(const struct row *r)
 static void print_narrow_table(void)
 {
 	printf("%-31s %6s %6s  %-5s  %-7s  %-6s\n", "", "LOCK", "THREAD", "", "", "");
-	printf("%-31s %6s %6s  %-5s  %-7s  %-6s\n", "NAME", "B", "B", "TIMED", "CROWDS", "SHARED");
+	printf("%-31s %6s %6s  %-5s  %-7s  %-6s\n", "NAME", "B", "B", "TIMED", "OVERSUB", "SHARED");
 	for (size_t i = 0; i < NR_ROWS; i++) {
 		const struct row *r = &rows[i];
 
 		printf("%-30s%s %6u %6u  %-5s  %-7s  %s\n", r->name, unavailable(r) ? "*" : " ",
 		       r->lock_bytes, r->thread_bytes, r->can & ZOO_TIMED ? "own" : "polls",
-		       crowds(r), r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no");
+		       oversubscribed(r), r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no");
 	}
 	puts("\nfamily, fairness and paper: flexguard locks --json, or | less -S");
 }
@@ -91,13 +92,13 @@ static void print_table(void)
 	printf("%-31s %-21s %4s %6s  %-5s  %-7s  %-6s  %-24s %s\n", "", "", "LOCK", "THREAD", "",
 	       "", "", "", "");
 	printf("%-31s %-21s %4s %6s  %-5s  %-7s  %-6s  %-24s %s\n", "NAME", "FAMILY", "B", "B",
-	       "TIMED", "CROWDS", "SHARED", "FAIRNESS", "PAPER");
+	       "TIMED", "OVERSUB", "SHARED", "FAIRNESS", "PAPER");
 	for (size_t i = 0; i < NR_ROWS; i++) {
 		const struct row *r = &rows[i];
 
 		printf("%-30s%s %-21s %4u %6u  %-5s  %-7s  %-6s  %-24s %s\n", r->name,
 		       unavailable(r) ? "*" : " ", r->family, r->lock_bytes, r->thread_bytes,
-		       r->can & ZOO_TIMED ? "own" : "polls", crowds(r),
+		       r->can & ZOO_TIMED ? "own" : "polls", oversubscribed(r),
 		       r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no", r->fairness, r->paper);
 	}
 }

@@ -268,12 +268,12 @@ const struct fg_command fg_commands[] = {
 	 "the literature, to measure against.\n\n"
 	 "Columns: bytes a lock, bytes a thread for each lock that it holds or waits for;\n"
 	 "  TIMED     a wait with a deadline: the lock's own, or it polls\n"
-	 "  CROWDS    stands more threads than CPUs (others may become a thousand times\n"
-	 "            slower); monitor: if there is one\n"
+	 "  OVERSUB   may be oversubscribed: more threads than CPUs (others may become a\n"
+	 "            thousand times slower); monitor: if there is one\n"
 	 "  SHARED    process-shared mutexes as well; with the others these stay glibc's\n"
 	 "On a narrow terminal, family, fairness and paper are left out.\n\n"
-	 "hybrid:FAST+BLOCKING, which is not listed, is the BPF Hybrid Lock of any two: FAST stands no crowds, BLOCKING "
-	 "does; +cond behind it: with its condition variable.\n\n"
+	 "hybrid:FAST+BLOCKING, which is not listed, is the BPF Hybrid Lock of any two: FAST is one that must not be "
+	 "oversubscribed, BLOCKING one that may; +cond behind it: with its condition variable.\n\n"
 	 "Conditions, trylock and the types of POSIX work with all of them; robust and priority-inheriting mutexes "
 	 "stay glibc's.  Those marked with * cannot run here: --lock says why.",
      .after = "Exit status: 0, or 125."},
