@@ -13,7 +13,7 @@ import time
 
 from fgbench.running import run, run_json
 from fgbench.text import of_threads
-from fgbench.work import checked, whole_s, window
+from fgbench.work import checked, mutex_options, whole_s, window
 
 
 class Experiment:
@@ -117,9 +117,10 @@ class OfThreads(Experiment):
 
     # The program's options, and what is made of its line of JSON; also for runs that a bundle has made.
     program = "mutex_bench"
+    loop = ()  # of mutex_bench
 
     def argv(self, env, series, x):
-        raise NotImplementedError
+        return mutex_options(env, x, *self.loop)
 
     def variables(self, env):
         return {}

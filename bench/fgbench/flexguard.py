@@ -11,13 +11,13 @@ from fgbench.experiments import Beside, Counted, Experiment, OfThreads, OwnProgr
 from fgbench.figure import Figure
 from fgbench.product import Latency, Sweet
 from fgbench.running import Failed, own_env, run
-from fgbench.work import PAPERS_LOOP, cpus_used, hackbench, mutex_options, whole_s
+from fgbench.work import PAPERS_LOOP, hackbench, mutex_options, of_sections, whole_s
 
 PAPER = 'Laforet et al., "FlexGuard", SOSP 2025'
 
 
 def of_a_section(x, raw):
-    return {"y": x * 1000 / raw["per_ms"], "per_ms": raw["per_ms"], "fairness": raw["fairness"], "cpus": cpus_used(raw)}
+    return {"y": x * 1000 / raw["per_ms"], **of_sections(raw)}
 
 
 class SharedMemory(OfThreads):
@@ -27,9 +27,7 @@ class SharedMemory(OfThreads):
     y_label = "us a section"
     locks = [*OfThreads.locks[:-3], "ttas-ext", "flexguard-paper-ext", "flexguard-paper",
              "flexguard-paper-built", "flexguard"]
-
-    def argv(self, env, series, x):
-        return mutex_options(env, x, *PAPERS_LOOP)
+    loop = PAPERS_LOOP
 
     def metrics(self, x, raw):
         return of_a_section(x, raw)

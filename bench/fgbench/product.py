@@ -10,7 +10,7 @@ from fgbench.claims import Claim, all_of, best_of_all, compare, contended, numbe
 from fgbench.experiments import Application, Counted, OfThreads, Turns
 from fgbench.figure import Figure
 from fgbench.running import Wrong, own_env, run
-from fgbench.work import SWEET_1US, found, mutex_options
+from fgbench.work import SWEET_1US, found, of_sections
 
 OURS = "FlexGuard itself"
 
@@ -19,23 +19,18 @@ class Latency(OfThreads):
     id = "latency"
     title = "time to acquire, 1 us inside and outside"
     y_label = "p99.9 of the wait, us"
-
-    def argv(self, env, series, x):
-        return mutex_options(env, x, *SWEET_1US, "-L")
+    loop = (*SWEET_1US, "-L")
 
     def metrics(self, x, raw):
-        lat = raw["latency_ns"]
-        return {"y": lat["p99.9"] / 1000, "p50": lat["p50"] / 1000, "p99": lat["p99"] / 1000, "max": lat["max"] / 1000,
-                "per_ms": raw["per_ms"]}
+        m = of_sections(raw)
+        return {"y": m["p99.9"] / 1000, **{k: m[k] / 1000 for k in ("p50", "p99", "max")}, "per_ms": m["per_ms"]}
 
 
 class Sweet(OfThreads):
     id = "sections-1us"
     title = "1 us inside, 1 us outside: throughput"
     y_label = "sections a ms"
-
-    def argv(self, env, series, x):
-        return mutex_options(env, x, *SWEET_1US)
+    loop = SWEET_1US
 
     def metrics(self, x, raw):
         return {"y": raw["per_ms"], "fairness": raw["fairness"]}
@@ -47,9 +42,7 @@ class Transitions(Counted):
     title = "going over from spinning to blocking, 1 us inside and outside"
     y_label = "times a second"
     locks = ["hybrid-mcs", "flexguard-paper", "flexguard"]
-
-    def argv(self, env, series, x):
-        return mutex_options(env, x, *SWEET_1US)
+    loop = SWEET_1US
 
     def metrics(self, x, raw):
         return {"y": self.rate(raw, "holder_preemptions"), "parks": self.rate(raw, "parks"), "per_ms": raw["per_ms"]}

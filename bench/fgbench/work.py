@@ -7,6 +7,7 @@ from fgbench.running import Failed, Wrong, own_env, run
 WARM_UP_S = 0.1
 
 # mutex_bench: the FlexGuard paper's loop, two cache lines inside and 100 cycles outside; and where spinning pays.
+# Figures (OfThreads.loop) and targets (MutexSuite.loop) run these.
 PAPERS_LOOP = ("-c", "lines", "-l", "2", "-O", "100")
 SWEET_1US = ("-c", "1000", "-o", "1000")
 SWEET_5US = ("-c", "5000", "-o", "5000")
@@ -18,6 +19,12 @@ def window(env):
 
 def mutex_options(env, threads, *more):
     return ["-t", str(threads), *window(env), *more]
+
+
+def of_sections(raw):
+    """Of a run of mutex_bench; with -L also the wait for the lock, in ns."""
+    out = {"per_ms": raw["per_ms"], "fairness": raw["fairness"], "cpus": cpus_used(raw)}
+    return out | {k: v for k, v in raw.get("latency_ns", {}).items() if k not in ("log2", "samples")}
 
 
 def checked(raw, figure="per_ms"):

@@ -3,21 +3,18 @@
 from fgbench.running import run_json
 from fgbench.suites.suite import BASE, Suite
 from fgbench.text import cell, fmt, metric_table, of_threads, table
-from fgbench.work import PAPERS_LOOP, SWEET_1US, SWEET_5US, checked, cpus_used, mutex_options
+from fgbench.work import PAPERS_LOOP, SWEET_1US, SWEET_5US, checked, mutex_options, of_sections
 
 
 class MutexSuite(Suite):
     """mutex_bench over numbers of threads."""
-    args = ()
+    loop = ()
 
     def run_one(self, threads, contender, more=()):
         env = self.env
-        argv = [env.program("mutex_bench"), "-j", *mutex_options(env, threads, "-k", contender.kind, *self.args, *more)]
+        argv = [env.program("mutex_bench"), "-j", *mutex_options(env, threads, "-k", contender.kind, *self.loop, *more)]
         r = checked(run_json(*contender.wrap(argv), env.timeout))
-        out = {"per_ms": r["per_ms"], "fairness": r["fairness"], "cpus": cpus_used(r)}
-        if "latency_ns" in r:
-            out.update({k: v for k, v in r["latency_ns"].items() if k not in ("log2", "samples")})
-        return out, r
+        return of_sections(r), r
 
     def report(self):
         names = [c.name for c in self.contenders()]
@@ -39,7 +36,7 @@ class Paper(MutexSuite):
     title = "the paper's loop: two cache lines inside, 100 cycles outside"
     default_threads = [1, 2, 3, 4, 8, 16, 32, 64]
     quick_threads = [1, 2, 4, 16, 64]
-    args = PAPERS_LOOP
+    loop = PAPERS_LOOP
 
     def own(self, name):
         s = self.metric("per_ms")
@@ -75,13 +72,13 @@ class Sweet(MutexSuite):
 class Sweet1(Sweet):
     name = "sweet1"
     title = "sweet spot: 1 us inside, 1 us outside"
-    args = SWEET_1US
+    loop = SWEET_1US
 
 
 class Sweet5(Sweet):
     name = "sweet5"
     title = "sweet spot: 5 us inside, 5 us outside"
-    args = SWEET_5US
+    loop = SWEET_5US
 
 
 class Native(MutexSuite):
@@ -116,7 +113,7 @@ class Latency(MutexSuite):
     title = "time to acquire: 1 us inside, 1 us outside (each acquisition timed)"
     default_threads = [1, 2, 4, 16]
     quick_threads = [2, 16]
-    args = (*SWEET_1US, "-L")
+    loop = (*SWEET_1US, "-L")
 
     def report(self):
         names = [c.name for c in self.contenders()]
