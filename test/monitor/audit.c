@@ -121,7 +121,7 @@ int main(void)
 	close(stop[1]);
 	CHECK(!pthread_join(thread, &err) && !err);
 	missed = c.counters->missed;
-	until = now_ns() + DEADLINE_S * 1000000000ull;
+	until = fg_now_ns() + DEADLINE_S * 1000000000ull;
 	do {
 		come_back_unseen(&c, &a);
 		CHECK(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
@@ -129,7 +129,7 @@ int main(void)
 		actor_tell(&a, ACT_SLEEP);
 		WAIT_FOR(all_zero(c.counters));
 		/* Off CPU when the hooks came back, it was switched in in full view: once more. */
-	} while (c.counters->missed == missed && now_ns() < until);
+	} while (c.counters->missed == missed && fg_now_ns() < until);
 	CHECK(c.counters->missed > missed);
 
 	/* Missed at the very end: exit takes it. */

@@ -10,7 +10,7 @@
 
 static bool is_stale(const struct fg_counters *c)
 {
-	return now_ns() - c->heartbeat_ns > FG_HEARTBEAT_STALE_NS;
+	return fg_now_ns() - c->heartbeat_ns > FG_HEARTBEAT_STALE_NS;
 }
 
 int main(void)

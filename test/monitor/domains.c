@@ -123,9 +123,9 @@ static void by_cpuset(void)
 	/* The whole process: both kinds of hierarchy allow that. */
 	snprintf(number, sizeof(number), "%d", getpid());
 	if (write_file(dir, "cgroup.procs", number)) {
-		uint64_t until = now_ns() + DEADLINE_S * 1000000000ull;
+		uint64_t until = fg_now_ns() + DEADLINE_S * 1000000000ull;
 
-		while (!seen && now_ns() < until) {
+		while (!seen && fg_now_ns() < until) {
 			seen = usable(cpus[0]) == 1 && !usable(cpus[1]) && !anywhere();
 			usleep(100);
 		}
@@ -164,7 +164,7 @@ static bool hears_neighbour(uintptr_t uid)
 	pid_t pid = spawn(neighbour, (void *)uid);
 
 	WAIT_FOR(__atomic_load_n(&c.counters->cpu[cpus[0]].preempted, __ATOMIC_RELAXED) == 1);
-	for (until = now_ns() + 300000000ull; now_ns() < until && !heard; usleep(100))
+	for (until = fg_now_ns() + 300000000ull; fg_now_ns() < until && !heard; usleep(100))
 		heard = queued(cpus[0]) || usable(cpus[0]) || anywhere();
 	kill(pid, SIGKILL);
 	CHECK(waitpid(pid, NULL, 0) == pid);

@@ -81,11 +81,11 @@ int main(void)
 	for (int i = 0; i < HONEST; i++)
 		others[i] = spawn(honest, NULL);
 	WAIT_FOR(__atomic_load_n(&s->honest_sent, __ATOMIC_ACQUIRE) == HONEST);
-	start = now_ns();
+	start = fg_now_ns();
 	CHECK(!kill(m.pid, SIGCONT));
 	WAIT_FOR(__atomic_load_n(&s->honest_done, __ATOMIC_ACQUIRE) == HONEST);
 	CHECK(!kill(m.pid, SIGSTOP));
-	start = now_ns() - start;
+	start = fg_now_ns() - start;
 	__atomic_store_n(&s->go, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < FLOODERS; i++)
 		reap(flood[i]);

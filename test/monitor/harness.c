@@ -41,14 +41,6 @@ void fail(const char *format, ...)
 	_exit(1);
 }
 
-uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
 bool write_file(const char *folder, const char *file, const char *text)
 {
 	char path[512];
@@ -141,7 +133,7 @@ void monitor_start(struct monitor *m, const struct fg_monitor_config *cfg)
 	char byte;
 
 	snprintf(m->name, sizeof(m->name), "@flexguard-test-%d-%llu", getpid(),
-		 (unsigned long long)now_ns());
+		 (unsigned long long)fg_now_ns());
 	CHECK(!pipe2(stop, O_CLOEXEC) && !pipe2(ready, O_CLOEXEC));
 	s.listen_fd = fg_monitor_listen(m->name, 0666);
 	CHECK(s.listen_fd >= 0);

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "abi/protocol.h"
+#include "monitor/clock.h"
 #include "monitor/monitor.h"
 
 #define DEADLINE_S 60
@@ -36,15 +37,13 @@ _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)
 
 #define WAIT_FOR(cond)                                                                            \
 	do {                                                                                      \
-		uint64_t until_ = now_ns() + DEADLINE_S * 1000000000ull;                          \
+		uint64_t until_ = fg_now_ns() + DEADLINE_S * 1000000000ull;                       \
 		while (!(cond)) {                                                                 \
-			if (now_ns() > until_)                                                    \
+			if (fg_now_ns() > until_)                                                 \
 				fail("%s:%d: waited in vain for: %s", __FILE__, __LINE__, #cond); \
 			usleep(100);                                                              \
 		}                                                                                 \
 	} while (0)
-
-uint64_t now_ns(void);
 
 /* Writes `text` into a file of that folder (a cgroup's, /proc's): whether it took all of it. */
 bool write_file(const char *folder, const char *file, const char *text);

@@ -95,9 +95,9 @@ int main(void)
 	snprintf(number, sizeof(number), "%d", getpid());
 	moved = write_file(dir, "cgroup.procs", number);
 	if (moved) {
-		uint64_t until = now_ns() + DEADLINE_S * 1000000000ull;
+		uint64_t until = fg_now_ns() + DEADLINE_S * 1000000000ull;
 
-		while (actor_slot(&a)->blocked < 3 && now_ns() < until)
+		while (actor_slot(&a)->blocked < 3 && fg_now_ns() < until)
 			usleep(1000);
 		write_file(root, "cgroup.procs", number);
 	}

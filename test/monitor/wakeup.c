@@ -34,7 +34,7 @@ int main(void)
 
 	actor_tell(&hog, ACT_BUSY);
 	WAIT_FOR(hog.rounds > 1000);
-	for (until = now_ns() + DEADLINE_S * 1000000000ull; !seen && now_ns() < until;) {
+	for (until = fg_now_ns() + DEADLINE_S * 1000000000ull; !seen && fg_now_ns() < until;) {
 		uint64_t preempted;
 
 		if (c.counters->dom[FG_DOMAIN_ALL].blocked != 1) {

@@ -20,6 +20,7 @@
  * The exit status is the program's; 128 + n if signal n ended it.
  */
 #include "abi/protocol.h"
+#include "monitor/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,14 +77,6 @@ static uint64_t rnd(uint64_t *s)
 	*s ^= *s << 25;
 	*s ^= *s >> 27;
 	return *s * 0x2545f4914f6cdd1dull >> 16;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
 #define SET(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
@@ -179,7 +172,8 @@ static void change_something(uint64_t *r)
 		} else if (mode == LIE) {
 			scribble(counters, sizeof *counters, r, 16);
 			if (rnd(r) & 1)
-				SET(counters->heartbeat_ns, now_ns() + (rnd(r) & 1 ? 0 : rnd(r)));
+				SET(counters->heartbeat_ns,
+				    fg_now_ns() + (rnd(r) & 1 ? 0 : rnd(r)));
 			if (c.slots)
 				lie_slot(any_slot(&c, r), r);
 		} else {
@@ -193,7 +187,8 @@ static void change_something(uint64_t *r)
 
 static void *flipper(void *arg)
 {
-	uint64_t r = seed * 0x9e3779b97f4a7c15ull + 1, end = now_ns() + FG_HEARTBEAT_STALE_NS / 2;
+	uint64_t r = seed * 0x9e3779b97f4a7c15ull + 1,
+		 end = fg_now_ns() + FG_HEARTBEAT_STALE_NS / 2;
 
 	(void)arg;
 	prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
@@ -202,9 +197,9 @@ static void *flipper(void *arg)
 				      (long)(rnd(&r) % 16 ? rnd(&r) % 100000 : rnd(&r) % 3000000)};
 
 		if (mode == FLIP || (mode == LIE && !(rnd(&r) % 64)) ||
-		    (mode == STALE && now_ns() < end))
-			SET(counters->heartbeat_ns, now_ns());
-		if (mode != STALE || now_ns() < end || !n_clients)
+		    (mode == STALE && fg_now_ns() < end))
+			SET(counters->heartbeat_ns, fg_now_ns());
+		if (mode != STALE || fg_now_ns() < end || !n_clients)
 			change_something(&r);
 		nanosleep(&ts, NULL);
 	}
@@ -412,7 +407,7 @@ static void make_counters(void)
 
 	counters = map;
 	counters->generation = seed;
-	counters->heartbeat_ns = now_ns();
+	counters->heartbeat_ns = fg_now_ns();
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	counters_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (counters_fd < 0)
