@@ -208,27 +208,27 @@ def said(points, a, holds):
         ("; the intervals reach over the limit" if holds is None else "")
 
 
-def fairness_below(experiments, a, limit):
-    """Everywhere."""
+def on_points(experiments, a, judge):
     def check(r, cpus):
         points = points_of(r, experiments, a)
         if not points:
             return None, "not measured"
-        holds = all_of(below(p, limit) for p in points)
+        holds = judge(points)
         return holds, said(points, a, holds)
     return check
+
+
+def fairness_below(experiments, a, limit):
+    """Everywhere."""
+    return on_points(experiments, a, lambda points: all_of(below(p, limit) for p in points))
 
 
 def reaches(experiments, a, limit):
     """Somewhere."""
-    def check(r, cpus):
-        points = points_of(r, experiments, a)
-        if not points:
-            return None, "not measured"
+    def judge(points):
         nowhere = all_of(below(p, limit) for p in points)
-        holds = None if nowhere is None else not nowhere
-        return holds, said(points, a, holds)
-    return check
+        return None if nowhere is None else not nowhere
+    return on_points(experiments, a, judge)
 
 
 def median_between(experiment, a, b):

@@ -16,6 +16,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "latency.h"
 #include "work.h"
 
 #include <errno.h>
@@ -33,15 +34,11 @@
 enum { MAX_LINES = 64, MAX_HOGS = 256, MAX_STEPS = 64 };
 enum phase { WARM_UP, MEASURE, STOP };
 
-/* Acquisition latencies, log-linear: 2^SUB_BITS buckets to each power of two of ns. */
-enum { SUB_BITS = 3, SUB = 1 << SUB_BITS, BUCKETS = (64 - SUB_BITS + 1) * SUB };
-
 struct thread {
 	uint64_t sections; /* written by the thread, read by main at any time */
 	uint64_t sink;	   /* keeps the work alive */
 	uint64_t intrusions;
-	uint64_t lat_max;
-	uint64_t *lat; /* BUCKETS, with -L */
+	struct latencies *lat; /* with -L */
 	pthread_t id;
 	unsigned nr;
 } OWN_LINES;
@@ -81,29 +78,6 @@ static struct {
 	struct line line[MAX_LINES];
 } data OWN_LINES;
 
-static unsigned bucket_of(uint64_t ns)
-{
-	if (ns < SUB)
-		return (unsigned)ns;
-	unsigned e = 63u - (unsigned)__builtin_clzll(ns);
-
-	return (e - SUB_BITS + 1) * SUB + (unsigned)((ns >> (e - SUB_BITS)) & (SUB - 1));
-}
-
-static uint64_t bucket_low(unsigned b)
-{
-	if (b < SUB)
-		return b;
-	return (uint64_t)(SUB + b % SUB) << (b / SUB - 1);
-}
-
-static void latency_add(struct thread *t, uint64_t ns)
-{
-	t->lat[bucket_of(ns)]++;
-	if (ns > t->lat_max)
-		t->lat_max = ns;
-}
-
 /*
  * The work takes up what was read inside, as a program's would.  Without that
  * dependency the CPU overlaps short work with the lock operations next to it.
@@ -141,7 +115,7 @@ static void *worker(void *arg)
 			x = critical_section(t, x);
 			pthread_mutex_unlock(&lock.m);
 			if (now == MEASURE)
-				latency_add(t, t1 - t0);
+				latency_add(t->lat, t1 - t0);
 		} else {
 			pthread_mutex_lock(&lock.m);
 			x = critical_section(t, x);
@@ -192,69 +166,6 @@ static double tv_ms(struct timeval tv)
 	return (double)tv.tv_sec * 1e3 + (double)tv.tv_usec / 1e3;
 }
 
-static uint64_t percentile(const uint64_t *lat, uint64_t total, double p)
-{
-	uint64_t want = (uint64_t)(p * (double)total), seen = 0;
-
-	for (unsigned b = 0; b < BUCKETS; b++) {
-		seen += lat[b];
-		if (lat[b] && seen > want)
-			return (bucket_low(b) + bucket_low(b + 1)) / 2;
-	}
-	return 0;
-}
-
-static void report_latency(void)
-{
-	static uint64_t all[BUCKETS];
-	uint64_t total = 0, max = 0;
-
-	for (unsigned i = 0; i < opt.threads; i++) {
-		for (unsigned b = 0; b < BUCKETS; b++) {
-			all[b] += threads[i].lat[b];
-			total += threads[i].lat[b];
-		}
-		if (threads[i].lat_max > max)
-			max = threads[i].lat_max;
-	}
-	static const struct {
-		double p;
-		const char *name;
-	} want[] = {{0.5, "p50"}, {0.99, "p99"}, {0.999, "p99.9"}};
-
-	printf(opt.json ? ", \"latency_ns\": {" : "acquire (ns)     ");
-	for (unsigned i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		uint64_t v = percentile(all, total, want[i].p);
-
-		v = v > max ? max : v;
-		printf(opt.json ? "\"%s\": %llu, " : " %s %llu", want[i].name,
-		       (unsigned long long)v);
-	}
-	printf(opt.json ? "\"max\": %llu, \"samples\": %llu, \"log2\": [" :
-			  " max %llu, %llu samples\n",
-	       (unsigned long long)max, (unsigned long long)total);
-	/* log2[e]: acquisitions that took [2^e, 2^(e+1)) ns, 0 ns with 1 ns */
-	uint64_t log2[64] = {0};
-	unsigned last = 0;
-
-	for (unsigned b = 0; b < BUCKETS; b++) {
-		uint64_t low = bucket_low(b);
-
-		if (!all[b])
-			continue;
-		last = low ? 63u - (unsigned)__builtin_clzll(low) : 0;
-		log2[last] += all[b];
-	}
-	for (unsigned e = 0; e <= last; e++) {
-		if (opt.json)
-			printf("%s%llu", e ? ", " : "", (unsigned long long)log2[e]);
-		else if (log2[e])
-			printf("  %12llu ns  %llu\n", 1ull << e, (unsigned long long)log2[e]);
-	}
-	if (opt.json)
-		printf("]}");
-}
-
 /* Jain's index: 1 if all do the same, 1/n if one does all (Jain, Chiu, Hawe, DEC TR-301, 1984). */
 static double jain(const uint64_t *n, unsigned nr, uint64_t total)
 {
@@ -277,6 +188,15 @@ static double fairness(const uint64_t *sorted, unsigned n, uint64_t total)
 	if (n % 2)
 		top += (double)sorted[n / 2] / 2;
 	return top / (double)total;
+}
+
+static void report_latency(void)
+{
+	static struct latencies all;
+
+	for (unsigned i = 0; i < opt.threads; i++)
+		latency_merge(&all, threads[i].lat);
+	latency_report(&all, opt.json);
 }
 
 static void report_steps(void)
@@ -516,7 +436,7 @@ static void start_threads(unsigned from, unsigned to)
 {
 	for (unsigned i = from; i < to; i++) {
 		threads[i].nr = i;
-		if (opt.latency && !(threads[i].lat = calloc(BUCKETS + 1, sizeof(uint64_t))))
+		if (opt.latency && !(threads[i].lat = calloc(1, sizeof(*threads[i].lat))))
 			fail("memory", ENOMEM);
 		int err = pthread_create(&threads[i].id, NULL, worker, &threads[i]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel of the machine: CPUs with clocks of their own, run queues, futexes,
- * timers, and fibers in the place of threads.
+ * The kernel of the machine: CPUs with clocks of their own, run queues, timers, and fibers in the
+ * place of threads.  What programs ask of it is in calls.c.
  *
  * Each thread of the simulation borrows the thread-local storage and the rseq
  * area of a host thread that is asleep for ever: a switch of fibers switches the
@@ -11,10 +11,7 @@
  * Whatever happens next in simulated time runs next: a heap of events, of which a
  * running CPU is one.  A CPU may run ahead by M.quantum.
  */
-#include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +19,9 @@
 #include <sys/mman.h>
 #include <sys/rseq.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "sim.h"
+#include "kernel.h"
 #include "locks.h"
 
 #define STACK 65536
@@ -42,16 +38,8 @@ static uint64_t minv[SIM_CPUS];	      /* vruntime from which a CPU's queue goes 
 static struct thread *away[SIM_CPUS]; /* its current thread, while a kernel thread has the CPU */
 static bool armed[SIM_CPUS];	      /* has an event of its own */
 
-#define BUCKETS 1024
-static struct {
-	struct thread *first, **last;
-	uint64_t busy;
-	const struct cpu *held_by;
-} bucket[BUCKETS];
-
 /* ---- events ---------------------------------------------------------------------- */
 
-enum event_kind { E_CPU, E_TIMER, E_START, E_KICK, E_SAMPLE };
 struct event {
 	uint64_t at, seq;
 	int kind, who;
@@ -67,7 +55,7 @@ static bool before(const struct event *a, const struct event *b)
 	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-static void post(uint64_t at, enum event_kind kind, int who, uint64_t arg)
+void sim_post(uint64_t at, enum event_kind kind, int who, uint64_t arg)
 {
 	struct event e = {at, event_seq++, kind, who, arg};
 	int i = nheap++;
@@ -100,7 +88,7 @@ static struct event next_event(void)
 static void arm(struct cpu *c, uint64_t at)
 {
 	armed[c->id] = true;
-	post(at, E_CPU, c->id, 0);
+	sim_post(at, E_CPU, c->id, 0);
 }
 
 /* ---- fibers ---------------------------------------------------------------------- */
@@ -195,7 +183,7 @@ void sim_restart(void)
 		cpus[i].next_noise = M.noise ? rng() % M.noise : ~0ull;
 	}
 	nheap = background = 0;
-	memset(bucket, 0, sizeof(bucket));
+	sim_futex_reset();
 	mem_reset();
 	if (!chaos)
 		mon_reset(); /* after a check all threads are done, and it is at zero */
@@ -208,7 +196,7 @@ void sim_restart(void)
 		threads[i].vruntime = threads[i].ops = threads[i].max_wait = threads[i].sum_wait =
 		    threads[i].ran = 0;
 	}
-	post(250 * US, E_SAMPLE, 0, 0);
+	sim_post(250 * US, E_SAMPLE, 0, 0);
 }
 
 void sim_spawn(int id, void (*body)(struct thread *), uint64_t at)
@@ -222,7 +210,7 @@ void sim_spawn(int id, void (*body)(struct thread *), uint64_t at)
 	sp -= 6;
 	t->sp = sp;
 	t->cpu = id % M.cpus;
-	post(at, E_START, id, 0);
+	sim_post(at, E_START, id, 0);
 }
 
 struct thread *sim_self(void)
@@ -374,7 +362,7 @@ static void reschedule(struct cpu *c, bool preempt)
 	arm(c, c->now);
 }
 
-static void wake(struct thread *t)
+void sim_wake(struct thread *t)
 {
 	struct cpu *c = choose_cpu(t);
 
@@ -386,226 +374,8 @@ static void wake(struct thread *t)
 		arm(c, here->now + (chaos ? rng() % (50 * US) : M.idle_exit));
 	else if (!c->kicked && M.cpus > 1) {
 		c->kicked = true; /* an idle CPU elsewhere finds it at a tick */
-		post(here->now + 1 + rng() % M.tick, E_KICK, c->id, 0);
+		sim_post(here->now + 1 + rng() % M.tick, E_KICK, c->id, 0);
 	}
-}
-
-/* ---- futexes ------------------------------------------------------------------------- */
-
-/* Until it is this CPU's turn in simulated time. */
-static void in_order(void)
-{
-	if (here->now >= horizon)
-		sim_yield();
-}
-
-static unsigned bucket_of(const uint32_t *word)
-{
-	return (unsigned)((uint64_t)word * 0x9E3779B97F4A7C15ull >> 54) % BUCKETS;
-}
-
-static unsigned enter_bucket(const uint32_t *word)
-{
-	unsigned b = bucket_of(word);
-
-	here->now += chaos ? rng() % US : M.syscall;
-	in_order();
-	if (here->now < bucket[b].busy)
-		here->now = bucket[b].busy;
-	here->now += M.futex;
-	if (bucket[b].held_by) /* its spinlock and its list have to come over */
-		here->now += 2 * cpu_distance(bucket[b].held_by, here);
-	bucket[b].held_by = here;
-	bucket[b].busy = here->now;
-	if (!bucket[b].last)
-		bucket[b].last = &bucket[b].first;
-	return b;
-}
-
-static void unlink_waiter(unsigned b, struct thread **at)
-{
-	struct thread *t = *at;
-
-	*at = t->fnext;
-	if (bucket[b].last == &t->fnext)
-		bucket[b].last = at;
-	t->word = NULL;
-	t->timer_seq++;
-}
-
-static long futex_wait(const uint32_t *word, uint32_t expected, uint32_t channels,
-		       const struct timespec *until)
-{
-	struct thread *t = here->cur;
-	unsigned b = enter_bucket(word);
-
-	here->in_kernel = true;
-	mem_access(word, A_READ);
-	here->in_kernel = false;
-	if (*word != expected)
-		return -EAGAIN;
-	if (until) {
-		uint64_t at = (uint64_t)(until->tv_sec - 1) * 1000 * MS +
-			      (uint64_t)until->tv_nsec * NS;
-
-		if (at <= here->now)
-			return -ETIMEDOUT;
-		post(at + (chaos ? rng() % (50 * US) : 50 * US), E_TIMER, t->id, t->timer_seq);
-	}
-	kernel_stats.waits++;
-	t->word = word;
-	t->channels = channels;
-	t->fnext = NULL;
-	*bucket[b].last = t;
-	bucket[b].last = &t->fnext;
-	t->state = T_ASLEEP;
-	t->result = 0;
-	sim_yield();
-	return t->result;
-}
-
-static long futex_wake(const uint32_t *word, int count, uint32_t channels)
-{
-	unsigned b = enter_bucket(word);
-	struct thread **at = &bucket[b].first;
-	int n = 0;
-
-	here->in_kernel = true;
-	kernel_stats.wakes++;
-	while (*at && n < count) {
-		struct thread *t = *at;
-
-		if (t->word != word || !(t->channels & channels)) {
-			at = &t->fnext;
-			continue;
-		}
-		unlink_waiter(b, at);
-		here->now += M.wake;
-		wake(t);
-		n++;
-	}
-	kernel_stats.woken += (uint64_t)n;
-	here->in_kernel = false;
-	return n;
-}
-
-static void timer(int id, uint64_t seq, uint64_t at)
-{
-	struct thread *t = &threads[id], **p;
-	struct cpu *c = &cpus[t->cpu];
-	unsigned b;
-
-	if (t->timer_seq != seq || t->state != T_ASLEEP)
-		return;
-	if (t->word) {
-		b = bucket_of(t->word);
-		for (p = &bucket[b].first; *p != t; p = &(*p)->fnext)
-			;
-		unlink_waiter(b, p);
-		t->result = -ETIMEDOUT;
-	}
-	kernel_stats.timeouts++;
-	/* An interrupt on the CPU that it went to sleep on. */
-	here = c;
-	if (c->now < at)
-		c->now = at;
-	c->in_kernel = true;
-	wake(t);
-	c->in_kernel = false;
-}
-
-/* ---- system calls, clocks -------------------------------------------------------------- */
-
-static uint64_t now_ps(void)
-{
-	return here ? here->now : 0;
-}
-
-static long sim_clock(clockid_t clock, struct timespec *t)
-{
-	uint64_t ns;
-
-	if (here && !here->in_kernel)
-		here->now += M.clock;
-	ns = now_ps() / NS;
-	if (clock < 0) { /* a thread's CPU clock */
-		struct thread *o = &threads[~(clock >> 3) - 1];
-
-		ns = (o->ran + (o->state == T_RUN && cpus[o->cpu].now > o->started ?
-				    cpus[o->cpu].now - o->started :
-				    0)) /
-		     NS;
-	} else {
-		ns += 1000000000; /* nothing is ever at 0 */
-	}
-	t->tv_sec = (time_t)(ns / 1000000000);
-	t->tv_nsec = (long)(ns % 1000000000);
-	return 0;
-}
-
-long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
-{
-	struct timespec *ts;
-	(void)e;
-
-	if (!here && nr != SYS_clock_gettime)
-		return nr == SYS_futex ? 0 : syscall(nr, a, b, c, d, e, f); /* memory, at start */
-	switch (nr) {
-	case SYS_futex:
-		if ((b & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET)
-			return futex_wait((void *)a, (uint32_t)c, (uint32_t)f, (void *)d);
-		return futex_wake((void *)a, (int)c,
-				  (b & FUTEX_CMD_MASK) == FUTEX_WAKE_BITSET ? (uint32_t)f : ~0u);
-	case SYS_sched_yield:
-		here->now += M.syscall;
-		kernel_stats.yields++;
-		if (here->queue) {
-			here->cur->vruntime = 0;
-			for (struct thread *t = here->queue; t; t = t->next)
-				here->cur->vruntime = t->vruntime + 1;
-			here->resched = true;
-			sim_yield();
-		}
-		return 0;
-	case SYS_nanosleep:
-		ts = (void *)a;
-		post(here->now + (uint64_t)ts->tv_nsec * NS + 50 * US, E_TIMER, here->cur->id,
-		     ++here->cur->timer_seq);
-		here->cur->state = T_ASLEEP;
-		here->cur->word = NULL;
-		sim_yield();
-		return 0;
-	case SYS_clock_gettime: return sim_clock((clockid_t)a, (void *)b);
-	case SYS_gettid: return here->cur->id + 1;
-	case SYS_getpid: return 1;
-	case SYS_sched_getaffinity:
-		memset((void *)c, 0, (size_t)b);
-		for (int i = 0; i < M.cpus; i++)
-			CPU_SET_S((size_t)i, (size_t)b, (cpu_set_t *)c);
-		return b;
-	case SYS_mmap:
-		a = (long)mmap((void *)a, (size_t)b, (int)c, (int)d, (int)e, f);
-		load_mapped((void *)a, (uint64_t)b);
-		return a;
-	case SYS_munmap: return munmap((void *)a, (size_t)b);
-	default: fprintf(stderr, "sim: system call %ld\n", nr); abort();
-	}
-}
-
-void sim_pause(void)
-{
-	if (!here)
-		return;
-	here->now += chaos ? rng() % (100 * NS) : M.pause * 7 / 8 + rng() % (M.pause / 4);
-	if (here->now >= horizon)
-		sim_yield();
-}
-
-void sim_work(uint64_t ps)
-{
-	here->now += chaos ? rng() % (ps + 1) : ps;
-	if (here->now >= horizon)
-		sim_yield();
 }
 
 /* ---- the event loop ---------------------------------------------------------------------- */
@@ -671,7 +441,7 @@ static void sample(uint64_t at)
 	if (monitor_on)
 		mon_tick();
 	here->in_kernel = false;
-	post(at + 250 * US, E_SAMPLE, 0, 0);
+	sim_post(at + 250 * US, E_SAMPLE, 0, 0);
 }
 
 int sim_run(uint64_t until)
@@ -684,7 +454,7 @@ int sim_run(uint64_t until)
 
 		switch (e.kind) {
 		case E_CPU: run_cpu(c, e.at); break;
-		case E_TIMER: timer(e.who, e.arg, e.at); break;
+		case E_TIMER: sim_timer(e.who, e.arg, e.at); break;
 		case E_START:
 			here = &cpus[threads[e.who].cpu];
 			if (here->now < e.at && idle(here))

@@ -41,65 +41,41 @@ void fg_monitor_grow(uint64_t now)
 
 /*
  * Distances between caches as core-to-core latency measurements of such machines give them; docs in
- * README.
+ * README.  clusters: caches of the last level a socket; smt: threads a core; then ns, of a pause
+ * and of a line from the sibling, the cluster, the socket, the other socket.
  */
-#define COMMON                                                                           \
-	.hit = 400, .store = 400, .rmw = 8 * NS, .clock = 20 * NS, .syscall = 300 * NS,  \
-	.futex = 400 * NS, .wake = 1500 * NS, .cswitch = 1500 * NS, .idle_exit = 5 * US, \
-	.slice = 3 * MS, .tick = 4 * MS, .quantum = 20 * NS
+#define MACHINE(name_, cpus_, sockets_, clusters_, smt_, pause_, sibling_, cluster_, socket_, \
+		remote_, idle_exit_)                                                          \
+	{.name = name_,                                                                       \
+	 .cpus = cpus_,                                                                       \
+	 .sockets = sockets_,                                                                 \
+	 .clusters = clusters_,                                                               \
+	 .smt = smt_,                                                                         \
+	 .pause = pause_ * NS,                                                                \
+	 .sibling = sibling_ * NS,                                                            \
+	 .cluster = cluster_ * NS,                                                            \
+	 .socket = socket_ * NS,                                                              \
+	 .remote = remote_ * NS,                                                              \
+	 .idle_exit = idle_exit_,                                                             \
+	 .hit = 400,                                                                          \
+	 .store = 400,                                                                        \
+	 .rmw = 8 * NS,                                                                       \
+	 .clock = 20 * NS,                                                                    \
+	 .syscall = 300 * NS,                                                                 \
+	 .futex = 400 * NS,                                                                   \
+	 .wake = 1500 * NS,                                                                   \
+	 .cswitch = 1500 * NS,                                                                \
+	 .slice = 3 * MS,                                                                     \
+	 .tick = 4 * MS,                                                                      \
+	 .quantum = 20 * NS}
 static const struct model models[] = {
     /* two Xeon Gold 5320, 26 cores with 2 threads each */
-    {.name = "intel104",
-     .cpus = 104,
-     .sockets = 2,
-     .clusters = 1,
-     .smt = 2,
-     .pause = 60 * NS,
-     .sibling = 12 * NS,
-     .cluster = 60 * NS,
-     .socket = 60 * NS,
-     .remote = 135 * NS,
-     COMMON},
+    MACHINE("intel104", 104, 2, 1, 2, 60, 12, 60, 60, 135, 5 * US),
     /* two EPYC 9754, 16 caches of 8 cores with 2 threads each a socket */
-    {.name = "amd512",
-     .cpus = 512,
-     .sockets = 2,
-     .clusters = 16,
-     .smt = 2,
-     .pause = 25 * NS,
-     .sibling = 12 * NS,
-     .cluster = 28 * NS,
-     .socket = 120 * NS,
-     .remote = 230 * NS,
-     COMMON},
-    /*
-	 * the 2-CPU virtual machine of the README's tables: two threads of a core, costly
-	 * interrupts
-	 */
-    {.name = "vm2",
-     .cpus = 2,
-     .sockets = 1,
-     .clusters = 1,
-     .smt = 2,
-     .pause = 45 * NS,
-     .sibling = 30 * NS,
-     .cluster = 55 * NS,
-     .socket = 55 * NS,
-     .remote = 130 * NS,
-     COMMON,
-     .idle_exit = 50 * US},
-    /* one socket */
-    {.name = "one",
-     .cpus = 16,
-     .sockets = 1,
-     .clusters = 1,
-     .smt = 1,
-     .pause = 45 * NS,
-     .sibling = 12 * NS,
-     .cluster = 55 * NS,
-     .socket = 55 * NS,
-     .remote = 130 * NS,
-     COMMON},
+    MACHINE("amd512", 512, 2, 16, 2, 25, 12, 28, 120, 230, 5 * US),
+    /* the 2-CPU virtual machine of the README's tables: two threads of a core, costly interrupts */
+    MACHINE("vm2", 2, 1, 1, 2, 45, 30, 55, 55, 130, 50 * US),
+    MACHINE("one", 16, 1, 1, 1, 45, 12, 55, 55, 130, 5 * US), /* one socket */
 };
 struct model M;
 

@@ -230,7 +230,6 @@ static void *disturb(void *arg)
 
 static void parse(int argc, char **argv)
 {
-	static const char *const kinds[] = {"normal", "recursive", "errorcheck", "adaptive"};
 	int c;
 
 	while ((c = getopt(argc, argv, "p:c:q:d:n:s:m:w:k:TCS")) != -1)
@@ -238,21 +237,21 @@ static void parse(int argc, char **argv)
 		case 'p': n_producers = atoi(optarg); break;
 		case 'c': n_consumers = atoi(optarg); break;
 		case 'q': places = atoi(optarg); break;
-		case 'd': seconds = atoi(optarg); break;
 		case 'n': n_items = atol(optarg); break;
-		case 's': check_seed = strtoull(optarg, NULL, 0); break;
 		case 'm':
 			mode = *optarg == 's' ? SIGNAL : *optarg == 'b' ? BROADCAST : MIXED;
 			break;
-		case 'w': progress_limit = atoi(optarg); break;
 		case 'k':
-			for (kind = 0; kind < 3 && strcmp(optarg, kinds[kind]);)
-				kind++;
+			kind = mutex_type_by_name(optarg);
+			if (kind < 0)
+				_exit(CHECK_SETUP);
 			break;
 		case 'T': do_timed = 1; break;
 		case 'C': do_cancel = 1; break;
 		case 'S': do_signals = 1; break;
-		default: _exit(CHECK_SETUP);
+		default:
+			if (!progress_option(c, &seconds))
+				_exit(CHECK_SETUP);
 		}
 	if (n_producers < 1 || n_producers > MAX_PARTIES || n_consumers < 1 ||
 	    n_consumers > MAX_PARTIES || places < 1 || places > MAX_PLACES)

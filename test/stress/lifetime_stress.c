@@ -148,11 +148,10 @@ int main(int argc, char **argv)
 	while ((c = getopt(argc, argv, "t:d:s:w:m:")) != -1)
 		switch (c) {
 		case 't': n_threads = atoi(optarg); break;
-		case 'd': seconds = atoi(optarg); break;
-		case 's': check_seed = strtoull(optarg, NULL, 0); break;
-		case 'w': progress_limit = atoi(optarg); break;
 		case 'm': mode = *optarg == 'u' ? UNMAP : *optarg == 'r' ? REUSE : COND; break;
-		default: _exit(CHECK_SETUP);
+		default:
+			if (!progress_option(c, &seconds))
+				_exit(CHECK_SETUP);
 		}
 	if (n_threads < 1 || n_threads > MAX_THREADS)
 		_exit(CHECK_SETUP);

@@ -409,23 +409,17 @@ static int kind = PTHREAD_MUTEX_NORMAL, mixed, native;
 
 static void parse(int argc, char **argv)
 {
-	static const char *const names[] = {"normal", "recursive", "errorcheck", "adaptive"};
 	int c;
 
 	while ((c = getopt(argc, argv, "t:d:n:k:l:s:w:STCFXRyq")) != -1)
 		switch (c) {
 		case 't': n_threads = atoi(optarg); break;
-		case 'd': seconds = atoi(optarg); break;
 		case 'n': n_sections = atol(optarg); break;
 		case 'l': n_locks = atoi(optarg); break;
-		case 's': check_seed = strtoull(optarg, NULL, 0); break;
-		case 'w': progress_limit = atoi(optarg); break;
 		case 'k':
-			for (mixed = 1, kind = 0; kind < 4 && mixed; kind++)
-				if (!strcmp(optarg, names[kind]))
-					mixed = 0;
-			kind--;
+			kind = mutex_type_by_name(optarg);
 			native = !strcmp(optarg, "native");
+			mixed = kind < 0;
 			if (mixed && !native && strcmp(optarg, "mixed"))
 				_exit(CHECK_SETUP);
 			break;
@@ -437,7 +431,9 @@ static void parse(int argc, char **argv)
 		case 'R': do_churn = 1; break;
 		case 'y': do_yield = 1; break;
 		case 'q': quiet = 1; break;
-		default: _exit(CHECK_SETUP);
+		default:
+			if (!progress_option(c, &seconds))
+				_exit(CHECK_SETUP);
 		}
 	if (n_threads < 1 || n_threads > MAX_THREADS || n_locks < 1 || n_locks > MAX_LOCKS)
 		_exit(CHECK_SETUP);

@@ -260,10 +260,9 @@ int main(int argc, char **argv)
 		switch (c) {
 		case 't': n_threads = atoi(optarg); break;
 		case 'c': n_children = atoi(optarg); break;
-		case 'd': seconds = atoi(optarg); break;
-		case 's': check_seed = strtoull(optarg, NULL, 0); break;
-		case 'w': progress_limit = (unsigned)atoi(optarg); break;
-		default: _exit(CHECK_SETUP);
+		default:
+			if (!progress_option(c, &seconds))
+				_exit(CHECK_SETUP);
 		}
 	if (n_threads < 1 || n_threads > MAX_THREADS || n_children < 0 || n_children > MAX_CHILDREN)
 		_exit(CHECK_SETUP);

@@ -159,11 +159,10 @@ int main(int argc, char **argv)
 							 BARRIER;
 			break;
 		case 't': n_threads = atoi(optarg); break;
-		case 'd': seconds = atoi(optarg); break;
-		case 's': check_seed = strtoull(optarg, NULL, 0); break;
-		case 'w': progress_limit = (unsigned)atoi(optarg); break;
 		case 'S': signals = 1; break;
-		default: return CHECK_SETUP;
+		default:
+			if (!progress_option(opt, &seconds))
+				return CHECK_SETUP;
 		}
 	}
 	if (n_threads < 1 || n_threads > MAX_THREADS)

@@ -202,8 +202,6 @@ int main(int argc, char **argv)
 		switch (opt) {
 		case 't': n_threads = atoi(optarg); break;
 		case 'l': n_locks = atoi(optarg); break;
-		case 'd': seconds = atoi(optarg); break;
-		case 's': check_seed = strtoull(optarg, NULL, 0); break;
 		case 'w': writes = atoi(optarg); break;
 		case 'k': kind = atoi(optarg); break;
 		case 'r': recursive = 1; break;
@@ -211,7 +209,9 @@ int main(int argc, char **argv)
 		case 'S': signals = 1; break;
 		case 'U': unmap = 1; break;
 		case 'Y': yields = 1; break;
-		default: return CHECK_SETUP;
+		default:
+			if (!progress_option(opt, &seconds))
+				return CHECK_SETUP;
 		}
 	}
 	if (n_threads < 1 || n_threads > MAX_THREADS || n_locks < 1 || (recursive && kind > 1))

@@ -266,6 +266,20 @@ static inline int is_past(clockid_t clock, struct timespec t)
 	return now.tv_sec > t.tv_sec || (now.tv_sec == t.tv_sec && now.tv_nsec >= t.tv_nsec);
 }
 
+/* -1: it is none. */
+static inline int mutex_type_by_name(const char *name)
+{
+	static const char *const names[] = {[PTHREAD_MUTEX_NORMAL] = "normal",
+					    [PTHREAD_MUTEX_RECURSIVE] = "recursive",
+					    [PTHREAD_MUTEX_ERRORCHECK] = "errorcheck",
+					    [PTHREAD_MUTEX_ADAPTIVE_NP] = "adaptive"};
+
+	for (int i = 0; i < 4; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	return -1;
+}
+
 static inline void mutex_of_type(pthread_mutex_t *m, int type)
 {
 	pthread_mutexattr_t a;

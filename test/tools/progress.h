@@ -9,6 +9,8 @@
 
 #include "check.h"
 
+#include <getopt.h>
+
 #define PROGRESS_MAX 256
 
 struct progress {
@@ -87,6 +89,20 @@ static inline pthread_t progress_begin(unsigned seconds)
 	t = start(progress_watch, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return t;
+}
+
+/*
+ * What a stress program can be told: -d, its seconds; -s, the seed; -w, seconds without progress
+ * that count as a hang.  0: it is another option.
+ */
+CHECK_UNUSED static int progress_option(int option, int *seconds)
+{
+	switch (option) {
+	case 'd': *seconds = atoi(optarg); return 1;
+	case 's': check_seed = strtoull(optarg, NULL, 0); return 1;
+	case 'w': progress_limit = (unsigned)atoi(optarg); return 1;
+	default: return 0;
+	}
 }
 
 /*

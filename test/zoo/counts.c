@@ -7,16 +7,8 @@
  * The library's own objects are part of this program, which plays the monitor: it keeps the
  * counters, and judges the slots by the rule in abi/protocol.h.
  */
-#include "../tools/check.h"
-
-#include <sched.h>
-
-#include "runtime/policy.h"
-#include "runtime/thread.h"
+#include "plays_monitor.h"
 #include "zoo/zoo.h"
-
-static struct fg_counters counters;
-static bool alive;
 
 static bool critical(const struct fg_slot *s)
 {
@@ -26,19 +18,6 @@ static bool critical(const struct fg_slot *s)
 	return LOAD(s->cs) || LOAD(s->sections) || role == FG_ROLE_LINKING ||
 	       role == FG_ROLE_HEAD || (role == FG_ROLE_WAITING && LOAD(*node) == FG_NODE_GRANTED);
 }
-
-/* Lives on for as long as something is waited for. */
-static void beat(void)
-{
-	if (alive)
-		STORE(counters.heartbeat_ns, fg_now_ns());
-	sched_yield();
-}
-
-#define AWAIT(what)     \
-	do {            \
-		beat(); \
-	} while (!(what))
 
 struct user {
 	const struct zoo_lock *z;
@@ -77,13 +56,6 @@ static void end(struct user *u)
 {
 	STORE(u->release, 1);
 	join(u->thread);
-}
-
-static void monitor(bool lives)
-{
-	alive = lives;
-	STORE(counters.heartbeat_ns, fg_now_ns());
-	fg_policy_monitor(lives ? &counters : NULL, 1);
 }
 
 /* Owner, head, and one behind. */

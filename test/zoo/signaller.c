@@ -8,22 +8,16 @@
  * The library's own objects are part of this program, which plays the monitor: it writes where its
  * own thread, the signaller, is.
  */
-#include "../tools/check.h"
-
-#include <sched.h>
+#include "plays_monitor.h"
 
 #include "cond_ours.h"
-#include "runtime/policy.h"
-#include "runtime/thread.h"
 #include "zoo/choose.h"
 #include "zoo/hybrid.h"
 
 #define AWAKE_NS 20000000 /* on a CPU: a hundred times what a waiter needs to make up its mind */
 
-static struct fg_counters counters;
 static struct zoo_mutex m;
 static struct fg_cond cond;
-static bool alive;
 
 static int unlock_it(void *mutex)
 {
@@ -51,26 +45,6 @@ static void *wait_for_it(void *arg)
 	CHECK_EQ(unlock_it(&m), 0);
 	STORE(w->done, 1);
 	return NULL;
-}
-
-/* Lives on for as long as something is waited for. */
-static void beat(void)
-{
-	if (alive)
-		STORE(counters.heartbeat_ns, fg_now_ns());
-	sched_yield();
-}
-
-#define AWAIT(what)     \
-	do {            \
-		beat(); \
-	} while (!(what))
-
-static void monitor(bool lives)
-{
-	alive = lives;
-	STORE(counters.heartbeat_ns, fg_now_ns());
-	fg_policy_monitor(lives ? &counters : NULL, 1);
 }
 
 static void begin(struct waiter *w)

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What programs ask of the machine's kernel: futexes, clocks and the other system calls of the
+ * library; and the time that they spend between two of them.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernel.h"
+#include "locks.h"
+
+/* ---- futexes ------------------------------------------------------------------------- */
+
+#define BUCKETS 1024
+static struct {
+	struct thread *first, **last;
+	uint64_t busy;
+	const struct cpu *held_by;
+} bucket[BUCKETS];
+
+void sim_futex_reset(void)
+{
+	memset(bucket, 0, sizeof(bucket));
+}
+
+/* Until it is this CPU's turn in simulated time. */
+static void in_order(void)
+{
+	if (here->now >= horizon)
+		sim_yield();
+}
+
+static unsigned bucket_of(const uint32_t *word)
+{
+	return (unsigned)((uint64_t)word * 0x9E3779B97F4A7C15ull >> 54) % BUCKETS;
+}
+
+static unsigned enter_bucket(const uint32_t *word)
+{
+	unsigned b = bucket_of(word);
+
+	here->now += chaos ? rng() % US : M.syscall;
+	in_order();
+	if (here->now < bucket[b].busy)
+		here->now = bucket[b].busy;
+	here->now += M.futex;
+	if (bucket[b].held_by) /* its spinlock and its list have to come over */
+		here->now += 2 * cpu_distance(bucket[b].held_by, here);
+	bucket[b].held_by = here;
+	bucket[b].busy = here->now;
+	if (!bucket[b].last)
+		bucket[b].last = &bucket[b].first;
+	return b;
+}
+
+static void unlink_waiter(unsigned b, struct thread **at)
+{
+	struct thread *t = *at;
+
+	*at = t->fnext;
+	if (bucket[b].last == &t->fnext)
+		bucket[b].last = at;
+	t->word = NULL;
+	t->timer_seq++;
+}
+
+static long futex_wait(const uint32_t *word, uint32_t expected, uint32_t channels,
+		       const struct timespec *until)
+{
+	struct thread *t = here->cur;
+	unsigned b = enter_bucket(word);
+
+	here->in_kernel = true;
+	mem_access(word, A_READ);
+	here->in_kernel = false;
+	if (*word != expected)
+		return -EAGAIN;
+	if (until) {
+		uint64_t at = (uint64_t)(until->tv_sec - 1) * 1000 * MS +
+			      (uint64_t)until->tv_nsec * NS;
+
+		if (at <= here->now)
+			return -ETIMEDOUT;
+		sim_post(at + (chaos ? rng() % (50 * US) : 50 * US), E_TIMER, t->id, t->timer_seq);
+	}
+	kernel_stats.waits++;
+	t->word = word;
+	t->channels = channels;
+	t->fnext = NULL;
+	*bucket[b].last = t;
+	bucket[b].last = &t->fnext;
+	t->state = T_ASLEEP;
+	t->result = 0;
+	sim_yield();
+	return t->result;
+}
+
+static long futex_wake(const uint32_t *word, int count, uint32_t channels)
+{
+	unsigned b = enter_bucket(word);
+	struct thread **at = &bucket[b].first;
+	int n = 0;
+
+	here->in_kernel = true;
+	kernel_stats.wakes++;
+	while (*at && n < count) {
+		struct thread *t = *at;
+
+		if (t->word != word || !(t->channels & channels)) {
+			at = &t->fnext;
+			continue;
+		}
+		unlink_waiter(b, at);
+		here->now += M.wake;
+		sim_wake(t);
+		n++;
+	}
+	kernel_stats.woken += (uint64_t)n;
+	here->in_kernel = false;
+	return n;
+}
+
+void sim_timer(int id, uint64_t seq, uint64_t at)
+{
+	struct thread *t = &threads[id], **p;
+	struct cpu *c = &cpus[t->cpu];
+	unsigned b;
+
+	if (t->timer_seq != seq || t->state != T_ASLEEP)
+		return;
+	if (t->word) {
+		b = bucket_of(t->word);
+		for (p = &bucket[b].first; *p != t; p = &(*p)->fnext)
+			;
+		unlink_waiter(b, p);
+		t->result = -ETIMEDOUT;
+	}
+	kernel_stats.timeouts++;
+	/* An interrupt on the CPU that it went to sleep on. */
+	here = c;
+	if (c->now < at)
+		c->now = at;
+	c->in_kernel = true;
+	sim_wake(t);
+	c->in_kernel = false;
+}
+
+/* ---- system calls, clocks -------------------------------------------------------------- */
+
+static uint64_t now_ps(void)
+{
+	return here ? here->now : 0;
+}
+
+static long sim_clock(clockid_t clock, struct timespec *t)
+{
+	uint64_t ns;
+
+	if (here && !here->in_kernel)
+		here->now += M.clock;
+	ns = now_ps() / NS;
+	if (clock < 0) { /* a thread's CPU clock */
+		struct thread *o = &threads[~(clock >> 3) - 1];
+
+		ns = (o->ran + (o->state == T_RUN && cpus[o->cpu].now > o->started ?
+				    cpus[o->cpu].now - o->started :
+				    0)) /
+		     NS;
+	} else {
+		ns += 1000000000; /* nothing is ever at 0 */
+	}
+	t->tv_sec = (time_t)(ns / 1000000000);
+	t->tv_nsec = (long)(ns % 1000000000);
+	return 0;
+}
+
+long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
+{
+	struct timespec *ts;
+	(void)e;
+
+	if (!here && nr != SYS_clock_gettime)
+		return nr == SYS_futex ? 0 : syscall(nr, a, b, c, d, e, f); /* memory, at start */
+	switch (nr) {
+	case SYS_futex:
+		if ((b & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET)
+			return futex_wait((void *)a, (uint32_t)c, (uint32_t)f, (void *)d);
+		return futex_wake((void *)a, (int)c,
+				  (b & FUTEX_CMD_MASK) == FUTEX_WAKE_BITSET ? (uint32_t)f : ~0u);
+	case SYS_sched_yield:
+		here->now += M.syscall;
+		kernel_stats.yields++;
+		if (here->queue) {
+			here->cur->vruntime = 0;
+			for (struct thread *t = here->queue; t; t = t->next)
+				here->cur->vruntime = t->vruntime + 1;
+			here->resched = true;
+			sim_yield();
+		}
+		return 0;
+	case SYS_nanosleep:
+		ts = (void *)a;
+		sim_post(here->now + (uint64_t)ts->tv_nsec * NS + 50 * US, E_TIMER, here->cur->id,
+			 ++here->cur->timer_seq);
+		here->cur->state = T_ASLEEP;
+		here->cur->word = NULL;
+		sim_yield();
+		return 0;
+	case SYS_clock_gettime: return sim_clock((clockid_t)a, (void *)b);
+	case SYS_gettid: return here->cur->id + 1;
+	case SYS_getpid: return 1;
+	case SYS_sched_getaffinity:
+		memset((void *)c, 0, (size_t)b);
+		for (int i = 0; i < M.cpus; i++)
+			CPU_SET_S((size_t)i, (size_t)b, (cpu_set_t *)c);
+		return b;
+	case SYS_mmap:
+		a = (long)mmap((void *)a, (size_t)b, (int)c, (int)d, (int)e, f);
+		load_mapped((void *)a, (uint64_t)b);
+		return a;
+	case SYS_munmap: return munmap((void *)a, (size_t)b);
+	default: fprintf(stderr, "sim: system call %ld\n", nr); abort();
+	}
+}
+
+void sim_pause(void)
+{
+	if (!here)
+		return;
+	here->now += chaos ? rng() % (100 * NS) : M.pause * 7 / 8 + rng() % (M.pause / 4);
+	if (here->now >= horizon)
+		sim_yield();
+}
+
+void sim_work(uint64_t ps)
+{
+	here->now += chaos ? rng() % (ps + 1) : ps;
+	if (here->now >= horizon)
+		sim_yield();
+}
