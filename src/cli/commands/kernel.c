@@ -32,18 +32,10 @@ static int index_of(const char *const *names, const char *name)
 	return -1;
 }
 
-static bool is_number(const char *text, unsigned long *n)
-{
-	char *end;
-
-	*n = strtoul(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end;
-}
-
 /* NULL, or what it needs. */
 static const char *read_option(struct fg_kernel_options *o, int option, const char *value)
 {
-	unsigned long n;
+	uint64_t n;
 	int i;
 
 	switch (option) {
@@ -70,11 +62,13 @@ static const char *read_option(struct fg_kernel_options *o, int option, const ch
 		o->lock = value;
 		return *value ? NULL : "-l needs a name, or a pattern such as '*mmap_lock'";
 	case FG_KERNEL_PID:
-		if (!is_number(value, &n) || !n || n > INT_MAX)
+		if (!fg_integer(value, 1, INT_MAX, &n))
 			return "-p needs the number of a process";
 		o->pid = (unsigned)n;
 		return NULL;
-	case FG_KERNEL_ROWS: return is_number(value, &o->rows) ? NULL : "-n needs a number of rows";
+	case FG_KERNEL_ROWS:
+		return fg_integer(value, 0, UINT64_MAX, &o->rows) ? NULL :
+								    "-n needs a number of rows";
 	default: o->json = true; return NULL;
 	}
 }

@@ -30,11 +30,11 @@ enum fg_kernel_sort {
 struct fg_kernel_options {
 	enum fg_kernel_by by;
 	enum fg_kernel_sort sort;
-	int class;	    /* -1: all */
-	const char *lock;   /* pattern of its name; NULL: all */
-	unsigned pid;	    /* 0: all */
-	double seconds;	    /* 0: until a signal */
-	unsigned long rows; /* 0: all */
+	int class;	  /* -1: all */
+	const char *lock; /* pattern of its name; NULL: all */
+	unsigned pid;	  /* 0: all */
+	double seconds;	  /* 0: until a signal */
+	uint64_t rows;	  /* 0: all */
 	bool json;
 };
 

@@ -20,6 +20,7 @@
 #include "cli/common/exit.h"
 #include "cli/common/message.h"
 #include "cli/common/query.h"
+#include "cli/common/units.h"
 #include "cli/launch/embed.h"
 
 #ifdef FG_HAVE_MICROHTTPD
@@ -210,14 +211,12 @@ static int listen_unix(const char *path)
 static int listen_port(const char *text)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	char *end;
-	unsigned long port;
+	uint64_t port;
 	int fd, one = 1;
 
 	if (!strncmp(text, "127.0.0.1:", 10))
 		text += 10;
-	port = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || port > 65535) {
+	if (!fg_integer(text, 0, 65535, &port)) {
 		errno = EINVAL;
 		return -1;
 	}

@@ -22,6 +22,7 @@
 #include "cli/common/exit.h"
 #include "cli/common/message.h"
 #include "cli/common/query.h"
+#include "cli/common/units.h"
 #include "cli/launch/embed.h"
 #include "cli/service/service.h"
 
@@ -31,26 +32,6 @@ struct options {
 	struct fg_service s;
 	const char *user;
 };
-
-/* "12", "12K", "12M", "12G"; false if it is nothing of that, 0, or above `max`. */
-static bool number(const char *text, uint64_t max, uint64_t *value)
-{
-	static const char units[] = "KMG";
-	const char *unit;
-	char *end;
-
-	if (!text || *text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	unit = *end ? strchr(units, *end) : NULL;
-	for (int i = 0; unit && i <= unit - units; i++) {
-		if (*value > UINT64_MAX / 1024)
-			return false;
-		*value *= 1024;
-	}
-	return !errno && !(unit ? end[1] : *end) && *value > 0 && *value <= max;
-}
 
 static bool set_limit(struct options *o, const struct fg_arguments *a, int option)
 {
@@ -69,7 +50,7 @@ static bool set_limit(struct options *o, const struct fg_arguments *a, int optio
 	};
 	uint64_t value;
 
-	if (!number(a->value, limits[option].max, &value)) {
+	if (!fg_size(a->value, 1, limits[option].max, &value)) {
 		fg_arguments_bad(a, "--%s needs a number from 1 to %llu",
 				 a->command->options[option].name,
 				 (unsigned long long)limits[option].max);
@@ -84,10 +65,9 @@ static bool set_limit(struct options *o, const struct fg_arguments *a, int optio
 
 static bool set_mode(struct options *o, const char *text)
 {
-	char *end;
-	unsigned long mode = strtoul(text ? text : "", &end, 8);
+	uint64_t mode;
 
-	if (!text || !*text || *end || mode > 0777) {
+	if (!fg_octal(text, 0, 0777, &mode)) {
 		fg_error("monitor: --mode needs an octal number, such as 0660");
 		return false;
 	}
@@ -190,8 +170,7 @@ static uid_t spare_uid(void)
 static bool choose_user(struct options *o)
 {
 	const struct passwd *p;
-	uint64_t number_;
-	char *end;
+	uint64_t number;
 
 	if (geteuid() != 0) {
 		if (o->user)
@@ -205,14 +184,13 @@ static bool choose_user(struct options *o)
 			o->s.uid = o->s.gid = spare_uid();
 	} else {
 		p = getpwnam(o->user);
-		number_ = strtoull(o->user, &end, 10);
-		if (!p && (*end || number_ >= UINT32_MAX)) {
+		if (!p && !fg_integer(o->user, 0, UINT32_MAX - 1, &number)) {
 			fg_error("monitor: no user '%s'", o->user);
 			return false;
 		}
 		if (!p) {
-			o->s.uid = o->s.gid = (uid_t)number_;
-			p = getpwuid((uid_t)number_);
+			o->s.uid = o->s.gid = (uid_t)number;
+			p = getpwuid((uid_t)number);
 		}
 	}
 	if (p) {

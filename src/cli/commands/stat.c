@@ -34,7 +34,7 @@ struct options {
 	pid_t pid;
 	double seconds; /* 0: no limit */
 	bool by_lock, json;
-	size_t rows;
+	uint64_t rows;
 };
 
 struct target {
@@ -322,10 +322,9 @@ static int look(const struct options *o)
 
 static bool set_pid(struct options *o, const char *text)
 {
-	char *end;
-	long pid = strtol(text, &end, 10);
+	uint64_t pid;
 
-	if (*text < '0' || *text > '9' || *end || pid < 1 || pid > INT_MAX)
+	if (!fg_integer(text, 1, INT_MAX, &pid))
 		return false;
 	o->pid = (pid_t)pid;
 	return true;
@@ -336,7 +335,6 @@ int fg_cmd_stat(int argc, char **argv)
 	struct fg_arguments a = fg_arguments(argc, argv);
 	struct options o = {.rows = 40};
 	int option;
-	char *end;
 
 	while ((option = fg_arguments_next(&a)) >= 0)
 		switch (option) {
@@ -353,8 +351,7 @@ int fg_cmd_stat(int argc, char **argv)
 				    "-d needs a time of more than 0, such as 10, 300ms or 5min");
 			break;
 		case FG_STAT_ROWS:
-			o.rows = strtoul(a.value, &end, 10);
-			if (*a.value < '0' || *a.value > '9' || *end)
+			if (!fg_integer(a.value, 0, UINT64_MAX, &o.rows))
 				return fg_arguments_bad(&a, "-n needs a number of rows");
 			break;
 		case FG_STAT_BY:

@@ -125,13 +125,13 @@ static void print_json(const struct fg_top *t)
 	fg_json_end(&j);
 }
 
-static int batch(struct fg_top *t, long iterations, bool json, char *why, size_t size)
+static int batch(struct fg_top *t, uint64_t iterations, bool json, char *why, size_t size)
 {
 	struct timespec nap = {(time_t)t->delay,
 			       (long)((t->delay - (double)(time_t)t->delay) * 1e9)};
 	int err = fg_top_sample(t, why, size);
 
-	for (long i = 0; !err && (iterations == 0 || i < iterations); i++) {
+	for (uint64_t i = 0; !err && (iterations == 0 || i < iterations); i++) {
 		nanosleep(&nap, NULL);
 		err = fg_top_sample(t, why, size);
 		if (err)
@@ -161,10 +161,10 @@ static bool set_key(struct fg_top *t, const char *name)
 }
 
 /* 0, or an exit status + 1. */
-static int parse(struct fg_top *t, int argc, char **argv, bool *text, long *iterations, bool *json)
+static int parse(struct fg_top *t, int argc, char **argv, bool *text, uint64_t *iterations,
+		 bool *json)
 {
 	struct fg_arguments a = fg_arguments(argc, argv);
-	char *end;
 
 	for (;;)
 		switch (fg_arguments_next(&a)) {
@@ -175,8 +175,7 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, long *iter
 				return FG_EXIT_OWN + 1;
 			break;
 		case FG_TOP_ITERATIONS:
-			*iterations = strtol(a.value, &end, 10);
-			if (!*a.value || *end || *iterations < 1)
+			if (!fg_integer(a.value, 1, UINT64_MAX, iterations))
 				return fg_arguments_bad(&a,
 							"-n needs a number of tables, 1 or more") +
 				       1;
@@ -207,7 +206,7 @@ int fg_cmd_top(int argc, char **argv)
 {
 	struct fg_top t = {.socket = fg_socket_path(), .delay = 2};
 	bool text = false, json = false;
-	long iterations = 0;
+	uint64_t iterations = 0;
 	char why[300];
 	int err = parse(&t, argc, argv, &text, &iterations, &json);
 

@@ -66,3 +66,57 @@ double fg_seconds(const char *text)
 			return v * units[i].seconds;
 	return -1;
 }
+
+/* Digits; *end behind them.  False: there is none, or they say more than a number holds. */
+static bool digits(const char *text, int base, uint64_t *value, const char **end)
+{
+	char *last;
+
+	if (!text || *text < '0' || *text >= '0' + base)
+		return false;
+	errno = 0;
+	*value = strtoull(text, &last, base);
+	*end = last;
+	return !errno;
+}
+
+static bool in_range(uint64_t n, uint64_t low, uint64_t high, uint64_t *value)
+{
+	if (n < low || n > high)
+		return false;
+	*value = n;
+	return true;
+}
+
+bool fg_integer(const char *text, uint64_t low, uint64_t high, uint64_t *value)
+{
+	const char *end;
+	uint64_t n;
+
+	return digits(text, 10, &n, &end) && !*end && in_range(n, low, high, value);
+}
+
+bool fg_octal(const char *text, uint64_t low, uint64_t high, uint64_t *value)
+{
+	const char *end;
+	uint64_t n;
+
+	return digits(text, 8, &n, &end) && !*end && in_range(n, low, high, value);
+}
+
+bool fg_size(const char *text, uint64_t low, uint64_t high, uint64_t *value)
+{
+	static const char units[] = "KMG";
+	const char *end, *unit;
+	uint64_t n;
+
+	if (!digits(text, 10, &n, &end))
+		return false;
+	unit = *end ? strchr(units, *end) : NULL;
+	for (int i = 0; unit && i <= unit - units; i++) {
+		if (n > UINT64_MAX / 1024)
+			return false;
+		n *= 1024;
+	}
+	return !(unit ? end[1] : *end) && in_range(n, low, high, value);
+}
