@@ -35,8 +35,8 @@
 #define MONITOR_EVERY 16u  /* looks between two at whether the monitor lives */
 
 /*
- * FLEXGUARD_HYBRID, for experiments: auto, published, ebpf, spin, block, at=MS, threads=N[,M]; for
- * tests: flip.
+ * FLEXGUARD_HYBRID, for experiments: auto, published, ebpf, spin, block, at=MS, threads=N[,M]
+ * (those count that have taken a hybrid lock or waited for one); for tests: flip.
  */
 static struct {
 	enum { AUTO, PUBLISHED, EBPF, FORCE_SPIN, FORCE_BLOCK, AT, THREADS, FLIP } how;
@@ -267,6 +267,8 @@ static void got(struct zoo_mutex *m, int side)
 	fg_section_enter(t);
 	if (forced.how == EBPF)
 		publish_mode(t, m, side);
+	else if (forced.how == THREADS)
+		count_thread();
 	fg_store_relaxed(&m->holder, t->id);
 }
 
