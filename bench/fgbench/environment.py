@@ -101,7 +101,7 @@ class OfExperiments(Environment):
             else:
                 self.unavailable[lock["name"]] = ("this kernel has no time-slice extension" if lock["needs_extension"]
                                                   else "it does not work here (flexguard locks)")
-            if not lock["oversubscription"] and not lock["needs_monitor"]:
+            if lock["collapses"]:
                 self.collapses.add(lock["name"])
         unknown = [lock for lock in self.locks or [] if lock not in self.available]
         if unknown:

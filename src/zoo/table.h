@@ -16,6 +16,8 @@
 #define ZOO_MONITOR	   16u /* what it is good for, it is with a monitor only */
 /* a reader must not read again: it may wait for a writer that waits for it */
 #define ZOO_NO_REREAD 32u
+/* a monitor, too, does not keep it from collapsing with more threads than CPUs */
+#define ZOO_COLLAPSES 64u
 
 #define ZOO_ORDINARY (ZOO_TIMED | ZOO_OVERSUBSCRIBED | ZOO_SHARED)
 
@@ -58,7 +60,7 @@
 	X(hybridcas, "hybrid-cas", "switching", "BPF Hybrid Lock 2023, compare-and-swap and futex", "none", 16, 0, ZOO_MONITOR) \
 	X(hybridticket, "hybrid-ticket", "switching", "BPF Hybrid Lock 2023, ticket and futex", "FIFO while spinning", 16, 0, ZOO_MONITOR) \
 	X(hybridclh, "hybrid-clh", "switching", "BPF Hybrid Lock 2023, CLH and futex", "FIFO while spinning", 16, 64, ZOO_MONITOR) \
-	X(paper, "flexguard-paper", "preemption-aware", ZOO_SOSP2025 ", Listing 2 and 3.2.2", "none", 16, 64, ZOO_MONITOR) \
+	X(paper, "flexguard-paper", "preemption-aware", ZOO_SOSP2025 ", Listing 2 and 3.2.2", "none", 16, 64, ZOO_MONITOR | ZOO_COLLAPSES) \
 	X(paperbuilt, "flexguard-paper-built", "preemption-aware", ZOO_SOSP2025 ", its artifact as compiled", "none", 16, 64, ZOO_OVERSUBSCRIBED | ZOO_MONITOR) \
 	X(paperperlock, "flexguard-paper-per-lock", "preemption-aware", ZOO_SOSP2025 ", as built, a counter a lock", "none", 16, 64, ZOO_OVERSUBSCRIBED | ZOO_MONITOR) \
 	X(paperblockingexit, "flexguard-paper-blocking-exit", "preemption-aware", ZOO_SOSP2025 ", as built, blocking MCS exit", "none", 16, 64, ZOO_OVERSUBSCRIBED | ZOO_MONITOR) \

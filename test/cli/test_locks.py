@@ -15,7 +15,7 @@ def check_list():
         true(f"{name} is listed", name in names)
     for lock in LOCKS:
         for key in ("name", "kind", "family", "paper", "fairness", "lock_bytes", "thread_bytes", "oversubscription",
-                    "needs_monitor", "available", "supports"):
+                    "collapses", "needs_monitor", "available", "supports"):
             true(f"{lock['name']} has {key}", key in lock)
         same("what is said of support", sorted(lock["supports"]),
              ["condvars", "process_shared", "recursive_read", "timed", "trylock"])

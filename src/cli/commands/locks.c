@@ -64,10 +64,17 @@ const char *fg_lock_caveat(const char *name)
 	return NULL;
 }
 
+/* With more threads than CPUs, whatever the monitor says. */
+static bool collapses(const struct row *r)
+{
+	return !(r->can & ZOO_OVERSUBSCRIBED) &&
+	       (r->can & ZOO_COLLAPSES || !(r->can & ZOO_MONITOR));
+}
+
 /* More threads than CPUs. */
 static const char *oversubscribed(const struct row *r)
 {
-	return r->can & ZOO_OVERSUBSCRIBED ? "yes" : r->can & ZOO_MONITOR ? "monitor" : "no";
+	return r->can & ZOO_OVERSUBSCRIBED ? "yes" : collapses(r) ? "no" : "monitor";
 }
 
 /* Without family, fairness and paper. */
@@ -121,6 +128,7 @@ static void print_json(void)
 		fg_json_count(&j, "lock_bytes", r->lock_bytes);
 		fg_json_count(&j, "thread_bytes", r->thread_bytes);
 		fg_json_flag(&j, "oversubscription", r->can & ZOO_OVERSUBSCRIBED);
+		fg_json_flag(&j, "collapses", collapses(r));
 		fg_json_flag(&j, "needs_monitor", r->can & ZOO_MONITOR);
 		fg_json_flag(&j, "needs_extension", r->can & ZOO_EXTENSION);
 		fg_json_flag(&j, "available", !unavailable(r));
