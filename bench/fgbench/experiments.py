@@ -81,6 +81,11 @@ QUICK = ("futex", "glibc", "mcs", "flexguard", "hybrid-mcs", "sysv", "futex-fair
          "malthusian", "fcntl", "spin-yield")
 
 
+# What the FlexGuard paper compares (5.1), its lock by the text and as built, and ours.
+OF_THE_PAPER = ["futex", "glibc", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "ttas-ext", "flexguard-paper-ext",
+                "flexguard-paper", "flexguard-paper-built", "flexguard"]
+
+
 class OfThreads(Experiment):
     x_label = "threads"
     x_is_threads = True
@@ -135,10 +140,13 @@ class OfThreads(Experiment):
         """Metrics, or Failed."""
         return self.metrics(x, checked(raw))
 
+    def timeout(self, env):
+        return env.timeout
+
     def run(self, env, series, argv, *options):
         """options: of `flexguard run`."""
         argv, variables = env.on_lock(self.lock(series), [env.program(argv[0]), *argv[1:]], *options)
-        return run_json(argv, {**variables, **self.variables(env)}, env.timeout)
+        return run_json(argv, {**variables, **self.variables(env)}, self.timeout(env))
 
     def measure(self, env, series, x):
         raw = self.run(env, series, [self.program, "-j", *self.argv(env, series, x)])
@@ -190,14 +198,33 @@ class Application(OfThreads):
 
 class OwnProgram(OfThreads):
     """One of bench/src, alone over numbers of threads."""
-    locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper",
-             "flexguard-paper-built", "flexguard"]
+    locks = OF_THE_PAPER
 
     def argv(self, env, series, x):
         return ["-t", str(x), *self.args(env)]
 
     def args(self, env):
         raise NotImplementedError
+
+
+class FixedWork(OwnProgram):
+    """One that ends when its work is done: not later than after 20 times POSIX's time, which is the paper's limit (5.1)."""
+    LIMIT, LEAST_S = 20, 2
+    beside = 0  # busy processes
+
+    def __init__(self):
+        self.posix_s = {}  # of a run that nobody counts
+
+    def timeout(self, env):
+        return min(env.timeout, max(self.LEAST_S, self.LIMIT * self.posix_s.get(self.now, env.timeout)))
+
+    def measure(self, env, series, x):
+        self.now = x, self.beside
+        if self.now not in self.posix_s:
+            began = time.monotonic()
+            self.run(env, "glibc", [self.program, "-j", *self.argv(env, "glibc", x)])
+            self.posix_s[self.now] = time.monotonic() - began
+        return super().measure(env, series, x)
 
 
 class Turns(OfThreads):
@@ -245,4 +272,5 @@ class Beside(Experiment):
         return x
 
     def measure(self, env, series, x):
+        self.of.beside = x
         return self.of.measure(env, series, env.of_cpus(self.per_cpu))

@@ -3,7 +3,7 @@
 from fgbench.claims import Claim
 
 # In this order in tables and legends, behind the baseline; the colour and the marker of a lock are its place here (plot.py).
-LOCKS = ("glibc", "futex", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "spin-park", "hybrid-mcs", "sysv", "futex-fair",
+LOCKS = ("glibc", "glibc-mutex", "futex", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "spin-park", "hybrid-mcs", "sysv", "futex-fair",
          "futex-fair-spin", "ulock-fair", "ulock-fair-spin", "ulock", "ulock-spin", "ulock-rw", "furwock", "fcntl", "spin-yield",
          "yield", "futex-random", "futex-either", "futex-updown", "glibc-robust",
          "no monitor", "monitor", "monitor, beside a registered process", "ttas-ext", "flexguard-paper-ext",

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from fgbench import flexguard_claims as claims
-from fgbench.experiments import Beside, Counted, Experiment, OfThreads, OwnProgram, too_few, words_for
+from fgbench.experiments import OF_THE_PAPER, Beside, Counted, Experiment, FixedWork, OfThreads, OwnProgram, too_few, words_for
 from fgbench.figure import Figure
 from fgbench.product import Latency, Sweet
 from fgbench.running import Failed, own_env, run
@@ -25,8 +25,7 @@ class SharedMemory(OfThreads):
     id = "shared-memory"
     title = "shared-memory access: time of a critical section"
     y_label = "us a section"
-    locks = [*OfThreads.locks[:-3], "ttas-ext", "flexguard-paper-ext", "flexguard-paper",
-             "flexguard-paper-built", "flexguard"]
+    locks = OF_THE_PAPER
     loop = PAPERS_LOOP
 
     def metrics(self, x, raw):
@@ -38,8 +37,6 @@ class Growing(SharedMemory):
     id = "shared-memory-growing"
     title = "shared-memory access, threads added during one run"
     in_bundle = False
-    locks = ["futex", "glibc", "mcs", "flexguard-paper",
-             "flexguard-paper-built", "flexguard"]
 
     def steps(self, env, series):
         return [x for x in env.threads if self.sensible(env, series, x)]
@@ -118,6 +115,7 @@ class BusyWaiting(Counted):
     id = "busy-waiting"
     title = "looks of spinning waiters at a held lock"
     y_label = "looks a us, all threads"
+    locks = ["spin-park", *OF_THE_PAPER]
     argv = SharedMemory.argv
 
     def metrics(self, x, raw):
@@ -128,8 +126,7 @@ class HashTable(OfThreads):
     id = "hash-table"
     title = "hash table, 100 buckets, Zipf keys that shift"
     y_label = "operations a ms"
-    locks = SharedMemory.locks
-
+    locks = OF_THE_PAPER
     program = "hash_bench"
 
     def argv(self, env, series, x):
@@ -188,9 +185,9 @@ class Runnable(OfThreads):
 class Fairness(OfThreads):
     """Dice's factor over the time between sections, for 0.5, 1 and 2 threads a CPU."""
     x_label = "ns between sections"
+    x_is_threads = False
     y_label = "fairness factor (0.5 fair, 1 unfair)"
-    locks = ["futex", "glibc", "mcs", "shuffle", "malthusian", "u-scl", "flexguard-paper",
-             "flexguard-paper-built", "flexguard"]
+    locks = OF_THE_PAPER
     per_cpu = 1
 
     def __init__(self, per_cpu):
@@ -207,9 +204,6 @@ class Fairness(OfThreads):
     def missing(self, env):
         return too_few(env, self.per_cpu)
 
-    def sensible(self, env, series, x):
-        return self.per_cpu <= 1 or series not in env.collapses
-
     def argv(self, env, series, x):
         return mutex_options(env, env.of_cpus(self.per_cpu), "-c", "lines", "-l", "2", "-o", str(x))
 
@@ -218,7 +212,8 @@ class Fairness(OfThreads):
 
 
 class Flips(Fairness):
-    """Each critical thread that is preempted, as the monitor counts them, takes FlexGuard into blocking mode, and back."""
+    """Each critical thread that is preempted takes FlexGuard into blocking mode, and back, unless another one is off its CPU: so the
+    monitor's count is an upper bound.  All of it is this program's, since the monitor of the harness serves nobody else meanwhile."""
     y_label = "times a second"
     locks = ["flexguard-paper",
              "flexguard-paper-built", "flexguard"]
@@ -254,7 +249,7 @@ class Index(OwnProgram):
         return ["-n", "300000" if env.quick else "16000000" if env.memory_gb > 8 else "1000000", "-d", str(env.seconds)]
 
 
-class Dedup(OwnProgram):
+class Dedup(FixedWork):
     id, program = "dedup", "dedup_bench"
     title = "deduplicating compression, up to 266,000 locks"
     y_label = "kilobytes a ms"
@@ -263,7 +258,7 @@ class Dedup(OwnProgram):
         return ["-s", "4" if env.quick else "32"]
 
 
-class Ray(OwnProgram):
+class Ray(FixedWork):
     id, program = "ray", "ray_bench"
     title = "ray tracer with one contended lock"
     y_label = "rays a ms"
@@ -272,17 +267,21 @@ class Ray(OwnProgram):
         return ["-p", "3" if env.quick else "40", "-n", "1"]
 
 
-class KMedian(OwnProgram):
-    """With barriers of a mutex and a condition variable, as PARSEC's: what is compared are mutexes."""
+class KMedian(FixedWork):
+    """With barriers of a mutex and a condition variable, as PARSEC's: what is compared are mutexes.
+
+    The condition variable is FlexGuard's with all of them but glibc; glibc-mutex is glibc's mutex beside that one.
+    """
     id, program = "kmedian-mutexes", "kmedian_bench"
     title = "streaming k-median, barriers made of a mutex"
     y_label = "points a ms"
+    locks = ["glibc-mutex", *OF_THE_PAPER]
 
     def args(self, env):
         return ["-m", "1", "-b", "10" if env.quick else "60"]
 
 
-class KMedianBarriers(OwnProgram):
+class KMedianBarriers(FixedWork):
     """With the system's barriers, and only where there are some: the zoo has mutexes."""
     id, program = "kmedian", "kmedian_bench"
     title = "streaming k-median, pthread_barrier_wait"
@@ -297,8 +296,6 @@ class LevelDb(OwnProgram):
     program = "leveldb_bench"
     y_label = "operations a ms"
     modes = ["readrandom", "fillrandom", "overwrite"]
-    locks = ["futex", "glibc", "mcs-tp", "shuffle", "malthusian", "u-scl", "hybrid-mcs", "flexguard-paper",
-             "flexguard-paper-built", "flexguard"]
 
     def __init__(self, mode):
         self.mode = mode

@@ -97,9 +97,10 @@ class Handover(Turns):
 
 
 class HybridLevelDb(LevelDb):
-    """The paper's metric.  It has the condition variable in both locks that it compares with stock's."""
+    """The paper's metric.  glibc is stock's mutex and condition variable; hybrid-mcs-cond has its own of both.  The others have
+    FlexGuard's condition variable, glibc-mutex too: what is theirs is the mutex."""
     y_label = "us an operation"
-    locks = ["glibc", "futex", "mcs", "hybrid-mcs", "hybrid-mcs-cond", "flexguard"]
+    locks = ["glibc", "glibc-mutex", "futex", "mcs", "hybrid-mcs", "hybrid-mcs-cond", "flexguard"]
 
     def __init__(self, mode):
         super().__init__(mode)
@@ -185,8 +186,8 @@ def figures():
         ], log=True),
         Figure("hybrid-3", PAPER, "LevelDB: writes and reads at random", level, [
             published("Without its condition variables the impact is negligible.", "V.B",
-                      "0.9 to 1.1 of glibc's time everywhere (hybrid-mcs has the product's condition variable then, not glibc's)",
-                      compare("hybrid-leveldb-fillrandom", "hybrid-mcs", "glibc", lambda v: 0.9 <= v <= 1.1, higher_is_better=False)),
+                      "0.9 to 1.1 of the time of glibc's mutex everywhere, both beside the product's condition variable",
+                      compare("hybrid-leveldb-fillrandom", "hybrid-mcs", "glibc-mutex", lambda v: 0.9 <= v <= 1.1, higher_is_better=False)),
             with_cond("Under-subscribed, writes are about 3 times and reads 37 % (40 to 25 us) faster than stock.", "V.B",
                       "3 and 1.6 or more on average with CPUs for all",
                       both_of(on_average("hybrid-leveldb-fillrandom", "hybrid-mcs-cond", "glibc", [("writing", roomy, 3)], False),

@@ -18,7 +18,7 @@ __attribute__((noinline, cold)) void zoo_renew(struct zoo_mutex *m, const struct
 	taken = _fg_epoch_lock();
 	if (!zoo_is_parents(m)) {
 		/* Another thread has been here. */
-	} else if (z->glibc_kind) {
+	} else if (z->glibcs) {
 		zoo_glibc_renew(m);
 		fg_store_release(&m->kind, fresh);
 	} else {

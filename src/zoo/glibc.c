@@ -2,6 +2,8 @@
 /*
  * Glibc's own mutexes of other kinds than the program asked for: what would it be like if they were
  *
+ *   glibc-mutex      the default kind, with condition variables that are not glibc's: what a mutex of
+ *                    the zoo is measured against where both wait by such a one
  *   glibc-adaptive   PTHREAD_MUTEX_ADAPTIVE_NP: spins for a while that it learns, then blocks
  *   glibc-robust     PTHREAD_MUTEX_ROBUST: recovers from an owner that died (set_robust_list(2));
  *                    the zoo makes what it finds consistent, since the program does not know
@@ -90,6 +92,7 @@ void zoo_glibc_renew(struct zoo_mutex *m)
 		fg_native_pthread_mutex_lock()((pthread_mutex_t *)m);
 }
 
-const struct zoo_lock zoo_adaptive = {.glibc_kind = FG_KIND_ADAPTIVE};
-const struct zoo_lock zoo_robust = {.glibc_kind = FG_KIND_ROBUST};
-const struct zoo_lock zoo_pi = {.glibc_kind = FG_KIND_INHERIT};
+const struct zoo_lock zoo_plain = {.glibcs = true};
+const struct zoo_lock zoo_adaptive = {.glibcs = true, .glibc_kind = FG_KIND_ADAPTIVE};
+const struct zoo_lock zoo_robust = {.glibcs = true, .glibc_kind = FG_KIND_ROBUST};
+const struct zoo_lock zoo_pi = {.glibcs = true, .glibc_kind = FG_KIND_INHERIT};

@@ -84,7 +84,7 @@ int _fg_mutex_lock_untraced(struct fg_mutex *mutex, const struct fg_deadline *de
 	struct zoo_mutex *m = of(mutex);
 	const struct zoo_lock *z = ready(m);
 
-	if (z->glibc_kind)
+	if (z->glibcs)
 		return zoo_glibc_lock(m, z, deadline);
 	if (_fg_kind_knows_owner(m->kind) && owned(m))
 		return _fg_kind_is_recursive(m->kind) ? _fg_mutex_count_again(&m->count) : EDEADLK;
@@ -107,7 +107,7 @@ int _fg_mutex_trylock(struct fg_mutex *mutex)
 	struct zoo_mutex *m = of(mutex);
 	const struct zoo_lock *z = ready(m);
 
-	if (z->glibc_kind)
+	if (z->glibcs)
 		return zoo_glibc_try(m, z);
 	if (_fg_kind_is_recursive(m->kind) && owned(m))
 		return _fg_mutex_count_again(&m->count);
@@ -141,7 +141,7 @@ int _fg_mutex_unlock(struct fg_mutex *mutex)
 	struct zoo_mutex *m = of(mutex);
 	const struct zoo_lock *z = ready(m);
 
-	return z->glibc_kind ? zoo_glibc_unlock(m, z) : release(m, z, z->unlock);
+	return z->glibcs ? zoo_glibc_unlock(m, z) : release(m, z, z->unlock);
 }
 
 /* ---- what a program may choose (choices.h) ---- */
@@ -172,7 +172,7 @@ int _fg_mutex_destroy(struct fg_mutex *mutex)
 	struct zoo_mutex *m = of(mutex);
 	const struct zoo_lock *z = ready(m);
 
-	if (z->glibc_kind)
+	if (z->glibcs)
 		return zoo_glibc_end(m, z);
 	if (fg_load_relaxed(&m->owner))
 		return EBUSY;

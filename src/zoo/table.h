@@ -27,6 +27,7 @@
 /* clang-format off */
 #define ZOO_TABLE(X) \
 	X(adaptive, "glibc-adaptive", "spin-then-park", "PTHREAD_MUTEX_ADAPTIVE_NP", "none", 40, 0, ZOO_ORDINARY) \
+	X(plain, "glibc-mutex", "blocking", "glibc's default mutex, beside FlexGuard's other objects", "none", 40, 0, ZOO_ORDINARY) \
 	X(robust, "glibc-robust", "blocking, recovers", "set_robust_list(2); " ZOO_OLS2002, "none", 40, 0, ZOO_ORDINARY) \
 	X(pi, "glibc-pi", "blocking, boosts", "FUTEX_LOCK_PI; " ZOO_OLS2002 " (future work)", "priority, FIFO", 40, 0, ZOO_ORDINARY) \
 	X(tas, "tas", "spinlock", "test-and-set; Anderson, TPDS 1990", "none", 4, 0, ZOO_TIMED | ZOO_SHARED) \

@@ -64,7 +64,8 @@ struct zoo_lock {
 	const char *(*start)(void);
 	/* When a mutex is destroyed; NULL: nothing to give back. */
 	void (*end)(struct zoo_mutex *m);
-	/* Glibc's own lock, of this kind of its: all functions above are NULL. */
+	/* Glibc's own lock, of this kind of its (0: the default one): all functions above are NULL. */
+	bool glibcs;
 	uint32_t glibc_kind;
 	/* How long its waiters spin may be chosen for a lock of its own (choices.h). */
 	bool spins;
@@ -81,7 +82,7 @@ ZOO_TABLE(ZOO)
 int zoo_release_fairly(struct zoo_mutex *m);
 int zoo_set_spin(struct zoo_mutex *m, uint32_t ns);
 
-/* For locks with a glibc_kind (glibc.c); results as pthread_mutex_lock() and the others. */
+/* For locks that are glibc's (glibc.c); results as pthread_mutex_lock() and the others. */
 int zoo_glibc_lock(struct zoo_mutex *m, const struct zoo_lock *z,
 		   const struct fg_deadline *deadline);
 int zoo_glibc_try(struct zoo_mutex *m, const struct zoo_lock *z);
