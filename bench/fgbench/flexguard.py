@@ -116,7 +116,7 @@ class BusyWaiting(Counted):
     title = "looks of spinning waiters at a held lock"
     y_label = "looks a us, all threads"
     locks = ["spin-park", *OF_THE_PAPER]
-    argv = SharedMemory.argv
+    loop = PAPERS_LOOP
 
     def metrics(self, x, raw):
         return {"y": self.rate(raw, "spins") / 1e6, "parks": self.rate(raw, "parks"), "per_ms": raw["per_ms"]}

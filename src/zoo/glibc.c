@@ -2,8 +2,8 @@
 /*
  * Glibc's own mutexes of other kinds than the program asked for: what would it be like if they were
  *
- *   glibc-mutex      the default kind, with condition variables that are not glibc's: what a mutex of
- *                    the zoo is measured against where both wait by such a one
+ *   glibc-mutex      the default kind, beside condition variables that are not glibc's: what the
+ *                    zoo's mutexes are measured against in a program that waits by such a one
  *   glibc-adaptive   PTHREAD_MUTEX_ADAPTIVE_NP: spins for a while that it learns, then blocks
  *   glibc-robust     PTHREAD_MUTEX_ROBUST: recovers from an owner that died (set_robust_list(2));
  *                    the zoo makes what it finds consistent, since the program does not know

@@ -64,7 +64,7 @@ struct zoo_lock {
 	const char *(*start)(void);
 	/* When a mutex is destroyed; NULL: nothing to give back. */
 	void (*end)(struct zoo_mutex *m);
-	/* Glibc's own lock, of this kind of its (0: the default one): all functions above are NULL. */
+	/* Glibc's own lock, of this kind (0: the default one): all functions above are NULL. */
 	bool glibcs;
 	uint32_t glibc_kind;
 	/* How long its waiters spin may be chosen for a lock of its own (choices.h). */
