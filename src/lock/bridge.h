@@ -5,8 +5,8 @@
  * before it releases the mutex of ours until it sleeps, which releases it; signallers of this
  * process hold it as well: no signal comes between the release and the sleep.
  *
- * Objects that meet in the table share a bridge, which costs them time only: whoever holds one
- * waits for nothing else, but for the mutex of ours after having let it go.
+ * Objects that meet in the table share a bridge, which costs them time only: a thread that holds
+ * one waits for nothing else, but for the mutex of ours after having released the bridge.
  */
 #ifndef FG_BRIDGE_H
 #define FG_BRIDGE_H
@@ -14,15 +14,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lock/cond.h"
+
+/* A process's bridges, native mutexes, and what can be done with one. */
 struct fg_bridges {
-	void *table; /* `count` native mutexes of `size` bytes each */
+	void *table; /* `count` of them, of `size` bytes each */
 	size_t size;
 	uint32_t count;
+	uint32_t shift; /* objects are told apart by what is above so many bits of their address */
+	int (*lock)(void *bridge);
+	int (*unlock)(void *bridge);
 	void (*renew)(struct fg_bridges *b); /* as their static initialiser has them */
 	uint32_t epoch; /* fork epoch: a parent's thread may have had one when it was copied */
 };
 
-/* The bridge of the object at this address, by what is above the lowest `shift` bits of it. */
-void *_fg_bridge_of(struct fg_bridges *b, const void *object, uint32_t shift);
+/*
+ * Waits with the mutex `m`, which is ours: `wait` releases the bridge, sleeps, and takes it again,
+ * as pthread_cond_wait() does.  Returns what that returned, or what releasing `m` did: then it has
+ * not waited.  `wait` may be a cancellation point.
+ */
+int _fg_bridge_wait(struct fg_bridges *b, const void *object, const struct fg_cond_mutex *m,
+		    int (*wait)(void *bridge, void *arg), void *arg);
+
+/* Signals: `wake`, with the bridge held.  Returns what that returned. */
+int _fg_bridge_wake(struct fg_bridges *b, void *object, int (*wake)(void *object));
 
 #endif

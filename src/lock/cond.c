@@ -196,27 +196,6 @@ struct wait {
 	fg_spin_history history; /* the condition variable's, as it was when the wait began */
 };
 
-static int let_go(const struct fg_cond_mutex *m)
-{
-	int r;
-
-	if (m->ours)
-		_fg_mutex_waiters(m->ours, 1);
-	r = m->unlock(m->mutex);
-	if (r && m->ours)
-		_fg_mutex_waiters(m->ours, -1u);
-	return r;
-}
-
-static int take_back(const struct fg_cond_mutex *m)
-{
-	int r = m->lock(m->mutex);
-
-	if (m->ours)
-		_fg_mutex_waiters(m->ours, -1u);
-	return r;
-}
-
 /* The waiter ends the wait by itself.  False: too late, it has been signalled. */
 static bool go(struct wait *w)
 {
@@ -258,7 +237,7 @@ static void cancelled(void *arg)
 
 	if (!go(w))
 		pass_on(w);
-	take_back(w->mutex);
+	_fg_cond_take_back(w->mutex);
 }
 
 /*
@@ -293,7 +272,7 @@ static void spin_for_signal(struct wait *w, const struct fg_deadline *deadline)
 
 static void cancelled_alone(void *mutex)
 {
-	take_back(mutex);
+	_fg_cond_take_back(mutex);
 }
 
 /* Where nobody can wake this thread: a spurious wake-up after a while. */
@@ -301,7 +280,7 @@ static int wake_by_itself(const struct fg_cond_mutex *m, const struct fg_deadlin
 {
 	struct fg_deadline soon;
 	uint32_t never = 0;
-	int r = let_go(m);
+	int r = _fg_cond_let_go(m);
 
 	if (r)
 		return r;
@@ -309,7 +288,7 @@ static int wake_by_itself(const struct fg_cond_mutex *m, const struct fg_deadlin
 	pthread_cleanup_push(cancelled_alone, (void *)m);
 	fg_futex_wait_cancellable(&never, 0, &soon);
 	pthread_cleanup_pop(0);
-	r = take_back(m);
+	r = _fg_cond_take_back(m);
 	if (r)
 		return r;
 	return fg_deadline_passed(deadline) ? ETIMEDOUT : 0;
@@ -329,7 +308,7 @@ int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 	cond_unlock(c);
 	if (m->ours)
 		_fg_lock_going_away(&m->ours->lock);
-	r = let_go(m);
+	r = _fg_cond_let_go(m);
 	if (r) {
 		if (!go(&w))
 			pass_on(&w);
@@ -349,7 +328,7 @@ int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 
 	if (r == 0)
 		confirm(&w);
-	locked = take_back(m);
+	locked = _fg_cond_take_back(m);
 	if (locked)
 		return locked;
 	return r == -ETIMEDOUT ? ETIMEDOUT : 0;

@@ -89,6 +89,29 @@ struct fg_cond_mutex {
 	struct fg_mutex *ours; /* the same, or NULL: not one of ours */
 };
 
+/* At the start of a wait: 0, or the error of `unlock`.  Counted, so that it is not destroyed. */
+static inline int _fg_cond_let_go(const struct fg_cond_mutex *m)
+{
+	int r;
+
+	if (m->ours)
+		_fg_mutex_waiters(m->ours, 1);
+	r = m->unlock(m->mutex);
+	if (r && m->ours)
+		_fg_mutex_waiters(m->ours, -1u);
+	return r;
+}
+
+/* At its end: 0, or the error of `lock`. */
+static inline int _fg_cond_take_back(const struct fg_cond_mutex *m)
+{
+	int r = m->lock(m->mutex);
+
+	if (m->ours)
+		_fg_mutex_waiters(m->ours, -1u);
+	return r;
+}
+
 /* 0, ETIMEDOUT, or what unlock or lock returned.  A cancellation point. */
 int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 		  const struct fg_deadline *deadline);

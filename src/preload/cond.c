@@ -33,6 +33,11 @@ static int take_mutex(void *mutex)
 	return pthread_mutex_lock(mutex);
 }
 
+struct fg_cond_mutex fg_cond_mutex_of(pthread_mutex_t *mutex)
+{
+	return (struct fg_cond_mutex){release_mutex, take_mutex, mutex, fg_mutex_of(mutex)};
+}
+
 /*
  * One of glibc's, with a condition variable of ours: a waiter stays one of its users, as with one
  * of glibc's, so that it is not destroyed meanwhile.  Robust ones are destroyed without a look at
@@ -89,12 +94,11 @@ int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 static int wait_on(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
 		   const struct timespec *at)
 {
-	struct fg_mutex *ours = fg_mutex_of(mutex);
 	struct native_mutex native = {.mutex = mutex};
-	struct fg_cond_mutex m = {release_mutex, take_mutex, mutex, ours};
+	struct fg_cond_mutex m = fg_cond_mutex_of(mutex);
 	struct fg_deadline deadline = {.clock = clock};
 
-	if (fg_unlikely(!_fg_mutex_is_ours(ours)))
+	if (fg_unlikely(!_fg_mutex_is_ours(m.ours)))
 		m = (struct fg_cond_mutex){release_native, take_native, &native, NULL};
 
 	if (at) {

@@ -9,7 +9,9 @@
 
 #pragma GCC visibility pop /* nothing here is a pthread name */
 
-#define BRIDGES 64u
+/* 64 neighbours, of 48 bytes each, have 64 bridges.  Not varied. */
+#define BRIDGES	      64u
+#define ADDRESS_SHIFT 4u
 
 static pthread_mutex_t natives[BRIDGES];
 
@@ -21,69 +23,67 @@ static void renew(struct fg_bridges *b)
 		natives[i] = fresh;
 }
 
-static struct fg_bridges bridges = {natives, sizeof(natives[0]), BRIDGES, renew, 0};
-
-static pthread_mutex_t *bridge(const pthread_cond_t *cond)
+static int lock_bridge(void *bridge)
 {
-	/* 64 neighbours, of 48 bytes each, have 64 bridges */
-	return _fg_bridge_of(&bridges, cond, 4);
+	return fg_native_pthread_mutex_lock()(bridge);
 }
 
-struct bridged {
-	pthread_mutex_t *bridge, *mutex;
+static int unlock_bridge(void *bridge)
+{
+	return fg_native_pthread_mutex_unlock()(bridge);
+}
+
+static struct fg_bridges bridges = {.table = natives,
+				    .size = sizeof(natives[0]),
+				    .count = BRIDGES,
+				    .shift = ADDRESS_SHIFT,
+				    .lock = lock_bridge,
+				    .unlock = unlock_bridge,
+				    .renew = renew};
+
+struct native_wait {
+	pthread_cond_t *cond;
+	clockid_t clock;
+	const struct timespec *at;
 };
 
-static void leave_bridge(void *arg)
+static int native_wait(void *mutex, void *arg)
 {
-	struct bridged *b = arg;
+	const struct native_wait *w = arg;
 
-	fg_native_pthread_mutex_unlock()(b->bridge);
-	pthread_mutex_lock(b->mutex);
-	_fg_mutex_waiters(fg_mutex_of(b->mutex), -1u);
-}
-
-static int native_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
-		       const struct timespec *at)
-{
-	if (clock < 0)
-		return at ? fg_native_pthread_cond_timedwait()(cond, mutex, at) :
-			    fg_native_pthread_cond_wait()(cond, mutex);
-	return fg_native_pthread_cond_clockwait()(cond, mutex, clock, at);
+	if (w->clock < 0)
+		return w->at ? fg_native_pthread_cond_timedwait()(w->cond, mutex, w->at) :
+			       fg_native_pthread_cond_wait()(w->cond, mutex);
+	return fg_native_pthread_cond_clockwait()(w->cond, mutex, w->clock, w->at);
 }
 
 int fg_cond_bridge_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
 			const struct timespec *at)
 {
-	struct bridged b = {bridge(cond), mutex};
-	int r;
+	struct native_wait w = {cond, clock, at};
+	struct fg_cond_mutex m;
 
 	if (!_fg_mutex_is_ours(fg_mutex_of(mutex)))
-		return native_wait(cond, mutex, clock, at);
+		return native_wait(mutex, &w);
 	if (at && !fg_valid_timespec(at)) /* glibc would say so too late: with the mutex released */
 		return EINVAL;
-	fg_native_pthread_mutex_lock()(b.bridge);
-	_fg_mutex_waiters(fg_mutex_of(mutex), 1);
-	r = pthread_mutex_unlock(mutex);
-	if (r) {
-		_fg_mutex_waiters(fg_mutex_of(mutex), -1u);
-		fg_native_pthread_mutex_unlock()(b.bridge);
-		return r;
-	}
-	pthread_cleanup_push(leave_bridge, &b);
-	r = native_wait(cond, b.bridge, clock, at);
-	pthread_cleanup_pop(1);
-	return r;
+	m = fg_cond_mutex_of(mutex);
+	return _fg_bridge_wait(&bridges, cond, &m, native_wait, &w);
+}
+
+static int signal_native(void *cond)
+{
+	return fg_native_pthread_cond_signal()(cond);
+}
+
+static int broadcast_native(void *cond)
+{
+	return fg_native_pthread_cond_broadcast()(cond);
 }
 
 int fg_cond_bridge_wake(pthread_cond_t *cond, bool all)
 {
-	pthread_mutex_t *b = bridge(cond);
-	int r;
-
-	fg_native_pthread_mutex_lock()(b);
-	r = all ? fg_native_pthread_cond_broadcast()(cond) : fg_native_pthread_cond_signal()(cond);
-	fg_native_pthread_mutex_unlock()(b);
-	return r;
+	return _fg_bridge_wake(&bridges, cond, all ? broadcast_native : signal_native);
 }
 
 int fg_cond_bridge_destroy(pthread_cond_t *cond)

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "lock/cond.h"
+
 /*
  * `clock` below 0: the condition variable's own.  `at` NULL: no deadline.  What pthread_cond_wait()
  * returns.
@@ -25,5 +27,8 @@ int fg_cond_bridge_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t 
 			const struct timespec *at);
 int fg_cond_bridge_wake(pthread_cond_t *cond, bool all);
 int fg_cond_bridge_destroy(pthread_cond_t *cond);
+
+/* cond.c: a mutex of ours, as waits use it. */
+struct fg_cond_mutex fg_cond_mutex_of(pthread_mutex_t *mutex) __attribute__((visibility("hidden")));
 
 #endif

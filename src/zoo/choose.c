@@ -10,25 +10,21 @@
 #include "zoo/hybrid.h"
 #include "zoo/pairname.h"
 
+/* The program's mutexes, if a rwlock is chosen. */
+#define MUTEXES_OF_RWLOCKS .lock = &zoo_futex, .lock_can = ZOO_TIMED | ZOO_SHARED
+
+/* First the mutexes, in the order of their table: a pair's name has indices of it. */
 static const struct {
 	const char *name;
-	const struct zoo_lock *lock;
-	unsigned can;
+	struct zoo_choice choice;
 } locks[] = {
 #define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) \
-	{name, &zoo_##id, can},
+	{name, {.lock = &zoo_##id, .lock_can = can}},
     ZOO_TABLE(ZOO)
 #undef ZOO
-};
-
-static const struct {
-	const char *name;
-	const struct zoo_rwlock_ops *rwlock;
-	unsigned can;
-} rwlocks[] = {
 #define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) \
-	{name, &zoo_##id, can},
-    ZOO_RWLOCK_TABLE(ZOO)
+	{name, {MUTEXES_OF_RWLOCKS, .rwlock = &zoo_##id, .rwlock_can = can}},
+	ZOO_RWLOCK_TABLE(ZOO)
 #undef ZOO
 };
 
@@ -42,18 +38,14 @@ static __attribute__((cold, noreturn)) void refuse(const char *name, const char 
 
 static struct zoo_choice named(const char *name)
 {
-	/* If it names a rwlock, the program's mutexes are these. */
-	struct zoo_choice c = {.lock = &zoo_futex, .lock_can = ZOO_TIMED | ZOO_SHARED};
+	struct zoo_choice c = {MUTEXES_OF_RWLOCKS};
 	struct zoo_pair pair;
 
 	for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
 		if (!strcmp(name, locks[i].name))
-			c.lock = locks[i].lock, c.lock_can = locks[i].can;
-	for (size_t i = 0; i < sizeof(rwlocks) / sizeof(rwlocks[0]); i++)
-		if (!strcmp(name, rwlocks[i].name))
-			c.rwlock = rwlocks[i].rwlock, c.rwlock_can = rwlocks[i].can;
+			c = locks[i].choice;
 	if (zoo_pair_by_name(name, &pair)) {
-		zoo_pair_choose(locks[pair.fast].lock, locks[pair.slow].lock);
+		zoo_pair_choose(locks[pair.fast].choice.lock, locks[pair.slow].choice.lock);
 		c.lock = pair.cond ? &zoo_hybridpaircond : &zoo_hybridpair;
 		c.lock_can = 0;
 	}

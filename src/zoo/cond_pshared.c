@@ -18,20 +18,10 @@ static struct fg_cond_shared *of(pthread_cond_t *cond)
 	return (struct fg_cond_shared *)cond;
 }
 
-static int release_mutex(void *mutex)
-{
-	return pthread_mutex_unlock(mutex);
-}
-
-static int take_mutex(void *mutex)
-{
-	return pthread_mutex_lock(mutex);
-}
-
 int fg_cond_pshared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
 			 const struct timespec *at)
 {
-	struct fg_cond_mutex m = {release_mutex, take_mutex, mutex, NULL};
+	struct fg_cond_mutex m = fg_cond_mutex_of(mutex);
 	struct fg_deadline deadline = {.clock = clock};
 
 	if (!_fg_mutex_may_be_shared())

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock/mutex.h over the lock that was chosen: types, and deadlines of locks that have none.  In
- * libflexguard-zoo.so this file stands where src/lock/mutex.c does elsewhere.
+ * lock/mutex.h over the lock that was chosen (choose.h): types of mutexes, and deadlines for locks
+ * that have none.  In libflexguard-zoo.so this file stands where src/lock/mutex.c does elsewhere.
  */
 #include "lock/mutex.h"
 
 #include <errno.h>
-#include <sys/syscall.h>
-
-#include "runtime/decide.h"
 #include "zoo/choose.h"
 #include "zoo/fork.h"
 
@@ -19,26 +16,6 @@ _Static_assert(sizeof(struct zoo_mutex) == sizeof(struct fg_mutex) &&
 static struct zoo_mutex *of(struct fg_mutex *m)
 {
 	return (struct zoo_mutex *)m;
-}
-
-/* ---- threads ------------------------------------------------------------------ */
-
-uint32_t zoo_tid(void)
-{
-	static __thread uint32_t tid;
-	static __thread uint32_t epoch;
-
-	/* a child of fork has another */
-	if (fg_unlikely(!tid || epoch != fg_load_relaxed(&fg_epoch))) {
-		tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
-		epoch = fg_load_relaxed(&fg_epoch);
-	}
-	return tid;
-}
-
-uint64_t zoo_spin_ns(void)
-{
-	return fg_spin_ns;
 }
 
 bool _fg_mutex_may_be_shared(void)

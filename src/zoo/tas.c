@@ -12,12 +12,7 @@ static bool trylock(struct zoo_mutex *m)
 
 static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 {
-	for (uint32_t n = 0; !trylock(m); n++) {
-		if (deadline && n % 64 == 0 && fg_deadline_passed(deadline))
-			return false;
-		zoo_pause();
-	}
-	return true;
+	return zoo_lock_by_trying(m, trylock, deadline);
 }
 
 static void unlock(struct zoo_mutex *m)

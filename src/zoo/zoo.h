@@ -136,6 +136,21 @@ static inline void zoo_pause(void)
 }
 
 /*
+ * The lock of one that is tried again and again.  The clock is looked at once in 64 tries (not
+ * varied).
+ */
+static inline __attribute__((always_inline)) bool zoo_lock_by_trying(
+    struct zoo_mutex *m, bool (*trylock)(struct zoo_mutex *m), const struct fg_deadline *deadline)
+{
+	for (uint32_t n = 0; !trylock(m); n++) {
+		if (deadline && n % 64 == 0 && fg_deadline_passed(deadline))
+			return false;
+		zoo_pause();
+	}
+	return true;
+}
+
+/*
  * A try of an MCS queue with this tail: a node of mine that is all of it, or NULL: somebody is in
  * it.  Acquire: pairs with zoo_node_behind(); release: a thread behind me finds my node as I left
  * it.

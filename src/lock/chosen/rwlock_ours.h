@@ -3,8 +3,8 @@
  * What adaptors (api, preload) call for a reader-writer lock: lock/rwlock.h.  Another build has
  * another one of these in front of it, as for mutexes (lock/mutex.h).
  *
- *   _fg_rwlock_may_be_shared()	those that other processes know are ours, too; their kind has
- *                              FG_RW_OURS_SHARED then
+ *   _fg_rwlock_may_be_shared()	those that other processes know are ours, too
+ *   _fg_rwlock_kind()		fg_rwlock.kind of a new one that is ours
  *   _fg_chosen_rwlock_...()	as the functions of that name in lock/rwlock.h
  */
 #ifndef FG_RWLOCK_OURS_H
@@ -12,12 +12,16 @@
 
 #include "lock/rwlock.h"
 
-#define FG_RW_OURS_SHARED 0u
-
 /* Process-shared ones stay glibc's, whose users in other processes need not run FlexGuard. */
 static inline bool _fg_rwlock_may_be_shared(void)
 {
 	return false;
+}
+
+static inline uint32_t _fg_rwlock_kind(int kind, bool shared)
+{
+	(void)shared;
+	return (uint32_t)kind;
 }
 
 static inline int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,

@@ -12,6 +12,11 @@
 
 bool _fg_rwlock_may_be_shared(void);
 
+static inline uint32_t _fg_rwlock_kind(int kind, bool shared)
+{
+	return (uint32_t)kind | (shared ? FG_RW_OURS_SHARED : 0);
+}
+
 int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
 			     const void *caller);
 int _fg_chosen_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
