@@ -12,9 +12,10 @@
 #include "cli/common/table.h"
 
 /* How each shell finds them. */
-#define LOCKS	"$(flexguard locks 2>/dev/null | awk 'NR > 2 {print $1}')"
-#define FIGURES "$(flexguard bench --list 2>/dev/null | awk 'NR > 1 {print $1}')"
-#define PIDS	"$(cd /proc && echo [0-9]*)"
+#define LOCKS	 "$(flexguard locks 2>/dev/null | awk 'NR > 2 {print $1}')"
+#define FIGURES	 "$(flexguard bench --list 2>/dev/null | awk 'NR > 1 {print $1}')"
+#define POLICIES "$(flexguard kernel list 2>/dev/null | awk 'NR > 1 && /^[a-z]/ {print $1}')"
+#define PIDS	 "$(cd /proc && echo [0-9]*)"
 
 static void each(const char *list, const char *format)
 {
@@ -53,6 +54,7 @@ static void bash_offer(enum fg_complete offer)
 	    [FG_OFFER_PIDS] = "-W \"" PIDS "\"",
 	    [FG_OFFER_LOCKS] = "-W \"" LOCKS "\"",
 	    [FG_OFFER_FIGURES] = "-W \"" FIGURES "\"",
+	    [FG_OFFER_POLICIES] = "-f -W \"" POLICIES "\"",
 	};
 
 	if (offer == FG_OFFER_NOTHING)
@@ -115,13 +117,15 @@ static void bash_command(const struct fg_command *c)
 	printf("--help%s' -- \"$cur\") ;;\n", c->stops && c->operands ? " --" : "");
 	if (c->operands) {
 		printf("\t\t\t*) ");
-		if (strchr(c->operands, '|')) {
-			printf("mapfile -t COMPREPLY < <(compgen -W '");
-			each(c->operands, "%.*s ");
-			printf("' -- \"$cur\")");
-		} else {
-			bash_offer(c->offer);
+		if (c->verbs) {
+			printf(
+			    "if ((COMP_CWORD == 2)); then mapfile -t COMPREPLY < <(compgen -W '");
+			each(c->verbs, "%.*s ");
+			printf("' -- \"$cur\"); else ");
 		}
+		bash_offer(c->offer);
+		if (c->verbs)
+			printf("; fi");
 		printf(" ;;\n");
 	}
 	printf("\t\t\tesac ;;\n\t\tesac ;;\n");
@@ -144,6 +148,9 @@ static void bash(void)
 	for (const struct fg_command *c = fg_commands; c->name; c++)
 		bash_command(c);
 	printf("\tesac\n}\ncomplete -F _flexguard flexguard\n");
+	printf(
+	    "_syncord()\n{\n\tCOMP_WORDS=(flexguard kernel \"${COMP_WORDS[@]:1}\")\n\t((++COMP_CWORD))\n"
+	    "\t_flexguard\n}\ncomplete -F _syncord syncord\n");
 }
 
 /* ---- zsh -------------------------------------------------------------------------- */
@@ -160,6 +167,7 @@ static const char *zsh_action(enum fg_complete offer)
 		"compadd -- ${(f)\"$(flexguard locks 2>/dev/null | awk '\\''NR > 2 {print $1}'\\'')\"}",
 	    [FG_OFFER_FIGURES] =
 		"compadd -- ${(f)\"$(flexguard bench --list 2>/dev/null | awk '\\''NR > 1 {print $1}'\\'')\"}",
+	    [FG_OFFER_POLICIES] = "_files",
 	};
 
 	return action[offer];
@@ -218,10 +226,10 @@ static void zsh(void)
 		if (c->operands && c->stops)
 			printf(
 			    " \\\n\t\t\t'(-)1:program:_command_names -e' '*::arguments:_normal'");
-		else if (c->operands && strchr(c->operands, '|')) {
+		else if (c->verbs) {
 			printf(" \\\n\t\t\t'1:what:(");
-			each(c->operands, "%.*s ");
-			printf(")'");
+			each(c->verbs, "%.*s ");
+			printf(")' '*:policy or lock:%s'", zsh_action(c->offer));
 		} else if (c->operands)
 			printf(" \\\n\t\t\t'1:%s:%s'",
 			       c->offer == FG_OFFER_PIDS ? "process" : "program",
@@ -245,6 +253,7 @@ static const char *fish_offer(enum fg_complete offer)
 		" -x -a '(flexguard locks 2>/dev/null | awk \"NR > 2 {print \\$1}\")'",
 	    [FG_OFFER_FIGURES] =
 		" -x -a '(flexguard bench --list 2>/dev/null | awk \"NR > 1 {print \\$1}\")'",
+	    [FG_OFFER_POLICIES] = " -r -F",
 	};
 
 	return how[offer];
@@ -268,9 +277,9 @@ static void fish(void)
 		snprintf(when, sizeof(when),
 			 "complete -c flexguard -n '__fish_seen_subcommand_from %s'", c->name);
 		printf("%s -l help -s h -d 'say what it does'\n", when);
-		if (c->operands && strchr(c->operands, '|')) {
-			printf("%s -x -a '", when);
-			each(c->operands, "%.*s ");
+		if (c->verbs) {
+			printf("%s -a '", when);
+			each(c->verbs, "%.*s ");
 			printf("'\n");
 		} else if (c->operands)
 			printf("%s%s\n", when, fish_offer(c->offer));
@@ -310,8 +319,8 @@ static void value(const char *text)
 static void synopsis(const struct fg_command *c)
 {
 	printf("*flexguard %s*", c->name);
-	if (c->operands && strchr(c->operands, '|'))
-		printf(" %s", c->operands);
+	if (c->verbs)
+		printf(" _verb_");
 	for (const struct fg_option *o = c->options; o->name; o++) {
 		printf(" [");
 		if (o->letter)
@@ -323,7 +332,9 @@ static void synopsis(const struct fg_command *c)
 	}
 	if (c->operands && c->stops)
 		printf(" [--] _program_ [_args_...]");
-	else if (c->operands && !strchr(c->operands, '|'))
+	else if (c->verbs)
+		printf(" [_operand_...]");
+	else if (c->operands)
 		printf(c->operands[0] == '[' ? " [_program_]" : " _%s_", c->operands);
 }
 

@@ -87,13 +87,33 @@ static int command(int argc, char **argv)
 	return FG_EXIT_OWN;
 }
 
+/* `syncord attach ...`, a link to this program, is `flexguard kernel attach ...`. */
+static bool is_syncord(const char *name)
+{
+	const char *slash = name ? strrchr(name, '/') : NULL;
+
+	return name && !strcmp(slash ? slash + 1 : name, "syncord");
+}
+
+static int syncord(int argc, char **argv)
+{
+	static char kernel[] = "kernel";
+
+	if (argc == 2 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))) {
+		puts("syncord, of flexguard " FG_VERSION);
+		return 0;
+	}
+	argv[0] = kernel;
+	return fg_cmd_kernel(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	int status;
 
 	if (argc == 2 && !strcmp(argv[0], FG_EMBEDDED_NAME))
 		return fg_embedded_main(argv[1]);
-	status = command(argc, argv);
+	status = is_syncord(argv[0]) ? syncord(argc, argv) : command(argc, argv);
 	/*
 	 * A full disk shows here at the earliest; `run` has executed the program or said its own by
 	 * now.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "monitor/module.h"
+#include "monitor/syncord_counters.h"
 
 __attribute__((visibility("default"))) const struct fg_monitor_module fg_monitor_module = {
     .version = FG_VERSION,
@@ -13,4 +14,5 @@ __attribute__((visibility("default"))) const struct fg_monitor_module fg_monitor
     .contention_stop = fg_contention_stop,
     .contention_missed = fg_contention_missed,
     .contention_close = fg_contention_close,
+    .policies = &fg_policy_module_calls,
 };

@@ -9,6 +9,7 @@
 
 #include "monitor/contention.h"
 #include "monitor/monitor.h"
+#include "monitor/syncord.h"
 
 #define FG_MODULE_NAME	 "libflexguard-monitor.so"
 #define FG_MODULE_SYMBOL "fg_monitor_module"
@@ -28,6 +29,7 @@ struct fg_monitor_module {
 	void (*contention_stop)(struct fg_contention *c);
 	uint64_t (*contention_missed)(const struct fg_contention *c);
 	void (*contention_close)(struct fg_contention *c);
+	const struct fg_policy_calls *policies; /* syncord.h */
 };
 
 extern const struct fg_monitor_module fg_monitor_module;

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* `flexguard kernel`: profile (kernel_profile.c) and doctor (kernel_doctor.c). */
+/* `flexguard kernel`: its verbs, and their options. */
 #include "cli/commands/kernel.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/kernel_policy.h"
 #include "cli/common/arguments.h"
 #include "cli/common/exit.h"
 #include "cli/common/units.h"
+
+#define OPTIONS_OF_POLICY 32
 
 const char *const fg_lock_class_name[FG_CLASSES] = {
     [FG_CLASS_SEMAPHORE] = "semaphore",
@@ -73,30 +77,123 @@ static const char *read_option(struct fg_kernel_options *o, int option, const ch
 	}
 }
 
+static const char *read_policy_option(struct fg_policy_options *p, const char **set, int option,
+				      const char *value)
+{
+	switch (option) {
+	case FG_KERNEL_OPTION:
+		if (!strchr(value, '=') || *value == '=')
+			return "-o needs KEY=VALUE";
+		if (p->options == OPTIONS_OF_POLICY)
+			return "too many times -o";
+		set[p->options++] = value;
+		return NULL;
+	case FG_KERNEL_FOR:
+		p->seconds = fg_seconds(value);
+		return p->seconds > 0 && p->seconds < 1e9 ?
+			   NULL :
+			   "--for needs a time of more than 0, such as 30s or 10min";
+	case FG_KERNEL_PIN: p->pin = true; return NULL;
+	case FG_KERNEL_KEEP: p->keep = true; return NULL;
+	default: p->all = true; return NULL;
+	}
+}
+
+/* ---- verbs --------------------------------------------------------------------- */
+
+#define OPTION(o) (1u << FG_KERNEL_##o)
+#define ANY	  FG_POLICY_TARGETS + 3
+
+/* `least` and `most`: operands; `options` that it has. */
+static const struct verb {
+	const char *name;
+	int (*run)(int argc, char **argv, const struct fg_policy_options *o);
+	int least, most;
+	const char *operands;
+	unsigned options;
+} verbs[] = {
+    {"profile", NULL, 0, 0, "nothing",
+     OPTION(BY) | OPTION(DURATION) | OPTION(SORT) | OPTION(TYPE) | OPTION(LOCK) | OPTION(PID) |
+	 OPTION(ROWS) | OPTION(JSON)},
+    {"doctor", NULL, 0, 0, "nothing", OPTION(JSON)},
+    {"targets", fg_kernel_targets, 0, 1, "a pattern, or nothing", OPTION(JSON)},
+    {"list", fg_kernel_list, 0, 0, "nothing", OPTION(JSON)},
+    {"attach", fg_kernel_attach, 2, ANY, "a policy and its locks: attach numa rename_lock",
+     OPTION(OPTION) | OPTION(FOR) | OPTION(PIN) | OPTION(JSON)},
+    {"replace", fg_kernel_replace, 2, ANY, "an id and a policy: replace 7 numa",
+     OPTION(OPTION) | OPTION(KEEP) | OPTION(JSON)},
+    {"detach", fg_kernel_detach, 0, 1, "an id, or --all", OPTION(ALL) | OPTION(JSON)},
+    {"status", fg_kernel_status, 0, 1, "an id, or nothing", OPTION(JSON)},
+    {"top", fg_kernel_top, 0, 1, "an id, or nothing",
+     OPTION(DURATION) | OPTION(ROWS) | OPTION(JSON)},
+    {"check", fg_kernel_check, 1, 1, "a policy: check ./mine.bpf.o", OPTION(OPTION) | OPTION(JSON)},
+};
+#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+/* "one of: profile, doctor, ..." */
+static const char *verb_names(void)
+{
+	static char list[200];
+	size_t len = 0;
+
+	for (size_t i = 0; i < VERBS && len < sizeof(list); i++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "",
+					verbs[i].name);
+	return list;
+}
+
+static int run_policy_verb(const struct fg_arguments *a, const struct verb *v, int argc,
+			   char **argv, const struct fg_policy_options *o)
+{
+	bool detach = v->run == fg_kernel_detach;
+
+	if (argc < v->least || argc > v->most || (detach && o->all == (argc == 1)))
+		return fg_arguments_bad(a, "%s takes %s", v->name, v->operands);
+	if (o->pin && o->seconds > 0)
+		return fg_arguments_bad(
+		    a, "--for ends with this command, and --pin stays: one of them");
+	return v->run(argc, argv, o);
+}
+
 int fg_cmd_kernel(int argc, char **argv)
 {
 	struct fg_arguments a = fg_arguments(argc, argv);
 	struct fg_kernel_options o = {.class = -1, .rows = 40};
-	const char *wrong, *what;
-	bool only_json = true;
+	const char *set[OPTIONS_OF_POLICY], *wrong;
+	struct fg_policy_options p = {.option = set};
+	const struct verb *v = NULL;
+	unsigned given = 0, others;
 	int option;
 
 	while ((option = fg_arguments_next(&a)) >= 0) {
-		wrong = read_option(&o, option, a.value);
+		wrong = option < FG_KERNEL_OPTION || option == FG_KERNEL_JSON ?
+			    read_option(&o, option, a.value) :
+			    read_policy_option(&p, set, option, a.value);
 		if (wrong)
 			return fg_arguments_bad(&a, "%s", wrong);
-		only_json &= option == FG_KERNEL_JSON;
+		given |= 1u << option;
 	}
 	if (option == FG_ARGUMENTS_EXIT)
 		return a.status;
-	what = a.next < argc ? argv[a.next++] : "";
-	if (a.next < argc)
-		return fg_arguments_bad(&a, "'%s' is too much", argv[a.next]);
-	if (!strcmp(what, "profile"))
-		return fg_kernel_profile(&o);
-	if (strcmp(what, "doctor"))
-		return fg_arguments_bad(&a, "what? one of: profile, doctor");
-	if (!only_json)
-		return fg_arguments_bad(&a, "doctor has one option, --json");
-	return fg_kernel_doctor(o.json);
+	for (size_t i = 0; i < VERBS && a.next < argc; i++)
+		if (!strcmp(verbs[i].name, argv[a.next]))
+			v = &verbs[i];
+	if (!v)
+		return fg_arguments_bad(&a, "what? one of: %s", verb_names());
+	others = given & ~v->options;
+	if (others)
+		return fg_arguments_bad(&a, "%s has no --%s", v->name,
+					a.command->options[__builtin_ctz(others)].name);
+	argc -= ++a.next;
+	argv += a.next;
+	if (v->run) {
+		p.json = o.json;
+		if (given & OPTION(DURATION))
+			p.seconds = o.seconds;
+		p.tables = given & OPTION(ROWS) ? o.rows : 0;
+		return run_policy_verb(&a, v, argc, argv, &p);
+	}
+	if (argc)
+		return fg_arguments_bad(&a, "'%s' is too much", argv[0]);
+	return !strcmp(v->name, "profile") ? fg_kernel_profile(&o) : fg_kernel_doctor(o.json);
 }

@@ -55,6 +55,8 @@ bool fg_kernel_has_variables(const struct fg_kernel_symbols *s);
 /* The variable that this lies in, as "name" or "name+0x10"; false: none. */
 bool fg_kernel_variable(const struct fg_kernel_symbols *s, uint64_t address, char *name,
 			size_t size);
+/* The variable of this name: how many there are, and the address of the last. */
+size_t fg_kernel_address(const struct fg_kernel_symbols *s, const char *name, uint64_t *address);
 /* The function that this lies in, or the address. */
 void fg_kernel_function(const struct fg_kernel_symbols *s, uint64_t address, char *name,
 			size_t size);

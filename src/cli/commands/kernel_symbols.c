@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/commands/kernel.h"
+#include "cli/commands/kernel_policy.h"
 
 /* Behind the last symbol, and in memory that is allocated, the nearest one says nothing. */
 #define FARTHEST (1u << 20)
@@ -75,11 +75,17 @@ static void note_range(struct fg_kernel_symbols *s, uint64_t address, const char
 struct fg_kernel_symbols *fg_kernel_symbols_open(void)
 {
 	struct fg_kernel_symbols *s = calloc(1, sizeof(*s));
-	FILE *f = fopen("/proc/kallsyms", "re");
 	char line[512], name[400], type;
-	bool ok = s && f, shown = false;
+	FILE *f = NULL;
+	char *path;
+	bool ok, shown = false;
 	uint64_t address;
 
+	if (asprintf(&path, "%s/proc/kallsyms", fg_kernel_root()) >= 0) {
+		f = fopen(path, "re");
+		free(path);
+	}
+	ok = s && f;
 	while (ok && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%" SCNx64 " %c %399s", &address, &type, name) == 3) {
 			shown |= address != 0;
@@ -133,6 +139,22 @@ static const struct symbol *find(const struct fg_kernel_symbols *s, uint64_t add
 		if (strchr(types, s->symbol[i].type))
 			return &s->symbol[i];
 	return NULL;
+}
+
+size_t fg_kernel_address(const struct fg_kernel_symbols *s, const char *name, uint64_t *address)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct symbol *sym = &s->symbol[i];
+
+		if (strcmp(sym->name, name) || !strchr("bdrvga", sym->type) ||
+		    (found && sym->address == *address))
+			continue;
+		*address = sym->address;
+		found++;
+	}
+	return found;
 }
 
 static void print_name(const struct symbol *found, uint64_t address, char *name, size_t size)

@@ -189,7 +189,8 @@ static const struct fg_option kernel[] = {
     [FG_KERNEL_DURATION] = {.name = "duration",
 			    .letter = 'd',
 			    .value = "TIME",
-			    .help = "seconds, or 300ms, 5min; default: until Ctrl-C"},
+			    .help = "seconds, or 300ms, 5min; default: until Ctrl-C; top: "
+				    "between two tables, default 2"},
     [FG_KERNEL_SORT] =
 	{.name = "sort",
 	 .letter = 's',
@@ -215,7 +216,19 @@ static const struct fg_option kernel[] = {
     [FG_KERNEL_ROWS] = {.name = "rows",
 			.letter = 'n',
 			.value = "N",
-			.help = "the first N rows only, default 40; 0: all"},
+			.help = "the first N rows only, default 40; 0: all; top: N tables"},
+    [FG_KERNEL_OPTION] =
+	{.name = "option",
+	 .letter = 'o',
+	 .value = "KEY=VALUE",
+	 .repeated = true,
+	 .help = "of the policy (kernel list shows which); of one of several: NAME.KEY=VALUE"},
+    [FG_KERNEL_FOR] = {.name = "for",
+		       .value = "TIME",
+		       .help = "attach: detaches by itself after 30s, 10min"},
+    [FG_KERNEL_PIN] = {.name = "pin", .help = "attach: it stays when the command has ended"},
+    [FG_KERNEL_KEEP] = {.name = "keep", .help = "replace: the same policy's counters go on"},
+    [FG_KERNEL_ALL] = {.name = "all", .help = "detach: all policies"},
     [FG_KERNEL_JSON] = {.name = "json", .help = "for scripts; times in nanoseconds"},
     {0}};
 
@@ -319,17 +332,31 @@ const struct fg_command fg_commands[] = {
 	 "library; what stays glibc's (robust, priority-inheriting, process-shared) is not.\n\n"
 	 "Exit status: 0, or 125."},
     {.name = "kernel",
-     .brief = "the kernel's own locks: who waits for them, and where",
+     .brief = "the kernel's own locks: who waits for them, and policies for them",
      .options = kernel,
-     .operands = "profile|doctor",
+     .operands = "VERB ...",
+     .verbs = "profile|doctor|targets|list|attach|replace|detach|status|top|check",
+     .offer = FG_OFFER_POLICIES,
      .about =
-	 "kernel profile: waits for the kernel's own locks while it runs, on any Linux from 6.1 on.\n"
-	 "kernel doctor: what this kernel tells of its locks.",
+	 "On any Linux from 6.1 on:\n"
+	 "  profile            waits for the kernel's own locks while it runs\n"
+	 "  doctor             what this kernel tells of its locks\n"
+	 "  targets [PATTERN]  locks that can be named, and those that take no policy\n"
+	 "  list               policies that come with FlexGuard, and what is attached\n"
+	 "  check POLICY       what is in it; verified where the kernel can\n"
+	 "On a kernel with SynCord:\n"
+	 "  attach POLICY LOCK...        until Ctrl-C, or --for TIME, or --pin\n"
+	 "  replace ID POLICY [LOCK...]  in one step\n"
+	 "  detach ID | --all\n"
+	 "  status [ID], top [ID]        what the kernel and the policies count\n"
+	 "POLICY: a name, the file of one, or several (numa+amp). LOCK: NAME, NAME@TYPE.member, "
+	 "addr:0x..., test:spin0.",
      .after =
-	 "Columns: WAITS that were contended, TOTAL time waited, the longest (MAX), AVERAGE; FAIR: Jain's index "
-	 "of the waits of its threads, 1 is even; on machines of several NUMA nodes ACROSS, hand-overs to another "
-	 "node, and BATCH, those in a row on one node; HOLD, where the kernel tells.  --json has more.\n\n"
-	 "Exit status: 0; 77 this kernel lacks it; 125 no privilege (CAP_BPF and CAP_PERFMON), or a wrong option."},
+	 "profile's columns: WAITS that were contended, TOTAL time waited, the longest (MAX), AVERAGE; FAIR: Jain's "
+	 "index of the waits of its threads, 1 is even; on machines of several NUMA nodes ACROSS, hand-overs to "
+	 "another node, and BATCH, those in a row on one node; HOLD, where the kernel tells.  --json has more.\n\n"
+	 "Exit status: 0; 1 the kernel ejected the policy, or the verifier refuses what was checked; 77 this kernel "
+	 "lacks it; 125 refused: nothing is attached."},
     {.name = "metrics",
      .brief = "the monitor's counts for Prometheus",
      .options = metrics,

@@ -19,6 +19,7 @@ enum fg_complete {
 	FG_OFFER_PIDS,
 	FG_OFFER_LOCKS,
 	FG_OFFER_FIGURES,
+	FG_OFFER_POLICIES, /* of kernel locks, and files */
 };
 
 struct fg_option {
@@ -36,8 +37,9 @@ struct fg_command {
 	const char *name, *brief;
 	const struct fg_option *options; /* --help is every command's, and not listed */
 	const char *operands;		 /* "[--] program [args...]"; NULL: none */
+	const char *verbs;		 /* the first operand is one of "a|b" */
 	const char *about, *after;	 /* paragraphs in front of the options, and behind */
-	enum fg_complete offer;		 /* for operands */
+	enum fg_complete offer;		 /* for operands; behind the verb, if it has them */
 	/* options end at the first operand: the rest is a program's */
 	bool stops;
 };
@@ -74,6 +76,11 @@ enum {
 	FG_KERNEL_LOCK,
 	FG_KERNEL_PID,
 	FG_KERNEL_ROWS,
+	FG_KERNEL_OPTION,
+	FG_KERNEL_FOR,
+	FG_KERNEL_PIN,
+	FG_KERNEL_KEEP,
+	FG_KERNEL_ALL,
 	FG_KERNEL_JSON,
 };
 enum { FG_METRICS_LISTEN, FG_METRICS_SOCKET };

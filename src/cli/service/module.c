@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of monitor.h and contention.h that need libbpf: from the monitor's module, loaded
- * at the first of them.
+ * The functions of monitor.h, contention.h and syncord.h that need libbpf: from the monitor's
+ * module, loaded at the first of them.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -123,4 +123,9 @@ uint64_t fg_contention_missed(const struct fg_contention *c)
 void fg_contention_close(struct fg_contention *c)
 {
 	module->contention_close(c);
+}
+
+const struct fg_policy_calls *fg_policy_calls(char *why, size_t size)
+{
+	return module || !load(why, size) ? module->policies : NULL;
 }

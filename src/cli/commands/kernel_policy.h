@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Policies for kernel locks: what the verbs of `flexguard kernel` share beside kernel.h. */
+#ifndef FG_CLI_KERNEL_POLICY_H
+#define FG_CLI_KERNEL_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/commands/kernel.h"
+#include "cli/common/json.h"
+#include "monitor/syncord.h"
+
+#define FG_BPFFS "/sys/fs/bpf"
+
+struct fg_policy_options {
+	const char *const *option; /* -o */
+	size_t options;
+	double seconds; /* --for, or between two tables; 0: no limit, or the default */
+	uint64_t tables;
+	bool pin, keep, all, json;
+};
+
+/* argv[0] is the first operand behind the verb. */
+int fg_kernel_targets(int argc, char **argv, const struct fg_policy_options *o);
+int fg_kernel_list(int argc, char **argv, const struct fg_policy_options *o);
+int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o);
+int fg_kernel_replace(int argc, char **argv, const struct fg_policy_options *o);
+int fg_kernel_detach(int argc, char **argv, const struct fg_policy_options *o);
+int fg_kernel_status(int argc, char **argv, const struct fg_policy_options *o);
+int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o);
+int fg_kernel_check(int argc, char **argv, const struct fg_policy_options *o);
+
+/*
+ * In front of /proc and /sys: "", and in the tests' own program a folder in which somebody else's
+ * kernel was recorded.
+ */
+const char *fg_kernel_root(void);
+/* The first line of a file there, or all of it (free() it); NULL: there is none. */
+char *fg_kernel_line(const char *path);
+char *fg_kernel_text(const char *path);
+
+/* "kernel VERB: ..."; the exit status for -errno. */
+int fg_kernel_refused(const char *verb, int err, const char *why);
+
+/* ---- kernel_objects.c: policies by name ---- */
+struct fg_policy_parts {
+	struct fg_policy_part part[FG_POLICY_PARTS];
+	size_t count;
+	char *text;		     /* the names, one behind another */
+	char *file[FG_POLICY_PARTS]; /* free() */
+};
+/* "numa", "./mine.bpf.o", "numa+amp". */
+int fg_kernel_parts(const char *text, struct fg_policy_parts *parts, char *why, size_t size);
+void fg_kernel_parts_free(struct fg_policy_parts *parts);
+/* What the machine says of its CPUs, as options: count of them. */
+size_t fg_kernel_defaults(char *text, size_t size, const char **option);
+/* A number of a policy that is attached. */
+bool fg_kernel_id(const char *text, uint32_t *id);
+
+/* ---- kernel_targets.c ---- */
+struct fg_kernel_target {
+	char name[FG_KERNEL_NAME], type[40];
+	uint64_t address;
+};
+/* "rename_lock", "inode_hash_lock@spinlock_t", "addr:0xffff...", "test:spin0". */
+int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
+		      struct fg_kernel_target *target, char *why, size_t size);
+
+/* ---- kernel_status.c: /sys/kernel/syncord ---- */
+/* Of "key=value key=value text=to the end"; false: there is no such key. */
+bool fg_syncord_field(const char *line, const char *key, char *value, size_t size);
+uint64_t fg_syncord_number(const char *line, const char *key);
+/* The reason of the last refusal, if it was one of this process. */
+bool fg_syncord_refusal(char *why, size_t size);
+/* The reason for which this policy was ejected. */
+bool fg_syncord_ejection(uint32_t id, char *why, size_t size);
+/* Those that are attached: their number, and their ids (free() it). */
+size_t fg_syncord_ids(uint32_t **ids);
+/* The policy `id`, or all (0), with the counters of each if `calls` are there. */
+void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls);
+void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
+		     const struct fg_policy_calls *calls);
+#define FG_SYNCORD "/sys/kernel/syncord"
+
+#endif

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `flexguard kernel status` and `top`: /sys/kernel/syncord, whose lines are "key=value ..." with a
+ * text at the end, and the policies' own counters.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/commands/kernel_policy.h"
+#include "cli/common/clock.h"
+#include "cli/common/exit.h"
+#include "cli/common/message.h"
+#include "cli/common/units.h"
+
+/* ---- lines --------------------------------------------------------------------- */
+
+/* The next line of a text, in `line`; false: there is none. */
+static bool next_line(const char **text, char *line, size_t size)
+{
+	size_t n;
+
+	if (!*text || !**text)
+		return false;
+	n = strcspn(*text, "\n");
+	snprintf(line, size, "%.*s", (int)n, *text);
+	*text += n + ((*text)[n] == '\n');
+	return true;
+}
+
+static bool begins(const char *line, const char *word)
+{
+	size_t n = strlen(word);
+
+	return !strncmp(line, word, n) && (line[n] == ' ' || !line[n]);
+}
+
+bool fg_syncord_field(const char *line, const char *key, char *value, size_t size)
+{
+	size_t n = strlen(key);
+
+	while (*line) {
+		bool is = !strncmp(line, key, n) && line[n] == '=';
+		/* text=... is the last, and has spaces. */
+		size_t length = strncmp(line, "text=", 5) ? strcspn(line, " ") : strlen(line);
+
+		if (is) {
+			snprintf(value, size, "%.*s", (int)(length - n - 1), line + n + 1);
+			return true;
+		}
+		line += length;
+		line += *line == ' ';
+	}
+	return false;
+}
+
+uint64_t fg_syncord_number(const char *line, const char *key)
+{
+	char value[32];
+
+	return fg_syncord_field(line, key, value, sizeof(value)) ? strtoull(value, NULL, 0) : 0;
+}
+
+bool fg_syncord_refusal(char *why, size_t size)
+{
+	char *line = fg_kernel_line(FG_SYNCORD "/last_error"), reason[40] = "", text[300] = "";
+	bool ours = line && fg_syncord_number(line, "pid") == (uint64_t)getpid() &&
+		    fg_syncord_field(line, "reason", reason, sizeof(reason));
+
+	if (ours) {
+		fg_syncord_field(line, "text", text, sizeof(text));
+		snprintf(why, size, "%s%s%s", reason, *text ? ": " : "", text);
+	}
+	free(line);
+	return ours;
+}
+
+bool fg_syncord_ejection(uint32_t id, char *why, size_t size)
+{
+	char *all = fg_kernel_text(FG_SYNCORD "/ejections"), line[500], reason[40], text[300];
+	const char *next = all;
+	bool found = false;
+
+	while (next_line(&next, line, sizeof(line)))
+		if (fg_syncord_number(line, "id") == id &&
+		    fg_syncord_field(line, "reason", reason, sizeof(reason))) {
+			if (!fg_syncord_field(line, "text", text, sizeof(text)))
+				*text = '\0';
+			snprintf(why, size, "%s%s%s", reason, *text ? ": " : "", text);
+			found = true;
+		}
+	free(all);
+	return found;
+}
+
+size_t fg_syncord_ids(uint32_t **ids)
+{
+	char *all = fg_kernel_text(FG_SYNCORD "/status"), line[1000];
+	const char *next = all;
+	uint32_t *more;
+	size_t n = 0;
+
+	*ids = NULL;
+	while (next_line(&next, line, sizeof(line))) {
+		if (!begins(line, "policy"))
+			continue;
+		more = realloc(*ids, (n + 1) * sizeof(**ids));
+		if (!more)
+			break;
+		*ids = more;
+		more[n++] = (uint32_t)fg_syncord_number(line, "id");
+	}
+	free(all);
+	return n;
+}
+
+/* ---- text ---------------------------------------------------------------------- */
+
+static void counters_of(const struct fg_policy_calls *calls, uint32_t id,
+			struct fg_policy_counters *c)
+{
+	char why[200];
+
+	*c = (struct fg_policy_counters){0};
+	if (calls)
+		calls->counters(id, c, why, sizeof(why));
+}
+
+/* "  numa: heads 12, across 3" */
+static void print_counters(const struct fg_policy_counters *c, uint32_t target)
+{
+	const char *policy = NULL;
+
+	for (size_t i = 0; i < c->count; i++) {
+		const struct fg_policy_counter *n = &c->counter[i];
+
+		if (n->target != target)
+			continue;
+		if (!policy || strcmp(policy, n->policy))
+			printf("%s        %s:", policy ? "\n" : "", n->policy);
+		policy = n->policy;
+		if (!n->bucket) {
+			printf(" %s %" PRIu64, n->name, n->value);
+			continue;
+		}
+		printf(" %s", n->name);
+		for (size_t b = 0, some = 0; b < n->buckets; b++)
+			if (n->bucket[b])
+				printf("%c2^%zu:%" PRIu64, some++ ? ',' : ' ', b, n->bucket[b]);
+	}
+	if (policy)
+		putchar('\n');
+}
+
+static void print_policy(const char *line)
+{
+	char name[40] = "", comm[40] = "", hooks[300] = "", c[24];
+
+	fg_syncord_field(line, "name", name, sizeof(name));
+	fg_syncord_field(line, "comm", comm, sizeof(comm));
+	fg_syncord_field(line, "hooks", hooks, sizeof(hooks));
+	printf("%" PRIu64 "  %s, of %s (%" PRIu64 "), for %s: %s\n", fg_syncord_number(line, "id"),
+	       name, comm, fg_syncord_number(line, "pid"),
+	       fg_human_ns(c, sizeof(c), 1e6 * (double)fg_syncord_number(line, "age_ms")), hooks);
+}
+
+static void print_target(const char *line)
+{
+	static const struct {
+		const char *key, *text;
+	} shown[] = {{"slow", "waited"},	{"scans", "scans"},	{"moved", "moved"},
+		     {"skipped", "skipped"},	{"overdue", "overdue"}, {"backoffs", "backed off"},
+		     {"missed", "hooks missed"}};
+	char symbol[FG_KERNEL_NAME] = "-", c[24];
+
+	fg_syncord_field(line, "symbol", symbol, sizeof(symbol));
+	if (!strcmp(symbol, "-"))
+		fg_syncord_field(line, "addr", symbol, sizeof(symbol));
+	printf("    %s:", symbol);
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		printf("%s %" PRIu64 " %s", i ? "," : "", fg_syncord_number(line, shown[i].key),
+		       shown[i].text);
+	printf(", longest wait %s\n",
+	       fg_human_ns(c, sizeof(c), (double)fg_syncord_number(line, "wait_max_ns")));
+}
+
+void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls)
+{
+	struct fg_policy_counters counters = {0};
+	char line[1000], state[20] = "?";
+	bool shown = false;
+
+	while (next_line(&status, line, sizeof(line))) {
+		if (begins(line, "syncord") && !id) {
+			fg_syncord_field(line, "state", state, sizeof(state));
+			printf("SynCord is %s; %" PRIu64 " policies on %" PRIu64 " locks\n", state,
+			       fg_syncord_number(line, "policies"),
+			       fg_syncord_number(line, "targets"));
+		} else if (begins(line, "policy")) {
+			if (shown && calls)
+				calls->free_counters(&counters);
+			shown = !id || fg_syncord_number(line, "id") == id;
+			if (!shown)
+				continue;
+			print_policy(line);
+			counters_of(calls, (uint32_t)fg_syncord_number(line, "id"), &counters);
+		} else if (begins(line, "target") && shown) {
+			print_target(line);
+			print_counters(&counters, (uint32_t)fg_syncord_number(line, "id"));
+		}
+	}
+	if (shown && calls)
+		calls->free_counters(&counters);
+}
+
+static void print_ejections(void)
+{
+	char *all = fg_kernel_text(FG_SYNCORD "/ejections"), line[500], name[40], why[400];
+	const char *next = all;
+
+	while (next_line(&next, line, sizeof(line))) {
+		uint32_t id = (uint32_t)fg_syncord_number(line, "id");
+
+		if (fg_syncord_field(line, "name", name, sizeof(name)) &&
+		    fg_syncord_ejection(id, why, sizeof(why)))
+			printf("ejected: %u  %s: %s\n", id, name, why);
+	}
+	free(all);
+}
+
+/* ---- JSON ---------------------------------------------------------------------- */
+
+static bool is_text(const char *key)
+{
+	static const char *const texts[] = {"name",   "comm",  "symbol", "type", "addr",
+					    "cookie", "flags", "reason", "text", "state"};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!strcmp(key, texts[i]))
+			return true;
+	return false;
+}
+
+/* Every field of the line, but `policy` of a target, which is the object around it. */
+static void json_fields(struct fg_json *j, const char *line)
+{
+	char key[40], value[400];
+	size_t n;
+
+	while (*line) {
+		n = strcspn(line, " =");
+		if (line[n] == '=' && n < sizeof(key)) {
+			snprintf(key, sizeof(key), "%.*s", (int)n, line);
+			fg_syncord_field(line, key, value, sizeof(value));
+			if (!strcmp(key, "hooks")) {
+				fg_json_open(j, key, '[');
+				for (char *next = value, *hook;
+				     (hook = strsep(&next, ",")) && *hook;)
+					fg_json_text(j, NULL, hook);
+				fg_json_close(j, ']');
+			} else if (!strcmp(key, "calls")) {
+				char *next = value, *calls;
+
+				fg_json_open(j, key, '{');
+				for (int i = 0; i < FG_HOOKS && (calls = strsep(&next, ",")); i++)
+					fg_json_count(j, fg_hook_name[i],
+						      strtoull(calls, NULL, 10));
+				fg_json_close(j, '}');
+			} else if (is_text(key)) {
+				fg_json_text(j, key, strcmp(value, "-") ? value : NULL);
+			} else if (strcmp(key, "policy") && strcmp(key, "targets")) {
+				fg_json_count(j, key, strtoull(value, NULL, 10));
+			}
+		}
+		line += strncmp(line, "text=", 5) ? strcspn(line, " ") : strlen(line);
+		line += *line == ' ';
+	}
+}
+
+static void json_counters(struct fg_json *j, const struct fg_policy_counters *c, uint32_t target)
+{
+	const char *policy = NULL;
+
+	fg_json_open(j, "counters", '{');
+	for (size_t i = 0; i < c->count; i++) {
+		const struct fg_policy_counter *n = &c->counter[i];
+		char key[80];
+
+		if (n->target != target)
+			continue;
+		if (!policy || strcmp(policy, n->policy)) {
+			if (policy)
+				fg_json_close(j, '}');
+			fg_json_open(j, n->policy, '{');
+		}
+		policy = n->policy;
+		if (n->bucket) {
+			fg_json_open(j, n->name, '[');
+			for (size_t b = 0; b < n->buckets; b++)
+				fg_json_count(j, NULL, n->bucket[b]);
+			fg_json_close(j, ']');
+			continue;
+		}
+		fg_json_count(j, n->name, n->value);
+		snprintf(key, sizeof(key), "%s_by_cpu", n->name);
+		fg_json_open(j, key, '[');
+		for (size_t cpu = 0; cpu < n->cpus; cpu++)
+			fg_json_count(j, NULL, n->cpu[cpu]);
+		fg_json_close(j, ']');
+	}
+	if (policy)
+		fg_json_close(j, '}');
+	fg_json_close(j, '}');
+}
+
+void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
+		     const struct fg_policy_calls *calls)
+{
+	struct fg_policy_counters counters = {0};
+	bool open = false, list = false;
+	char line[1000];
+
+	while (next_line(&status, line, sizeof(line))) {
+		if (begins(line, "syncord")) {
+			json_fields(j, line);
+		} else if (begins(line, "policy")) {
+			if (open) {
+				fg_json_close(j, ']');
+				fg_json_close(j, '}');
+				if (calls)
+					calls->free_counters(&counters);
+			}
+			if (!list)
+				fg_json_open(j, "attached", '[');
+			list = true;
+			open = !id || fg_syncord_number(line, "id") == id;
+			if (!open)
+				continue;
+			fg_json_open(j, NULL, '{');
+			json_fields(j, line);
+			fg_json_open(j, "targets", '[');
+			counters_of(calls, (uint32_t)fg_syncord_number(line, "id"), &counters);
+		} else if (begins(line, "target") && open) {
+			fg_json_open(j, NULL, '{');
+			json_fields(j, line);
+			json_counters(j, &counters, (uint32_t)fg_syncord_number(line, "id"));
+			fg_json_close(j, '}');
+		}
+	}
+	if (open) {
+		fg_json_close(j, ']');
+		fg_json_close(j, '}');
+		if (calls)
+			calls->free_counters(&counters);
+	}
+	if (!list)
+		fg_json_open(j, "attached", '[');
+	fg_json_close(j, ']');
+}
+
+static void json_ejections(struct fg_json *j)
+{
+	char *all = fg_kernel_text(FG_SYNCORD "/ejections"), line[500];
+	const char *next = all;
+
+	fg_json_open(j, "ejections", '[');
+	while (next_line(&next, line, sizeof(line))) {
+		fg_json_open(j, NULL, '{');
+		json_fields(j, line);
+		fg_json_close(j, '}');
+	}
+	fg_json_close(j, ']');
+	free(all);
+}
+
+static void print_json(const char *status, uint32_t id, const struct fg_policy_calls *calls)
+{
+	struct fg_json j = {.f = stdout};
+
+	fg_json_open(&j, NULL, '{');
+	fg_syncord_json(&j, status, id, calls);
+	json_ejections(&j);
+	fg_json_close(&j, '}');
+	fg_json_end(&j);
+}
+
+/* ---- the commands -------------------------------------------------------------- */
+
+static bool has_id(uint32_t id)
+{
+	uint32_t *ids;
+	size_t n = fg_syncord_ids(&ids);
+	bool has = !id;
+
+	for (size_t i = 0; i < n; i++)
+		has |= ids[i] == id;
+	free(ids);
+	return has;
+}
+
+/* 0 and the operand's number (0: none), or the exit status. */
+static int start(const char *verb, int argc, char **argv, uint32_t *id,
+		 const struct fg_policy_calls **calls)
+{
+	char why[400], *status = fg_kernel_text(FG_SYNCORD "/status");
+	int err;
+
+	*id = 0;
+	if (argc && !fg_kernel_id(argv[0], id)) {
+		free(status);
+		snprintf(why, sizeof(why), "'%s' is not the number of a policy", argv[0]);
+		return fg_kernel_refused(verb, -EINVAL, why);
+	}
+	if (!status) {
+		err = fg_policy_preflight(why, sizeof(why));
+		if (!err)
+			snprintf(why, sizeof(why),
+				 "no %s/status: this kernel's SynCord is older or newer than "
+				 "this command",
+				 FG_SYNCORD);
+		return fg_kernel_refused(verb, err ? err : -ENOTSUP, why);
+	}
+	free(status);
+	if (!has_id(*id)) {
+		if (fg_syncord_ejection(*id,
+					why + snprintf(why, sizeof(why), "%u was ejected: ", *id),
+					sizeof(why) - 40))
+			return fg_kernel_refused(verb, -ENOENT, why);
+		snprintf(why, sizeof(why), "nothing is attached with id %u", *id);
+		return fg_kernel_refused(verb, -ENOENT, why);
+	}
+	/* Without them the kernel's own numbers are left. */
+	*calls = *fg_kernel_root() ? NULL : fg_policy_calls(why, sizeof(why));
+	return 0;
+}
+
+int fg_kernel_status(int argc, char **argv, const struct fg_policy_options *o)
+{
+	const struct fg_policy_calls *calls = NULL;
+	char *status;
+	uint32_t id;
+	int exit = start("status", argc, argv, &id, &calls);
+
+	if (exit)
+		return exit;
+	status = fg_kernel_text(FG_SYNCORD "/status");
+	if (o->json) {
+		print_json(status, id, calls);
+	} else {
+		fg_syncord_print(status, id, calls);
+		if (!id)
+			print_ejections();
+	}
+	free(status);
+	return 0;
+}
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int sig)
+{
+	stopped = 1;
+}
+
+/* The line of the same target a table ago; false: it is new. */
+static bool line_before(const char *before, const char *line, char *found, size_t size)
+{
+	while (next_line(&before, found, size))
+		if (begins(found, "target") &&
+		    fg_syncord_number(found, "policy") == fg_syncord_number(line, "policy") &&
+		    fg_syncord_number(found, "id") == fg_syncord_number(line, "id"))
+			return true;
+	return false;
+}
+
+static void print_rates(const char *status, const char *before, uint32_t id, double seconds)
+{
+	static const char *const key[] = {"slow",    "moved",	 "skipped",
+					  "overdue", "backoffs", "missed"};
+	char line[1000], old[1000], name[40] = "", symbol[FG_KERNEL_NAME], c[24];
+
+	printf("%-4s %-14s %8s %8s %8s %8s %8s %8s %9s %s\n", "ID", "POLICY", "WAITS/s", "MOVED/s",
+	       "SKIPS/s", "OVERDUE", "BACKOFF", "MISSED", "MAX WAIT", "LOCK");
+	while (next_line(&status, line, sizeof(line))) {
+		if (begins(line, "policy"))
+			fg_syncord_field(line, "name", name, sizeof(name));
+		if (!begins(line, "target") || (id && fg_syncord_number(line, "policy") != id))
+			continue;
+		if (!line_before(before, line, old, sizeof(old)))
+			*old = '\0';
+		if (!fg_syncord_field(line, "symbol", symbol, sizeof(symbol)) ||
+		    !strcmp(symbol, "-"))
+			fg_syncord_field(line, "addr", symbol, sizeof(symbol));
+		printf("%-4" PRIu64 " %-14s", fg_syncord_number(line, "policy"), name);
+		for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
+			uint64_t now = fg_syncord_number(line, key[i]),
+				 was = fg_syncord_number(old, key[i]);
+
+			printf(" %8s",
+			       fg_human_count(c, sizeof(c),
+					      now < was ? 0 : (double)(now - was) / seconds));
+		}
+		printf(" %9s %s\n",
+		       fg_human_ns(c, sizeof(c), (double)fg_syncord_number(line, "wait_max_ns")),
+		       symbol);
+	}
+}
+
+int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
+{
+	const struct fg_policy_calls *calls = NULL;
+	struct sigaction stop = {.sa_handler = on_stop};
+	double seconds = o->seconds > 0 ? o->seconds : 2;
+	char *status, *before;
+	uint32_t id;
+	int exit = start("top", argc, argv, &id, &calls);
+
+	if (exit)
+		return exit;
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+	before = fg_kernel_text(FG_SYNCORD "/status");
+	for (uint64_t n = 0; before && !stopped && (!o->tables || n < o->tables); n++) {
+		struct timespec nap = {(time_t)seconds,
+				       (long)((seconds - (double)(time_t)seconds) * 1e9)};
+
+		nanosleep(&nap, NULL);
+		if (stopped)
+			break;
+		status = fg_kernel_text(FG_SYNCORD "/status");
+		if (!status)
+			break;
+		if (o->json)
+			print_json(status, id, calls);
+		else if (isatty(STDOUT_FILENO))
+			fputs("\033[H\033[J", stdout);
+		else if (n)
+			putchar('\n');
+		if (!o->json)
+			print_rates(status, before, id, seconds);
+		fflush(stdout);
+		free(before);
+		before = status;
+	}
+	free(before);
+	return 0;
+}

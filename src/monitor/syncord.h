@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Policies for the locks of a kernel that has SynCord (kernel/policies): opened, verified, attached
+ * to locks, replaced, taken away, and their counters.  `flexguard kernel attach` and its
+ * neighbours.
+ */
+#ifndef FG_MONITOR_SYNCORD_H
+#define FG_MONITOR_SYNCORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FG_POLICY_TARGETS 16 /* of one policy, as in the kernel */
+#define FG_POLICY_PARTS	  4  /* objects attached as one: numa+amp */
+#define FG_POLICY_NAME	  16 /* with its end */
+#define FG_HOOKS	  8
+
+/* In the order of struct syncord_ops; bit n of a set of hooks is number n. */
+extern const char *const fg_hook_name[FG_HOOKS];
+/* 1 to 4 and 6 of the design: while such a one is attached, every spinlock looks it up. */
+#define FG_HOOKS_OF_EVERY_LOCK 0x2fu
+#define FG_HOOK_REORDER	       (1u << 6)
+#define FG_HOOK_SKIP	       (1u << 7)
+
+struct fg_policy_target {
+	uint64_t address;
+	uint16_t type; /* 1: a spinlock */
+};
+
+struct fg_policy_part {
+	const char *name; /* as it was asked for: what messages call it, and -o NAME.KEY=VALUE */
+	const char *file;
+};
+
+struct fg_policy_config {
+	const struct fg_policy_part *part;
+	size_t parts;
+	const char *const *options; /* "KEY=VALUE" */
+	size_t nr_options;
+	/* the same, for policies that have such a variable, where no option sets it */
+	const char *const *defaults;
+	size_t nr_defaults;
+	uint32_t keep_of; /* the link whose counters are gone on with; 0: none */
+};
+
+struct fg_policy; /* programs in the kernel, verified, attached or not */
+
+/* What is known of an object without a kernel. */
+struct fg_policy_option {
+	char name[32], value[32]; /* its default */
+};
+struct fg_policy_about {
+	char name[FG_POLICY_NAME];
+	unsigned hooks; /* by the names of its sections */
+	struct fg_policy_option option[16];
+	size_t options;
+};
+
+struct fg_policy_counter {
+	char policy[32], name[64];
+	uint32_t target;	/* number of it */
+	uint64_t value;		/* of all CPUs; of a histogram: the sum */
+	uint64_t *bucket, *cpu; /* `buckets`, or `cpus` of them; NULL */
+	size_t buckets, cpus;
+};
+struct fg_policy_counters {
+	struct fg_policy_counter *counter;
+	size_t count;
+};
+
+/* What can be seen without trying, needing no libbpf: 0, or as below. */
+int fg_policy_preflight(char *why, size_t size);
+
+/*
+ * All that return an int: 0, or -errno with one sentence in `why`: -ENOTSUP the kernel lacks it,
+ * -ENOSYS this build does, -EPERM no privilege, -EACCES the verifier, others.
+ */
+struct fg_policy_calls {
+	int (*about)(const struct fg_policy_part *part, struct fg_policy_about *about, char *why,
+		     size_t size);
+	int (*load)(struct fg_policy **out, const struct fg_policy_config *cfg, char *why,
+		    size_t size);
+	unsigned (*hooks)(const struct fg_policy *p);
+	/* The link is p's: it ends with p, or with the process, unless it is pinned. */
+	int (*attach)(struct fg_policy *p, const struct fg_policy_target *target, size_t targets,
+		      char *why, size_t size);
+	uint32_t (*id)(const struct fg_policy *p);
+	int (*link)(const struct fg_policy *p); /* hangs up (POLLHUP) when it has been detached */
+	int (*pin)(const struct fg_policy *p, const char *path, char *why, size_t size);
+	/* In the place of what the link holds; without targets, at the same ones. */
+	int (*replace)(struct fg_policy *p, uint32_t id, const struct fg_policy_target *target,
+		       size_t targets, char *why, size_t size);
+	void (*close)(struct fg_policy *p);
+	int (*detach)(uint32_t id, char *why, size_t size);
+	/* Of all that is attached by the link; freed by free_counters(). */
+	int (*counters)(uint32_t id, struct fg_policy_counters *out, char *why, size_t size);
+	void (*free_counters)(struct fg_policy_counters *c);
+	/*
+	 * Where `path` ("lock", "raw_lock.wait_lock", "" for itself) lies in `type`, by the type
+	 * information in `btf` (NULL: the kernel's), and the type that is there.
+	 */
+	int (*member)(const char *btf, const char *type, const char *path, uint32_t *offset,
+		      char *leaf, size_t leaf_size, char *why, size_t size);
+};
+
+/* NULL and one sentence: there is no module, or it was built without eBPF. */
+const struct fg_policy_calls *fg_policy_calls(char *why, size_t size);
+
+#endif

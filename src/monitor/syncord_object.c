@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A policy's object file.  libbpf 1.1 (Debian 12) gives no access to the bytes of a struct_ops
+ * map, so that its numbers (bounds, flags, name) are read from the ELF section here.
+ */
+#include "monitor/syncord_object.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OPS_SECTION  ".struct_ops"
+#define LINK_SECTION ".struct_ops.link"
+#define MOST_BYTES   (16u << 20)
+#define LOG_BYTES    (1u << 20)
+
+/* ---- ELF ----------------------------------------------------------------------- */
+
+/* The bytes of a section; NULL: none of this name, or the file is no sound one. */
+static const unsigned char *section(const struct fg_policy_object *o, const char *name,
+				    size_t *bytes)
+{
+	const Elf64_Ehdr *e = (const void *)o->image;
+	const Elf64_Shdr *names, *s;
+	size_t length = strlen(name) + 1;
+
+	if (o->size < sizeof(*e) || memcmp(e->e_ident, ELFMAG, SELFMAG) ||
+	    e->e_shentsize != sizeof(*s) || e->e_shoff > o->size || e->e_shoff % 8 ||
+	    (o->size - e->e_shoff) / sizeof(*s) < e->e_shnum || e->e_shstrndx >= e->e_shnum)
+		return NULL;
+	s = (const void *)(o->image + e->e_shoff);
+	names = &s[e->e_shstrndx];
+	if (names->sh_offset > o->size || names->sh_size > o->size - names->sh_offset)
+		return NULL;
+	for (int i = 0; i < e->e_shnum; i++) {
+		if (s[i].sh_type != SHT_PROGBITS || s[i].sh_name > names->sh_size ||
+		    names->sh_size - s[i].sh_name < length ||
+		    memcmp(o->image + names->sh_offset + s[i].sh_name, name, length))
+			continue;
+		if (s[i].sh_offset > o->size || s[i].sh_size > o->size - s[i].sh_offset)
+			return NULL;
+		*bytes = s[i].sh_size;
+		return o->image + s[i].sh_offset;
+	}
+	return NULL;
+}
+
+static int read_file(struct fg_policy_object *o, char *why, size_t size)
+{
+	int fd = open(o->part.file, O_RDONLY | O_CLOEXEC), err = 0;
+	struct stat st = {0};
+	ssize_t n = 1;
+
+	if (fd < 0 || fstat(fd, &st))
+		err = -errno;
+	else if (S_ISDIR(st.st_mode))
+		err = -EISDIR;
+	else if (st.st_size > MOST_BYTES)
+		err = -EFBIG;
+	if (err) {
+		snprintf(why, size, "cannot read %s: %s", o->part.file, strerror(-err));
+		goto out;
+	}
+	o->image = malloc((size_t)st.st_size + 1);
+	while (o->image && o->size < (size_t)st.st_size && n > 0) {
+		n = read(fd, o->image + o->size, (size_t)st.st_size - o->size);
+		o->size += n > 0 ? (size_t)n : 0;
+	}
+	if (!o->image || o->size < (size_t)st.st_size) {
+		err = -EIO;
+		snprintf(why, size, "cannot read all of %s", o->part.file);
+	}
+out:
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* ---- BTF ----------------------------------------------------------------------- */
+
+const struct btf_type *fg_btf_resolved(const struct btf *btf, uint32_t id)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+
+	while (t && (btf_is_mod(t) || btf_is_typedef(t)))
+		t = btf__type_by_id(btf, t->type);
+	return t;
+}
+
+bool fg_btf_member(const struct btf *btf, const struct btf_type *type, const char *name,
+		   uint32_t *offset, const struct btf_type **of, uint32_t *size)
+{
+	const struct btf_member *m = btf_members(type);
+
+	for (uint16_t i = 0; i < btf_vlen(type); i++) {
+		const char *called = btf__name_by_offset(btf, m[i].name_off);
+		const struct btf_type *inner = fg_btf_resolved(btf, m[i].type);
+		int64_t bytes;
+
+		if (!inner)
+			continue;
+		if (!*called && btf_is_composite(inner)) { /* its members are this one's */
+			if (!fg_btf_member(btf, inner, name, offset, of, size))
+				continue;
+			*offset += btf_member_bit_offset(type, i) / 8;
+			return true;
+		}
+		if (strcmp(called, name))
+			continue;
+		bytes = btf__resolve_size(btf, m[i].type);
+		*offset = btf_member_bit_offset(type, i) / 8;
+		*of = inner;
+		*size = bytes > 0 ? (uint32_t)bytes : 0;
+		return true;
+	}
+	return false;
+}
+
+/* The one variable of type struct syncord_ops in the section, and its bytes. */
+static int find_ops(struct fg_policy_object *o, const char *in, char *why, size_t size)
+{
+	const struct btf *btf = bpf_object__btf(o->obj);
+	int id = btf ? btf__find_by_name_kind(btf, in, BTF_KIND_DATASEC) : -ENOENT;
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL, *ops;
+	const struct btf_var_secinfo *v = t ? btf_var_secinfos(t) : NULL;
+	const unsigned char *bytes;
+	size_t length = 0;
+
+	bytes = section(o, in, &length);
+	if (!t || !bytes || btf_vlen(t) != 1) {
+		snprintf(why, size, "%s has %s policy: one struct syncord_ops is needed",
+			 o->part.name, t && bytes ? "more than one" : "no");
+		return -EINVAL;
+	}
+	ops = fg_btf_resolved(btf, btf__type_by_id(btf, v->type)->type);
+	if (!ops || !btf_is_struct(ops) ||
+	    strcmp(btf__name_by_offset(btf, ops->name_off), "syncord_ops") || v->offset > length ||
+	    ops->size > length - v->offset) {
+		snprintf(why, size, "%s is no policy for locks: it has no struct syncord_ops",
+			 o->part.name);
+		return -EINVAL;
+	}
+	o->ops = ops;
+	o->data = bytes + v->offset;
+	return 0;
+}
+
+/* ---- opening ------------------------------------------------------------------- */
+
+int fg_object_open(struct fg_policy_object *o, const struct fg_policy_part *part, char *why,
+		   size_t size)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "policy");
+	size_t bytes;
+	bool linked;
+	int err;
+
+	*o = (struct fg_policy_object){.part = *part};
+	err = read_file(o, why, size);
+	if (err)
+		return err;
+	linked = section(o, LINK_SECTION, &bytes);
+	if (!linked && !section(o, OPS_SECTION, &bytes)) {
+		snprintf(why, size, "%s is no policy: no eBPF object with a section " OPS_SECTION,
+			 part->name);
+		return -EINVAL;
+	}
+	if (linked && libbpf_major_version() == 1 && libbpf_minor_version() < 2) {
+		snprintf(why, size,
+			 "%s has its policy in " LINK_SECTION
+			 ", which libbpf %s does not know; SEC(\"" OPS_SECTION
+			 "\"), as in syncord.bpf.h, works with all",
+			 part->name, libbpf_version_string());
+		return -EINVAL;
+	}
+	o->log = calloc(1, LOG_BYTES);
+	if (!o->log)
+		return -ENOMEM;
+	opts.kernel_log_buf = o->log;
+	opts.kernel_log_size = LOG_BYTES;
+	o->obj = bpf_object__open_mem(o->image, o->size, &opts);
+	if (!o->obj) {
+		err = -errno;
+		snprintf(why, size,
+			 "%s is no eBPF object that libbpf %s can read (%s); FLEXGUARD_VERBOSE=2 "
+			 "shows its reasons",
+			 part->name, libbpf_version_string(), strerror(-err));
+		return -EINVAL;
+	}
+	return find_ops(o, linked ? LINK_SECTION : OPS_SECTION, why, size);
+}
+
+void fg_object_close(struct fg_policy_object *o)
+{
+	bpf_object__close(o->obj);
+	free(o->image);
+	free(o->log);
+	*o = (struct fg_policy_object){0};
+}
+
+unsigned fg_object_hooks(const struct fg_policy_object *o)
+{
+	struct bpf_program *prog;
+	unsigned hooks = 0;
+
+	bpf_object__for_each_program(prog, o->obj)
+	{
+		const char *in = bpf_program__section_name(prog);
+		const char *name = strchr(in, '/');
+
+		for (int i = 0; name && i < FG_HOOKS; i++)
+			if (!strcmp(name + 1, fg_hook_name[i]))
+				hooks |= 1u << i;
+	}
+	return hooks;
+}
+
+/* ---- options ------------------------------------------------------------------- */
+
+static struct bpf_map *rodata(const struct fg_policy_object *o)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, o->obj)
+	{
+		const char *name = bpf_map__name(map);
+		size_t n = strlen(name);
+
+		if (n >= 7 && !strcmp(name + n - 7, ".rodata"))
+			return map;
+	}
+	return NULL;
+}
+
+/* Variable number `i` of .rodata: its name and type; false: there is none. */
+static bool variable(const struct fg_policy_object *o, unsigned i, const char **name,
+		     const struct btf_type **type, uint32_t *offset, uint32_t *size)
+{
+	const struct btf *btf = bpf_object__btf(o->obj);
+	int id = btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL, *var;
+
+	if (!t || i >= btf_vlen(t))
+		return false;
+	var = btf__type_by_id(btf, btf_var_secinfos(t)[i].type);
+	*name = btf__name_by_offset(btf, var->name_off);
+	*type = fg_btf_resolved(btf, var->type);
+	*offset = btf_var_secinfos(t)[i].offset;
+	*size = btf_var_secinfos(t)[i].size;
+	return *type != NULL;
+}
+
+static bool find(const struct fg_policy_object *o, const char *key, const struct btf_type **type,
+		 uint32_t *offset, uint32_t *size)
+{
+	const char *name;
+
+	for (unsigned i = 0; variable(o, i, &name, type, offset, size); i++)
+		if (!strcmp(name, key))
+			return btf_is_int(*type) || btf_is_array(*type);
+	return false;
+}
+
+bool fg_object_has(const struct fg_policy_object *o, const char *key)
+{
+	const struct btf_type *type;
+	uint32_t offset, size;
+
+	return find(o, key, &type, &offset, &size);
+}
+
+/* A number, decimal or 0x..., up to `most`. */
+static bool number(const char *text, char **end, uint64_t most, uint64_t *n)
+{
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*n = strtoull(text, end, 0);
+	return !errno && *n <= most;
+}
+
+/* "yes", 12, or for eight bytes the number of a cgroup's folder. */
+static const char *read_one(unsigned char *to, uint32_t bytes, bool is_bool, const char *value)
+{
+	uint64_t most = is_bool ? 1 : bytes >= 8 ? UINT64_MAX : (1ull << (8 * bytes)) - 1, n;
+	struct stat st;
+	char *end;
+
+	if (is_bool && (!strcmp(value, "yes") || !strcmp(value, "no")))
+		n = *value == 'y';
+	else if (bytes == 8 && *value == '/') {
+		if (stat(value, &st) || !S_ISDIR(st.st_mode))
+			return "no such folder";
+		n = st.st_ino;
+	} else if (!number(value, &end, most, &n) || *end)
+		return is_bool	  ? "needs yes or no" :
+		       bytes == 8 ? "needs a number, or the path of a cgroup" :
+				    "needs a number that fits";
+	memcpy(to, &n, bytes); /* an eBPF object of the other byte order was refused by libbpf */
+	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+		memcpy(to, (unsigned char *)&n + 8 - bytes, bytes);
+	return NULL;
+}
+
+/* "4-7,9": these elements are true, the others are not. */
+static const char *read_list(unsigned char *to, uint64_t count, const char *value)
+{
+	uint64_t from, until;
+	char *end;
+
+	memset(to, 0, count);
+	while (*value) {
+		if (!number(value, &end, count - 1, &from))
+			return "needs a list of CPUs, such as 4-7,9";
+		until = from;
+		if (*end == '-' && !number(end + 1, &end, count - 1, &until))
+			return "needs a list of CPUs, such as 4-7,9";
+		if (until < from || (*end && (*end != ',' || !end[1])))
+			return "needs a list of CPUs, such as 4-7,9";
+		memset(to + from, 1, until - from + 1);
+		value = *end ? end + 1 : end;
+	}
+	return NULL;
+}
+
+/* "0,0,1,1": one number for each CPU from 0 on. */
+static const char *read_array(unsigned char *to, uint64_t count, uint32_t bytes, const char *value)
+{
+	char one[24];
+
+	memset(to, 0, count * bytes);
+	for (uint64_t i = 0; *value; i++) {
+		size_t n = strcspn(value, ",");
+
+		if (i == count || n >= sizeof(one))
+			return "needs a number for each CPU, such as 0,0,1,1";
+		snprintf(one, sizeof(one), "%.*s", (int)n, value);
+		if (bytes > 4 || read_one(to + i * bytes, bytes, false, one))
+			return "needs a number for each CPU, such as 0,0,1,1";
+		value += n + (value[n] == ',');
+	}
+	return NULL;
+}
+
+static bool is_bool(const struct btf_type *type)
+{
+	return btf_int_encoding(type) & BTF_INT_BOOL;
+}
+
+int fg_object_set(struct fg_policy_object *o, const char *key, const char *value, bool *found,
+		  char *why, size_t size)
+{
+	const struct btf *btf = bpf_object__btf(o->obj);
+	const struct btf_type *type, *of;
+	struct bpf_map *map = rodata(o);
+	const char *wrong;
+	unsigned char *copy;
+	const void *now;
+	uint32_t offset, bytes;
+	size_t all = 0;
+	int err;
+
+	*found = map && find(o, key, &type, &offset, &bytes);
+	if (!*found)
+		return 0;
+	now = bpf_map__initial_value(map, &all);
+	copy = now && offset <= all && bytes <= all - offset ? malloc(all) : NULL;
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, now, all);
+	of = btf_is_array(type) ? fg_btf_resolved(btf, btf_array(type)->type) : type;
+	if (!of || !btf_is_int(of) || of->size > 8)
+		wrong = "is not of a kind that -o sets";
+	else if (of == type)
+		wrong = read_one(copy + offset, bytes, is_bool(type), value);
+	else if (is_bool(of))
+		wrong = read_list(copy + offset, btf_array(type)->nelems, value);
+	else
+		wrong = read_array(copy + offset, btf_array(type)->nelems, of->size, value);
+	err = wrong ? -EINVAL : bpf_map__set_initial_value(map, copy, all);
+	if (wrong)
+		snprintf(why, size, "-o %s of %s %s, not '%s'", key, o->part.name, wrong, value);
+	else if (err)
+		snprintf(why, size, "-o %s of %s: %s", key, o->part.name, strerror(-err));
+	free(copy);
+	return err;
+}
+
+void fg_object_options(const struct fg_policy_object *o, struct fg_policy_about *about)
+{
+	size_t all = 0, most = sizeof(about->option) / sizeof(about->option[0]);
+	struct bpf_map *map = rodata(o);
+	const unsigned char *now = map ? bpf_map__initial_value(map, &all) : NULL;
+	const struct btf_type *type;
+	uint32_t offset, bytes;
+	const char *name;
+
+	about->options = 0;
+	for (unsigned i = 0; now && variable(o, i, &name, &type, &offset, &bytes); i++) {
+		struct fg_policy_option *option = &about->option[about->options];
+		uint64_t n = 0;
+
+		/* Texts are there, too, with names of the compiler's. */
+		if (about->options == most || strchr(name, '.') || offset > all ||
+		    bytes > all - offset || !(btf_is_int(type) || btf_is_array(type)))
+			continue;
+		about->options++;
+		snprintf(option->name, sizeof(option->name), "%s", name);
+		if (btf_is_array(type)) {
+			snprintf(option->value, sizeof(option->value), "CPUS");
+			continue;
+		}
+		if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+			memcpy((unsigned char *)&n + 8 - bytes, now + offset, bytes);
+		else
+			memcpy(&n, now + offset, bytes);
+		if (is_bool(type))
+			snprintf(option->value, sizeof(option->value), n ? "yes" : "no");
+		else
+			snprintf(option->value, sizeof(option->value), "%" PRIu64, n);
+	}
+}

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: MIT
+"""flexguard kernel attach and its neighbours, as far as a kernel without SynCord goes: names, files, wrong words,
+and what is made of a kernel's /sys that was recorded (the guest's tests have the rest)."""
+import json
+import re
+import stat
+
+from climod import *
+
+RECORDED, SOURCES = HELPERS[0], HELPERS[1]
+BUILD = os.path.dirname(FLEXGUARD)
+POLICIES = ["amp", "amp-reorder", "cohort", "deadline", "lockstat", "numa", "prio", "sample"]
+HOOKS = ("lock_to_acquire lock_acquired lock_to_release lock_released lock_to_enter_slowpath lock_enable_fastpath should_reorder "
+         "skip_reorder").split()
+HAS = os.path.exists("/sys/kernel/syncord")
+ROOT = f"{TMP}/root"
+
+
+def write(path, text):
+    path = f"{ROOT}/{path}"
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def record():
+    """As the interface of the series says, with names that a program chose."""
+    write("proc/kallsyms", """ffffffff81000000 T _text
+ffffffff82a3f100 D rename_lock
+ffffffff82a3f140 b inode_hash_lock
+ffffffff82a3f200 b twice_lock
+ffffffff82a3f240 b twice_lock
+ffffffff82a3f300 D some_mutex
+ffffffff82a3f380 D rcu_state
+ffffffff82a3f500 D init_task
+ffffffff82a40000 D tasklist_lock
+ffffffff82b00000 B _end
+""")
+    write("sys/kernel/syncord/status", """\
+syncord abi=1 state=auto fast_key=0 slow_key=1 policies=2 targets=3 unwatched=0
+policy id=7 name=numa pid=812 comm=load hooks=should_reorder,skip_reorder targets=2 age_ms=1500 max_bypass_us=10000 max_wait_us=10000 \
+flags=0x0 replaced=0
+target policy=7 addr=0xffffffff82a3f104 symbol=rename_lock+0x4 type=spin id=0 cookie=0x0 slow=9 scans=8 moved=7 skipped=1 overdue=2 \
+backoffs=0 backoff_ns=0 backoff_max_ns=0 wait_max_ns=18446744073709551615 missed=0 calls=0,0,0,0,0,0,12,9
+target policy=7 addr=0x0 symbol=- type=spin id=1 cookie=0x0 slow=1 scans=0 moved=0 skipped=0 overdue=0 backoffs=0 backoff_ns=0 \
+backoff_max_ns=0 wait_max_ns=5 missed=0 calls=0,0,0,0,0,0,0,0
+policy id=9 name=amp pid=900 comm=a?b hooks=lock_to_enter_slowpath targets=1 age_ms=10 max_bypass_us=10000 max_wait_us=10000 flags=0x0 \
+replaced=3
+target policy=9 addr=0xffffffff82a3f140 symbol=inode_hash_lock type=spin id=0 cookie=0x0 slow=4 scans=0 moved=0 skipped=0 overdue=0 \
+backoffs=4 backoff_ns=40000000 backoff_max_ns=10000000 wait_max_ns=10000001 missed=1 calls=0,0,0,0,4,0,0,0
+""")
+    write("sys/kernel/syncord/ejections",
+          "id=3 name=numa reason=slow_hook at_ns=123 text=should_reorder took 70 us\nid=4 name=amp reason=sysrq at_ns=456 text=\n")
+    write("sys/kernel/syncord/denied", """percpu - per-CPU memory: the scheduler's locks are there
+symbol tasklist_lock taken under rq->lock
+symbol not_there_lock whatever
+prefix rcu_ the hook's own exit may take it
+cache task_struct pi_lock
+""")
+    write("sys/kernel/debug/syncord/test/locks", "spin0 0xffffffff82a3f400\nspin1 0xffffffff82a3f440\n")
+    os.makedirs(f"{ROOT}/sys/kernel/btf", exist_ok=True)
+    if os.path.exists("/sys/kernel/btf/vmlinux"):
+        os.symlink("/sys/kernel/btf/vmlinux", f"{ROOT}/sys/kernel/btf/vmlinux")
+    # beside the module that it loads
+    os.mkdir(f"{TMP}/bin")
+    shutil.copy(RECORDED, f"{TMP}/bin/flexguard")
+    for name in "libflexguard-monitor.so", "kernel":
+        if os.path.exists(f"{BUILD}/{name}"):
+            os.symlink(f"{BUILD}/{name}", f"{TMP}/bin/{name}")
+
+
+def recorded(*args):
+    return subprocess.run([f"{TMP}/bin/flexguard", "kernel", *args], env=dict(os.environ, RECORDED=ROOT), text=True,
+                          capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+
+
+def refused(p, status, *words):
+    same(p.stderr, (p.returncode, p.stdout), (status, ""))
+    one_line(p.stderr)
+    for word in words:
+        true(f"'{word}' in {p.stderr}", word in p.stderr)
+
+
+def ok(p):
+    same(p.stderr, p.returncode, 0)
+    same("stderr", p.stderr, "")
+    return p.stdout
+
+
+def need_module():
+    p = run("kernel", "list", "--json")
+    if p.returncode == 77:
+        raise Skip(p.stderr.strip())
+    return json.loads(ok(p))
+
+
+def need_btf():
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        raise Skip("no /sys/kernel/btf/vmlinux")
+    need_module()
+
+
+def check_list():
+    r = need_module()
+    rows = {row["policy"]: row for row in r["policies"]}
+    same("names", sorted(rows), POLICIES)
+    for name, row in rows.items():
+        true(row, row["hooks"] and set(row["hooks"]) <= set(HOOKS))
+    same("sample has all", rows["sample"]["hooks"], HOOKS)
+    same("options", rows["numa"]["options"], {"reorder": "yes", "flush": "65536"})
+    same("kernel", r["kernel_has_it"], HAS)
+    text = ok(run("kernel", "list"))
+    true(text, all(re.search(rf"^{name} ", text, re.M) for name in POLICIES))
+
+
+def check_policies_are_short():
+    """Under 80 lines, each; the licence that struct_ops needs; no two of them in each other's aux."""
+    for name in POLICIES:
+        text = open(f"{SOURCES}/{name}.bpf.c").read()
+        true(f"{name}: {text.count(chr(10))} lines", text.count("\n") < 80)
+        true(name, "GPL-2.0-only OR BSD-2-Clause" in text.split("\n")[0] and "Proved by: " in text)
+
+
+def check_check():
+    """77 where the kernel cannot verify, with what is known without it; no option is forgotten."""
+    need_module()
+    for name in POLICIES:
+        p = run("kernel", "check", name, "--json")
+        r = json.loads(p.stdout)
+        same(name, (p.returncode, r["verified"]), (0, True) if HAS else (77, None))
+        same(name, [o["policy"] for o in r["objects"]], [name])
+        if not HAS:
+            one_line(p.stderr)
+            true(p.stderr, "no SynCord" in p.stderr)
+    p = run("kernel", "check", "numa+amp", "-o", "amp.slow=1,3-5", "-o", "flush=9", "--json")
+    same("both", [o["policy"] for o in json.loads(p.stdout)["objects"]], ["numa", "amp"])
+    same(p.stderr, p.returncode, 0 if HAS else 77)
+    p = run("kernel", "check", "lockstat", "--json")
+    true("says what it costs", any("every spinlock" in w for w in json.loads(p.stdout)["objects"][0]["warnings"]))
+
+
+def check_wrong_policies():
+    need_module()
+    for policy, word in {"nope": "one of: ", "": "no policy", "+": "no policy", "numa+": "no policy", "numa+numa": "twice",
+                         "a+b+c+d+e": "no policy", "./nope.o": "No such file", "/etc/passwd": "is no policy", "/": "directory",
+                         f"{BUILD}/libflexguard-monitor.so": "is no policy", "../numa": "No such file", "x" * 300: "no policy",
+                         "numa+amp+lockstat+sample+prio": "more than"}.items():
+        refused(run("kernel", "check", policy), 125, word)
+    for policy, both in {"numa+cohort": "should_reorder", "lockstat+sample": "lock_to_acquire"}.items():
+        p = run("kernel", "check", policy)
+        same(p.stderr, p.returncode, 125)
+        one_line(p.stderr)
+        true(p.stderr, both in p.stderr and all(name in p.stderr for name in policy.split("+")))
+
+
+def check_damaged_objects():
+    """A file cut off anywhere, or with any byte turned, is refused in one line, or is a policy still."""
+    need_module()
+    whole = open(f"{BUILD}/kernel/policies/numa.bpf.o", "rb").read()
+    for n in [0, 1, 16, 63, 64, 65, *range(100, len(whole), 331)]:
+        with open(f"{TMP}/cut.o", "wb") as f:
+            f.write(whole[:n])
+        p = run("kernel", "check", f"{TMP}/cut.o", "--json")
+        true(f"{n}: {p}", p.returncode in (77, 125))
+        one_line(p.stderr)
+    for n in [*range(0, 64), *range(64, len(whole), 157)]:
+        with open(f"{TMP}/turned.o", "wb") as f:
+            f.write(whole[:n] + bytes([whole[n] ^ 0xff]) + whole[n + 1:])
+        p = run("kernel", "check", f"{TMP}/turned.o", "--json")
+        true(f"{n}: {p}", p.returncode in (0, 1, 77, 125))
+        true(f"{n}: {p}", p.returncode == 0 or p.stderr.count("\n") == 1)
+
+
+def check_wrong_options():
+    need_module()
+    for option, word in {"nope=1": "no option", "flush=": "number", "flush=-1": "number", "flush=4294967296": "fits", "flush=1x": "number",
+                         "reorder=2": "yes or no", "reorder=maybe": "yes or no", "amp.slow=1": "no option", "flush": "KEY=VALUE",
+                         "=1": "KEY=VALUE"}.items():
+        p = run("kernel", "check", "numa", "-o", option)
+        same(p.stderr, p.returncode, 125)
+        one_line(p.stderr)
+        true(f"{option}: {p.stderr}", word in p.stderr)
+    for policy, option, word in (("amp", "slow=512", "list of CPUs"), ("amp", "slow=3-1", "list of CPUs"), ("amp", "slow=1,", "list of CPUs"),
+                                 ("amp", "slow=-1", "list of CPUs"), ("cohort", "llc=70000", "each CPU"), ("cohort", "llc=a", "each CPU"),
+                                 ("prio", "cgroup=/nope", "no such folder"), ("prio", "cgroup=/etc/passwd", "no such folder"),
+                                 ("amp", "backoff_ns=18446744073709551616", "number"), ("numa+prio", "reorder=0", "both"),
+                                 ("cohort", "llc=" + ",".join(["1"] * 513), "each CPU")):
+        p = run("kernel", "check", policy, "-o", option)
+        same(p.stderr, p.returncode, 125)
+        one_line(p.stderr)
+        true(f"{policy} {option}: {p.stderr}", word in p.stderr)
+    for policy, option in (("amp", "slow=0-511"), ("prio", "cgroup=/sys"), ("amp", "backoff_ns=0x10"), ("cohort", "llc=0,0,1,1"),
+                           ("numa", "reorder=no")):
+        same(option, run("kernel", "check", policy, "-o", option).returncode, 0 if HAS else 77)
+
+
+def check_wrong_words():
+    for args in (["attach"], ["attach", "numa"], ["detach"], ["detach", "1", "--all"], ["detach", "x"], ["detach", "0"], ["detach", "-1"],
+                 ["detach", "4294967296"], ["detach", "1", "2"], ["replace", "1"], ["replace", "x", "numa"], ["status", "1", "2"],
+                 ["list", "numa"], ["check"], ["check", "numa", "amp"], ["targets", "a", "b"], ["attach", "numa", "rename_lock", "--keep"],
+                 ["attach", "numa", "rename_lock", "--pin", "--for", "10m"], ["attach", "numa", "a", "--for", "0"],
+                 ["attach", "numa", "a", "--for", "soon"], ["attach", "numa", "a", "--all"], ["status", "-o", "a=b"], ["list", "--pin"],
+                 ["check", "numa", "-o", "nothing"], ["top", "-d", "0"], ["attach", "numa", *["a"] * 20]):
+        p = run("kernel", *args)
+        true(f"{args}: {p}", p.returncode == 125 and not p.stdout)
+        one_line(p.stderr)
+
+
+def check_kernel_without():
+    if HAS:
+        raise Skip("this kernel has SynCord")
+    for args in (["attach", "numa", "rename_lock"], ["attach", "numa", "addr:0x1000", "--pin"], ["replace", "1", "numa"], ["detach", "1"],
+                 ["detach", "--all"], ["status"], ["status", "1"], ["top", "-n", "1"]):
+        refused(run("kernel", *args), 77, "no SynCord")
+
+
+def check_no_privilege():
+    """Not told from a kernel that lacks it, where that is the case."""
+    if os.geteuid() or not shutil.which("setpriv"):
+        raise Skip("not root, or no setpriv")
+    shown = subprocess.run(["setpriv", "--bounding-set=-all", FLEXGUARD, "kernel", "attach", "numa", "addr:0xffffffff82a3f104"], text=True,
+                           capture_output=True, timeout=60)
+    refused(shown, 125 if HAS else 77, "permission" if HAS else "no SynCord")
+
+
+def check_syncord():
+    """The link's name is the command's."""
+    os.symlink(FLEXGUARD, f"{TMP}/syncord")
+    p = subprocess.run([f"{TMP}/syncord", "check", "nope"], text=True, capture_output=True, timeout=60)
+    true(p, p.returncode in (77, 125))
+    one_line(p.stderr)
+    p = subprocess.run([f"{TMP}/syncord", "--help"], text=True, capture_output=True, timeout=60)
+    same("help", (p.returncode, p.stdout), (0, ok(run("kernel", "--help"))))
+    p = subprocess.run([f"{TMP}/syncord", "--version"], text=True, capture_output=True, timeout=60)
+    true(p, p.returncode == 0 and p.stdout.startswith("syncord"))
+
+
+def check_recorded_status():
+    r = json.loads(ok(recorded("status", "--json")))
+    same("state", (r["abi"], r["state"], r["slow_key"]), (1, "auto", 1))
+    numa, amp = r["attached"]
+    same("policy", (numa["id"], numa["name"], numa["pid"], numa["hooks"]), (7, "numa", 812, ["should_reorder", "skip_reorder"]))
+    same("program", amp["comm"], "a?b")
+    first, second = numa["targets"]
+    same("first", (first["symbol"], first["addr"], first["moved"]), ("rename_lock+0x4", "0xffffffff82a3f104", 7))
+    same("large", first["wait_max_ns"], 2 ** 64 - 1)
+    same("calls", first["calls"], dict(zip(HOOKS, [0] * 6 + [12, 9])))
+    same("hidden", (second["symbol"], second["id"]), (None, 1))
+    same("amp", (amp["targets"][0]["backoff_ns"], amp["replaced"]), (40000000, 3))
+    same("ejections", [(e["id"], e["reason"], e["text"]) for e in r["ejections"]],
+         [(3, "slow_hook", "should_reorder took 70 us"), (4, "sysrq", "")])
+    one = json.loads(ok(recorded("status", "9", "--json")))
+    same("one", [p["id"] for p in one["attached"]], [9])
+    text = ok(recorded("status"))
+    for word in "7  numa, of load (812)", "rename_lock+0x4: 9 waited, 8 scans, 7 moved", "ejected: 3  numa: slow_hook: should_reorder took":
+        true(f"{word}: {text}", word in text)
+    refused(recorded("status", "8"), 125, "nothing is attached with id 8")
+    refused(recorded("status", "3"), 125, "ejected", "slow_hook")
+    lines = ok(recorded("top", "-n", "2", "-d", "10ms", "--json")).splitlines()
+    same("tables", [len(json.loads(line)["attached"]) for line in lines], [2, 2])
+    true("top", "rename_lock+0x4" in ok(recorded("top", "7", "-n", "1", "-d", "10ms")))
+    same("list", [p["id"] for p in json.loads(ok(recorded("list", "--json")))["attached"]], [7, 9])
+
+
+def check_recorded_nothing():
+    """Empty and broken files are no reason to fall."""
+    path = f"{ROOT}/sys/kernel/syncord/status"
+    before = open(path).read()
+    try:
+        for text in ("", "\n\n", "policy\n", "target policy=1\n", "policy id=\ntarget\n", "syncord abi=99999999999999999999999\n", "x" * 100000,
+                     "policy id=1 hooks= calls=\ntarget policy=1 id=0 calls=1,2,3,4,5,6,7,8,9,10\n" * 300):
+            write("sys/kernel/syncord/status", text)
+            json.loads(ok(recorded("status", "--json")))
+            ok(recorded("status"))
+    finally:
+        write("sys/kernel/syncord/status", before)
+
+
+def check_recorded_targets():
+    need_btf()
+    rows = {row["name"]: row for row in json.loads(ok(recorded("targets", "--json")))["targets"]}
+    same("seqlock", (rows["rename_lock"]["address"] > "0xffffffff82a3f100", rows["rename_lock"]["type"]), (True, "spinlock_t"))
+    same("spinlock", (rows["inode_hash_lock"]["address"], rows["inode_hash_lock"]["denied"]), ("0xffffffff82a3f140", None))
+    same("denied", rows["tasklist_lock"]["denied"], "taken under rq->lock")
+    same("test", rows["test:spin1"]["address"], "0xffffffff82a3f440")
+    true("what the kernel has not", not {"not_there_lock", "sb_lock"} & set(rows))
+    for pattern, names in {"test:*": ["test:spin0", "test:spin1"], "*hash*": ["inode_hash_lock"], "x*": []}.items():
+        same(pattern, [r["name"] for r in json.loads(ok(recorded("targets", "--json", pattern)))["targets"]], names)
+    one = json.loads(ok(recorded("targets", "--json", "some_mutex@spinlock_t")))["targets"]
+    same("by type", [(t["name"], t["address"]) for t in one], [("some_mutex@spinlock_t", "0xffffffff82a3f300")])
+    wait = json.loads(ok(recorded("targets", "--json", "some_mutex@mutex.wait_lock")))["targets"][0]
+    same("member", wait["type"], "raw_spinlock_t")
+    same("rcu", json.loads(ok(recorded("targets", "--json", "rcu_state@spinlock_t")))["targets"][0]["denied"], "the hook's own exit may take it")
+    same("address", json.loads(ok(recorded("targets", "--json", "addr:0xffffffff82a3f104")))["targets"][0]["address"], "0xffffffff82a3f104")
+    same("offset", json.loads(ok(recorded("targets", "--json", "rename_lock+0x4")))["targets"][0]["address"], "0xffffffff82a3f104")
+    for name, word in {"some_mutex": "does not tell the type", "some_mutex@mutex": "policies are for spinlocks",
+                       "twice_lock@spinlock_t": "2 variables", "nope": "no variable", "_text": "no variable",
+                       "rename_lock@nope_t": "no type", "rename_lock@seqlock_t.nope": "no member", "rename_lock@seqlock_t.lock.": "",
+                       "test:spin9": "no lock 'spin9'", "addr:": "no address", "addr:0x": "no address", "addr:0xg": "no address",
+                       "addr:0x11111111111111111": "no address", "slab:dentry": "names no lock", "rename_lock+4g": "offset",
+                       "a" * 200: "", "": "names no lock"}.items():
+        p = recorded("targets", name)
+        if word:
+            refused(p, 125, word)
+        else:
+            true(p, p.returncode in (0, 125) and p.stderr.count("\n") == p.returncode // 125)
+
+
+def check_recorded_hidden():
+    """kernel.kptr_restrict."""
+    path = f"{ROOT}/proc/kallsyms"
+    before = open(path).read()
+    try:
+        write("proc/kallsyms", re.sub(r"^\S+", "0" * 16, before, flags=re.M))
+        refused(recorded("targets"), 125, "CAP_SYSLOG")
+        write("proc/kallsyms", "ffffffff81000000 T _text\n")
+        refused(recorded("targets"), 77, "CONFIG_KALLSYMS_ALL")
+    finally:
+        write("proc/kallsyms", before)
+
+
+record()
+main(globals())
