@@ -72,14 +72,15 @@ int audit(struct bpf_iter__task *ctx)
 			WRITE_ONCE(slot->state, t->state);
 			WRITE_ONCE(slot->cpu, cpu_of(task));
 		}
-	} else if (mark_kind(mark) == MARK_DEFER) {
+	} else if (mark_kind(mark) == MARK_DEFERRED) {
 		promote(t, task, mark, mark_cpu(mark));
-	} else if (mark_kind(mark) == MARK_P && t->audits >= FG_AUDIT_CAP) {
+	} else if (mark_kind(mark) == MARK_PREEMPTED && t->audits >= FG_AUDIT_CAP) {
 		swap_mark(&t->mark, mark, MARK_NONE);
-	} else if (mark_kind(mark) == MARK_P && mark_groups(mark) != groups_of(task)) {
+	} else if (mark_kind(mark) == MARK_PREEMPTED && mark_groups(mark) != groups_of(task)) {
 		/* Its affinity or its cpuset was changed while it waits. */
 		swap_mark(&t->mark, mark,
-			  make_mark(MARK_P, mark_cpu(mark), mark_domain(mark), groups_of(task)));
+			  make_mark(MARK_PREEMPTED, mark_cpu(mark), mark_domain(mark),
+				    groups_of(task)));
 	}
 	return 0;
 }

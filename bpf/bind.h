@@ -10,9 +10,9 @@
 #include "who.h"
 
 /*
- * Of a process that said hello and is somebody else by now (a daemon that has given up root): its
- * library hears in slot 0 that another hello is due.  One thread alone that has other credentials
- * is not the process.
+ * Of a process that said hello and has other credentials by now (a daemon that has given up root):
+ * its library reads in slot 0 that another hello is due.  One thread alone that has other
+ * credentials is not the process.
  */
 static __noinline int note_end(struct task_struct *task, struct fg_owner *owner)
 {

@@ -51,8 +51,9 @@ extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
 #define may_defer	  (!early_storage)
 
 /*
- * The pointer test costs a load where the helper costs a call: most tasks of a
- * machine have no storage of any kind.
+ * 5.12, a10787e6d58c ("bpf: Enable task local storage for tracing programs"), so in every kernel
+ * since 6.1, where it is no promise: without the field the helper is called.  A test of the pointer
+ * costs a load where the helper costs a call: most tasks of a machine have no storage of any kind.
  */
 static __always_inline bool has_storage(struct task_struct *task)
 {
@@ -60,7 +61,7 @@ static __always_inline bool has_storage(struct task_struct *task)
 }
 
 /*
- * bcf9033e5449, 5.16 ("sched: move CPU field back into thread_info if THREAD_INFO_IN_TASK=y"):
+ * 5.16, bcf9033e5449 ("sched: move CPU field back into thread_info if THREAD_INFO_IN_TASK=y"):
  * architectures that have their thread_info elsewhere say in wake_cpu where it was queued last.
  */
 static __always_inline __u32 cpu_of(struct task_struct *task)
@@ -71,7 +72,7 @@ static __always_inline __u32 cpu_of(struct task_struct *task)
 }
 
 /*
- * 2cd571245b43, 6.18 ("sched/fair: Add related data structure for task based throttle"): a
+ * 6.18, 2cd571245b43 ("sched/fair: Add related data structure for task based throttle"): a
  * throttled task is queued nowhere: it waits for its quota, not for a CPU.  Kernels before do not
  * tell.
  */
@@ -80,7 +81,7 @@ static __always_inline bool is_throttled(struct task_struct *task)
 	return bpf_core_field_exists(task->throttled) && task->throttled;
 }
 
-/* faba9d250eae, 6.19 ("rseq: Introduce struct rseq_data"). */
+/* 6.19, faba9d250eae ("rseq: Introduce struct rseq_data"). */
 static __always_inline __u64 rseq_area(struct task_struct *task)
 {
 	struct task_struct___rseq_pointer *by_pointer = (void *)task;
@@ -96,9 +97,9 @@ static __always_inline __u64 rseq_area(struct task_struct *task)
 }
 
 /*
- * Whether others may read a task's memory.  bb6525f2f8c4, 6.18 ("mm: add bitmap mm->flags field"):
- * the flags of mm_struct are a bitmap; since 7.3 at the latest ("exec: introduce struct
- * task_exec_state") the task says it.
+ * Whether others may read a task's memory.  6.18, bb6525f2f8c4 ("mm: add bitmap mm->flags field"):
+ * the flags of mm_struct are a bitmap.  7.3 at the latest ("exec: introduce struct
+ * task_exec_state"): they are in a structure of the task.
  */
 #define MMF_DUMPABLE_MASK 3u
 #define SUID_DUMP_USER	  1u /* the only one of the three values with which others may read it */
@@ -134,7 +135,7 @@ static __always_inline __u32 dumpable_of(struct task_struct *task)
 	return flags & MMF_DUMPABLE_MASK;
 }
 
-/* f122a08b197d, 6.3 ("capability: just use a 'u64' instead of a 'u32[2]' array"). */
+/* 6.3, f122a08b197d ("capability: just use a 'u64' instead of a 'u32[2]' array"). */
 static __always_inline __u64 caps_of(const struct cred *cred)
 {
 	struct cred___cap_words *by_words = (void *)cred;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * `flexguard kernel profile`: waits for the kernel's own locks, by the tracepoints
- * lock:contention_begin and _end, which are in every kernel since 5.19, in the slow path of each
- * kind of lock.  It runs there with the locks of anybody held, in interrupts and NMIs too: it takes
- * no lock, and uses nothing that takes one (src/abi/contention.h).
+ * lock:contention_begin and _end, which are in the slow path of each kind of lock since 5.19
+ * (16edd9b511a1, "locking: Add lock contention tracepoints").  It runs there with any locks held,
+ * in interrupts and NMIs too: it takes no lock, and uses nothing that takes one
+ * (src/abi/contention.h).
  */
 #include "vmlinux_min.h"
 #include <bpf/bpf_helpers.h>
@@ -189,9 +190,9 @@ static __always_inline __u32 role_of(__u64 lock)
 }
 
 /*
- * Whom a lock that sleeps names as its owner.  A task is freed one grace period after its end at
- * the earliest, and owns nothing then: what is read here is still there.  Of readers a rwsem names
- * only one, which may have left.
+ * The owner that a lock names whose waiters sleep.  A task is freed one grace period after its end
+ * at the earliest, and owns nothing then: what is read here is still there.  Of readers a rwsem
+ * names only one, which may have left.
  */
 static __always_inline void look_at_owner(struct fg_waiting *w, void *lock, __u32 flags)
 {
@@ -224,6 +225,14 @@ static __always_inline __u64 hash_of_stack(const __u64 *stack)
 	for (int i = 0; i < FG_STACK_FRAMES; i++)
 		hash = mix(hash ^ stack[i]);
 	return hash;
+}
+
+/* Of this CPU. */
+static __always_inline struct spins *get_spins(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&spinning, &zero);
 }
 
 static __always_inline void begin_wait(struct fg_waiting *w, void *ctx, void *lock, __u32 flags)
@@ -264,8 +273,8 @@ static __always_inline struct fg_waiting *find_spin(struct spins *spins, __u64 l
 
 /*
  * An interrupt may come between any two instructions, and wait as well.  What is left over from an
- * end that the kernel kept from us (it does not run a program inside itself) is taken by who waits
- * for the same lock, or after a second.
+ * end that the kernel kept from us (it does not run a program inside itself) is taken by the
+ * next wait for the same lock, or after a second.
  */
 static __always_inline struct fg_waiting *take_spin(struct spins *spins, __u64 lock)
 {
@@ -295,13 +304,12 @@ int BPF_PROG(on_begin, void *lock, __u32 flags)
 	struct made_waiting made = {0};
 	struct fg_waiting *w = NULL;
 	struct spins *spins;
-	__u32 zero = 0;
 	__u64 key;
 
 	if (only_tgid && bpf_get_current_pid_tgid() >> 32 != only_tgid)
 		return 0;
 	if ((flags & ~(FG_LCB_READ | FG_LCB_WRITE)) == FG_LCB_SPIN) {
-		spins = bpf_map_lookup_elem(&spinning, &zero);
+		spins = get_spins();
 		if (!spins)
 			return 0;
 		w = take_spin(spins, (__u64)lock);
@@ -367,7 +375,7 @@ static __always_inline __u32 bucket_of(__u64 ns)
 	return n < FG_WAIT_BUCKETS ? n : FG_WAIT_BUCKETS - 1;
 }
 
-/* By the new owner, who is alone with the lock here. */
+/* By the new owner, which is alone with the lock here. */
 static __always_inline void handed_over(struct fg_contended_lock *l, __u64 now)
 {
 	__u64 node = 1 + (__u64)bpf_get_numa_node_id();
@@ -444,16 +452,14 @@ int BPF_PROG(on_end, void *lock, int ret)
 {
 	struct made_waiting made = {0};
 	struct fg_waiting *w = NULL;
-	struct spins *spins;
-	__u32 zero = 0;
+	struct spins *spins = get_spins();
+	__u64 key;
 
-	spins = bpf_map_lookup_elem(&spinning, &zero);
 	if (!spins)
 		return 0;
 	w = find_spin(spins, (__u64)lock);
 	if (!w) {
-		__u64 key = waiting_key((__u64)lock);
-
+		key = waiting_key((__u64)lock);
 		w = FIND(waiting, FG_WAITING_ROWS, key, false, made);
 	}
 	if (!w) {
@@ -467,8 +473,8 @@ int BPF_PROG(on_end, void *lock, int ret)
 }
 
 /*
- * 7.2 and later, of locks that sleep (of spinlocks by an option of the build): the owner lets go,
- * and somebody waits.
+ * 7.2 and later, of locks that sleep (of spinlocks by an option of the build): the owner releases
+ * it, and others wait.
  */
 SEC("tp_btf/contended_release")
 int BPF_PROG(on_release, void *lock)
@@ -480,7 +486,7 @@ int BPF_PROG(on_release, void *lock)
 		__u64 key = lock_key((__u64)lock, class);
 		struct fg_contended_lock *l = FIND(locks, FG_LOCK_ROWS, key, false, made);
 
-		/* Somebody else who got it without a wait has not been seen to take it. */
+		/* Another owner, which has had no wait: it was not seen to take the lock. */
 		if (!l || l->holder != holder)
 			continue;
 		l->holder = 0;

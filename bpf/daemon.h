@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The programs that the daemon runs: who says hello, the heartbeat, the counters' beginning and
- * end.
+ * The programs that the daemon runs: which process says hello, the heartbeat, the counters'
+ * beginning and end.
  */
 #ifndef FG_DAEMON_H
 #define FG_DAEMON_H
@@ -15,17 +15,17 @@ __u32 peer_sock;    /* descriptor of the daemon: the accepted connection */
 __u32 peer_account; /* whose quota it is (account_of) */
 __u32 prove_write;  /* 1: write fg_owner.who */
 __u32 prove_left;   /* threads that may be looked at still, then it stops */
-/* 1: a thread is who it was at connect(); and who has been written, if that was asked for */
+/* 1: a thread is what it was at connect(); and fg_owner.who is written, if that was asked for */
 __u32 proved;
 
-/* ... and who that is, as struct fg_who. */
+/* ... and what that is, as struct fg_who. */
 __u64 proved_who[sizeof(struct fg_who) / sizeof(__u64)];
 
 /* Registered processes; nothing to do at all while it is 0.  Written by the loader. */
 __u64 active;
 
 /*
- * Run over the threads of a process that said hello: is one of them still who it was at connect()?
+ * Run over the threads of a process that said hello: is one of them still what it was at connect()?
  * Then, and only then, the process is one that may be looked at (who.h).  To return 1 ends the read
  * of the iterator with EAGAIN; the next read begins with the same thread (bpf_seq_read,
  * kernel/bpf/bpf_iter.c).
@@ -54,7 +54,7 @@ int prove(struct bpf_iter__task *ctx)
 			return 0;
 		who.known = 0;
 		owner->who = who;
-		/* A full barrier: who sees that it is known sees the rest. */
+		/* A full barrier: the rest is seen with `known`. */
 		__sync_lock_test_and_set(&owner->who.known, FG_KNOWN);
 	}
 	who.known = FG_KNOWN;

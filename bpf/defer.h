@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A thread that makes room for a kernel thread often comes straight back: it is marked DEFER, not
- * counted, until it is known who runs next on that CPU (docs/design/monitor.md, case 14).
+ * A thread that makes room for a kernel thread often comes straight back: it is marked DEFERRED,
+ * not counted, until it is known what runs next on that CPU (docs/design/monitor.md, case 14).
  */
 #ifndef FG_DEFER_H
 #define FG_DEFER_H
@@ -22,10 +22,10 @@ static struct {
 static __always_inline void promote(struct thread *t, struct task_struct *task, __u64 old,
 				    __u32 cpu)
 {
-	__u64 mark = make_mark(MARK_P, cpu, mark_domain(old), groups_of(task));
+	__u64 mark = make_mark(MARK_PREEMPTED, cpu, mark_domain(old), groups_of(task));
 	struct fg_slot *slot;
 
-	if (!swap_mark(&t->mark, old, mark) || mark_kind(old) != MARK_DEFER)
+	if (!swap_mark(&t->mark, old, mark) || mark_kind(old) != MARK_DEFERRED)
 		return;
 	count_event(mark);
 	slot = slot_of(t, task->pid);
@@ -57,7 +57,7 @@ __noinline int settle_deferred(__u32 cpu, __u32 next_pid)
 	t = bpf_task_storage_get(&threads, task, NULL, 0);
 	if (t) {
 		old = READ_ONCE(t->mark);
-		if (old == make_mark(MARK_DEFER, cpu, mark_domain(old), 0))
+		if (old == make_mark(MARK_DEFERRED, cpu, mark_domain(old), 0))
 			promote(t, task, old, cpu);
 	}
 	bpf_task_release(task);

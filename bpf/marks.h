@@ -2,21 +2,21 @@
 /*
  * The mark.  Whether a thread is counted, and where, is one 64-bit word in its
  * task storage.  Counters go up only together with the store of a mark, and
- * down only by whoever takes that mark away (exchange or compare-and-swap), by
+ * down only with the removal of that mark (exchange or compare-and-swap), by
  * exactly what the mark says.  So nothing is counted twice, nothing is taken
  * back twice, and a counter never goes below zero, whichever events are missed:
  *
- *	bits 0..3    kind: NONE, DEFER (not counted yet), P or B
+ *	bits 0..3    kind: NONE, DEFERRED (not counted yet), PREEMPTED or BLOCKED
  *	bits 4..15   CPU that the thread is queued on
  *	bits 16..31  domain
  *	bits 32..63  groups of CPUs that the thread may use; 0: any CPU
  *
- *	switch-out, critical   NONE -> P | B | DEFER     the thread's own CPU
- *	other user task runs   DEFER -> P                that CPU's next switch
- *	wake-up                B -> P
- *	migration              P -> P, DEFER -> P        with the new CPU
+ *	switch-out, critical   NONE -> PREEMPTED, BLOCKED, DEFERRED: by the thread's own CPU
+ *	other user task runs   DEFERRED -> PREEMPTED: that CPU's next switch
+ *	wake-up                BLOCKED -> PREEMPTED
+ *	migration              PREEMPTED, DEFERRED -> PREEMPTED, with the new CPU
  *	switch-in, exit, exec  any -> NONE
- *	audit                  stale -> NONE, P -> P      with the CPUs that it may use now
+ *	audit                  stale -> NONE; PREEMPTED -> PREEMPTED, with the CPUs allowed now
  *
  * A marked thread is off CPU, and must be switched in before it can exit, which
  * takes the mark.  Should that event be missed, the next switch-out, the exit
@@ -34,9 +34,9 @@
 
 enum mark_kind {
 	MARK_NONE = 0,
-	MARK_DEFER = 1,
-	MARK_P = 2,
-	MARK_B = 3,
+	MARK_DEFERRED = 1,
+	MARK_PREEMPTED = 2,
+	MARK_BLOCKED = 3,
 };
 
 /* Frozen by the loader: user space can map it read-only and nothing else. */
@@ -142,8 +142,8 @@ static __always_inline __u32 bounded_domain(__u64 mark)
  * Add `by` (1 or -1) to every counter that a thread with this mark belongs to.
  *
  * Not static, as all here that take numbers only: the verifier then looks at it once for a program,
- * and not once for each path that leads to it (global functions, Linux 5.6; the program loads in
- * half the time).
+ * and not once for each path that leads to it (5.6, 51c39bb1d5d1, "bpf: Introduce
+ * function-by-function verification"; the program loads in half the time).
  */
 __noinline int count(__u64 mark, __u32 by)
 {
@@ -157,7 +157,7 @@ __noinline int count(__u64 mark, __u32 by)
 	 * bound.
 	 */
 	barrier_var(cpu);
-	if (mark_kind(mark) == MARK_P) {
+	if (mark_kind(mark) == MARK_PREEMPTED) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].preempted, by);
 		if (cpu < FG_MAX_CPUS)
 			__sync_fetch_and_add(&c->cpu[cpu].preempted, by);
@@ -170,7 +170,7 @@ __noinline int count(__u64 mark, __u32 by)
 		for (g = 0; g < FG_CPU_GROUPS && groups; g++, groups >>= 1)
 			if (groups & 1)
 				__sync_fetch_and_add(&c->usable[domain][g], by);
-	} else if (mark_kind(mark) == MARK_B) {
+	} else if (mark_kind(mark) == MARK_BLOCKED) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].blocked, by);
 		if (domain != FG_DOMAIN_ALL)
 			__sync_fetch_and_add(&c->dom[domain].blocked, by);
@@ -186,13 +186,13 @@ __noinline int count_event(__u64 mark)
 
 	if (!c)
 		return 0;
-	if (mark_kind(mark) == MARK_P) {
+	if (mark_kind(mark) == MARK_PREEMPTED) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_preempted, 1);
 		if (domain != FG_DOMAIN_ALL)
 			__sync_fetch_and_add(&c->dom[domain].total_preempted, 1);
 		if (cpu < FG_MAX_CPUS)
 			__sync_fetch_and_add(&c->cpu[cpu].total_preempted, 1);
-	} else if (mark_kind(mark) == MARK_B) {
+	} else if (mark_kind(mark) == MARK_BLOCKED) {
 		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_blocked, 1);
 		if (domain != FG_DOMAIN_ALL)
 			__sync_fetch_and_add(&c->dom[domain].total_blocked, 1);

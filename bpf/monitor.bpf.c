@@ -24,7 +24,8 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set by the loader, once. */
-const volatile bool count_at_once = false; /* who makes room for a kernel thread is preempted */
+const volatile bool count_at_once =
+    false; /* a thread that makes room for a kernel thread is preempted */
 
 /* ---- context switch -------------------------------------------------------- */
 
@@ -52,7 +53,7 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 			count_missed();
 		}
 		slot = slot_of(t, prev->pid);
-		/* Somebody else by now: nothing more of it is read, nor told. */
+		/* Another program or user by now: nothing more of it is read, nor told. */
 		if (slot && !is_same(prev, &t->who)) {
 			WRITE_ONCE(slot->state, FG_STATE_UNKNOWN);
 			slot = NULL;
@@ -80,13 +81,13 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 
 	if (runnable && next->flags & PF_KTHREAD && may_defer && !count_at_once &&
 	    cpu < FG_MAX_CPUS) {
-		/* One in five comes straight back (14): wait who runs here next. */
-		set_mark(&t->mark, make_mark(MARK_DEFER, cpu, t->domain, 0));
+		/* One in five comes straight back (14): wait for what runs here next. */
+		set_mark(&t->mark, make_mark(MARK_DEFERRED, cpu, t->domain, 0));
 		cpus[cpu].deferred = prev->pid;
 		return;
 	}
-	mark = runnable ? make_mark(MARK_P, cpu, t->domain, groups_of(prev)) :
-			  make_mark(MARK_B, cpu, t->domain, 0);
+	mark = runnable ? make_mark(MARK_PREEMPTED, cpu, t->domain, groups_of(prev)) :
+			  make_mark(MARK_BLOCKED, cpu, t->domain, 0);
 	set_mark(&t->mark, mark);
 	count_event(mark);
 	if (runnable)
@@ -190,8 +191,9 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 	t->state = FG_STATE_RUNNABLE;
 	t->changes++;
 	old = READ_ONCE(t->mark);
-	if (mark_kind(old) == MARK_B)
-		swap_mark(&t->mark, old, make_mark(MARK_P, cpu, mark_domain(old), groups_of(task)));
+	if (mark_kind(old) == MARK_BLOCKED)
+		swap_mark(&t->mark, old,
+			  make_mark(MARK_PREEMPTED, cpu, mark_domain(old), groups_of(task)));
 	slot = slot_of(t, task->pid);
 	if (slot) {
 		WRITE_ONCE(slot->state, FG_STATE_RUNNABLE);
@@ -214,7 +216,7 @@ int BPF_PROG(on_migrate, struct task_struct *task, int dest)
 		return 0;
 	old = READ_ONCE(t->mark);
 	/* A deferred thread that is sent elsewhere does not come straight back. */
-	if (mark_kind(old) == MARK_P || mark_kind(old) == MARK_DEFER)
+	if (mark_kind(old) == MARK_PREEMPTED || mark_kind(old) == MARK_DEFERRED)
 		promote(t, task, old, dest);
 	slot = slot_of(t, task->pid);
 	if (slot)

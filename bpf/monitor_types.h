@@ -7,8 +7,9 @@
 #define FG_MONITOR_TYPES_H
 
 /*
- * Who said hello: the credentials and the memory that its threads have to have, or they are not
- * looked at (bpf/who.h).  All ones where nobody has proved to be that: it fits no task.
+ * The process that said hello: the credentials and the memory that its threads have to have, or
+ * they are not looked at (bpf/who.h).  All ones where no thread has proved to have them: it fits no
+ * task.
  */
 struct fg_who {
 	__u64 mm, user_ns;    /* addresses; compared, never followed */

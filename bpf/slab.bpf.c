@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which slab cache an address lies in: bpf_get_kmem_cache(), 6.13 and later.  An object of its own,
+ * Which slab cache an address lies in: bpf_get_kmem_cache(), 6.13 and later
+ * ("mm/bpf: Add bpf_get_kmem_cache() kfunc").  An object of its own,
  * because the loader looks in modules for a function that the kernel lacks, which takes
  * CAP_SYS_ADMIN; asked from user space, since the slow path of a lock is no place for it.
  */

@@ -71,7 +71,7 @@ struct uid_gid_map {
 struct user_namespace {
 	struct uid_gid_map uid_map;
 	struct user_namespace *parent;
-	kuid_t owner; /* who made it */
+	kuid_t owner; /* its maker */
 };
 
 struct cred {
@@ -100,7 +100,7 @@ struct mm_struct___bitmap {
 	mm_flags_t flags;
 };
 
-/* From a descriptor of the daemon to who connected. */
+/* From a descriptor of the daemon to the credentials of its peer. */
 struct sock {
 	const struct cred *sk_peer_cred;
 };

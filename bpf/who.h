@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Whose memory the monitor may look at.  What it reads of a thread shows in that thread's slot,
- * which whoever said hello can read: so it reads only what that one could read with ptrace(2) (the
- * rules of __ptrace_may_access, kernel/ptrace.c), and asks again at every switch.
+ * which the process that said hello can read: so it reads only what that one could read with
+ * ptrace(2) (the rules of __ptrace_may_access, kernel/ptrace.c), and asks again at every switch.
  *
  * A process is known by the credentials with which it connected: the kernel keeps the very object
  * (struct cred) with the connection.  Every exec, and every call that changes credentials, gives a
- * thread another one. So a thread that has this object still is neither another program nor another
- * user since connect(), and its credentials and its memory, as they are then, are noted down.  From
- * there on a thread is looked at if
+ * thread another one.  So a thread that has this object still is neither another program nor
+ * another user since connect(), and its credentials and its memory, as they are then, are noted
+ * down.  From there on a thread is looked at if
  *	its memory is that one (an exec has another from its beginning),
  *	its user and group ids are those, and its capabilities those or fewer, in the same user
  *      namespace,
@@ -25,10 +25,7 @@
 #include "marks.h"
 #include "monitor_types.h"
 
-/*
- * May the task be looked at for whom `who` says?  Its real credentials: those that others judge it
- * by.
- */
+/* May the task be looked at for the process `who`?  By its real credentials, as ptrace(2) does. */
 static __always_inline bool is_same(struct task_struct *trusted, const struct fg_who *who)
 {
 	struct task_struct *task = as_memory(trusted);
@@ -98,9 +95,9 @@ static __always_inline __u64 peer_cred(__u32 fd)
 #define MAX_NESTING 33 /* of user namespaces; the kernel's limit is 32 */
 
 /*
- * Whose quota it is.  As a rule the real user's: who starts a setuid program pays for it.  In a
- * user namespace it is the user who made the outermost one, whichever of his subordinate ids a
- * process has there. One that root made, for a container, is the user's who is its root.
+ * Whose quota it is.  As a rule the real user's: a setuid program counts as its caller's.  In a
+ * user namespace it is the user that made the outermost one, whichever subordinate id a process has
+ * there.  One that root made, for a container, counts as the user's that is its root.
  */
 static __always_inline __u32 account_of(const struct cred *cred)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What contention.bpf.c writes and the command reads: waits for the kernel's own locks, by lock,
- * and by lock and by who waited.  All tables are arrays that are there before the first event, with
- * open addressing: a program that runs in the slow path of any lock may take none itself, and until
- * 6.15 a hash map of eBPF has one in each bucket.
+ * and by lock and waiter.  All tables are arrays that are there before the first event, with open
+ * addressing: a program that runs in the slow path of any lock may take none itself, and a hash map
+ * of eBPF had a spinlock in each bucket until 6.15 (4fa8d68aa53e, "bpf: Convert hashtab.c to
+ * rqspinlock").
  */
 #ifndef FG_CONTENTION_H
 #define FG_CONTENTION_H

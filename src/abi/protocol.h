@@ -61,7 +61,7 @@ struct fg_mcs_node {
  * Above the mask, the role of the owner of a lock that can switch names a slot of its process: if
  * the owner is preempted, the eBPF program stores 1 to that slot's `mode`, which is the lock's and
  * not the slot's thread's.  0: none. This is the switch of the BPF Hybrid Lock (2023, section IV.B)
- * as far as the program goes: it asks, and who waits compares and swaps the lock's state, which no
+ * as far as the program goes: it asks, and a waiter compares and swaps the lock's state, which no
  * other process may write.
  */
 #define FG_ROLE_MASK 0xffu
@@ -139,7 +139,7 @@ struct fg_slot {
 	/* 1: it took its CPU from a thread of its own process that wanted to go on */
 	__u32 displaces;
 	/*
-	 * slot 0 only: 1: not who said hello any more, threads are not bound until it says it again
+	 * slot 0 only: 1: other credentials than at the hello; no thread is bound before another
 	 */
 	__u32 ended;
 	/* FG_ROLE_MODE: 1: a lock should be switched; the process stores 0 when it has been */
@@ -215,7 +215,7 @@ struct fg_counters {
  * rseq area that is the same for all threads of the process.  The eBPF program
  * reads it when it first switches the thread out; there is no system call.
  *
- * It reads it again only when slot.bound is no longer this thread.  So whoever
+ * It reads it again only when slot.bound is no longer this thread.  So a process that
  * hands out a slot stores 0 to its `bound`, and to that of the slot that a live
  * thread gives up; and a fork child sets `slot` to 0 before it says hello.
  */
@@ -240,8 +240,8 @@ struct fg_tls_bind {
  * another process.
  *
  * The process that connected says hello itself, and must not have changed since: an exec or a
- * change of credentials in between is answered with -EACCES, and so is a hello that somebody else
- * sent.  Its threads are bound as long as they are who said hello (bpf/who.h); a process that
+ * change of credentials in between is answered with -EACCES, and so is a hello that another process
+ * sent.  Its threads are bound as long as they are what said hello (bpf/who.h); a process that
  * changes its credentials later, as a daemon does that gives up root, finds slot[0].ended set and
  * says hello again.
  */
@@ -264,10 +264,11 @@ struct fg_hello {
 };
 
 /*
- * The monitor of `flexguard run` is for those who were told of it.  Its name is for all to see
- * (/proc/net/unix), so it has told them a secret as well: FG_SECRET characters in the environment,
- * which only who may trace a process can read.  At an abstract name a hello may have it behind it,
- * and a knock is nothing but it; without, that monitor answers -EACCES, and does not wake.
+ * The monitor of `flexguard run` is for the processes that were told of it.  Its name is for all to
+ * see (/proc/net/unix), so it has told them a secret as well: FG_SECRET characters in the
+ * environment, which takes the right to trace a process.  At an abstract name a hello may have it
+ * behind it, and a knock is nothing but it; without, that monitor answers -EACCES, and does not
+ * wake.
  */
 #define FG_SECRET_ENV "FLEXGUARD_SECRET"
 #define FG_SECRET     32

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Slot arrays, and who is answerable for their memory.  The kernel frees one when nobody has it
- * mapped, nor its descriptor, any more: that may be long after the process that it was made for,
+ * Slot arrays, and whose quota their memory counts against.  The kernel frees one when nobody has
+ * it mapped, nor its descriptor, any more: that may be long after the process that it was made for,
  * since children of fork inherit the mapping and descriptors can be sent away.  So a user is
  * charged for an array until the kernel says that it is gone.  It says so by an iterator over all
  * maps (the program `arrays`); to look one up by its id would take CAP_SYS_ADMIN.

@@ -7,11 +7,10 @@
  * What to take in and whom to serve are two things.  All connections and packets are taken in as
  * they come, which is some microseconds each.  To serve one takes longer; that goes by turns
  * between users (turns.h), and only when the publisher has room, since to wait for it would hold up
- * everybody.  Where connections are more than there is room for, those go that belong to who has
- * most.
+ * everybody.  Where connections are more than there is room for, those of the user with most go.
  *
- * Who does not read his answers gets no more of them (unread.c): his connections wait, until their
- * second is over.
+ * A user that does not read answers gets no more of them (unread.c): its connections wait, until
+ * their second is over.
  */
 #include <errno.h>
 #include <poll.h>
@@ -81,7 +80,7 @@ static uint32_t silent(const struct fg_monitor *m, uid_t uid, uint32_t *oldest)
 	return n;
 }
 
-/* Perhaps it has said something, and it is only we who are slow. */
+/* Perhaps it has said something, and only the monitor is slow. */
 static void push_out_silent(struct fg_monitor *m, uint32_t index)
 {
 	fg_client_ready(m, index);
@@ -89,7 +88,7 @@ static void push_out_silent(struct fg_monitor *m, uint32_t index)
 		fg_client_drop(m, index);
 }
 
-/* Who has most connections; there are some. */
+/* The user with most connections; there are some. */
 static uid_t greediest(const struct fg_monitor *m)
 {
 	static struct {
@@ -115,7 +114,7 @@ static uid_t greediest(const struct fg_monitor *m)
 	return uid;
 }
 
-/* The oldest one of the user who has most: a silent one, if there is one. */
+/* The oldest connection of the user with most: a silent one, if there is one. */
 static void push_out_any(struct fg_monitor *m)
 {
 	uint32_t i, best = FG_MAX_CLIENTS;
@@ -201,11 +200,11 @@ static bool accept_one(struct fg_monitor *m, int listen_fd)
 	return true;
 }
 
-#define ACCEPT_AT_ONCE 64
+#define ACCEPT_AT_ONCE 64 /* not varied */
 
 /*
- * Until there is nobody: who is at the end of the kernel's queue must not wait for each before him
- * to be served.
+ * Until there is none: the last of the kernel's queue must not wait until all before it have been
+ * served.
  */
 void fg_client_accept(struct fg_monitor *m, int listen_fd)
 {
@@ -322,7 +321,7 @@ static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_to
 
 /*
  * What the kernel says of the sender (SO_PASSCRED).  Only root of the sender's pid namespace can
- * make it say another process of that namespace, and whom it says has to be who connected.
+ * make it say another process of that namespace, and what it says has to be what connected.
  */
 static ssize_t receive(int fd, void *packet, size_t size, pid_t *sender)
 {
@@ -350,7 +349,7 @@ static ssize_t receive(int fd, void *packet, size_t size, pid_t *sender)
 	return n;
 }
 
-/* Who may ask about everybody (report.c); anybody else asks about those that he pays for. */
+/* May ask about all processes (report.c); any other user, about those that it pays for. */
 static bool is_privileged(uid_t euid)
 {
 	return euid == 0 || euid == geteuid();
@@ -378,7 +377,7 @@ void fg_client_ready(struct fg_monitor *m, uint32_t index)
 	m->nr_waiting++;
 }
 
-/* Whoever has not waited for its answer: nothing is done for it. */
+/* For a client that has not waited for its answer nothing is done. */
 static bool has_left(int fd)
 {
 	struct pollfd p = {.fd = fd};
@@ -400,7 +399,8 @@ static struct fg_client *next_in_turn(struct fg_monitor *m)
 		}
 		if (!next || !fg_unread_is_full(m, next->uid))
 			return next;
-		next->stalled = true; /* so it is not looked at again before he has read one */
+		next->stalled =
+		    true; /* so it is not looked at again before its user has read one */
 	}
 }
 

@@ -45,7 +45,7 @@ struct fg_array {
 struct fg_process {
 	uint64_t id; /* of this process and no later one (process.c) */
 	int pidfd;   /* -1: free */
-	uid_t uid;   /* who pays (fg_monitor_account) */
+	uid_t uid;   /* whose quota it is (fg_monitor_account) */
 	uint32_t domain;
 	uint32_t slots; /* of all its pieces together */
 	struct fg_array piece[FG_PIECES];
@@ -76,20 +76,20 @@ struct fg_usage {
 	uint64_t slots;
 };
 
-/* Who says hello. */
+/* A process that says hello. */
 struct fg_peer {
 	int sock;  /* its connection */
 	int pidfd; /* the process that connected */
 	pid_t pid;
-	uid_t uid; /* who pays */
+	uid_t uid; /* whose quota it is */
 	int walk;  /* over its threads, where fg_monitor_prove() goes on; -1: none yet */
 };
 
 /* A connection, until it is answered. */
 struct fg_client {
 	int fd;		      /* -1: free */
-	uid_t uid;	      /* who pays */
-	uid_t euid;	      /* who asks */
+	uid_t uid;	      /* whose quota it is */
+	uid_t euid;	      /* that asks */
 	uint64_t deadline_ns; /* to say something */
 	bool said;	      /* and waits for its turn */
 	bool stalled;	      /* it has none before an earlier answer to its user has been read */
@@ -104,7 +104,7 @@ struct fg_client {
 	} packet;
 };
 
-/* An answer that has not been read, and who pays for it.  unread.c */
+/* An answer that has not been read, and whose quota it is.  unread.c */
 struct fg_unread {
 	int fd;
 	uid_t uid;
@@ -179,10 +179,10 @@ int fg_why_load(int err, char *why, size_t size);
 uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise);
 
 /*
- * load.c: 0 if a thread of the peer is still who it was at connect(), -EACCES if none is.  It looks
- * at FG_PROVE_AT_ONCE of them; -EINPROGRESS: there are more, and the next call goes on there. With
- * `write`, after 0, it asks again for that very thread, and the program is told: only from then on
- * does it look at the process's threads.
+ * load.c: 0 if a thread of the peer is still what it was at connect(), -EACCES if none is.  It
+ * looks at FG_PROVE_AT_ONCE of them; -EINPROGRESS: there are more, and the next call goes on there.
+ * With `write`, after 0, it asks again for that very thread, and the program is told: only from
+ * then on does it look at the process's threads.
  */
 #define FG_PROVE_AT_ONCE 512u
 int fg_monitor_prove(struct fg_monitor *m, struct fg_peer *peer, bool write);
@@ -229,14 +229,14 @@ void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ss
 		      uid_t uid);
 
 /* client.c */
-void fg_pass_credentials(int fd); /* packets come with the kernel's word on who sent them */
+void fg_pass_credentials(int fd); /* packets come with the kernel's word on their sender */
 void fg_client_accept(struct fg_monitor *m, int listen_fd);
 void fg_client_ready(struct fg_monitor *m, uint32_t index);
 /* the one whose turn it is; false: nobody waits, or there is no room */
 bool fg_client_serve(struct fg_monitor *m);
 void fg_client_drop(struct fg_monitor *m, uint32_t index);
 void fg_client_expire(struct fg_monitor *m, uint64_t now_ns);
-void fg_client_admit(struct fg_monitor *m, uid_t uid); /* he has read an answer */
+void fg_client_admit(struct fg_monitor *m, uid_t uid); /* which has read an answer */
 
 /* unread.c */
 void fg_unread_limit(struct fg_monitor *m); /* how many each user may have */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The monitor's socket.  As a rule any user may connect: who a client is comes
- * from the kernel, and what it may have does not depend on who can reach the path.
+ * The monitor's socket.  As a rule any user may connect: a client's identity comes
+ * from the kernel, and what it may have does not depend on the path's permissions.
  */
 #include <errno.h>
 #include <limits.h>
@@ -70,20 +70,20 @@ int fg_monitor_listen(const char *path, unsigned mode)
 
 /*
  * The lock is a listening socket with an abstract name: it goes with the process, leaves no file
- * behind, and needs no folder to be written to at the end, when root is given up.  Anybody may take
- * such a name first; so it holds only for who is root or this user, and a monitor starts in spite
- * of all others.
+ * behind, and needs no folder to be written to at the end, when root is given up.  Any user may
+ * take such a name first; so it holds only if its owner is root or this user, and a monitor starts
+ * in spite of all others.  Not varied.
  */
-#define LISTENS_WITHIN_MS 200
+#define LISTENS_WITHIN_NS 200000000u
 /*
  * The holder takes connections as long as it serves.  Its queue may be full, or it loads its
- * program: who waits is let in in turn.
+ * program: waiting connections are let in in turn.  Not varied.
  */
-#define LETS_IN_WITHIN_S 1
+#define LETS_IN_WITHIN_NS 1000000000u
 
 static bool is_held(const struct sockaddr_un *addr, socklen_t len)
 {
-	struct timeval patience = {.tv_sec = LETS_IN_WITHIN_S};
+	struct timeval patience = {.tv_sec = LETS_IN_WITHIN_NS / 1000000000u};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct ucred holder;
 	socklen_t size = sizeof(holder);
@@ -93,7 +93,7 @@ static bool is_held(const struct sockaddr_un *addr, socklen_t len)
 		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	/* Between bind() and listen() of the holder. */
 	for (int ms = 0; held && connect(fd, (const struct sockaddr *)addr, len); ms++) {
-		held = errno == ECONNREFUSED && ms < LISTENS_WITHIN_MS;
+		held = errno == ECONNREFUSED && ms < (int)(LISTENS_WITHIN_NS / 1000000u);
 		usleep(1000);
 	}
 	if (held)

@@ -14,7 +14,8 @@
 struct fg_monitor;
 
 /*
- * Who shares counters.  That a waiter hears only of threads that could use its CPU holds for both.
+ * Which processes share counters.  With both, a waiter hears only of threads that could use its
+ * CPU.
  */
 enum fg_domains {
 	FG_DOMAINS_UID,	   /* processes of one user */
@@ -27,7 +28,7 @@ enum fg_holder_test {
 	FG_HOLDER_MCS,	/* for threads in the queue of an MCS lock: struct fg_mcs_node */
 };
 enum fg_kernel_threads {
-	/* who makes room for one is preempted only if another program comes after it */
+	/* a thread that makes room for one is preempted only if another program comes after it */
 	FG_KTHREADS_DEFER,
 	FG_KTHREADS_COUNT,
 };
@@ -72,16 +73,16 @@ const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m);
 void fg_monitor_close(struct fg_monitor *m);
 
 /*
- * Connections that the kernel holds until they are accepted, of all users in one queue: whoever
- * comes waits for all that are in it.  Where it is full, who waits in connect() is let in in the
- * order of coming.
+ * Connections that the kernel holds until they are accepted, of all users in one queue: a new one
+ * waits for all that are in it.  Where it is full, those that wait in connect() are let in in the
+ * order of coming.  Not varied.
  */
 #define FG_BACKLOG 256
 
 /*
- * Make a listening socket at `path` ('@' first: abstract); who may connect says
- * `mode`.  Returns the descriptor (CLOEXEC) or -errno; -EADDRINUSE if somebody listens
- * there.  A path that nobody listens on any more is replaced.
+ * Make a listening socket at `path` ('@' first: abstract), with these permissions.  Returns the
+ * descriptor (CLOEXEC) or -errno; -EADDRINUSE if somebody listens there.  A path that nobody
+ * listens on any more is replaced.
  */
 int fg_monitor_listen(const char *path, unsigned mode);
 
@@ -89,7 +90,7 @@ int fg_monitor_listen(const char *path, unsigned mode);
  * Be the only one at this path: between two that start, the test above is a race, and it says
  * nothing of one whose path somebody has removed.  Returns a descriptor that holds the lock while
  * it is open, FG_NO_LOCK where none is needed (abstract names) or another user has taken the lock's
- * name, or -errno: -EADDRINUSE.  Who serves has to take connections from it, or anybody fills its
+ * name, or -errno: -EADDRINUSE.  The holder has to take connections from it, or anybody fills its
  * queue, and the next monitor cannot tell whose it is.
  */
 int fg_monitor_lock(const char *path);

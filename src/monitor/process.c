@@ -5,8 +5,8 @@
  * pidfd says that all threads of the first are gone.
  *
  * Domains: processes of one user share a counter, and nobody else writes it.
- * With more than FG_MAX_DOMAINS - 1 users at a time, the rest are refused: who shared
- * one could be made to wait by others.  FG_DOMAIN_ALL counts all of them.
+ * With more than FG_MAX_DOMAINS - 1 users at a time, the rest are refused: users that shared
+ * one could make each other wait.  FG_DOMAIN_ALL counts all of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -146,7 +146,7 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 	}
 	if (mine < m->cfg.max_processes) {
 		*index = mine;
-		/* Somebody else by now, who has a quota of his own: what it had before ends. */
+		/* Another user by now, with a quota of its own: what it had before ends. */
 		if (m->processes[mine].uid != uid &&
 		    (u->processes >= m->cfg.max_per_uid || !domain_find(m, uid))) {
 			retire(m, mine);
@@ -234,7 +234,7 @@ static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want,
 }
 
 /*
- * Is it who the array was made for?  Not another program: an exec has taken its entry in `owners`.
+ * Is it what the array was made for?  Not another program: an exec has taken its entry in `owners`.
  * Not with other credentials, and not another copy of the library, which numbers its threads on its
  * own.
  */
@@ -347,9 +347,9 @@ int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct
 	if (hello->from == p->slots)
 		err = add_piece(m, index, hello->want_slots, &others);
 	/*
-	 * Somebody may have the earlier array mapped, who could see into the program that this
-	 * process is now.  As long as the index leads there nobody is bound; the publisher is late,
-	 * and the client comes again.
+	 * Another process may have the earlier array mapped, and could see into the program that
+	 * this one is now.  As long as the index leads there nobody is bound; the publisher is
+	 * late, and the client comes again.
 	 */
 	if (!err && !same && !is_new &&
 	    (__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE) ||

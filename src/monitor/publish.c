@@ -21,6 +21,7 @@
 #include "monitor/internal.h"
 #include "monitor.skel.h"
 
+/* Not varied. */
 #define PUBLISH_BATCH	  64
 #define ADDERS		  8
 #define PUBLISHED_WAIT_NS 50000000ull

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the monitor tells those who ask (struct fg_report).
+ * What the monitor answers to questions (struct fg_report).
  *
  * The counts of a process come from its own slots.  Each is 32 bits wide and only
  * grows; what it has grown by since the last look is added up here, for the process
@@ -50,20 +50,21 @@ static uint64_t add_saturated(uint64_t a, uint64_t b)
 	return a + b >= a ? a + b : UINT64_MAX;
 }
 
-/*
- * What a process can have counted in its life: events, each of which takes some ns of a CPU, and
- * the time of its threads: as many as it has slots or says to have.  The grace is for the time
- * before it registered (a child of fork) and for its first moments.
- */
-/* the fastest measured, lock and unlock of a lock that nobody else wants: 9 (2-CPU VM) */
+/* The fastest measured, lock and unlock of a lock that nobody else wants: 9 (2-CPU VM). */
 #define EVENT_NS 8u
-#define GRACE_NS 10000000000ull
+/* For the time before it registered (a child of fork) and for its first moments.  Not varied. */
+#define AGE_GRACE_NS 10000000000ull
 /* with a number of their own; the others count too, but do not number themselves */
 #define MAX_THREADS 65536u
 
+/*
+ * What a process can have counted in its life: events, each of which takes some ns of a CPU, and
+ * the time of its threads: as many as it has slots or says to have.
+ */
+
 static uint64_t most(const struct fg_process *p, int stat)
 {
-	uint64_t age_ns = fg_now_ns() - p->since_ns + GRACE_NS, threads = p->highest, result;
+	uint64_t age_ns = fg_now_ns() - p->since_ns + AGE_GRACE_NS, threads = p->highest, result;
 
 	if (stat != FG_SLOT_BLOCKED_NS)
 		return age_ns / EVENT_NS * (uint64_t)libbpf_num_possible_cpus();
@@ -207,7 +208,7 @@ void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t 
 
 		p->map = map == MAP_FAILED ? NULL : map;
 	}
-	/* If not, nobody will hear of it; its locks work all the same. */
+	/* If not, no report has it; its locks work all the same. */
 	if (p->map && mmap((void *)&p->map[from], (to - from) * sizeof(struct fg_slot), PROT_READ,
 			   MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 		fg_report_leave(m, p);
@@ -266,8 +267,8 @@ static int check(const struct fg_query *q, ssize_t size)
 }
 
 /*
- * The sum of all is what all have counted up to now, also for those who are not told of
- * each: a scraper has no privileges.  Not for each of their questions, though.
+ * The sum of all is what all have counted up to now, also for users that are not told of
+ * each process: a scraper has no privileges.  Not at each question, though.  Not varied.
  */
 #define ALL_NS 1000000000ull
 

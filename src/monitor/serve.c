@@ -63,7 +63,7 @@ static int on_tick(struct fg_monitor *m, int timer_fd)
 	return err;
 }
 
-/* Who connects there has seen whose lock it is. */
+/* One that connects there has seen whose lock it is.  Not varied. */
 #define HANG_UP_AT_ONCE 64
 
 static void hang_up(int lock_fd)
@@ -75,7 +75,7 @@ static void hang_up(int lock_fd)
 		close(fd);
 }
 
-#define SERVE_AT_ONCE 4
+#define SERVE_AT_ONCE 4 /* not varied */
 
 static int loop(struct fg_monitor *m, int listen_fd, int lock_fd, int timer_fd)
 {
@@ -109,7 +109,7 @@ static int loop(struct fg_monitor *m, int listen_fd, int lock_fd, int timer_fd)
 			case FG_EV_ROOM: fg_publisher_heard(m); break;
 			}
 		}
-		/* Some, and then whoever has come meanwhile. */
+		/* Some, and then those that have come meanwhile. */
 		for (i = 0; i < SERVE_AT_ONCE && (more = fg_client_serve(m)); i++)
 			;
 	}

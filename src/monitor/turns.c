@@ -8,8 +8,8 @@ uint64_t fg_turn_take(struct fg_turns *t, uid_t uid)
 
 	while (i < t->nr_users && t->user[i].uid != uid) {
 		/*
-		 * Who would start at `now` anyhow need not be known: there are no more users than
-		 * packets.
+		 * A user that would start at `now` anyhow need not be known: there are no more
+		 * users than packets.
 		 */
 		if (t->user[i].last < t->now)
 			t->user[i] = t->user[--t->nr_users];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whose turn it is.  Each packet of a user gets a number, and the lowest is served next: the user's
- * numbers follow each other, and a user who comes starts at the number that is being served.  So
- * while a user waits, no other user is served more than FG_TURNS_BETWEEN times between two services
- * of his, however many packets that one has sent: between his numbers n and n+1 lie one n and one
- * n+1 of each other. (Start-time fair queuing, Goyal, Vin, Cheng, SIGCOMM 1996, with packets of
+ * numbers follow each other, and a new user's start at the number that is being served.  So while a
+ * user waits, no other user is served more than FG_TURNS_BETWEEN times between two services of the
+ * first, however many packets that one has sent: between its numbers n and n+1 lie one n and one
+ * n+1 of each other.  (Start-time fair queuing, Goyal, Vin, Cheng, SIGCOMM 1996, with packets of
  * equal length.)
  */
 #ifndef FG_TURNS_H
@@ -21,7 +21,7 @@ struct fg_turns {
 	uint32_t nr_users;
 	struct {
 		uid_t uid;
-		uint64_t last; /* his highest number */
+		uint64_t last; /* its highest number */
 	} user[FG_TURNS_USERS];
 };
 

@@ -3,8 +3,8 @@
  * Answers that have not been read.  The kernel counts the descriptors that a user has sent and
  * nobody has received yet, and refuses more of them than RLIMIT_NOFILE (ETOOMANYREFS; unix(7)): all
  * that the monitor has under way to all its clients.  A packet that has been sent cannot be taken
- * back.  So it is known, for each user, how many of his connections have not read theirs, and with
- * too many he gets no answer until he reads one.
+ * back.  So the monitor counts, for each user, the connections that have not read theirs; a user
+ * with too many gets no answer until it reads one.
  *
  * A packet counts as memory of the socket that sent it (SIOCOUTQ) until it is received, or the last
  * descriptor of the receiving socket is closed.  So the monitor keeps its end open until then.
@@ -53,7 +53,7 @@ bool fg_unread_keep(struct fg_monitor *m, int fd, uid_t uid)
 	struct epoll_event ev = {.events = EPOLLOUT | EPOLLET,
 				 .data.u64 = (uint64_t)FG_EV_READ << 32 | (uint32_t)fd};
 
-	/* More users than domains: then his goes uncounted, rather than that he goes without. */
+	/* More users than domains: an answer that is not counted, rather than none. */
 	if (is_read(fd) || m->nr_unread == FG_MAX_UNREAD)
 		return false;
 	m->unread[m->nr_unread++] = (struct fg_unread){.fd = fd, .uid = uid};

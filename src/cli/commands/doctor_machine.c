@@ -79,7 +79,7 @@ static void check_capabilities(struct fg_findings *t)
 			 fg_caps_missing(caps));
 }
 
-/* What the library may call: sys/filter.h.  False: a filter would end who tries. */
+/* What the library may call: sys/filter.h.  False: a filter would kill for a try. */
 static bool check_filters(struct fg_findings *t)
 {
 	int filters = fg_filters_here();

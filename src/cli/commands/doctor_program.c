@@ -29,7 +29,7 @@ struct use {
 };
 
 /*
- * Libraries of the runtime that import lock functions for whoever needs them;
+ * Libraries of the runtime that import lock functions for others;
  * their imports alone do not say that the program locks anything.
  */
 static bool is_runtime(const char *file)

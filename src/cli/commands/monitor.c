@@ -166,7 +166,7 @@ static uid_t spare_uid(void)
 	return 65534;
 }
 
-/* Root does not stay root; anybody else is who he is. */
+/* Root does not stay root; any other user stays what it is. */
 static bool choose_user(struct options *o)
 {
 	const struct passwd *p;

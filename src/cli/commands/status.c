@@ -94,7 +94,7 @@ static void say(const char *name, const char *text)
 	printf("%-9s  %s\n", name, folded);
 }
 
-/* Of other users, who are not told of. */
+/* Of other users, about which the monitor says nothing. */
 static unsigned long long hidden(const struct fg_answer *a)
 {
 	return a->sum.processes > a->count ? a->sum.processes - a->count : 0;

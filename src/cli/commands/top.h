@@ -41,7 +41,7 @@ struct fg_top {
 	size_t rows;
 	double seconds;	  /* between the two */
 	__u64 monitored;  /* processes of all users */
-	__u64 hidden;	  /* of these, of users who are not told of */
+	__u64 hidden;	  /* of these, of users about which the monitor says nothing */
 	double preempted; /* all threads of the machine, a second */
 	double cost_ns;	  /* a context switch, 0: not known yet */
 	char version[32];

@@ -11,7 +11,7 @@ static const char *const lock_name[] = {FG_LOCK_TABLE(X) ZOO_TABLE(X) ZOO_RWLOCK
 const char *const fg_policy_name[] = {FG_POLICY_TABLE(X)};
 #undef X
 
-/* Each name with ", " before it; who uses it skips the first two bytes. */
+/* Each name with ", " before it; users of these skip the first two bytes. */
 #define X(id, name, ...) ", " name
 static const char locks[] = FG_LOCK_TABLE(X) ZOO_TABLE(X)
     ZOO_RWLOCK_TABLE(X) ", hybrid:FAST+BLOCKING";

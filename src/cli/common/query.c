@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The questions of protocol.h; what comes back is checked, whoever it is that listens there. */
+/* The questions of protocol.h; the answer is checked, whatever listens there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>

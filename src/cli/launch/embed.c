@@ -241,7 +241,7 @@ void fg_embed_ended(struct fg_embed *e)
 		fg_note("the preemption monitor ended; the program goes on with the fallback");
 }
 
-/* ---- the end, and those who outlive it ---------------------------------------- */
+/* ---- the end, and processes that outlive it ------------------------------------ */
 
 /* How often, where that is not clear at once: an exec beside other work takes some ms. */
 #define ENVIRON_LOOKS 8

@@ -21,7 +21,7 @@
 #include "cli/launch/embedded.h"
 #include "cli/service/service.h"
 
-/* Anybody may knock: only who has the secret is heard. */
+/* Any process may knock: only one with the secret is heard. */
 static bool hears(const char *secret)
 {
 	char knock[FG_SECRET + 1];

@@ -70,7 +70,7 @@ static bool have_terminal(void)
 
 /*
  * The program was stopped: let our parent, a shell perhaps, see the same.
- * Without a terminal there is no job control, and whoever sent SIGSTOP to the
+ * Without a terminal there is no job control, and the sender of a SIGSTOP to the
  * program alone will continue it alone.
  */
 static void stop_as_well(int sig)

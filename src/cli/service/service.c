@@ -221,8 +221,8 @@ void fg_service_close(struct fg_service *s)
 	struct stat st;
 
 	/*
-	 * First the path, so that nobody comes any more; then the counters, so that all who are
-	 * there leave.
+	 * First the path, so that nobody comes any more; then the counters, so that all clients
+	 * leave.
 	 */
 	if (s->own_path && !lstat(s->socket, &st) && st.st_ino == s->inode) /* not a later one's */
 		unlink(s->socket);
