@@ -66,7 +66,7 @@ static int map_tables(struct fg_contention *c)
 /* Without it, names are missing, and nothing else. */
 static void load_slab(struct fg_contention *c)
 {
-	if (!fg_btf_names("bpf_get_kmem_cache"))
+	if (!fg_kernel_has(FG_HAS_SLABS))
 		return;
 	c->slab = slab_bpf__open_and_load();
 	c->view.slabs = c->slab != NULL;
@@ -81,7 +81,7 @@ static int load(struct fg_contention *c, const struct fg_contention_config *cfg)
 		return -errno;
 	c->skel->rodata->by = cfg->by;
 	c->skel->rodata->only_tgid = cfg->tgid;
-	c->view.holds = fg_btf_names("btf_trace_contended_release");
+	c->view.holds = fg_kernel_has(FG_HAS_HOLDS);
 	bpf_program__set_autoload(c->skel->progs.on_release, c->view.holds);
 	err = contention_bpf__load(c->skel);
 	if (!err)
@@ -109,21 +109,7 @@ int fg_contention_open(struct fg_contention **out, const struct fg_contention_co
 		return 0;
 	}
 	fg_contention_close(c);
-	/* EACCES is the verifier's. */
-	if (err == -EPERM || err == -ENOSYS)
-		snprintf(
-		    why, size,
-		    "the kernel refuses eBPF programs here (%s): a seccomp filter, a security module, or the "
-		    "capabilities are those of a user namespace",
-		    strerror(-err));
-	else if (err == -ENOMEM)
-		snprintf(why, size, "not enough kernel memory for the tables");
-	else
-		snprintf(
-		    why, size,
-		    "this kernel does not accept the eBPF program (%s); FLEXGUARD_VERBOSE=2 shows its reasons",
-		    strerror(-err));
-	return err == -ENOSYS ? -EPERM : err == -EPERM || err == -ENOMEM ? err : -ENOTSUP;
+	return fg_why_load(err, "run it outside the container", why, size);
 }
 
 const struct fg_contention_view *fg_contention_view(const struct fg_contention *c)

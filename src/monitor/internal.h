@@ -169,8 +169,8 @@ int fg_monitor_audit(struct fg_monitor *m);
 
 /* why.c: one sentence for the person who reads it; returns the errno to report. */
 int fg_skeleton_open(struct monitor_bpf **out, bool *early);
-int fg_why_release(const char *release, char *why, size_t size); /* a kernel that is too old */
-int fg_why_load(int err, char *why, size_t size);
+/* `outside`: what to do in a container, which may be forbidden it. */
+int fg_why_load(int err, const char *outside, char *why, size_t size);
 
 /*
  * load.c: whose quota the peer of a connection counts against: the real user, or the one whose user

@@ -19,6 +19,8 @@
 #include "monitor.skel.h"
 #include "monitor_early.skel.h"
 
+#define OUTSIDE "run `flexguard monitor` outside the container and share its socket"
+
 /* A library does not print; but a verifier log is what a bug report needs. */
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -95,7 +97,7 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	int err = fg_skeleton_open(&m->skel, &m->early);
 
 	if (err)
-		return fg_why_load(err, why, size);
+		return fg_why_load(err, OUTSIDE, why, size);
 	bpf_map__set_max_entries(m->skel->maps.processes, m->cfg.max_processes * FG_PIECES);
 	m->skel->rodata->online_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	for (int cpus = libbpf_num_possible_cpus(); FG_CPU_GROUPS << shift < cpus && shift < 4;)
@@ -112,12 +114,12 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	 */
 	err = fg_array_create(1, &m->empty);
 	if (err)
-		return fg_why_load(err, why, size);
+		return fg_why_load(err, OUTSIDE, why, size);
 	err = bpf_map__set_inner_map_fd(m->skel->maps.processes, m->empty.fd);
 	if (!err)
 		err = monitor_bpf__load(m->skel);
 	if (err)
-		return fg_why_load(err, why, size);
+		return fg_why_load(err, OUTSIDE, why, size);
 	/* From here on nobody can write the counters, other than the program. */
 	if (bpf_map_freeze(bpf_map__fd(m->skel->maps.counters))) {
 		err = -errno;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "monitor/needs.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* linux/capability.h */
@@ -91,4 +93,77 @@ bool fg_caps_suffice(struct fg_caps caps)
 const char *fg_caps_missing(struct fg_caps caps)
 {
 	return caps.bpf ? "CAP_PERFMON" : caps.perfmon ? "CAP_BPF" : "CAP_BPF and CAP_PERFMON";
+}
+
+int fg_need_release(const char *release, char *why, size_t size)
+{
+	if (fg_release_is(release, FG_OLDEST_MAJOR, FG_OLDEST_MINOR))
+		return 0;
+	snprintf(why, size, "eBPF is used on Linux %d.%d and later, and this is %s",
+		 FG_OLDEST_MAJOR, FG_OLDEST_MINOR, release);
+	return -ENOTSUP;
+}
+
+int fg_need(enum fg_need need, char *why, size_t size)
+{
+	struct fg_caps caps;
+	struct utsname u;
+
+	switch (need) {
+	case FG_NEED_RELEASE: uname(&u); return fg_need_release(u.release, why, size);
+	case FG_NEED_BTF:
+		if (fg_has_btf())
+			return 0;
+		snprintf(why, size,
+			 "the kernel has no type information (" FG_BTF
+			 "): it needs CONFIG_DEBUG_INFO_BTF=y%s",
+			 access("/sys/kernel", F_OK) ? ", or /sys is not mounted" : "");
+		return -ENOTSUP;
+	case FG_NEED_CAPS:
+		caps = fg_effective_caps();
+		if (fg_caps_suffice(caps))
+			return 0;
+		snprintf(why, size, "no permission to load eBPF programs: run as root or grant %s",
+			 fg_caps_missing(caps));
+		return -EPERM;
+	case FG_NEED_NO_LOCKDOWN:
+		if (!fg_is_locked_down())
+			return 0;
+		snprintf(why, size,
+			 "kernel lockdown (confidentiality mode) forbids eBPF programs that read "
+			 "kernel memory");
+		return -EPERM;
+	default: return 0;
+	}
+}
+
+int fg_needs(char *why, size_t size)
+{
+	int err = 0;
+
+	for (int need = 0; need < FG_NEEDS && !err; need++)
+		err = fg_need((enum fg_need)need, why, size);
+	return err;
+}
+
+static const struct {
+	const char *btf, *text;
+} features[] = {
+    [FG_HAS_WAITS] = {"btf_trace_contention_begin", "lock:contention_begin, Linux 5.19 and later"},
+    [FG_HAS_HOLDS] = {"btf_trace_contended_release", "lock:contended_release, Linux 7.2 and later"},
+    [FG_HAS_SLABS] = {"bpf_get_kmem_cache", "bpf_get_kmem_cache, Linux 6.13 and later"},
+    [FG_HAS_SLAB_ITERATOR] = {"bpf_iter__kmem_cache", "iter/kmem_cache, Linux 6.13 and later"},
+    [FG_HAS_LOCKDEP] = {"btf_trace_lock_acquire", "CONFIG_LOCKDEP"},
+    [FG_HAS_SYNCORD] = {"syncord_ops", "a kernel with the SynCord series"},
+    [FG_HAS_SCHED_EXT] = {"sched_ext_ops", "Linux 6.12 and later, CONFIG_SCHED_CLASS_EXT"},
+};
+
+bool fg_kernel_has(enum fg_feature f)
+{
+	return fg_btf_names(features[f].btf);
+}
+
+const char *fg_feature_text(enum fg_feature f)
+{
+	return features[f].text;
 }

@@ -11,7 +11,7 @@
 
 static void check_sentence(const char *why, const char *release)
 {
-	CHECK(strstr(why, release) && strstr(why, "6.1") && strstr(why, "fallback"));
+	CHECK(strstr(why, release) && strstr(why, "6.1"));
 	CHECK(!strchr(why, '\n'));
 }
 
@@ -36,10 +36,10 @@ int main(void)
 	alarm(DEADLINE_S);
 	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		why[0] = '\0';
-		CHECK(!fg_why_release(good[i], why, sizeof(why)) && !why[0]);
+		CHECK(!fg_need_release(good[i], why, sizeof(why)) && !why[0]);
 	}
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		CHECK(fg_why_release(bad[i], why, sizeof(why)) == -ENOTSUP);
+		CHECK(fg_need_release(bad[i], why, sizeof(why)) == -ENOTSUP);
 		check_sentence(why, bad[i]);
 	}
 

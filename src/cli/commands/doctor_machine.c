@@ -34,49 +34,44 @@ static bool read_line(const char *path, char *buf, size_t size)
 
 static void check_kernel(struct fg_findings *t)
 {
-	char line[256];
+	char line[256], why[256];
 	struct utsname u;
 
 	uname(&u);
-	if (fg_release_is(u.release, FG_OLDEST_MAJOR, FG_OLDEST_MINOR))
+	if (!fg_need(FG_NEED_RELEASE, why, sizeof(why)))
 		fg_found(t, "kernel", FG_GOOD, "%s %s, %s", u.sysname, u.release, u.machine);
 	else
-		fg_found(t, "kernel", FG_WARN, "%s %s, %s: too old for the monitor (%d.%d)",
-			 u.sysname, u.release, u.machine, FG_OLDEST_MAJOR, FG_OLDEST_MINOR);
-	if (fg_has_btf())
+		fg_found(t, "kernel", FG_WARN, "%s, %s: %s", u.sysname, u.machine, why);
+	if (!fg_need(FG_NEED_BTF, why, sizeof(why)))
 		fg_found(t, "kernel BTF", FG_GOOD, FG_BTF);
 	else
-		fg_found(t, "kernel BTF", FG_WARN,
-			 "none at " FG_BTF
-			 ": the monitor needs a kernel with CONFIG_DEBUG_INFO_BTF");
+		fg_found(t, "kernel BTF", FG_WARN, "%s", why);
 	if (read_line("/proc/sys/kernel/unprivileged_bpf_disabled", line, sizeof(line)))
 		fg_found(t, "unprivileged eBPF", FG_INFO, "%s",
 			 *line == '0' ? "allowed (not needed)" :
 					"not allowed (not needed: see capabilities)");
 	if (read_line("/sys/kernel/security/lockdown", line, sizeof(line))) {
-		bool hard = fg_is_locked_down();
-
-		fg_found(t, "lockdown", hard ? FG_WARN : FG_INFO, "%s%s", line,
-			 hard ? ": forbids eBPF to read kernel memory" : "");
+		if (fg_need(FG_NEED_NO_LOCKDOWN, why, sizeof(why)))
+			fg_found(t, "lockdown", FG_WARN, "%s: %s", line, why);
+		else
+			fg_found(t, "lockdown", FG_INFO, "%s", line);
 	}
 }
 
 static void check_capabilities(struct fg_findings *t)
 {
 	struct fg_caps caps = fg_effective_caps();
+	char why[256];
 
 	/* Those of a user namespace are not asked for: eBPF is the whole machine's. */
 	if ((caps.bpf || caps.perfmon || caps.admin) && !fg_in_first_user_namespace())
-		fg_found(
-		    t, "capabilities", FG_WARN,
-		    "those of a user namespace, which do not count: eBPF asks for CAP_BPF and CAP_PERFMON of the "
-		    "machine; start a monitor outside (flexguard monitor)");
-	else if (fg_caps_suffice(caps))
+		fg_found(t, "capabilities", FG_WARN,
+			 FG_WHY_USER_NAMESPACE "; start a monitor outside (flexguard monitor)");
+	else if (!fg_need(FG_NEED_CAPS, why, sizeof(why)))
 		fg_found(t, "capabilities", FG_GOOD, "%s%s%s", caps.bpf ? "CAP_BPF " : "",
 			 caps.perfmon ? "CAP_PERFMON " : "", caps.admin ? "CAP_SYS_ADMIN" : "");
 	else
-		fg_found(t, "capabilities", FG_WARN, "%s missing: run as root, or with these",
-			 fg_caps_missing(caps));
+		fg_found(t, "capabilities", FG_WARN, "%s", why);
 }
 
 /* What the library may call: sys/filter.h.  False: a filter would kill for a try. */

@@ -21,41 +21,35 @@
 
 static void check_tracepoints(struct fg_findings *t)
 {
-	if (!fg_has_btf())
-		fg_found(t, "tracepoints", FG_BAD,
-			 "not known: no type information at " FG_BTF " (CONFIG_DEBUG_INFO_BTF)");
-	else if (fg_btf_names("btf_trace_contention_begin"))
+	if (!fg_kernel_has(FG_HAS_WAITS))
+		fg_found(t, "waits", FG_BAD, "no %s", fg_feature_text(FG_HAS_WAITS));
+	else
 		fg_found(t, "waits", FG_GOOD, "lock:contention_begin and lock:contention_end");
+	if (fg_kernel_has(FG_HAS_HOLDS))
+		fg_found(t, "holds", FG_GOOD,
+			 "lock:contended_release: of locks that somebody waited for, taken after a "
+			 "wait; of spinlocks only with "
+			 "CONFIG_QUEUED_SPINLOCKS_TRACE_CONTENDED_RELEASE");
 	else
-		fg_found(t, "waits", FG_BAD, "no lock:contention_begin (Linux 5.19 and later)");
-	if (fg_btf_names("btf_trace_contended_release"))
-		fg_found(
-		    t, "holds", FG_GOOD,
-		    "lock:contended_release: of locks that somebody waited for, taken after a wait; of "
-		    "spinlocks "
-		    "only with CONFIG_QUEUED_SPINLOCKS_TRACE_CONTENDED_RELEASE");
-	else
-		fg_found(t, "holds", FG_INFO,
-			 "not told (lock:contended_release, Linux 7.2 and later)");
+		fg_found(t, "holds", FG_INFO, "not told (%s)", fg_feature_text(FG_HAS_HOLDS));
 	fg_found(t, "owners", FG_INFO,
 		 "of mutexes and writers of rwsems; spinlocks and readers name none");
-	if (fg_btf_names("bpf_get_kmem_cache"))
+	if (fg_kernel_has(FG_HAS_SLABS))
 		fg_found(t, "slab caches", FG_GOOD, "bpf_get_kmem_cache%s",
-			 fg_btf_names("bpf_iter__kmem_cache") ? ", and an iterator of all of them" :
-								"");
+			 fg_kernel_has(FG_HAS_SLAB_ITERATOR) ? ", and an iterator of all of them" :
+							       "");
 	else
-		fg_found(t, "slab caches", FG_INFO,
-			 "not told (bpf_get_kmem_cache, Linux 6.13 and later)");
+		fg_found(t, "slab caches", FG_INFO, "not told (%s)", fg_feature_text(FG_HAS_SLABS));
 }
 
 static void check_spinlocks(struct fg_findings *t)
 {
-	if (fg_btf_names("btf_trace_lock_acquire"))
+	if (fg_kernel_has(FG_HAS_LOCKDEP))
 		fg_found(t, "lockdep", FG_INFO,
 			 "built in: this kernel's locks are slower than those of others");
-	fg_found(
-	    t, "spinlocks", FG_INFO,
-	    "who finds only the owner before it may wait without a word: qspinlock tells of its queue");
+	fg_found(t, "spinlocks", FG_INFO,
+		 "who finds only the owner before it may wait without a word: qspinlock tells of "
+		 "its queue");
 	if (!access("/sys/kernel/realtime", F_OK))
 		fg_found(t, "PREEMPT_RT", FG_INFO, "yes: most locks are of type rt");
 }
@@ -79,16 +73,15 @@ static void check_symbols(struct fg_findings *t)
 /* What may change how the kernel schedules and locks. */
 static void check_policies(struct fg_findings *t)
 {
-	if (fg_btf_names("syncord_ops"))
+	if (fg_kernel_has(FG_HAS_SYNCORD))
 		fg_found(t, "SynCord", FG_GOOD, "this kernel has it%s",
 			 access("/sys/kernel/syncord", F_OK) ? ", switched off" : "");
 	else
 		fg_found(t, "SynCord", FG_INFO, "no: this kernel's locks take no policies");
-	if (fg_btf_names("sched_ext_ops"))
+	if (fg_kernel_has(FG_HAS_SCHED_EXT))
 		fg_found(t, "sched_ext", FG_INFO, "yes");
 	else
-		fg_found(t, "sched_ext", FG_INFO,
-			 "no (Linux 6.12 and later, CONFIG_SCHED_CLASS_EXT)");
+		fg_found(t, "sched_ext", FG_INFO, "no (%s)", fg_feature_text(FG_HAS_SCHED_EXT));
 	if (prctl(RSEQ_SLICE_EXTENSION, RSEQ_SLICE_EXTENSION_GET, 0, 0, 0) >= 0)
 		fg_found(t, "rseq slice", FG_INFO, "time-slice extensions can be asked for");
 	else
@@ -104,9 +97,12 @@ int fg_kernel_doctor(bool json)
 	int err, status;
 
 	uname(&u);
-	fg_found(&t, "kernel",
-		 fg_release_is(u.release, FG_OLDEST_MAJOR, FG_OLDEST_MINOR) ? FG_GOOD : FG_BAD,
-		 "%s %s, %s", u.sysname, u.release, u.machine);
+	if (fg_need(FG_NEED_RELEASE, why, sizeof(why)))
+		fg_found(&t, "kernel", FG_BAD, "%s", why);
+	else
+		fg_found(&t, "kernel", FG_GOOD, "%s %s, %s", u.sysname, u.release, u.machine);
+	if (fg_need(FG_NEED_BTF, why, sizeof(why)))
+		fg_found(&t, "kernel BTF", FG_BAD, "%s", why);
 	check_tracepoints(&t);
 	check_spinlocks(&t);
 	check_symbols(&t);
