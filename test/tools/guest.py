@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""An emulated machine: what its first process finds, made of the host's programs and their libraries."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+FOLDERS = "bin proc sys dev tmp run etc fg"
+PASSWD = "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
+PACKAGES = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static"}
+
+
+def lacks():
+    """In a few words the first tool that is not here, or None."""
+    for tool, package in PACKAGES.items():
+        if not shutil.which(tool):
+            return f"{tool} (package {package})"
+    return None
+
+
+def libraries(programs):
+    found = set()
+    for program in programs:
+        out = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
+        found |= set(re.findall(r"(/\S+) \(0x", out))
+    return found
+
+
+class Initrd:
+    """Begins with busybox; ends as an archive of `folder`."""
+
+    def __init__(self, folder):
+        self.root = pathlib.Path(folder)
+        self.programs = []
+        shutil.rmtree(self.root, ignore_errors=True)
+        for name in FOLDERS.split():
+            (self.root / name).mkdir(parents=True)
+        shutil.copy("/bin/busybox", self.root / "bin")
+        (self.root / "etc/passwd").write_text(PASSWD)
+
+    def add(self, program, to):
+        """The program or library, in folder `to`, with what it is linked with."""
+        folder = self.root / to
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(program, folder)
+        self.programs.append(program)
+
+    def pack(self, init, image):
+        for library in libraries(self.programs):
+            target = self.root / library.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, target)
+        shutil.copy(init, self.root / "init")
+        (self.root / "init").chmod(0o755)
+        subprocess.run(f"find . | busybox cpio -o -H newc 2>/dev/null >'{os.path.abspath(image)}'", shell=True, cwd=self.root,
+                       check=True)
+        return image
+
+
+def qemu(kernel, initrd, append, cpus=2, nodes=1, threads="single", cpu="max", memory=2048):
+    """The command line of a machine without virtualisation.  `threads`: single emulates one CPU at a time, multi all."""
+    command = ["qemu-system-x86_64", "-nodefaults", "-display", "none", "-monitor", "none", "-no-reboot", "-m", str(memory),
+               "-smp", str(cpus), "-cpu", cpu, "-accel", f"tcg,thread={threads}", "-kernel", str(kernel), "-initrd", str(initrd),
+               "-append", f"console=ttyS0 quiet panic=-1 {append}".strip()]
+    each = cpus // nodes
+    for node in range(nodes if nodes > 1 else 0):
+        command += ["-object", f"memory-backend-ram,id=m{node},size={memory // nodes}M",
+                    "-numa", f"node,nodeid={node},cpus={node * each}-{(node + 1) * each - 1},memdev=m{node}"]
+    for a in range(nodes):
+        for b in range(a):
+            command += ["-numa", f"dist,src={b},dst={a},val=20"]
+    return command
