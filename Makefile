@@ -12,6 +12,7 @@ CROSS_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 FUZZ_PACKAGES  := libclang-rt-19-dev
 CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite
 KERNELS_PACKAGES := qemu-system-x86 busybox-static python3
+SYNCORD_PACKAGES := $(KERNELS_PACKAGES) git perl flex bison bc libelf-dev libssl-dev lz4 xz-utils ccache bpftool
 DEMO_PACKAGES  := rocksdb-tools sysbench
 BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools sysbench kyotocabinet-utils \
 	libleveldb-dev libtdb-dev pbzip2 memcached libmemcached-tools
@@ -31,6 +32,8 @@ deps-conformance: deps-build
 	@./packaging/need-packages $(CONFORMANCE_PACKAGES)
 deps-kernels: deps-build
 	@./packaging/need-packages $(KERNELS_PACKAGES)
+deps-syncord: deps-build
+	@./packaging/need-packages $(SYNCORD_PACKAGES)
 deps-fuzz: deps-build
 	@./packaging/need-packages $(FUZZ_PACKAGES)
 deps-demo: deps-build
@@ -65,6 +68,16 @@ kernels: deps-kernels
 	@$(MAKE) --no-print-directory all
 	@PYTHONDONTWRITEBYTECODE=1 ./test/kernels/run $(BUILD) $(RELEASES)
 
+# The kernel of kernel/patches: fetched, built, booted in an emulator, judged.  CASES= names some (test/syncord/run --list);
+# SYNCORD_MINUTES= is a box of time, SYNCORD_FULL=1 runs each case as often as it wants.
+syncord: deps-syncord
+	@$(MAKE) --no-print-directory all
+	@PYTHONDONTWRITEBYTECODE=1 ./test/syncord/run $(BUILD) $(CASES) $(if $(SYNCORD_FULL),--full)
+
+# The same series: does it apply, does checkpatch like it, does each patch compile.
+syncord-check: deps-syncord
+	@PYTHONDONTWRITEBYTECODE=1 ./test/syncord/check
+
 # What comes over the monitor's socket, from both ends: FUZZ_SECONDS=60.
 fuzz: deps-fuzz
 	@$(MAKE) --no-print-directory all
@@ -91,5 +104,5 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test format conformance zoo-check kernels fuzz soak bench bench-bundle install clean \
-	deps-build deps-test deps-conformance deps-kernels deps-fuzz deps-demo deps-bench
+.PHONY: all demo test format conformance zoo-check kernels syncord syncord-check fuzz soak bench bench-bundle install clean \
+	deps-build deps-test deps-conformance deps-kernels deps-syncord deps-fuzz deps-demo deps-bench

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""The lab's kernel: from a commit of the series to a bzImage in the cache, under a key of all that went into it."""
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import source
+from source import Missing
+
+KEEP = 2  # kernels in the cache
+BPFTOOL = ["bpftool", "/usr/sbin/bpftool"]
+# A commit gives the same files on any day, so that ccache and incremental builds find them.
+ENVIRONMENT = {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "flexguard", "KBUILD_BUILD_HOST": "lab", "LC_ALL": "C"}
+
+
+class Late(Exception):
+    """The time is over; in a few words, at what."""
+
+
+class Clock:
+    """The box of time that a run may take."""
+
+    def __init__(self, minutes):
+        self.began = time.monotonic()
+        self.end = self.began + 60 * minutes
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def need(self, what, seconds=0):
+        if self.left() <= seconds:
+            raise Late(what)
+
+
+class Broken(Exception):
+    """The kernel does not build; its last words."""
+
+
+def minutes(seconds):
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+class Build:
+    """A work tree and how make is called in it."""
+
+    def __init__(self, tree, pahole, say, clock):
+        self.tree, self.say, self.clock = tree, say, clock
+        self.options = ["LOCALVERSION=", f"PAHOLE={pahole}", "CC=ccache gcc", f"-j{os.cpu_count()}"]
+        self.environment = {**os.environ, **ENVIRONMENT, "CCACHE_DIR": str(source.cache() / "ccache"), "CCACHE_NOHASHDIR": "1",
+                            "CCACHE_BASEDIR": str(tree)}
+        for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # of a make above us
+            self.environment.pop(name, None)
+
+    def make(self, what, *targets, extra=None):
+        """Runs make to its end or to that of the time; once a minute says how far it is."""
+        began = said = time.monotonic()
+        done, log = 0, []
+        with subprocess.Popen(["nice", "make", *self.options, *targets], cwd=self.tree, env={**self.environment, **(extra or {})},
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                              start_new_session=True) as make:
+            try:
+                for line in make.stdout:
+                    log = [*log[-200:], line.rstrip()]
+                    done += bool(re.match(r"\s+(CC|AS|AR|LD|HOSTCC)\b", line))
+                    now = time.monotonic()
+                    if sys.stderr.isatty() or now - said > 60:
+                        self.say(f"{what}: {done} files in {minutes(now - began)}", passing=sys.stderr.isatty())
+                        said = now
+                    self.clock.need(what)
+            except BaseException:
+                os.killpg(make.pid, signal.SIGTERM)
+                raise
+        if make.returncode:
+            raise Broken("\n".join([line for line in log if re.search(r"error|Error|\*\*\*|warning", line)] or log[-20:]))
+        return log
+
+    def configure(self, changes=()):
+        """The lab's config; `changes` are lines of a .config that come after it."""
+        with tempfile.NamedTemporaryFile("w", suffix=".config") as fragment:
+            fragment.write(source.CONFIG.read_text() + "\n".join(changes) + "\n")
+            fragment.flush()
+            before = (self.tree / ".config").read_text() if (self.tree / ".config").exists() else ""
+            self.make("configuring", "allnoconfig", extra={"KCONFIG_ALLCONFIG": fragment.name})
+        return (self.tree / ".config").read_text() != before
+
+
+def key(tree, series, pahole, changes=()):
+    """What a kernel depends on, and the name of its folder in the cache."""
+    parts = [tree.version, series.digest(), source.CONFIG.read_text(), *changes, source.version_of(["gcc", "--version"]),
+             source.version_of([pahole, "--version"])]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def bpftool():
+    for tool in BPFTOOL:
+        if shutil.which(tool):
+            return tool
+    raise Missing("needs bpftool (package bpftool)")
+
+
+class Kernel:
+    """In the cache."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.image = folder / "bzImage"
+        self.config = (folder / "config").read_text()
+        self.about = json.loads((folder / "about.json").read_text())
+
+    def has(self, option):
+        return f"CONFIG_{option}=y" in self.config.splitlines()
+
+
+def kernel(series, say, clock, changes=(), fresh=False):
+    """From the cache, or built."""
+    source.need_tools()
+    pahole = source.pahole(say)
+    tree, commits = source.applied(series, say, fresh)
+    folder = source.cache() / key(tree, series, pahole, changes)
+    if (folder / "about.json").exists():
+        os.utime(folder)
+        say(f"Linux {tree.upstream} with {len(commits)} patches: in the cache, key {folder.name}")
+        return Kernel(folder)
+    say(f"Linux {tree.upstream}: {len(commits)} patches applied; building, key {folder.name}; 13 minutes on 2 cores the first time, then one")
+    clock.need("the build of the kernel")
+    began = time.monotonic()
+    b = Build(tree.checkout(commits[-1]), pahole, say, clock)
+    b.configure(changes)
+    b.make("building", "bzImage")
+    part = pathlib.Path(tempfile.mkdtemp(dir=source.cache(), prefix="part-"))
+    for name in ("arch/x86/boot/bzImage", "System.map", ".config"):
+        shutil.copy(b.tree / name, part / pathlib.Path(name).name.lstrip("."))
+    with (part / "vmlinux.h").open("w") as header:
+        subprocess.run([bpftool(), "btf", "dump", "file", b.tree / "vmlinux", "format", "c"], stdout=header, check=True)
+    about = {"version": tree.version, "patches": len(commits), "commit": commits[-1], "seconds": round(time.monotonic() - began),
+             "gcc": source.version_of(["gcc", "--version"]), "pahole": source.version_of([pahole, "--version"])}
+    (part / "about.json").write_text(json.dumps(about, indent=1) + "\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    part.rename(folder)
+    say(f"built in {minutes(about['seconds'])} minutes")
+    forget()
+    return Kernel(folder)
+
+
+def forget():
+    """All but the kernels used last."""
+    kernels = sorted((p.parent for p in source.cache().glob("*/about.json")), key=lambda p: p.stat().st_mtime, reverse=True)
+    for folder in kernels[KEEP:]:
+        shutil.rmtree(folder)

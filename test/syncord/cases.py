@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""The cases of the lab: what is run in the guest, and what its counts have to be.
+
+A case is a function of the machine (`sh` runs a script there) and the judge (`equal`, `at_most`, `at_least`, `true`, `tell`).
+Scripts find `attach`, `detach` and `testlock` of machine.PREAMBLE.  Nothing is judged by how long it took.
+"""
+import dataclasses
+import json
+import re
+import typing
+
+import machine
+from judge import Skip
+
+CASES = []
+HOOKS = "to_acquire acquired to_release released to_enter_slowpath enable_fastpath should_reorder skip_reorder".split()
+# The head of a queue looks at so many waiters even if the lock is free: an emulated one seldom finds its owner inside.
+MIN_SCAN = "echo 16 >/sys/kernel/debug/syncord/min_scan\n"
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    about: str
+    run: typing.Callable
+    threads: str
+    cpus: int
+    nodes: int
+    append: str
+
+
+def case(name, threads="single", cpus=machine.CPUS, nodes=machine.NODES, append=None):
+    """Under thread=multi keys must not flip while CPUs run (the emulator loses the trap): they are on from boot."""
+    def decorator(run):
+        about = " ".join(run.__doc__.split()).rstrip(".")
+        CASES.append(Case(name, about, run, threads, cpus, nodes, append or f"syncord={'on' if threads == 'multi' else 'auto'}"))
+        return run
+    return decorator
+
+
+def fields(line):
+    """{"name": "numa", "moved": 7} of `policy name=numa moved=7`."""
+    return {k: int(v) if v.isdigit() else v for k, v in re.findall(r"(\w+)=(\S*)", line)}
+
+
+def lines(text, first):
+    return [fields(line) for line in text.splitlines() if line.startswith(first + " ")]
+
+
+def script(m, text, limit=120):
+    """Output of a script that has to succeed."""
+    r = m.sh("set -e\n" + text, limit)
+    if r.status:
+        raise AssertionError(f"status {r.status}: {r.out.strip()[-300:]}")
+    return r.out
+
+
+def load(out, index=0):
+    """What a load printed."""
+    return [json.loads(line) for line in out.splitlines() if line.startswith('{"pid"')][index]
+
+
+def need_test_locks(m):
+    if m.sh("[ -e $T/run ]").status:
+        raise Skip("this kernel has no CONFIG_SYNCORD_TEST")
+
+
+def need_policies(m, *names):
+    for name in names:
+        if m.sh(f"[ -e /fg/kernel/policies/{name}.bpf.o ]").status:
+            raise Skip(f"the build has no policy {name}")
+
+
+@case("idle")
+def idle(m, t):
+    """Booted without a word, nothing is attached, and no key is on."""
+    status = lines(script(m, "cat $S/status"), "syncord")[0]
+    for key in ("policies", "targets", "fast_key", "slow_key"):
+        t.equal(key, status[key], 0)
+
+
+@case("exact")
+def exact(m, t):
+    """Each renaming is an acquisition of rename_lock: user space, kernel and policy count the same."""
+    need_policies(m, "lockstat", "sample")
+    for policy in ("lockstat", "sample"):
+        out = script(m, f"attach {policy} rename_lock; syncord-load-mwrl -d 3; cat $S/status; flexguard kernel status --json; detach")
+        target = lines(out, "target")[0]
+        calls = dict(zip(HOOKS, map(int, target["calls"].split(","))))
+        renames = load(out)["acquisitions"]
+        t.at_least(f"{policy}: renamings", renames, 1000)
+        for hook in ("to_acquire", "acquired", "to_release"):
+            t.equal(f"{policy}: calls of lock_{hook}", calls[hook], renames)
+        t.equal(f"{policy}: hooks not run", target["missed"], 0)
+        for name, n in policy_counters(out).items():
+            if name in HOOKS:
+                t.equal(f"{policy}: counted by its {name}", n, calls[name])
+            elif name == "acquisitions":
+                t.equal(f"{policy}: counted by the policy", n, renames)
+
+
+def policy_counters(out):
+    """Of the first target in `status --json`."""
+    for line in out.splitlines():
+        if line.startswith("{") and '"policies"' in line:
+            return json.loads(line)["policies"][0]["targets"][0]["counters"]
+    raise AssertionError("no counters in the JSON of flexguard kernel status")
+
+
+def shares(stats):
+    """Of the test locks: hand-overs, and the share that went to another node."""
+    total = lines(stats, "total")[0]
+    return total["ops"], total["cross"] / max(1, total["ops"]), total["violations"]
+
+
+@case("numa")
+def numa(m, t):
+    """Hand-overs that cross nodes: at most a tenth of what they are without the policy."""
+    need_policies(m, "numa")
+    out = script(m, MIN_SCAN + "attach numa rename_lock -o reorder=0; syncord-load-mwrl -d 4; flexguard kernel status --json; detach")
+    stock = policy_counters(out)
+    out = script(m, MIN_SCAN + "attach numa rename_lock; syncord-load-mwrl -d 4; cat $S/status; flexguard kernel status --json; detach")
+    with_it, target = policy_counters(out), lines(out, "target")[0]
+    share = {name: c["across"] / max(1, c["heads"]) for name, c in (("stock", stock), ("numa", with_it))}
+    t.at_least("rename_lock: heads of its queue", with_it["heads"], 1000)
+    t.tell("rename_lock: waiters moved", target["moved"])
+    t.tell("rename_lock: hand-overs across nodes, only counted", share["stock"])
+    t.at_most("rename_lock: hand-overs across nodes, numa", share["numa"], share["stock"] / 10)
+    t.tell("rename_lock: longest batch of a node, before and after", f"{stock['max_batch']}, {with_it['max_batch']}")
+
+
+@case("numa-testlock")
+def numa_testlock(m, t):
+    """The same of a lock that counts its own hand-overs, whatever the policy says."""
+    need_test_locks(m)
+    need_policies(m, "numa")
+    settings = MIN_SCAN + "echo 0 >$T/lock; echo 2000 2000 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
+    ops, stock, wrong = shares(script(m, settings + "testlock 3"))
+    t.at_least("hand-overs, stock", ops, 1000)
+    t.tell("share across nodes, stock", stock)
+    t.equal("two inside at once, stock", wrong, 0)
+    ops, with_it, wrong = shares(script(m, settings + "attach numa test:spin0; testlock 3; detach"))
+    t.at_least("hand-overs, numa", ops, 1000)
+    t.at_most("share across nodes, numa", with_it, stock / 10)
+    t.equal("two inside at once, numa", wrong, 0)
+
+
+@case("amp")
+def amp(m, t):
+    """CPUs 4 to 7 count as slow: they back off, and the fast ones get ten times as much; by reordering alone they do not."""
+    need_test_locks(m)
+    need_policies(m, "amp", "amp-reorder")
+    settings = MIN_SCAN + "echo 0 >$T/lock; echo f0 >$T/classes; echo 2000 2000 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
+
+    def ratio(how):
+        out = script(m, settings + how)
+        by_class = {line["class"]: line["ops"] for line in lines(out, f"class=0") + lines(out, "class=1")}
+        t.equal(f"two inside at once: {how.split(';')[0]}", lines(out, "total")[0]["violations"], 0)
+        return by_class[0] / max(1, by_class[1])
+    t.tell("fast to slow, stock", ratio("testlock 3"))
+    t.at_least("fast to slow, amp", ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach"), 10)
+    t.tell("fast to slow, amp-reorder", ratio("attach amp-reorder test:spin0 -o slow=4-7; testlock 3; detach"))
+
+
+@case("leaves")
+def leaves(m, t):
+    """However a policy ends, nothing of it is left: signal, kill -9, --for, detach, sysrq-L."""
+    need_policies(m, "sample")
+    gone = "n=0; while [ $n -lt 100 ] && grep -q '^policy' $S/status; do n=$((n + 1)); sleep 0.1; done; cat $S/status"
+    ways = {"SIGTERM": "kill $pid; wait $pid || true", "kill -9": "kill -9 $pid; wait $pid || true",
+            "detach": "flexguard kernel detach --all; wait $pid || true", "sysrq-L": "echo L >/proc/sysrq-trigger; wait $pid || true"}
+    for name, end in ways.items():
+        out = script(m, f"attach sample rename_lock; syncord-load-mwrl -d 2 & sleep 1; {end}\n{gone}\nwait")
+        status = lines(out, "syncord")[0]
+        t.equal(f"{name}: policies, targets, keys on", [status[k] for k in ("policies", "targets", "fast_key", "slow_key")], [0] * 4)
+        t.at_least(f"{name}: renamings meanwhile", load(out)["acquisitions"], 100)
+    t.equal("sysrq-L: its reason", lines(script(m, "sed 's/^/ejection /' $S/ejections"), "ejection")[-1]["reason"], "sysrq")
+    out = script(m, "attach sample rename_lock --for 3s; s=0; wait $pid || s=$?; echo \"end status=$s\"; cat $S/status")
+    t.equal("--for: status of the command", lines(out, "end")[0]["status"], 0)
+    t.equal("--for: policies", lines(out, "syncord")[0]["policies"], 0)
+
+
+@case("refusals")
+def refusals(m, t):
+    """What must not be attached is refused: status 125, one line, nothing attached."""
+    need_policies(m, "sample", "numa")
+    wrong = {"of the scheduler (denied)": "sample rq", "denied, per CPU": "sample addr:0x$(grep -m1 ' D runqueues\\| d runqueues' /proc/kallsyms | cut -c1-16)",
+             "denied, rcu_state": "sample addr:0x$(grep -m1 ' [dDbB] rcu_state$' /proc/kallsyms | cut -c1-16)",
+             "no such lock": "sample no_such_lock", "unaligned": "sample addr:0xffffffff82000001", "user space": "sample addr:0x1000",
+             "no such policy": "no-such-policy rename_lock", "no object": "/bin/busybox rename_lock"}
+    for name, args in wrong.items():
+        out = script(m, f"s=0; flexguard kernel attach {args} >/tmp/said 2>&1 || s=$?; echo \"end status=$s lines=$(wc -l </tmp/said)\"; "
+                        "cat $S/status /tmp/said")
+        t.equal(name, [lines(out, "end")[0]["status"], lines(out, "end")[0]["lines"], lines(out, "syncord")[0]["policies"]], [125, 1, 0])
+    out = script(m, "attach sample rename_lock; s=0; flexguard kernel attach numa rename_lock >/tmp/said 2>&1 || s=$?; "
+                    "echo \"end status=$s\"; cat /tmp/said $S/last_error; detach")
+    t.equal("conflict: status", lines(out, "end")[0]["status"], 125)
+    t.true("conflict: names the other policy", "sample" in out and "reason=conflict" in out)
+
+
+@case("hotplug")
+def hotplug(m, t):
+    """CPUs leave and come back under load, with a policy attached; nobody is lost."""
+    need_policies(m, "numa")
+    out = script(m, MIN_SCAN + """attach numa rename_lock
+syncord-load-mwrl -d 6 & load=$!
+for n in 1 2 3; do for cpu in 3 6; do echo 0 >/sys/devices/system/cpu/cpu$cpu/online; echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done; done
+wait $load; cat $S/status /sys/devices/system/cpu/online; detach""")
+    t.at_least("renamings", load(out)["acquisitions"], 1000)
+    t.true("all CPUs are back", "0-7" in out.split())
+    t.at_least("waiters of the policy", lines(out, "target")[0]["slow"], 1)
+
+
+@case("churn", threads="multi")
+def churn(m, t):
+    """Attached, replaced and detached again and again under load: no waiter is lost, no counter goes wrong."""
+    need_policies(m, "numa", "lockstat")
+    rounds = 100 if t.full else 8
+    out = script(m, f"""syncord-load-mwrl -d {rounds * 3} & load=$!
+n=0
+while [ $n -lt {rounds} ]; do
+	attach numa rename_lock
+	id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status)
+	flexguard kernel replace $id lockstat >/dev/null
+	flexguard kernel detach $id >/dev/null
+	wait $pid || true
+	n=$((n + 1))
+done
+echo "end rounds=$n"
+wait $load; cat $S/status""", limit=60 + rounds * 20)
+    t.equal("rounds", lines(out, "end")[0]["rounds"], rounds)
+    t.at_least("renamings of the slowest thread", min(load(out)["threads"]), 1)
+    t.equal("policies left", lines(out, "syncord")[0]["policies"], 0)
+
+
+@case("races", threads="multi")
+def races(m, t):
+    """The emulated CPUs run on the machine's at the same time: nobody is inside beside another, under any policy."""
+    need_test_locks(m)
+    need_policies(m, "numa", "amp", "prio", "cohort")
+    for policy in ("numa", "amp -o slow=4-7", "prio", "cohort"):
+        out = script(m, MIN_SCAN + "echo 0 >$T/lock; echo 500 500 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
+                                   f"attach {policy.split()[0]} test:spin0 {' '.join(policy.split()[1:])}; testlock 4; cat $S/status; detach")
+        total = lines(out, "total")[0]
+        t.at_least(f"{policy}: sections", total["ops"], 1000)
+        t.equal(f"{policy}: two inside at once", total["violations"], 0)
+        t.tell(f"{policy}: waiters that queued, moved", "{slow}, {moved}".format(**lines(out, "target")[0]))

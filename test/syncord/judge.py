@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""What a case asserts: figures with their bounds, as rows of a table and as lines of JSON."""
+import dataclasses
+import json
+import time
+
+
+class Skip(Exception):
+    """In one sentence, what this kernel or this build lacks for the case."""
+
+
+class Judge:
+    def __init__(self, file, kernel, full):
+        self.file, self.kernel, self.full = file.open("w"), kernel, full
+        self.rows, self.case, self.failed, self.passed = [], None, 0, 0
+
+    def begin(self, case):
+        self.case, self.began, self.bad, self.said = case, time.monotonic(), False, False
+
+    def row(self, what, value, bound, ok):
+        """`ok` None: a figure that is only told."""
+        self.rows.append((self.case.name, what, value, bound, ok))
+        self.bad |= ok is False
+        mark = {True: "ok", False: "FAILED", None: "-"}[ok]
+        if not self.said:
+            print(f"{self.case.name}: {self.case.about}")
+            self.said = True
+        print(f"    {mark:7}{what}: {self.text(value)}" + (f"   ({bound})" if bound else ""), flush=True)
+        self.write(what=what, value=value, bound=bound, ok=ok)
+
+    def write(self, **row):
+        about = {"case": self.case.name, "threads": self.case.threads, "linux": self.kernel.about["version"],
+                 "kernel": self.kernel.folder.name}
+        print(json.dumps({**about, **row}), file=self.file, flush=True)
+
+    @staticmethod
+    def text(value):
+        if isinstance(value, float):
+            return f"{value:.4g}"
+        return f"{value:,}" if isinstance(value, int) else str(value)
+
+    # What cases call.
+    def tell(self, what, value):
+        self.row(what, value, None, None)
+
+    def equal(self, what, value, wanted):
+        self.row(what, value, f"= {self.text(wanted)}", value == wanted)
+
+    def at_most(self, what, value, bound):
+        self.row(what, value, f"<= {self.text(bound)}", value <= bound)
+
+    def at_least(self, what, value, bound):
+        self.row(what, value, f">= {self.text(bound)}", value >= bound)
+
+    def true(self, what, ok, said=""):
+        self.row(what, said or ("yes" if ok else "no"), None, bool(ok))
+
+    # What the lab calls.
+    def skipped(self, why):
+        print(f"{self.case.name}: skipped: {why}", flush=True)
+        self.rows.append((self.case.name, "skipped", why, None, None))
+        self.write(skipped=why)
+
+    def died(self, how, console):
+        self.true("the machine lives", False, how)
+        print("\n".join("    | " + line for line in console), flush=True)
+        self.end()
+
+    def end(self):
+        done = [ok for name, _, _, _, ok in self.rows if name == self.case.name and ok is not None]
+        self.failed += self.bad
+        self.passed += bool(done) and not self.bad
+        self.write(seconds=round(time.monotonic() - self.began, 1), passed=bool(done) and not self.bad)
+
+    def names(self):
+        return {name for name, *_ in self.rows}
+
+    def table(self):
+        rows = [(name, what, self.text(value), bound or "", {True: "ok", False: "FAILED", None: ""}[ok])
+                for name, what, value, bound, ok in self.rows]
+        widths = [max((len(r[i]) for r in rows), default=0) for i in range(5)]
+        print(f"\nLinux {self.kernel.about['version']} with {self.kernel.about['patches']} patches, kernel {self.kernel.folder.name}, emulated")
+        for r in rows:
+            print("  ".join(cell.rjust(w) if i in (2, 3) else cell.ljust(w) for i, (cell, w) in enumerate(zip(r, widths))).rstrip())
+        print(f"{self.passed} passed, {self.failed} failed; one object a line in {self.file.name}", flush=True)

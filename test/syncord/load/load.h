@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the loads of the lab share: NAME [-t THREADS] [-d SECONDS] [-n OPERATIONS].  Thread i runs
+ * on CPU i modulo their number.  At the end one line of JSON says how often each has acquired the
+ * lock, to be compared with what the kernel counted.
+ */
+#ifndef SYNCORD_LOAD_H
+#define SYNCORD_LOAD_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 256 };
+
+/*
+ * Of the load: what thread `i` prepares before anybody begins, and one operation, which returns
+ * its number of acquisitions.
+ */
+static void prepare(int i);
+static int operation(int i);
+
+static atomic_bool stop;
+static pthread_barrier_t all;
+static long threads = 0, seconds = 3, limit = 0;
+static struct {
+	_Alignas(64) unsigned long acquisitions;
+} done[THREADS_MAX];
+
+static _Noreturn void fail(const char *what)
+{
+	perror(what);
+	_exit(1);
+}
+
+static void *thread(void *arg)
+{
+	int i = (int)(long)arg;
+	cpu_set_t cpus;
+	CPU_ZERO(&cpus);
+	CPU_SET(i % (int)sysconf(_SC_NPROCESSORS_ONLN), &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		fail("sched_setaffinity");
+	prepare(i);
+	pthread_barrier_wait(&all);
+	for (long n = 0;
+	     !atomic_load_explicit(&stop, memory_order_relaxed) && (!limit || n < limit); n++)
+		done[i].acquisitions += (unsigned long)operation(i);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	for (int o; (o = getopt(argc, argv, "t:d:n:")) != -1;) {
+		if (o == '?')
+			return 2;
+		*(o == 't' ? &threads : o == 'd' ? &seconds : &limit) = atol(optarg);
+	}
+	if (threads < 1)
+		threads = sysconf(_SC_NPROCESSORS_ONLN);
+	if (threads > THREADS_MAX)
+		threads = THREADS_MAX;
+	pthread_t ids[THREADS_MAX];
+	pthread_barrier_init(&all, NULL, (unsigned)threads + 1);
+	for (long i = 0; i < threads; i++)
+		if (pthread_create(&ids[i], NULL, thread, (void *)i))
+			fail("pthread_create");
+	pthread_barrier_wait(&all);
+	if (!limit) {
+		sleep((unsigned)seconds);
+		atomic_store(&stop, true);
+	}
+	unsigned long sum = 0;
+	for (int i = 0; i < threads; i++) {
+		pthread_join(ids[i], NULL);
+		sum += done[i].acquisitions;
+	}
+	printf("{\"pid\": %d, \"acquisitions\": %lu, \"threads\": [", getpid(), sum);
+	for (int i = 0; i < threads; i++)
+		printf("%s%lu", i ? ", " : "", done[i].acquisitions);
+	puts("]}");
+	return 0;
+}
+#endif

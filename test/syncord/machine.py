@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""The lab's guest, driven from here: scripts go in over a serial port, their status and output come out.
+
+What emulation does to it (docs/design/syncord.md): with thread=single the emulated CPUs take turns, queues form and counts can be
+compared; with thread=multi they run on the host's, and what races may race.  CPUID.hypervisor is off, or the kernel
+would replace the queue by test-and-set.
+"""
+import base64
+import dataclasses
+import pathlib
+import re
+import selectors
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
+import guest
+
+HERE = pathlib.Path(__file__).resolve().parent
+CPUS, NODES = 8, 2
+READY_S, BOOTS = 120, 3  # qemu 7.2 emulates cmpxchg16b with wrong flags now and then, and a kernel may crash before it is up
+SLACK_S = 60  # of the host, beyond the limit in the guest
+# What the kernel says on its console where something is wrong.
+ALARM = re.compile(r"WARNING: |BUG: |Oops|general protection|Kernel panic|soft lockup|rcu: INFO|INFO: rcu|blocked for more than|"
+                   r"possible (circular|recursive|irq)|KASAN|KCSAN|UBSAN|unable to handle|invalid opcode")
+
+
+# For the scripts: attach POLICY TARGET... comes back when the kernel has it; $pid is the command.
+PREAMBLE = """
+S=/sys/kernel/syncord T=/sys/kernel/debug/syncord/test
+attach() {
+	flexguard kernel attach "$@" >/tmp/attach 2>&1 &
+	pid=$! n=0
+	until grep -q "^policy .* pid=$pid " $S/status; do
+		if ! kill -0 $pid 2>/dev/null || [ $n = 300 ]; then
+			wait $pid
+			echo "attach $*: status $?: $(cat /tmp/attach)"
+			exit 1
+		fi
+		n=$((n + 1))
+		sleep 0.2
+	done
+}
+detach() {
+	kill $pid
+	wait $pid
+}
+testlock() { # seconds; the settings are files
+	echo 1 >$T/run
+	sleep $1
+	echo 0 >$T/run
+	cat $T/stats
+}
+"""
+
+
+class Dead(Exception):
+    """The machine ended, or does not answer."""
+
+
+@dataclasses.dataclass
+class Result:
+    status: int
+    out: str
+
+
+class Machine:
+    """Booted when it is made; ends with `close()`."""
+
+    def __init__(self, kernel, initrd, threads="single", cpus=CPUS, nodes=NODES, append="syncord=on", log=None):
+        self.work = tempfile.TemporaryDirectory(prefix="syncord-")
+        self.console_file = pathlib.Path(self.work.name, "console")
+        self.log, self.seen, self.serial = log, 0, 0
+        command = guest.qemu(kernel.image, initrd, append, cpus, nodes, threads, "max,cx16=on,-hypervisor")
+        for boot in range(BOOTS):
+            self.console_file.write_text("")
+            self.qemu = subprocess.Popen([*command, "-serial", f"file:{self.console_file}", "-chardev", "stdio,id=scripts,signal=off",
+                                          "-serial", "chardev:scripts"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         stderr=subprocess.STDOUT)
+            self.poll = selectors.DefaultSelector()
+            self.poll.register(self.qemu.stdout, selectors.EVENT_READ)
+            self.pending = b""
+            try:
+                self.release = self.answer("ready", READY_S).out.strip()
+                break
+            except Dead:
+                if boot == BOOTS - 1:
+                    raise
+        self.alarms()
+
+    def answer(self, name, limit):
+        end = time.monotonic() + limit
+        while True:
+            while b"\n" in self.pending:
+                line, self.pending = self.pending.split(b"\n", 1)
+                words = line.decode(errors="replace").strip().split(" ")
+                if words[0] == f"@{name}":
+                    return Result(int(words[1]), base64.b64decode("".join(words[2:])).decode(errors="replace"))
+            if not self.poll.select(max(0, end - time.monotonic())):
+                self.close()
+                raise Dead(f"does not answer for {limit:.0f} s")
+            data = self.qemu.stdout.read1(65536)
+            if not data:
+                self.close()
+                raise Dead("ended")
+            self.pending += data
+
+    def sh(self, script, limit=60):
+        """Runs a script of busybox's shell; what it leaves behind goes on running."""
+        self.serial += 1
+        if self.qemu.poll() is not None:
+            raise Dead("ended")
+        self.qemu.stdin.write(f"{self.serial} {limit} {base64.b64encode((PREAMBLE + script).encode()).decode()}\n".encode())
+        self.qemu.stdin.flush()
+        result = self.answer(self.serial, limit + SLACK_S)
+        if self.log:
+            print(f"    $ {script}\n" + "".join(f"    | {line}\n" for line in [*result.out.splitlines(), f"status {result.status}"]),
+                  end="", file=self.log, flush=True)
+        return result
+
+    def console(self):
+        """What the kernel has said since the last call."""
+        text = self.console_file.read_text(errors="replace")
+        new, self.seen = text[self.seen:], len(text)
+        return new
+
+    def alarms(self):
+        """Lines of it that say that something is wrong."""
+        return [line.strip() for line in self.console().splitlines() if ALARM.search(line)]
+
+    def console_tail(self):
+        return self.console_file.read_text(errors="replace").splitlines()[-25:]
+
+    def left_behind(self):
+        """Policies that are attached after a case."""
+        return " ".join(re.findall(r"^policy .*name=(\S+)", self.sh("cat $S/status").out, re.M))
+
+    def close(self):
+        if self.qemu.poll() is None:
+            self.qemu.kill()
+        self.qemu.wait()
+
+
+def make_initrd(build, work):
+    """The command, its policies, the loads; what the kernel's own tests are, where they have been built."""
+    initrd = guest.Initrd(work / "root")
+    for program in ("flexguard", "libflexguard-monitor.so", "libflexguard-preload.so"):
+        initrd.add(build / program, "fg")
+    for load in sorted(p for p in (build / "test/syncord").glob("syncord-load-*") if p.is_file()):
+        initrd.add(load, "fg/load")
+    for policy in sorted((build / "kernel/policies").glob("*.bpf.o")):
+        folder = initrd.root / "fg/kernel/policies"
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(policy, folder)
+    return initrd.pack(HERE / "init", work / "initrd")
