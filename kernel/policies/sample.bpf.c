@@ -9,8 +9,8 @@
  */
 #include "syncord.bpf.h"
 
-SYNCORD_COUNTERS(u64 to_acquire; u64 acquired; u64 to_release; u64 released; u64 entered_slowpath;
-		 u64 asked_fastpath; u64 asked_reorder; u64 asked_skip;)
+SYNCORD_COUNTERS(u64 to_acquire; u64 acquired; u64 to_release; u64 released; u64 to_enter_slowpath;
+		 u64 enable_fastpath; u64 should_reorder; u64 skip_reorder;)
 
 HOOK(lock_to_acquire)
 void BPF_PROG(sample_lock_to_acquire, struct syncord_lock *lock, u32 how)
@@ -39,14 +39,14 @@ void BPF_PROG(sample_lock_released, struct syncord_lock *lock, u32 how)
 HOOK(lock_to_enter_slowpath)
 u64 BPF_PROG(sample_lock_to_enter_slowpath, struct syncord_lock *lock, struct syncord_node *node)
 {
-	SYNCORD_COUNT(lock, entered_slowpath);
+	SYNCORD_COUNT(lock, to_enter_slowpath);
 	return 0; /* ns to wait; SYNCORD_UNTIL_FREE | ns: less when the lock is free */
 }
 
 HOOK(lock_enable_fastpath)
 bool BPF_PROG(sample_lock_enable_fastpath, struct syncord_lock *lock, u32 how)
 {
-	SYNCORD_COUNT(lock, asked_fastpath);
+	SYNCORD_COUNT(lock, enable_fastpath);
 	return true; /* false: into the queue, even if the lock is free */
 }
 
@@ -54,14 +54,14 @@ HOOK(should_reorder)
 bool BPF_PROG(sample_should_reorder, struct syncord_lock *lock, struct syncord_node *anchor,
 	      struct syncord_node *curr)
 {
-	SYNCORD_COUNT(lock, asked_reorder);
+	SYNCORD_COUNT(lock, should_reorder);
 	return false; /* true: right behind the head, and those that came so before */
 }
 
 HOOK(skip_reorder)
 bool BPF_PROG(sample_skip_reorder, struct syncord_lock *lock, struct syncord_node *anchor)
 {
-	SYNCORD_COUNT(lock, asked_skip);
+	SYNCORD_COUNT(lock, skip_reorder);
 	return false; /* true: this head does not ask should_reorder */
 }
 

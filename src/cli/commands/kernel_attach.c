@@ -90,9 +90,16 @@ static int refused(struct job *job, const char *verb, int err)
 	for (size_t i = 0; i < job->targets && len < sizeof(at); i++)
 		len += (size_t)snprintf(at + len, sizeof(at) - len, "%s%s", i ? ", " : " at ",
 					job->target[i].name);
-	if (fg_syncord_refusal(more, sizeof(more)))
+	if (fg_syncord_refusal(more, sizeof(more))) {
+		/* "denied: target 1: why": which one it is, the user has said by name. */
+		char *which = strstr(more, "target ");
+		unsigned long n = which ? strtoul(which + 7, NULL, 10) : job->targets;
+
+		if (n < job->targets && strchr(which, ':'))
+			snprintf(at, sizeof(at), " at %s", job->target[n].name);
 		snprintf(job->why, sizeof(job->why), "the kernel refuses %s%s: %s",
 			 job->parts.count ? job->parts.part[0].name : "it", at, more);
+	}
 	return fg_kernel_refused(verb, err == -ENOTSUP || err == -ENOSYS ? -EINVAL : err, job->why);
 }
 

@@ -300,9 +300,13 @@ int fg_kernel_list(int argc, char **argv, const struct fg_policy_options *o)
 	free_names(names, n);
 	if (o->json) {
 		fg_json_close(&j, ']');
-		fg_json_flag(&j, "kernel_has_it", status != NULL);
-		if (status)
+		if (status) {
+			fg_json_open(&j, "kernel", '{');
 			fg_syncord_json(&j, status, 0, NULL);
+			fg_json_close(&j, '}');
+		} else {
+			fg_json_text(&j, "kernel", NULL);
+		}
 		fg_json_close(&j, '}');
 		fg_json_end(&j);
 	} else if (status) {

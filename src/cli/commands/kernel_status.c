@@ -246,7 +246,10 @@ static bool is_text(const char *key)
 	return false;
 }
 
-/* Every field of the line, but `policy` of a target, which is the object around it. */
+/*
+ * Every field of the line, but `policy` of a target, which is the object around it, and the numbers
+ * of policies and targets, which are inside.
+ */
 static void json_fields(struct fg_json *j, const char *line)
 {
 	char key[40], value[400];
@@ -273,7 +276,8 @@ static void json_fields(struct fg_json *j, const char *line)
 				fg_json_close(j, '}');
 			} else if (is_text(key)) {
 				fg_json_text(j, key, strcmp(value, "-") ? value : NULL);
-			} else if (strcmp(key, "policy") && strcmp(key, "targets")) {
+			} else if (strcmp(key, "policy") && strcmp(key, "policies") &&
+				   strcmp(key, "targets")) {
 				fg_json_count(j, key, strtoull(value, NULL, 10));
 			}
 		}
@@ -336,7 +340,7 @@ void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
 					calls->free_counters(&counters);
 			}
 			if (!list)
-				fg_json_open(j, "attached", '[');
+				fg_json_open(j, "policies", '[');
 			list = true;
 			open = !id || fg_syncord_number(line, "id") == id;
 			if (!open)
@@ -359,7 +363,7 @@ void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
 			calls->free_counters(&counters);
 	}
 	if (!list)
-		fg_json_open(j, "attached", '[');
+		fg_json_open(j, "policies", '[');
 	fg_json_close(j, ']');
 }
 
