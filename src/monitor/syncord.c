@@ -476,6 +476,7 @@ static int make_map(struct fg_policy *p, const struct fg_policy_target *target, 
 		    uint32_t of)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = STRUCT_OPS_LINK,
+		    .btf_fd = (uint32_t)bpf_object__btf_fd(p->object[0].obj), /* any */
 		    .btf_vmlinux_value_type_id = (uint32_t)p->value_id);
 	unsigned char *value = calloc(1, p->value_size);
 	uint32_t zero = 0;
