@@ -39,6 +39,7 @@ static void cond_unlock(struct fg_cond *c)
 {
 	_fg_lock_going_away(&c->lock);
 	_fg_unlock(&c->lock);
+	_fg_lock_gone_away();
 }
 
 static void list_append(struct fg_cond *c, struct fg_waiter *n)
@@ -309,6 +310,7 @@ int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 	if (m->ours)
 		_fg_lock_going_away(&m->ours->lock);
 	r = _fg_cond_let_go(m);
+	_fg_lock_gone_away();
 	if (r) {
 		if (!go(&w))
 			pass_on(&w);

@@ -92,6 +92,18 @@ void _fg_unlock_slow(struct fg_lock *l);
  */
 void _fg_lock_going_away(const struct fg_lock *l);
 
+/*
+ * After that release, which may have ended this thread's turn and woken somebody: its next lock
+ * does not yield to that one, who has had all the time in between.
+ */
+static inline void _fg_lock_gone_away(void)
+{
+	struct fg_self *t = &fg_self_tls;
+
+	if (fg_has_slot(t))
+		fg_thread_mine(t)->yields = 0;
+}
+
 /* This thread holds it, by the id `former` that it had before: from now on by its own. */
 void _fg_lock_adopt(struct fg_lock *l, uint32_t former);
 
