@@ -33,8 +33,8 @@ void fg_slots_used_up_to(uint32_t index);
 
 /*
  * Raises *p to `value`.  Sequentially consistent, also where another thread has raised it already:
- * a writer of rwlock.c, which looks at all indices below after it has withdrawn the bias, must not
- * miss a thread that has seen the bias after it had raised this.
+ * a writer of rwlock_write.c, which looks at all indices below after it has withdrawn the bias,
+ * must not miss a thread that has seen the bias after it had raised this.
  */
 static inline void fg_raise(uint32_t *p, uint32_t value)
 {

@@ -2,9 +2,10 @@
 /*
  * The reader-writer lock.  Mirrors src/lock/rwlock.c: [rwlock.c:enter_visible],
  * [rwlock.c:take_out], [rwlock.c:wake_wanting], [rwlock.c:leave_counted], [rwlock.c:leave],
- * [rwlock.c:take_out_any], [rwlock.c:writer_at_gate], [rwlock.c:set_bias_again], [rwlock.c:enter_counted],
- * [rwlock.c:rdlock_contended], [rwlock.c:lines_of_table], [rwlock.c:wait_for_entry],
- * [rwlock.c:revoke_bias], [rwlock.c:wait_for_count], [rwlock.c:get_in], [rwlock.c:drain].
+ * [rwlock.c:take_out_any], [rwlock.c:writer_at_gate], [rwlock.c:set_bias_again],
+ * [rwlock.c:enter_counted], [rwlock.c:rdlock_contended]; rwlock_write.c:
+ * [rwlock_write.c:wait_for_entry], [rwlock_write.c:revoke_bias], [rwlock_write.c:wait_for_count],
+ * [rwlock_write.c:get_in], [rwlock_write.c:drain]; and [rwlock_paths.h:lines_of_table].
  * The gate is a lock that works (lock.pml); each other step is one access to
  * shared memory, in the order of the source.
  *
