@@ -194,8 +194,8 @@ static int find_types(struct fg_policy *p, char *why, size_t size)
 	int ops;
 
 	p->btf = btf__load_vmlinux_btf();
-	ops = p->btf ? btf__find_by_name_kind(p->btf, "syncord_ops", BTF_KIND_STRUCT) : -1;
-	p->value_id = p->btf ? btf__find_by_name_kind(p->btf, "bpf_struct_ops_syncord_ops",
+	ops = p->btf ? btf__find_by_name_kind(p->btf, FG_POLICY_OPS, BTF_KIND_STRUCT) : -1;
+	p->value_id = p->btf ? btf__find_by_name_kind(p->btf, "bpf_struct_ops_" FG_POLICY_OPS,
 						      BTF_KIND_STRUCT) :
 			       -1;
 	value = p->value_id > 0 ? btf__type_by_id(p->btf, (uint32_t)p->value_id) : NULL;
@@ -433,7 +433,7 @@ static int put_targets(const struct fg_policy *p, unsigned char *value,
 /* Those of what is attached. */
 static int copy_targets(const struct fg_policy *p, unsigned char *value, uint32_t map_id)
 {
-	int map = map_id ? bpf_map_get_fd_by_id(map_id) : -ENOENT, err = map < 0 ? map : 0;
+	int map = bpf_map_get_fd_by_id(map_id), err = map < 0 ? map : 0;
 	unsigned char *now = calloc(1, p->value_size);
 	const struct btf_type *type;
 	uint32_t zero = 0, offset, bytes;
@@ -445,7 +445,7 @@ static int copy_targets(const struct fg_policy *p, unsigned char *value, uint32_
 	    fg_btf_member(p->btf, p->ops, "targets", &offset, &type, &bytes)) {
 		memcpy(count, old, 4);
 		memcpy(value + p->data + offset, now + p->data + offset, bytes);
-	} else if (!err) {
+	} else if (!err && count) {
 		err = -ENOTSUP;
 	}
 	free(now);
@@ -484,7 +484,9 @@ static int make_map(struct fg_policy *p, const struct fg_policy_target *target, 
 	int err = value ? 0 : -ENOMEM;
 
 	if (!err)
-		err = targets ? put_targets(p, value, target, targets) : copy_targets(p, value, of);
+		err = targets ? put_targets(p, value, target, targets) :
+		      of      ? copy_targets(p, value, of) :
+				0;
 	if (!err &&
 	    !(put_number(p, value, "flags", false) && put_number(p, value, "max_bypass_us", true) &&
 	      put_number(p, value, "max_wait_us", true)))

@@ -186,20 +186,21 @@ static int find_attached(struct attached *a, uint32_t id)
 	if (err)
 		return err;
 	a->btf = btf__load_vmlinux_btf();
-	ops = a->btf ? btf__find_by_name_kind(a->btf, "syncord_ops", BTF_KIND_STRUCT) : -1;
-	value = a->btf ?
-		    btf__find_by_name_kind(a->btf, "bpf_struct_ops_syncord_ops", BTF_KIND_STRUCT) :
-		    -1;
+	ops = a->btf ? btf__find_by_name_kind(a->btf, FG_POLICY_OPS, BTF_KIND_STRUCT) : -1;
+	value = a->btf ? btf__find_by_name_kind(a->btf, "bpf_struct_ops_" FG_POLICY_OPS,
+						BTF_KIND_STRUCT) :
+			 -1;
 	if (info.type != BPF_MAP_TYPE_STRUCT_OPS || ops <= 0 || value <= 0 ||
 	    info.btf_vmlinux_value_type_id != (uint32_t)value)
 		return -ENOLINK; /* another kind of link */
 	a->ops = btf__type_by_id(a->btf, (uint32_t)ops);
 	a->value = calloc(1, info.value_size);
 	err = a->value ? bpf_map_lookup_elem(a->map, &zero, a->value) : -ENOMEM;
-	if (err || !offset_of(a->btf, btf__type_by_id(a->btf, (uint32_t)value), "data", &a->data) ||
-	    !offset_of(a->btf, a->ops, "nr_targets", &at))
+	if (err || !offset_of(a->btf, btf__type_by_id(a->btf, (uint32_t)value), "data", &a->data))
 		return err ? err : -ENOLINK;
-	memcpy(&a->targets, a->value + a->data + at, sizeof(a->targets));
+	a->targets = 1;
+	if (offset_of(a->btf, a->ops, "nr_targets", &at))
+		memcpy(&a->targets, a->value + a->data + at, sizeof(a->targets));
 	return 0;
 }
 

@@ -7,9 +7,7 @@
 #include "monitor/needs.h"
 #include "monitor/syncord.h"
 
-const char *const fg_hook_name[FG_HOOKS] = {
-    "lock_to_acquire",	      "lock_acquired",	      "lock_to_release", "lock_released",
-    "lock_to_enter_slowpath", "lock_enable_fastpath", "should_reorder",	 "skip_reorder"};
+const char *const fg_hook_name[FG_HOOKS] = {FG_POLICY_HOOKS};
 
 int fg_policy_preflight(char *why, size_t size)
 {
@@ -17,7 +15,7 @@ int fg_policy_preflight(char *why, size_t size)
 	struct utsname u;
 
 	uname(&u);
-	if (!fg_has_btf() || !fg_btf_names("bpf_struct_ops_syncord_ops")) {
+	if (!fg_has_btf() || !fg_btf_names("bpf_struct_ops_" FG_POLICY_OPS)) {
 		snprintf(why, size,
 			 "Linux %s has no SynCord: its locks take no policies (flexguard kernel "
 			 "doctor says what it has)",

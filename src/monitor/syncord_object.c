@@ -134,15 +134,15 @@ static int find_ops(struct fg_policy_object *o, const char *in, char *why, size_
 
 	bytes = section(o, in, &length);
 	if (!t || !bytes || btf_vlen(t) != 1) {
-		snprintf(why, size, "%s has %s policy: one struct syncord_ops is needed",
+		snprintf(why, size, "%s has %s policy: one struct " FG_POLICY_OPS " is needed",
 			 o->part.name, t && bytes ? "more than one" : "no");
 		return -EINVAL;
 	}
 	ops = fg_btf_resolved(btf, btf__type_by_id(btf, v->type)->type);
 	if (!ops || !btf_is_struct(ops) ||
-	    strcmp(btf__name_by_offset(btf, ops->name_off), "syncord_ops") || v->offset > length ||
+	    strcmp(btf__name_by_offset(btf, ops->name_off), FG_POLICY_OPS) || v->offset > length ||
 	    ops->size > length - v->offset) {
-		snprintf(why, size, "%s is no policy for locks: it has no struct syncord_ops",
+		snprintf(why, size, "%s is no policy for locks: it has no struct " FG_POLICY_OPS,
 			 o->part.name);
 		return -EINVAL;
 	}
