@@ -77,15 +77,16 @@ SHARED_MEMORY = [
 # ---- 3.2: variants -------------------------------------------------------------------
 
 
-def variant_is_worse(name):
-    variant = f"{PUBLISHED}-{name}"
-    return both_of(somewhere("variants", variant, BUILT, lambda v: v >= 1.05, oversubscribed, False),
-                   somewhere("variants-hash-table", variant, BUILT, lambda v: v <= 0.95, oversubscribed))
+def per_lock_is_worse():
+    """Than the text's, whose rule of who counts it has."""
+    variant = f"{PUBLISHED}-per-lock"
+    return both_of(somewhere("variants", variant, PUBLISHED, lambda v: v >= 1.05, oversubscribed, False),
+                   somewhere("variants-hash-table", variant, PUBLISHED, lambda v: v <= 0.95, oversubscribed))
 
 
 VARIANTS = [
     of(f"{PUBLISHED}-per-lock", "A counter for each lock performs worse than the system-wide one.", "3.2.2",
-       "worse by 5 % or more somewhere with more threads than CPUs, both with one lock and with 100", variant_is_worse("per-lock")),
+       "worse by 5 % or more somewhere with more threads than CPUs, both with one lock and with 100", per_lock_is_worse()),
     of(f"{PUBLISHED}-blocking-exit", "To block where a thread leaves the queue gains nothing.", "3.2.1",
        "at least 0.95 of the time of the one that spins there, everywhere",
        compare("variants", f"{PUBLISHED}-blocking-exit", BUILT, lambda v: v >= 0.95, contended, higher_is_better=False)),

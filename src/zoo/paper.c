@@ -19,9 +19,10 @@
  * paper has one a thread; and without a monitor, or when it has died, they all sleep: nobody says
  * then that the owner runs.
  *
- * Variants that the paper discusses, each with one thing more than what was built: a counter for
- * each lock (section 3.2.2: what is counted is whether the owner and the head of the queue are off
- * their CPUs, both of which the slots tell), blocking instead of spinning where a thread that
+ * Variants that the paper discusses, each with one thing more.  Than the text's: a counter for each
+ * lock (section 3.2.2), that is whether its owner and the head of its queue are off their CPUs,
+ * both of which the slots tell; they do not tell of those in mid-queue whose lock that is, so that
+ * there is none as built.  Than what was built: blocking instead of spinning where a thread that
  * leaves the queue waits for its successor to link itself (lines 16-17), and time-slice extension
  * from before the lock is taken to after its release (section 5).
  */
@@ -331,6 +332,6 @@ INLINE void unlock_as(struct zoo_mutex *m, unsigned variant) /* 21 */
 
 VARIANT(paper, AS_TEXT, )
 VARIANT(paperbuilt, AS_BUILT, )
-VARIANT(paperperlock, AS_BUILT | PER_LOCK, )
+VARIANT(paperperlock, PER_LOCK, )
 VARIANT(paperblockingexit, AS_BUILT | BLOCKING_EXIT, )
 VARIANT(paperext, AS_BUILT | EXTENSION, .start = zoo_extension_enable)

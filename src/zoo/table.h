@@ -63,7 +63,7 @@
 	X(hybridclh, "hybrid-clh", "switching", "BPF Hybrid Lock 2023, CLH and futex", "FIFO while spinning", 16, 64, ZOO_MONITOR) \
 	X(paper, "flexguard-paper", "preemption-aware", ZOO_SOSP2025 ", Listing 2 and 3.2.2", "none", 16, 64, ZOO_MONITOR | ZOO_COLLAPSES) \
 	X(paperbuilt, "flexguard-paper-built", "preemption-aware", ZOO_SOSP2025 ", its artifact as compiled", "none", 16, 64, ZOO_OVERSUBSCRIBED | ZOO_MONITOR) \
-	X(paperperlock, "flexguard-paper-per-lock", "preemption-aware", ZOO_SOSP2025 ", as built, a counter a lock", "none", 16, 64, ZOO_OVERSUBSCRIBED | ZOO_MONITOR) \
+	X(paperperlock, "flexguard-paper-per-lock", "preemption-aware", ZOO_SOSP2025 ", 3.2.2, a counter a lock", "none", 16, 64, ZOO_MONITOR | ZOO_COLLAPSES) \
 	X(paperblockingexit, "flexguard-paper-blocking-exit", "preemption-aware", ZOO_SOSP2025 ", as built, blocking MCS exit", "none", 16, 64, ZOO_OVERSUBSCRIBED | ZOO_MONITOR) \
 	X(paperext, "flexguard-paper-ext", "preemption-aware", ZOO_SOSP2025 ", as built, time-slice extension", "none", 16, 64, ZOO_OVERSUBSCRIBED | ZOO_MONITOR | ZOO_EXTENSION)
 

@@ -148,17 +148,14 @@ static void no_monitor(const struct zoo_lock *z)
 
 int main(int argc, char **argv)
 {
-	static const struct zoo_lock *const built[] = {&zoo_paperbuilt, &zoo_paperperlock,
-						       &zoo_paperblockingexit};
+	static const struct zoo_lock *const locks[] = {&zoo_paper, &zoo_paperperlock,
+						       &zoo_paperbuilt, &zoo_paperblockingexit};
 
 	check_begin(argv[0], 60);
-	who_counts(&zoo_paper, true, false);
-	monitor_dies(&zoo_paper);
-	no_monitor(&zoo_paper);
-	for (int i = 0; i < 3; i++) {
-		who_counts(built[i], false, true);
-		monitor_dies(built[i]);
-		no_monitor(built[i]);
+	for (int i = 0; i < 4; i++) {
+		who_counts(locks[i], i < 2, i >= 2);
+		monitor_dies(locks[i]);
+		no_monitor(locks[i]);
 	}
 	return 0;
 }
