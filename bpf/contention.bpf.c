@@ -482,8 +482,8 @@ int BPF_PROG(on_release, void *lock)
 	__u64 holder = 1 + (__u64)(__u32)bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	struct made_lock made = {0};
 
-	for (__u32 class = 0; class < FG_CLASSES; class ++) {
-		__u64 key = lock_key((__u64)lock, class);
+	for (__u32 c = 0; c < FG_CLASSES; c++) {
+		__u64 key = lock_key((__u64)lock, c);
 		struct fg_contended_lock *l = FIND(locks, FG_LOCK_ROWS, key, false, made);
 
 		/* Another owner, which has had no wait: it was not seen to take the lock. */

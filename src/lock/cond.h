@@ -55,8 +55,8 @@ struct fg_cond {
 	struct fg_waiter *first; /* guarded by lock, as `last` */
 	/* fork epoch of lock and list: a parent's threads do not exist in the child */
 	uint32_t epoch;
-	uint32_t
-	    flags; /* FG_COND_*, and from bit FG_COND_HISTORY on an fg_spin_history, guarded by lock */
+	/* FG_COND_*, and from bit FG_COND_HISTORY on an fg_spin_history, guarded by lock */
+	uint32_t flags;
 	struct fg_waiter *last;
 };
 #define FG_COND_SHARED	  1u /* glibc's bit: initialised as process-shared, not ours */

@@ -46,8 +46,9 @@ static void say(uint64_t at)
 	add(&line, " waits for a lock at 0x");
 	add_number(&line, at, 16);
 	add(&line,
-	    ", in shared memory, that another process holds; such locks must be initialised with the "
-	    "attribute PTHREAD_PROCESS_SHARED, or their waiters hang (flexguard-run(1), SHARED MEMORY)\n");
+	    ", in shared memory, that another process holds; such locks must be initialised with "
+	    "the attribute PTHREAD_PROCESS_SHARED, or their waiters hang (flexguard-run(1), SHARED "
+	    "MEMORY)\n");
 	fg_syscall6(SYS_write, 2, (long)line.text, (long)line.length, 0, 0, 0);
 }
 

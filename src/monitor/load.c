@@ -164,7 +164,8 @@ static int attach(struct fg_monitor *m, char *why, size_t size)
 	if (err == -ENOTSUP)
 		snprintf(
 		    why, size,
-		    "this kernel does not tell whose memory may be read (a later flexguard may know how)");
+		    "this kernel does not tell whose memory may be read (a later flexguard may "
+		    "know how)");
 	else if (err)
 		snprintf(why, size, "cannot run the monitor's heartbeat program: %s",
 			 strerror(-err));

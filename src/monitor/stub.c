@@ -9,10 +9,9 @@
 int fg_monitor_preflight(char *why, size_t why_size)
 {
 	if (why_size)
-		snprintf(
-		    why, why_size,
-		    "this flexguard was built without eBPF (it needs clang >= 16, bpftool and libbpf >= "
-		    "1.0)");
+		snprintf(why, why_size,
+			 "this flexguard was built without eBPF (it needs clang >= 16, bpftool and "
+			 "libbpf >= 1.0)");
 	return -ENOSYS;
 }
 

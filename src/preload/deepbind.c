@@ -137,8 +137,8 @@ static void replace_all(void)
 static __attribute__((noinline)) int deeply(int mode)
 {
 	static const char note[] =
-	    "flexguard: RTLD_DEEPBIND is left out: glibc's table of symbols cannot be changed here, "
-	    "and the plugin would have locks of its own\n";
+	    "flexguard: RTLD_DEEPBIND is left out: glibc's table of symbols cannot be changed "
+	    "here, and the plugin would have locks of its own\n";
 	static uint32_t once, said;
 
 	find();

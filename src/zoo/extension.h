@@ -31,12 +31,14 @@ static inline const char *zoo_extension_enable(void)
 			    ZOO_RSEQ_SLICE_ENABLE, 0, 0, 0)) {
 	case 0: return NULL;
 	case -EINVAL:
-		return "this kernel has no time-slice extension (prctl PR_RSEQ_SLICE_EXTENSION, Linux 7.0 and newer)";
+		return "this kernel has no time-slice extension (prctl PR_RSEQ_SLICE_EXTENSION, Linux "
+		       "7.0 and newer)";
 	case -ENXIO:
-		return "time-slice extension needs rseq, which glibc has not registered (glibc.pthread.rseq in GLIBC_TUNABLES)";
+		return "time-slice extension needs rseq, which glibc has not registered "
+		       "(glibc.pthread.rseq in GLIBC_TUNABLES)";
 	default:
-		return "time-slice extension is switched off on this kernel (rseq_slice_ext= on its command line, or "
-		       "CONFIG_RSEQ_SLICE_EXTENSION)";
+		return "time-slice extension is switched off on this kernel (rseq_slice_ext= on its "
+		       "command line, or CONFIG_RSEQ_SLICE_EXTENSION)";
 	}
 }
 

@@ -90,7 +90,8 @@ static const char *start(void)
 		pthread_key_create(&thread_key, thread_ends);
 	}
 	return !end || *end || end[-1] == '=' || end[-1] == ',' ?
-		   "FLEXGUARD_HYBRID is one of auto, published, ebpf, spin, block, at=MILLISECONDS, threads=N[,M]" :
+		   "FLEXGUARD_HYBRID is one of auto, published, ebpf, spin, block, "
+		   "at=MILLISECONDS, threads=N[,M]" :
 		   NULL;
 }
 

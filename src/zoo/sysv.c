@@ -105,7 +105,8 @@ static const char *start(void)
 	int id = semget(IPC_PRIVATE, 1, 0600);
 
 	if (id < 0)
-		return "this system gives out no semaphore sets (semget(2); see /proc/sys/kernel/sem)";
+		return "this system gives out no semaphore sets (semget(2); see "
+		       "/proc/sys/kernel/sem)";
 	semctl(id, 0, IPC_RMID);
 	if (!started) {
 		started = true;

@@ -21,7 +21,7 @@
 #define SLICE_NS       2000000u
 #define IDLE_NS	       100000u
 #define SLICE_SLEEP_NS 50000u
-#define ACTIVE_NS      1000000000u /* a thread that has not used the lock for so long has no share */
+#define ACTIVE_NS      1000000000u /* a thread that has not used it for so long has no share */
 #define AWAY_NS	       (100 * SLICE_NS)
 #define ACCOUNTS       64u
 #define PROBES	       4u

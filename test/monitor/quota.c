@@ -93,7 +93,7 @@ static void memory_of_user(void)
 }
 
 /* A user's silent connections push out their own, not another user's. */
-static void crowd(void *uid)
+static void stay_silent(void *uid)
 {
 	CHECK(!setresuid(1001, 1001, 1001));
 	for (int i = 0; i < 300; i++)
@@ -114,7 +114,7 @@ static void connections_of_user(void)
 	for (int i = 0; i < 5; i++) {
 		sock = client_connect(m.name);
 		CHECK(sock >= 0);
-		pid = spawn(crowd, NULL);
+		pid = spawn(stay_silent, NULL);
 		usleep(20000);
 		CHECK(!client_exchange(sock, &hello, sizeof(hello), &welcome, fds) &&
 		      !welcome.error);

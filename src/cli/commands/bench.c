@@ -44,9 +44,9 @@ int fg_cmd_bench(int argc, char **argv)
 			break;
 	}
 	if (i == sizeof(places) / sizeof(places[0])) {
-		fg_error(
-		    "bench: cannot find the harness beside %s; build it (make) or install FlexGuard",
-		    dir);
+		fg_error("bench: cannot find the harness beside %s; build it (make) or install "
+			 "FlexGuard",
+			 dir);
 		return FG_EXIT_OWN;
 	}
 	args = calloc((size_t)argc + 7, sizeof(*args));

@@ -210,8 +210,7 @@ int fg_cmd_demo(int argc, char **argv)
 	if (!in_path("db_bench") || !in_path("sysbench")) {
 		fg_error(
 		    "demo needs db_bench and sysbench: run `make demo` as root, or apt-get install "
-		    "rocksdb-tools "
-		    "sysbench");
+		    "rocksdb-tools sysbench");
 		return FG_EXIT_SKIP;
 	}
 	if (o.json) {
@@ -233,7 +232,8 @@ int fg_cmd_demo(int argc, char **argv)
 	make_cells(&d, o.quick);
 	progress(
 	    true,
-	    "flexguard demo: preparing a database and warming up; Ctrl-C ends early, with what is measured");
+	    "flexguard demo: preparing a database and warming up; Ctrl-C ends early, with what is "
+	    "measured");
 	err = fg_demo_prepare(&d, why, sizeof(why));
 	if (!err)
 		measure(&d, o.quick ? QUICK_BUDGET_S : BUDGET_S);

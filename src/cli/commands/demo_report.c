@@ -129,9 +129,9 @@ void fg_demo_table(const struct fg_demo *d)
 	printf("\nMedians of runs of %d s; +- is half the range; preemption monitor: %s.\n\n",
 	       d->seconds, d->monitor);
 	if (d->load_start > 0.5 * (double)sysconf(_SC_NPROCESSORS_ONLN))
-		printf(
-		    "The machine was not idle (load %.1f at the start): other work is in these figures.\n\n",
-		    d->load_start);
+		printf("The machine was not idle (load %.1f at the start): other work is in these "
+		       "figures.\n\n",
+		       d->load_start);
 	for (int w = 0; w < FG_WORKLOADS; w++)
 		sentence(d, (enum fg_workload)w);
 }

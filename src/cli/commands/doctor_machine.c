@@ -80,16 +80,17 @@ static bool check_filters(struct fg_findings *t)
 	int filters = fg_filters_here();
 
 	if (filters && (filters < 0 || !fg_filters_pass())) {
-		fg_found(
-		    t, "system calls", FG_WARN,
-		    "a seccomp filter here does not let the library's pass: futex calls only, without the monitor");
+		fg_found(t, "system calls", FG_WARN,
+			 "a seccomp filter here does not let the library's pass: futex calls only, "
+			 "without the monitor");
 		return false;
 	}
 	if (access("/proc/thread-self/status", R_OK))
 		fg_found(
 		    t, "system calls", FG_WARN,
-		    "no /proc here: the library cannot see whether there is a seccomp filter, and uses futex calls only, "
-		    "without the monitor; mount /proc, or set FLEXGUARD_FILTERS=allow if there is none");
+		    "no /proc here: the library cannot see whether there is a seccomp filter, and "
+		    "uses futex calls only, without the monitor; mount /proc, or set "
+		    "FLEXGUARD_FILTERS=allow if there is none");
 	else if (filters)
 		fg_found(t, "system calls", FG_GOOD,
 			 "seccomp filters here (%d) let the library's pass", filters);
@@ -131,10 +132,9 @@ static bool check_library(struct fg_findings *t)
 	if (rseq_size && *rseq_size)
 		fg_found(t, "rseq", FG_GOOD, "registered by glibc (%u bytes)", *rseq_size);
 	else
-		fg_found(
-		    t, "rseq", FG_WARN,
-		    "not registered by glibc (needs glibc 2.35 and GLIBC_TUNABLES glibc.pthread.rseq=1): the "
-		    "monitor cannot find the threads");
+		fg_found(t, "rseq", FG_WARN,
+			 "not registered by glibc (needs glibc 2.35 and GLIBC_TUNABLES "
+			 "glibc.pthread.rseq=1): the monitor cannot find the threads");
 	if (ok)
 		fg_found(t, "library", FG_GOOD, "%s", library);
 	else

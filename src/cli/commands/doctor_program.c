@@ -148,7 +148,8 @@ static void describe_elf(struct fg_findings *t, const struct fg_target *target,
 	if (strcmp(target->path, target->binary))
 		fg_found(
 		    t, "script", FG_INFO,
-		    "run by %s, which is what is looked at; programs that it starts are reached too",
+		    "run by %s, which is what is looked at; programs that it starts are reached "
+		    "too",
 		    target->binary);
 	if (target->refusal == FG_TARGET_DAMAGED)
 		fg_found(t, "file", FG_BAD, "ELF, but no program: %s",
@@ -185,7 +186,8 @@ static int out_of_reach(struct fg_findings *t, const struct fg_elf *e, const str
 	OUT(e->go, "Go",
 	    "the Go runtime locks with futexes of its own; only C code in the program is reached");
 	OUT(e->rust, "Rust",
-	    "std and parking_lot locks use futexes themselves; only C and C++ code in the program is reached");
+	    "std and parking_lot locks use futexes themselves; only C and C++ code in the program "
+	    "is reached");
 	OUT(e->gmutex || u->gmutex, "GMutex",
 	    "GLib's GMutex and GCond use futexes themselves; GRecMutex and GRWLock are reached");
 #undef OUT
@@ -236,9 +238,9 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		fg_found(
 		    t, "sanitizer", FG_BAD,
 		    "ThreadSanitizer's library knows glibc's locks only; -static-libtsan works");
-		snprintf(
-		    verdict, size,
-		    "cannot be helped: linked with ThreadSanitizer's library; `flexguard run` leaves it glibc's locks");
+		snprintf(verdict, size,
+			 "cannot be helped: linked with ThreadSanitizer's library; `flexguard run` "
+			 "leaves it glibc's locks");
 		return 2;
 	}
 	fg_found(t, "privileges", FG_GOOD, "no setuid, setgid or file capabilities");
@@ -261,10 +263,9 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		if (u.libraries >> i & 1)
 			fg_found(t, fg_family_name[i], FG_GOOD, "imported by %s", u.by[i]);
 	if (e.cxx || u.cxx)
-		fg_found(
-		    t, "C++", FG_INFO,
-		    "std::mutex, shared_mutex and condition_variable are reached; counting_semaphore, latch, "
-		    "barrier and atomic wait are not");
+		fg_found(t, "C++", FG_INFO,
+			 "std::mutex, shared_mutex and condition_variable are reached; "
+			 "counting_semaphore, latch, barrier and atomic wait are not");
 	if (e.asan[0])
 		fg_found(t, "sanitizer", FG_INFO,
 			 "AddressSanitizer: `flexguard run` loads %s first, as it wants to be",
@@ -273,16 +274,18 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		    "valgrind"))
 		fg_found(
 		    t, "valgrind", FG_INFO,
-		    "memcheck and others run on FlexGuard's locks; helgrind and drd, which know glibc's only, on those");
+		    "memcheck and others run on FlexGuard's locks; helgrind and drd, which know "
+		    "glibc's only, on those");
 	if (e.attributes)
-		fg_found(
-		    t, "attributes", FG_INFO,
-		    "mutexes that it makes process-shared, robust or priority-ordered stay glibc's");
+		fg_found(t, "attributes", FG_INFO,
+			 "mutexes that it makes process-shared, robust or priority-ordered stay "
+			 "glibc's");
 	if (u.java[0])
 		fg_found(
 		    t, "Java", FG_INFO,
-		    "it waits on pthread mutexes and condition variables, which are reached; how long it spins "
-		    "before (synchronized, java.util.concurrent) stays the JVM's decision");
+		    "it waits on pthread mutexes and condition variables, which are reached; how "
+		    "long it spins before (synchronized, java.util.concurrent) stays the JVM's "
+		    "decision");
 	if (e.dlopen || u.dlopen)
 		fg_found(t, "dlopen", FG_INFO,
 			 "libraries that it loads later are reached, but not seen here");

@@ -22,9 +22,11 @@
 #include "cli/common/units.h"
 #include "monitor/contention.h"
 
-#define LOOK_MS \
-	200 /* an object that is freed in between leaves a lock without the name of its slab cache   \
-		     */
+/*
+ * Between two looks at new locks: an object that is freed in between leaves one without the name of
+ * its slab cache.  Not varied.
+ */
+#define LOOK_NS 200000000ull
 
 static volatile sig_atomic_t stopped;
 static char slab[FG_LOCK_ROWS][32];
@@ -64,8 +66,8 @@ static void count(struct fg_contention *c, const struct fg_contention_view *v, d
 	uint64_t end = seconds > 0 ? fg_now_ns() + (uint64_t)(seconds * 1e9) : UINT64_MAX;
 
 	while (!stopped && fg_now_ns() < end) {
-		uint64_t left = end - fg_now_ns(), nap = LOOK_MS * 1000000ull;
-		struct timespec ts = {.tv_nsec = (long)(left < nap ? left : nap)};
+		uint64_t left = end - fg_now_ns(), step = LOOK_NS;
+		struct timespec ts = {.tv_nsec = (long)(left < step ? left : step)};
 
 		nanosleep(&ts, NULL);
 		learn_slabs(c, v, seen);

@@ -60,7 +60,8 @@ const char *fg_lock_caveat(const char *name)
 {
 	for (size_t i = 0; i < NR_ROWS; i++)
 		if (!strcmp(rows[i].name, name) && rows[i].can & ZOO_NO_REREAD)
-			return "a thread that holds a read lock must not take it again: with a writer in between both wait for ever";
+			return "a thread that holds a read lock must not take it again: with a "
+			       "writer in between both wait for ever";
 	return NULL;
 }
 

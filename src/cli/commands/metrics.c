@@ -119,7 +119,8 @@ static void print_all(FILE *f, const char *path)
 #define MHD_LIBRARY "libmicrohttpd.so.12"
 /* clang-format off */
 #define MHD_FUNCTIONS(X) \
-	X(create_response_from_buffer) X(add_response_header) X(queue_response) X(destroy_response) X(start_daemon) X(stop_daemon)
+	X(create_response_from_buffer) X(add_response_header) X(queue_response) \
+	X(destroy_response) X(start_daemon) X(stop_daemon)
 /* clang-format on */
 #define X(name) __typeof__(MHD_##name) *name;
 static struct {
@@ -275,7 +276,8 @@ static int serve_at(const char *address, const char *path)
 {
 	(void)address, (void)path;
 	fg_error(
-	    "metrics: built without libmicrohttpd: --listen is not there; without it the text goes to stdout");
+	    "metrics: built without libmicrohttpd: --listen is not there; without it the text goes "
+	    "to stdout");
 	return FG_EXIT_OWN;
 }
 

@@ -75,7 +75,8 @@ static int parse(struct run *r, int argc, char **argv)
 			r->stats_file = a.value;
 			if (a.value && !*a.value) {
 				fg_error(
-				    "--stats= needs the name of a file; --stats alone prints on stderr");
+				    "--stats= needs the name of a file; --stats alone prints on "
+				    "stderr");
 				return FG_EXIT_OWN + 1;
 			}
 			break;

@@ -27,8 +27,9 @@
 #include "cli/common/text.h"
 #include "cli/common/units.h"
 
+/* How long the table is on, and how often that is renewed.  Not varied. */
 #define LEASE_NS 2000000000ull
-#define RENEW_MS 500
+#define RENEW_NS 500000000ull
 
 struct options {
 	pid_t pid;
@@ -70,8 +71,8 @@ static int set_until(const struct target *t, uint64_t until_ns)
 static const char *reason(int err)
 {
 	if (err == -EPERM)
-		return "not permitted: this takes the right to debug it (its user, or CAP_SYS_PTRACE; "
-		       "kernel.yama.ptrace_scope)";
+		return "not permitted: this takes the right to debug it (its user, or "
+		       "CAP_SYS_PTRACE; kernel.yama.ptrace_scope)";
 	return err == -ESRCH ? "it has ended" : strerror(-err);
 }
 
@@ -121,11 +122,10 @@ static bool watch(const struct target *t, double seconds, struct fg_trace *table
 	bool gone = false;
 
 	while (!stopped && !gone && fg_now_ns() < end) {
-		uint64_t left = end - fg_now_ns(), nap = RENEW_MS * 1000000ull;
+		uint64_t left = end - fg_now_ns(), step = RENEW_NS;
 		struct timespec ts = {0};
 
-		nap = left < nap ? left : nap;
-		ts.tv_nsec = (long)nap;
+		ts.tv_nsec = (long)(left < step ? left : step);
 		nanosleep(&ts, NULL);
 		gone = set_until(t, fg_now_ns() + LEASE_NS) ||
 		       transfer(t, 0, &copy, sizeof(copy), false);
@@ -289,9 +289,9 @@ static int look(const struct options *o)
 	fg_program_name(o->pid, r.program, sizeof(r.program));
 	t.table = fg_symbols_find(symbols, FG_TRACE_SYMBOL);
 	if (!t.table)
-		fg_error(
-		    "stat: process %d (%s) does not run on FlexGuard's locks; start it with: flexguard run",
-		    (int)o->pid, r.program);
+		fg_error("stat: process %d (%s) does not run on FlexGuard's locks; start it with: "
+			 "flexguard run",
+			 (int)o->pid, r.program);
 	status = t.table ? prepare(&t, &table) : FG_EXIT_OWN;
 	if (!status) {
 		sigaction(SIGINT, &stop, NULL);

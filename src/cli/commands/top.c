@@ -184,9 +184,8 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, uint64_t *
 			t->delay = fg_seconds(a.value);
 			if (!(t->delay >= 0.01 && t->delay <= 86400))
 				return fg_arguments_bad(
-					   &a,
-					   "-d needs a time, such as 0.5 or 300ms: 10ms at the least, "
-					   "24h at the most") +
+					   &a, "-d needs a time, such as 0.5 or 300ms: 10ms at the "
+					       "least, 24h at the most") +
 				       1;
 			break;
 		case FG_TOP_SORT:

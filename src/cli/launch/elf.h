@@ -9,12 +9,12 @@
 
 /* Families of locks that the preload library replaces. */
 /* clang-format off */
-#define FG_FAMILY_TABLE(X)                                                                                   \
-	X(MUTEX, "mutex", "pthread_mutex_lock", "mtx_lock")                                                  \
-	X(COND, "cond", "pthread_cond_wait", "pthread_cond_timedwait")                                       \
-	X(RWLOCK, "rwlock", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock")                                \
-	X(SPIN, "spin", "pthread_spin_lock", "pthread_spin_trylock")                                         \
-	X(SEM, "sem", "sem_wait", "sem_timedwait")                                                           \
+#define FG_FAMILY_TABLE(X) \
+	X(MUTEX, "mutex", "pthread_mutex_lock", "mtx_lock") \
+	X(COND, "cond", "pthread_cond_wait", "pthread_cond_timedwait") \
+	X(RWLOCK, "rwlock", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock") \
+	X(SPIN, "spin", "pthread_spin_lock", "pthread_spin_trylock") \
+	X(SEM, "sem", "sem_wait", "sem_timedwait") \
 	X(BARRIER, "barrier", "pthread_barrier_wait", "pthread_barrier_wait")
 /* clang-format on */
 

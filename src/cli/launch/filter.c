@@ -116,7 +116,7 @@ bool fg_filters_tell(void)
 		return !setenv(FG_FILTERS_ENV, count, 1);
 	unsetenv(FG_FILTERS_ENV);
 	fg_note(
-	    "a seccomp filter does not let the library's calls pass: the program runs without the monitor, "
-	    "on futex calls only");
+	    "a seccomp filter does not let the library's calls pass: the program runs without the "
+	    "monitor, on futex calls only");
 	return false;
 }

@@ -137,12 +137,10 @@ static bool follow(struct fg_target *t, const char *name)
 		if (strncmp(head, "#!", 2)) {
 			if (memchr(head, 0, (size_t)n))
 				return true; /* some other binary format: the kernel decides */
-			refuse(
-			    t, FG_TARGET_SCRIPT,
-			    "'%s' is a text file without a #! line, so no program is named that would run "
-			    "it; "
-			    "name one: flexguard run -- sh %s",
-			    t->binary, t->binary);
+			refuse(t, FG_TARGET_SCRIPT,
+			       "'%s' is a text file without a #! line, so no program is named that "
+			       "would run it; name one: flexguard run -- sh %s",
+			       t->binary, t->binary);
 			return false;
 		}
 		if (depth == MAX_CHAIN) {
@@ -155,8 +153,8 @@ static bool follow(struct fg_target *t, const char *name)
 		if (!next) {
 			refuse(
 			    t, FG_TARGET_SCRIPT,
-			    "the #! line of '%s' names the interpreter '%s', which cannot be run (%s); "
-			    "install it or correct the line",
+			    "the #! line of '%s' names the interpreter '%s', which cannot be run "
+			    "(%s); install it or correct the line",
 			    t->binary, wanted, strerror(err));
 			return false;
 		}
@@ -174,20 +172,17 @@ static void check_binary(struct fg_target *t)
 	if (stat(t->binary, &st))
 		return;
 	if ((st.st_mode & S_ISUID) || ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP))) {
-		refuse(
-		    t, FG_TARGET_SETID,
-		    "'%s' is a %s program, for which the loader ignores LD_PRELOAD; run the program that "
-		    "it starts "
-		    "instead (inside it), or a copy without that bit",
-		    t->binary, st.st_mode & S_ISUID ? "setuid" : "setgid");
+		refuse(t, FG_TARGET_SETID,
+		       "'%s' is a %s program, for which the loader ignores LD_PRELOAD; run the "
+		       "program that it starts instead (inside it), or a copy without that bit",
+		       t->binary, st.st_mode & S_ISUID ? "setuid" : "setgid");
 		return;
 	}
 	if (getxattr(t->binary, "security.capability", NULL, 0) > 0) {
 		refuse(
 		    t, FG_TARGET_SETID,
-		    "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it; run a "
-		    "copy "
-		    "without them, with the capabilities given otherwise",
+		    "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it; "
+		    "run a copy without them, with the capabilities given otherwise",
 		    t->binary);
 		return;
 	}
@@ -198,7 +193,8 @@ static void check_binary(struct fg_target *t)
 	if (elf.damaged)
 		refuse(
 		    t, FG_TARGET_DAMAGED,
-		    "'%s' is a damaged ELF file: its headers promise what is not in it (cut off, perhaps); get it again",
+		    "'%s' is a damaged ELF file: its headers promise what is not in it (cut off, "
+		    "perhaps); get it again",
 		    t->binary);
 	else if (elf.type == ET_CORE || elf.type == ET_REL)
 		refuse(t, FG_TARGET_DAMAGED, "'%s' is %s, not a program%s", t->binary,
@@ -213,23 +209,20 @@ static void check_binary(struct fg_target *t)
 	else if (!elf.native)
 		refuse(
 		    t, FG_TARGET_ARCHITECTURE,
-		    "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s; use a FlexGuard built "
-		    "for its "
-		    "architecture",
+		    "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s; use a FlexGuard "
+		    "built for its architecture",
 		    t->binary, elf.elf_class, fg_elf_machine(elf.machine, m1, sizeof(m1)),
 		    8 * (int)sizeof(void *), fg_elf_machine(fg_elf_own_machine(), m2, sizeof(m2)));
 	else if (!elf.dynamic)
-		refuse(
-		    t, FG_TARGET_STATIC,
-		    "'%s' is a static program, into which no library can be loaded; link it dynamically "
-		    "(without -static)",
-		    t->binary);
+		refuse(t, FG_TARGET_STATIC,
+		       "'%s' is a static program, into which no library can be loaded; link it "
+		       "dynamically (without -static)",
+		       t->binary);
 	else if (strstr(elf.interp, "ld-musl") || strstr(elf.interp, "/linker"))
 		refuse(
 		    t, FG_TARGET_LIBC,
-		    "'%s' uses another C library (loader %s), and FlexGuard replaces glibc's locks only; "
-		    "use a "
-		    "build for glibc",
+		    "'%s' uses another C library (loader %s), and FlexGuard replaces glibc's locks "
+		    "only; use a build for glibc",
 		    t->binary, elf.interp);
 }
 
@@ -259,11 +252,10 @@ bool fg_target_judges_glibc(const struct fg_target *t, char **argv, char *why, s
 	const char *name = strrchr(t->path, '/') ? strrchr(t->path, '/') + 1 : t->path, *tool;
 
 	if (t->tsan) {
-		snprintf(
-		    why, why_size,
-		    "'%s' is linked with ThreadSanitizer's library, which knows glibc's locks only, so it runs on those; "
-		    "with -static-libtsan it runs on FlexGuard's",
-		    t->binary);
+		snprintf(why, why_size,
+			 "'%s' is linked with ThreadSanitizer's library, which knows glibc's locks "
+			 "only, so it runs on those; with -static-libtsan it runs on FlexGuard's",
+			 t->binary);
 		return true;
 	}
 	if (strcmp(name, "valgrind"))
@@ -273,8 +265,8 @@ bool fg_target_judges_glibc(const struct fg_target *t, char **argv, char *why, s
 		if (tool && (!strcmp(tool, "helgrind") || !strcmp(tool, "drd"))) {
 			snprintf(
 			    why, why_size,
-			    "%s knows glibc's locks only, so the program runs on those; memcheck and the other tools "
-			    "run on FlexGuard's",
+			    "%s knows glibc's locks only, so the program runs on those; memcheck "
+			    "and the other tools run on FlexGuard's",
 			    tool);
 			return true;
 		}

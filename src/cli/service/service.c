@@ -195,8 +195,9 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 	if (!err && s->for_all && any_user_may_use_bpf()) {
 		snprintf(
 		    why, size,
-		    "kernel.unprivileged_bpf_disabled is 0: any user's eBPF program could write the counters that all "
-		    "programs read; first: sysctl -w kernel.unprivileged_bpf_disabled=2");
+		    "kernel.unprivileged_bpf_disabled is 0: any user's eBPF program could write "
+		    "the counters that all programs read; first: sysctl -w "
+		    "kernel.unprivileged_bpf_disabled=2");
 		err = -EPERM;
 	}
 	if (!err)

@@ -23,8 +23,11 @@ struct fg_service {
 	struct fg_monitor_config cfg;
 
 	int listener; /* -1: make one */
-	int lock; /* filled in, as the next: held as long as it serves, so that nobody starts beside it where
-			* somebody has removed the socket's path */
+	/*
+	 * Filled in, as the next: held as long as it serves, so that no other starts beside it if
+	 * the socket's path has been removed.
+	 */
+	int lock;
 	bool own_path;
 	ino_t inode; /* of the socket */
 	struct fg_monitor *monitor;

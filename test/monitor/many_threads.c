@@ -50,7 +50,7 @@ static void *last(void *arg)
 	return arg;
 }
 
-static void crowd(void *arg)
+static void have_many_threads(void *arg)
 {
 	pthread_attr_t small;
 	pthread_t t;
@@ -115,7 +115,7 @@ int main(void)
 	fg_pass_credentials(listener);
 	fg_unread_limit(m);
 	/* Children first: the publisher's threads would not be in them. */
-	many = spawn(crowd, NULL);
+	many = spawn(have_many_threads, NULL);
 	take_in(m, listener, 1, many);
 	for (uint32_t i = 0; i < OTHERS; i++) {
 		others[i] = spawn(other, NULL);
@@ -125,9 +125,9 @@ int main(void)
 	while (m->nr_waiting) {
 		turns += fg_client_serve(m);
 		if (waiting(m, 1002) && !waiting(m, 1001))
-			fail("the crowd was answered in turn %u, before all others", turns);
+			fail("the many were answered in turn %u, before all others", turns);
 	}
-	printf("%u turns for a crowd of %d and %d others\n", turns, THREADS + 2, OTHERS);
+	printf("%u turns for %d threads and %d others\n", turns, THREADS + 2, OTHERS);
 	reap(many);
 	for (uint32_t i = 0; i < OTHERS; i++)
 		reap(others[i]);
