@@ -13,6 +13,16 @@ enum odd {
 	ODD_RUNS_NOT = 2, /* the other way round */
 };
 
+/* Is the task where its last event left it? */
+static __always_inline enum odd odd_of(struct task_struct *task, const struct thread *t, __u64 mark)
+{
+	if (task->flags & PF_EXITING)
+		return mark ? ODD_RUNS : ODD_NOT;
+	if (task->on_cpu)
+		return mark || (t->slot && t->state != FG_STATE_ON) ? ODD_RUNS : ODD_NOT;
+	return t->slot && t->state == FG_STATE_ON ? ODD_RUNS_NOT : ODD_NOT;
+}
+
 /*
  * Looks for threads that are not what their last event says (20).  Seeing one
  * once proves nothing: the hooks run a moment before the switch itself.  Seeing
@@ -22,8 +32,8 @@ SEC("iter/task")
 int audit(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	enum odd odd = ODD_NOT, before;
 	struct fg_slot *slot;
+	enum odd odd, before;
 	struct thread *t;
 	__u64 mark;
 
@@ -36,12 +46,7 @@ int audit(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	mark = READ_ONCE(t->mark);
-	if (task->flags & PF_EXITING)
-		odd = mark ? ODD_RUNS : ODD_NOT;
-	else if (task->on_cpu)
-		odd = mark || (t->slot && t->state != FG_STATE_ON) ? ODD_RUNS : ODD_NOT;
-	else if (t->slot && t->state == FG_STATE_ON)
-		odd = ODD_RUNS_NOT;
+	odd = odd_of(task, t, mark);
 	if (t->audited != t->changes) {
 		t->audited = t->changes;
 		t->audits = 0;

@@ -42,7 +42,7 @@ static void not_owned(void)
 		CHECK_EQ(fg_cond_timedwait(&c, &other, CLOCK_REALTIME, &at), EPERM);
 		CHECK_EQ(in_thread(api_try, &other), 0);
 	}
-	/* Signals find nobody who has left so. */
+	/* Signals find no thread that has left so. */
 	CHECK_EQ(fg_cond_signal(&c), 0);
 	CHECK_EQ(fg_cond_broadcast(&c), 0);
 }

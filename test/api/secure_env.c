@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A setuid program that is linked with the library takes nothing from the environment, which is
- * written by whoever starts it: no file for statistics, no socket, no policy, no lock of the zoo.
- * The same program without the setuid bit, started by root, takes all of it.
+ * written by the user that starts it: no file for statistics, no socket, no policy, no lock of the
+ * zoo.  The same program without the setuid bit, started by root, takes all of it.
  *
  * usage: api_secure_env LIBRARY...: each is tried; the program finds it by its RUNPATH, a folder of
  * ours.

@@ -21,7 +21,7 @@ static void fight(int times)
 		for (int i = 0; i < 50; i++)
 			__atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
 		if (times % 32 == 0)
-			sched_yield(); /* whoever comes next finds the mutex held */
+			sched_yield(); /* the next thread finds the mutex held */
 		pthread_mutex_unlock(&mutex);
 	}
 }

@@ -60,7 +60,7 @@ int main(void)
 	WAIT_FOR(asked() == 1u << MODE);
 	CHECK(slot->preempted >= preempted);
 
-	/* Who names none, or one beyond the array, asks nobody, and is preempted all the same. */
+	/* A thread that names none, or one beyond the array, asks nobody, and is preempted, too. */
 	slot->role = FG_ROLE_NONE;
 	switches = slot->involuntary;
 	WAIT_FOR(slot->involuntary >= switches + 2);

@@ -16,7 +16,7 @@ static struct fg_monitor *m;
 static int listen_fd, stop[2];
 
 /*
- * The audit sees who runs on another CPU than its own at that moment: the daemon and the actor,
+ * The audit sees tasks that run on another CPU than its own at that moment: daemon and actor,
  * which the scheduler may leave on one CPU for longer than any test waits, have one each.
  */
 static int cpus[2];

@@ -50,7 +50,7 @@ int main(void)
 	pin(0, cpus[1]);
 	actor_start(&a, &c, 1, cpus[0], SCHED_OTHER);
 	WAIT_FOR(c.slots[1].state == FG_STATE_SLEEP);
-	expect_none(&a); /* from the idle task, or whoever else is there */
+	expect_none(&a); /* from the idle task, or whatever else is there */
 
 	actor_start(&b, &c, 2, cpus[0], SCHED_OTHER);
 	actor_tell(&b, ACT_BUSY);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Kernel memory of a user who keeps every array that he can get: by many hellos, by children that
+ * Kernel memory of a user that keeps every array that it can get: by many hellos, by children that
  * say hello, send the descriptor away and end, by children that inherit a mapping, by programs that
- * exec and say hello again.  It stays within his quota, counted until the kernel has freed it, and
- * then he gets arrays again.  A user beside him does not notice.
+ * exec and say hello again.  It stays within the quota, counted until the kernel has freed it, and
+ * then the user gets arrays again.  Another user does not notice.
  */
 #include <errno.h>
 #include <fcntl.h>

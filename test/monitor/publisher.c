@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * A process that says hello again after an exec keeps its index and gets another array.  Until the
- * publisher has put that in the earlier one's place nobody is bound: whoever started the program
+ * publisher has put that in the earlier one's place nobody is bound: the parent of the program
  * may have the earlier array mapped.  Here the publisher's threads are stopped (by ptrace) before
  * the second hello, and go on after it has been answered.
  */
@@ -173,7 +173,7 @@ static int second_image(char **argv)
 		fail("the hello: %s", strerror(-err));
 	say(out);
 	hear(in);
-	/* The publisher comes round: the client, who asks again, is bound in its own. */
+	/* The publisher comes round: the client, which asks again, is bound in its own. */
 	WAIT_FOR(!say_hello(&c));
 	bind_thread(&c, 1);
 	WAIT_FOR(c.slots[1].bound == (uint32_t)gettid());

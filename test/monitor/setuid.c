@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * An attack: an ordinary user connects, hands the connection to an accomplice and executes a
- * program whose memory is not his to read; then the accomplice says hello for it.  Were its threads
+ * program whose memory it may not read; then the accomplice says hello for it.  Were its threads
  * bound, then `pending` and `owner_id`, which the accomplice writes, would be a question about its
  * memory, and `blocked` the answer.  Programs: setuid, with a file capability, one that may be
  * executed and not read. Variants: the hello comes from the attacker, before the exec or at the
@@ -82,7 +82,7 @@ static void attacker(void *arg)
 	CHECK(dup2(a->ready[1], READY_FD) == READY_FD &&
 	      dup2(a->proceed[0], PROCEED_FD) == PROCEED_FD);
 	snprintf(name, sizeof(name), "%d", a->sock);
-	/* The connection goes on to whoever holds the other end of this. */
+	/* The connection goes on to the process at the other end of this. */
 	{
 		union {
 			struct cmsghdr header;
@@ -175,8 +175,8 @@ static void say_hello(void *arg)
 }
 
 /*
- * The accomplice, who is the test itself.  1: the slots say something; 0 they do not, or -errno of
- * the hello.
+ * The accomplice, which is the test itself.  1: the slots say something; 0 they do not, or -errno
+ * of the hello.
  */
 static int attack(enum hello by)
 {

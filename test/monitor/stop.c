@@ -49,7 +49,7 @@ static void expect_running(void)
 
 #define GROUP "flexguard-test-%d"
 
-/* A test that was killed leaves its group, and in it, frozen, who was to die with it. */
+/* A test that was killed leaves its group, and in it, frozen, what was to die with it. */
 static void remove_leftovers(const char *root, const char *file, const char *thaw)
 {
 	DIR *d = opendir(root);

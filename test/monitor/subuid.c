@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A user does not become many by subordinate ids: in user namespaces of his, whoever a process is
- * there, it has his domain and counts against his quota; so does a setuid program that he starts.
+ * A user does not become many by subordinate ids: whatever id a process has in the user's own
+ * namespaces, it has the user's domain and quota; so does a setuid program that the user starts.
  * Containers that root makes are users of their own.  When all domains are taken, the next user is
  * refused, and shares no counter.
  */
@@ -14,7 +14,7 @@
 #include "harness.h"
 
 #define USER 1001
-#define SUB  300000 /* the first of his subordinate ids */
+#define SUB  300000 /* the first of its subordinate ids */
 
 static struct monitor m;
 static struct shared {
@@ -132,7 +132,7 @@ static void many_users(void)
 	}
 	end(start((struct who){.maker = 3000}));
 	CHECK(shared->error == -EUSERS);
-	again = start((struct who){.maker = 2005}); /* who has one already is served */
+	again = start((struct who){.maker = 2005}); /* a user that has one is served */
 	CHECK(!shared->error);
 	end(pid[0]);
 	do {

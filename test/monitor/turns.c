@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Users whose packets come in any order and number: while a user waits, no other one is served more
- * than FG_TURNS_BETWEEN times between two services of his, and nobody's packets change places.
+ * than FG_TURNS_BETWEEN times between two services of the first, and nobody's packets change
+ * places.
  */
 #include "harness.h"
 #include "monitor/turns.h"
@@ -29,7 +30,7 @@ static void come(int user, uint64_t step)
 	packet[i].user = user;
 	packet[i].came = step;
 	packet[i].turn = fg_turn_take(&turns, (uid_t)user * 1000);
-	/* From here on he waits: what was before does not count. */
+	/* From here on the user waits: what was before does not count. */
 	if (!waiting[user]++)
 		for (int v = 0; v < USERS; v++)
 			served_since[v][user] = 0;

@@ -2,7 +2,7 @@
 /*
  * Mutexes that stay glibc's, in memory that several processes share: threads and
  * processes take them in every way, threads end and processes are killed
- * (SIGKILL) with robust ones held, and whoever comes next has to hear of it.
+ * (SIGKILL) with robust ones held, and the next owner has to be told.
  *
  *   -t N  threads of this process (default 4)   -c N  processes that are killed (2)
  *   -d S  seconds (2)                           -s N  seed

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Barriers that have been used for so long that the count of those that have left turns
- * over: nobody makes a system call who has nobody to wake, and destroy ends.
+ * over: no thread with nobody to wake makes a system call, and destroy ends.
  */
 #include "../tools/no_futex.h"
 

@@ -64,6 +64,6 @@ int main(int argc, char **argv)
 	t = translate(1000, 0, 990, 0);
 	CHECK(t.tv_sec >= before + 10 && t.tv_sec <= kernel_s() + 10);
 	t = translate(1000, MOST + 1, 0, 0);
-	CHECK_EQ(t.tv_nsec, MOST + 1); /* invalid ones are for who checks them */
+	CHECK_EQ(t.tv_nsec, MOST + 1); /* invalid ones are left to the function that checks them */
 	return 0;
 }

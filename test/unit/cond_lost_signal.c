@@ -60,7 +60,7 @@ static void hold_up(int sig)
 {
 	(void)sig;
 	STORE(held_up, 1);
-	while (!LOAD(go_on)) /* awake: who sleeps, sleeps in the condition variable */
+	while (!LOAD(go_on)) /* no sleep: a sleeper sleeps in the condition variable */
 		;
 }
 

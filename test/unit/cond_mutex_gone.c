@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who signals without the mutex does not look at it once the waiter has its signal: after each
- * instruction of the signal the waiter is interrupted, and as soon as it has been signalled it
+ * A thread that signals without the mutex does not look at it once the waiter has its signal: after
+ * each instruction of the signal the waiter is interrupted, and as soon as it has been signalled it
  * returns and unmaps the page of the mutex.
  */
 #include "../tools/step.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiters that are signalled by who holds their mutex while others sleep for it: all return when it
- * is released, by whatever releases it: an unlock, a wait on another condition variable, an unlock
- * by another thread, or, in the parent of a fork, an unlock after the child's.  Each condition
- * variable is destroyed before its waiter returns.
+ * Waiters that are signalled by the owner of their mutex while others sleep for it: all return when
+ * it is released, by whatever releases it: an unlock, a wait on another condition variable, an
+ * unlock by another thread, or, in the parent of a fork, an unlock after the child's.  Each
+ * condition variable is destroyed before its waiter returns.
  */
 #include "../tools/check.h"
 

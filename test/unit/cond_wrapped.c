@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library that wraps condition variables, before ours or behind it: who waits is woken, and holds
+ * A library that wraps condition variables, before ours or behind it: a waiter is woken, and holds
  * the mutex.
  */
 #include "../tools/check.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A thread that is kept off its CPU between its release and the wake-up, or before the lock that it
- * was woken for is its own: whoever sleeps finds the free lock by himself, with a deadline or
+ * was woken for is its own: a sleeper finds the free lock by itself, with a deadline or
  * without.
  */
 #include "../tools/check.h"

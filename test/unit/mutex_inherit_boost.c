@@ -2,7 +2,7 @@
 /*
  * Priority inheritance: on one CPU a thread of middle priority does not keep
  * the owner from releasing what a thread of high priority waits for.  With an
- * argument the mutex is a default one, for locks that boost whoever asks (src/zoo).
+ * argument the mutex is a default one, for locks that boost without it (src/zoo).
  */
 #include "../tools/check.h"
 #include <sched.h>

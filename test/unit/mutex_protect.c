@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Priority protection: the owner has the ceiling's priority; who is above it is refused; ceilings
+ * Priority protection: the owner has the ceiling's priority; a thread above it is refused; ceilings
  * change.
  */
 #include "../tools/check.h"

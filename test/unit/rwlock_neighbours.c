@@ -2,7 +2,7 @@
 /*
  * More readers than a table of readers may have places: after each instruction in turn of
  * an unlock 140 others read and leave, and after each one of a read lock they leave while a
- * writer waits.  Whoever shares a place with the thread that is stopped meets it in every
+ * writer waits.  Each that shares a place with the thread that is stopped meets it in every
  * state.  In the end nobody reads.
  */
 #include "../tools/step.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that sleeps in its section and takes the lock again right after its release: whom it
- * wakes comes too late each time, and gets the lock all the same after some sections.  Counted, not
- * timed.
+ * A thread that sleeps in its section and takes the lock again right after its release: the thread
+ * that it wakes comes too late each time, and gets the lock all the same after some sections.
+ * Counted, not timed.
  */
 #include "../tools/check.h"
 

@@ -7,7 +7,7 @@
  *
  *   W waiters, S signals
  *   -DTIMED, -DCANCEL   all waiters but the last may time out, be cancelled
- *   -DDUE     who signals with the mutex may leave sleepers to be woken at its release; the last waiter
+ *   -DDUE     a signaller with the mutex may leave sleepers to be woken at its release; the last waiter
  *             that returns takes the mutex's memory away
  *
  * -DITEMS: a producer makes S items and signals each, with or without the mutex;
@@ -420,7 +420,7 @@ proctype Producer() {
 	ndone++
 }
 
-/* At the end of everything who still waits has nothing to take and has not been signalled. */
+/* At the end of everything a waiter that is left has nothing to take and was not signalled. */
 #define LOST(i) (alive[i] && (items > 0 || !WAITS(word[i])))
 init {
 	byte i = 1;

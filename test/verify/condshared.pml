@@ -7,7 +7,7 @@
  *   The kernel wakes whomever it likes (by priority, say).
  *   -DCANCEL          one of them is cancelled, asleep or just woken, or is not
  *   -DFG_BROKEN_COND_SHARED  the count is read after the mutex was released
- *   -DMUT_KEEPS       who is woken in place of another passes nothing on: that one sleeps for ever
+ *   -DMUT_KEEPS       one that is woken in place of another passes nothing on: that one sleeps for ever
  *   -DMUT_SLEEPS_ON   it passes the wake-up on and sleeps again: two may wake one another for ever
  *   -DMUT_CANCEL_KEEPS  one that is cancelled keeps the wake-up
  *

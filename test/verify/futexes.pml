@@ -15,12 +15,12 @@
  *   N threads, R rounds each; -DTIMED: a sleeper may give up.
  * Mutants:
  *   MUT_NO_FALLBACK  FAIR: if nobody was woken, the lock stays passed
- *   MUT_CLAIM        FAIR: whoever sees it passed takes it without a compare-and-swap
- *   MUT_GIVE_UP      USEMA, ULOCK: who gives up does not look whether a token is on its way
- *   MUT_LOOK_FIRST   USEMA: who releases looks for sleepers before there is a token
+ *   MUT_CLAIM        FAIR: a waiter that sees it passed takes it without a compare-and-swap
+ *   MUT_GIVE_UP      USEMA, ULOCK: one that gives up does not look whether a token is on its way
+ *   MUT_LOOK_FIRST   USEMA: a release looks for sleepers before there is a token
  *   MUT_SEPARATE     ULOCK: to look and to queue are two steps
  *   MUT_WAKE_ONE     RANDOM: one is woken, and takes it as if there were no others
- *   MUT_NO_NEXT      UPDOWN: who has it after a sleep does not wake the next
+ *   MUT_NO_NEXT      UPDOWN: an owner that has slept does not wake the next
  */
 #ifndef N
 #define N 3
@@ -54,7 +54,7 @@ inline wake_one(n)
 	}
 }
 
-/* r: 0 woken, 1 the value is another, 2 timed out.  Who was woken is told so, timeout or not. */
+/* r: 0 woken, 1 the value is another, 2 timed out.  One that was woken is told so, timeout or not. */
 inline futex_wait(place, value, r)
 {
 	atomic {

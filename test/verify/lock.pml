@@ -12,10 +12,10 @@
  *              has the flags and the tail the node of threads that do not exist
  *   -DRMW      a compare-and-swap that is repeated until it succeeds is one step
  *   -DUNDESIGNATED nobody becomes the designated waiter, as with the policy "block"
- *   -DCHECK    the periodic check of those who are not the designated waiter; without, it is taken to be for ever away
+ *   -DCHECK    the periodic check of all but the designated waiter; without, it is taken to be for ever away
  *   -DSTOP     any one thread is stopped for ever, at any instruction: "Stopped threads" below
- *   -DFAIR     two threads: each release that wakes ends a turn, and who yields waits for as long as the
- *              other needs.  Then who is woken has the lock before the one that woke it has it again
+ *   -DFAIR     two threads: each release that wakes ends a turn, and a thread that yields waits for as long as
+ *              the other needs.  Then the woken thread has the lock before the one that woke it has it again
  *   -DMON      with the monitor and preemption; -DP=n: n preemptions in all
  *
  * What fg_decide() answers is open at each question, and so are the hints about

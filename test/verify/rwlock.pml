@@ -150,7 +150,7 @@ inline leave_counted()
 	have = 0
 }
 
-/* Who has locked for itself finds it in the count; others look for it. */
+/* One that has locked for itself finds it in the count; others look for it. */
 inline leave()
 {
 	leave_counted();
@@ -340,7 +340,7 @@ proctype Writer(byte me)
 				:: i == lines -> i = 0; break
 				:: i < lines && entry[i] != 1 + l -> i++
 				:: i < lines && entry[i] == 1 + l ->
-					/* wait_for_entry(); who spins goes round */
+					/* wait_for_entry(); a spinner goes round */
 #ifdef MUT_HALF
 					if
 					:: atomic { entry[i] == 1 + l -> wanted[i] = 1 };

@@ -12,7 +12,7 @@
  *   Mutants: MUT_NO_BARRIER, MUT_LOOK_FIRST (the
  *   release looks for sleepers before it stores), MUT_NO_RECHECK (of the lock
  *   by the sleeper), MUT_RELAXED (the count of wake-ups is seen before the store),
- *   MUT_ANY_SPINNER (who spins for another lock keeps a release from waking).
+ *   MUT_ANY_SPINNER (one that spins for another lock keeps a release from waking).
  */
 #ifndef N
 #define N 2

@@ -9,8 +9,8 @@
  *   (default)    they sleep: a signal wakes one whose turn it is not, and is lost
  *   -DBITSET     the repair: a signal wakes the holder of the ticket that it calls.  Holds, but:
  *   -DTIMED      the first may give up: its ticket is called, and nobody comes
- *   -DLEAVE      with both: who gives up calls all tickets that are out, so that others wake up for nothing.  Each signal
- *                brings an item, and who wakes up without one draws a ticket again.  Holds.
+ *   -DLEAVE      with both: one that gives up calls all tickets that are out, so that others wake up for nothing.  Each
+ *                signal brings an item, and one that wakes up without draws a ticket again.  Holds.
  * Mutants of that:
  *   MUT_KEEPS    one whose ticket has been called in the meantime gives up all the same
  *   MUT_SILENT   the tickets are called, and nobody is woken for it
@@ -26,7 +26,7 @@ byte target, seq;
 bit lock;
 chan sleepers = [W] of { byte }; /* in the order in which futex wakes them; by ticket */
 #ifdef LEAVE
-#define TICKETS (3 * W) /* who woke up for nothing draws another */
+#define TICKETS (3 * W) /* one that woke up for nothing draws another */
 #else
 #define TICKETS W
 #endif

@@ -48,7 +48,7 @@ static uint64_t next(struct fg_async *a)
 	return cookie;
 }
 
-/* Held, contended: as src/zoo/futex.c, by two who never sleep in the lock. */
+/* Held, contended: as src/zoo/futex.c, by two threads that never sleep in the lock. */
 static void lock_by_poll(struct fg_async *a, uint32_t *lock)
 {
 	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE)) {

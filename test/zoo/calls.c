@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks that are in the kernel: who finds one held makes one system call, in which it sleeps.  Each
- * call of the waiter is shown to another thread before it is made (seccomp_unotify(2)).
+ * Locks that are in the kernel: a thread that finds one held makes one system call, in which it
+ * sleeps.  Each call of the waiter is shown to another thread before it is made
+ * (seccomp_unotify(2)).
  */
 #include "../tools/check.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A process-shared reader-writer lock in a file that two processes map at different addresses: it
- * is the zoo's and not glibc's, it excludes, and who sleeps for it in one process is woken by the
- * other.
+ * is the zoo's and not glibc's, it excludes, and a sleeper of one process is woken by the other.
  */
 #include "../tools/check.h"
 #include <sys/mman.h>
@@ -73,7 +72,7 @@ static void is_woken(int fd, struct page *p, int (*childs)(pthread_rwlock_t *),
 		hold(map(fd, p), childs);
 		_exit(0);
 	}
-	/* awake: asleep is only who waits for the lock */
+	/* awake: only waiters for the lock sleep */
 	while (!__atomic_load_n(&p->held, __ATOMIC_SEQ_CST))
 		sched_yield();
 	__atomic_store_n(&p->waits, 1, __ATOMIC_SEQ_CST);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hybrid lock's own condition variable: a waiter is awake as long as the lock spins, whether
- * anybody has the lock or not.  It switches the lock, and so goes to sleep, when who has signalled
- * last is preempted, which a signaller that sleeps is not; and when there is no monitor that would
- * say so.
+ * anybody has the lock or not.  It switches the lock, and so goes to sleep, when the latest
+ * signaller is preempted, which a signaller that sleeps is not; and when there is no monitor that
+ * would say so.
  *
  * The library's own objects are part of this program, which plays the monitor: it writes where its
  * own thread, the signaller, is.

@@ -204,37 +204,35 @@ static const char *unseen(bool libraries, bool programs)
 	return programs ? "programs that it starts (look at those)" : NULL;
 }
 
-int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, size_t size)
+/*
+ * What can be said without its libraries: an exit status and a verdict, or -1: they have to be
+ * looked at.
+ */
+static int judge_file(struct fg_findings *t, struct fg_target *target, const char *name,
+		      struct fg_elf *e, char *verdict, size_t size)
 {
-	char own[128], all[128], out[128];
-	struct fg_target target;
-	struct use u = {0};
-	struct fg_elf e;
-	bool traced;
-	int beyond;
-
-	fg_target_find(&target, name);
-	if (target.refusal == FG_TARGET_NOTFOUND || target.refusal == FG_TARGET_NOEXEC ||
-	    target.refusal == FG_TARGET_SCRIPT) {
-		fg_found(t, "file", FG_BAD, "%s", target.why);
-		snprintf(verdict, size, "cannot be helped: %s", target.why);
+	fg_target_find(target, name);
+	if (target->refusal == FG_TARGET_NOTFOUND || target->refusal == FG_TARGET_NOEXEC ||
+	    target->refusal == FG_TARGET_SCRIPT) {
+		fg_found(t, "file", FG_BAD, "%s", target->why);
+		snprintf(verdict, size, "cannot be helped: %s", target->why);
 		return 2;
 	}
-	if (fg_elf_read(&e, target.binary) || !e.is_elf) {
-		fg_found(t, "file", FG_WARN, "%s: unreadable or not ELF", target.binary);
+	if (fg_elf_read(e, target->binary) || !e->is_elf) {
+		fg_found(t, "file", FG_WARN, "%s: unreadable or not ELF", target->binary);
 		snprintf(verdict, size,
 			 "partly: cannot look into '%s'; try `flexguard run --stats`",
-			 target.binary);
+			 target->binary);
 		return 1;
 	}
-	describe_elf(t, &target, &e);
-	if (target.refusal) {
-		if (target.refusal == FG_TARGET_SETID)
+	describe_elf(t, target, e);
+	if (target->refusal) {
+		if (target->refusal == FG_TARGET_SETID)
 			fg_found(t, "privileges", FG_BAD, "setuid, setgid or file capabilities");
-		snprintf(verdict, size, "cannot be helped: %s", target.why);
+		snprintf(verdict, size, "cannot be helped: %s", target->why);
 		return 2;
 	}
-	if (e.tsan) {
+	if (e->tsan) {
 		fg_found(
 		    t, "sanitizer", FG_BAD,
 		    "ThreadSanitizer's library knows glibc's locks only; -static-libtsan works");
@@ -244,78 +242,107 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		return 2;
 	}
 	fg_found(t, "privileges", FG_GOOD, "no setuid, setgid or file capabilities");
+	return -1;
+}
 
-	traced = e.interp[0] && trace_libraries(&u, e.interp, target.binary);
-	u.own = e.families;
-	if (u.java[0])
-		add_library(&u, u.java);
-	if (traced && !u.missing)
-		fg_found(t, "libraries", FG_GOOD, "%d loaded at start", u.nr_libraries);
+static void describe_libraries(struct fg_findings *t, const struct use *u, bool traced)
+{
+	if (traced && !u->missing)
+		fg_found(t, "libraries", FG_GOOD, "%d loaded at start", u->nr_libraries);
 	else if (traced)
 		fg_found(t, "libraries", FG_WARN, "%d loaded at start, %d not found",
-			 u.nr_libraries, u.missing);
+			 u->nr_libraries, u->missing);
 	else
 		fg_found(t, "libraries", FG_WARN, "unknown: the loader did not list them");
-	families(own, sizeof(own), u.own);
-	families(all, sizeof(all), u.own | u.libraries);
-	fg_found(t, "own locks", u.own ? FG_GOOD : FG_INFO, "%s", own);
-	for (int i = 0; i < FG_FAMILY_COUNT; i++)
-		if (u.libraries >> i & 1)
-			fg_found(t, fg_family_name[i], FG_GOOD, "imported by %s", u.by[i]);
-	if (e.cxx || u.cxx)
+}
+
+/* What is reached, or runs in another way, that the imports alone do not say. */
+static void describe_particulars(struct fg_findings *t, const struct fg_target *target,
+				 const struct fg_elf *e, const struct use *u)
+{
+	const char *file = strrchr(target->path, '/') ? strrchr(target->path, '/') + 1 :
+							target->path;
+
+	if (e->cxx || u->cxx)
 		fg_found(t, "C++", FG_INFO,
 			 "std::mutex, shared_mutex and condition_variable are reached; "
 			 "counting_semaphore, latch, barrier and atomic wait are not");
-	if (e.asan[0])
+	if (e->asan[0])
 		fg_found(t, "sanitizer", FG_INFO,
 			 "AddressSanitizer: `flexguard run` loads %s first, as it wants to be",
-			 e.asan);
-	if (!strcmp(strrchr(target.path, '/') ? strrchr(target.path, '/') + 1 : target.path,
-		    "valgrind"))
+			 e->asan);
+	if (!strcmp(file, "valgrind"))
 		fg_found(
 		    t, "valgrind", FG_INFO,
 		    "memcheck and others run on FlexGuard's locks; helgrind and drd, which know "
 		    "glibc's only, on those");
-	if (e.attributes)
+	if (e->attributes)
 		fg_found(t, "attributes", FG_INFO,
 			 "mutexes that it makes process-shared, robust or priority-ordered stay "
 			 "glibc's");
-	if (u.java[0])
+	if (u->java[0])
 		fg_found(
 		    t, "Java", FG_INFO,
 		    "it waits on pthread mutexes and condition variables, which are reached; how "
 		    "long it spins before (synchronized, java.util.concurrent) stays the JVM's "
 		    "decision");
-	if (e.dlopen || u.dlopen)
+	if (e->dlopen || u->dlopen)
 		fg_found(t, "dlopen", FG_INFO,
 			 "libraries that it loads later are reached, but not seen here");
-	if (e.starts)
+	if (e->starts)
 		fg_found(t, "programs", FG_INFO,
 			 "those that it starts are reached, but not seen here");
-	beyond = out_of_reach(t, &e, &u, out, sizeof(out));
+}
 
-	if (!(u.own | u.libraries)) {
-		const char *later = unseen(e.dlopen || u.dlopen || !traced, e.starts);
+/* `all`: the families that are reached; `out`: what is out of reach; `later`: as unseen(). */
+static int judge_use(const struct use *u, const char *all, bool beyond, const char *out,
+		     const char *later, char *verdict, size_t size)
+{
+	const char *but = beyond ? ", but locks out of reach: " : "";
 
-		if (later) {
-			snprintf(verdict, size,
-				 "partly: no pthread lock seen%s%s; %s may have some",
-				 beyond ? ", but locks out of reach: " : "", out, later);
-			return 1;
-		}
+	if (!(u->own | u->libraries) && later) {
+		snprintf(verdict, size, "partly: no pthread lock seen%s%s; %s may have some", but,
+			 out, later);
+		return 1;
+	}
+	if (!(u->own | u->libraries)) {
 		snprintf(verdict, size,
-			 "cannot be helped: it and its libraries use no pthread lock%s%s",
-			 beyond ? ", but locks out of reach: " : "", out);
+			 "cannot be helped: it and its libraries use no pthread lock%s%s", but,
+			 out);
 		return 2;
 	}
 	if (beyond) {
 		snprintf(verdict, size, "partly: %s can be helped; out of reach: %s", all, out);
 		return 1;
 	}
-	if (!u.own) {
-		snprintf(verdict, size, "can be helped: %s, in its libraries", all);
-		return 0;
-	}
-	snprintf(verdict, size, "can be helped: %s", all);
+	snprintf(verdict, size, "can be helped: %s%s", all, u->own ? "" : ", in its libraries");
 	return 0;
+}
+
+int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, size_t size)
+{
+	char own[128], all[128], out[128];
+	struct fg_target target;
+	struct use u = {0};
+	struct fg_elf e;
+	bool traced;
+	int beyond, status = judge_file(t, &target, name, &e, verdict, size);
+
+	if (status >= 0)
+		return status;
+	traced = e.interp[0] && trace_libraries(&u, e.interp, target.binary);
+	u.own = e.families;
+	if (u.java[0])
+		add_library(&u, u.java);
+	describe_libraries(t, &u, traced);
+	families(own, sizeof(own), u.own);
+	families(all, sizeof(all), u.own | u.libraries);
+	fg_found(t, "own locks", u.own ? FG_GOOD : FG_INFO, "%s", own);
+	for (int i = 0; i < FG_FAMILY_COUNT; i++)
+		if (u.libraries >> i & 1)
+			fg_found(t, fg_family_name[i], FG_GOOD, "imported by %s", u.by[i]);
+	describe_particulars(t, &target, &e, &u);
+	beyond = out_of_reach(t, &e, &u, out, sizeof(out));
+	return judge_use(&u, all, beyond, out, unseen(e.dlopen || u.dlopen || !traced, e.starts),
+			 verdict, size);
 }

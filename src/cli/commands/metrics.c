@@ -43,71 +43,84 @@ static void print_metric(FILE *f, const struct metric *m, const struct metric *b
 	fprintf(f, "flexguard_%s%s %.15g\n", m->name, m->labels ? m->labels : "", m->value);
 }
 
-static void print_all(FILE *f, const char *path)
+static void print_metrics(FILE *f, const struct metric *m, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		print_metric(f, &m[i], i ? &m[i - 1] : NULL);
+}
+
+static void print_monitor(FILE *f, const struct fg_answer *a)
 {
 	static const char critical[] = "Threads that hold a lock, or are next, and are off CPU.";
 	static const char lost[] = "Times such a thread left its CPU.";
 	static const char hellos[] = "Registrations of processes.";
+	const struct fg_report *r = &a->sum;
+	char version[64];
+	const struct metric m[] = {
+	    {"monitor_info", "gauge", "The monitor's version.", version, 1},
+	    {"uptime_seconds", "gauge", "Since the monitor was started.", NULL,
+	     (double)(a->at_ns - r->started_ns) / 1e9},
+	    {"processes", "gauge", "Registered processes.", NULL, (double)r->processes},
+	    {"max_processes", "gauge", "Processes that may register.", NULL,
+	     (double)r->max_processes},
+	    {"registrations_total", "counter", hellos, "{result=\"accepted\"}",
+	     (double)r->registered},
+	    {"registrations_total", "counter", hellos, "{result=\"refused\"}", (double)r->refused},
+	    {"connections_dropped_total", "counter", "Connections that said nothing.", NULL,
+	     (double)r->dropped},
+	    {"critical_threads", "gauge", critical, "{state=\"preempted\"}", (double)r->preempted},
+	    {"critical_threads", "gauge", critical, "{state=\"asleep\"}", (double)r->blocked},
+	    {"critical_switches_total", "counter", lost, "{state=\"preempted\"}",
+	     (double)r->total_preempted},
+	    {"critical_switches_total", "counter", lost, "{state=\"asleep\"}",
+	     (double)r->total_blocked},
+	    {"missed_events_total", "counter", "Switches that the audit found missing.", NULL,
+	     (double)r->missed},
+	    {"sampled_switch_seconds_total", "counter",
+	     "Time in the hook, in the switches that were timed.", NULL, (double)r->cost_ns / 1e9},
+	    {"sampled_switches_total", "counter", "Context switches that were timed.", NULL,
+	     (double)r->cost_samples},
+	};
+
+	snprintf(version, sizeof(version), "{version=\"%s\"}", r->version);
+	print_metrics(f, m, sizeof(m) / sizeof(m[0]));
+}
+
+static void print_locks(FILE *f, const struct fg_report *r)
+{
+	const struct metric m[] = {
+	    {"contended_total", "counter", "Acquisitions that found the lock held.", NULL,
+	     (double)r->stats[FG_SLOT_CONTENDED]},
+	    {"spun_total", "counter", "Of these, got while spinning.", NULL,
+	     (double)r->stats[FG_SLOT_SPUN]},
+	    {"parks_total", "counter", "Times a waiter went to sleep.", NULL,
+	     (double)r->stats[FG_SLOT_PARKS]},
+	    {"wakeups_total", "counter", "Wake-up calls by a releaser.", NULL,
+	     (double)r->stats[FG_SLOT_WAKEUPS]},
+	    {"holder_preemptions_total", "counter",
+	     "Times a waiter saw the critical path off its CPU.", NULL,
+	     (double)r->stats[FG_SLOT_PREEMPTIONS]},
+	    {"blocking_seconds_total", "counter", "Time of all threads in blocking mode.", NULL,
+	     (double)r->stats[FG_SLOT_BLOCKED_NS] / 1e9},
+	    {"cond_waits_total", "counter", "Condition variable waits that slept.", NULL,
+	     (double)r->stats[FG_SLOT_COND_WAITS]},
+	};
+
+	print_metrics(f, m, sizeof(m) / sizeof(m[0]));
+}
+
+static void print_all(FILE *f, const char *path)
+{
 	struct fg_answer a;
 	char why[300];
 	bool up = !fg_query(path, &a, why, sizeof(why));
-	const struct fg_report *r = &a.sum;
 	const struct metric is_up = {"up", "gauge", "Whether the monitor answers.", NULL, up};
 
 	print_metric(f, &is_up, NULL);
 	if (!up)
 		return;
-	{
-		char version[64];
-		const struct metric m[] = {
-		    {"monitor_info", "gauge", "The monitor's version.", version, 1},
-		    {"uptime_seconds", "gauge", "Since the monitor was started.", NULL,
-		     (double)(a.at_ns - r->started_ns) / 1e9},
-		    {"processes", "gauge", "Registered processes.", NULL, (double)r->processes},
-		    {"max_processes", "gauge", "Processes that may register.", NULL,
-		     (double)r->max_processes},
-		    {"registrations_total", "counter", hellos, "{result=\"accepted\"}",
-		     (double)r->registered},
-		    {"registrations_total", "counter", hellos, "{result=\"refused\"}",
-		     (double)r->refused},
-		    {"connections_dropped_total", "counter", "Connections that said nothing.", NULL,
-		     (double)r->dropped},
-		    {"critical_threads", "gauge", critical, "{state=\"preempted\"}",
-		     (double)r->preempted},
-		    {"critical_threads", "gauge", critical, "{state=\"asleep\"}",
-		     (double)r->blocked},
-		    {"critical_switches_total", "counter", lost, "{state=\"preempted\"}",
-		     (double)r->total_preempted},
-		    {"critical_switches_total", "counter", lost, "{state=\"asleep\"}",
-		     (double)r->total_blocked},
-		    {"missed_events_total", "counter", "Switches that the audit found missing.",
-		     NULL, (double)r->missed},
-		    {"sampled_switch_seconds_total", "counter",
-		     "Time in the hook, in the switches that were timed.", NULL,
-		     (double)r->cost_ns / 1e9},
-		    {"sampled_switches_total", "counter", "Context switches that were timed.", NULL,
-		     (double)r->cost_samples},
-		    {"contended_total", "counter", "Acquisitions that found the lock held.", NULL,
-		     (double)r->stats[FG_SLOT_CONTENDED]},
-		    {"spun_total", "counter", "Of these, got while spinning.", NULL,
-		     (double)r->stats[FG_SLOT_SPUN]},
-		    {"parks_total", "counter", "Times a waiter went to sleep.", NULL,
-		     (double)r->stats[FG_SLOT_PARKS]},
-		    {"wakeups_total", "counter", "Wake-up calls by a releaser.", NULL,
-		     (double)r->stats[FG_SLOT_WAKEUPS]},
-		    {"holder_preemptions_total", "counter",
-		     "Times a waiter saw the critical path off its CPU.", NULL,
-		     (double)r->stats[FG_SLOT_PREEMPTIONS]},
-		    {"blocking_seconds_total", "counter", "Time of all threads in blocking mode.",
-		     NULL, (double)r->stats[FG_SLOT_BLOCKED_NS] / 1e9},
-		    {"cond_waits_total", "counter", "Condition variable waits that slept.", NULL,
-		     (double)r->stats[FG_SLOT_COND_WAITS]},
-		};
-
-		snprintf(version, sizeof(version), "{version=\"%s\"}", r->version);
-		for (size_t i = 0; i < sizeof(m) / sizeof(m[0]); i++)
-			print_metric(f, &m[i], i ? &m[i - 1] : NULL);
-	}
+	print_monitor(f, &a);
+	print_locks(f, &a.sum);
 	fg_answer_free(&a);
 }
 
