@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 
+import selftests
 import source
 from source import Missing
 
@@ -140,6 +141,7 @@ def kernel(series, say, clock, changes=(), fresh=False):
         shutil.copy(b.tree / name, part / pathlib.Path(name).name.lstrip("."))
     with (part / "vmlinux.h").open("w") as header:
         subprocess.run([bpftool(), "btf", "dump", "file", b.tree / "vmlinux", "format", "c"], stdout=header, check=True)
+    selftests.build(b.tree, bpftool(), part / "selftests")
     about = {"version": tree.version, "patches": len(commits), "commit": commits[-1], "seconds": round(time.monotonic() - began),
              "gcc": source.version_of(["gcc", "--version"]), "pahole": source.version_of([pahole, "--version"])}
     (part / "about.json").write_text(json.dumps(about, indent=1) + "\n")

@@ -144,8 +144,8 @@ class Machine:
         self.qemu.wait()
 
 
-def make_initrd(build, work):
-    """The command, its policies, the loads; what the kernel's own tests are, where they have been built."""
+def make_initrd(build, kernel, work):
+    """The command, its policies, the loads; the kernel's own tests, where they have been built with it."""
     initrd = guest.Initrd(work / "root")
     for program in ("flexguard", "libflexguard-monitor.so", "libflexguard-preload.so"):
         initrd.add(build / program, "fg")
@@ -155,4 +155,6 @@ def make_initrd(build, work):
         folder = initrd.root / "fg/kernel/policies"
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(policy, folder)
+    if (kernel / "selftests").is_dir():
+        shutil.copytree(kernel / "selftests", initrd.root / "fg/selftests")
     return initrd.pack(HERE / "init", work / "initrd")
