@@ -217,6 +217,18 @@ uint32_t fg_cpus(void)
 	return fg_load_relaxed(&cpus);
 }
 
+bool fg_is_real_time(const struct fg_self *t)
+{
+	long policy;
+
+	if (!fg_call_begins(t->id))
+		return false;
+	policy = fg_syscall6(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
+	fg_call_ends(t->id);
+	policy &= ~(long)SCHED_RESET_ON_FORK;
+	return policy == SCHED_FIFO || policy == SCHED_RR;
+}
+
 struct fg_wait fg_wait_for_event(struct fg_self *self, fg_spin_history *history)
 {
 	return (struct fg_wait){.self = self, .history = history};

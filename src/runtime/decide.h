@@ -89,6 +89,9 @@ void fg_participants_are_late(void);
 /* CPUs that this process may use, as of a second ago at most. */
 uint32_t fg_cpus(void);
 
+/* Of SCHED_FIFO or SCHED_RR; false where a seccomp filter lets nobody ask. */
+bool fg_is_real_time(const struct fg_self *t);
+
 /* True if the thread with this index is known to be off its CPU: do not hand it anything. */
 bool fg_is_off_cpu(uint32_t index);
 

@@ -217,6 +217,7 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_clock_gettime: return sim_clock((clockid_t)a, (void *)b);
 	case SYS_gettid: return here->cur->id + 1;
 	case SYS_getpid: return 1;
+	case SYS_sched_getscheduler: return SCHED_OTHER;
 	case SYS_sched_getaffinity:
 		memset((void *)c, 0, (size_t)b);
 		for (int i = 0; i < M.cpus; i++)

@@ -73,6 +73,7 @@ static _Noreturn void try_calls(void)
 	       4096);
 	sched_yield();
 	sched_getaffinity(0, sizeof(cpus), &cpus);
+	sched_getscheduler(0);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), 0);
