@@ -43,6 +43,12 @@ static bool trylock(struct zoo_mutex *m)
 	return true;
 }
 
+/* Of a time that another thread has written, perhaps after I looked at the clock. */
+static bool is_older_than(uint64_t ns, uint64_t time, uint64_t now)
+{
+	return (int64_t)(now - time) > (int64_t)ns;
+}
+
 static bool move(struct zoo_node *n, uint32_t to)
 {
 	uint32_t from = WAITING;
@@ -65,7 +71,8 @@ static uint32_t wait(struct zoo_mutex *m, struct zoo_node *me, const struct fg_d
 		fg_store_relaxed(&me->time[0], now);
 		if (deadline && fg_deadline_passed(deadline) && move(me, LEFT))
 			return LEFT;
-		if (now - fg_load_relaxed(since_of(m)) > LONG_NS && n % (64 * CLOCK_PAUSES) == 0) {
+		if (n % (64 * CLOCK_PAUSES) == 0 &&
+		    is_older_than(LONG_NS, fg_load_relaxed(since_of(m)), now)) {
 			/* off its CPU, as far as the owner is concerned */
 			fg_store_relaxed(&me->time[0], 0);
 			zoo_yield();
@@ -113,7 +120,8 @@ static void unlock(struct zoo_mutex *m)
 		if (n != me && !move(n, PASSED_OVER))
 			zoo_node_put(n);
 		n = next;
-		if (now - fg_load_relaxed(&n->time[0]) <= STALE_NS && move(n, GRANTED)) {
+		if (!is_older_than(STALE_NS, fg_load_relaxed(&n->time[0]), now) &&
+		    move(n, GRANTED)) {
 			zoo_node_put(me);
 			return;
 		}
