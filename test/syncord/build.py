@@ -41,6 +41,11 @@ class Clock:
             raise Late(what)
 
 
+def end_well():
+    """A signal to end is an exception here too: make and qemu are ended by those who started them."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
 class Broken(Exception):
     """The kernel does not build; its last words."""
 
@@ -64,7 +69,7 @@ class Build:
         """Runs make to its end or to that of the time; once a minute says how far it is."""
         began = said = time.monotonic()
         done, log = 0, []
-        with subprocess.Popen(["nice", "make", *self.options, *targets], cwd=self.tree, env={**self.environment, **(extra or {})},
+        with subprocess.Popen(["make", *self.options, *targets], cwd=self.tree, env={**self.environment, **(extra or {})},
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                               start_new_session=True) as make:
             try:
@@ -141,7 +146,10 @@ def kernel(series, say, clock, changes=(), fresh=False):
         shutil.copy(b.tree / name, part / pathlib.Path(name).name.lstrip("."))
     with (part / "vmlinux.h").open("w") as header:
         subprocess.run([bpftool(), "btf", "dump", "file", b.tree / "vmlinux", "format", "c"], stdout=header, check=True)
-    selftests.build(b.tree, bpftool(), part / "selftests")
+    try:
+        selftests.build(b.tree, bpftool(), part / "selftests")
+    except subprocess.CalledProcessError as e:
+        raise Broken(f"the selftests: {e}") from e
     about = {"version": tree.version, "patches": len(commits), "commit": commits[-1], "seconds": round(time.monotonic() - began),
              "gcc": source.version_of(["gcc", "--version"]), "pahole": source.version_of([pahole, "--version"])}
     (part / "about.json").write_text(json.dumps(about, indent=1) + "\n")

@@ -100,10 +100,11 @@ def exact(m, t):
 
 
 def policy_counters(out):
-    """Of the first target in `status --json`."""
+    """Of the first target in `status --json`, all policies' together."""
     for line in out.splitlines():
         if line.startswith("{") and '"policies"' in line:
-            return json.loads(line)["policies"][0]["targets"][0]["counters"]
+            counters = json.loads(line)["policies"][0]["targets"][0]["counters"]
+            return {name: n for of_one in counters.values() for name, n in of_one.items()}
     raise AssertionError("no counters in the JSON of flexguard kernel status")
 
 
@@ -184,7 +185,7 @@ def leaves(m, t):
 def refusals(m, t):
     """What must not be attached is refused: status 125, one line, nothing attached."""
     need_policies(m, "sample", "numa")
-    wrong = {"of the scheduler (denied)": "sample rq", "denied, per CPU": "sample addr:0x$(grep -m1 ' D runqueues\\| d runqueues' /proc/kallsyms | cut -c1-16)",
+    wrong = {"denied, per CPU": "sample addr:0x$(grep -m1 ' D runqueues\\| d runqueues' /proc/kallsyms | cut -c1-16)",
              "denied, rcu_state": "sample addr:0x$(grep -m1 ' [dDbB] rcu_state$' /proc/kallsyms | cut -c1-16)",
              "no such lock": "sample no_such_lock", "unaligned": "sample addr:0xffffffff82000001", "user space": "sample addr:0x1000",
              "no such policy": "no-such-policy rename_lock", "no object": "/bin/busybox rename_lock"}
@@ -196,6 +197,55 @@ def refusals(m, t):
                     "echo \"end status=$s\"; cat /tmp/said $S/last_error; detach")
     t.equal("conflict: status", lines(out, "end")[0]["status"], 125)
     t.true("conflict: names the other policy", "sample" in out and "reason=conflict" in out)
+
+
+def targets(m):
+    """All that have a name, and why some are denied."""
+    return json.loads(script(m, "flexguard kernel targets --json"))["targets"]
+
+
+@case("denied")
+def denied(m, t):
+    """Each lock that a hook might need itself is refused by its name, with the reason."""
+    need_policies(m, "sample")
+    names = [target["name"] for target in targets(m) if target["denied"]]
+    t.at_least("denied variables of this kernel", len(names), 5)
+    out = script(m, "".join(f"s=0; flexguard kernel attach sample {name}+0x0 >/dev/null 2>&1 || s=$?; "
+                            f"echo end name={name} status=$s $(cat $S/last_error)\n" for name in names), limit=60 + 20 * len(names))
+    refused = lines(out, "end")
+    t.equal("refused with 125", sum(r["status"] == 125 for r in refused), len(names))
+    t.equal("because they are denied", sum(r.get("reason") == "denied" for r in refused), len(names))
+
+
+@case("everywhere")
+def everywhere(m, t):
+    """A policy with all hooks on every lock that is allowed, under loads that take many of them."""
+    need_policies(m, "sample")
+    allowed = [target["name"] for target in targets(m) if not target["denied"]]
+    groups = [allowed[i:i + 16] for i in range(0, len(allowed), 16)]
+    loads = "syncord-load-mwrl -d 4 & mwrl=$!; syncord-load-lock1 -d 4 & lock1=$!; (n=0; while [ $n -lt 60 ]; do /bin/busybox true; n=$((n + 1)); done) &\n"
+    out = script(m, "".join(f"attach sample {' '.join(group)}\n" for group in groups) + loads + """wait $mwrl; wait $lock1
+cat $S/status; flexguard kernel detach --all >/dev/null; wait""")
+    status = lines(out, "syncord")[0]
+    t.equal("targets", status["targets"], len(allowed))
+    t.at_least("of them taken meanwhile", sum(target["calls"].split(",")[1] != "0" for target in lines(out, "target")), 3)
+
+
+@case("reuse")
+def reuse(m, t):
+    """A lock in memory that is freed and used again under the policy: another lock is counted, and nothing breaks."""
+    need_policies(m, "sample")
+    out = script(m, """flexguard kernel profile --type spin --by lock --json -d 2s >/tmp/profile 2>/dev/null & profile=$!
+syncord-load-lock1 -d 30 & load=$!
+wait $profile; cat /tmp/profile; echo; kill $load""", limit=180)
+    found = [row for row in json.loads(next(line for line in out.splitlines() if '"rows"' in line))["rows"] if row["slab"] == "files_cache"]
+    if not found:
+        raise Skip("nobody waited for a files_struct's lock while it was looked for")
+    out = script(m, f"""attach sample addr:{found[0]['address']}
+n=0; while [ $n -lt 20 ]; do syncord-load-lock1 -n 20 -t 4 >/dev/null & syncord-load-mwrl -n 20 -t 4 >/dev/null; wait $!; n=$((n + 1)); done
+cat $S/status; detach""", limit=180)
+    t.tell("acquisitions of the lock, whoever's it was", int(lines(out, "target")[0]["calls"].split(",")[1]))
+    t.equal("policies at the end of it", lines(out, "syncord")[0]["policies"], 1)
 
 
 @case("hotplug")

@@ -2,6 +2,7 @@
 """What a case asserts: figures with their bounds, as rows of a table and as lines of JSON."""
 import dataclasses
 import json
+import textwrap
 import time
 
 
@@ -12,10 +13,14 @@ class Skip(Exception):
 class Judge:
     def __init__(self, file, kernel, full):
         self.file, self.kernel, self.full = file.open("w"), kernel, full
-        self.rows, self.case, self.failed, self.passed = [], None, 0, 0
+        self.rows, self.case = [], None
+        self.passed, self.failed = set(), set()
 
     def begin(self, case):
+        """What was said of an earlier try is in the file, and no longer in the table."""
         self.case, self.began, self.bad, self.said = case, time.monotonic(), False, False
+        self.rows = [row for row in self.rows if row[0] != case.name]
+        self.failed.discard(case.name)
 
     def row(self, what, value, bound, ok):
         """`ok` None: a figure that is only told."""
@@ -68,18 +73,20 @@ class Judge:
 
     def end(self):
         done = [ok for name, _, _, _, ok in self.rows if name == self.case.name and ok is not None]
-        self.failed += self.bad
-        self.passed += bool(done) and not self.bad
+        if self.bad:
+            self.failed.add(self.case.name)
+        elif done:
+            self.passed.add(self.case.name)
         self.write(seconds=round(time.monotonic() - self.began, 1), passed=bool(done) and not self.bad)
 
     def names(self):
         return {name for name, *_ in self.rows}
 
     def table(self):
-        rows = [(name, what, self.text(value), bound or "", {True: "ok", False: "FAILED", None: ""}[ok])
+        rows = [(name, what, textwrap.shorten(self.text(value), 60, placeholder=" ..."), bound or "", {True: "ok", False: "FAILED", None: ""}[ok])
                 for name, what, value, bound, ok in self.rows]
         widths = [max((len(r[i]) for r in rows), default=0) for i in range(5)]
         print(f"\nLinux {self.kernel.about['version']} with {self.kernel.about['patches']} patches, kernel {self.kernel.folder.name}, emulated")
         for r in rows:
             print("  ".join(cell.rjust(w) if i in (2, 3) else cell.ljust(w) for i, (cell, w) in enumerate(zip(r, widths))).rstrip())
-        print(f"{self.passed} passed, {self.failed} failed; one object a line in {self.file.name}", flush=True)
+        print(f"{len(self.passed)} passed, {len(self.failed)} failed; one object a line in {self.file.name}", flush=True)
