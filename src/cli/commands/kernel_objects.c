@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Policies by name, what is in them (list, check), and what the machine says of its CPUs. */
+/* Policies by name, and what the machine says of its CPUs. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -32,8 +32,7 @@ static int is_policy(const struct dirent *e)
 	return n > strlen(ENDING) && !strcmp(e->d_name + n - strlen(ENDING), ENDING);
 }
 
-/* Of the names in the folder, without their endings; free() each and all.  < 0: -errno. */
-static int built_in(char ***names, char *why, size_t size)
+int fg_kernel_built_in(char ***names, char *why, size_t size)
 {
 	char *folder = fg_library(FOLDER, why, size);
 	struct dirent **entry;
@@ -60,7 +59,7 @@ static int built_in(char ***names, char *why, size_t size)
 	return *names ? n : -ENOMEM;
 }
 
-static void free_names(char **names, int n)
+void fg_kernel_free_names(char **names, int n)
 {
 	for (int i = 0; i < n; i++)
 		free(names[i]);
@@ -85,13 +84,13 @@ static char *file_of(const char *name, char *why, size_t size)
 	file = *name ? fg_library(path, why, size) : NULL;
 	if (file)
 		return file;
-	n = built_in(&names, why, size);
+	n = fg_kernel_built_in(&names, why, size);
 	if (n < 0)
 		return NULL;
 	for (int i = 0; i < n && len < sizeof(list); i++)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "",
 					names[i]);
-	free_names(names, n);
+	fg_kernel_free_names(names, n);
 	snprintf(why, size, "no policy '%s'; one of: %s, or the file of one", name, list);
 	return NULL;
 }
@@ -214,207 +213,4 @@ size_t fg_kernel_defaults(char *text, size_t size, const char **option)
 					cache < 0 ? 0 : cache);
 	}
 	return options;
-}
-
-/* ---- list and check ------------------------------------------------------------ */
-
-static void hooks_text(unsigned hooks, char *text, size_t size)
-{
-	size_t len = 0;
-
-	*text = '\0';
-	for (int i = 0; i < FG_HOOKS && len < size; i++)
-		if (hooks & (1u << i))
-			len += (size_t)snprintf(text + len, size - len, "%s%s", len ? "," : "",
-						fg_hook_name[i]);
-}
-
-static void json_about(struct fg_json *j, const char *name, const struct fg_policy_about *about)
-{
-	fg_json_text(j, "policy", name);
-	fg_json_open(j, "hooks", '[');
-	for (int i = 0; i < FG_HOOKS; i++)
-		if (about->hooks & (1u << i))
-			fg_json_text(j, NULL, fg_hook_name[i]);
-	fg_json_close(j, ']');
-	fg_json_open(j, "options", '{');
-	for (size_t i = 0; i < about->options; i++)
-		fg_json_text(j, about->option[i].name, about->option[i].value);
-	fg_json_close(j, '}');
-}
-
-static void print_options(const struct fg_policy_about *about)
-{
-	for (size_t i = 0; i < about->options; i++)
-		printf("%s%s=%s", i ? " " : "", about->option[i].name, about->option[i].value);
-	putchar('\n');
-}
-
-int fg_kernel_list(int argc, char **argv, const struct fg_policy_options *o)
-{
-	const struct fg_policy_calls *calls;
-	struct fg_json j = {.f = stdout};
-	char why[400], text[300], **names, *status;
-	int n, err = 0;
-
-	calls = fg_policy_calls(why, sizeof(why));
-	if (!calls)
-		return fg_kernel_refused("list", -ENOSYS, why);
-	n = built_in(&names, why, sizeof(why));
-	if (n < 0)
-		return fg_kernel_refused("list", n, why);
-	status = fg_kernel_text(FG_SYNCORD "/status");
-	if (o->json) {
-		fg_json_open(&j, NULL, '{');
-		fg_json_open(&j, "policies", '[');
-	} else {
-		printf("%-12s %-8s %s\n", "POLICY", "LOCKS", "HOOKS, OPTIONS");
-	}
-	for (int i = 0; i < n && !err; i++) {
-		struct fg_policy_parts parts;
-		struct fg_policy_about about;
-
-		err = fg_kernel_parts(names[i], &parts, why, sizeof(why));
-		if (!err)
-			err = calls->about(&parts.part[0], &about, why, sizeof(why));
-		fg_kernel_parts_free(&parts);
-		if (err)
-			break;
-		if (o->json) {
-			fg_json_line(&j);
-			fg_json_open(&j, NULL, '{');
-			json_about(&j, names[i], &about);
-			fg_json_open(&j, "lock_types", '[');
-			fg_json_text(&j, NULL, "spin");
-			fg_json_close(&j, ']');
-			fg_json_close(&j, '}');
-			continue;
-		}
-		hooks_text(about.hooks, text, sizeof(text));
-		printf("%-12s %-8s %s\n", names[i], "spin", text);
-		if (about.options) {
-			printf("%22s", "");
-			print_options(&about);
-		}
-	}
-	free_names(names, n);
-	if (o->json) {
-		fg_json_close(&j, ']');
-		if (status) {
-			fg_json_open(&j, "kernel", '{');
-			fg_syncord_json(&j, status, 0, NULL);
-			fg_json_close(&j, '}');
-		} else {
-			fg_json_text(&j, "kernel", NULL);
-		}
-		fg_json_close(&j, '}');
-		fg_json_end(&j);
-	} else if (status) {
-		putchar('\n');
-		fg_syncord_print(status, 0, NULL);
-	} else {
-		puts("\nNothing can be attached: this kernel has no SynCord.");
-	}
-	free(status);
-	return err ? fg_kernel_refused("list", err, why) : 0;
-}
-
-/* What a reader of the design would look for; count of them. */
-static size_t warnings(unsigned hooks, const char **warning)
-{
-	size_t n = 0;
-
-	if (!hooks)
-		warning[n++] =
-		    "no section is named struct_ops/HOOK: its hooks are known when it is "
-		    "loaded";
-	if (hooks & FG_HOOKS_OF_EVERY_LOCK)
-		warning[n++] =
-		    "has hooks of the fast path: while it is attached, every spinlock of the "
-		    "machine looks whether it is a target";
-	if ((hooks & FG_HOOK_REORDER) && !(hooks & FG_HOOK_SKIP))
-		warning[n++] =
-		    "reorders and never skips: others come only when they have waited for the "
-		    "kernel's bound";
-	if ((hooks & FG_HOOK_SKIP) && !(hooks & FG_HOOK_REORDER))
-		warning[n++] = "skip_reorder without should_reorder: the kernel will refuse it";
-	return n;
-}
-
-int fg_kernel_check(int argc, char **argv, const struct fg_policy_options *o)
-{
-	const struct fg_policy_calls *calls;
-	struct fg_policy_parts parts = {.count = 0};
-	struct fg_policy_about about[FG_POLICY_PARTS];
-	struct fg_policy_config cfg;
-	struct fg_policy *p = NULL;
-	const char *defaults[4], *warning[8];
-	char why[500], text[8192];
-	struct fg_json j = {.f = stdout};
-	int err = -ENOSYS;
-	size_t n;
-
-	calls = fg_policy_calls(why, sizeof(why));
-	if (calls)
-		err = fg_kernel_parts(argv[0], &parts, why, sizeof(why));
-	for (size_t i = 0; i < parts.count && !err; i++)
-		err = calls->about(&parts.part[i], &about[i], why, sizeof(why));
-	if (err) {
-		fg_kernel_parts_free(&parts);
-		return fg_kernel_refused("check", err, why);
-	}
-	cfg = (struct fg_policy_config){.part = parts.part,
-					.parts = parts.count,
-					.options = o->option,
-					.nr_options = o->options,
-					.defaults = defaults};
-	cfg.nr_defaults = fg_kernel_defaults(text, sizeof(text), defaults);
-	/* Without a difference between the CPUs it is verified all the same. */
-	if (!strcmp(defaults[0], "slow="))
-		defaults[0] = "slow=0";
-	err = calls->load(&p, &cfg, why, sizeof(why));
-	if (o->json)
-		fg_json_open(&j, NULL, '{');
-	if (o->json)
-		fg_json_open(&j, "objects", '[');
-	for (size_t i = 0; i < parts.count; i++) {
-		n = warnings(about[i].hooks, warning);
-		if (o->json) {
-			fg_json_open(&j, NULL, '{');
-			json_about(&j, parts.part[i].name, &about[i]);
-			fg_json_open(&j, "warnings", '[');
-			for (size_t k = 0; k < n; k++)
-				fg_json_text(&j, NULL, warning[k]);
-			fg_json_close(&j, ']');
-			fg_json_close(&j, '}');
-			continue;
-		}
-		hooks_text(about[i].hooks, text, sizeof(text));
-		printf("%s: %s\n", parts.part[i].name, *text ? text : "hooks not known");
-		if (about[i].options) {
-			printf("  options: ");
-			print_options(&about[i]);
-		}
-		for (size_t k = 0; k < n; k++)
-			printf("  warning: %s\n", warning[k]);
-	}
-	if (o->json) {
-		fg_json_close(&j, ']');
-		if (err && err != -EACCES)
-			fg_json_text(&j, "verified", NULL);
-		else
-			fg_json_flag(&j, "verified", !err);
-		fg_json_text(&j, "why", err ? why : NULL);
-		fg_json_close(&j, '}');
-		fg_json_end(&j);
-	} else if (!err) {
-		puts("the verifier accepts it");
-	}
-	calls->close(p);
-	fg_kernel_parts_free(&parts);
-	fflush(stdout);
-	if (!err)
-		return 0;
-	fg_kernel_refused("check", err, why);
-	return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : err == -EACCES ? 1 : FG_EXIT_OWN;
 }

@@ -53,6 +53,9 @@ struct fg_policy_parts {
 /* "numa", "./mine.bpf.o", "numa+amp". */
 int fg_kernel_parts(const char *text, struct fg_policy_parts *parts, char *why, size_t size);
 void fg_kernel_parts_free(struct fg_policy_parts *parts);
+/* Names of those that come with FlexGuard, their number; < 0: -errno. */
+int fg_kernel_built_in(char ***names, char *why, size_t size);
+void fg_kernel_free_names(char **names, int n);
 /* What the machine says of its CPUs, as options: count of them. */
 size_t fg_kernel_defaults(char *text, size_t size, const char **option);
 /* A number of a policy that is attached. */
@@ -81,6 +84,13 @@ size_t fg_syncord_ids(uint32_t **ids);
 void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls);
 void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
 		     const struct fg_policy_calls *calls);
+void fg_syncord_print_json(const char *status, uint32_t id, const struct fg_policy_calls *calls);
+/* The next line of a text, in `line`; false: there is none. */
+bool fg_syncord_next_line(const char **text, char *line, size_t size);
+bool fg_syncord_begins(const char *line, const char *word);
+/* Of status and top: 0 and the number that is asked for (0: none), or the exit status. */
+int fg_syncord_start(const char *verb, int argc, char **argv, uint32_t *id,
+		     const struct fg_policy_calls **calls);
 #define FG_SYNCORD "/sys/kernel/syncord"
 
 #endif

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `flexguard kernel status` and `top`: /sys/kernel/syncord, whose lines are "key=value ..." with a
+ * `flexguard kernel status`: /sys/kernel/syncord, whose lines are "key=value ..." with a
  * text at the end, and the policies' own counters.
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/commands/kernel_policy.h"
@@ -20,8 +18,7 @@
 
 /* ---- lines --------------------------------------------------------------------- */
 
-/* The next line of a text, in `line`; false: there is none. */
-static bool next_line(const char **text, char *line, size_t size)
+bool fg_syncord_next_line(const char **text, char *line, size_t size)
 {
 	size_t n;
 
@@ -33,7 +30,7 @@ static bool next_line(const char **text, char *line, size_t size)
 	return true;
 }
 
-static bool begins(const char *line, const char *word)
+bool fg_syncord_begins(const char *line, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -86,7 +83,7 @@ bool fg_syncord_ejection(uint32_t id, char *why, size_t size)
 	const char *next = all;
 	bool found = false;
 
-	while (next_line(&next, line, sizeof(line)))
+	while (fg_syncord_next_line(&next, line, sizeof(line)))
 		if (fg_syncord_number(line, "id") == id &&
 		    fg_syncord_field(line, "reason", reason, sizeof(reason))) {
 			if (!fg_syncord_field(line, "text", text, sizeof(text)))
@@ -106,8 +103,8 @@ size_t fg_syncord_ids(uint32_t **ids)
 	size_t n = 0;
 
 	*ids = NULL;
-	while (next_line(&next, line, sizeof(line))) {
-		if (!begins(line, "policy"))
+	while (fg_syncord_next_line(&next, line, sizeof(line))) {
+		if (!fg_syncord_begins(line, "policy"))
 			continue;
 		more = realloc(*ids, (n + 1) * sizeof(**ids));
 		if (!more)
@@ -195,13 +192,13 @@ void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_ca
 	char line[1000], state[20] = "?";
 	bool shown = false;
 
-	while (next_line(&status, line, sizeof(line))) {
-		if (begins(line, "syncord") && !id) {
+	while (fg_syncord_next_line(&status, line, sizeof(line))) {
+		if (fg_syncord_begins(line, "syncord") && !id) {
 			fg_syncord_field(line, "state", state, sizeof(state));
 			printf("SynCord is %s; %" PRIu64 " policies on %" PRIu64 " locks\n", state,
 			       fg_syncord_number(line, "policies"),
 			       fg_syncord_number(line, "targets"));
-		} else if (begins(line, "policy")) {
+		} else if (fg_syncord_begins(line, "policy")) {
 			if (shown && calls)
 				calls->free_counters(&counters);
 			shown = !id || fg_syncord_number(line, "id") == id;
@@ -209,7 +206,7 @@ void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_ca
 				continue;
 			print_policy(line);
 			counters_of(calls, (uint32_t)fg_syncord_number(line, "id"), &counters);
-		} else if (begins(line, "target") && shown) {
+		} else if (fg_syncord_begins(line, "target") && shown) {
 			print_target(line);
 			print_counters(&counters, (uint32_t)fg_syncord_number(line, "id"));
 		}
@@ -223,7 +220,7 @@ static void print_ejections(void)
 	char *all = fg_kernel_text(FG_SYNCORD "/ejections"), line[500], name[40], why[400];
 	const char *next = all;
 
-	while (next_line(&next, line, sizeof(line))) {
+	while (fg_syncord_next_line(&next, line, sizeof(line))) {
 		uint32_t id = (uint32_t)fg_syncord_number(line, "id");
 
 		if (fg_syncord_field(line, "name", name, sizeof(name)) &&
@@ -329,10 +326,10 @@ void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
 	bool open = false, list = false;
 	char line[1000];
 
-	while (next_line(&status, line, sizeof(line))) {
-		if (begins(line, "syncord")) {
+	while (fg_syncord_next_line(&status, line, sizeof(line))) {
+		if (fg_syncord_begins(line, "syncord")) {
 			json_fields(j, line);
-		} else if (begins(line, "policy")) {
+		} else if (fg_syncord_begins(line, "policy")) {
 			if (open) {
 				fg_json_close(j, ']');
 				fg_json_close(j, '}');
@@ -349,7 +346,7 @@ void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
 			json_fields(j, line);
 			fg_json_open(j, "targets", '[');
 			counters_of(calls, (uint32_t)fg_syncord_number(line, "id"), &counters);
-		} else if (begins(line, "target") && open) {
+		} else if (fg_syncord_begins(line, "target") && open) {
 			fg_json_open(j, NULL, '{');
 			json_fields(j, line);
 			json_counters(j, &counters, (uint32_t)fg_syncord_number(line, "id"));
@@ -373,7 +370,7 @@ static void json_ejections(struct fg_json *j)
 	const char *next = all;
 
 	fg_json_open(j, "ejections", '[');
-	while (next_line(&next, line, sizeof(line))) {
+	while (fg_syncord_next_line(&next, line, sizeof(line))) {
 		fg_json_open(j, NULL, '{');
 		json_fields(j, line);
 		fg_json_close(j, '}');
@@ -382,7 +379,7 @@ static void json_ejections(struct fg_json *j)
 	free(all);
 }
 
-static void print_json(const char *status, uint32_t id, const struct fg_policy_calls *calls)
+void fg_syncord_print_json(const char *status, uint32_t id, const struct fg_policy_calls *calls)
 {
 	struct fg_json j = {.f = stdout};
 
@@ -407,9 +404,8 @@ static bool has_id(uint32_t id)
 	return has;
 }
 
-/* 0 and the operand's number (0: none), or the exit status. */
-static int start(const char *verb, int argc, char **argv, uint32_t *id,
-		 const struct fg_policy_calls **calls)
+int fg_syncord_start(const char *verb, int argc, char **argv, uint32_t *id,
+		     const struct fg_policy_calls **calls)
 {
 	char why[400], *status = fg_kernel_text(FG_SYNCORD "/status");
 	int err;
@@ -448,109 +444,18 @@ int fg_kernel_status(int argc, char **argv, const struct fg_policy_options *o)
 	const struct fg_policy_calls *calls = NULL;
 	char *status;
 	uint32_t id;
-	int exit = start("status", argc, argv, &id, &calls);
+	int exit = fg_syncord_start("status", argc, argv, &id, &calls);
 
 	if (exit)
 		return exit;
 	status = fg_kernel_text(FG_SYNCORD "/status");
 	if (o->json) {
-		print_json(status, id, calls);
+		fg_syncord_print_json(status, id, calls);
 	} else {
 		fg_syncord_print(status, id, calls);
 		if (!id)
 			print_ejections();
 	}
 	free(status);
-	return 0;
-}
-
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int sig)
-{
-	stopped = 1;
-}
-
-/* The line of the same target a table ago; false: it is new. */
-static bool line_before(const char *before, const char *line, char *found, size_t size)
-{
-	while (next_line(&before, found, size))
-		if (begins(found, "target") &&
-		    fg_syncord_number(found, "policy") == fg_syncord_number(line, "policy") &&
-		    fg_syncord_number(found, "id") == fg_syncord_number(line, "id"))
-			return true;
-	return false;
-}
-
-static void print_rates(const char *status, const char *before, uint32_t id, double seconds)
-{
-	static const char *const key[] = {"slow",    "moved",	 "skipped",
-					  "overdue", "backoffs", "missed"};
-	char line[1000], old[1000], name[40] = "", symbol[FG_KERNEL_NAME], c[24];
-
-	printf("%-4s %-14s %8s %8s %8s %8s %8s %8s %9s %s\n", "ID", "POLICY", "WAITS/s", "MOVED/s",
-	       "SKIPS/s", "OVERDUE", "BACKOFF", "MISSED", "MAX WAIT", "LOCK");
-	while (next_line(&status, line, sizeof(line))) {
-		if (begins(line, "policy"))
-			fg_syncord_field(line, "name", name, sizeof(name));
-		if (!begins(line, "target") || (id && fg_syncord_number(line, "policy") != id))
-			continue;
-		if (!line_before(before, line, old, sizeof(old)))
-			*old = '\0';
-		if (!fg_syncord_field(line, "symbol", symbol, sizeof(symbol)) ||
-		    !strcmp(symbol, "-"))
-			fg_syncord_field(line, "addr", symbol, sizeof(symbol));
-		printf("%-4" PRIu64 " %-14s", fg_syncord_number(line, "policy"), name);
-		for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
-			uint64_t now = fg_syncord_number(line, key[i]),
-				 was = fg_syncord_number(old, key[i]);
-
-			printf(" %8s",
-			       fg_human_count(c, sizeof(c),
-					      now < was ? 0 : (double)(now - was) / seconds));
-		}
-		printf(" %9s %s\n",
-		       fg_human_ns(c, sizeof(c), (double)fg_syncord_number(line, "wait_max_ns")),
-		       symbol);
-	}
-}
-
-int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
-{
-	const struct fg_policy_calls *calls = NULL;
-	struct sigaction stop = {.sa_handler = on_stop};
-	double seconds = o->seconds > 0 ? o->seconds : 2;
-	char *status, *before;
-	uint32_t id;
-	int exit = start("top", argc, argv, &id, &calls);
-
-	if (exit)
-		return exit;
-	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGTERM, &stop, NULL);
-	before = fg_kernel_text(FG_SYNCORD "/status");
-	for (uint64_t n = 0; before && !stopped && (!o->tables || n < o->tables); n++) {
-		struct timespec nap = {(time_t)seconds,
-				       (long)((seconds - (double)(time_t)seconds) * 1e9)};
-
-		nanosleep(&nap, NULL);
-		if (stopped)
-			break;
-		status = fg_kernel_text(FG_SYNCORD "/status");
-		if (!status)
-			break;
-		if (o->json)
-			print_json(status, id, calls);
-		else if (isatty(STDOUT_FILENO))
-			fputs("\033[H\033[J", stdout);
-		else if (n)
-			putchar('\n');
-		if (!o->json)
-			print_rates(status, before, id, seconds);
-		fflush(stdout);
-		free(before);
-		before = status;
-	}
-	free(before);
 	return 0;
 }

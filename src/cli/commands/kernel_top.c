@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* `flexguard kernel top`: /sys/kernel/syncord/status, as rates. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/commands/kernel_policy.h"
+#include "cli/common/units.h"
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int sig)
+{
+	stopped = 1;
+}
+
+/* The line of the same target a table ago; false: it is new. */
+static bool line_before(const char *before, const char *line, char *found, size_t size)
+{
+	while (fg_syncord_next_line(&before, found, size))
+		if (fg_syncord_begins(found, "target") &&
+		    fg_syncord_number(found, "policy") == fg_syncord_number(line, "policy") &&
+		    fg_syncord_number(found, "id") == fg_syncord_number(line, "id"))
+			return true;
+	return false;
+}
+
+static void print_rates(const char *status, const char *before, uint32_t id, double seconds)
+{
+	static const char *const key[] = {"slow",    "moved",	 "skipped",
+					  "overdue", "backoffs", "missed"};
+	char line[1000], old[1000], name[40] = "", symbol[FG_KERNEL_NAME], c[24];
+
+	printf("%-4s %-14s %8s %8s %8s %8s %8s %8s %9s %s\n", "ID", "POLICY", "WAITS/s", "MOVED/s",
+	       "SKIPS/s", "OVERDUE", "BACKOFF", "MISSED", "MAX WAIT", "LOCK");
+	while (fg_syncord_next_line(&status, line, sizeof(line))) {
+		if (fg_syncord_begins(line, "policy"))
+			fg_syncord_field(line, "name", name, sizeof(name));
+		if (!fg_syncord_begins(line, "target") ||
+		    (id && fg_syncord_number(line, "policy") != id))
+			continue;
+		if (!line_before(before, line, old, sizeof(old)))
+			*old = '\0';
+		if (!fg_syncord_field(line, "symbol", symbol, sizeof(symbol)) ||
+		    !strcmp(symbol, "-"))
+			fg_syncord_field(line, "addr", symbol, sizeof(symbol));
+		printf("%-4" PRIu64 " %-14s", fg_syncord_number(line, "policy"), name);
+		for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
+			uint64_t now = fg_syncord_number(line, key[i]),
+				 was = fg_syncord_number(old, key[i]);
+
+			printf(" %8s",
+			       fg_human_count(c, sizeof(c),
+					      now < was ? 0 : (double)(now - was) / seconds));
+		}
+		printf(" %9s %s\n",
+		       fg_human_ns(c, sizeof(c), (double)fg_syncord_number(line, "wait_max_ns")),
+		       symbol);
+	}
+}
+
+int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
+{
+	const struct fg_policy_calls *calls = NULL;
+	struct sigaction stop = {.sa_handler = on_stop};
+	double seconds = o->seconds > 0 ? o->seconds : 2;
+	char *status, *before;
+	uint32_t id;
+	int exit = fg_syncord_start("top", argc, argv, &id, &calls);
+
+	if (exit)
+		return exit;
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+	before = fg_kernel_text(FG_SYNCORD "/status");
+	for (uint64_t n = 0; before && !stopped && (!o->tables || n < o->tables); n++) {
+		struct timespec nap = {(time_t)seconds,
+				       (long)((seconds - (double)(time_t)seconds) * 1e9)};
+
+		nanosleep(&nap, NULL);
+		if (stopped)
+			break;
+		status = fg_kernel_text(FG_SYNCORD "/status");
+		if (!status)
+			break;
+		if (o->json)
+			fg_syncord_print_json(status, id, calls);
+		else if (isatty(STDOUT_FILENO))
+			fputs("\033[H\033[J", stdout);
+		else if (n)
+			putchar('\n');
+		if (!o->json)
+			print_rates(status, before, id, seconds);
+		fflush(stdout);
+		free(before);
+		before = status;
+	}
+	free(before);
+	return 0;
+}
