@@ -37,7 +37,7 @@ struct thread {
 } OWN_LINES;
 
 static struct {
-	unsigned threads, per_mille;
+	unsigned threads, per_million;
 	double seconds, warm_up, inside_ns, outside_ns, units_per_us;
 	enum mode mode;
 	bool json;
@@ -90,7 +90,7 @@ static void read_inside(struct thread *t)
 static unsigned dice(struct thread *t)
 {
 	t->random = t->random * 6364136223846793005u + 1442695040888963407u;
-	return (unsigned)(t->random >> 33) % 1000;
+	return (unsigned)(t->random >> 33) % 1000000;
 }
 
 static void *run_rwlock(void *arg)
@@ -98,7 +98,7 @@ static void *run_rwlock(void *arg)
 	struct thread *t = arg;
 
 	while (!stopped()) {
-		if (dice(t) < opt.per_mille) {
+		if (dice(t) < opt.per_million) {
 			pthread_rwlock_wrlock(&locks.rwlock);
 			write_inside(t);
 		} else {
@@ -186,7 +186,7 @@ static int usage(void)
 	    stderr,
 	    "usage: sync_bench [-m rwlock|spin|pingpong|queue] [-t THREADS] [-p WRITES] [-c NS] [-o NS]\n"
 	    "                  [-d SECONDS] [-w WARM-UP] [-u UNITS] [-j]\n"
-	    "  -p  rwlock: writing sections in 1000 (0)\n"
+	    "  -p  rwlock: writing sections in 1000 (0), as 0.5\n"
 	    "  -c  work inside (0)   -o  work outside (0)\n"
 	    "  -u  units of work in a microsecond (default: measured now)\n");
 	return 2;
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 			opt.mode = (enum mode)n;
 			break;
 		case 't': opt.threads = (unsigned)number(optarg, 0, 1e9); break;
-		case 'p': opt.per_mille = (unsigned)number(optarg, 0, 1e9); break;
+		case 'p': opt.per_million = (unsigned)(number(optarg, 0, 1000) * 1000); break;
 		case 'c': opt.inside_ns = number(optarg, 0, 1e12); break;
 		case 'o': opt.outside_ns = number(optarg, 0, 1e12); break;
 		case 'd': opt.seconds = number(optarg, 0, 1e12); break;

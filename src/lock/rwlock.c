@@ -2,6 +2,7 @@
 /* Readers of the reader-writer lock (legend: rwlock.h), and its release. */
 #include <errno.h>
 
+#include "lock/rounds.h"
 #include "lock/rwlock_paths.h"
 
 /*
@@ -41,7 +42,7 @@ static bool take_out(uint32_t line, const struct fg_rwlock *rw)
 	uint32_t column = column_of(rw);
 	uint64_t *entry = &_fg_rwlock_visible[line].entry[column], have = fg_load_relaxed(entry);
 
-	if (fg_likely(have == address(rw)) && clear(entry, &have))
+	if (fg_likely(have == entry_for(rw)) && clear(entry, &have))
 		/* nobody wants it: the usual case of the loop below, with less to test */
 		return true;
 	while (names(have, rw))
@@ -61,7 +62,7 @@ static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 	if (!fg_load_relaxed(&rw->bias) || !fg_id_has_slot(t->id))
 		return false;
 	entry = entry_in(line_of(t), rw);
-	if (fg_load_relaxed(entry) || !fg_cas64_seq_cst(entry, &none, address(rw)))
+	if (fg_load_relaxed(entry) || !fg_cas64_seq_cst(entry, &none, entry_for(rw)))
 		return false; /* read by this thread already, or a neighbour's */
 	/*
 	 * Dekker with revoke_bias(): it clears the bias and then looks here.  Acquire:
@@ -236,6 +237,7 @@ int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 		fg_section_enter(t);
 		return 0;
 	}
+	round_ends(t);
 	if (fg_unlikely(writer_at_gate(rw)) && !fg_sections)
 		r = EBUSY; /* most likely; without a write to the line that the writer needs */
 	else

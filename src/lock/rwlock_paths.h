@@ -38,14 +38,15 @@ extern struct fg_rwlock_line _fg_rwlock_visible[LINES] __attribute__((visibility
  */
 extern uint32_t _fg_rwlock_gone[LINES][ENTRIES] __attribute__((visibility("hidden")));
 
-static inline uint64_t address(const struct fg_rwlock *rw)
+/* What names this lock in the table. */
+static inline uint64_t entry_for(const struct fg_rwlock *rw)
 {
 	return (uint64_t)(uintptr_t)rw;
 }
 
 static inline uint32_t column_of(const struct fg_rwlock *rw)
 {
-	uint64_t a = address(rw);
+	uint64_t a = entry_for(rw);
 
 	return (a >> 3 ^ a >> 6 ^ a >> 12) % ENTRIES;
 }
@@ -70,7 +71,7 @@ static inline uint32_t lines_of_table(void)
 
 static inline bool names(uint64_t entry, const struct fg_rwlock *rw)
 {
-	return (entry & ~(uint64_t)WANTED) == address(rw);
+	return (entry & ~(uint64_t)WANTED) == entry_for(rw);
 }
 
 /* The calling thread has the gate as a writer. */

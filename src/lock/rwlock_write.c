@@ -7,11 +7,12 @@
 #include "runtime/count.h"
 
 /*
- * Counted readers after the last writer before the bias is set again, for each line
- * of the table that the next writer will look at: their cost together is several
- * times that of taking the bias back (2-CPU VM, Linux 6.18; docs/design/experiments.md,
- * "The bias comes back sooner").
+ * Counted readers until the bias is set again: one for so many ns that it took to take it back last
+ * time, and no more than so many for each line of the table that was looked at, since the time may
+ * be that of a writer that was off its CPU (2-CPU VM, Linux 6.18; docs/design/experiments.md, "The
+ * bias by what it costs").
  */
+#define INHIBIT_NS	20u
 #define INHIBIT_READERS 4u
 
 /* Enough to spin on: nothing is concluded from half an address that stays. */
@@ -31,7 +32,7 @@ static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line
 	/* Whose it is, if the line has one thread. */
 	if (line && fg_threads_highest() < LINES)
 		w.owner = fg_load_relaxed(&fg_slot_look(line)->owner_id);
-	if (fg_spin_while(&w, low_half(entry), ~WANTED, (uint32_t)address(rw), deadline))
+	if (fg_spin_while(&w, low_half(entry), ~WANTED, (uint32_t)entry_for(rw), deadline))
 		return 0;
 	for (;;) {
 		/* Acquire, both: this one with wake_wanting(), the next with take_out(). */
@@ -48,9 +49,18 @@ static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line
 	}
 }
 
+/* The bias has been taken back, in so long, waits not included. */
+static void inhibit_bias(struct fg_rwlock *rw, uint64_t ns, uint32_t lines)
+{
+	uint64_t readers = ns / INHIBIT_NS, most = INHIBIT_READERS * lines;
+
+	fg_store_relaxed(&rw->inhibit, (uint32_t)(readers < most ? readers : most));
+}
+
 /* Takes the bias back and waits for the visible readers. */
 static int revoke_bias(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
 {
+	uint64_t began = fg_now_ns();
 	uint32_t line, lines;
 
 	fg_store_relaxed(&rw->bias, 0);
@@ -61,11 +71,14 @@ static int revoke_bias(struct fg_rwlock *rw, struct fg_self *t, const struct fg_
 	/* After the fence: a thread that came meanwhile and has seen the bias is among them. */
 	lines = lines_of_table();
 	for (line = 0; line < lines; line++) {
+		uint64_t since;
 		int r;
 
 		if (fg_likely(!names(fg_load_acquire(entry_in(line, rw)), rw)))
 			continue;
+		since = fg_now_ns();
 		r = wait_for_entry(rw, t, line, deadline);
+		began += fg_now_ns() - since;
 		if (r) {
 			/*
 			 * Those that are left are not looked for again unless the bias says so.
@@ -75,6 +88,7 @@ static int revoke_bias(struct fg_rwlock *rw, struct fg_self *t, const struct fg_
 			return r;
 		}
 	}
+	inhibit_bias(rw, fg_now_ns() - began, lines);
 	return 0;
 }
 
@@ -161,7 +175,6 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 			return r;
 	}
 	fg_store_relaxed(&rw->gate.tag, 1);
-	fg_store_relaxed(&rw->inhibit, INHIBIT_READERS * lines_of_table());
 	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias)))
 		return 0;
 	if (at_once) /* a writer that waited for the gate as well counts once */
@@ -180,7 +193,6 @@ int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
 	if ((fg_load_relaxed(&rw->readers) & COUNT) || !_fg_trylock(&rw->gate))
 		return EBUSY;
 	fg_store_relaxed(&rw->gate.tag, 1);
-	fg_store_relaxed(&rw->inhibit, INHIBIT_READERS * lines_of_table());
 	if (get_in(rw) && !fg_load_relaxed(&rw->bias))
 		return 0;
 	if (!drain(rw, t, &past))
