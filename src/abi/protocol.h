@@ -205,9 +205,10 @@ struct fg_counters {
 	__u32 usable[FG_MAX_DOMAINS][FG_CPU_GROUPS];
 } __attribute__((aligned(FG_CACHE_LINE)));
 
-#define FG_COST_EVERY 128 /* of each CPU, while a process is registered */
+#define FG_COST_EVERY 128 /* of each CPU, while a process is registered; not varied */
 
-#define FG_HEARTBEAT_NS	      100000000ull /* 100 ms */
+/* Not varied. */
+#define FG_HEARTBEAT_NS	      100000000ull
 #define FG_HEARTBEAT_STALE_NS 500000000ull /* then clients take the monitor for dead */
 
 /* ---- thread registration, in band ---------------------------------------

@@ -23,7 +23,7 @@
 
 #define WORDS	       (FUTEX_WAITV_MAX - 1)
 #define HELPERS	       ((FG_ASYNC_MAX + WORDS - 1) / WORDS)
-#define ERROR_SLEEP_NS 1000000 /* after an error for which there is no word */
+#define ERROR_SLEEP_NS 1000000 /* after an error for which there is no word; not varied */
 
 struct watch {
 	struct futex_waitv what;

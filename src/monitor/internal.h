@@ -33,7 +33,8 @@
  * What a slot takes: the kernel's memory, and the monitor's own for its counts (fg_process.last).
  */
 #define FG_SLOT_BYTES (sizeof(struct fg_slot) + FG_SLOT_STATS * sizeof(uint32_t))
-#define FG_HELLO_NS   1000000000ull
+/* For a new connection to say something.  Not varied. */
+#define FG_HELLO_NS 1000000000ull
 
 /* A piece of a slot array, as the kernel knows it.  arrays.c */
 struct fg_array {

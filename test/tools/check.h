@@ -245,13 +245,30 @@ static inline void sleep_us(unsigned us)
 #define STORE(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELEASE)
 #define ADD(x, v)   __atomic_add_fetch(&(x), v, __ATOMIC_ACQ_REL)
 
+static inline long long clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	if (clock_gettime(clock, &now))
+		check_fail(__FILE__, __LINE__, "clock_gettime");
+	return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+/* What the thread has had of the CPUs. */
+static inline long long thread_cpu_ns(pthread_t thread)
+{
+	clockid_t clock;
+
+	if (pthread_getcpuclockid(thread, &clock))
+		check_fail(__FILE__, __LINE__, "pthread_getcpuclockid");
+	return clock_ns(clock);
+}
+
 static inline struct timespec in_us(clockid_t clock, long us)
 {
+	long long ns = clock_ns(clock) + us * 1000ll;
 	struct timespec ts;
-	long long ns;
 
-	clock_gettime(clock, &ts);
-	ns = ts.tv_sec * 1000000000ll + ts.tv_nsec + us * 1000ll;
 	ts.tv_sec = ns / 1000000000ll;
 	ts.tv_nsec = ns % 1000000000ll;
 	return ts;
@@ -260,10 +277,10 @@ static inline struct timespec in_us(clockid_t clock, long us)
 /* Whether the deadline has passed: what ETIMEDOUT claims. */
 static inline int is_past(clockid_t clock, struct timespec t)
 {
-	struct timespec now;
+	long long now = clock_ns(clock);
 
-	clock_gettime(clock, &now);
-	return now.tv_sec > t.tv_sec || (now.tv_sec == t.tv_sec && now.tv_nsec >= t.tv_nsec);
+	return now / 1000000000ll > t.tv_sec ||
+	       (now / 1000000000ll == t.tv_sec && now % 1000000000ll >= t.tv_nsec);
 }
 
 /* -1: it is none. */

@@ -12,10 +12,7 @@ static double spent;
 
 static double cpu_time(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	return (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
 }
 
 static void *hold(void *arg)

@@ -60,16 +60,6 @@ static void *waits(void *unused)
 	return unused;
 }
 
-static int64_t cpu_ns(pthread_t thread)
-{
-	struct timespec t;
-	clockid_t clock;
-
-	CHECK_EQ(pthread_getcpuclockid(thread, &clock), 0);
-	CHECK_EQ(clock_gettime(clock, &t), 0);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
 static void let_it_in(pthread_t waiter)
 {
 	unlock_it();
@@ -86,7 +76,7 @@ int main(int argc, char **argv)
 	lock_it();
 	for (int i = 0; i < 2; i++) { /* the fourth, and when that has ended again the fourth */
 		waiter = start(waits, NULL);
-		while (cpu_ns(waiter) < AWAKE_NS)
+		while (thread_cpu_ns(waiter) < AWAKE_NS)
 			CHECK(!blocks());
 		CHECK(!blocks());
 		let_it_in(waiter);

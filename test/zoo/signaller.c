@@ -63,25 +63,15 @@ static bool blocks(void)
 	return curr_of(LOAD(*state_of(&m))) == BLOCK;
 }
 
-static int64_t cpu_ns(const struct waiter *w)
-{
-	struct timespec t;
-	clockid_t clock;
-
-	CHECK_EQ(pthread_getcpuclockid(w->thread, &clock), 0);
-	CHECK_EQ(clock_gettime(clock, &t), 0);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
 /*
  * It looks again and again, stays awake, and the lock as it is.  False: this thread was off its CPU
  * for so long that the monitor that it plays passed for dead.
  */
 static bool is_awake(const struct waiter *w)
 {
-	int64_t before = cpu_ns(w);
+	int64_t before = thread_cpu_ns(w->thread);
 
-	AWAIT(blocks() || cpu_ns(w) - before > AWAKE_NS);
+	AWAIT(blocks() || thread_cpu_ns(w->thread) - before > AWAKE_NS);
 	CHECK(!LOAD(w->done));
 	if (!fg_policy_has_monitor())
 		return false;

@@ -30,7 +30,9 @@
 #include "cli/launch/embedded.h"
 #include "monitor/monitor.h"
 
-#define STOP_MS 2000 /* for the child to detach and end, then it is killed */
+/* For the child to detach and end, then it is killed; looks every STOP_LOOK_NS.  Not varied. */
+#define STOP_NS	     2000000000u
+#define STOP_LOOK_NS 200000u
 
 const char *fg_socket_path(void)
 {
@@ -244,7 +246,7 @@ void fg_embed_ended(struct fg_embed *e)
 /* ---- the end, and processes that outlive it ------------------------------------ */
 
 /* How often, where that is not clear at once: an exec beside other work takes some ms. */
-#define ENVIRON_LOOKS 8
+#define ENVIRON_LOOKS 8 /* not varied */
 
 /*
  * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.
@@ -334,8 +336,9 @@ static bool is_wanted(const struct fg_embed *e)
 	return is_known(e->secret) || (serves(e) && has_clients(e));
 }
 
-#define LOOK_FIRST_MS 1000
-#define LOOK_MAX_MS   30000
+/* Between two looks whether the monitor is still wanted, doubled from look to look.  Not varied. */
+#define LOOK_FIRST_NS 1000000000ull
+#define LOOK_MAX_NS   30000000000ull
 
 /*
  * A process that does nothing but keep the monitor alive, which may not look at others itself
@@ -344,7 +347,7 @@ static bool is_wanted(const struct fg_embed *e)
 static void keep(struct fg_embed *e)
 {
 	struct pollfd control = {.fd = e->control};
-	int wait_ms = LOOK_FIRST_MS;
+	uint64_t wait_ns = LOOK_FIRST_NS;
 	sigset_t none;
 
 	if (fork())
@@ -361,14 +364,14 @@ static void keep(struct fg_embed *e)
 	for (int fd = 0; fd < 3; fd++)
 		fg_fd_null(fd);
 	/* Until nobody is left, or the monitor itself has ended. */
-	while (!poll(&control, 1, wait_ms) && is_wanted(e))
-		wait_ms = wait_ms < LOOK_MAX_MS / 2 ? wait_ms * 2 : LOOK_MAX_MS;
+	while (!poll(&control, 1, (int)(wait_ns / 1000000u)) && is_wanted(e))
+		wait_ns = wait_ns < LOOK_MAX_NS / 2 ? wait_ns * 2 : LOOK_MAX_NS;
 	_exit(0);
 }
 
 void fg_embed_stop(struct fg_embed *e)
 {
-	struct timespec tick = {.tv_nsec = 200000};
+	struct timespec tick = {.tv_nsec = STOP_LOOK_NS};
 	bool wanted = e->pid > 0 && is_wanted(e);
 
 	if (wanted)
@@ -379,7 +382,7 @@ void fg_embed_stop(struct fg_embed *e)
 		close(e->control);
 	e->control = -1;
 	for (int n = 0; !wanted && e->pid > 0 && waitpid(e->pid, NULL, WNOHANG) == 0; n++) {
-		if (n == STOP_MS * 5)
+		if (n == (int)(STOP_NS / STOP_LOOK_NS))
 			kill(e->pid, SIGKILL);
 		nanosleep(&tick, NULL);
 	}

@@ -28,7 +28,9 @@
 #include "cli/launch/filter.h"
 #include "sys/filter.h"
 
-#define TRY_MS 1000 /* a filter may also leave a call without an answer */
+/* A filter may also leave a call without an answer; looks every TRY_LOOK_NS.  Not varied. */
+#define TRY_NS	    1000000000u
+#define TRY_LOOK_NS 1000000u
 
 int fg_filters_here(void)
 {
@@ -88,7 +90,7 @@ static _Noreturn void try_calls(void)
 
 bool fg_filters_pass(void)
 {
-	static const struct timespec tick = {.tv_nsec = 1000000};
+	static const struct timespec tick = {.tv_nsec = TRY_LOOK_NS};
 	int status = -1;
 	pid_t pid = fork();
 
@@ -96,8 +98,8 @@ bool fg_filters_pass(void)
 		try_calls();
 	if (pid < 0)
 		return false;
-	for (int ms = 0; waitpid(pid, &status, WNOHANG) == 0; ms++) {
-		if (ms == TRY_MS)
+	for (unsigned n = 0; waitpid(pid, &status, WNOHANG) == 0; n++) {
+		if (n == TRY_NS / TRY_LOOK_NS)
 			kill(pid, SIGKILL);
 		nanosleep(&tick, NULL);
 	}
