@@ -472,6 +472,39 @@ int BPF_PROG(on_end, void *lock, int ret)
 	return 0;
 }
 
+/* ---- holds ----------------------------------------------------------------------- */
+
+/* These rows are not given back: behind a free one there is none of this key. */
+static __always_inline struct fg_contended_lock *find_lock(__u64 key)
+{
+	for (__u32 i = 0; i < FG_CONTENTION_PROBES; i++) {
+		__u32 at = ((__u32)key + i) % FG_LOCK_ROWS;
+		struct fg_contended_lock *l = bpf_map_lookup_elem(&locks, &at);
+		__u64 was = l ? *(volatile __u64 *)&l->key : 0;
+
+		if (!was)
+			return NULL;
+		if (was == key)
+			return l;
+	}
+	return NULL;
+}
+
+static __always_inline void let_go(__u64 lock, __u32 class)
+{
+	struct fg_contended_lock *l = find_lock(lock_key(lock, class));
+	__u64 ns;
+
+	/* Somebody else who got it without a wait has not been seen to take it. */
+	if (!l || l->holder != 1 + (__u64)(__u32)bpf_get_current_pid_tgid())
+		return;
+	ns = bpf_ktime_get_ns() - l->held_since;
+	l->holder = 0;
+	ADD(l->holds, 1);
+	ADD(l->hold_ns, ns);
+	raise(&l->hold_max_ns, ns);
+}
+
 /*
  * 7.2 and later, of locks that sleep (of spinlocks by an option of the build): the owner releases
  * it, and others wait.
@@ -479,20 +512,60 @@ int BPF_PROG(on_end, void *lock, int ret)
 SEC("tp_btf/contended_release")
 int BPF_PROG(on_release, void *lock)
 {
-	__u64 holder = 1 + (__u64)(__u32)bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
-	struct made_lock made = {0};
+	for (__u32 c = 0; c < FG_CLASSES; c++)
+		let_go((__u64)lock, c);
+	return 0;
+}
 
-	for (__u32 c = 0; c < FG_CLASSES; c++) {
-		__u64 key = lock_key((__u64)lock, c);
-		struct fg_contended_lock *l = FIND(locks, FG_LOCK_ROWS, key, false, made);
+/* As a number: with the pointer, which has a type here, the verifier allows no arithmetic. */
+static __always_inline __u64 first_argument(void *ctx)
+{
+	__u64 value = 0;
 
-		/* Another owner, which has had no wait: it was not seen to take the lock. */
-		if (!l || l->holder != holder)
-			continue;
-		l->holder = 0;
-		ADD(l->holds, 1);
-		ADD(l->hold_ns, now - l->held_since);
-		raise(&l->hold_max_ns, now - l->held_since);
-	}
+	bpf_get_func_arg(ctx, 0, &value);
+	return value;
+}
+
+/*
+ * Where all holds behind a wait are asked for (--holds), and where the kernel tells of none: every
+ * release of a lock that sleeps.  With PREEMPT_RT these are rt_mutexes inside, and begin with one.
+ * Not those of spinlocks: what runs behind each program (rcu_read_unlock()) may wake somebody, and
+ * the lock that is let go may be the one that this takes.
+ */
+SEC("fentry/mutex_unlock")
+int BPF_PROG(on_mutex_unlock)
+{
+	__u64 lock = first_argument(ctx);
+
+	let_go(lock, FG_CLASS_MUTEX);
+	let_go(lock, FG_CLASS_RT);
+	return 0;
+}
+
+SEC("fentry/up_write")
+int BPF_PROG(on_up_write)
+{
+	__u64 lock = first_argument(ctx);
+
+	let_go(lock, FG_CLASS_RWSEM);
+	let_go(lock, FG_CLASS_RT);
+	return 0;
+}
+
+/* Goes on as a reader. */
+SEC("fentry/downgrade_write")
+int BPF_PROG(on_downgrade_write)
+{
+	__u64 lock = first_argument(ctx);
+
+	let_go(lock, FG_CLASS_RWSEM);
+	let_go(lock, FG_CLASS_RT);
+	return 0;
+}
+
+SEC("fentry/percpu_up_write")
+int BPF_PROG(on_percpu_up_write)
+{
+	let_go(first_argument(ctx), FG_CLASS_PERCPU_RWSEM);
 	return 0;
 }

@@ -53,7 +53,8 @@ enum fg_contention_by {
 #define FG_LOCK_ROWS	     8192u
 #define FG_WAITER_ROWS	     32768u
 #define FG_WAITING_ROWS	     16384u
-#define FG_CONTENTION_PROBES 32 /* rows that are looked at before an event is given up */
+#define FG_PERCPU_CPUS	     8192u /* the most that Linux is built for (CONFIG_NR_CPUS) */
+#define FG_CONTENTION_PROBES 32	   /* rows that are looked at before an event is given up */
 
 struct fg_waits {
 	__u64 waits;  /* that ended with the lock */

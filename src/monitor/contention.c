@@ -17,6 +17,7 @@
 #include "contention.skel.h"
 #include "monitor/internal.h"
 #include "monitor/needs.h"
+#include "monitor/percpu.h"
 #include "slab.h"
 #include "slab.skel.h"
 
@@ -25,6 +26,8 @@ enum { LOCKS, WAITERS, WAITING, COUNTS, MAPS };
 struct fg_contention {
 	struct contention_bpf *skel;
 	struct slab_bpf *slab;
+	struct fg_percpu *percpu; /* NULL: not told; asked for by the first who wants a name */
+	bool percpu_tried;
 	struct fg_contention_view view;
 	void *map[MAPS];
 	size_t size[MAPS];
@@ -81,8 +84,12 @@ static int load(struct fg_contention *c, const struct fg_contention_config *cfg)
 		return -errno;
 	c->skel->rodata->by = cfg->by;
 	c->skel->rodata->only_tgid = cfg->tgid;
-	c->view.holds = fg_kernel_has(FG_HAS_HOLDS);
-	bpf_program__set_autoload(c->skel->progs.on_release, c->view.holds);
+	c->view.holds = cfg->holds || fg_kernel_has(FG_HAS_HOLDS);
+	bpf_program__set_autoload(c->skel->progs.on_release, fg_kernel_has(FG_HAS_HOLDS));
+	bpf_program__set_autoload(c->skel->progs.on_mutex_unlock, cfg->holds);
+	bpf_program__set_autoload(c->skel->progs.on_up_write, cfg->holds);
+	bpf_program__set_autoload(c->skel->progs.on_downgrade_write, cfg->holds);
+	bpf_program__set_autoload(c->skel->progs.on_percpu_up_write, cfg->holds);
 	err = contention_bpf__load(c->skel);
 	if (!err)
 		err = map_tables(c);
@@ -129,6 +136,14 @@ bool fg_contention_slab(struct fg_contention *c, uint64_t address, char *name, s
 	return true;
 }
 
+bool fg_contention_percpu(struct fg_contention *c, uint64_t address, char *name, size_t size)
+{
+	if (!c->percpu_tried)
+		c->percpu = fg_percpu_open();
+	c->percpu_tried = true;
+	return c->percpu && fg_percpu_name(c->percpu, address, name, size);
+}
+
 static uint64_t missed_by(const struct bpf_program *prog)
 {
 	struct bpf_prog_info info = {0};
@@ -142,8 +157,11 @@ static uint64_t missed_by(const struct bpf_program *prog)
 
 void fg_contention_stop(struct fg_contention *c)
 {
+	struct bpf_program *prog = NULL;
+
 	contention_bpf__detach(c->skel);
-	c->missed = missed_by(c->skel->progs.on_begin) + missed_by(c->skel->progs.on_end);
+	while ((prog = bpf_object__next_program(c->skel->obj, prog)))
+		c->missed += missed_by(prog);
 }
 
 uint64_t fg_contention_missed(const struct fg_contention *c)
@@ -160,5 +178,6 @@ void fg_contention_close(struct fg_contention *c)
 			munmap(c->map[i], c->size[i]);
 	contention_bpf__destroy(c->skel);
 	slab_bpf__destroy(c->slab);
+	fg_percpu_close(c->percpu);
 	free(c);
 }

@@ -11,6 +11,7 @@ __attribute__((visibility("default"))) const struct fg_monitor_module fg_monitor
     .contention_open = fg_contention_open,
     .contention_view = fg_contention_view,
     .contention_slab = fg_contention_slab,
+    .contention_percpu = fg_contention_percpu,
     .contention_stop = fg_contention_stop,
     .contention_missed = fg_contention_missed,
     .contention_close = fg_contention_close,

@@ -26,6 +26,8 @@ struct fg_monitor_module {
 			       char *why, size_t size);
 	const struct fg_contention_view *(*contention_view)(const struct fg_contention *c);
 	bool (*contention_slab)(struct fg_contention *c, uint64_t address, char *name, size_t size);
+	bool (*contention_percpu)(struct fg_contention *c, uint64_t address, char *name,
+				  size_t size);
 	void (*contention_stop)(struct fg_contention *c);
 	uint64_t (*contention_missed)(const struct fg_contention *c);
 	void (*contention_close)(struct fg_contention *c);

@@ -49,6 +49,11 @@ bool fg_contention_slab(struct fg_contention *c, uint64_t address, char *name, s
 	return false;
 }
 
+bool fg_contention_percpu(struct fg_contention *c, uint64_t address, char *name, size_t size)
+{
+	return false;
+}
+
 void fg_contention_stop(struct fg_contention *c)
 {
 }

@@ -151,6 +151,47 @@ def check_callers():
         true(row, not re.match(r"_raw_|mutex_lock|down_read|down_write|bpf_|__schedule$|.*_slowpath$", name))
 
 
+def check_percpu_names():
+    """A run queue's lock has a name, and the CPU: what waits for it is the scheduler."""
+    need()
+    for _ in range(20):
+        p = profiling("-t", "spin")
+        subprocess.run(load(1000), check=True, stdout=subprocess.DEVNULL, timeout=200)
+        r = stopped(p)
+        named = [row for row in r["rows"] if (row["symbol"] or "").startswith("runqueues.")]
+        if named:
+            break
+    if not named:
+        raise Skip("nobody waited for a run queue, or this kernel has no CONFIG_FAIR_GROUP_SCHED")
+    for row in named:
+        m = re.fullmatch(r"runqueues\.__lock@cpu(\d+)", row["lock"])
+        true(row, m and int(m[1]) < os.sysconf("SC_NPROCESSORS_CONF") and row["slab"] is None)
+    same("one address, one name", len({row["address"] for row in named}), len({row["lock"] for row in named}))
+
+
+def check_holds():
+    """Of locks that sleep, each hold behind a wait; in a time that is bounded."""
+    need()
+    for args in (["--holds"], ["--holds", "-d", "61"], ["--holds", "-d", "2min"]):
+        p = run("kernel", "profile", *args)
+        same(args, (p.returncode, p.stdout), (125, ""))
+        one_line(p.stderr)
+    worker = subprocess.Popen(load(1000000), stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        p = run("kernel", "profile", "--holds", "-d", "1", "--json", "-n", "0")
+    finally:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+    if p.returncode:
+        same(p.stderr, p.returncode, 125)
+        raise Skip(p.stderr.strip())
+    true(p.stderr, "longer" in p.stderr)
+    r = json.loads(p.stdout)
+    true("told", r["tells_holds"])
+    for row in r["rows"]:
+        true(row, row["holds"] <= row["waits"] and row["max_hold_ns"] <= row["total_hold_ns"])
+
+
 def check_table():
     """Fits 80 columns on a terminal (test_terminal has the others)."""
     import fcntl

@@ -64,10 +64,12 @@ static void drop_page(void)
 /* ---- what is counted -------------------------------------------------------------- */
 
 static const struct fg_contention_view *open_or_skip(struct fg_contention **c,
-						     enum fg_contention_by by)
+						     enum fg_contention_by by, bool holds)
 {
 	struct fg_contention_config cfg = {
-	    .by = by, .tgid = (uint32_t)(by == FG_BY_CALLER || by == FG_BY_CGROUP ? getpid() : 0)};
+	    .by = by,
+	    .tgid = (uint32_t)(by == FG_BY_CALLER || by == FG_BY_CGROUP ? getpid() : 0),
+	    .holds = holds};
 	char why[300];
 	int err = fg_contention_open(c, &cfg, why, sizeof(why));
 
@@ -145,7 +147,8 @@ static void *write_byte(void *arg)
 	return NULL;
 }
 
-static void check_mutex(const struct fg_contention_view *v, uint64_t key, enum fg_contention_by by)
+static void check_mutex(const struct fg_contention_view *v, uint64_t key, enum fg_contention_by by,
+			bool holds)
 {
 	uint64_t waits = 0, rows = 0;
 	const struct fg_contended_lock *l = NULL;
@@ -158,6 +161,11 @@ static void check_mutex(const struct fg_contention_view *v, uint64_t key, enum f
 	CHECK(l->w.max_ns && l->w.max_ns <= l->w.wait_ns && in_buckets(l) == WAITERS);
 	CHECK(l->handovers == WAITERS - 1 && l->across <= l->handovers && l->batch >= 1 &&
 	      l->batch <= WAITERS);
+	/* Each of them has let it go; the holder, who did not wait, is none. */
+	if (holds)
+		CHECK(l->holds == WAITERS && l->hold_max_ns && l->hold_max_ns <= l->hold_ns);
+	else if (!v->holds)
+		CHECK(!l->holds);
 	for (uint32_t i = 0; i < FG_WAITER_ROWS; i++) {
 		const struct fg_contended_waiter *w = &v->waiters[i];
 
@@ -189,14 +197,14 @@ static bool is_mutex(const struct fg_contention_view *v, uint64_t key)
 }
 
 /* False: the kernel kept events from the program, which it says.  Then, once more. */
-static bool mutex(enum fg_contention_by by)
+static bool mutex(enum fg_contention_by by, bool holds)
 {
 	pthread_t holder, waiter[WAITERS];
 	const struct fg_contention_view *v;
 	struct fg_contention *c;
 	uint64_t key = 0, longest = 0, missed;
 
-	v = open_or_skip(&c, by);
+	v = open_or_skip(&c, by, holds);
 	hold_page();
 	CHECK(!pipe2(channel, O_CLOEXEC));
 	CHECK(!pthread_create(&holder, NULL, write_page, NULL));
@@ -230,7 +238,7 @@ static bool mutex(enum fg_contention_by by)
 	}
 	if (!missed) {
 		CHECK(key);
-		check_mutex(v, key, by);
+		check_mutex(v, key, by, holds);
 	}
 	fg_contention_close(c);
 	close(channel[0]);
@@ -270,7 +278,7 @@ static pid_t list_in_child(void)
 	_exit(0);
 }
 
-static bool rwsem(void)
+static bool rwsem(bool holds)
 {
 	const struct fg_contention_view *v;
 	const struct fg_contended_lock *l;
@@ -280,7 +288,7 @@ static bool rwsem(void)
 	pid_t child;
 
 	strcpy(path, "/tmp/fg-kernel-locks-XXXXXX");
-	v = open_or_skip(&c, FG_BY_TASK);
+	v = open_or_skip(&c, FG_BY_TASK, holds);
 	CHECK(mkdtemp(path));
 	folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK(folder >= 0);
@@ -314,6 +322,8 @@ static bool rwsem(void)
 		l = the_lock(v, FG_CLASS_RWSEM, lock);
 		CHECK(l->w.waits == 1 && l->w.failed == 1 && l->w.reads == 1 && !l->handovers &&
 		      in_buckets(l) == 2);
+		if (holds)
+			CHECK(l->holds == 1 && l->hold_ns);
 	}
 	fg_contention_close(c);
 	unlinkat(folder, "new", AT_REMOVEDIR);
@@ -322,13 +332,33 @@ static bool rwsem(void)
 	return !missed;
 }
 
+/* Some machines have tracepoints and no fentry. */
+static bool holds_refused(void)
+{
+	struct fg_contention *c;
+	char why[300];
+
+	if (fg_contention_open(&c, &(struct fg_contention_config){.holds = true}, why, sizeof(why)))
+		return true;
+	fg_contention_close(c);
+	return false;
+}
+
 int main(void)
 {
 	test_begin();
 	for (enum fg_contention_by by = FG_BY_TASK; by <= FG_BY_OWNER; by++)
-		while (!mutex(by))
+		while (!mutex(by, false))
 			;
-	while (!rwsem())
+	while (!rwsem(false))
+		;
+	if (holds_refused()) {
+		puts("without holds: fentry programs are refused here");
+		return 0;
+	}
+	while (!mutex(FG_BY_TASK, true))
+		;
+	while (!rwsem(true))
 		;
 	return 0;
 }

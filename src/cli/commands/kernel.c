@@ -14,6 +14,7 @@
 #include "cli/common/units.h"
 
 #define OPTIONS_OF_POLICY 32
+#define HOLDS_S		  60 /* at most: the whole machine pays */
 
 const char *const fg_lock_class_name[FG_CLASSES] = {
     [FG_CLASS_SEMAPHORE] = "semaphore",
@@ -73,6 +74,7 @@ static const char *read_option(struct fg_kernel_options *o, int option, const ch
 	case FG_KERNEL_ROWS:
 		return fg_integer(value, 0, UINT64_MAX, &o->rows) ? NULL :
 								    "-n needs a number of rows";
+	case FG_KERNEL_HOLDS: o->holds = true; return NULL;
 	default: o->json = true; return NULL;
 	}
 }
@@ -114,7 +116,7 @@ static const struct verb {
 } verbs[] = {
     {"profile", NULL, 0, 0, "nothing",
      OPTION(BY) | OPTION(DURATION) | OPTION(SORT) | OPTION(TYPE) | OPTION(LOCK) | OPTION(PID) |
-	 OPTION(ROWS) | OPTION(JSON)},
+	 OPTION(HOLDS) | OPTION(ROWS) | OPTION(JSON)},
     {"doctor", NULL, 0, 0, "nothing", OPTION(JSON)},
     {"targets", fg_kernel_targets, 0, 1, "a pattern, or nothing", OPTION(JSON)},
     {"list", fg_kernel_list, 0, 0, "nothing", OPTION(JSON)},
@@ -195,5 +197,10 @@ int fg_cmd_kernel(int argc, char **argv)
 	}
 	if (argc)
 		return fg_arguments_bad(&a, "'%s' is too much", argv[0]);
+	if (o.holds && !(o.seconds > 0 && o.seconds <= HOLDS_S))
+		return fg_arguments_bad(&a,
+					"--holds needs -d of at most %dmin: every release of a "
+					"mutex or an rwsem in the kernel takes longer until then",
+					HOLDS_S / 60);
 	return !strcmp(v->name, "profile") ? fg_kernel_profile(&o) : fg_kernel_doctor(o.json);
 }

@@ -33,8 +33,9 @@ struct fg_kernel_options {
 	int class;	  /* -1: all */
 	const char *lock; /* pattern of its name; NULL: all */
 	unsigned pid;	  /* 0: all */
-	double seconds;	  /* 0: until a signal */
-	uint64_t rows;	  /* 0: all */
+	bool holds;
+	double seconds; /* 0: until a signal */
+	uint64_t rows;	/* 0: all */
 	bool json;
 };
 
@@ -66,6 +67,25 @@ void fg_kernel_function(const struct fg_kernel_symbols *s, uint64_t address, cha
  */
 uint64_t fg_kernel_caller(const struct fg_kernel_symbols *s, const __u64 *stack);
 
+/* ---- kernel_names.c: what locks are called ---- */
+struct fg_contention;
+struct fg_contention_view;
+struct fg_kernel_names {
+	struct fg_kernel_symbols *symbols; /* NULL: none are shown to this process */
+	/* Of each row of the locks. */
+	bool seen[FG_LOCK_ROWS];
+	char slab[FG_LOCK_ROWS][32], percpu[FG_LOCK_ROWS][64]; /* "": in none */
+};
+struct fg_kernel_names *fg_kernel_names_open(void); /* NULL: out of memory */
+void fg_kernel_names_close(struct fg_kernel_names *n);
+/* To be called now and then: an object that is freed in between leaves a lock without its slab. */
+void fg_kernel_names_learn(struct fg_kernel_names *n, struct fg_contention *c);
+/* The variable that the lock of this row lies in; false: none, and the name is "". */
+bool fg_kernel_variable_at(const struct fg_kernel_names *n, const struct fg_contention_view *v,
+			   size_t row, char *name, size_t size);
+void fg_kernel_name_lock(const struct fg_kernel_names *n, const struct fg_contention_view *v,
+			 size_t row, char *name, size_t size);
+
 /* ---- kernel_rows.c: what was counted, as it is asked for ---- */
 #define FG_KERNEL_NAME 128
 struct fg_kernel_row {
@@ -82,11 +102,6 @@ struct fg_kernel_row {
 	uint64_t handovers, across, batch, holds, hold_ns, hold_max_ns;
 };
 
-struct fg_contention_view;
-struct fg_kernel_names {
-	const struct fg_kernel_symbols *symbols; /* NULL: none */
-	const char (*slab)[32];			 /* of each row of the locks */
-};
 /* Sorted as it is asked for; NULL: out of memory. */
 struct fg_kernel_row *fg_kernel_rows(const struct fg_contention_view *v,
 				     const struct fg_kernel_options *o,

@@ -29,7 +29,6 @@
 #define LOOK_NS 200000000ull
 
 static volatile sig_atomic_t stopped;
-static char slab[FG_LOCK_ROWS][32];
 
 static void on_stop(int sig)
 {
@@ -51,18 +50,8 @@ struct profile {
 
 /* ---- counting --------------------------------------------------------------------- */
 
-static void learn_slabs(struct fg_contention *c, const struct fg_contention_view *v, bool *seen)
+static void count(struct fg_contention *c, struct fg_kernel_names *names, double seconds)
 {
-	for (size_t i = 0; i < FG_LOCK_ROWS && v->slabs; i++)
-		if (!seen[i] && v->locks[i].lock) {
-			seen[i] = true;
-			fg_contention_slab(c, v->locks[i].lock, slab[i], sizeof(slab[i]));
-		}
-}
-
-static void count(struct fg_contention *c, const struct fg_contention_view *v, double seconds)
-{
-	static bool seen[FG_LOCK_ROWS];
 	uint64_t end = seconds > 0 ? fg_now_ns() + (uint64_t)(seconds * 1e9) : UINT64_MAX;
 
 	while (!stopped && fg_now_ns() < end) {
@@ -70,10 +59,10 @@ static void count(struct fg_contention *c, const struct fg_contention_view *v, d
 		struct timespec ts = {.tv_nsec = (long)(left < step ? left : step)};
 
 		nanosleep(&ts, NULL);
-		learn_slabs(c, v, seen);
+		fg_kernel_names_learn(names, c);
 	}
 	fg_contention_stop(c);
-	learn_slabs(c, v, seen);
+	fg_kernel_names_learn(names, c);
 }
 
 static bool has_several_nodes(void)
@@ -336,49 +325,60 @@ static enum fg_contention_by waiters_by(enum fg_kernel_by by)
 				     FG_BY_TASK;
 }
 
+static int profile(struct fg_contention *c, const struct fg_kernel_options *o,
+		   struct fg_kernel_names *names)
+{
+	struct profile p = {.o = o, .v = fg_contention_view(c), .names = names->symbols};
+	uint64_t start = fg_now_ns();
+
+	if (o->seconds == 0)
+		fg_note("counting waits for the kernel's locks; Ctrl-C ends");
+	if (o->holds)
+		fg_note("kernel profile: until then each release of a mutex or an rwsem in the "
+			"kernel takes longer");
+	count(c, names, o->seconds);
+	p.seconds = (double)(fg_now_ns() - start) / 1e9;
+	p.missed = fg_contention_missed(c);
+	p.nodes = has_several_nodes();
+	p.row = fg_kernel_rows(p.v, o, names, &p.rows);
+	if (!p.row) {
+		fg_error("kernel profile: out of memory");
+		return FG_EXIT_OWN;
+	}
+	sum_up(&p);
+	if (o->json)
+		print_json(&p, names->symbols);
+	else
+		print_table(&p);
+	free(p.row);
+	return 0;
+}
+
 int fg_kernel_profile(const struct fg_kernel_options *o)
 {
-	struct fg_contention_config cfg = {.by = waiters_by(o->by), .tgid = o->pid};
+	struct fg_contention_config cfg = {
+	    .by = waiters_by(o->by), .tgid = o->pid, .holds = o->holds};
 	struct sigaction stop = {.sa_handler = on_stop};
-	struct profile p = {.o = o};
-	struct fg_kernel_symbols *symbols;
-	struct fg_kernel_names names;
+	struct fg_kernel_names *names = NULL;
 	struct fg_contention *c;
 	char why[300];
-	uint64_t start;
-	int err;
+	int err = fg_contention_preflight(why, sizeof(why)), status;
 
-	err = fg_contention_open(&c, &cfg, why, sizeof(why));
+	if (!err) {
+		names = fg_kernel_names_open();
+		if (!names)
+			snprintf(why, sizeof(why), "out of memory");
+		err = names ? fg_contention_open(&c, &cfg, why, sizeof(why)) : -ENOMEM;
+	}
 	if (err) {
+		fg_kernel_names_close(names);
 		fg_error("kernel profile: %s", why);
 		return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
 	}
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
-	if (o->seconds == 0)
-		fg_note("counting waits for the kernel's locks; Ctrl-C ends");
-	start = fg_now_ns();
-	p.v = fg_contention_view(c);
-	count(c, p.v, o->seconds);
-	p.seconds = (double)(fg_now_ns() - start) / 1e9;
-	p.missed = fg_contention_missed(c);
-	p.nodes = has_several_nodes();
-	symbols = fg_kernel_symbols_open();
-	p.names = symbols != NULL;
-	names = (struct fg_kernel_names){.symbols = symbols, .slab = (const char(*)[32])slab};
-	p.row = fg_kernel_rows(p.v, o, &names, &p.rows);
-	if (p.row) {
-		sum_up(&p);
-		if (o->json)
-			print_json(&p, symbols);
-		else
-			print_table(&p);
-	} else {
-		fg_error("kernel profile: out of memory");
-	}
-	err = p.row ? 0 : FG_EXIT_OWN;
-	free(p.row);
-	fg_kernel_symbols_close(symbols);
+	status = profile(c, o, names);
 	fg_contention_close(c);
-	return err;
+	fg_kernel_names_close(names);
+	return status;
 }

@@ -12,25 +12,6 @@
 
 /* ---- names ------------------------------------------------------------------------ */
 
-static const char *const role_name[] = {
-    [FG_MET_MMAP_LOCK] = "mmap_lock", [FG_MET_SIGLOCK] = "siglock"};
-
-/*
- * A variable's name, what is known of where it was met, the slab cache it lies in, or the address.
- */
-static void name_lock(const struct fg_kernel_names *names, const struct fg_contended_lock *l,
-		      const char *slab, char *name, size_t size)
-{
-	if (fg_kernel_variable(names->symbols, l->lock, name, size))
-		return;
-	if (l->role && l->role < sizeof(role_name) / sizeof(role_name[0]))
-		snprintf(name, size, "%s %" PRIx64, role_name[l->role], (uint64_t)l->lock);
-	else if (*slab)
-		snprintf(name, size, "%s %" PRIx64, slab, (uint64_t)l->lock);
-	else
-		snprintf(name, size, "%" PRIx64, (uint64_t)l->lock);
-}
-
 static uint64_t wanted_cgroup;
 static char cgroup_path[FG_KERNEL_NAME];
 
@@ -82,8 +63,9 @@ static void name_waiter(const struct fg_kernel_names *names, const struct fg_ker
 /* ---- filters ---------------------------------------------------------------------- */
 
 static bool is_wanted(const struct fg_kernel_names *names, const struct fg_kernel_options *o,
-		      const struct fg_contended_lock *l, const char *slab)
+		      const struct fg_contention_view *v, size_t row)
 {
+	const struct fg_contended_lock *l = &v->locks[row];
 	char name[FG_KERNEL_NAME];
 
 	if (!l->key || !(l->w.waits + l->w.failed) || l->class >= FG_CLASSES)
@@ -92,12 +74,12 @@ static bool is_wanted(const struct fg_kernel_names *names, const struct fg_kerne
 		return false;
 	if (!o->lock)
 		return true;
-	name_lock(names, l, slab, name, sizeof(name));
+	fg_kernel_name_lock(names, v, row, name, sizeof(name));
 	/* By the whole name, or without the address behind it. */
 	if (!fnmatch(o->lock, name, 0))
 		return true;
 	name[strcspn(name, " ")] = '\0';
-	return !fnmatch(o->lock, name, 0) || !fnmatch(o->lock, slab, 0);
+	return !fnmatch(o->lock, name, 0) || !fnmatch(o->lock, names->slab[row], 0);
 }
 
 /* ---- rows ------------------------------------------------------------------------- */
@@ -179,13 +161,13 @@ static size_t rows_of_locks(const struct fg_contention_view *v, const struct fg_
 		const struct fg_contended_lock *l = &v->locks[i];
 		struct fg_kernel_row *r = &row[n];
 
-		if (!is_wanted(names, o, l, names->slab[i]))
+		if (!is_wanted(names, o, v, i))
 			continue;
 		*r = of_lock(l);
 		snprintf(r->slab, sizeof(r->slab), "%s", names->slab[i]);
-		fg_kernel_variable(names->symbols, l->lock, r->symbol, sizeof(r->symbol));
+		fg_kernel_variable_at(names, v, i, r->symbol, sizeof(r->symbol));
 		if (o->by == FG_KBY_LOCK) {
-			name_lock(names, l, r->slab, r->name, sizeof(r->name));
+			fg_kernel_name_lock(names, v, i, r->name, sizeof(r->name));
 			snprintf(r->group, sizeof(r->group), "%016" PRIx64, (uint64_t)l->key);
 		} else if (o->by == FG_KBY_TYPE) {
 			snprintf(r->name, sizeof(r->name), "%s", fg_lock_class_name[l->class]);
@@ -221,7 +203,7 @@ static size_t rows_of_waiters(const struct fg_contention_view *v, const struct f
 	size_t locks = 0, n = 0;
 
 	for (size_t i = 0; i < FG_LOCK_ROWS; i++)
-		if (is_wanted(names, o, &v->locks[i], names->slab[i]))
+		if (is_wanted(names, o, v, i))
 			lock[locks++] = (struct lock_at){v->locks[i].key, i};
 	qsort(lock, locks, sizeof(*lock), by_key);
 	for (size_t i = 0; i < FG_WAITER_ROWS; i++) {

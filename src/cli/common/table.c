@@ -213,6 +213,10 @@ static const struct fg_option kernel[] = {
 		       .value = "PID",
 		       .offer = FG_OFFER_PIDS,
 		       .help = "waits of this process only"},
+    [FG_KERNEL_HOLDS] = {.name = "holds",
+			 .help = "how long mutexes and rwsems were held after a wait, on any "
+				 "kernel: looks at each release, so it costs, and needs -d of a "
+				 "minute at most"},
     [FG_KERNEL_ROWS] = {.name = "rows",
 			.letter = 'n',
 			.value = "N",

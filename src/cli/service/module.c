@@ -110,6 +110,11 @@ bool fg_contention_slab(struct fg_contention *c, uint64_t address, char *name, s
 	return module->contention_slab(c, address, name, size);
 }
 
+bool fg_contention_percpu(struct fg_contention *c, uint64_t address, char *name, size_t size)
+{
+	return module->contention_percpu(c, address, name, size);
+}
+
 void fg_contention_stop(struct fg_contention *c)
 {
 	module->contention_stop(c);
