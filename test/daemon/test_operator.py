@@ -118,6 +118,39 @@ def check_top_batch():
             end(p)
 
 
+def sees_kernel():
+    return run("kernel", "profile", "-d", "10ms").returncode == 0
+
+
+def check_top_kernel():
+    """The kernel's locks beside those of programs, for who may see them."""
+    need_daemon()
+    with Daemon():
+        if not sees_kernel():
+            p = run("top", "--socket", SOCK, "--kernel", "--json", "-n", "1")
+            true(p, p.returncode in (77, 125) and not p.stdout)
+            one_line(p.stderr)
+            raise Skip(p.stderr.strip())
+        p = contend(60000)
+        try:
+            def frames():
+                for line in ask("top", "--kernel", "--json", "-n", "3", "-d", "0.3").splitlines():
+                    frame = json.loads(line)
+                    locks = frame["kernel"]["locks"]
+                    waiting = [lock["waiting_threads"] for lock in locks]
+                    same("most first", waiting, sorted(waiting, reverse=True))
+                    true(locks, all(lock["waits_per_second"] > 0 and lock["lock"] and lock["type"] for lock in locks))
+                    rows = [r for r in frame["processes"] if r["pid"] == p.pid]
+                    true(rows, len(rows) == 1 and rows[0]["kernel_waiting_threads"] >= 0)
+
+            in_one_of(5, frames)
+            text = ask("top", "-k", "-b", "-n", "1", "-d", "0.1")
+            true(text, "KERNEL PROGRAM" in text and "the kernel's locks: " in text)
+            true("only when asked", "kernel" not in json.loads(ask("top", "--json", "-n", "1", "-d", "0.1")))
+        finally:
+            end(p)
+
+
 def check_top_screen():
     need_daemon()
     with Daemon():
@@ -148,6 +181,9 @@ def check_top_screen():
             shows(b"sort by parks", b"h")
             shows(b"CONTENDED/s", b"x")
             shows(b"PAUSED", b" ")
+            if sees_kernel():
+                shows(b"the kernel's locks: ", b"K")
+                os.write(fd, b"K")
             os.write(fd, b"q")
             _, status = os.waitpid(pid, 0)
             same("the end of top", status, 0)

@@ -2,6 +2,7 @@
 /* `flexguard top`: its lines, batch mode, the command line. */
 #include "cli/commands/top.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 #include "cli/common/text.h"
 #include "cli/common/units.h"
 #include "cli/launch/embed.h"
+
+#define KERNEL_LOCKS 10 /* in a table */
 
 /* ---- lines ------------------------------------------------------------------- */
 
@@ -51,22 +54,54 @@ void fg_top_hidden(const struct fg_top *t, char *text, size_t size)
 			 t->hidden, t->hidden == 1 ? "" : "es");
 }
 
-void fg_top_header(char *text, size_t size)
+void fg_top_header(const struct fg_top *t, char *text, size_t size)
 {
-	snprintf(text, size, "%7s %-7s %7s %11s %7s %7s %11s %7s %s", "PID", "USER", "RUN/THR",
-		 "CONTENDED/s", "SPUN/s", "PARKS/s", "PREEMPTED/s", "BLOCKED", "PROGRAM");
+	snprintf(text, size, "%7s %-7s %7s %11s %7s %7s %11s %7s %s%s", "PID", "USER", "RUN/THR",
+		 "CONTENDED/s", "SPUN/s", "PARKS/s", "PREEMPTED/s", "BLOCKED",
+		 t->kernel ? " KERNEL " : "", "PROGRAM");
 }
 
-void fg_top_line(const struct fg_top_row *r, char *text, size_t size)
+void fg_top_line(const struct fg_top *t, const struct fg_top_row *r, char *text, size_t size)
 {
-	char c[4][24], threads[24];
+	char c[4][24], threads[24], kernel[16] = "";
+
+	if (t->kernel)
+		snprintf(kernel, sizeof(kernel), "%7.2f ", r->kernel);
 
 	snprintf(threads, sizeof(threads), "%u/%u", r->runnable, r->threads);
-	snprintf(text, size, "%7d %-7.7s %7s %11s %7s %7s %11s %7.2f %s", r->pid, r->user, threads,
-		 fg_human_count(c[0], sizeof(c[0]), r->contended),
+	snprintf(text, size, "%7d %-7.7s %7s %11s %7s %7s %11s %7.2f %s%s", r->pid, r->user,
+		 threads, fg_human_count(c[0], sizeof(c[0]), r->contended),
 		 fg_human_count(c[1], sizeof(c[1]), r->spun),
 		 fg_human_count(c[2], sizeof(c[2]), r->parks),
-		 fg_human_count(c[3], sizeof(c[3]), r->preemptions), r->blocked, r->program);
+		 fg_human_count(c[3], sizeof(c[3]), r->preemptions), r->blocked, kernel,
+		 r->program);
+}
+
+/* Cut as the screen does. */
+static void put_line(char *text, int columns)
+{
+	if (columns && columns < (int)strlen(text))
+		text[columns] = '\0';
+	puts(text);
+}
+
+static void print_locks(const struct fg_top_kernel *k, int columns)
+{
+	const struct fg_top_lock *lock;
+	size_t n = fg_top_kernel_locks(k, &lock);
+	char text[256];
+
+	fg_top_kernel_summary(k, text, sizeof(text));
+	putchar('\n');
+	put_line(text, columns);
+	if (!n)
+		return;
+	fg_top_kernel_header(text, sizeof(text));
+	put_line(text, columns);
+	for (size_t i = 0; i < n && i < KERNEL_LOCKS; i++) {
+		fg_top_kernel_line(&lock[i], text, sizeof(text));
+		put_line(text, columns);
+	}
 }
 
 static void print_table(const struct fg_top *t)
@@ -82,14 +117,15 @@ static void print_table(const struct fg_top *t)
 	fg_top_hidden(t, text, sizeof(text));
 	if (*text)
 		puts(text);
-	fg_top_header(text, sizeof(text));
-	printf("\n%s\n", text);
+	fg_top_header(t, text, sizeof(text));
+	putchar('\n');
+	put_line(text, columns);
 	for (size_t i = 0; i < t->rows; i++) {
-		fg_top_line(&t->row[i], text, sizeof(text));
-		if (columns && columns < (int)sizeof(text))
-			text[columns] = '\0'; /* as the screen does */
-		puts(text);
+		fg_top_line(t, &t->row[i], text, sizeof(text));
+		put_line(text, columns);
 	}
+	if (t->kernel)
+		print_locks(t->kernel, columns);
 }
 
 static void print_json(const struct fg_top *t)
@@ -118,9 +154,13 @@ static void print_json(const struct fg_top *t)
 		fg_json_real(&j, "parks_per_second", 1, r->parks);
 		fg_json_real(&j, "holder_preemptions_per_second", 1, r->preemptions);
 		fg_json_real(&j, "blocked_threads", 4, r->blocked);
+		if (t->kernel)
+			fg_json_real(&j, "kernel_waiting_threads", 4, r->kernel);
 		fg_json_close(&j, '}');
 	}
 	fg_json_close(&j, ']');
+	if (t->kernel)
+		fg_top_kernel_json(t->kernel, &j);
 	fg_json_close(&j, '}');
 	fg_json_end(&j);
 }
@@ -162,13 +202,14 @@ static bool set_key(struct fg_top *t, const char *name)
 
 /* 0, or an exit status + 1. */
 static int parse(struct fg_top *t, int argc, char **argv, bool *text, uint64_t *iterations,
-		 bool *json)
+		 bool *json, bool *kernel)
 {
 	struct fg_arguments a = fg_arguments(argc, argv);
 
 	for (;;)
 		switch (fg_arguments_next(&a)) {
 		case FG_TOP_BATCH: *text = true; break;
+		case FG_TOP_KERNEL: *kernel = true; break;
 		case FG_TOP_JSON: *text = *json = true; break;
 		case FG_TOP_SOCKET:
 			if (!fg_socket_option(&a, &t->socket))
@@ -204,10 +245,10 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, uint64_t *
 int fg_cmd_top(int argc, char **argv)
 {
 	struct fg_top t = {.socket = fg_socket_path(), .delay = 2};
-	bool text = false, json = false;
+	bool text = false, json = false, kernel = false;
 	uint64_t iterations = 0;
 	char why[300];
-	int err = parse(&t, argc, argv, &text, &iterations, &json);
+	int err = parse(&t, argc, argv, &text, &iterations, &json, &kernel);
 
 	if (err)
 		return err - 1;
@@ -215,10 +256,16 @@ int fg_cmd_top(int argc, char **argv)
 		fg_error("top: the output is not a terminal; use -b, or --json");
 		return FG_EXIT_OWN;
 	}
+	err = kernel ? fg_top_kernel_open(&t.kernel, why, sizeof(why)) : 0;
+	if (err) {
+		fg_error("top --kernel: %s", why);
+		return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
+	}
 	err = text ? batch(&t, iterations, json, why, sizeof(why)) :
 		     fg_top_screen(&t, why, sizeof(why));
 	if (err)
 		fg_error("top: %s", why);
+	fg_top_kernel_close(t.kernel);
 	fg_answer_free(&t.last);
 	free(t.row);
 	return err ? FG_EXIT_OWN : 0;

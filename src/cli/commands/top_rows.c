@@ -90,6 +90,11 @@ int fg_top_sample(struct fg_top *t, char *why, size_t size)
 
 	if (err)
 		return err;
+	err = t->kernel ? fg_top_kernel_sample(t->kernel, why, size) : 0;
+	if (err) {
+		fg_answer_free(&a);
+		return err;
+	}
 	qsort(a.process, a.count, sizeof(*a.process), by_pid);
 	row = realloc(t->row, (a.count + 1) * sizeof(*row));
 	if (!row) {
@@ -107,8 +112,10 @@ int fg_top_sample(struct fg_top *t, char *why, size_t size)
 						 (same ? t->last.sum.total_preempted : 0)) /
 					    t->seconds :
 					0;
-	for (size_t i = 0; i < a.count; i++)
+	for (size_t i = 0; i < a.count; i++) {
 		make_row(&row[i], &a.process[i], &t->last, a.at_ns);
+		row[i].kernel = t->kernel ? fg_top_kernel_waiting(t->kernel, row[i].pid) : 0;
+	}
 	t->rows = a.count;
 	t->monitored = a.sum.processes;
 	t->hidden = a.sum.processes > a.count ? a.sum.processes - a.count : 0;

@@ -14,6 +14,7 @@ struct view {
 	struct fg_top *top;
 	size_t first; /* row at the top of the list */
 	bool paused, help;
+	char note[300]; /* why a key did nothing */
 };
 
 static const char *const help_text[] = {
@@ -26,6 +27,7 @@ static const char *const help_text[] = {
     "t        sort by threads",
     "i        sort by pid",
     "r        reverse the order",
+    "K        the kernel's locks as well, or not",
     "+ -      shorter and longer between two samples",
     "arrows   scroll; also page up, page down, home, end",
     "",
@@ -35,15 +37,47 @@ static const char *const help_text[] = {
     "PARKS      times a waiter went to sleep",
     "PREEMPTED  times a waiter saw the critical path off its CPU",
     "BLOCKED    threads in blocking mode, on average",
+    "KERNEL     threads that wait for a lock of the kernel, on average",
     "",
     "any key goes back",
 };
 
-static size_t list_height(void)
+/* A third of the screen at most, and no more than there are. */
+static int kernel_height(const struct fg_top *t)
 {
-	int height = LINES - FG_TOP_SUMMARY_LINES - 2;
+	const struct fg_top_lock *lock;
+	int n;
+
+	if (!t->kernel)
+		return 0;
+	n = (int)fg_top_kernel_locks(t->kernel, &lock) + 2;
+	return n < LINES / 3 ? n : LINES / 3;
+}
+
+static size_t list_height(const struct fg_top *t)
+{
+	int height = LINES - FG_TOP_SUMMARY_LINES - 2 - kernel_height(t);
 
 	return height > 0 ? (size_t)height : 0;
+}
+
+static void draw_locks(const struct fg_top *t)
+{
+	int y = LINES - kernel_height(t);
+	const struct fg_top_lock *lock;
+	size_t n = fg_top_kernel_locks(t->kernel, &lock);
+	char text[512];
+
+	fg_top_kernel_summary(t->kernel, text, sizeof(text));
+	mvaddnstr(y++, 0, text, COLS);
+	fg_top_kernel_header(text, sizeof(text));
+	attron(A_REVERSE);
+	mvprintw(y++, 0, "%-*.*s", COLS, COLS, text);
+	attroff(A_REVERSE);
+	for (size_t i = 0; i < n && y < LINES; i++) {
+		fg_top_kernel_line(&lock[i], text, sizeof(text));
+		mvaddnstr(y++, 0, text, COLS);
+	}
 }
 
 static void draw_list(const struct view *v)
@@ -52,16 +86,18 @@ static void draw_list(const struct view *v)
 	char text[512];
 	int y = FG_TOP_SUMMARY_LINES + 1;
 
-	fg_top_header(text, sizeof(text));
+	fg_top_header(t, text, sizeof(text));
 	attron(A_REVERSE);
 	mvprintw(y, 0, "%-*.*s", COLS, COLS, text);
 	attroff(A_REVERSE);
-	for (size_t i = v->first; i < t->rows && ++y < LINES; i++) {
-		fg_top_line(&t->row[i], text, sizeof(text));
+	for (size_t i = v->first; i < t->rows && ++y < LINES - kernel_height(t); i++) {
+		fg_top_line(t, &t->row[i], text, sizeof(text));
 		mvaddnstr(y, 0, text, COLS);
 	}
-	if (!t->rows && y + 1 < LINES)
+	if (!t->rows && y + 1 < LINES - kernel_height(t))
 		mvaddnstr(y + 1, 0, "no process of yours is registered", COLS);
+	if (t->kernel)
+		draw_locks(t);
 }
 
 static void draw(const struct view *v)
@@ -81,8 +117,11 @@ static void draw(const struct view *v)
 		mvaddnstr(i, 0, text, COLS);
 	}
 	fg_top_hidden(v->top, hidden, sizeof(hidden));
-	snprintf(text, sizeof(text), "%severy %g s; q quit, h help%s%s",
-		 v->paused ? "PAUSED; " : "", v->top->delay, *hidden ? "; " : "", hidden);
+	if (*v->note)
+		snprintf(text, sizeof(text), "%s", v->note);
+	else
+		snprintf(text, sizeof(text), "%severy %g s; q quit, h help%s%s",
+			 v->paused ? "PAUSED; " : "", v->top->delay, *hidden ? "; " : "", hidden);
 	attron(A_DIM);
 	mvaddnstr(FG_TOP_SUMMARY_LINES, 0, text, COLS);
 	attroff(A_DIM);
@@ -92,11 +131,23 @@ static void draw(const struct view *v)
 
 static void scroll_by(struct view *v, long n)
 {
-	long last = (long)v->top->rows - (long)list_height(), first = (long)v->first + n;
+	long last = (long)v->top->rows - (long)list_height(v->top), first = (long)v->first + n;
 
 	if (first > last)
 		first = last;
 	v->first = first < 0 ? 0 : (size_t)first;
+}
+
+static void switch_kernel(struct view *v)
+{
+	struct fg_top *t = v->top;
+
+	if (!t->kernel) {
+		fg_top_kernel_open(&t->kernel, v->note, sizeof(v->note));
+		return;
+	}
+	fg_top_kernel_close(t->kernel);
+	t->kernel = NULL;
 }
 
 static void sort_by(struct view *v, enum fg_top_key key)
@@ -114,7 +165,9 @@ static bool press(struct view *v, int key)
 		v->help = false;
 		return true;
 	}
+	*v->note = '\0';
 	switch (key) {
+	case 'K': switch_kernel(v); break;
 	case 'q':
 	case 'Q': return false;
 	case 'h':
@@ -137,8 +190,8 @@ static bool press(struct view *v, int key)
 	case 'j': scroll_by(v, 1); break;
 	case KEY_UP:
 	case 'k': scroll_by(v, -1); break;
-	case KEY_NPAGE: scroll_by(v, (long)list_height()); break;
-	case KEY_PPAGE: scroll_by(v, -(long)list_height()); break;
+	case KEY_NPAGE: scroll_by(v, (long)list_height(t)); break;
+	case KEY_PPAGE: scroll_by(v, -(long)list_height(t)); break;
 	case KEY_HOME: v->first = 0; break;
 	case KEY_END: scroll_by(v, (long)t->rows); break;
 	default: break;

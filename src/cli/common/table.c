@@ -144,6 +144,9 @@ static const struct fg_option top[] = {
 		     .letter = 's',
 		     .value = "contended|parks|preempted|blocked|threads|pid",
 		     .help = "by contended, parks, preempted, blocked, threads or pid"},
+    [FG_TOP_KERNEL] = {.name = "kernel",
+		       .letter = 'k',
+		       .help = "the kernel's own locks as well (needs CAP_BPF and CAP_PERFMON)"},
     [FG_TOP_JSON] = {.name = "json", .help = "one line of JSON a table (implies -b)"},
     [FG_TOP_SOCKET] = SOCKET("where the monitor listens"),
     {0}};
