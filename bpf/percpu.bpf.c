@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Where each CPU's per-CPU variables are.  The kernel's own table (__per_cpu_offset) has a name
- * only in kernels with CONFIG_KALLSYMS_ALL; but each thread leads to the run queue of its CPU, which
- * is one of these variables, and each CPU has threads of its own (ksoftirqd).  Without
+ * only in kernels with CONFIG_KALLSYMS_ALL; but each thread leads to the run queue of its CPU,
+ * which is one of these variables, and each CPU has threads of its own (ksoftirqd).  Without
  * CONFIG_FAIR_GROUP_SCHED there is no such way, and this does not load.
  */
 #include "vmlinux_min.h"

@@ -36,8 +36,8 @@ static const struct fg_option run[] = {
 	 .optional = true,
 	 .offer = FG_OFFER_FILES,
 	 .help =
-	     "at exit, what the locks of the program and its children did: on stderr, or in FILE (as "
-	     "JSON where it ends in .json)"},
+	     "at exit, what the locks of the program and its children did: on stderr, or in FILE "
+	     "(as JSON where it ends in .json)"},
     {0}};
 #undef X
 #undef OR
@@ -192,8 +192,8 @@ static const struct fg_option kernel[] = {
     [FG_KERNEL_DURATION] = {.name = "duration",
 			    .letter = 'd',
 			    .value = "TIME",
-			    .help = "seconds, or 300ms, 5min; default: until Ctrl-C; top: "
-				    "between two tables, default 2"},
+			    .help = "seconds, or 300ms, 5min; default: until Ctrl-C; top: between "
+				    "two tables, default 2"},
     [FG_KERNEL_SORT] =
 	{.name = "sort",
 	 .letter = 's',
@@ -247,9 +247,8 @@ const struct fg_command fg_commands[] = {
      .stops = true,
      .offer = FG_OFFER_PROGRAMS,
      .about = "Runs the program with FlexGuard's locks in place of glibc's.",
-     .after =
-	 "Exit status: the program's; 125 flexguard's own errors, 126 the program cannot be executed, 127 it was "
-	 "not found.  FLEXGUARD_VERBOSE=0 silences notes."},
+     .after = "Exit status: the program's; 125 flexguard's own errors, 126 the program cannot be "
+	      "executed, 127 it was not found.  FLEXGUARD_VERBOSE=0 silences notes."},
     {.name = "doctor",
      .brief = "say what works on this machine, and for a program",
      .options = doctor,
@@ -257,74 +256,72 @@ const struct fg_command fg_commands[] = {
      .offer = FG_OFFER_PROGRAMS,
      .about =
 	 "Says what works on this machine and, for a program, whether `flexguard run` can help it.",
-     .after =
-	 "Exit status: 0 it can be helped (without a program: the eBPF monitor works), 1 with limits, 2 it "
-	 "cannot; 125 flexguard's own errors."},
+     .after = "Exit status: 0 it can be helped (without a program: the eBPF monitor works), 1 with "
+	      "limits, 2 it cannot; 125 flexguard's own errors."},
     {.name = "demo",
      .brief = "measure real programs, glibc's locks against FlexGuard's",
      .options = demo,
      .about =
-	 "Measures RocksDB's db_bench (fillrandom, readrandom) and sysbench threads on this machine, "
-	 "glibc's locks "
-	 "against FlexGuard's, with half as many threads as CPUs, as many, twice and eight times as many.  Takes "
-	 "less than 3 minutes.",
-     .after =
-	 "Needs the packages rocksdb-tools and sysbench; exit status 77 without them.  FLEXGUARD_POLICY "
-	 "selects the "
-	 "policy."},
+	 "Measures RocksDB's db_bench (fillrandom, readrandom) and sysbench threads on this "
+	 "machine, glibc's locks against FlexGuard's, with half as many threads as CPUs, as many, "
+	 "twice and eight times as many.  Takes less than 3 minutes.",
+     .after = "Needs the packages rocksdb-tools and sysbench; exit status 77 without them.  "
+	      "FLEXGUARD_POLICY selects the policy."},
     {.name = "bench",
      .brief = "measure what the papers measure, and draw their figures",
      .options = bench,
      .stops = true,
      .about =
-	 "Measures what the papers measure, on this machine, and draws their figures.  flexguard bench "
-	 "--help (with "
-	 "Python 3) says what the options do; flexguard-bench(1)."},
+	 "Measures what the papers measure, on this machine, and draws their figures.  flexguard "
+	 "bench --help (with Python 3) says what the options do; flexguard-bench(1)."},
     {.name = "locks",
      .brief = "what --lock can name",
      .options = locks,
      .about =
-	 "The locks that flexguard run --lock can put in place of a program's: FlexGuard's, glibc's, and those of "
-	 "the literature, to measure against.\n\n"
+	 "The locks that flexguard run --lock can put in place of a program's: FlexGuard's, "
+	 "glibc's, and those of the literature, to measure against.\n\n"
 	 "Columns: bytes a lock, bytes a thread for each lock that it holds or waits for;\n"
 	 "  TIMED     a wait with a deadline: the lock's own, or it polls\n"
 	 "  OVERSUB   may be oversubscribed: more threads than CPUs (others may become a\n"
 	 "            thousand times slower); monitor: if there is one\n"
 	 "  SHARED    process-shared mutexes as well; with the others these stay glibc's\n"
 	 "On a narrow terminal, family, fairness and paper are left out.\n\n"
-	 "hybrid:FAST+BLOCKING, which is not listed, is the BPF Hybrid Lock of any two: FAST is one that must not be "
-	 "oversubscribed, BLOCKING one that may; +cond behind it: with its condition variable.\n\n"
-	 "Conditions, trylock and the types of POSIX work with all of them; robust and priority-inheriting mutexes "
-	 "stay glibc's.  Those marked with * cannot run here: --lock says why.",
+	 "hybrid:FAST+BLOCKING, which is not listed, is the BPF Hybrid Lock of any two: FAST is "
+	 "one that must not be oversubscribed, BLOCKING one that may; +cond behind it: with its "
+	 "condition variable.\n\n"
+	 "Conditions, trylock and the types of POSIX work with all of them; robust and "
+	 "priority-inheriting mutexes stay glibc's.  Those marked with * cannot run here: --lock "
+	 "says why.",
      .after = "Exit status: 0, or 125."},
     {.name = "monitor",
      .brief = "serve all programs of this machine with one preemption monitor",
      .options = monitor,
      .about =
-	 "One preemption monitor for all programs of the machine.  Runs in the foreground until SIGTERM or "
-	 "SIGINT; "
-	 "says so at its start and its end, in one line each (FLEXGUARD_VERBOSE=0 silences them).",
+	 "One preemption monitor for all programs of the machine.  Runs in the foreground until "
+	 "SIGTERM or SIGINT; says so at its start and its end, in one line each "
+	 "(FLEXGUARD_VERBOSE=0 silences them).",
      .after = "Exit status: 0 ended by a signal, 125 it could not start or had to end."},
     {.name = "status",
      .brief = "the monitor and its clients",
      .options = status,
      .about =
-	 "The monitor that serves this machine, what it has counted, and its clients by program and user: all of "
-	 "them for root, one's own for others.",
+	 "The monitor that serves this machine, what it has counted, and its clients by program "
+	 "and user: all of them for root, one's own for others.",
      .after = "Exit status: 0, or 125 if no monitor answers."},
     {.name = "top",
      .brief = "contended locks by process, live",
      .options = top,
      .about =
-	 "Contended locks of the processes that the monitor serves, live: all of them for root, one's own for "
-	 "others.",
+	 "Contended locks of the processes that the monitor serves, live: all of them for root, "
+	 "one's own for others.",
      .after =
-	 "Columns: RUN/THR threads that run or wait for a CPU, of all that took a contended lock; a second each: "
-	 "CONTENDED acquisitions that found the lock held; SPUN of these, got while spinning; PARKS times a waiter "
-	 "went to sleep; PREEMPTED times a waiter saw the critical path off its CPU; and BLOCKED threads in "
-	 "blocking mode, on average.\n\n"
-	 "Keys: q quit, h help, space pause, c p e b t i sort by contended, parks, preempted, blocked, threads, "
-	 "pid, r reverse, + and - faster and slower, arrows and page keys scroll.\n\n"
+	 "Columns: RUN/THR threads that run or wait for a CPU, of all that took a contended lock; "
+	 "a second each: CONTENDED acquisitions that found the lock held; SPUN of these, got while "
+	 "spinning; PARKS times a waiter went to sleep; PREEMPTED times a waiter saw the critical "
+	 "path off its CPU; and BLOCKED threads in blocking mode, on average.\n\n"
+	 "Keys: q quit, h help, space pause, c p e b t i sort by contended, parks, preempted, "
+	 "blocked, threads, pid, K the kernel's locks or not, r reverse, + and - faster and "
+	 "slower, arrows and page keys scroll.\n\n"
 	 "Exit status: 0, or 125 if no monitor answers."},
     {.name = "stat",
      .brief = "where the threads of one process wait",
@@ -332,11 +329,13 @@ const struct fg_command fg_commands[] = {
      .operands = "PID",
      .offer = FG_OFFER_PIDS,
      .about =
-	 "Where the threads of one process wait for locks that others hold: how often, how long, and called from "
-	 "where.  Counts only while it runs: until Ctrl-C, the end of the process, or for TIME.",
+	 "Where the threads of one process wait for locks that others hold: how often, how long, "
+	 "and called from where.  Counts only while it runs: until Ctrl-C, the end of the process, "
+	 "or for TIME.",
      .after =
-	 "Mutexes, reader-writer locks and spinlocks of FlexGuard are seen, in any process that runs on its "
-	 "library; what stays glibc's (robust, priority-inheriting, process-shared) is not.\n\n"
+	 "Mutexes, reader-writer locks and spinlocks of FlexGuard are seen, in any process that "
+	 "runs on its library; what stays glibc's (robust, priority-inheriting, process-shared) is "
+	 "not.\n\n"
 	 "Exit status: 0, or 125."},
     {.name = "kernel",
      .brief = "the kernel's own locks: who waits for them, and policies for them",
@@ -359,16 +358,18 @@ const struct fg_command fg_commands[] = {
 	 "POLICY: a name, the file of one, or several (numa+amp). LOCK: NAME, NAME@TYPE.member, "
 	 "addr:0x..., test:spin0.",
      .after =
-	 "profile's columns: WAITS that were contended, TOTAL time waited, the longest (MAX), AVERAGE; FAIR: Jain's "
-	 "index of the waits of its threads, 1 is even; on machines of several NUMA nodes ACROSS, hand-overs to "
-	 "another node, and BATCH, those in a row on one node; HOLD, where the kernel tells.  --json has more.\n\n"
-	 "Exit status: 0; 1 the kernel ejected the policy, or the verifier refuses what was checked; 77 this kernel "
-	 "lacks it; 125 refused: nothing is attached."},
+	 "profile's columns: WAITS that were contended, TOTAL time waited, the longest (MAX), "
+	 "AVERAGE; FAIR: Jain's index of the waits of its threads, 1 is even; on machines of "
+	 "several NUMA nodes ACROSS, hand-overs to another node, and BATCH, those in a row on one "
+	 "node; HOLD, where the kernel tells.  --json has more.\n\n"
+	 "Exit status: 0; 1 the kernel ejected the policy, or the verifier refuses what was "
+	 "checked; 77 this kernel lacks it; 125 refused: nothing is attached."},
     {.name = "metrics",
      .brief = "the monitor's counts for Prometheus",
      .options = metrics,
      .about =
-	 "The monitor's counts as Prometheus text: once, on the standard output, or for every GET /metrics.",
+	 "The monitor's counts as Prometheus text: once, on the standard output, or for every GET "
+	 "/metrics.",
      .after =
 	 "Without a monitor flexguard_up is 0.\n\nExit status: 0, or 125 if it cannot listen."},
     {0}};
