@@ -14,20 +14,18 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "hogs.h"
 #include "work.h"
 
 #include <getopt.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { PLACES = 16, MAX_THREADS = 1024, MAX_HOGS = 256 };
+enum { PLACES = 16, MAX_THREADS = 1024 };
 
 static struct {
 	unsigned threads, hogs;
@@ -249,28 +247,6 @@ static bool adds_up(void)
 		(shared.consumed == shared.produced && shared.sum_in == shared.sum_out));
 }
 
-/* Processes that want a CPU and wait for nothing. */
-static void start_hogs(pid_t *pid)
-{
-	for (unsigned i = 0; i < opt.hogs; i++) {
-		pid[i] = fork();
-		if (pid[i])
-			continue;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (uint64_t x = i;;)
-			x = work(1000, x);
-	}
-}
-
-static void end_hogs(const pid_t *pid)
-{
-	for (unsigned i = 0; i < opt.hogs; i++)
-		if (pid[i] > 0) {
-			kill(pid[i], SIGKILL);
-			waitpid(pid[i], NULL, 0);
-		}
-}
-
 static double cpu_ms(void)
 {
 	struct rusage ru;
@@ -289,7 +265,7 @@ static void run(const struct mode *m)
 	double cpu, result;
 	bool ok;
 
-	start_hogs(hogs);
+	start_hogs(hogs, opt.hogs);
 	shared.arrived = n;
 	for (unsigned i = 0; i < n; i++)
 		start(&second[i], m->second, i + (m->first == player));
@@ -310,7 +286,7 @@ static void run(const struct mode *m)
 		send_home(n);
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(second[i], NULL);
-	end_hogs(hogs);
+	end_hogs(hogs, opt.hogs);
 	ok = adds_up();
 	result = m->unit_ns > 0 ? (double)ns / (double)(rounds ? rounds : 1) / m->unit_ns :
 				  (double)rounds * -m->unit_ns / (double)ns;

@@ -16,22 +16,20 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "hogs.h"
 #include "latency.h"
 #include "work.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_LINES = 64, MAX_HOGS = 256, MAX_STEPS = 64 };
+enum { MAX_LINES = 64, MAX_STEPS = 64 };
 enum phase { WARM_UP, MEASURE, STOP };
 
 struct thread {
@@ -146,19 +144,6 @@ static void take_snapshot(struct snapshot *s)
 	} while (t1 - t0 > 20000 + 100 * opt.threads && ++tries < 100);
 	s->ns = t0 + (t1 - t0) / 2;
 	getrusage(RUSAGE_SELF, &s->ru);
-}
-
-/* Processes that want a CPU and take no lock. */
-static void start_hogs(pid_t *pid)
-{
-	for (unsigned i = 0; i < opt.hogs; i++) {
-		pid[i] = fork();
-		if (pid[i])
-			continue;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (uint64_t x = i;;)
-			x = work(1000, x);
-	}
 }
 
 static double tv_ms(struct timeval tv)
@@ -482,7 +467,7 @@ int main(int argc, char **argv)
 	if (!threads || !a.sections || !b.sections)
 		fail("memory", ENOMEM);
 	memset(threads, 0, opt.threads * sizeof(*threads));
-	start_hogs(hogs);
+	start_hogs(hogs, opt.hogs);
 	if (opt.steps) {
 		grow(&a, &b);
 	} else {
@@ -494,11 +479,7 @@ int main(int argc, char **argv)
 	__atomic_store_n(&phase.v, STOP, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < opt.threads; i++)
 		pthread_join(threads[i].id, NULL);
-	for (unsigned i = 0; i < opt.hogs; i++)
-		if (hogs[i] > 0) {
-			kill(hogs[i], SIGKILL);
-			waitpid(hogs[i], NULL, 0);
-		}
+	end_hogs(hogs, opt.hogs);
 	bool ok = data_adds_up();
 
 	report(&a, &b, ok);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes beside a benchmark that want a CPU, take no lock and wait for nothing. */
+#ifndef FG_BENCH_HOGS_H
+#define FG_BENCH_HOGS_H
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "work.h"
+
+enum { MAX_HOGS = 256 };
+
+static void start_hogs(pid_t *pid, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		pid[i] = fork();
+		if (pid[i])
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (uint64_t x = i;;)
+			x = work(1000, x);
+	}
+}
+
+static void end_hogs(const pid_t *pid, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (pid[i] > 0) { /* kill(-1), of one that could not be started, is for all */
+			kill(pid[i], SIGKILL);
+			waitpid(pid[i], NULL, 0);
+		}
+}
+
+#endif
