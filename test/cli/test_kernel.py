@@ -231,7 +231,7 @@ def check_callers():
 def check_percpu_names():
     """A run queue's lock has a name, and the CPU: what waits for it is the scheduler."""
     need()
-    for _ in range(20):
+    for _ in range(6):
         p = profiling("-t", "spin")
         subprocess.run(load(1000), check=True, stdout=subprocess.DEVNULL, timeout=200)
         r = stopped(p)
