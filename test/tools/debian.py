@@ -39,10 +39,11 @@ class Apt:
                         "-o", f"Dir::State::lists={state}/lists", "-o", "APT::Sandbox::User=root",
                         "-o", f"Dir::Cache::pkgcache={state}/pkgcache.bin",
                         "-o", f"Dir::Cache::srcpkgcache={state}/srcpkgcache.bin"]
-        self.run("apt-get", "-qq", "update")
+        self.run("apt-get", "-qq", "-o", "APT::Update::Error-Mode=any", "update")  # or it is content without a network
 
     def run(self, command, *args):
         p = subprocess.run([command, *self.options, *args], cwd=self.work, capture_output=True, text=True)
         if p.returncode:
-            raise Missing(f"cannot download ({' '.join(args)}): {(p.stderr or p.stdout).strip()}")
+            said = (p.stderr or p.stdout).strip().splitlines() or [f"status {p.returncode}"]
+            raise Missing(f"cannot download ({' '.join(a for a in args if not a.startswith(('-', 'APT::')))}): {said[0]}")
         return p.stdout
