@@ -2,9 +2,8 @@
 /*
  * amp-reorder: waiters on fast CPUs come before those on slow ones, in the queue only.
  *
- * Proved by: fast against slow, heads of the queue by class.  Once all CPUs wait they come in
- * equal shares, whatever their order is, since each thread comes back only when it has had its
- * turn (SynCord, Table 4): that is why amp waits at the entry.
+ * Proved by: fast against slow, heads of the queue by class.  With few threads slow ones are passed
+ * until the kernel's bound; with many the paper has equal shares (SynCord, Table 4).
  */
 #include "syncord.bpf.h"
 

@@ -295,3 +295,28 @@ def races(m, t):
         t.at_least(f"{policy}: sections", total["ops"], 100)
         t.equal(f"{policy}: two inside at once", total["violations"], 0)
         t.tell(f"{policy}: waiters that queued, moved", "{slow}, {moved}".format(**lines(out, "target")[0]))
+
+
+@case("command")
+def command(m, t):
+    """The verifier accepts every policy; two as one, pinned; one replaced with its counters kept; conflict and denial by name."""
+    need_policies(m, "numa", "amp", "lockstat")
+    out = script(m, """for p in /fg/kernel/policies/*.bpf.o /fg/kernel/policies/numa.bpf.o+/fg/kernel/policies/amp.bpf.o; do
+	s=0; flexguard kernel check $p >/tmp/said 2>&1 || s=$?
+	echo "checked status=$s policy=${p##*/}"
+done""", limit=200)
+    t.equal("refused by the verifier", [line["policy"] for line in lines(out, "checked") if line["status"]], [])
+    out = script(m, """flexguard kernel attach numa+amp -o slow=4-7 rename_lock --pin
+syncord-load-mwrl -d 2; flexguard kernel status --json; flexguard kernel detach --all; cat $S/status; echo "pins n=$(ls /sys/fs/bpf | wc -l)" """)
+    counted = policy_counters(out)
+    t.at_least("numa+amp: heads of the queue", counted["heads"], 100)
+    t.at_least("numa+amp: waits before the queue", counted["backoffs"], 1)
+    t.equal("numa+amp: left, pinned", [lines(out, "syncord")[0]["policies"], lines(out, "pins")[0]["n"]], [0, 0])
+    out = script(m, """attach numa rename_lock; syncord-load-mwrl -d 2; flexguard kernel status --json
+id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status); flexguard kernel replace $id numa --keep -o reorder=no
+flexguard kernel status --json; s=0; flexguard kernel attach lockstat rename_lock 2>/tmp/said || s=$?; echo "conflict status=$s"; cat /tmp/said
+s=0; flexguard kernel attach lockstat rcu_state@spinlock_t 2>/tmp/said || s=$?; echo "denied status=$s"; cat /tmp/said; detach""")
+    before, after = (policy_counters(line) for line in out.splitlines() if line.startswith('{"abi"'))
+    t.at_least("replaced, kept: heads of the queue", after["heads"], before["heads"])
+    t.equal("refused", [lines(out, what)[0]["status"] for what in ("conflict", "denied")], [125, 125])
+    t.true("refused, and why", "has policy numa" in out and "at rcu_state@spinlock_t: denied" in out)
