@@ -20,17 +20,19 @@
 #include <linux/types.h>
 #endif
 
-#define FG_ABI_VERSION 3
+#define FG_ABI_VERSION 4
 #define FG_CACHE_LINE  64
 
 /* ---- lock word ----------------------------------------------------------
- *   bits 0..28  id of the owner, 0 = nobody holds it.  The monitor compares
+ *   bits 0..27  id of the owner, 0 = nobody holds it.  The monitor compares
  *               it with fg_slot.owner_id and looks at no other bit.
- *   bit 29      FG_WORD_DESIGNATED (legend of the three: src/lock/lock.h)
+ *   bit 28      FG_WORD_HANDOFF (legend of the four: src/lock/lock.h)
+ *   bit 29      FG_WORD_DESIGNATED
  *   bit 30      FG_WORD_SPINNER
  *   bit 31      FG_WORD_WAITERS
  */
-#define FG_WORD_ID	   0x1fffffffu
+#define FG_WORD_ID	   0x0fffffffu
+#define FG_WORD_HANDOFF	   0x10000000u
 #define FG_WORD_DESIGNATED 0x20000000u
 #define FG_WORD_SPINNER	   0x40000000u
 #define FG_WORD_WAITERS	   0x80000000u

@@ -120,7 +120,7 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		yield_to_woken(l, t, deadline);
 	prev = announce_once(l, t);
 	/* Free, perhaps with sleepers or with a head that is about to take it: barge. */
-	if (!take(l, t, 0, 0)) {
+	if (!barge(l, t)) {
 		bool as_head = false;
 		int r = _fg_lock_contended(l, t, deadline, &as_head);
 

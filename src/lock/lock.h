@@ -29,6 +29,13 @@
  *            asleep when other threads that are awake keep coming
  *            back.  Errs like SPINNER.  Never the thread that has set SPINNER.
  *
+ *   HANDOFF  the head of the queue has asked for the lock, after it has been overtaken for some
+ *            microseconds: those who come do not take it free, but queue.  Set by the head, and
+ *            cleared by it when it takes the lock or goes; by others who take the lock after they
+ *            have waited for it, so that a head that does not come holds up few.  Errs either way:
+ *            clear, the head is overtaken for longer; set, those who come wait for nobody, for as
+ *            long as they spin.  Nobody sleeps because of it.
+ *
  * Sleepers do not sleep on the word, which changes with every owner, but on the
  * count of wake-ups, which the owner raises while it still holds the lock: a
  * sleeper reads it before it sets WAITERS, so a release that it has not been
@@ -46,6 +53,7 @@
  *   DESIGNATED, with an id or without
  *                                   one has been woken and is on its way
  *   WAITERS | DESIGNATED | ...      free, sleepers sleep on, somebody is about to take it
+ *   HANDOFF, with an id or without  beside any of these: the release leaves the bit
  */
 #ifndef FG_LOCK_H
 #define FG_LOCK_H

@@ -124,7 +124,8 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 	for (;;) {
 		if (!(w & FG_WORD_WAITERS)) {
 			/* The designated waiter's obligation goes on, whoever is woken. */
-			if (fg_cas_release(&l->word, &w, w & FG_WORD_DESIGNATED))
+			if (fg_cas_release(&l->word, &w,
+					   w & (FG_WORD_DESIGNATED | FG_WORD_HANDOFF)))
 				return wake;
 			continue;
 		}
@@ -187,8 +188,9 @@ static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 
 /*
  * The common case again: the latest of several locks, or one that was taken the
- * slow way, and nobody sleeps.  The look at the word is for a spinning waiter: a
- * CAS that fails would pull the line from it for nothing.
+ * slow way, and nobody sleeps.  Whoever has released a lock lately that others sleep for looks at
+ * the word first: a CAS that fails would pull the line from a spinning waiter for nothing.
+ * Otherwise no look: it would be a second journey of the line.
  */
 static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 {
@@ -196,9 +198,9 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 	uint64_t prev;
 
 	if (t->only != FG_ONLY_SEVERAL || t->pending != address(l) || !held || t->unordered ||
-	    fg_load_relaxed(&l->word) != mine)
+	    (t->keeps_busy && fg_load_relaxed(&l->word) != mine))
 		return false;
-	prev = l->prev; /* cs has not counted this lock yet */
+	prev = held > 1 ? l->prev : 0; /* cs has not counted this lock yet */
 
 	if (__libc_single_threaded ? !_fg_release_alone(l, mine) :
 				     !fg_cas_release(&l->word, &mine, 0))

@@ -17,16 +17,33 @@
 #include "runtime/decide.h"
 
 /*
- * Between two looks at the word by a head that knows its own rounds to be short ("Backoff of the
- * head").
+ * How long a head lets others take the lock past it before it asks for it.  The time of some dozen
+ * short sections, in which the lock stays in one cache ("Hand-off").
  */
-#define BACKOFF_NS 3000u
+#define HANDOFF_NS 5000u
 
 /*
- * Waiters behind the head look at the owner once in so many questions, of some 20 ns each.  Not
- * varied.
+ * The head reads the clock, and looks behind itself, at one look in so many: 27 ns, by which each
+ * look finds a free lock later (1 us sections, 2 threads: 3 % less).
  */
-#define OWNER_EVERY 64u
+#define HEAD_CLOCK_EVERY 16u
+
+/* It asks after so many times as long if it has not seen anybody overtake it.  Not varied. */
+#define HANDOFF_UNSEEN 8u
+
+/*
+ * After a compare-and-swap that came too late the head leaves the line alone for so long, then for
+ * twice as long each time.  Not varied.
+ */
+#define BACKOFF_NS 500u
+
+/*
+ * Waiters behind the head look at the word once in so many questions, of some 20 to 60 ns each: the
+ * head may be kept off its CPU with the lock promised to it, or the owner off its own.  Without a
+ * monitor the owner is all they have to go by.  Not varied.
+ */
+#define LOOK_EVERY	    4096u
+#define LOOK_EVERY_FALLBACK 64u
 
 /*
  * A thread that goes to sleep first sleeps for a short time, so often: if the CPU that it left is
@@ -140,49 +157,77 @@ static bool drop_obligation(struct fg_lock *l, struct fg_self *t, struct attempt
 	return false;
 }
 
-static void pause_for(uint64_t ns)
+static void pause_until(uint64_t until)
 {
-	uint64_t until = fg_now_ns() + ns;
-
 	while (fg_now_ns() < until)
 		fg_pause();
 }
 
-/* The only waiter that looks at the word. */
-static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+/*
+ * The only waiter that looks at the word all the time.  An owner that is back for the lock at
+ * once has it in its cache: it wins each race, and each look of others costs it the line.  So the
+ * head looks rarely at first, and after HANDOFF_NS asks for the lock (HANDOFF): the next release
+ * leaves it to the head, and those who come do not take it.  Linux's mutex does so for a waiter
+ * that has been woken (MUTEX_FLAG_HANDOFF, kernel/locking/mutex.c).
+ */
+static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct attempt *a,
+				 uint32_t n, struct fg_successor *behind)
 {
-	bool back_off = rounds_are_short(t);
+	uint64_t now = fg_now_ns(), due = now + HANDOFF_NS, backoff = BACKOFF_NS;
+	bool overtaken = rounds_are_short(t), asked = false;
+	enum outcome o;
 
-	if (back_off)
-		pause_for(BACKOFF_NS);
-	for (;;) {
+	if (overtaken)
+		pause_until(due);
+	for (uint32_t looks = 0;; looks++) {
 		uint32_t word = fg_load_relaxed(&l->word);
 
 		if (!(word & FG_WORD_ID)) {
-			if (take_over(l, t, a))
+			if (take(l, t, a->obligation | FG_WORD_HANDOFF, 0)) {
+				a->obligation = 0;
 				return ACQUIRED;
-			continue;
+			}
+			overtaken = true;
+			now = fg_now_ns();
+			pause_until(now + backoff < due ? now + backoff : due);
+			backoff *= 2;
+			looks = 0;
+			word = fg_load_relaxed(&l->word);
 		}
 		/*
 		 * No longer designated: SPINNER and DESIGNATED are two threads, since one may be
 		 * off its CPU.
 		 */
-		if ((word & FG_WORD_WAKEUP_CLEARS) == FG_WORD_WAITERS &&
+		if ((word & FG_WORD_ID) && (word & FG_WORD_WAKEUP_CLEARS) == FG_WORD_WAITERS &&
 		    fg_cas_relaxed(&l->word, &word, (word & ~a->obligation) | FG_WORD_SPINNER))
 			a->obligation = FG_WORD_SPINNER;
+		if (looks % HEAD_CLOCK_EVERY == 0) {
+			now = fg_now_ns();
+			_fg_queue_look_behind(n, behind);
+			if (now >= due && !(word & FG_WORD_HANDOFF) &&
+			    (overtaken || now - due >= HANDOFF_UNSEEN * HANDOFF_NS)) {
+				fg_or_relaxed(&l->word, FG_WORD_HANDOFF);
+				asked = true;
+			}
+		}
 		a->wait.owner = word & FG_WORD_ID;
+		o = UNDECIDED;
 		if (fg_decide(&a->wait) == FG_BLOCK)
-			return UNDECIDED;
+			break;
+		o = TIMED_OUT;
 		if (timed_out(a))
-			return TIMED_OUT;
-		if (back_off)
-			pause_for(BACKOFF_NS);
-		else
-			fg_pause();
+			break;
+		fg_pause();
 	}
+	if (asked)
+		fg_and_relaxed(&l->word, ~FG_WORD_HANDOFF);
+	return o;
 }
 
-/* Behind somebody: spins on the node.  UNDECIDED: the head, or no longer in the queue. */
+/*
+ * Behind somebody: spins on the node, and leaves the word to the owner and the head but for a rare
+ * look.  UNDECIDED: the head, or no longer in the queue.
+ */
 static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct attempt *a,
 				  uint32_t n, bool *head)
 {
@@ -194,9 +239,16 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 			*head = poll == FG_QUEUE_HEAD;
 			return UNDECIDED;
 		}
-		/* The word belongs to the owner and the head; the others look at it rarely. */
-		if (a->wait.asked % OWNER_EVERY == 0)
+		if (a->wait.asked % (fg_policy_has_monitor() ? LOOK_EVERY : LOOK_EVERY_FALLBACK) ==
+		    0) {
 			a->wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+			/* Kept free for a head that has not come; or a moment before it does. */
+			if (!a->wait.owner && take(l, t, a->obligation | FG_WORD_HANDOFF, 0)) {
+				a->obligation = 0;
+				*head = !_fg_queue_leave(t, n);
+				return ACQUIRED;
+			}
+		}
 		if (fg_decide(&a->wait) == FG_BLOCK || (late = timed_out(a))) {
 			*head = !_fg_queue_leave(t, n); /* just granted: decide again as the head */
 			return late && !*head ? TIMED_OUT : UNDECIDED;
@@ -207,6 +259,7 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 
 static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
+	struct fg_successor behind = {0, 0};
 	enum outcome o = UNDECIDED;
 	bool head;
 	uint32_t n = _fg_queue_join(l, t, &head), asked = a->wait.asked;
@@ -216,8 +269,9 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a
 	if (!head)
 		o = spin_in_queue(l, t, a, n, &head);
 	if (head) {
-		o = spin_as_head(l, t, a);
-		_fg_queue_hand_over(l, t, n);
+		if (o != ACQUIRED)
+			o = spin_as_head(l, t, a, n, &behind);
+		_fg_queue_hand_over(l, t, n, &behind);
 	}
 	fg_count(t, FG_STAT_SPINS, a->wait.asked - asked);
 	return o;
@@ -235,35 +289,39 @@ static enum outcome spin(struct fg_lock *l, struct fg_self *t, struct attempt *a
 static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attempt *a,
 			      uint32_t *wakes)
 {
-	uint32_t asleep, obligation, w;
+	uint32_t obligation = a->obligation & FG_WORD_DESIGNATED, clear, w;
 
 	/* Before the look at the word: see release(). */
 	*wakes = fg_load_acquire(&l->wakes);
-	w = fg_load_acquire(&l->word);
-
-	for (;;) {
-		if (!(w & FG_WORD_ID)) {
-			if (take(l, t, a->obligation | FG_WORD_SPINNER, 0)) {
-				a->obligation = 0;
-				return 0;
-			}
-			w = fg_load_relaxed(&l->word);
-			continue;
-		}
-		asleep = (w & ~FG_WORD_SPINNER) | FG_WORD_WAITERS;
-		obligation = a->obligation & FG_WORD_DESIGNATED;
-		if (!a->may_be_designated) {
-			asleep &= ~obligation;
-			obligation = 0;
-		} else if (!(w & FG_WORD_DESIGNATED) && (a->in_vain || keeps_busy(l, t))) {
-			asleep |= FG_WORD_DESIGNATED;
-			obligation = FG_WORD_DESIGNATED;
-		}
-		if (w == asleep || fg_cas_acq_rel(&l->word, &w, asleep)) {
-			a->obligation = obligation;
-			return asleep;
-		}
+	w = fg_load_relaxed(&l->word);
+	/*
+	 * Bit by bit, and no compare-and-swap: under a fast owner those of many waiters hardly ever
+	 * succeed, and keep the line from it.
+	 */
+	if (!(w & FG_WORD_WAITERS))
+		fg_or_acq_rel(&l->word, FG_WORD_WAITERS);
+	if (a->may_be_designated && !(w & FG_WORD_DESIGNATED) && (a->in_vain || keeps_busy(l, t)) &&
+	    !(fg_or_acq_rel(&l->word, FG_WORD_DESIGNATED) & FG_WORD_DESIGNATED))
+		obligation = FG_WORD_DESIGNATED;
+	clear = FG_WORD_SPINNER;
+	if (!a->may_be_designated) {
+		clear |= obligation;
+		obligation = 0;
 	}
+	w = fg_load_acquire(&l->word);
+	if (w & clear) {
+		fg_and_acq_rel(&l->word, ~clear);
+		w = fg_load_acquire(&l->word);
+	}
+	a->obligation = obligation;
+	while (!(w & FG_WORD_ID))
+		if (fg_cas_acquire(&l->word, &w,
+				   (w & ~(obligation | FG_WORD_SPINNER | FG_WORD_HANDOFF)) |
+				       t->id)) {
+			a->obligation = 0;
+			return 0;
+		}
+	return w;
 }
 
 /*
@@ -277,11 +335,11 @@ static bool retake(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 
 	for (;;) {
 		if (!(w & FG_WORD_ID)) {
-			if (take(l, t, a->obligation, FG_WORD_WAITERS)) {
+			if (fg_cas_acquire(&l->word, &w,
+					   (w & ~a->obligation) | FG_WORD_WAITERS | t->id)) {
 				a->obligation = 0;
 				return true;
 			}
-			w = fg_load_relaxed(&l->word);
 		} else if ((w & FG_WORD_WAITERS) ||
 			   fg_cas_relaxed(&l->word, &w, w | FG_WORD_WAITERS)) {
 			return false;

@@ -153,18 +153,48 @@ bool _fg_queue_leave(struct fg_self *t, uint32_t n)
 	return _fg_queue_poll(t, n) == FG_QUEUE_LOST;
 }
 
+void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind)
+{
+	if (!behind->next)
+		behind->next = fg_load_acquire(&node_at(n)->next);
+	if (behind->next && state_of(behind->state) != FG_NODE_WAITING)
+		behind->state = fg_load_acquire(&node_at(behind->next)->state);
+}
+
+/* True if the successor waits and runs, and is the head from now on. */
+static bool grant(uint32_t n, uint32_t state)
+{
+	struct fg_node *node = node_at(n);
+
+	if (state_of(state) != FG_NODE_WAITING)
+		return false;
+	if (fg_is_off_cpu(n / FG_NODES)) {
+		/* On failure it has left by itself: LEFT, ours to reclaim as well. */
+		node_cas(node, state, FG_NODE_LEFT);
+		return false;
+	}
+	if (!node_cas(node, state, FG_NODE_GRANTED))
+		return false;
+	/* Dekker with the monitor: it sets "off" and then looks at the state. */
+	fg_fence_seq_cst();
+	return !fg_is_off_cpu(n / FG_NODES) ||
+	       !node_cas(node, with_state(state, FG_NODE_GRANTED), FG_NODE_LEFT);
+}
+
 /*
  * Walks to the first successor that waits and runs.  Each node passed is FREE
  * for its owner from then on and not touched again.
  */
-void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n)
+void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
+			 const struct fg_successor *behind)
 {
-	uint32_t at = n;
+	uint32_t at = n, next = behind->next, state = behind->state;
 
 	for (;;) {
-		struct fg_node *here = node_at(at), *node;
-		uint32_t next = fg_load_acquire(&here->next), state;
+		struct fg_node *here = node_at(at);
 
+		if (!next)
+			next = fg_load_acquire(&here->next);
 		if (!next) {
 			uint32_t tail = tail_of(at), none = 0;
 
@@ -179,23 +209,11 @@ void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n)
 		}
 		node_free(here);
 		at = next;
-		node = node_at(next);
-		state = fg_load_acquire(&node->state);
 		if (state_of(state) != FG_NODE_WAITING)
-			continue;
-		if (fg_is_off_cpu(next / FG_NODES)) {
-			/* On failure it has left by itself: LEFT, ours to reclaim as well. */
-			node_cas(node, state, FG_NODE_LEFT);
-			continue;
-		}
-		if (!node_cas(node, state, FG_NODE_GRANTED))
-			continue;
-		/* Dekker with the monitor: it sets "off" and then looks at the state. */
-		fg_fence_seq_cst();
-		if (fg_is_off_cpu(next / FG_NODES) &&
-		    node_cas(node, with_state(state, FG_NODE_GRANTED), FG_NODE_LEFT))
-			continue;
-		break;
+			state = fg_load_acquire(&node_at(at)->state);
+		if (grant(at, state))
+			break;
+		next = state = 0;
 	}
 	node_drop(t, n);
 }

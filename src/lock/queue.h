@@ -43,7 +43,19 @@ enum fg_queue_poll _fg_queue_poll(struct fg_self *t, uint32_t n);
  */
 bool _fg_queue_leave(struct fg_self *t, uint32_t n);
 
+/* The successor of a head, as it was at the last look; next = 0: nobody yet. */
+struct fg_successor {
+	uint32_t next, state;
+};
+
+/*
+ * A head that waits for the lock looks who is behind it, so that to pass the role on, which it
+ * does with the lock in hand, takes one cache line that is not its own and not three.
+ */
+void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind);
+
 /* The head passes its role on and is out.  Never waits. */
-void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n);
+void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
+			 const struct fg_successor *behind);
 
 #endif

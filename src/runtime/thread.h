@@ -33,10 +33,10 @@
  * changes hands, so that a lock left behind by a dead thread does not look like
  * the property of a new one.  The first generation differs between processes,
  * so that a lock in shared memory shows its foreign owner (foreign_process.h).
- * Bit 28 marks a thread without index: tid | bit 28.
+ * Bit 27 marks a thread without index: tid | bit 27.
  */
-#define FG_GEN_BITS   12
-#define FG_ID_NO_SLOT 0x10000000u
+#define FG_GEN_BITS   11
+#define FG_ID_NO_SLOT 0x08000000u
 
 #define FG_RELEASED_COUNT 0xfffffu /* in fg_thread.released; above it the generation of the index */
 

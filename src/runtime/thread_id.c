@@ -112,8 +112,8 @@ void fg_ids_of_process(uint32_t pid)
 }
 
 /*
- * Where this process begins to count generations; never 0.  4095 processes in a
- * row differ, and neighbours are far apart (2531: coprime, near the golden section).
+ * Where this process begins to count generations; never 0.  2047 processes in a
+ * row differ, and neighbours are far apart (1267: coprime, near the golden section).
  */
 static uint32_t gen_of_process(void)
 {
@@ -121,7 +121,7 @@ static uint32_t gen_of_process(void)
 
 	if (!pid) /* a lock that is taken before */
 		pid = fg_tid();
-	return 1 + pid % GEN_MASK * 2531 % GEN_MASK;
+	return 1 + pid % GEN_MASK * 1267 % GEN_MASK;
 }
 
 /* An index that this process has not used yet; its generation is not what a parent's thread had. */

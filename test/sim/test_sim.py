@@ -45,6 +45,26 @@ def check_random_schedules():
         assert p.returncode == 0, f"{lock}: {p.stdout}"
 
 
+def lock_line(r):
+    return sum(r["transfers"]["lock"])  # a section
+
+
+def check_waiters_leave_the_lock_alone():
+    for threads in ("8", "26", "104"):
+        r = figures("-m", "intel104", "-t", threads)
+        assert lock_line(r) <= 4, f"{threads} threads: {lock_line(r):.1f} transfers of the lock's line a section"
+
+
+def check_more_threads_than_cpus():
+    one, two = (figures("-m", "one", "-t", threads)["per_ms"] for threads in ("16", "32"))
+    assert two >= 0.8 * one, f"sections a ms with 16 and 32 threads on 16 CPUs: {one}, {two}"
+
+
+def check_everybody_gets_the_lock():
+    r = figures("-m", "intel104", "-t", "26")
+    assert r["min_ops"] > 0 and r["fairness"] < 0.7, f"the least that a thread had: {r['min_ops']}; {r['fairness']}"
+
+
 def check_lost_wake_is_found():
     p = run("-m", "one", "-c", "3", "-t", "6", "-x", "2000", program=BROKEN)
     assert p.returncode == 1 and "a thread waited" in p.stdout, p

@@ -11,6 +11,7 @@
  *   -DFORKED   start as the child of a fork: thread 1 holds the lock, the word
  *              has the flags and the tail the node of threads that do not exist
  *   -DRMW      a compare-and-swap that is repeated until it succeeds is one step
+ *   -DUNASKED  no head asks for the lock (HANDOFF)
  *   -DUNDESIGNATED nobody becomes the designated waiter, as with the policy "block"
  *   -DCHECK    the periodic check of all but the designated waiter; without, it is taken to be for ever away
  *   -DSTOP     any one thread is stopped for ever, at any instruction: "Stopped threads" below
@@ -50,7 +51,8 @@
 #define WAITERS 8
 #define SPINNER 16
 #define DESIGNATED 32
-#define FLAGS   (WAITERS | SPINNER | DESIGNATED)
+#define HANDOFF 64
+#define FLAGS   (WAITERS | SPINNER | DESIGNATED | HANDOFF)
 #define HANDED  255
 #define OTHER_EPOCH 254 /* a tail from before a fork */
 #define OWNER(n) (((n) - 1) / K + 1)
@@ -178,12 +180,16 @@ bit woken[N + 1];
 /* Each access to the lock's memory. */
 #define TOUCH assert(!gone)
 
-/* No SPINNER without WAITERS; on a free word no WAITERS without somebody who looks after it. */
+/*
+ * No SPINNER without WAITERS; on a free word no WAITERS without somebody who looks after it: a
+ * thread that has just set it, awake, looks at the word next.
+ */
+byte setting;             /* such threads */
 #ifdef LAX
 #define SANE skip
 #else
 #define SANE assert((!(word & SPINNER) || (word & WAITERS)) && \
-	(ID(word) != 0 || !(word & WAITERS) || LOOKED_AFTER(word)))
+	(ID(word) != 0 || !(word & WAITERS) || LOOKED_AFTER(word) || setting))
 #endif
 
 /* [atomic.h:fg_load_relaxed] and the compare-and-swaps of the same file, on the word. */
@@ -219,6 +225,19 @@ inline take(drop, set) {
 	w = 0
 }
 #endif
+
+/* [lock_paths.h:barge]  ok: taken. */
+inline barge(drop) {
+	atomic { load_word(); ok = 0 };
+	if
+	:: !(w & HANDOFF) && ID(w) == 0 -> take(drop, 0)
+	:: else -> w = 0
+	fi
+}
+
+/* [atomic.h:fg_or_relaxed], [atomic.h:fg_and_relaxed] and their likes, of the word. */
+inline or_word(bits) { atomic { TOUCH; word = word | (bits); SANE } }
+inline and_word(bits) { atomic { TOUCH; word = word & (bits); SANE } }
 
 /* [lock_wait.c:take_over] */
 #ifdef MUT_KEEP_OBLIGATION
@@ -480,17 +499,31 @@ inline hand_over() {
 
 /*
  * [lock_wait.c:spin_as_head]  `stay`: fg_decide() will say "spin" for ever, and the
- * deadline is far.  Then the thread must get on without, or it is a deadlock.
+ * deadline is far.  Then the thread must get on without, or it is a deadlock.  `due`: it has asked
+ * for the lock; others may have taken HANDOFF from it.  [queue.c:_fg_queue_look_behind] reads what
+ * hand_over() reads, earlier: behind[] there.
  */
+#ifdef MUT_KEEPS_HANDOFF
+#define HANDOFF_DONE skip
+#else
+#define HANDOFF_DONE if :: due -> and_word(255 - HANDOFF) :: else fi
+#endif
 inline spin_as_head() {
+	if
+	:: due = 0
+#ifndef UNASKED
+	:: due = 1
+#endif
+	fi;
 	do
 	:: atomic {
-		ID(word) == 0 || (word & (WAITERS | SPINNER)) == WAITERS || !stay -> load_word() }
+		ID(word) == 0 || (word & (WAITERS | SPINNER)) == WAITERS || !stay ||
+		(due && !(word & HANDOFF)) -> load_word() }
 	   if
 	   :: ID(w) == 0 ->
-		take_over();
+		take(DROPPED | HANDOFF, 0);
 		if
-		:: ok -> o = ACQUIRED; break
+		:: ok -> obligation = 0; PUB(spinner[me] = 0); o = ACQUIRED; break
 		:: else
 		fi
 	   :: else ->
@@ -505,6 +538,10 @@ inline spin_as_head() {
 			}
 		:: else
 		fi;
+		if
+		:: due && !(w & HANDOFF) -> or_word(HANDOFF)
+		:: else
+		fi;
 		w = 0;
 		if
 		:: true /* ask again */
@@ -513,14 +550,26 @@ inline spin_as_head() {
 		fi
 	   fi
 	od;
+	if
+	:: o != ACQUIRED -> HANDOFF_DONE
+	:: else
+	fi;
 	w = 0;
-	ok = 0
+	ok = 0;
+	due = 0
 }
 
 /* [lock_wait.c:spin_in_queue] */
 inline spin_in_queue() {
 	do
 	:: st[n] != WAITING -> queue_poll(); break
+	:: !stay ->
+		/* a rare look: free, perhaps promised to a head that does not come */
+		take(obligation | HANDOFF, 0);
+		if
+		:: ok -> obligation = 0; o = ACQUIRED; queue_leave(); break
+		:: else
+		fi
 	:: !stay -> queue_leave(); break
 	:: TIMED_WAIT && !stay ->
 		queue_leave();
@@ -542,8 +591,10 @@ inline spin() {
 	fi;
 	if
 	:: n != 0 && head ->
-		choose_stay();
-		spin_as_head();
+		if
+		:: o != ACQUIRED -> choose_stay(); spin_as_head()
+		:: else
+		fi;
 		hand_over()
 	:: else
 	fi;
@@ -617,44 +668,61 @@ inline prepare_sleep() {
 #ifndef MUT_READ_LATE
 	read_wakes();
 #endif
-	atomic { load_word() };
-	do
-	:: ID(w) == 0 ->
-		take(obligation | SPINNER, 0);
-		if
-		:: ok -> o = ACQUIRED; obligation = 0; break
-		:: else -> atomic { load_word() }
-		fi
-	:: else ->
+	atomic { load_word(); s = obligation & DESIGNATED; setting++ };
+	if
+	:: !(w & WAITERS) -> or_word(WAITERS)
+	:: else
+	fi;
+	if
+	:: may && !(w & DESIGNATED) ->
 		atomic {
-			next = UNSPUN(w) | WAITERS;
-			s = obligation & DESIGNATED;
 			if
-#ifdef MUT_DESIGNATED_STAYS
-			:: !may -> s = 0
-#else
-			:: !may -> next = next & (255 - s); s = 0
-#endif
-			:: may && !(w & DESIGNATED) -> next = next | DESIGNATED; s = DESIGNATED
-			:: may && !(w & DESIGNATED) /* the lock is not kept busy */
+			:: !(word & DESIGNATED) -> s = DESIGNATED
 			:: else
 			fi;
-			if
-			:: w == next -> ok = 1
-			:: else -> cas_word(next)
-			fi;
-			if
-			:: ok -> w = next; obligation = s
-			:: else
-			fi;
-			next = 0;
-			s = 0
+			or_word(DESIGNATED)
 		}
+	:: may && !(w & DESIGNATED) /* the lock is not kept busy */
+	:: else
+	fi;
+	atomic { load_word() };
+#ifdef MUT_DESIGNATED_STAYS
+	if
+	:: !may -> s = 0
+	:: else
+	fi;
+	if
+	:: (w & (255 - UNSPUN(255))) ->
+		and_word(UNSPUN(255)); atomic { load_word() }
+	:: else
+	fi;
+#else
+	if
+	:: !may && (w & ((255 - UNSPUN(255)) | s)) ->
+		and_word(UNSPUN(255) & (255 - s)); s = 0; atomic { load_word() }
+	:: may && (w & (255 - UNSPUN(255))) ->
+		and_word(UNSPUN(255)); atomic { load_word() }
+	:: else ->
 		if
-		:: ok -> break
+		:: !may -> s = 0
 		:: else
 		fi
+	fi;
+#endif
+	atomic { obligation = s; s = 0; ok = 0 };
+	do
+	:: atomic { !ok && ID(w) == 0 ->
+		cas_word((w & (255 - (obligation | SPINNER | HANDOFF))) | me) }
+	:: else -> break
 	od;
+	atomic {
+		setting--;
+		if
+		:: ok -> o = ACQUIRED; obligation = 0
+		:: else
+		fi;
+		ok = 0
+	};
 #ifdef MUT_READ_LATE
 	read_wakes();
 #endif
@@ -666,21 +734,19 @@ inline retake() {
 #ifdef MUT_NO_RESET
 	ok = 0
 #else
-	atomic { load_word() };
+	atomic { load_word(); ok = 0 };
 	do
-	:: ID(w) == 0 ->
-		take(obligation, WAITERS);
-		if
-		:: ok -> obligation = 0; break
-		:: else -> atomic { load_word() }
-		fi
+	:: atomic { ID(w) == 0 -> cas_word((w & (255 - obligation)) | WAITERS | me) }
+	   if
+	   :: ok -> obligation = 0; break
+	   :: else
+	   fi
 	:: ID(w) != 0 && (w & WAITERS) -> ok = 0; break
-	:: ID(w) != 0 && !(w & WAITERS) ->
-		atomic { cas_word(w | WAITERS) }
-		if
-		:: ok -> ok = 0; break
-		:: else
-		fi
+	:: atomic { ID(w) != 0 && !(w & WAITERS) -> cas_word(w | WAITERS) }
+	   if
+	   :: ok -> ok = 0; break
+	   :: else
+	   fi
 	od
 #endif
 }
@@ -792,7 +858,7 @@ inline count_up() {
 }
 inline release() {
 	do
-	:: atomic { !(w & WAITERS) -> cas_word(w & DESIGNATED) }
+	:: atomic { !(w & WAITERS) -> cas_word(w & (DESIGNATED | HANDOFF)) }
 	   if
 	   :: ok -> break
 	   :: else
@@ -821,9 +887,9 @@ inline release() {
 			count_up();
 #endif
 			atomic {
-				cas_word(w & (7 | DESIGNATED));
+				cas_word(w & (7 | DESIGNATED | HANDOFF));
 				if
-				:: ok -> w = w & (7 | DESIGNATED); wake = 1; GHOST_OF(owes[me] = 1)
+				:: ok -> w = w & (7 | DESIGNATED | HANDOFF); wake = 1; GHOST_OF(owes[me] = 1)
 				:: else
 				fi
 			}
@@ -840,9 +906,9 @@ inline release() {
 /* [lock_wait.c:_fg_lock_contended] */
 inline lock_contended() {
 #ifdef MUT_BARGE_CLEARS
-	take(FLAGS, 0);
+	barge(FLAGS);
 #else
-	take(0, 0);
+	barge(0);
 #endif
 	if
 	:: ok -> COMES_FIRST o = ACQUIRED
@@ -970,7 +1036,7 @@ inline unlock() {
 
 proctype Thread(byte me) GATE {
 	byte it, o, w, n, at, next, s, obligation, limit;
-	bit ok, head, stay, last, may, wake, asked, leave;
+	bit ok, head, stay, last, may, wake, asked, leave, due;
 #ifdef TIMED
 	bit timed;
 #endif
