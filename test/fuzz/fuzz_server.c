@@ -37,12 +37,6 @@ int libbpf_num_possible_cpus(void)
 	return 2;
 }
 
-uint64_t fg_clock_ns(clockid_t clock)
-{
-	(void)clock;
-	return 1;
-}
-
 int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index)
 {
 	(void)m, (void)fd, (void)kind, (void)index;
