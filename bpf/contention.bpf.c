@@ -16,7 +16,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define TASK_COMM_LEN		  16
-#define FG_SPIN_LEFT_NS		  1000000000ull
+/* a wait on this CPU that began so long ago has lost its end; not varied */
+#define FG_SPIN_LEFT_NS 1000000000ull
 /* include/linux/mutex.h, kernel/locking/rwsem.c, rtmutex: flags in the word of the owner. */
 #define MUTEX_FLAGS	   7ul
 #define RWSEM_READER_OWNED 1ul

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose memory the monitor may look at.  What it reads of a thread shows in that thread's slot,
- * which the process that said hello can read: so it reads only what that one could read with
- * ptrace(2) (the rules of __ptrace_may_access, kernel/ptrace.c), and asks again at every switch.
+ * The monitor may look at the memory of some processes only.  What it reads of a thread shows in
+ * that thread's slot, which the process that said hello can read: so it reads only what that one
+ * could read with ptrace(2) (the rules of __ptrace_may_access, kernel/ptrace.c), and asks again at
+ * every switch.
  *
  * A process is known by the credentials with which it connected: the kernel keeps the very object
  * (struct cred) with the connection.  Every exec, and every call that changes credentials, gives a
@@ -95,9 +96,10 @@ static __always_inline __u64 peer_cred(__u32 fd)
 #define MAX_NESTING 33 /* of user namespaces; the kernel's limit is 32 */
 
 /*
- * Whose quota it is.  As a rule the real user's: a setuid program counts as its caller's.  In a
- * user namespace it is the user that made the outermost one, whichever subordinate id a process has
- * there.  One that root made, for a container, counts as the user's that is its root.
+ * The user whose quota a process counts against.  As a rule the real one: a setuid program counts
+ * as its caller's.  In a user namespace it is the user that made the outermost one, whichever
+ * subordinate id a process has there.  One that root made, for a container, counts as the user's
+ * that is its root.
  */
 static __always_inline __u32 account_of(const struct cred *cred)
 {

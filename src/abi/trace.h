@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits for which lock, and where: for `flexguard stat`, and only while it asks.
+ * Which threads wait for which lock, and where: for `flexguard stat`, and only while it asks.
  *
  * The table lies in the memory of each process, untouched and so without pages
  * until then.  The command finds it by its exported name, switches it on for two

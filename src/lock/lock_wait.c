@@ -5,7 +5,7 @@
  * limit, and a reason for it (enum reason), which says what the waiter does when it has passed.
  *
  * Constants were measured on a 2-CPU VM with Linux 6.18, those that say so were not varied.  Titles
- * in quotation marks: docs/design/experiments.md.
+ * in quotation marks: docs/design/experiments.md; "Hand-off": docs/design/lock.md.
  */
 #include <errno.h>
 

@@ -27,7 +27,7 @@ static inline uint32_t round_clock(void)
 /* The head has got the lock, its only one. */
 void _fg_round_begins(struct fg_self *t);
 
-/* Has taken so long. */
+/* A round has taken so long. */
 void _fg_round_took(struct fg_self *t, uint32_t ns);
 
 /* It has released its last lock.  Its next lock has to come the slow way. */

@@ -21,7 +21,7 @@
  *          nobody clears it at the unlock: the release of the gate is the last
  *          that a writer does to the lock, so that the next owner may destroy it.
  *
- * Who comes first.  A reader waits for a writer that waits for readers: writers
+ * The order of threads.  A reader waits for a writer that waits for readers: writers
  * do not starve.  Kinds other than WRITERS_FIRST promise that readers do not
  * wait for readers, so there a reader passes the waiting writer after all if it holds
  * a read lock already (a recursive one must not wait), or has waited for

@@ -29,7 +29,7 @@ static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line
 	uint64_t *entry = entry_in(line, rw);
 	struct fg_wait w = {.self = t};
 
-	/* Whose it is, if the line has one thread. */
+	/* The reader is known if the line has one thread. */
 	if (line && fg_threads_highest() < LINES)
 		w.owner = fg_load_relaxed(&fg_slot_look(line)->owner_id);
 	if (fg_spin_while(&w, low_half(entry), ~WANTED, (uint32_t)entry_for(rw), deadline))

@@ -385,7 +385,7 @@ static bool has_left(int fd)
 	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
 }
 
-/* Whose turn it is, of those who may be answered; NULL: nobody's. */
+/* The client to be served next, of those that may be answered; NULL: none. */
 static struct fg_client *next_in_turn(struct fg_monitor *m)
 {
 	for (;;) {

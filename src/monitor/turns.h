@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose turn it is.  Each packet of a user gets a number, and the lowest is served next: the user's
- * numbers follow each other, and a new user's start at the number that is being served.  So while a
- * user waits, no other user is served more than FG_TURNS_BETWEEN times between two services of the
- * first, however many packets that one has sent: between its numbers n and n+1 lie one n and one
- * n+1 of each other.  (Start-time fair queuing, Goyal, Vin, Cheng, SIGCOMM 1996, with packets of
- * equal length.)
+ * The order of service.  Each packet of a user gets a number, and the lowest is served next: the
+ * user's numbers follow each other, and a new user's start at the number that is being served.  So
+ * while a user waits, no other user is served more than FG_TURNS_BETWEEN times between two services
+ * of the first, however many packets that one has sent: between its numbers n and n+1 lie one n and
+ * one n+1 of each other.  (Start-time fair queuing, Goyal, Vin, Cheng, SIGCOMM 1996, with packets
+ * of equal length.)
  */
 #ifndef FG_TURNS_H
 #define FG_TURNS_H

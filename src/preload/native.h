@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * glibc's own functions, for the objects that stay its: robust, PI, protected
+ * glibc's own functions, for the objects that stay with glibc: robust, PI, protected
  * and process-shared ones.  Found by version, since glibc has several of some
  * (docs/design/preload.md), in libc itself, whoever else stands behind us with the
  * same names, and when the library starts or when first needed: an object of

@@ -309,7 +309,7 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
  * Only for so long after somebody has gone to sleep at a barrier.  Many programs use one to start
  * their threads together and never again, or have one wait for the end at another: there nobody's
  * progress hangs on a late thread, and to look for one cost 14 % (2-CPU VM, Linux 6.18;
- * docs/design/experiments.md, "Participants, for a while").  The time was not varied.
+ * docs/design/experiments.md, "Participants of a barrier, for a while").  The time was not varied.
  */
 #define PARTICIPANTS_NS 2000000u
 

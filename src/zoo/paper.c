@@ -3,7 +3,7 @@
  * The FlexGuard lock as published: Laforet, Kashyap, Iorgulescu, Lawall, Lozi, SOSP 2025, Listing
  * 2, with its one system-wide counter.  Numbers in comments are the listing's lines.
  *
- * Whose preemption counts, the text and its artifact see differently:
+ * The text and its artifact count the preemption of different threads:
  *
  *   the text (section 3.2.2)  the owner, and the head of the queue (the "next waiter").  A waiter
  *                             that is taken off its CPU in mid-queue, and becomes the head

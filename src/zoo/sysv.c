@@ -20,7 +20,7 @@
 #define SETS   256u
 #define IN_SET 1021u /* no round number: with the key and the mode, the mark of a set of ours */
 
-/* Whose it is, a process's or a group's: a pid has 22 bits. */
+/* A key names its owner, a process or a group: a pid has 22 bits. */
 #define KEY(pid, set) ((key_t)(0x40000000u | (uint32_t)(pid) << 8 | (set)))
 #define KEY_PID(key)  ((pid_t)((uint32_t)(key) >> 8 & 0x3fffff))
 #define KEY_OF_GROUP  ((key_t)0x80000000u)

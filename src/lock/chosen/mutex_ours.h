@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Part of lock/mutex.h, which says what these are for: the mutex of FlexGuard itself. */
+/*
+ * Included by lock/mutex.h, which says what these are for, and by nothing else: the mutex of
+ * FlexGuard itself.
+ */
 #ifndef FG_MUTEX_OURS_H
 #define FG_MUTEX_OURS_H
 
