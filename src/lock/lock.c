@@ -150,7 +150,8 @@ __attribute__((noinline)) bool _fg_trylock_slow(struct fg_lock *l)
 	struct fg_self *t = fg_self();
 	uint64_t prev = announce_once(l, t);
 
-	if (!take(l, t, 0, 0)) {
+	/* In a child of fork the head that has asked for it may be one of the parent. */
+	if (!take(l, t, fg_epoch ? FG_WORD_HANDOFF : 0, 0)) {
 		not_acquired(t, prev);
 		return false;
 	}

@@ -129,13 +129,26 @@ static bool timed_out(const struct attempt *a)
 	       fg_deadline_passed(a->deadline);
 }
 
-/* Takes the word if it is free and drops our obligation with it. */
+/* Takes the word if it is free, without our obligation; HANDOFF goes as well, we have waited. */
 static bool take_over(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
-	if (!take(l, t, a->obligation, 0))
+	if (!take(l, t, a->obligation | FG_WORD_HANDOFF, 0))
 		return false;
 	a->obligation = 0;
 	return true;
+}
+
+/* The same with a word that has been read; and with WAITERS, or not. */
+static bool take_read(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t *w,
+		      uint32_t drop, uint32_t set)
+{
+	drop |= a->obligation | FG_WORD_HANDOFF;
+	while (!(*w & FG_WORD_ID))
+		if (fg_cas_acquire(&l->word, w, (*w & ~drop) | set | t->id)) {
+			a->obligation = 0;
+			return true;
+		}
+	return false;
 }
 
 /* Goes without the lock, and leaves no obligation behind.  True if it got the lock after all. */
@@ -157,9 +170,12 @@ static bool drop_obligation(struct fg_lock *l, struct fg_self *t, struct attempt
 	return false;
 }
 
+/* Not for much longer where the clock stands still for a tick. */
+#define MAX_PAUSES 256u
+
 static void pause_until(uint64_t until)
 {
-	while (fg_now_ns() < until)
+	for (uint32_t n = 0; n < MAX_PAUSES && fg_now_ns() < until; n++)
 		fg_pause();
 }
 
@@ -183,10 +199,8 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 		uint32_t word = fg_load_relaxed(&l->word);
 
 		if (!(word & FG_WORD_ID)) {
-			if (take(l, t, a->obligation | FG_WORD_HANDOFF, 0)) {
-				a->obligation = 0;
+			if (take_over(l, t, a))
 				return ACQUIRED;
-			}
 			overtaken = true;
 			now = fg_now_ns();
 			pause_until(now + backoff < due ? now + backoff : due);
@@ -225,12 +239,26 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 }
 
 /*
+ * Often where the owner is all there is to go by, or when it has been seen off its CPU: another may
+ * have the lock since.
+ */
+static bool time_to_look(const struct fg_wait *w)
+{
+	if (w->asked % LOOK_EVERY_FALLBACK)
+		return false;
+	return w->asked % LOOK_EVERY == 0 || w->off_ns || !fg_policy_has_monitor() ||
+	       !fg_is_watched(w->owner);
+}
+
+/*
  * Behind somebody: spins on the node, and leaves the word to the owner and the head but for a rare
  * look.  UNDECIDED: the head, or no longer in the queue.
  */
 static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct attempt *a,
 				  uint32_t n, bool *head)
 {
+	bool was_free = false;
+
 	for (;;) {
 		enum fg_queue_poll poll = _fg_queue_poll(t, n);
 		bool late = false;
@@ -239,15 +267,15 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 			*head = poll == FG_QUEUE_HEAD;
 			return UNDECIDED;
 		}
-		if (a->wait.asked % (fg_policy_has_monitor() ? LOOK_EVERY : LOOK_EVERY_FALLBACK) ==
-		    0) {
+		if (time_to_look(&a->wait)) {
 			a->wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
-			/* Kept free for a head that has not come; or a moment before it does. */
-			if (!a->wait.owner && take(l, t, a->obligation | FG_WORD_HANDOFF, 0)) {
-				a->obligation = 0;
+			/* Kept free for a head that does not come, or a moment before it does. */
+			if (!a->wait.owner && (was_free || fg_policy_has_monitor()) &&
+			    take_over(l, t, a)) {
 				*head = !_fg_queue_leave(t, n);
 				return ACQUIRED;
 			}
+			was_free = !a->wait.owner;
 		}
 		if (fg_decide(&a->wait) == FG_BLOCK || (late = timed_out(a))) {
 			*head = !_fg_queue_leave(t, n); /* just granted: decide again as the head */
@@ -294,6 +322,8 @@ static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attem
 	/* Before the look at the word: see release(). */
 	*wakes = fg_load_acquire(&l->wakes);
 	w = fg_load_relaxed(&l->word);
+	if (take_read(l, t, a, &w, FG_WORD_SPINNER, 0))
+		return 0;
 	/*
 	 * Bit by bit, and no compare-and-swap: under a fast owner those of many waiters hardly ever
 	 * succeed, and keep the line from it.
@@ -314,13 +344,8 @@ static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attem
 		w = fg_load_acquire(&l->word);
 	}
 	a->obligation = obligation;
-	while (!(w & FG_WORD_ID))
-		if (fg_cas_acquire(&l->word, &w,
-				   (w & ~(obligation | FG_WORD_SPINNER | FG_WORD_HANDOFF)) |
-				       t->id)) {
-			a->obligation = 0;
-			return 0;
-		}
+	if (take_read(l, t, a, &w, FG_WORD_SPINNER, 0))
+		return 0;
 	return w;
 }
 
@@ -333,18 +358,11 @@ static bool retake(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
 	uint32_t w = fg_load_relaxed(&l->word);
 
-	for (;;) {
-		if (!(w & FG_WORD_ID)) {
-			if (fg_cas_acquire(&l->word, &w,
-					   (w & ~a->obligation) | FG_WORD_WAITERS | t->id)) {
-				a->obligation = 0;
-				return true;
-			}
-		} else if ((w & FG_WORD_WAITERS) ||
-			   fg_cas_relaxed(&l->word, &w, w | FG_WORD_WAITERS)) {
-			return false;
-		}
-	}
+	do {
+		if (take_read(l, t, a, &w, 0, FG_WORD_WAITERS))
+			return true;
+	} while (!(w & FG_WORD_WAITERS) && !fg_cas_relaxed(&l->word, &w, w | FG_WORD_WAITERS));
+	return false;
 }
 
 /* Why a sleep ends by itself. */
@@ -549,7 +567,8 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 			a.wait = (struct fg_wait){.self = t};
 		}
 	}
-	if (o == TIMED_OUT && drop_obligation(l, t, &a))
+	/* At its deadline a thread takes a free lock all the same, promised or not. */
+	if (o == TIMED_OUT && (drop_obligation(l, t, &a) || take_over(l, t, &a)))
 		o = ACQUIRED;
 	if (fg_unlikely(outer_role != FG_ROLE_NONE)) {
 		fg_store_relaxed(&t->slot->node, outer_node);

@@ -188,7 +188,11 @@ static bool grant(uint32_t n, uint32_t state)
 void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 			 const struct fg_successor *behind)
 {
-	uint32_t at = n, next = behind->next, state = behind->state;
+	uint32_t at = n, next = fg_load_acquire(&node_at(n)->next), state = 0;
+
+	/* Not after a fork in between, in a signal handler: then the queue is empty. */
+	if (next == behind->next)
+		state = behind->state;
 
 	for (;;) {
 		struct fg_node *here = node_at(at);

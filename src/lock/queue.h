@@ -3,7 +3,7 @@
  * The queue of a lock's spinning waiters: an MCS queue (Mellor-Crummey, Scott,
  * TOCS 1991) that its members may leave at any time and whose hand-over never
  * waits.  Exactly one of its members at a time is the head, and only the head
- * looks at the lock word.
+ * polls the lock word; the others look at it rarely.
  *
  *   node state  meaning                              who moves it on
  *   FREE        in no queue                          owner -> WAITING

@@ -68,7 +68,7 @@ static bool owner_off_cpu(uint32_t owner)
  * Does the monitor say where this owner is?  Not of a thread that it grants no slot, or that has
  * none at all.
  */
-static bool is_watched(uint32_t owner)
+bool fg_is_watched(uint32_t owner)
 {
 	return !owner ||
 	       (fg_id_has_slot(owner) && fg_id_index(owner) < fg_load_relaxed(&fg_slots_seen));
@@ -393,7 +393,7 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 			fg_policy_monitor(NULL, 0); /* until fg_monitor_retry finds another */
 		if (w->asked > FG_CLOCK_EVERY && participant_kept_off(now))
 			return preempted(w);
-		if (fg_policy_now == FG_POLICY_DEFAULT && fg_unlikely(!is_watched(w->owner)))
+		if (fg_policy_now == FG_POLICY_DEFAULT && fg_unlikely(!fg_is_watched(w->owner)))
 			return decide_fallback(w, now);
 		return FG_SPIN;
 	default: return FG_SPIN;

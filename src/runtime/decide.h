@@ -92,6 +92,9 @@ uint32_t fg_cpus(void);
 /* Of SCHED_FIFO or SCHED_RR; false where a seccomp filter lets nobody ask. */
 bool fg_is_real_time(const struct fg_self *t);
 
+/* Does the monitor say where the owner with this id is?  0, nobody: yes. */
+bool fg_is_watched(uint32_t owner);
+
 /* True if the thread with this index is known to be off its CPU: do not hand it anything. */
 bool fg_is_off_cpu(uint32_t index);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A head that has asked for the lock (HANDOFF) and does not come, here because it is in a signal
- * handler, or in the parent of a fork: those who come get the free lock all the same, trylock at
- * once, and nobody is left with the flag.  The policy "spin": no sleep helps.
+ * handler, or in the parent of a fork: those who come get the free lock all the same, trylock and
+ * a deadline that has passed at once, and nobody is left with the flag.  The policy "spin": no
+ * sleep helps.  With the policy "block" the promise makes nobody look like a sleeper.
  */
 #include "../tools/check.h"
 
@@ -34,6 +35,12 @@ static bool asked_for(void)
 	return LOAD(l.word) & FG_WORD_HANDOFF;
 }
 
+/* In the place of a head. */
+static void ask_again(struct fg_lock *lock)
+{
+	__atomic_fetch_or(&lock->word, FG_WORD_HANDOFF, __ATOMIC_RELAXED);
+}
+
 /* What the head has asked for, a child of fork cannot give it. */
 static void in_child(void)
 {
@@ -57,6 +64,8 @@ static void in_child(void)
 int main(int argc, char **argv)
 {
 	struct sigaction sa = {.sa_handler = handler};
+	struct fg_deadline past;
+	uint32_t wakes;
 	pthread_t t;
 
 	(void)argc;
@@ -75,6 +84,10 @@ int main(int argc, char **argv)
 	CHECK(_fg_trylock(&l));
 	_fg_unlock(&l);
 	CHECK(asked_for());
+	fg_deadline_in(&past, 0);
+	CHECK_EQ(_fg_lock_slow(&l, &past), 0);
+	_fg_unlock(&l);
+	ask_again(&l);
 	_fg_lock(&l);
 	CHECK(!asked_for()); /* who has waited takes the promise back */
 	_fg_unlock(&l);
@@ -87,5 +100,14 @@ int main(int argc, char **argv)
 	join(t);
 	CHECK_EQ(l.word, 0);
 	CHECK_EQ(l.tail, 0);
+
+	fg_policy_set(FG_POLICY_BLOCK);
+	ask_again(&l);
+	wakes = l.wakes;
+	_fg_lock(&l);
+	CHECK(!(l.word & (FG_WORD_WAITERS | FG_WORD_HANDOFF)));
+	_fg_unlock(&l);
+	CHECK_EQ(l.word, 0);
+	CHECK_EQ(l.wakes, wakes);
 	return 0;
 }

@@ -11,7 +11,7 @@
  *   -DFORKED   start as the child of a fork: thread 1 holds the lock, the word
  *              has the flags and the tail the node of threads that do not exist
  *   -DRMW      a compare-and-swap that is repeated until it succeeds is one step
- *   -DUNASKED  no head asks for the lock (HANDOFF)
+ *   -DUNASKED  no head asks for the lock (HANDOFF), and nobody behind it looks at the word
  *   -DUNDESIGNATED nobody becomes the designated waiter, as with the policy "block"
  *   -DCHECK    the periodic check of all but the designated waiter; without, it is taken to be for ever away
  *   -DSTOP     any one thread is stopped for ever, at any instruction: "Stopped threads" below
@@ -246,7 +246,7 @@ inline and_word(bits) { atomic { TOUCH; word = word & (bits); SANE } }
 #define DROPPED obligation
 #endif
 inline take_over() {
-	take(DROPPED, 0);
+	take(DROPPED | HANDOFF, 0);
 	if
 	:: ok -> obligation = 0; PUB(spinner[me] = 0)
 	:: else
@@ -390,7 +390,7 @@ inline queue_leave() {
 	s = 0
 }
 
-/* [queue.c:_fg_queue_hand_over]; is_off_cpu is [decide.c:fg_is_off_cpu]. */
+/* [queue.c:_fg_queue_hand_over] with [queue.c:grant]; is_off_cpu is [decide.c:fg_is_off_cpu]. */
 inline hand_over() {
 	at = n;
 	do
@@ -563,6 +563,7 @@ inline spin_as_head() {
 inline spin_in_queue() {
 	do
 	:: st[n] != WAITING -> queue_poll(); break
+#ifndef UNASKED
 	:: !stay ->
 		/* a rare look: free, perhaps promised to a head that does not come */
 		take(obligation | HANDOFF, 0);
@@ -570,6 +571,7 @@ inline spin_in_queue() {
 		:: ok -> obligation = 0; o = ACQUIRED; queue_leave(); break
 		:: else
 		fi
+#endif
 	:: !stay -> queue_leave(); break
 	:: TIMED_WAIT && !stay ->
 		queue_leave();
@@ -654,80 +656,105 @@ inline futex_wait() {
 	fi
 }
 
-/*
- * [lock_wait.c:prepare_sleep]  `may`: may be the designated waiter.  With o == UNDECIDED, w is
- * the word as it was then.
- */
 #ifdef MUT_SLEEPER_KEEPS
 #define UNSPUN(w) (w)
 #else
 #define UNSPUN(w) ((w) & (255 - SPINNER))
 #endif
+
+/* [lock_wait.c:take_read]  ok: taken; if not, w is held. */
+inline take_read() {
+	do
+	:: atomic { !ok && ID(w) == 0 ->
+		cas_word((w & (255 - (obligation | SPINNER | HANDOFF))) | me) }
+	:: else -> break
+	od
+}
+
+#ifdef RMW
+#define STEP atomic
+#else
+#define STEP
+#endif
+
+/* The lock is held: bit by bit, and a last look.  ok: it has become free, and is taken. */
+inline set_bits() {
+	STEP {
+		if
+		:: !(w & WAITERS) -> atomic { setting++; or_word(WAITERS) }
+		:: else -> setting++
+		fi;
+		if
+		:: may && !(w & DESIGNATED) ->
+			atomic {
+				if
+				:: !(word & DESIGNATED) -> s = DESIGNATED
+				:: else
+				fi;
+				or_word(DESIGNATED)
+			}
+		:: may && !(w & DESIGNATED) /* the lock is not kept busy */
+		:: else
+		fi;
+		atomic { load_word() };
+#ifdef MUT_DESIGNATED_STAYS
+		if
+		:: !may -> s = 0
+		:: else
+		fi;
+		if
+		:: (w & (255 - UNSPUN(255))) ->
+			and_word(UNSPUN(255)); atomic { load_word() }
+		:: else
+		fi;
+#else
+		if
+		:: !may && (w & ((255 - UNSPUN(255)) | s)) ->
+			and_word(UNSPUN(255) & (255 - s)); s = 0; atomic { load_word() }
+		:: may && (w & (255 - UNSPUN(255))) ->
+			and_word(UNSPUN(255)); atomic { load_word() }
+		:: else ->
+			if
+			:: !may -> s = 0
+			:: else
+			fi
+		fi;
+#endif
+		atomic { obligation = s; ok = 0 };
+		take_read();
+		setting--
+	}
+}
+
+/*
+ * [lock_wait.c:prepare_sleep]  `may`: may be the designated waiter.  With o == UNDECIDED, w is
+ * the word as it was then.
+ */
 inline read_wakes() { atomic { TOUCH; same[me] = 1 } }
 inline prepare_sleep() {
 #ifndef MUT_READ_LATE
 	read_wakes();
 #endif
-	atomic { load_word(); s = obligation & DESIGNATED; setting++ };
+	atomic { load_word(); s = obligation & DESIGNATED; ok = 0 };
+	take_read();
 	if
-	:: !(w & WAITERS) -> or_word(WAITERS)
+	:: !ok -> set_bits()
 	:: else
 	fi;
-	if
-	:: may && !(w & DESIGNATED) ->
-		atomic {
-			if
-			:: !(word & DESIGNATED) -> s = DESIGNATED
-			:: else
-			fi;
-			or_word(DESIGNATED)
-		}
-	:: may && !(w & DESIGNATED) /* the lock is not kept busy */
-	:: else
-	fi;
-	atomic { load_word() };
-#ifdef MUT_DESIGNATED_STAYS
-	if
-	:: !may -> s = 0
-	:: else
-	fi;
-	if
-	:: (w & (255 - UNSPUN(255))) ->
-		and_word(UNSPUN(255)); atomic { load_word() }
-	:: else
-	fi;
-#else
-	if
-	:: !may && (w & ((255 - UNSPUN(255)) | s)) ->
-		and_word(UNSPUN(255) & (255 - s)); s = 0; atomic { load_word() }
-	:: may && (w & (255 - UNSPUN(255))) ->
-		and_word(UNSPUN(255)); atomic { load_word() }
-	:: else ->
-		if
-		:: !may -> s = 0
-		:: else
-		fi
-	fi;
-#endif
-	atomic { obligation = s; s = 0; ok = 0 };
-	do
-	:: atomic { !ok && ID(w) == 0 ->
-		cas_word((w & (255 - (obligation | SPINNER | HANDOFF))) | me) }
-	:: else -> break
-	od;
 	atomic {
-		setting--;
 		if
 		:: ok -> o = ACQUIRED; obligation = 0
 		:: else
 		fi;
-		ok = 0
+		ok = 0;
+		s = 0
 	};
 #ifdef MUT_READ_LATE
 	read_wakes();
 #endif
 	PUB(spinner[me] = 0)
 }
+
 
 /* [lock_wait.c:retake]  ok: has the lock. */
 inline retake() {
@@ -736,7 +763,7 @@ inline retake() {
 #else
 	atomic { load_word(); ok = 0 };
 	do
-	:: atomic { ID(w) == 0 -> cas_word((w & (255 - obligation)) | WAITERS | me) }
+	:: atomic { ID(w) == 0 -> cas_word((w & (255 - (obligation | HANDOFF))) | WAITERS | me) }
 	   if
 	   :: ok -> obligation = 0; break
 	   :: else
@@ -937,6 +964,10 @@ inline lock_contended() {
 	if
 	:: o == TIMED_OUT ->
 		drop_obligation();
+		if
+		:: !ok -> take_over()
+		:: else
+		fi;
 		if
 		:: ok -> o = ACQUIRED; ok = 0
 		:: else

@@ -92,7 +92,8 @@ static void migrate(void)
 		lock((pthread_mutex_t *)&migrating);
 		mine = tail();
 		STORE(turn, i);
-		while (tail() == mine)
+		/* Not for ever: a hybrid lock that has switched has its waiters elsewhere. */
+		for (int n = 0; tail() == mine && n < 200; n++)
 			sched_yield();
 		unlock((pthread_mutex_t *)&migrating);
 		while (LOAD(turn) != -i)
