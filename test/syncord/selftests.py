@@ -18,7 +18,7 @@ SECONDS = 1200  # of a program in the guest, where most tests wait until somethi
 
 # rule: tests that fail without it
 RULES = {
-    1: ["hooks unfair", "hooks unfair_irqoff"],
+    1: ["hooks unfair"],
     2: ["hooks backoff_cap", "hooks backoff_cap_irqoff"],
     3: ["hooks nested"],
     4: ["hooks nmi"],
@@ -32,7 +32,7 @@ RULES = {
     14: ["attach leak"],
 }
 # Without these the kernel may not go on.
-UNSAFE_RULES = {12: ["hooks waits"]}
+UNSAFE_RULES = {1: ["hooks unfair_irqoff"], 12: ["hooks waits"]}
 
 
 def build(tree, bpftool, to):
