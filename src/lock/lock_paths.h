@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the slow paths of the lock share: lock.c takes, lock_wait.c waits, lock_release.c
- * releases.  A thread that keeps a lock busy takes turns with those that sleep for it:
+ * What the slow paths of the lock share: lock.c takes, lock_spin.c and lock_wait.c wait,
+ * lock_release.c releases.  A thread that keeps a lock busy takes turns with those that sleep for
+ * it:
  *
  *   - it has a turn of TURN_NS, from the end of its last sleep or its last turn;
  *   - then its release wakes the longest sleeper, and it sleeps in that one's place

@@ -239,7 +239,7 @@ inline barge(drop) {
 inline or_word(bits) { atomic { TOUCH; word = word | (bits); SANE } }
 inline and_word(bits) { atomic { TOUCH; word = word & (bits); SANE } }
 
-/* [lock_wait.c:take_over] */
+/* [attempt.h:take_over] */
 #ifdef MUT_KEEP_OBLIGATION
 #define DROPPED 0
 #else
@@ -498,7 +498,7 @@ inline hand_over() {
 }
 
 /*
- * [lock_wait.c:spin_as_head]  `stay`: fg_decide() will say "spin" for ever, and the
+ * [lock_spin.c:spin_as_head]  `stay`: fg_decide() will say "spin" for ever, and the
  * deadline is far.  Then the thread must get on without, or it is a deadlock.  `due`: it has asked
  * for the lock; others may have taken HANDOFF from it.  [queue.c:_fg_queue_look_behind] reads what
  * hand_over() reads, earlier: behind[] there.
@@ -559,7 +559,7 @@ inline spin_as_head() {
 	due = 0
 }
 
-/* [lock_wait.c:spin_in_queue] */
+/* [lock_spin.c:spin_in_queue] */
 inline spin_in_queue() {
 	do
 	:: st[n] != WAITING -> queue_poll(); break
@@ -583,7 +583,7 @@ inline spin_in_queue() {
 	od
 }
 
-/* [lock_wait.c:spin] */
+/* [lock_spin.c:_fg_lock_spin] */
 inline spin() {
 	choose_stay();
 	queue_join();

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One acquisition on its way through the slow path of the FlexGuard lock: what its spinning
+ * (lock_spin.c) and its sleeping (lock_wait.c) share.
+ */
+#ifndef FG_ATTEMPT_H
+#define FG_ATTEMPT_H
+
+#include "lock/lock_paths.h"
+#include "runtime/decide.h"
+
+enum outcome { ACQUIRED, UNDECIDED, SLEEP_AGAIN, TIMED_OUT };
+
+struct attempt {
+	struct fg_wait wait;
+	const struct fg_deadline *deadline;
+	/*
+	 * SPINNER or DESIGNATED: the bit of the word that this thread has set and must not leave
+	 * behind.
+	 */
+	uint32_t obligation;
+	uint32_t designated_ns;
+	uint64_t check_ns;
+	uint32_t short_sleeps; /* since it was awake last */
+	uint32_t no_room;      /* checks that found no CPU to spare */
+	uint32_t same;	       /* checks in a row that found the same owner */
+	uint32_t seen;	       /* owner at the last check */
+	bool may_be_designated;
+	bool slept;
+	bool in_vain; /* woken by a release or by its time limit, and the lock was taken again */
+};
+
+/* Takes the word if it is free, without our obligation; HANDOFF goes as well, we have waited. */
+static inline bool take_over(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	if (!take(l, t, a->obligation | FG_WORD_HANDOFF, 0))
+		return false;
+	a->obligation = 0;
+	return true;
+}
+
+/*
+ * Spins in the queue while fg_decide() says so.  UNDECIDED: it says "sleep", or there is no node
+ * for this thread.
+ */
+enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt *a);
+
+#endif
