@@ -18,6 +18,7 @@
 #include "lock/spin.h"
 #include "runtime/environment.h"
 #include "runtime/monitor_client.h"
+#include "runtime/policy.h"
 #include "runtime/thread.h"
 #include "sys/clock.h"
 #include "sys/filter.h"
@@ -51,7 +52,7 @@ __attribute__((constructor)) static void start(void)
 		return;
 	fg_libc_setup();
 	fg_clock_setup();
-	fg_filter_setup();
+	fg_filter_setup(fg_policy_clock_changed);
 	fg_threads_setup();
 	fg_env_read();
 	fg_stats_open();

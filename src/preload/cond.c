@@ -23,21 +23,6 @@ static bool is_shared(pthread_cond_t *cond)
 	return fg_load_relaxed(&fg_cond_of(cond)->flags) & FG_COND_SHARED;
 }
 
-static int release_mutex(void *mutex)
-{
-	return pthread_mutex_unlock(mutex);
-}
-
-static int take_mutex(void *mutex)
-{
-	return pthread_mutex_lock(mutex);
-}
-
-struct fg_cond_mutex fg_cond_mutex_of(pthread_mutex_t *mutex)
-{
-	return (struct fg_cond_mutex){release_mutex, take_mutex, mutex, fg_mutex_of(mutex)};
-}
-
 /*
  * One of glibc's, with a condition variable of ours: a waiter stays one of its users, as with one
  * of glibc's, so that it is not destroyed meanwhile.  Robust ones are destroyed without a look at

@@ -28,7 +28,4 @@ int fg_cond_bridge_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t 
 int fg_cond_bridge_wake(pthread_cond_t *cond, bool all);
 int fg_cond_bridge_destroy(pthread_cond_t *cond);
 
-/* cond.c: a mutex of ours, as waits use it. */
-struct fg_cond_mutex fg_cond_mutex_of(pthread_mutex_t *mutex) __attribute__((visibility("hidden")));
-
 #endif

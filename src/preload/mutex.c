@@ -164,3 +164,18 @@ int pthread_mutex_setprioceiling(pthread_mutex_t *mutex, int ceiling, int *old)
 		return EINVAL;
 	return fg_native_pthread_mutex_setprioceiling()(mutex, ceiling, old);
 }
+
+static int release(void *mutex)
+{
+	return pthread_mutex_unlock(mutex);
+}
+
+static int take(void *mutex)
+{
+	return pthread_mutex_lock(mutex);
+}
+
+struct fg_cond_mutex fg_cond_mutex_of(pthread_mutex_t *mutex)
+{
+	return (struct fg_cond_mutex){release, take, mutex, fg_mutex_of(mutex)};
+}

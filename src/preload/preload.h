@@ -39,6 +39,9 @@ static inline struct fg_cond *fg_cond_of(pthread_cond_t *cond)
 	return (struct fg_cond *)cond;
 }
 
+/* A mutex of ours, as waits for a condition use it (mutex.c). */
+struct fg_cond_mutex fg_cond_mutex_of(pthread_mutex_t *mutex) __attribute__((visibility("hidden")));
+
 static inline bool fg_valid_timespec(const struct timespec *t)
 {
 	return t->tv_nsec >= 0 && t->tv_nsec < 1000000000;

@@ -300,17 +300,18 @@ static bool is_wanted(void)
 	return __rseq_size != 0 && (fg_policy == FG_POLICY_DEFAULT || fg_policy == FG_POLICY_PAPER);
 }
 
-uint32_t fg_monitor_asleep;
+/* There may be one that sleeps (FG_KNOCK); to be woken when the process has a second thread. */
+static uint32_t is_asleep;
 static uint64_t woken_ns;
 
-void fg_monitor_wake(void)
+static void wake_monitor(void)
 {
 	uint32_t asleep = 1;
 	uint64_t now, due;
 	long fd, sent;
 
 	/* Relaxed: the winner knocks, and tells nobody anything. */
-	if (!fg_cas_relaxed(&fg_monitor_asleep, &asleep, 0) || !may_ask())
+	if (!fg_load_relaxed(&is_asleep) || !fg_cas_relaxed(&is_asleep, &asleep, 0) || !may_ask())
 		return;
 	fd = sys(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
 	sent = fd < 0 ? fd :
@@ -325,7 +326,7 @@ void fg_monitor_wake(void)
 			move(due, now + WAKING_NS);
 	} else if (sent == -EAGAIN) {
 		/* others knock; it does not hear us until the next retry */
-		fg_store_relaxed(&fg_monitor_asleep, 1);
+		fg_store_relaxed(&is_asleep, 1);
 	}
 	if (fd >= 0)
 		close_fd((int)fd);
@@ -343,8 +344,10 @@ void fg_monitor_register(void)
 		return;
 	filtered_at_start = sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
 	fg_store_relaxed(&fg_monitor_retry_ns, token);
-	if (join_monitor(0, ANSWER_WITHIN_NS, token) == NOBODY && knock_size)
-		fg_store_relaxed(&fg_monitor_asleep, 1);
+	if (join_monitor(0, ANSWER_WITHIN_NS, token) == NOBODY && knock_size) {
+		fg_store_relaxed(&is_asleep, 1);
+		fg_store_relaxed(&fg_on_thread, wake_monitor);
+	}
 	fg_call_ends(0);
 }
 
@@ -373,8 +376,8 @@ void fg_monitor_retry(uint64_t now)
 			    WAKING_NS :
 			    RETRY_NS;
 	fg_store_relaxed(&retry_after_ns, after);
-	if (answer == NOBODY && fg_load_relaxed(&fg_monitor_asleep))
-		fg_monitor_wake();
+	if (answer == NOBODY)
+		wake_monitor();
 }
 
 void fg_monitor_grow(uint64_t now)

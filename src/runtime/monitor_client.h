@@ -26,12 +26,6 @@ void fg_monitor_forget(void);
 extern uint64_t fg_monitor_retry_ns; /* CLOCK_MONOTONIC; not before */
 void fg_monitor_retry(uint64_t now);
 
-/*
- * Not 0 if there may be a monitor that sleeps (FG_KNOCK); to be woken when the process has a second
- * thread.
- */
-extern uint32_t fg_monitor_asleep;
-void fg_monitor_wake(void);
 #define FG_RETRY_PATIENCE_NS 100000000u /* not varied */
 
 /*

@@ -73,8 +73,7 @@ bool fg_policy_has_monitor(void)
 	return fg_load_relaxed(&fg_counters) != &no_counters;
 }
 
-/* sys/filter.h: which policy is in force depends on the clock. */
-void fg_filter_changed(void)
+void fg_policy_clock_changed(void)
 {
 	fg_policy_set(fg_policy);
 }

@@ -23,6 +23,8 @@ extern uint64_t fg_spin_ns; /* spin-then-park */
 void fg_policy_set(enum fg_policy policy);
 /* A monitor came (its counters) or went (NULL). */
 void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain);
+/* Which one is in force depends on the clock: for fg_filter_setup(). */
+void fg_policy_clock_changed(void);
 bool fg_policy_has_monitor(void);
 /* Has its heartbeat stopped?  `now`: CLOCK_MONOTONIC, read before the call. */
 bool fg_policy_monitor_is_gone(uint64_t now);

@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
-#include "runtime/thread_id.h"
 #include "sys/filter.h"
 
 uint32_t fg_slots_seen = FG_SLOTS_UNSEEN;
@@ -60,10 +59,32 @@ static struct fg_slot_rest *rest(void)
 	return (struct fg_slot_rest *)fg_chunks[0]->slot;
 }
 
+static uint32_t highest_index; /* ever handed out */
+
+uint32_t fg_threads_highest(void)
+{
+	return fg_load_seq_cst(&highest_index);
+}
+
+/*
+ * Raises *p to `value`.  Sequentially consistent, also where another thread has raised it already:
+ * a writer of rwlock_write.c, which looks at all indices below after it has withdrawn the bias,
+ * must not miss a thread that has seen the bias after it had raised this.
+ */
+static void raise_to(uint32_t *p, uint32_t value)
+{
+	uint32_t have = fg_load_seq_cst(p);
+
+	while (have < value && !__atomic_compare_exchange_n(p, &have, value, true, __ATOMIC_SEQ_CST,
+							    __ATOMIC_SEQ_CST))
+		;
+}
+
 void fg_slots_used_up_to(uint32_t index)
 {
+	raise_to(&highest_index, index);
 	/* behind the array too: the monitor knows how long that is */
-	fg_raise(&rest()->highest, index);
+	raise_to(&rest()->highest, index);
 }
 
 void fg_slot_clear(struct fg_slot *slot, uint32_t id)
@@ -174,7 +195,7 @@ int fg_slots_map(int fd, uint32_t from, uint32_t to)
 		return (int)p;
 	if (fd >= 0)
 		restore_ids(from, from || to > before ? to : before);
-	fg_raise(&rest()->highest, fg_threads_highest());
+	raise_to(&rest()->highest, fg_threads_highest());
 	__atomic_store_n(&fg_slots_seen, fd < 0 ? FG_SLOTS_UNSEEN : to, __ATOMIC_SEQ_CST);
 	for (i = 0; fd >= 0 && i < FG_SLOT_STATS; i++)
 		hand_over(i);

@@ -28,22 +28,8 @@ static inline struct fg_slot *fg_slot_of(uint32_t index)
  */
 void fg_slot_clear(struct fg_slot *slot, uint32_t id);
 
-/* The monitor shall know how long the array is that is in use. */
+/* What fg_threads_highest() says from now on; the monitor is told how long the array in use is. */
 void fg_slots_used_up_to(uint32_t index);
-
-/*
- * Raises *p to `value`.  Sequentially consistent, also where another thread has raised it already:
- * a writer of rwlock_write.c, which looks at all indices below after it has withdrawn the bias,
- * must not miss a thread that has seen the bias after it had raised this.
- */
-static inline void fg_raise(uint32_t *p, uint32_t value)
-{
-	uint32_t have = fg_load_seq_cst(p);
-
-	while (have < value && !__atomic_compare_exchange_n(p, &have, value, true, __ATOMIC_SEQ_CST,
-							    __ATOMIC_SEQ_CST))
-		;
-}
 
 /*
  * In the child of a fork: none of the parent's slots is ours.  `mine`: the index of the thread that

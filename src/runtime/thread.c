@@ -16,16 +16,13 @@
 
 #include "arch/arch.h"
 #include "runtime/count.h"
-#include "runtime/monitor_client.h"
+#include "runtime/policy.h"
 #include "runtime/slots.h"
 #include "runtime/thread_id.h"
 #include "sys/filter.h"
 #include "sys/libc.h"
 
-__thread struct fg_self fg_self_tls
-    __attribute__((tls_model("initial-exec"), aligned(8))) = {.only = FG_ONLY_NOT_SET_UP};
-__thread uint32_t fg_sections __attribute__((tls_model("initial-exec")));
-uint32_t fg_epoch;
+void (*fg_on_thread)(void);
 
 static const uint32_t no_cpu = ~0u;
 static pthread_key_t exit_key;
@@ -46,7 +43,7 @@ void fg_thread_init(struct fg_self *t)
 	bool again = fg_former_id(t) != 0;
 	uint32_t tid, index;
 
-	fg_filter_setup();
+	fg_filter_setup(fg_policy_clock_changed);
 	tid = fg_tid();
 	index = again ? 0 : fg_index_take();
 	t->role = FG_ROLE_NONE;
@@ -82,8 +79,8 @@ void fg_thread_init(struct fg_self *t)
 	 */
 	if (have_exit_key)
 		fg_libc_pthread_setspecific()(exit_key, t);
-	if (fg_unlikely(fg_load_relaxed(&fg_monitor_asleep)) && !__libc_single_threaded)
-		fg_monitor_wake();
+	if (fg_unlikely(fg_load_relaxed(&fg_on_thread) != NULL) && !__libc_single_threaded)
+		fg_on_thread();
 }
 
 /*

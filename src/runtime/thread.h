@@ -36,6 +36,7 @@
  * Bit 27 marks a thread without index: tid | bit 27.
  */
 #define FG_GEN_BITS   11
+#define FG_GEN_MASK   ((1u << FG_GEN_BITS) - 1)
 #define FG_ID_NO_SLOT 0x08000000u
 
 #define FG_RELEASED_COUNT 0xfffffu /* in fg_thread.released; above it the generation of the index */
@@ -134,6 +135,8 @@ extern uint32_t fg_slots_seen; /* the monitor sees the slots below this index, o
 #define FG_SLOTS_APART	0	   /* none yet, in a child of fork that will ask for one */
 
 void fg_thread_init(struct fg_self *t);
+/* Called by each thread that is set up while the process has several; NULL: nothing is wanted. */
+extern void (*fg_on_thread)(void);
 
 static inline struct fg_self *fg_self(void)
 {
@@ -171,6 +174,14 @@ bool fg_slots_short(void);
 static inline struct fg_thread *fg_thread_of(uint32_t index)
 {
 	return &fg_chunks[index / FG_PIECE]->thread[index % FG_PIECE];
+}
+
+/* Of whoever has the index now. */
+static inline uint32_t fg_id_at(uint32_t index)
+{
+	uint32_t gen = fg_load_relaxed(&fg_thread_of(index)->gen) & FG_GEN_MASK;
+
+	return gen << FG_INDEX_BITS | index;
 }
 
 /* Of any index that stands in somebody's lock: a thread that never was has a slot of zeroes. */

@@ -16,12 +16,6 @@
 
 static uint64_t used[FG_MAX_THREADS / 64]; /* indices handed out; index 0 is never */
 static uint32_t lowest_word;		   /* hint: no free index below this word of `used` */
-static uint32_t highest_index;		   /* ever handed out */
-
-uint32_t fg_threads_highest(void)
-{
-	return fg_load_seq_cst(&highest_index);
-}
 
 static uint32_t find_free(void)
 {
@@ -42,7 +36,6 @@ static uint32_t find_free(void)
 			have = fg_or_acquire(&used[word], 1ull << bit) | (word == 0);
 			if (!(have & (1ull << bit))) {
 				fg_store_relaxed(&lowest_word, word);
-				fg_raise(&highest_index, word * 64 + bit);
 				fg_slots_used_up_to(word * 64 + bit);
 				return word * 64 + bit;
 			}
@@ -102,8 +95,6 @@ uint32_t fg_index_take(void)
 	return find_free();
 }
 
-#define GEN_MASK ((1u << FG_GEN_BITS) - 1)
-
 static uint32_t process; /* its id, from the start of the library on */
 
 void fg_ids_of_process(uint32_t pid)
@@ -121,7 +112,7 @@ static uint32_t gen_of_process(void)
 
 	if (!pid) /* a lock that is taken before */
 		pid = fg_tid();
-	return 1 + pid % GEN_MASK * 1267 % GEN_MASK;
+	return 1 + pid % FG_GEN_MASK * 1267 % FG_GEN_MASK;
 }
 
 /* An index that this process has not used yet; its generation is not what a parent's thread had. */
@@ -129,7 +120,7 @@ static void first_use(struct fg_thread *th)
 {
 	uint32_t gen = gen_of_process();
 
-	th->gen = gen + ((th->gen & GEN_MASK) == gen);
+	th->gen = gen + ((th->gen & FG_GEN_MASK) == gen);
 	fg_store_relaxed(&th->first_gen, th->gen);
 }
 
@@ -137,17 +128,12 @@ static void first_use(struct fg_thread *th)
 #define TIDS 1024u
 static uint16_t by_tid[TIDS];
 
-uint32_t fg_id_at(uint32_t index)
-{
-	return (fg_load_relaxed(&fg_thread_of(index)->gen) & GEN_MASK) << FG_INDEX_BITS | index;
-}
-
 /* fg_thread.released of a thread with this generation, none released. */
 static uint32_t none_released(uint32_t gen)
 {
 	_Static_assert(FG_RELEASED_COUNT >> (32 - FG_GEN_BITS) == 0,
 		       "the generation fits above the count");
-	return (gen & GEN_MASK) << (32 - FG_GEN_BITS);
+	return (gen & FG_GEN_MASK) << (32 - FG_GEN_BITS);
 }
 
 void fg_thread_released_for(uint32_t id)
@@ -175,7 +161,7 @@ uint32_t fg_thread_released_by_others(const struct fg_self *t)
 
 bool fg_id_is_foreign(uint32_t id)
 {
-	uint32_t index = fg_id_index(id), gen = id >> FG_INDEX_BITS & GEN_MASK, first, now;
+	uint32_t index = fg_id_index(id), gen = id >> FG_INDEX_BITS & FG_GEN_MASK, first, now;
 
 	if (!fg_id_has_slot(id))
 		return false;
@@ -189,7 +175,7 @@ bool fg_id_is_foreign(uint32_t id)
 	 * From the first to the present one it is, or was, ours; after a whole turn of the counter
 	 * any may be.
 	 */
-	return now - first <= GEN_MASK && ((gen - first) & GEN_MASK) > now - first;
+	return now - first <= FG_GEN_MASK && ((gen - first) & FG_GEN_MASK) > now - first;
 }
 
 uint32_t fg_id_of_tid(uint32_t tid)
@@ -222,7 +208,7 @@ void fg_ids_after_fork(uint32_t mine)
 {
 	uint32_t i;
 
-	for (i = 1; i <= highest_index; i++) {
+	for (i = 1; i <= fg_threads_highest(); i++) {
 		if (i == mine)
 			continue;
 		fg_thread_of(i)->first_gen = 0;

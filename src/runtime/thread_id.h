@@ -22,9 +22,6 @@ uint32_t fg_id_begin(uint32_t index, uint32_t tid);
 /* The thread with this index has ended. */
 void fg_id_end(uint32_t index);
 
-/* Of whoever has the index now. */
-uint32_t fg_id_at(uint32_t index);
-
 /*
  * In the child of a fork, by its only thread: no index but `mine` is taken; 0, if that thread has
  * none.

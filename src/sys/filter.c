@@ -54,6 +54,8 @@ void fg_filter_after_fork(void)
 		about[i].calls = 0;
 }
 
+static void (*tell)(void); /* fg_filter_setup() */
+
 static bool are_calling(void)
 {
 	for (uint32_t i = 0; i < COUNTERS; i++)
@@ -64,8 +66,12 @@ static bool are_calling(void)
 
 static void without_calls(bool filtered)
 {
+	/* Dekker with fg_filter_setup(): it sees the filter, or we see whom to tell. */
+	void (*changed)(void) = fg_load_seq_cst(&tell);
+
 	fg_clock_without_calls(filtered);
-	fg_filter_changed();
+	if (changed)
+		changed();
 }
 
 void fg_filter_comes(void)
@@ -164,18 +170,20 @@ static bool lets_calls_pass(long filters)
 	return !strcmp(known, "allow") || (filters > 0 && strtol(known, NULL, 10) == filters);
 }
 
-void fg_filter_setup(void)
+void fg_filter_setup(void (*changed)(void))
 {
 	static bool done;
 	long mode, filters;
 
 	if (fg_likely(fg_load_acquire(&done)))
 		return;
+	__atomic_store_n(&tell, changed, __ATOMIC_SEQ_CST);
 	/*
 	 * Installed by another library's constructor, before ours: seen, and a look now could be
 	 * what it kills for.
 	 */
-	if (fg_is_filtered()) {
+	if (fg_load_seq_cst(&fg_filters)) {
+		changed();
 		fg_store_release(&done, true);
 		return;
 	}

@@ -34,9 +34,10 @@ static inline bool fg_is_filtered(void)
 
 /*
  * At the start of the process, before anything else that calls; a thread that locks earlier does
- * it.
+ * it.  `changed` is called when calls, and with them clocks, may be used no more, or again: by
+ * whoever installs the filter, before it does.
  */
-void fg_filter_setup(void);
+void fg_filter_setup(void (*changed)(void));
 
 /*
  * Around calls that a filter might not know, made when there is none: false, make none.  A
@@ -49,12 +50,6 @@ void fg_call_ends(uint32_t whose);
 /* The thread is about to install a filter; it could not. */
 void fg_filter_comes(void);
 void fg_filter_failed(void);
-
-/*
- * Called when calls, and with them clocks, may be used no more, or again.  Defined above:
- * runtime/policy.c.
- */
-void fg_filter_changed(void);
 
 /* In the child of fork: calls of other threads are not its. */
 void fg_filter_after_fork(void);

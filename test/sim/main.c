@@ -29,10 +29,6 @@ void fg_monitor_retry(uint64_t now)
 {
 	(void)now;
 }
-uint32_t fg_monitor_asleep;
-void fg_monitor_wake(void)
-{
-}
 uint64_t fg_monitor_grow_ns = UINT64_MAX;
 void fg_monitor_grow(uint64_t now)
 {

@@ -6,6 +6,7 @@
  */
 #include "../tools/check.h"
 
+#include "runtime/policy.h"
 #include "sys/clock.h"
 #include "sys/filter.h"
 
@@ -96,7 +97,7 @@ static void forked_inside(void)
 int main(int argc, char **argv)
 {
 	check_begin(argv[0], 60);
-	fg_filter_setup();
+	fg_filter_setup(fg_policy_clock_changed);
 	if (fg_is_filtered())
 		check_skip("the process was started behind a filter");
 	both_wait();
