@@ -24,7 +24,8 @@ extern "C" {
 
 struct fg_async;
 
-#define FG_ASYNC_MAX 4096 /* words watched at once, those that are due and not fetched included */
+/* words watched at once, those that are due and not fetched included; not varied */
+#define FG_ASYNC_MAX 4096
 
 /*
  * NULL with errno: ENOSYS (the kernel has no futex_waitv), EPERM (a filter forbids it), EMFILE,

@@ -47,6 +47,10 @@ enum fg_contention_by {
 	FG_BY_OWNER,
 };
 
+/*
+ * Sizes of the tables and of what is in them.  None was varied; what does not fit is counted as
+ * lost.
+ */
 #define FG_STACK_FRAMES	     16
 #define FG_WAIT_BUCKETS	     32 /* bucket n: waits of [2^n, 2^(n+1)) ns, the last one also longer */
 #define FG_NESTED_SPINS	     4	/* task, softirq, hardirq, NMI: as many as qspinlock has nodes */

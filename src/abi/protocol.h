@@ -21,7 +21,8 @@
 #endif
 
 #define FG_ABI_VERSION 4
-#define FG_CACHE_LINE  64
+#define FG_CACHE_LINE \
+	64 /* of x86-64 and most arm64; where lines are longer, neighbours share one */
 
 /* ---- lock word ----------------------------------------------------------
  *   bits 0..27  id of the owner, 0 = nobody holds it.  The monitor compares
@@ -168,9 +169,9 @@ struct fg_slot_rest {
 
 /* ---- counters: one read-only page set for all processes ------------------ */
 
-#define FG_MAX_DOMAINS 64
-#define FG_MAX_CPUS    512
-#define FG_DOMAIN_ALL  0 /* the paper's system-wide counter */
+#define FG_MAX_DOMAINS 64  /* users beyond are refused (process.c); not varied */
+#define FG_MAX_CPUS    512 /* those above count as none; not varied */
+#define FG_DOMAIN_ALL  0   /* the paper's system-wide counter */
 
 struct fg_count {
 	__u32 preempted;       /* critical threads that are runnable but off CPU now */
@@ -317,7 +318,7 @@ struct fg_report_process {
 	__u64 stats[FG_SLOT_STATS]; /* BLOCKED_NS in nanoseconds */
 };
 
-#define FG_REPORT_PROCESSES 256 /* in one answer */
+#define FG_REPORT_PROCESSES 256 /* in one answer; not varied */
 
 struct fg_report {
 	__u32 magic; /* FG_QUERY_MAGIC */

@@ -15,7 +15,7 @@
 #define FG_STATS_ENV	"FLEXGUARD_STATS"
 #define FG_STATS_MAGIC	0x54534746u
 #define FG_STATS_ABI	2
-#define FG_STATS_SHARDS 64
+#define FG_STATS_SHARDS 64 /* not varied */
 
 /* id, name in --json, what `flexguard run --stats` prints */
 /* clang-format off */

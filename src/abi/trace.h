@@ -13,9 +13,10 @@
 
 #include <stdint.h>
 
-#define FG_TRACE_SYMBOL	 "fg_trace"
-#define FG_TRACE_MAGIC	 0x52544746u
-#define FG_TRACE_ABI	 1u
+#define FG_TRACE_SYMBOL "fg_trace"
+#define FG_TRACE_MAGIC	0x52544746u
+#define FG_TRACE_ABI	1u
+/* Locks and places that one process waits for in two seconds, at most.  Not varied. */
 #define FG_TRACE_ENTRIES 4096u
 #define FG_TRACE_PROBES	 8u /* neighbours that are tried when an entry is taken */
 

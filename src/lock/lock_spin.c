@@ -46,7 +46,7 @@ static bool timed_out(const struct attempt *a)
 	       fg_deadline_passed(a->deadline);
 }
 
-/* Not for much longer where the clock stands still for a tick. */
+/* Not for much longer where the clock stands still for a tick.  Not varied. */
 #define MAX_PAUSES 256u
 
 static void pause_until(uint64_t until)

@@ -16,15 +16,12 @@
 #define LOOK_LAST  16u
 #define LOOK_SHORT 160u
 
-/* Two locks that share a history spoil each other's hint, no more.  Not varied. */
-#define HISTORIES 256u
-static fg_spin_history histories[HISTORIES];
+static struct fg_spin_histories histories; /* not in the locks, which are glibc's */
 
 static fg_spin_history *history_of(const uint32_t *word)
 {
-	return &histories[(uint32_t)((uintptr_t)word >> 3) * 0x9e3779b1u >> 24];
+	return fg_spin_history_at(&histories, (uintptr_t)word >> 3);
 }
-_Static_assert(HISTORIES == 1u << 8, "the top 8 bits of the product");
 
 static uint32_t owner_tid(const struct fg_native_view *lock)
 {

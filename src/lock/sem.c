@@ -5,18 +5,8 @@
 
 #include "runtime/count.h"
 
-/*
- * Not in the semaphore, which other processes map.  Semaphores that meet here share one.  Not
- * varied.
- */
-#define HISTORIES 256u
-static fg_spin_history histories[HISTORIES];
-
-static fg_spin_history *history_of(const uint64_t *sem)
-{
-	return &histories[(uint32_t)((uintptr_t)sem >> 4) * 0x9e3779b1u >> 24];
-}
-_Static_assert(HISTORIES == 1u << 8, "the top 8 bits of the product");
+/* Not in the semaphore, which other processes map. */
+static struct fg_spin_histories histories;
 
 static uint32_t *value_of(uint64_t *sem)
 {
@@ -37,7 +27,8 @@ bool _fg_sem_trywait(uint64_t *sem)
 
 bool _fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline)
 {
-	struct fg_wait w = fg_wait_for_event(fg_self(), history_of(sem));
+	struct fg_wait w = fg_wait_for_event(fg_self(),
+					     fg_spin_history_at(&histories, (uintptr_t)sem >> 4));
 	bool got = false;
 
 	while (!got && fg_spin_while(&w, value_of(sem), ~0u, 0, deadline))

@@ -31,15 +31,15 @@ struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 
 /* ---- the table of waiters ---------------------------------------------------- */
 
-#define SLEEPER	 1ull
-#define SLEEPERS 0xffffull
-#define SPINNER	 0x10000ull
-#define SPINNERS 0xfff0000ull
-#define TURN	 0xf0000000ull
-#define ONE_TURN 0x10000000ull
-#define KEY	 0xffffffff00000000ull
+#define SLEEPER	  1ull
+#define SLEEPERS  0xffffull
+#define SPINNER	  0x10000ull
+#define SPINNERS  0xfff0000ull
+#define EPOCH	  0xf0000000ull
+#define ONE_EPOCH 0x10000000ull
+#define KEY	  0xffffffff00000000ull
 
-#define LAST (FG_SPIN_WAYS - 1)
+#define LAST_WAY (FG_SPIN_WAYS - 1)
 
 /* Ever: what a child of fork() inherits. */
 static uint32_t anybody_slept;
@@ -47,7 +47,7 @@ static uint32_t anybody_slept;
 /* Where a waiter is counted. */
 struct place {
 	struct fg_spin_way *way; /* NULL: nowhere */
-	uint64_t turn;
+	uint64_t epoch;
 };
 
 /*
@@ -78,7 +78,7 @@ static bool count_in(struct fg_spin_way *way, uint64_t key, uint64_t one, struct
 		if ((have & all) == all)
 			return false;
 	} while (!fg_cas64_seq_cst(&way->who, &have, ((have & ~KEY) + one) | key));
-	*place = (struct place){.way = way, .turn = have & TURN};
+	*place = (struct place){.way = way, .epoch = have & EPOCH};
 	return true;
 }
 
@@ -90,11 +90,11 @@ static void count_out(struct place *place, uint64_t one)
 		return;
 	have = fg_load_relaxed(&place->way->who);
 	do {
-		if ((have & TURN) != place->turn)
+		if ((have & EPOCH) != place->epoch)
 			break;
 		left = have - one;
 		if (!(left & (SLEEPERS | SPINNERS)))
-			left &= TURN;
+			left &= EPOCH;
 	} while (!fg_cas64_seq_cst(&place->way->who, &have, left));
 	place->way = NULL;
 }
@@ -105,10 +105,10 @@ static struct place place_of_sleeper(const int32_t *lock)
 	struct place place = {NULL, 0};
 	uint32_t i;
 
-	for (i = 0; i < LAST; i++)
+	for (i = 0; i < LAST_WAY; i++)
 		if (count_in(&b->way[i], key_of(lock), SLEEPER, &place))
 			return place;
-	count_in(&b->way[LAST], 0, SLEEPER, &place);
+	count_in(&b->way[LAST_WAY], 0, SLEEPER, &place);
 	return place;
 }
 
@@ -118,7 +118,7 @@ static struct place place_of_spinner(const int32_t *lock)
 	struct place place = {NULL, 0};
 	uint32_t i;
 
-	for (i = 0; i < LAST; i++)
+	for (i = 0; i < LAST_WAY; i++)
 		if (count_in(&b->way[i], key_of(lock), SPINNER, &place))
 			break;
 	return place;
@@ -131,7 +131,7 @@ void _fg_spin_wake(int32_t *lock)
 	uint32_t i;
 
 	/* Two that began to wait at once may have taken a way each. */
-	for (i = 0; i < LAST; i++) {
+	for (i = 0; i < LAST_WAY; i++) {
 		uint64_t who = fg_load_relaxed(&b->way[i].who);
 
 		if ((who & KEY) != key_of(lock))
@@ -140,8 +140,8 @@ void _fg_spin_wake(int32_t *lock)
 			return;
 		way = &b->way[i];
 	}
-	if (!way && fg_load_relaxed(&b->way[LAST].who) & SLEEPERS)
-		way = &b->way[LAST];
+	if (!way && fg_load_relaxed(&b->way[LAST_WAY].who) & SLEEPERS)
+		way = &b->way[LAST_WAY];
 	if (!way)
 		return;
 	/* Release: with the new count the lock is seen free (acquire in sleep_on). */
@@ -166,7 +166,7 @@ void _fg_spin_after_fork(void)
 			b->sleepers = (b->sleepers & ~FG_SPIN_SLEEPERS) + FG_SPIN_SLEEPERS + 1;
 		for (w = 0; w < FG_SPIN_WAYS; w++)
 			if (b->way[w].who & (SLEEPERS | SPINNERS))
-				b->way[w].who = (b->way[w].who + ONE_TURN) & TURN;
+				b->way[w].who = (b->way[w].who + ONE_EPOCH) & EPOCH;
 	}
 }
 
@@ -225,14 +225,14 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 	struct fg_deadline limit;
 	struct fg_spin_way *way;
 	struct place place;
-	uint32_t turn, have, wakes;
+	uint32_t epoch, have, wakes;
 
 	if (!fg_load_relaxed(&anybody_slept))
 		fg_store_relaxed(&anybody_slept, 1);
 	place = place_of_sleeper(lock);
 	/* not counted where 65,535 are: until its time is over */
-	way = place.way ? place.way : &b->way[LAST];
-	turn = fg_add_relaxed(&b->sleepers, 1) & ~FG_SPIN_SLEEPERS;
+	way = place.way ? place.way : &b->way[LAST_WAY];
+	epoch = fg_add_relaxed(&b->sleepers, 1) & ~FG_SPIN_SLEEPERS;
 	barrier_everywhere(t->id);
 	wakes = fg_load_acquire(&way->wakes);
 	if (fg_load_relaxed(lock) != FG_SPIN_FREE) {
@@ -241,7 +241,8 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 		fg_futex_wait(&way->wakes, wakes, channel(lock), &limit);
 	}
 	have = fg_load_relaxed(&b->sleepers);
-	while ((have & ~FG_SPIN_SLEEPERS) == turn && !fg_cas_relaxed(&b->sleepers, &have, have - 1))
+	while ((have & ~FG_SPIN_SLEEPERS) == epoch &&
+	       !fg_cas_relaxed(&b->sleepers, &have, have - 1))
 		;
 	count_out(&place, SLEEPER);
 }

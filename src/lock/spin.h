@@ -38,7 +38,7 @@
  *   0..15   sleepers: asleep, or about to be
  *   16..27  spinners: a release that finds one need not wake anybody.  Only those
  *           beside sleepers count themselves
- *   28..31  turn: raised by a fork that has emptied the way in the child, so that a
+ *   28..31  epoch: raised by a fork that has emptied the way in the child, so that a
  *           wait that a signal handler's fork interrupted does not count itself out there
  *   32..63  key: which lock's; 0: nobody's, or the last way's
  */
@@ -49,7 +49,7 @@ struct fg_spin_way {
 };
 
 struct fg_spin_bucket {
-	/* of all ways, and from bit 24 on a turn as above; each release reads this line */
+	/* of all ways, and from bit 24 on an epoch as above; each release reads this line */
 	uint32_t sleepers;
 	uint32_t unused[15];
 	struct fg_spin_way way[FG_SPIN_WAYS];
@@ -57,7 +57,7 @@ struct fg_spin_bucket {
 _Static_assert(sizeof(struct fg_spin_bucket) == 2 * FG_CACHE_LINE,
 	       "one line for releases, one for waiters");
 
-#define FG_SPIN_SLEEPERS 0xffffffu /* in _fg_spin_bucket.sleepers; above it the turn */
+#define FG_SPIN_SLEEPERS 0xffffffu /* in _fg_spin_bucket.sleepers; above it the epoch */
 
 extern struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 

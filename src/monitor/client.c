@@ -5,9 +5,10 @@
  * silent ones push out their own oldest, never another user's.
  *
  * What to take in and whom to serve are two things.  All connections and packets are taken in as
- * they come, which is some microseconds each.  To serve one takes longer; that goes by turns
- * between users (turns.h), and only when the publisher has room, since to wait for it would hold up
- * everybody.  Where connections are more than there is room for, those of the user with most go.
+ * they come, which is some microseconds each.  To serve one takes longer; that goes by a
+ * fair queue of users (fair_queue.h), and only when the publisher has room, since to wait for it
+ * would hold up everybody.  Where connections are more than there is room for, those of the user
+ * with most go.
  *
  * A user that does not read answers gets no more of them (unread.c): its connections wait, until
  * their second is over.
@@ -55,13 +56,13 @@ void fg_client_admit(struct fg_monitor *m, uid_t uid)
 	for (uint32_t i = 0; i < FG_MAX_CLIENTS && m->nr_waiting; i++) {
 		struct fg_client *c = &m->clients[i];
 
-		if (c->fd >= 0 && c->stalled && c->uid == uid && (!first || c->turn < first->turn))
+		if (c->fd >= 0 && c->stalled && c->uid == uid && (!first || c->tag < first->tag))
 			first = c;
 	}
 	if (!first)
 		return;
 	first->stalled = false;
-	first->turn = fg_turn_take(&m->turns, uid); /* the one that it had is long past */
+	first->tag = fg_fair_queue_tag(&m->queue, uid); /* the one that it had is long past */
 }
 
 /* Connections of this user that have not said anything yet, and the oldest of them. */
@@ -287,8 +288,8 @@ static int check(const struct fg_monitor *m, const struct fg_told_hello *told, s
 }
 
 /*
- * 0: it has been welcomed; -EINPROGRESS: not yet, it takes another turn; else it has been told why
- * not.
+ * 0: it has been welcomed; -EINPROGRESS: not yet, it queues once more; else it has been told
+ * why not.
  */
 static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_told_hello *told,
 		   ssize_t size, pid_t sender)
@@ -373,7 +374,7 @@ void fg_client_ready(struct fg_monitor *m, uint32_t index)
 	/* Only this one packet is read. */
 	epoll_ctl(m->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	c->said = true;
-	c->turn = fg_turn_take(&m->turns, c->uid);
+	c->tag = fg_fair_queue_tag(&m->queue, c->uid);
 	m->nr_waiting++;
 }
 
@@ -394,7 +395,7 @@ static struct fg_client *next_in_turn(struct fg_monitor *m)
 		for (uint32_t i = 0; i < FG_MAX_CLIENTS; i++) {
 			struct fg_client *c = &m->clients[i];
 
-			if (c->fd >= 0 && c->said && !c->stalled && (!next || c->turn < next->turn))
+			if (c->fd >= 0 && c->said && !c->stalled && (!next || c->tag < next->tag))
 				next = c;
 		}
 		if (!next || !fg_unread_is_full(m, next->uid))
@@ -415,7 +416,7 @@ bool fg_client_serve(struct fg_monitor *m)
 	c = next_in_turn(m);
 	if (!c)
 		return false;
-	fg_turn_serve(&m->turns, c->turn);
+	fg_fair_queue_serve(&m->queue, c->tag);
 	if (has_left(c->fd) ||
 	    (c->packet.magic == FG_QUERY_MAGIC && m->cfg.secret[0] && !is_privileged(c->euid))) {
 		m->dropped++;
@@ -428,7 +429,7 @@ bool fg_client_serve(struct fg_monitor *m)
 	}
 	uid = c->uid;
 	if (err == -EINPROGRESS) {
-		c->turn = fg_turn_take(&m->turns, uid);
+		c->tag = fg_fair_queue_tag(&m->queue, uid);
 		return true;
 	}
 	fd = release(m, c);

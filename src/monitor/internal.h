@@ -14,8 +14,12 @@
 #include "monitor/clock.h"
 #include "monitor/monitor.h"
 #include "monitor/needs.h"
-#include "monitor/turns.h"
+#include "monitor/fair_queue.h"
 
+/*
+ * Limits: docs/design/daemon.md, "Limits".  What a user may take leaves room for others; none was
+ * varied.
+ */
 #define FG_DEFAULT_PROCESSES 4096u
 /* of one process: 512 KB of kernel memory; there are no more */
 #define FG_DEFAULT_SLOTS       (FG_PIECES * FG_PIECE)
@@ -92,12 +96,12 @@ struct fg_client {
 	uid_t uid;	      /* whose quota it is */
 	uid_t euid;	      /* that asks */
 	uint64_t deadline_ns; /* to say something */
-	bool said;	      /* and waits for its turn */
+	bool said;	      /* and waits to be served */
 	bool stalled;	      /* it has none before an earlier answer to its user has been read */
-	uint64_t turn;
-	ssize_t size; /* of the packet, which may be longer than is kept of it */
-	pid_t sender; /* of the packet */
-	int walk;     /* fg_peer.walk, from turn to turn; -1: none */
+	uint64_t tag;	      /* in the fair queue of users */
+	ssize_t size;	      /* of the packet, which may be longer than is kept of it */
+	pid_t sender;	      /* of the packet */
+	int walk;	      /* fg_peer.walk, from one service to the next; -1: none */
 	union {
 		uint32_t magic;
 		struct fg_told_hello hello;
@@ -128,7 +132,7 @@ struct fg_monitor {
 	struct fg_client clients[FG_MAX_CLIENTS];
 	uint32_t nr_clients;
 	uint32_t nr_waiting; /* of them: have said something */
-	struct fg_turns turns;
+	struct fg_fair_queue queue;
 	struct fg_unread unread[FG_MAX_UNREAD];
 	uint32_t nr_unread, max_unread; /* the latter: of one user */
 
@@ -233,7 +237,7 @@ void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ss
 void fg_pass_credentials(int fd); /* packets come with the kernel's word on their sender */
 void fg_client_accept(struct fg_monitor *m, int listen_fd);
 void fg_client_ready(struct fg_monitor *m, uint32_t index);
-/* the one whose turn it is; false: nobody waits, or there is no room */
+/* the one that is next; false: nobody waits, or there is no room */
 bool fg_client_serve(struct fg_monitor *m);
 void fg_client_drop(struct fg_monitor *m, uint32_t index);
 void fg_client_expire(struct fg_monitor *m, uint64_t now_ns);

@@ -54,8 +54,8 @@ static uint64_t add_saturated(uint64_t a, uint64_t b)
 #define EVENT_NS 8u
 /* For the time before it registered (a child of fork) and for its first moments.  Not varied. */
 #define AGE_GRACE_NS 10000000000ull
-/* with a number of their own; the others count too, but do not number themselves */
-#define MAX_THREADS 65536u
+/* as many as have a number of their own (runtime/thread.h); the others count, too */
+#define NUMBERED_THREADS 65536u
 
 /*
  * What a process can have counted in its life: events, each of which takes some ns of a CPU, and
@@ -68,7 +68,7 @@ static uint64_t most(const struct fg_process *p, int stat)
 
 	if (stat != FG_SLOT_BLOCKED_NS)
 		return age_ns / EVENT_NS * (uint64_t)libbpf_num_possible_cpus();
-	threads = threads < MAX_THREADS ? threads : MAX_THREADS;
+	threads = threads < NUMBERED_THREADS ? threads : NUMBERED_THREADS;
 	threads = threads > p->slots ? threads : p->slots;
 	return __builtin_mul_overflow(age_ns, threads, &result) ? UINT64_MAX : result;
 }
@@ -218,11 +218,11 @@ void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t 
  * A count of a slot grows by 2^31 in 17 s at the least (EVENT_NS), and in 36 minutes if
  * it is one of microseconds; each process is looked at within 15 s, a few at a time.
  */
-#define LOOK_NS 15000000000ull
+#define SAMPLE_NS 15000000000ull
 
 void fg_report_tick(struct fg_monitor *m)
 {
-	uint32_t n = m->cfg.max_processes / (uint32_t)(LOOK_NS / FG_HEARTBEAT_NS) + 1;
+	uint32_t n = m->cfg.max_processes / (uint32_t)(SAMPLE_NS / FG_HEARTBEAT_NS) + 1;
 
 	for (; n && m->nr_processes; n--) {
 		m->next_sample = (m->next_sample + 1) % m->cfg.max_processes;

@@ -11,7 +11,7 @@
 
 #include "monitor/internal.h"
 
-#define MOST_MAPS 16 /* of one program */
+#define MOST_MAPS 16 /* of one program; not varied */
 
 int fg_link_id(int link, uint32_t *id, uint32_t *map_id)
 {

@@ -17,8 +17,9 @@
 
 #define OPS_SECTION  ".struct_ops"
 #define LINK_SECTION ".struct_ops.link"
-#define MOST_BYTES   (16u << 20)
-#define LOG_BYTES    (1u << 20)
+/* Of an object file, and of the verifier's log.  Not varied. */
+#define MOST_BYTES (16u << 20)
+#define LOG_BYTES  (1u << 20)
 
 /* ---- ELF ----------------------------------------------------------------------- */
 

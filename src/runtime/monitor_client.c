@@ -29,7 +29,7 @@
 #include "sys/futex.h"
 
 /* How long the start of a process waits for its monitor.  Not varied. */
-#define ANSWER_WITHIN_NS 250000000u
+#define WELCOME_WITHIN_NS 250000000u
 
 static long sys(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -344,7 +344,7 @@ void fg_monitor_register(void)
 		return;
 	filtered_at_start = sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
 	fg_store_relaxed(&fg_monitor_retry_ns, token);
-	if (join_monitor(0, ANSWER_WITHIN_NS, token) == NOBODY && knock_size) {
+	if (join_monitor(0, WELCOME_WITHIN_NS, token) == NOBODY && knock_size) {
 		fg_store_relaxed(&is_asleep, 1);
 		fg_store_relaxed(&fg_on_thread, wake_monitor);
 	}

@@ -24,7 +24,10 @@
 /* queue nodes a thread: one for each signal handler nested in a wait, and spares; not varied */
 #define FG_NODES 4
 
-/* More threads than this at once run without slot and nodes: they sleep instead of queueing. */
+/*
+ * More threads than this at once run without slot and nodes: they sleep instead of queueing.  The
+ * id of an owner has room for no more (FG_GEN_BITS above it).
+ */
 #define FG_INDEX_BITS  16
 #define FG_MAX_THREADS (1u << FG_INDEX_BITS)
 

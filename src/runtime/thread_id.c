@@ -172,8 +172,8 @@ bool fg_id_is_foreign(uint32_t id)
 	if (!first)
 		return true;
 	/*
-	 * From the first to the present one it is, or was, ours; after a whole turn of the counter
-	 * any may be.
+	 * From the first to the present one it is, or was, ours; after the counter has
+	 * wrapped any may be.
 	 */
 	return now - first <= FG_GEN_MASK && ((gen - first) & FG_GEN_MASK) > now - first;
 }

@@ -14,7 +14,7 @@
 #include "sys/elf_symbols.h"
 #include "sys/libc.h"
 
-#define NS 1000000000
+#define SECOND_NS 1000000000
 
 /*
  * The kernel's function in the vDSO: a result as of a raw system call.  NULL: none, or not looked
@@ -107,7 +107,7 @@ uint64_t fg_now_ns(void)
 	struct timespec t;
 
 	fg_clock_read(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
 }
 
 /* ---- without system calls ------------------------------------------------------ */
@@ -171,7 +171,8 @@ static int read_nothing(clockid_t clock, struct timespec *now)
 
 	if (!is_of_the_machine(clock))
 		return -EINVAL;
-	*now = (struct timespec){.tv_sec = (time_t)(ns / NS), .tv_nsec = (long)(ns % NS)};
+	*now = (struct timespec){.tv_sec = (time_t)(ns / SECOND_NS),
+				 .tv_nsec = (long)(ns % SECOND_NS)};
 	return 0;
 }
 
@@ -192,7 +193,7 @@ void fg_clock_without_calls(bool filtered)
 
 static bool is_valid(const struct timespec *t)
 {
-	return t->tv_nsec >= 0 && t->tv_nsec < NS;
+	return t->tv_nsec >= 0 && t->tv_nsec < SECOND_NS;
 }
 
 static bool is_faker(const void *caller)
@@ -220,10 +221,10 @@ struct timespec fg_clock_translate(clockid_t clock, struct timespec at, const vo
 	if (at.tv_nsec < 0) {
 		if (at.tv_sec == INT64_MIN)
 			return long_ago;
-		at.tv_nsec += NS;
+		at.tv_nsec += SECOND_NS;
 		at.tv_sec--;
-	} else if (at.tv_nsec >= NS && at.tv_sec != INT64_MAX) {
-		at.tv_nsec -= NS;
+	} else if (at.tv_nsec >= SECOND_NS && at.tv_sec != INT64_MAX) {
+		at.tv_nsec -= SECOND_NS;
 		at.tv_sec++;
 	}
 	if (at.tv_sec < 0 && at.tv_sec < -now.tv_sec)

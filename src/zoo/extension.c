@@ -14,7 +14,7 @@ static __thread volatile unsigned char *control; /* request, granted */
 static __attribute__((noinline, cold)) void enable(void)
 {
 	zoo_extension_enable(); /* the process could, so this thread can */
-	control = (volatile unsigned char *)fg_self()->cpu - sizeof(uint32_t) + ZOO_RSEQ_SLICE_CTRL;
+	control = (volatile unsigned char *)fg_self()->cpu - sizeof(uint32_t) + FG_RSEQ_SLICE_CTRL;
 }
 
 void zoo_extend_begin(void)
@@ -35,7 +35,7 @@ void zoo_extend_end(void)
 	control[0] = 0;
 	fg_fence_local();
 	if (control[1]) /* it was granted: the CPU is due */
-		fg_syscall6(ZOO_SYS_RSEQ_SLICE_YIELD, 0, 0, 0, 0, 0, 0);
+		fg_syscall6(FG_SYS_SLICE_YIELD, 0, 0, 0, 0, 0, 0);
 }
 
 static bool trylock(struct zoo_mutex *m)
@@ -52,7 +52,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	uint32_t n = 0;
 
 	while (fg_load_relaxed(&m->s.u32[0]) || !trylock(m)) { /* a waiter asks for nothing */
-		if (deadline && ++n % 64 == 0 && fg_deadline_passed(deadline))
+		if (deadline && ++n % ZOO_LOOK_EVERY == 0 && fg_deadline_passed(deadline))
 			return false;
 		zoo_pause();
 	}

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Time-slice extension: a thread asks the kernel not to take it off its CPU just now, and gives the
- * CPU back by itself soon after, if it was asked to.  Linux 7.0,
- * Documentation/userspace-api/rseq.rst; the constants are part of its ABI, and are not in the
- * headers of older systems.
- */
+/* Time-slice extension (sys/slice.h) for the owners of spinlocks. */
 #ifndef FG_ZOO_EXTENSION_H
 #define FG_ZOO_EXTENSION_H
 
@@ -16,19 +11,13 @@
 
 #include "arch/arch.h"
 #include "sys/atomic.h"
-
-#define ZOO_PR_RSEQ_SLICE_EXTENSION 79
-#define ZOO_RSEQ_SLICE_SET	    2
-#define ZOO_RSEQ_SLICE_ENABLE	    1
-#define ZOO_SYS_RSEQ_SLICE_YIELD    471
-/* offset in struct rseq: request, granted, two reserved bytes */
-#define ZOO_RSEQ_SLICE_CTRL 28
+#include "sys/slice.h"
 
 /* For the calling thread; a sentence if it cannot have it. */
 static inline const char *zoo_extension_enable(void)
 {
-	switch (fg_syscall6(SYS_prctl, ZOO_PR_RSEQ_SLICE_EXTENSION, ZOO_RSEQ_SLICE_SET,
-			    ZOO_RSEQ_SLICE_ENABLE, 0, 0, 0)) {
+	switch (fg_syscall6(SYS_prctl, FG_PR_RSEQ_SLICE, FG_RSEQ_SLICE_SET, FG_RSEQ_SLICE_EXT, 0, 0,
+			    0)) {
 	case 0: return NULL;
 	case -EINVAL:
 		return "this kernel has no time-slice extension (prctl PR_RSEQ_SLICE_EXTENSION, Linux "

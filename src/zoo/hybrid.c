@@ -210,7 +210,7 @@ static int wanted_side(struct zoo_mutex *m, int curr, bool for_signal)
 /* Only of a stable state; it may fail. */
 static void switch_from(struct zoo_mutex *m, uint32_t state)
 {
-	if (!fg_cas_acq_rel(state_of(m), &state, state ^ CURR))
+	if (!fg_cas_acq_rel(state_of(m), &state, state ^ STATE_CURR))
 		return;
 	if (curr_of(state) == SPIN)
 		fg_count(fg_self(), FG_STAT_PREEMPTIONS, 1);
@@ -277,9 +277,9 @@ static void got(struct zoo_mutex *m, int side)
 static void end_transition(struct zoo_mutex *m, int side)
 {
 	if (side == BLOCK)
-		__atomic_fetch_or(state_of(m), LAST, __ATOMIC_SEQ_CST);
+		__atomic_fetch_or(state_of(m), STATE_LAST, __ATOMIC_SEQ_CST);
 	else
-		__atomic_fetch_and(state_of(m), ~LAST, __ATOMIC_SEQ_CST);
+		__atomic_fetch_and(state_of(m), ~STATE_LAST, __ATOMIC_SEQ_CST);
 }
 
 INLINE bool lock_pair(struct zoo_mutex *m, const struct side *spin, const struct side *block)

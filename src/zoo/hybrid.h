@@ -7,8 +7,8 @@
 
 enum { SPIN, BLOCK };
 
-#define CURR		1u
-#define LAST		2u
+#define STATE_CURR	1u
+#define STATE_LAST	2u
 #define TICKET_SLEEPERS 4u
 
 struct side {
@@ -25,12 +25,12 @@ static inline uint32_t *state_of(struct zoo_mutex *m)
 
 static inline int curr_of(uint32_t state)
 {
-	return state & CURR ? BLOCK : SPIN;
+	return state & STATE_CURR ? BLOCK : SPIN;
 }
 
 static inline int last_of(uint32_t state)
 {
-	return state & LAST ? BLOCK : SPIN;
+	return state & STATE_LAST ? BLOCK : SPIN;
 }
 
 static inline bool switched_away(struct zoo_mutex *m)

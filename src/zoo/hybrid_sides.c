@@ -71,12 +71,12 @@ static bool cas_trylock(struct zoo_mutex *m)
 static bool cas_lock(struct zoo_mutex *m, bool stay)
 {
 	for (uint32_t n = 1; !cas_trylock(m); n++) {
-		if (stay && n > 64) {
+		if (stay && n > ZOO_LOOK_EVERY) {
 			zoo_sleep_ns(STAY_SLEEP_NS);
 			continue;
 		}
 		zoo_pause();
-		if (!stay && n % 64 == 0)
+		if (!stay && n % ZOO_LOOK_EVERY == 0)
 			zoo_hybrid_switch_if_wanted(m);
 		if (!stay && switched_away(m))
 			return false;
@@ -161,7 +161,7 @@ static bool mcs_lock(struct zoo_mutex *m, bool stay)
 		fg_store_relaxed(&me->status, GRANTED);
 	for (uint32_t n = 1; is_waiting(me); n++) {
 		zoo_pause();
-		if (!stay && n % 64 == 0)
+		if (!stay && n % ZOO_LOOK_EVERY == 0)
 			zoo_hybrid_switch_if_wanted(m);
 		if (!switched_away(m))
 			continue;
@@ -197,12 +197,16 @@ const struct side zoo_mcs_side = {mcs_lock, mcs_trylock, mcs_unlock};
 
 /* ---- ticket: a number cannot be given back ------------------------------------------- */
 
-/* Which thread has a number, for the one that calls it: a hint, and two may share an entry. */
+/*
+ * Which thread has a number, for the one that calls it: a hint, and two may share an entry.  Not
+ * varied.
+ */
+#define CALLERS 1024u
 static uint32_t *caller_of(struct zoo_mutex *m, uint32_t number)
 {
-	static uint32_t ids[1024];
+	static uint32_t ids[CALLERS];
 
-	return &ids[((uintptr_t)m / sizeof(*m) * 31 + number) % 1024];
+	return &ids[((uintptr_t)m / sizeof(*m) * 31 + number) % CALLERS];
 }
 
 static bool ticket_trylock(struct zoo_mutex *m)
@@ -226,7 +230,7 @@ static bool ticket_lock(struct zoo_mutex *m, bool stay)
 	fg_store_relaxed(caller_of(m, mine), fg_self()->id);
 	for (uint32_t n = 1; (called = fg_load_acquire(&m->s.u32[3])) != mine; n++) {
 		zoo_pause();
-		if (!stay && n % 64 == 0)
+		if (!stay && n % ZOO_LOOK_EVERY == 0)
 			zoo_hybrid_switch_if_wanted(m);
 		if (switched_away(m))
 			sleep_for_number(m, called);
@@ -290,7 +294,7 @@ static bool clh_lock(struct zoo_mutex *m, bool stay)
 		fg_store_relaxed(&before->tid, fg_self()->id); /* the thread after its owner */
 	for (uint32_t n = 1; before && is_waiting(before); n++) {
 		zoo_pause();
-		if (!stay && n % 64 == 0)
+		if (!stay && n % ZOO_LOOK_EVERY == 0)
 			zoo_hybrid_switch_if_wanted(m);
 		if (switched_away(m))
 			sleep_for_status(m, &before->status);

@@ -14,7 +14,7 @@
 
 #include "zoo/hybrid.h"
 
-/* Not varied, as the two below. */
+/* Of a waiter of the side that was switched away from, between two looks.  Not varied. */
 #define SWITCH_SLEEP_NS 50000u
 
 /* A line each. */
@@ -23,6 +23,7 @@ struct block {
 	struct zoo_mutex slow __attribute__((aligned(64)));
 };
 
+/* Blocks that the system is asked for at once, and that are kept for others.  Not varied. */
 #define CHUNK  32u
 #define SPARES 64u
 
@@ -120,7 +121,7 @@ void zoo_pair_look(void)
 	static __thread uint32_t looks;
 	struct zoo_mutex *m = zoo_pair_waits;
 
-	if (++looks % 64 == 0)
+	if (++looks % ZOO_LOOK_EVERY == 0)
 		zoo_hybrid_switch_if_wanted(m);
 	if (switched_away(m))
 		zoo_sleep_ns(SWITCH_SLEEP_NS);

@@ -13,6 +13,8 @@
 #include "zoo/park.h"
 
 #define SHUFFLE_MAX 1024u /* moved up in a row at most, as in the paper */
+/* looks of the head: the owner may be off its CPU, and nothing else tells; not varied */
+#define YIELD_EVERY 4096u
 
 static uint32_t *word_of(struct zoo_mutex *m)
 {
@@ -110,10 +112,10 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 		wait_for_turn(me);
 	}
 	for (n = 0; !trylock(m); n++) {
-		if (n % 64 == 0)
+		if (n % ZOO_LOOK_EVERY == 0)
 			shuffle(me);
 		zoo_pause();
-		if (n % 4096 == 4095) /* the owner may be off its CPU, and nothing else tells */
+		if (n % YIELD_EVERY == YIELD_EVERY - 1)
 			fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	}
 	/* Out of the queue before the section begins: the release is one store. */

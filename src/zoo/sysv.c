@@ -17,6 +17,10 @@
 #include "lock/mutex.h"
 #include "zoo/zoo.h"
 
+/*
+ * Semaphores of the process: 256 sets of 1021, which is what a key has room for, and far below
+ * SEMMSL (32,000 in Linux).
+ */
 #define SETS   256u
 #define IN_SET 1021u /* no round number: with the key and the mode, the mark of a set of ours */
 

@@ -6,7 +6,9 @@
  */
 #include "zoo/zoo.h"
 
-#define PAUSES_A_TURN 16u /* not varied */
+/* Pauses for each number ahead of mine, and the most of them.  Not varied. */
+#define PAUSES_A_NUMBER 16u
+#define PAUSES_MAX	4096u
 
 static uint32_t *next_of(struct zoo_mutex *m)
 {
@@ -32,7 +34,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 
 	(void)deadline; /* a number cannot be given back */
 	while ((called = fg_load_acquire(called_of(m))) != mine)
-		for (uint32_t i = 0; i < (mine - called) * PAUSES_A_TURN && i < 4096; i++)
+		for (uint32_t i = 0; i < (mine - called) * PAUSES_A_NUMBER && i < PAUSES_MAX; i++)
 			zoo_pause();
 	return true;
 }

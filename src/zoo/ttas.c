@@ -5,7 +5,7 @@
  */
 #include "zoo/zoo.h"
 
-#define MAX_PAUSES 1024u /* not varied */
+#define BACKOFF_MAX 1024u /* pauses; not varied */
 
 static bool trylock(struct zoo_mutex *m)
 {
@@ -20,11 +20,11 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 		for (uint32_t i = 0; i < pauses; i++)
 			zoo_pause();
 		while (fg_load_relaxed(&m->s.u32[0])) {
-			if (deadline && n++ % 64 == 0 && fg_deadline_passed(deadline))
+			if (deadline && n++ % ZOO_LOOK_EVERY == 0 && fg_deadline_passed(deadline))
 				return false;
 			zoo_pause();
 		}
-		if (pauses < MAX_PAUSES)
+		if (pauses < BACKOFF_MAX)
 			pauses *= 2;
 	}
 	return true;

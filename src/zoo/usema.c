@@ -20,7 +20,7 @@ static uint32_t *busy_of(struct zoo_mutex *m)
  * Tokens, and above them the threads that sleep or are about to: in one word, since a thread that
  * gives the lock away by a token may look at it no more.
  */
-#define ONE_SLEEPER (1ull << 32)
+#define ONE_ASLEEP (1ull << 32)
 
 static uint64_t *sema_of(struct zoo_mutex *m)
 {
@@ -52,9 +52,9 @@ static bool sleep_for_token(struct zoo_mutex *m, const struct fg_deadline *deadl
 		if (r == -ETIMEDOUT)
 			return false;
 		/* Either up() sees me, or the kernel sees its token. */
-		__atomic_fetch_add(sema_of(m), ONE_SLEEPER, __ATOMIC_RELAXED);
+		__atomic_fetch_add(sema_of(m), ONE_ASLEEP, __ATOMIC_RELAXED);
 		r = zoo_wait(m, tokens_of(m), 0, deadline);
-		__atomic_fetch_sub(sema_of(m), ONE_SLEEPER, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(sema_of(m), ONE_ASLEEP, __ATOMIC_RELAXED);
 	}
 	return true;
 }
@@ -102,7 +102,7 @@ static void unlock(struct zoo_mutex *m)
 	if (__atomic_fetch_sub(busy_of(m), 1, __ATOMIC_RELEASE) == 1)
 		return;
 	/* Spinners need no system call. */
-	if (__atomic_fetch_add(sema_of(m), 1, __ATOMIC_RELEASE) >= ONE_SLEEPER)
+	if (__atomic_fetch_add(sema_of(m), 1, __ATOMIC_RELEASE) >= ONE_ASLEEP)
 		zoo_wake(m, tokens_of(m), 1);
 }
 

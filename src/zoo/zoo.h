@@ -135,15 +135,15 @@ static inline void zoo_pause(void)
 	fg_pause();
 }
 
-/*
- * The lock of one that is tried again and again.  The clock is looked at once in 64 tries (not
- * varied).
- */
+/* Pauses of a waiter between two looks at what costs more: a clock, a switch.  Not varied. */
+#define ZOO_LOOK_EVERY 64u
+
+/* The lock of one that is tried again and again. */
 static inline __attribute__((always_inline)) bool zoo_lock_by_trying(
     struct zoo_mutex *m, bool (*trylock)(struct zoo_mutex *m), const struct fg_deadline *deadline)
 {
 	for (uint32_t n = 0; !trylock(m); n++) {
-		if (deadline && n % 64 == 0 && fg_deadline_passed(deadline))
+		if (deadline && n % ZOO_LOOK_EVERY == 0 && fg_deadline_passed(deadline))
 			return false;
 		zoo_pause();
 	}

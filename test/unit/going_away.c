@@ -11,8 +11,8 @@
 #include "lock/lock.h"
 #include "runtime/decide.h"
 
-#define ROUNDS	40
-#define TURN_NS 6000000u /* more than a turn, lock_paths.h */
+#define ROUNDS	     40
+#define PAST_TURN_NS 6000000u /* TURN_NS is 5 ms (lock_paths.h) */
 
 static struct fg_lock l;
 
@@ -32,7 +32,7 @@ static long next_lock_sleeps(uint32_t others, bool going_away)
 
 	_fg_lock(&l);
 	__atomic_fetch_or(&l.word, others, __ATOMIC_RELAXED);
-	for (since = fg_now_ns(); fg_now_ns() - since < TURN_NS;)
+	for (since = fg_now_ns(); fg_now_ns() - since < PAST_TURN_NS;)
 		;
 	if (going_away)
 		_fg_lock_going_away(&l);

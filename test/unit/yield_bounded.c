@@ -12,10 +12,10 @@
 #include "lock/lock.h"
 #include "runtime/decide.h"
 
-#define ROUNDS	5
-#define TURNS	10
-#define TURN_NS 6000000u /* more than a turn, lock_paths.h */
-#define SLEEPS	3	 /* YIELD_SLEEPS, lock.c */
+#define ROUNDS	     5
+#define TURNS	     10
+#define PAST_TURN_NS 6000000u /* TURN_NS is 5 ms (lock_paths.h) */
+#define SLEEPS	     3	      /* YIELD_SLEEPS, lock.c */
 
 static struct fg_lock l;
 
@@ -31,7 +31,7 @@ static void turn(void)
 {
 	uint64_t since;
 
-	for (since = fg_now_ns(); fg_now_ns() - since < TURN_NS;) {
+	for (since = fg_now_ns(); fg_now_ns() - since < PAST_TURN_NS;) {
 		_fg_unlock(&l);
 		_fg_lock(&l);
 	}

@@ -11,8 +11,8 @@
 #include "lock/lock.h"
 #include "runtime/decide.h"
 
-#define ROUNDS	40
-#define TURN_NS 6000000u /* more than a turn, lock_paths.h */
+#define ROUNDS	     40
+#define PAST_TURN_NS 6000000u /* TURN_NS is 5 ms (lock_paths.h) */
 
 static struct fg_lock l;
 static uint32_t turns; /* the other has had the lock in so many rounds */
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 		_fg_lock(&l);
 		slept += round > 1 ? sleeps() - before : 0; /* the first sets up the thread */
 		UNTIL(fg_load_relaxed(&l.word) & FG_WORD_WAITERS);
-		for (since = fg_now_ns(); fg_now_ns() - since < TURN_NS;)
+		for (since = fg_now_ns(); fg_now_ns() - since < PAST_TURN_NS;)
 			;
 		_fg_unlock(&l);
 		while (fg_load_acquire(&turns) < round)

@@ -19,7 +19,7 @@ static struct fg_counters counters;
 static volatile unsigned char *request(void)
 {
 	return (volatile unsigned char *)__builtin_thread_pointer() + __rseq_offset +
-	       ZOO_RSEQ_SLICE_CTRL;
+	       FG_RSEQ_SLICE_CTRL;
 }
 
 struct waiter {

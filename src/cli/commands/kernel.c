@@ -13,7 +13,7 @@
 #include "cli/common/exit.h"
 #include "cli/common/units.h"
 
-#define OPTIONS_OF_POLICY 32
+#define OPTIONS_OF_POLICY 32 /* -o on one command line; not varied */
 #define HOLDS_S		  60 /* at most: the whole machine pays */
 
 const char *const fg_lock_class_name[FG_CLASSES] = {

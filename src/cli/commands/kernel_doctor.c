@@ -14,10 +14,7 @@
 #include "cli/common/exit.h"
 #include "monitor/contention.h"
 #include "monitor/needs.h"
-
-/* Linux 7.0 and later; whether this process may ask for it is not asked: nothing is changed. */
-#define RSEQ_SLICE_EXTENSION	 79
-#define RSEQ_SLICE_EXTENSION_GET 1
+#include "sys/slice.h"
 
 static void check_tracepoints(struct fg_findings *t)
 {
@@ -82,7 +79,8 @@ static void check_policies(struct fg_findings *t)
 		fg_found(t, "sched_ext", FG_INFO, "yes");
 	else
 		fg_found(t, "sched_ext", FG_INFO, "no (%s)", fg_feature_text(FG_HAS_SCHED_EXT));
-	if (prctl(RSEQ_SLICE_EXTENSION, RSEQ_SLICE_EXTENSION_GET, 0, 0, 0) >= 0)
+	/* Whether this process may have it is not asked: nothing is changed. */
+	if (prctl(FG_PR_RSEQ_SLICE, FG_RSEQ_SLICE_GET, 0, 0, 0) >= 0)
 		fg_found(t, "rseq slice", FG_INFO, "time-slice extensions can be asked for");
 	else
 		fg_found(t, "rseq slice", FG_INFO, "no time-slice extensions (%s)",

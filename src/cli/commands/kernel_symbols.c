@@ -13,8 +13,8 @@
 #include "cli/commands/kernel_policy.h"
 
 /* Behind the last symbol, and in memory that is allocated, the nearest one says nothing. */
-#define FARTHEST (1u << 20)
-#define RANGES	 4
+#define FARTHEST (1u << 20) /* longer than any function; not varied */
+#define RANGES	 4	    /* the sections named in locking_names */
 
 struct symbol {
 	uint64_t address;

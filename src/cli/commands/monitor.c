@@ -26,6 +26,7 @@
 #include "cli/launch/embed.h"
 #include "cli/service/service.h"
 
+/* A quarter of FG_DEFAULT_PROCESSES.  Not varied. */
 #define DAEMON_PROCESSES_PER_UID 1024
 
 struct options {

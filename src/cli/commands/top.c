@@ -19,7 +19,7 @@
 #include "cli/common/units.h"
 #include "cli/launch/embed.h"
 
-#define KERNEL_LOCKS 10 /* in a table */
+#define KERNEL_LOCKS 10 /* in a table, so that it leaves room for the programs; not varied */
 
 /* ---- lines ------------------------------------------------------------------- */
 

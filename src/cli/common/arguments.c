@@ -10,7 +10,7 @@
 #include "cli/common/message.h"
 #include "cli/common/text.h"
 
-#define MAX_OPTIONS 24
+#define MAX_OPTIONS 24	/* of a command: more than any has */
 #define LONG	    256 /* val of the first option of the table, above all letters */
 #define HELP	    (LONG + MAX_OPTIONS)
 #define LIST_UP_TO  8 /* options that fit into an error's line */

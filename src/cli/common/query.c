@@ -16,11 +16,11 @@
 #include "cli/common/json.h"
 #include "cli/common/query.h"
 
-#define ANSWER_WITHIN_NS 2000000000u /* not varied */
+#define REPORT_WITHIN_NS 2000000000u /* not varied */
 
 static int connect_to(const char *path)
 {
-	struct timeval patience = {.tv_sec = ANSWER_WITHIN_NS / 1000000000u};
+	struct timeval patience = {.tv_sec = REPORT_WITHIN_NS / 1000000000u};
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	size_t len = strlen(path);
 	int fd, err;

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#define PROSE_COLUMNS 80
+#define PROSE_COLUMNS 80      /* of an ordinary terminal */
 int fg_columns(int fd);	      /* of the terminal; 0: it is none, and lines may be long */
 int fg_prose_columns(int fd); /* the same, 80 at most */
 /*

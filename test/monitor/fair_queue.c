@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
  * Users whose packets come in any order and number: while a user waits, no other one is served more
- * than FG_TURNS_BETWEEN times between two services of the first, and nobody's packets change
+ * than FG_FAIR_QUEUE_BETWEEN times between two services of the first, and nobody's packets change
  * places.
  */
 #include "harness.h"
-#include "monitor/turns.h"
+#include "monitor/fair_queue.h"
 
 enum { USERS = 12, PACKETS = 1000, STEPS = 200000 };
 
-static struct fg_turns turns;
+static struct fg_fair_queue queue;
 static struct {
 	bool waits;
 	int user;
-	uint64_t turn, came;
+	uint64_t tag, came;
 } packet[PACKETS];
 static uint32_t waiting[USERS], served_since[USERS][USERS]; /* [of whom][by whom it is seen] */
 static uint64_t last_came[USERS];
@@ -29,7 +29,7 @@ static void come(int user, uint64_t step)
 	packet[i].waits = true;
 	packet[i].user = user;
 	packet[i].came = step;
-	packet[i].turn = fg_turn_take(&turns, (uid_t)user * 1000);
+	packet[i].tag = fg_fair_queue_tag(&queue, (uid_t)user * 1000);
 	/* From here on the user waits: what was before does not count. */
 	if (!waiting[user]++)
 		for (int v = 0; v < USERS; v++)
@@ -42,14 +42,14 @@ static void serve(void)
 
 	for (int i = 0; i < PACKETS; i++)
 		if (packet[i].waits &&
-		    (best < 0 || packet[i].turn < packet[best].turn ||
-		     (packet[i].turn == packet[best].turn && packet[i].came < packet[best].came)))
+		    (best < 0 || packet[i].tag < packet[best].tag ||
+		     (packet[i].tag == packet[best].tag && packet[i].came < packet[best].came)))
 			best = i;
 	if (best < 0)
 		return;
 	packet[best].waits = false;
 	u = packet[best].user;
-	fg_turn_serve(&turns, packet[best].turn);
+	fg_fair_queue_serve(&queue, packet[best].tag);
 	waiting[u]--;
 	CHECK(packet[best].came >= last_came[u]);
 	last_came[u] = packet[best].came;
@@ -57,7 +57,7 @@ static void serve(void)
 		served_since[v][u] = 0;
 		if (v == u || !waiting[v])
 			continue;
-		if (++served_since[u][v] > FG_TURNS_BETWEEN)
+		if (++served_since[u][v] > FG_FAIR_QUEUE_BETWEEN)
 			fail("user %d was served %u times while %d waited", u, served_since[u][v],
 			     v);
 	}
