@@ -49,7 +49,7 @@ test: deps-test
 	@$(MAKE) --no-print-directory all
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --num-processes 1 $(TESTFLAGS)
 
-# What `make test` checks: C as .clang-format says, 100 columns.
+# What `make test` checks: C as .clang-format says, and 100 columns.
 format: deps-test
 	@./test/tools/format . --write
 

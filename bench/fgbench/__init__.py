@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The benchmark harness: of `flexguard bench` (the papers' experiments, measured, drawn and judged), of bench/run
-(suites of our own lock) and of bench/micro (every lock).
+"""The benchmark harness: of `flexguard bench` (the papers' experiments, measured, drawn and
+judged), of bench/run (suites of our own lock) and of bench/micro (every lock).
 
   running       a program on a contender's locks, and what it prints
   work          the loops that more than one runs

@@ -1,29 +1,34 @@
 # SPDX-License-Identifier: MIT
 """What claims are made of.
 
-A claim is the paper's, with its section and its numbers; what has to be measured for it to hold; and, for each lock
-that is judged by it, a function from results to (holds, sentence): True, False, or None where this machine, or what was
-measured, cannot say.  Sentences give the measured numbers, and why nothing can be said.
-A verdict is True or False only where the whole interval of each measured ratio says so (Series.bounds),
-and None where it reaches over the limit, or where there is one run only.
+A claim is the paper's, with its section and its numbers; what has to be measured for it to hold;
+and, for each lock that is judged by it, a function from results to (holds, sentence): True, False,
+or None where this machine, or what was measured, cannot say.  Sentences give the measured numbers,
+and why nothing can be said.  A verdict is True or False only where the whole interval of each
+measured ratio says so (Series.bounds), and None where it reaches over the limit, or where there is
+one run only.
 """
-MANY = 32  # CPUs, from which on a paper's numbers of "how much", of machines with 40, 104 and 512, are judged
+# CPUs, from which on a paper's numbers of "how much", of machines with 40, 104 and 512, are judged
+MANY = 32
 
 
 class Claim:
     def __init__(self, text, locks, section="", holds_if="", how_much=False):
         """locks: name -> check.  how_much: the number is of a machine with many CPUs."""
-        self.text, self.locks, self.section, self.holds_if, self.how_much = text, locks, section, holds_if, how_much
+        self.text, self.locks, self.section = text, locks, section
+        self.holds_if, self.how_much = holds_if, how_much
 
     def judge(self, lock, results, cpus):
         holds, sentence = self.locks[lock](results, cpus)
         if self.how_much and cpus < MANY and not sentence.startswith("not measured"):
-            return None, f"{cpus} CPUs are too few for a number of a machine with many; measured: {sentence}"
+            return None, (f"{cpus} CPUs are too few for a number of a machine with many; "
+                          f"measured: {sentence}")
         return holds, sentence
 
 
 def number(v):
-    """Times: two digits behind the point, as many as there are of what is small, none of what is large."""
+    """Times: two digits behind the point, as many as there are of what is small, none of what is
+    large."""
     return f"{v:,.0f}x" if v >= 100 else f"{v:.2f}x" if v >= 0.095 or v == 0 else f"{v:.2g}x"
 
 
@@ -58,7 +63,8 @@ class Mean:
     """Of several ratios."""
 
     def __init__(self, pairs):
-        self.value, self.low, self.high = (sum(v) / len(v) for v in zip(*((p.value, p.low, p.high) for p in pairs)))
+        self.value, self.low, self.high = (sum(v) / len(v)
+                                           for v in zip(*((p.value, p.low, p.high) for p in pairs)))
         self.enough = all(p.enough for p in pairs)
         self.x = pairs[0].x
 
@@ -81,7 +87,8 @@ def doubts(pairs, good):
     wide = [p for p in pairs if p.enough and p.judge(good) is None]
     if few:
         return "; one run is none"
-    return f"; the intervals reach over the limit at {', '.join(str(x) for x in sorted({p.x for p in wide}))}" if wide else ""
+    at = ", ".join(str(x) for x in sorted({p.x for p in wide}))
+    return f"; the intervals reach over the limit at {at}" if wide else ""
 
 
 def span(pairs):
@@ -98,14 +105,17 @@ COLLAPSED = 3
 
 
 def compare(experiment, a, b, good, xs=None, unit="threads", higher_is_better=True, close=False):
-    """A claim about a/b at every x.  close: that a is about as good as b, which says nothing where b has collapsed."""
+    """A claim about a/b at every x.  close: that a is about as good as b, which says nothing where
+    b has collapsed."""
     def check(r, cpus):
         pairs = ratios(r, experiment, a, b, xs(r.xs_of(experiment), cpus) if xs else None)
         if not pairs:
             return None, "not measured"
-        fallen = [p for p in pairs if close and (p.value > COLLAPSED if higher_is_better else p.value < 1 / COLLAPSED)]
+        fallen = [p for p in pairs if close
+                  and (p.value > COLLAPSED if higher_is_better else p.value < 1 / COLLAPSED)]
         holds = all_of(None if p in fallen else p.judge(good) for p in pairs)
-        sentence = f"{a} gets {span(pairs)} of {b}'s {'throughput' if higher_is_better else 'time'} at {where(pairs)} {unit}"
+        what_of = "throughput" if higher_is_better else "time"
+        sentence = f"{a} gets {span(pairs)} of {b}'s {what_of} at {where(pairs)} {unit}"
         if fallen and holds is None:
             return None, f"{sentence}; {b} itself has collapsed at {where(fallen)}"
         return holds, sentence + (doubts(pairs, good) if holds is None else "")
@@ -139,9 +149,11 @@ def on_average(experiment, a, b, limits, higher_is_better=True, unit="threads"):
                 return None, f"not measured {words}"
             mean = Mean(pairs)
             verdicts.append(mean.judge(lambda v: v >= limit))
-            parts.append(f"{words} {number(mean.value)} ({number(mean.low)} to {number(mean.high)})")
-        return all_of(verdicts), f"{a} is on average this many times as fast as {b}: {', '.join(parts)}" + \
-            ("; the intervals reach over the limit" if all_of(verdicts) is None else "")
+            parts.append(f"{words} {number(mean.value)} "
+                         f"({number(mean.low)} to {number(mean.high)})")
+        holds = all_of(verdicts)
+        return holds, (f"{a} is on average this many times as fast as {b}: {', '.join(parts)}"
+                       + ("; the intervals reach over the limit" if holds is None else ""))
     return check
 
 
@@ -153,7 +165,8 @@ def somewhere(experiment, a, b, good, xs=None, higher_is_better=True, unit="thre
             return None, "not measured"
         holds = any_of(p.judge(good) for p in pairs)
         what_of = what or ("throughput" if higher_is_better else "time")
-        return holds, f"{a} gets {span(pairs)} of {b}'s {what_of} at {where(pairs)} {unit}" + (doubts(pairs, good) if holds is None else "")
+        return holds, (f"{a} gets {span(pairs)} of {b}'s {what_of} at {where(pairs)} {unit}"
+                       + (doubts(pairs, good) if holds is None else ""))
     return check
 
 
@@ -181,16 +194,19 @@ def best_of_all(experiment, a, tolerance, higher_is_better=True, but=0):
             return None, "not measured"
         worst = min(pairs, key=lambda p: p.value)
         verdicts = [all_of(v) for v in at.values()]
-        holds = True if verdicts.count(True) >= len(verdicts) - but else False if verdicts.count(False) > but else None
-        return holds, (f"{a} is at {number(worst.value)} of the best other lock or above; lowest at x = {worst.x}, against "
-                       f"{pairs[worst]}; best or within {tolerance:.0%} of it at {verdicts.count(True)} of {len(verdicts)}" +
+        holds = (True if verdicts.count(True) >= len(verdicts) - but
+                 else False if verdicts.count(False) > but else None)
+        return holds, (f"{a} is at {number(worst.value)} of the best other lock or above; lowest "
+                       f"at x = {worst.x}, against {pairs[worst]}; best or within {tolerance:.0%} "
+                       f"of it at {verdicts.count(True)} of {len(verdicts)}" +
                        (doubts(sorted(pairs, key=lambda p: p.x), good) if holds is None else ""))
     return check
 
 
 def collapses(experiment, a, b, factor):
     """With more threads than CPUs, a takes `factor` times as long as b somewhere."""
-    return somewhere(experiment, a, b, lambda v: v >= factor, oversubscribed, higher_is_better=False)
+    return somewhere(experiment, a, b, lambda v: v >= factor, oversubscribed,
+                     higher_is_better=False)
 
 
 def points_of(r, experiments, a):
@@ -238,6 +254,8 @@ def median_between(experiment, a, b):
         if not pairs:
             return None, "not measured"
         x = pairs[0].x
-        return pairs[0].judge(lambda v: v < 1), (f"with {x} threads on {cpus} CPUs, mean: {a} {r.median(experiment, a, x):.2f}, "
-                                                 f"{b} {r.median(experiment, b, x):.2f}" + doubts(pairs[:1], lambda v: v < 1))
+        return pairs[0].judge(lambda v: v < 1), (f"with {x} threads on {cpus} CPUs, mean: {a} "
+                                                 f"{r.median(experiment, a, x):.2f}, {b} "
+                                                 f"{r.median(experiment, b, x):.2f}"
+                                                 + doubts(pairs[:1], lambda v: v < 1))
     return check

@@ -28,5 +28,6 @@ def report(a, b, name_a, name_b):
         rows.sort(key=lambda r: float(r[5][:-1]))
         table(["experiment", "lock", "x", name_a, name_b, "ratio"], rows)
     only = len(set(a.points) ^ set(b.points))
-    print(f"{len(rows)} points differ beyond their intervals, {same} do not; {only} are in one file only")
+    print(f"{len(rows)} points differ beyond their intervals, {same} do not; {only} are in one "
+          "file only")
     return 1 if rows else 0

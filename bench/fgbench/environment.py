@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What is measured with: the build and its programs, the window of a run, the unit of work, the monitor."""
+"""What is measured with: the build and its programs, the window of a run, the unit of work, the
+monitor."""
 import contextlib
 import json
 import os
@@ -54,11 +55,13 @@ class Environment:
         return Contender(name, self.build, self.socket)
 
     def on_lock(self, lock, argv, *options):
-        """argv and environment that run it on a lock of `flexguard locks`; options: of `flexguard run`."""
+        """argv and environment that run it on a lock of `flexguard locks`; options: of `flexguard
+        run`."""
         return self.contender(contender_of_lock(lock)).wrap(argv, *options)
 
     def locks_json(self):
-        out = subprocess.run([self.command, "locks", "--json"], capture_output=True, text=True, check=True)
+        out = subprocess.run([self.command, "locks", "--json"], capture_output=True, text=True,
+                             check=True)
         return json.loads(out.stdout)
 
     @contextlib.contextmanager
@@ -73,7 +76,8 @@ class OfExperiments(Environment):
     """Of `flexguard bench`: budget and rounds, the locks that can run here, one monitor for all."""
 
     def __init__(self, args):
-        super().__init__(args.build, args.seconds or (0.08 if args.quick else 0.4), args.quick, args.programs)
+        super().__init__(args.build, args.seconds or (0.08 if args.quick else 0.4), args.quick,
+                         args.programs)
         self.out = args.output
         self.memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") / 2 ** 30
         self.budget_s = (args.budget or (2 if args.quick else 60)) * 60
@@ -99,7 +103,8 @@ class OfExperiments(Environment):
             if lock["available"]:
                 self.available.add(lock["name"])
             else:
-                self.unavailable[lock["name"]] = ("this kernel has no time-slice extension" if lock["needs_extension"]
+                self.unavailable[lock["name"]] = ("this kernel has no time-slice extension"
+                                                  if lock["needs_extension"]
                                                   else "it does not work here (flexguard locks)")
             if lock["collapses"]:
                 self.collapses.add(lock["name"])
@@ -109,7 +114,8 @@ class OfExperiments(Environment):
 
     @contextlib.contextmanager
     def shared_monitor(self):
-        """One for all contenders, as long as the block lasts; where there can be none, they do without."""
+        """One for all contenders, as long as the block lasts; where there can be none, they do
+        without."""
         self.share()
         try:
             yield
@@ -132,7 +138,8 @@ class OfExperiments(Environment):
         """In place of that one: none, or one with so many programs registered."""
         self.unshare()
         try:
-            with monitors.monitor(self.command, self.tmp, registered) if on else contextlib.nullcontext():
+            with (monitors.monitor(self.command, self.tmp, registered) if on
+                  else contextlib.nullcontext()):
                 yield
         finally:
             self.share()

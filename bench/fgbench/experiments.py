@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Experiments: what all papers' have in common.
 
-An experiment has series (mostly locks), values of x, and a way to measure one point.  Names of series are those of
-`flexguard locks`.  Parameters are the papers', less what a machine with few CPUs cannot have: numbers of threads are
-multiples of its CPUs.
+An experiment has series (mostly locks), values of x, and a way to measure one point.  Names of
+series are those of `flexguard locks`.  Parameters are the papers', less what a machine with few
+CPUs cannot have: numbers of threads are multiples of its CPUs.
 """
 import json
 import math
@@ -21,7 +21,8 @@ class Experiment:
     categories = False  # x is a name, or stands for one: nothing lies between two of them
     others_are_ours = False  # CPU time of processes that are not our children's counts as ours
     in_bundle = True  # a shell can run it, too
-    min_samples, narrow = 3, 0.05  # a point is done with so many, and half its interval by the median at most that
+    # a point is done with so many, and half its interval by the median at most that
+    min_samples, narrow = 3, 0.05
 
     rounds = 0  # more than is usual, where it takes more
 
@@ -60,30 +61,33 @@ class Experiment:
 
 
 def threads_for(cpus, per_cpu):
-    """On the same side of the number of CPUs as the paper's; None where such a number of threads contends with nobody."""
+    """On the same side of the number of CPUs as the paper's; None where such a number of threads
+    contends with nobody."""
     n = math.floor(cpus * per_cpu + 1e-9) if per_cpu <= 1 else math.ceil(cpus * per_cpu - 1e-9)
     return n if n >= 2 else None
 
 
 def words_for(per_cpu):
-    return "a thread a CPU" if per_cpu == 1 else "half a thread a CPU" if per_cpu == 0.5 else f"{per_cpu} threads a CPU"
+    some = {1: "a thread a CPU", 0.5: "half a thread a CPU"}
+    return some.get(per_cpu, f"{per_cpu} threads a CPU")
 
 
 def too_few(env, per_cpu):
     """Why such a point cannot be shown here, or None."""
     if env.of_cpus(per_cpu) is not None:
         return None
-    return f"{per_cpu:g} threads a CPU are {math.floor(env.cpus * per_cpu)} with {env.cpus} CPUs: nobody contends"
+    return (f"{per_cpu:g} threads a CPU are {math.floor(env.cpus * per_cpu)} with {env.cpus} CPUs: "
+            "nobody contends")
 
 
 # A first look does with these.
-QUICK = ("futex", "glibc", "mcs", "flexguard", "hybrid-mcs", "sysv", "futex-fair", "ulock-fair", "furwock", "ulock-rw",
-         "malthusian", "fcntl", "spin-yield")
+QUICK = ("futex", "glibc", "mcs", "flexguard", "hybrid-mcs", "sysv", "futex-fair", "ulock-fair",
+         "furwock", "ulock-rw", "malthusian", "fcntl", "spin-yield")
 
 
 # What the FlexGuard paper compares (5.1), its lock by the text and as built, and ours.
-OF_THE_PAPER = ["futex", "glibc", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "ttas-ext", "flexguard-paper-ext",
-                "flexguard-paper", "flexguard-paper-built", "flexguard"]
+OF_THE_PAPER = ["futex", "glibc", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "ttas-ext",
+                "flexguard-paper-ext", "flexguard-paper", "flexguard-paper-built", "flexguard"]
 
 
 class OfThreads(Experiment):
@@ -94,7 +98,8 @@ class OfThreads(Experiment):
     always = ()  # of these, with --quick too
 
     def series(self, env):
-        chosen = env.locks or [s for s in self.locks if not env.quick or s in QUICK or s in self.always]
+        chosen = env.locks or [s for s in self.locks if not env.quick or s in QUICK
+                               or s in self.always]
         return [s for s in chosen if s in env.available]
 
     def missing(self, env):
@@ -120,7 +125,8 @@ class OfThreads(Experiment):
         """A lock that collapses shows it at twice the CPUs; more only costs time."""
         return not self.x_is_threads or x <= 4 * env.cpus or series not in env.collapses
 
-    # The program's options, and what is made of its line of JSON; also for runs that a bundle has made.
+    # The program's options, and what is made of its line of JSON; also for runs that a bundle has
+    # made.
     program = "mutex_bench"
     loop = ()  # of mutex_bench
 
@@ -145,7 +151,8 @@ class OfThreads(Experiment):
 
     def run(self, env, series, argv, *options):
         """options: of `flexguard run`."""
-        argv, variables = env.on_lock(self.lock(series), [env.program(argv[0]), *argv[1:]], *options)
+        argv, variables = env.on_lock(self.lock(series), [env.program(argv[0]), *argv[1:]],
+                                      *options)
         return run_json(argv, {**variables, **self.variables(env)}, self.timeout(env))
 
     def measure(self, env, series, x):
@@ -154,9 +161,10 @@ class OfThreads(Experiment):
 
 
 class Counted(OfThreads):
-    """What waiters do, as the libraries count it; glibc's own locks count nothing, futex stands for them."""
-    locks = ["futex", "spin-park", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "flexguard-paper",
-             "flexguard-paper-built", "flexguard"]
+    """What waiters do, as the libraries count it; glibc's own locks count nothing, futex stands for
+    them."""
+    locks = ["futex", "spin-park", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl",
+             "flexguard-paper", "flexguard-paper-built", "flexguard"]
 
     def series(self, env):
         return [s for s in super().series(env) if s != "glibc"]
@@ -177,7 +185,9 @@ class Application(OfThreads):
     package = program = ""
 
     def missing(self, env):
-        return None if shutil.which(self.program) else f"no {self.program} (Debian package {self.package})"
+        if shutil.which(self.program):
+            return None
+        return f"no {self.program} (Debian package {self.package})"
 
     def command(self, env, threads):
         raise NotImplementedError
@@ -208,7 +218,8 @@ class OwnProgram(OfThreads):
 
 
 class FixedWork(OwnProgram):
-    """One that ends when its work is done: not later than after 20 times POSIX's time, which is the paper's limit (5.1)."""
+    """One that ends when its work is done: not later than after 20 times POSIX's time, which is the
+    paper's limit (5.1)."""
     LIMIT, LEAST_S = 20, 2
     beside = 0  # busy processes
 
@@ -216,7 +227,8 @@ class FixedWork(OwnProgram):
         self.posix_s = {}  # of a run that nobody counts
 
     def timeout(self, env):
-        return min(env.timeout, max(self.LEAST_S, self.LIMIT * self.posix_s.get(self.now, env.timeout)))
+        return min(env.timeout,
+                   max(self.LEAST_S, self.LIMIT * self.posix_s.get(self.now, env.timeout)))
 
     def measure(self, env, series, x):
         self.now = x, self.beside
@@ -228,7 +240,8 @@ class FixedWork(OwnProgram):
 
 
 class Turns(OfThreads):
-    """Two threads take turns; each works before it passes the turn on, so that the other waits so long."""
+    """Two threads take turns; each works before it passes the turn on, so that the other waits so
+    long."""
     x_label = "work before a turn is passed on, us"
     y_label = "us until the other goes on"
     x_is_threads = False
@@ -252,7 +265,8 @@ class Beside(Experiment):
     in_bundle = False
 
     def __init__(self, of, per_cpu=1):
-        """per_cpu: the papers have half a thread a CPU, which two CPUs cannot contend with, and one for the ray tracer."""
+        """per_cpu: the papers have half a thread a CPU, which two CPUs cannot contend with, and one
+        for the ray tracer."""
         self.of, self.per_cpu = of, per_cpu
         self.id = of.id + ("-beside" if per_cpu == 1 else "-beside-half")
         self.title = of.title + f",\n{words_for(per_cpu)} beside a busy workload"

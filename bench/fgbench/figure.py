@@ -2,19 +2,24 @@
 """A figure or table of a paper: its experiments, and what it claims."""
 from fgbench.claims import Claim
 
-# In this order in tables and legends, behind the baseline; the colour and the marker of a lock are its place here (plot.py).
-LOCKS = ("glibc", "glibc-mutex", "futex", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl", "spin-park", "hybrid-mcs", "sysv", "futex-fair",
-         "futex-fair-spin", "ulock-fair", "ulock-fair-spin", "ulock", "ulock-spin", "ulock-rw", "furwock", "fcntl", "spin-yield",
-         "yield", "futex-random", "futex-either", "futex-updown", "glibc-robust",
-         "no monitor", "monitor", "monitor, beside a registered process", "ttas-ext", "flexguard-paper-ext",
-         "flexguard-paper-per-lock", "flexguard-paper-blocking-exit", "flexguard-paper-built", "hybrid-mcs-cond", "hybrid-cas",
-         "hybrid-ticket", "hybrid-clh", "cas", "ticket", "clh", "hybrid:ttas+futex", "hybrid:mcs+spin-park",
+# In this order in tables and legends, behind the baseline; the colour and the marker of a lock are
+# its place here (plot.py).
+LOCKS = ("glibc", "glibc-mutex", "futex", "mcs", "mcs-tp", "shuffle", "malthusian", "u-scl",
+         "spin-park", "hybrid-mcs", "sysv", "futex-fair", "futex-fair-spin", "ulock-fair",
+         "ulock-fair-spin", "ulock", "ulock-spin", "ulock-rw", "furwock", "fcntl", "spin-yield",
+         "yield", "futex-random", "futex-either", "futex-updown", "glibc-robust", "no monitor",
+         "monitor", "monitor, beside a registered process", "ttas-ext", "flexguard-paper-ext",
+         "flexguard-paper-per-lock", "flexguard-paper-blocking-exit", "flexguard-paper-built",
+         "hybrid-mcs-cond", "hybrid-cas",
+         "hybrid-ticket", "hybrid-clh", "cas", "ticket", "clh", "hybrid:ttas+futex",
+         "hybrid:mcs+spin-park",
          "hybrid:cas+futex-fair", "flexguard-paper", "flexguard")
 BASELINES = ("no monitor", "fcntl", "sysv", "glibc", "futex")
 
 
 class Figure:
-    def __init__(self, id, paper, title, experiments, claims=(), relative_to=None, log=False, over_time=False, note="", only=None,
+    def __init__(self, id, paper, title, experiments, claims=(), relative_to=None, log=False,
+                 over_time=False, note="", only=None,
                  metric="y", y_label=None):
         self.id, self.paper, self.title, self.experiments = id, paper, title, experiments
         self.claims = [c if isinstance(c, Claim) else Claim(c[0], {"": c[1]}) for c in claims]
@@ -27,7 +32,8 @@ class Figure:
 
     def series_of(self, experiment, results):
         """Those of this figure, the baseline first."""
-        return self.in_order(s for s in results.series_of(experiment.id) if not self.only or s in self.only)
+        return self.in_order(s for s in results.series_of(experiment.id) if not self.only
+                             or s in self.only)
 
     def in_order(self, series):
         found = list(series)

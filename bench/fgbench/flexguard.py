@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Laforet, Kashyap, Iorgulescu, Lawall, Lozi: FlexGuard: Fast Mutual Exclusion Independent of Subscription.  SOSP 2025."""
+"""Laforet, Kashyap, Iorgulescu, Lawall, Lozi: FlexGuard: Fast Mutual Exclusion Independent of
+Subscription.  SOSP 2025."""
 import json
 import shutil
 import statistics
@@ -7,7 +8,8 @@ import subprocess
 import time
 
 from fgbench import flexguard_claims as claims
-from fgbench.experiments import OF_THE_PAPER, Beside, Counted, Experiment, FixedWork, OfThreads, OwnProgram, too_few, words_for
+from fgbench.experiments import (OF_THE_PAPER, Beside, Counted, Experiment, FixedWork, OfThreads,
+                                 OwnProgram, too_few, words_for)
 from fgbench.figure import Figure
 from fgbench.product import Latency, Sweet
 from fgbench.running import Failed, own_env, run
@@ -33,7 +35,8 @@ class SharedMemory(OfThreads):
 
 
 class Growing(SharedMemory):
-    """The same in one run, to which threads are added: the papers' way.  One run measures all numbers of threads."""
+    """The same in one run, to which threads are added: the papers' way.  One run measures all
+    numbers of threads."""
     id = "shared-memory-growing"
     title = "shared-memory access, threads added during one run"
     in_bundle = False
@@ -45,7 +48,8 @@ class Growing(SharedMemory):
         return [(s, self.steps(env, s)[-1]) for s in self.series(env)]
 
     def argv(self, env, series, x):
-        return ["-g", ",".join(map(str, self.steps(env, series))), *super().argv(env, series, x)[2:]]
+        return ["-g", ",".join(map(str, self.steps(env, series))),
+                *super().argv(env, series, x)[2:]]
 
     @staticmethod
     def of_steps(steps):
@@ -53,7 +57,8 @@ class Growing(SharedMemory):
         for step in steps:
             if not step["per_ms"]:
                 raise Failed(f"not one section with {step['threads']} threads")
-        return [[s["threads"], {"y": s["threads"] * 1000 / s["per_ms"], "per_ms": s["per_ms"]}] for s in steps[:-1]]
+        return [[s["threads"], {"y": s["threads"] * 1000 / s["per_ms"], "per_ms": s["per_ms"]}]
+                for s in steps[:-1]]
 
     def measure(self, env, series, x):
         r = super().measure(env, series, x)
@@ -64,8 +69,9 @@ class Variants(SharedMemory):
     """What the paper says it tried (3.2.1, 3.2.2), and time-slice extension."""
     id = "variants"
     title = "shared-memory access: FlexGuard's variants"
-    locks = ["futex", "ttas-ext", "flexguard-paper-ext", "flexguard-paper-per-lock", "flexguard-paper-blocking-exit",
-             "flexguard-paper-built", "flexguard-paper", "flexguard"]
+    locks = ["futex", "ttas-ext", "flexguard-paper-ext", "flexguard-paper-per-lock",
+             "flexguard-paper-blocking-exit", "flexguard-paper-built", "flexguard-paper",
+             "flexguard"]
     always = locks
 
 
@@ -74,7 +80,8 @@ TIMEOUTS_NS = [14, 140, 1400, 14000, 140000]
 
 
 class Timeout(OfThreads):
-    """Spin-then-park over its timeout (2.2, footnote 4); the others have none, and are drawn for comparison."""
+    """Spin-then-park over its timeout (2.2, footnote 4); the others have none, and are drawn for
+    comparison."""
     x_label = "timeout, ns"
     y_label = "us a section"
     x_is_threads = False
@@ -119,7 +126,8 @@ class BusyWaiting(Counted):
     loop = PAPERS_LOOP
 
     def metrics(self, x, raw):
-        return {"y": self.rate(raw, "spins") / 1e6, "parks": self.rate(raw, "parks"), "per_ms": raw["per_ms"]}
+        return {"y": self.rate(raw, "spins") / 1e6, "parks": self.rate(raw, "parks"),
+                "per_ms": raw["per_ms"]}
 
 
 class HashTable(OfThreads):
@@ -157,10 +165,14 @@ class Runnable(OfThreads):
         return [max(3, round(env.cpus * 1.35))]
 
     def measure(self, env, series, x):
-        argv, e = env.on_lock(series, [env.program("mutex_bench"), "-j", *mutex_options(env, x, *PAPERS_LOOP)])
-        top = subprocess.Popen([env.command, "top", "--json", "-d", "0.01", "--socket", env.socket], text=True,
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        argv, e = env.on_lock(series,
+                              [env.program("mutex_bench"), "-j",
+                               *mutex_options(env, x, *PAPERS_LOOP)])
+        top = subprocess.Popen([env.command, "top", "--json", "-d", "0.01", "--socket", env.socket],
+                               text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL)
+        p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
         trace, began = [], time.monotonic()
         try:
             while p.poll() is None:
@@ -179,7 +191,8 @@ class Runnable(OfThreads):
         if p.returncode or len(counts) < 5:
             raise Failed(f"exit {p.returncode}, {len(counts)} looks")
         one = sum(n == 1 for n in counts) / len(counts)
-        return {"metrics": {"y": sum(counts) / len(counts), "min": counts[0], "max": counts[-1], "one": one}, "trace": trace}
+        return {"metrics": {"y": sum(counts) / len(counts), "min": counts[0], "max": counts[-1],
+                            "one": one}, "trace": trace}
 
 
 class Fairness(OfThreads):
@@ -212,8 +225,9 @@ class Fairness(OfThreads):
 
 
 class Flips(Fairness):
-    """Each critical thread that is preempted takes FlexGuard into blocking mode, and back, unless another one is off its CPU: so the
-    monitor's count is an upper bound.  All of it is this program's, since the monitor of the harness serves nobody else meanwhile."""
+    """Each critical thread that is preempted takes FlexGuard into blocking mode, and back, unless
+    another one is off its CPU: so the monitor's count is an upper bound.  All of it is this
+    program's, since the monitor of the harness serves nobody else meanwhile."""
     y_label = "times a second"
     locks = ["flexguard-paper",
              "flexguard-paper-built", "flexguard"]
@@ -246,7 +260,8 @@ class Index(OwnProgram):
     y_label = "operations a ms"
 
     def args(self, env):
-        return ["-n", "300000" if env.quick else "16000000" if env.memory_gb > 8 else "1000000", "-d", str(env.seconds)]
+        return ["-n", "300000" if env.quick else "16000000" if env.memory_gb > 8 else "1000000",
+                "-d", str(env.seconds)]
 
 
 class Dedup(FixedWork):
@@ -270,7 +285,8 @@ class Ray(FixedWork):
 class KMedian(FixedWork):
     """With barriers of a mutex and a condition variable, as PARSEC's: what is compared are mutexes.
 
-    The condition variable is FlexGuard's with all of them but glibc; glibc-mutex is glibc's mutex beside that one.
+    The condition variable is FlexGuard's with all of them but glibc; glibc-mutex is glibc's mutex
+    beside that one.
     """
     id, program = "kmedian-mutexes", "kmedian_bench"
     title = "streaming k-median, barriers made of a mutex"
@@ -314,7 +330,8 @@ def is_tmpfs(path):
 
 
 class Hackbench(Experiment):
-    """The monitor's price for programs that take no lock of ours.  To tell 1 % from nothing takes many samples."""
+    """The monitor's price for programs that take no lock of ours.  To tell 1 % from nothing takes
+    many samples."""
     id = "hackbench"
     title = "hackbench, by what the monitor has to do"
     x_label = "groups"
@@ -347,34 +364,51 @@ class Hackbench(Experiment):
 def figures():
     hash_table, index, dedup, ray, kmedian = HashTable(), Index(), Dedup(), Ray(), KMedian()
     level = [LevelDb("readrandom"), LevelDb("fillrandom"), LevelDb("overwrite")]
-    with_beside = [e for of in (hash_table, index, dedup, ray, kmedian, KMedianBarriers()) for e in (of, Beside(of, 0.5), Beside(of))]
+    with_beside = [e for of in (hash_table, index, dedup, ray, kmedian, KMedianBarriers())
+                   for e in (of, Beside(of, 0.5), Beside(of))]
     return [
-        Figure("flexguard-1", PAPER, "Spinlocks collapse, blocking locks are slow: time of a critical section", [SharedMemory()],
-               claims.COLLAPSE, relative_to="futex", log=True, note="Time by the pure blocking lock's; below 1 is better."),
-        Figure("flexguard-timeout", PAPER, "The timeout of spin-then-park", [Timeout(1), Timeout(2)], claims.TIMEOUT, log=True,
-               note="30 to 300,000 cycles of the paper's machine (2.2, footnote 4). Clocks are looked at now and then, so that the "
-               "shortest are a few looks at the lock."),
-        Figure("flexguard-2", PAPER, "Shared-memory access: time of a critical section", [SharedMemory(), Growing(), Latency(), Sweet()],
-               claims.SHARED_MEMORY, log=True,
-               note="Measured in a run for each number of threads, and as in the paper in one run to which threads are added."),
-        Figure("flexguard-variants", PAPER, "FlexGuard's variants: what is counted, how the queue is left, time-slice extension",
+        Figure("flexguard-1", PAPER,
+               "Spinlocks collapse, blocking locks are slow: time of a critical section",
+               [SharedMemory()], claims.COLLAPSE, relative_to="futex", log=True,
+               note="Time by the pure blocking lock's; below 1 is better."),
+        Figure("flexguard-timeout", PAPER, "The timeout of spin-then-park",
+               [Timeout(1), Timeout(2)], claims.TIMEOUT, log=True,
+               note="30 to 300,000 cycles of the paper's machine (2.2, footnote 4). Clocks are "
+                    "looked at now and then, so that the shortest are a few looks at the lock."),
+        Figure("flexguard-2", PAPER, "Shared-memory access: time of a critical section",
+               [SharedMemory(), Growing(), Latency(), Sweet()], claims.SHARED_MEMORY, log=True,
+               note="Measured in a run for each number of threads, and as in the paper in one run "
+                    "to which threads are added."),
+        Figure("flexguard-variants", PAPER,
+               "FlexGuard's variants: what is counted, how the queue is left, time-slice extension",
                [Variants(), HashVariants()], claims.VARIANTS,
-               note="The paper found the counter for each lock worse, on 104 contexts: waiters of other locks that sleep make room for "
-               "the preempted owner, too."),
-        Figure("flexguard-3", PAPER, "Hash table, index, deduplication, ray tracer, k-median; alone and beside a busy workload",
-               with_beside, claims.APPLICATIONS,
-               note="Index, dedup, raytrace and Streamcluster: programs of the same shape (bench/src), not PiBench's, PARSEC's and "
-               "SPLASH-2X's own. Streamcluster's barriers are made of a mutex, as PARSEC's are; beside them those of the system, on "
-               "glibc and FlexGuard, which have some. Beside a busy workload the paper runs half a thread a CPU, the ray tracer one."),
-        Figure("flexguard-4", PAPER, "LevelDB: readrandom, fillrandom, overwrite; alone and beside a busy workload",
-               [*level, *(Beside(of, per_cpu) for of in level[:2] for per_cpu in (0.5, 1))], claims.LEVELDB,
-               note="LevelDB's library, driven by a program of ours with its benchmark's keys and values; data of three times the write "
-               "buffer, on tmpfs."),
-        Figure("flexguard-5a", PAPER, "Threads that do not sleep, over time", [Runnable()], claims.RUNNABLE, over_time=True),
-        Figure("flexguard-5b", PAPER, "Fairness over the time between critical sections, and changes of the mode",
-               [*(Fairness(n) for n in (0.5, 1, 2)), *(Flips(n) for n in (0.5, 1, 2))], claims.FAIRNESS),
+               note="The paper found the counter for each lock worse, on 104 contexts: waiters of "
+                    "other locks that sleep make room for the preempted owner, too."),
+        Figure("flexguard-3", PAPER,
+               "Hash table, index, deduplication, ray tracer, k-median; alone and beside a busy "
+               "workload", with_beside, claims.APPLICATIONS,
+               note="Index, dedup, raytrace and Streamcluster: programs of the same shape "
+                    "(bench/src), not PiBench's, PARSEC's and SPLASH-2X's own. Streamcluster's "
+                    "barriers are made of a mutex, as PARSEC's are; beside them those of the "
+                    "system, on glibc and FlexGuard, which have some. Beside a busy workload the "
+                    "paper runs half a thread a CPU, the ray tracer one."),
+        Figure("flexguard-4", PAPER,
+               "LevelDB: readrandom, fillrandom, overwrite; alone and beside a busy workload",
+               [*level, *(Beside(of, per_cpu) for of in level[:2] for per_cpu in (0.5, 1))],
+               claims.LEVELDB,
+               note="LevelDB's library, driven by a program of ours with its benchmark's keys and "
+                    "values; data of three times the write buffer, on tmpfs."),
+        Figure("flexguard-5a", PAPER, "Threads that do not sleep, over time", [Runnable()],
+               claims.RUNNABLE, over_time=True),
+        Figure("flexguard-5b", PAPER,
+               "Fairness over the time between critical sections, and changes of the mode",
+               [*(Fairness(n) for n in (0.5, 1, 2)), *(Flips(n) for n in (0.5, 1, 2))],
+               claims.FAIRNESS),
         Figure("flexguard-5c", PAPER, "Busy waiting", [BusyWaiting()], claims.BUSY_WAITING,
-               note="Looks at a held lock by waiters that spin, counted by the locks' libraries. The paper's FlexGuard (flexguard-paper) "
-               "stops all of its waiters while any critical thread of the machine is preempted; the product's look at their own lock."),
-        Figure("flexguard-hackbench", PAPER, "What the monitor costs others", [Hackbench()], claims.HACKBENCH),
+               note="Looks at a held lock by waiters that spin, counted by the locks' libraries. "
+                    "The paper's FlexGuard (flexguard-paper) stops all of its waiters while any "
+                    "critical thread of the machine is preempted; the product's look at their own "
+                    "lock."),
+        Figure("flexguard-hackbench", PAPER, "What the monitor costs others", [Hackbench()],
+               claims.HACKBENCH),
     ]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Laforet, Lozi, Lawall: BPF Hybrid Lock: Using eBPF to communicate with the scheduler.  Inria, 2023 (hal-04266815)."""
-from fgbench.claims import Claim, all_of, both_of, compare, doubts, number, on_average, oversubscribed, ratios, roomy
+"""Laforet, Lozi, Lawall: BPF Hybrid Lock: Using eBPF to communicate with the scheduler.  Inria,
+2023 (hal-04266815)."""
+from fgbench.claims import (Claim, all_of, both_of, compare, doubts, number, on_average,
+                            oversubscribed, ratios, roomy)
 from fgbench.experiments import OfThreads, Turns, too_few, words_for
 from fgbench.figure import Figure
 from fgbench.flexguard import LevelDb
@@ -27,8 +29,9 @@ class Hybrid(OfThreads):
 
 
 class HybridForced(Hybrid):
-    """Threads arrive one by one in each run, as in the paper; when there are more than CPUs the lock is switched to blocking, and
-    back to spinning with four for each.  Time of a section with so many."""
+    """Threads arrive one by one in each run, as in the paper; when there are more than CPUs the
+    lock is switched to blocking, and back to spinning with four for each.  Time of a section with
+    so many."""
     program = "arrival_bench"
     locks = ["mcs", "futex", "hybrid-mcs"]
     interval = 0.05
@@ -38,7 +41,8 @@ class HybridForced(Hybrid):
         self.id, self.title = "hybrid-forced", "threads that arrive, a forced switch and back"
 
     def argv(self, env, series, x):
-        return ["-t", str(x), "-i", str(self.interval), "-d", str(env.seconds), "-l", str(self.lines), "-O", str(self.delay),
+        return ["-t", str(x), "-i", str(self.interval), "-d", str(env.seconds), "-l",
+                str(self.lines), "-O", str(self.delay),
                 "-u", f"{env.units:.3f}"]
 
     def variables(self, env):
@@ -47,7 +51,8 @@ class HybridForced(Hybrid):
 
 class Spinlocks(Hybrid):
     """The kinds of spinlock that section IV names, alone and with a futex lock."""
-    locks = ["cas", "ticket", "clh", "mcs", "futex", "hybrid-cas", "hybrid-ticket", "hybrid-clh", "hybrid-mcs"]
+    locks = ["cas", "ticket", "clh", "mcs", "futex", "hybrid-cas", "hybrid-ticket", "hybrid-clh",
+             "hybrid-mcs"]
 
     def __init__(self):
         super().__init__(5, 1000)
@@ -69,7 +74,8 @@ class Pairs(Hybrid):
 
 class Trigger(Hybrid):
     """What switches the lock: a panel each."""
-    titles = {"auto": "waiters look at the owner (ours)", "published": "waiters, when an owner's preemption was counted",
+    titles = {"auto": "waiters look at the owner (ours)",
+              "published": "waiters, when an owner's preemption was counted",
               "ebpf": "the eBPF program asks"}
     locks = ["mcs", "futex", "hybrid-mcs"]
 
@@ -82,7 +88,8 @@ class Trigger(Hybrid):
 
 
 class Handover(Turns):
-    """By a condition variable.  Here a thread works after it has passed the turn on, beside the other: not to be taken off."""
+    """By a condition variable.  Here a thread works after it has passed the turn on, beside the
+    other: not to be taken off."""
     id, program = "hybrid-cond", "cond_bench"
     title = "a turn passed on by a condition variable"
     x_label = "work after a turn is passed on, us"
@@ -97,8 +104,9 @@ class Handover(Turns):
 
 
 class HybridLevelDb(LevelDb):
-    """The paper's metric.  glibc is stock's mutex and condition variable; hybrid-mcs-cond has its own of both.  The others have
-    FlexGuard's condition variable, glibc-mutex too: what is theirs is the mutex."""
+    """The paper's metric.  glibc is stock's mutex and condition variable; hybrid-mcs-cond has its
+    own of both.  The others have FlexGuard's condition variable, glibc-mutex too: what is theirs is
+    the mutex."""
     y_label = "us an operation"
     locks = ["glibc", "glibc-mutex", "futex", "mcs", "hybrid-mcs", "hybrid-mcs-cond", "flexguard"]
 
@@ -163,43 +171,59 @@ def better_of_two(r, cpus):
         return None, "not measured"
     worst = max(pairs, key=lambda p: p.value)
     holds = all_of(p.judge(good) for p in pairs)
-    return holds, f"at worst {number(worst.value)} of the better one's time ({pairs[worst]}, {worst.x} cycles)" + \
-        (doubts(list(pairs), good) if holds is None else "")
+    return holds, (f"at worst {number(worst.value)} of the better one's time ({pairs[worst]}, "
+                   f"{worst.x} cycles)" + (doubts(list(pairs), good) if holds is None else ""))
 
 
 def figures():
     level = [HybridLevelDb("fillrandom"), HybridLevelDb("readrandom")]
     return [
         Figure("hybrid-1", PAPER, "MCS, futex and the hybrid lock",
-               [Hybrid(1, 0), Hybrid(1, 1000), Hybrid(1, 1000000), Hybrid(5, 0), Hybrid(5, 1000), Hybrid(5, 1000000)], [
-                   published("Under-subscribed it performs as well as MCS.", "V.A", "1.1 of MCS's time or less everywhere",
-                             compare("hybrid-5-1000", "hybrid-mcs", "mcs", lambda v: v <= 1.1, roomy, higher_is_better=False, close=True)),
-                   published("Over-subscribed it behaves as Futex.", "V.A", "1.1 of futex's time or less everywhere",
-                             compare("hybrid-5-1000", "hybrid-mcs", "futex", lambda v: v <= 1.1, oversubscribed,
-                                     higher_is_better=False, close=True)),
+               [Hybrid(1, 0), Hybrid(1, 1000), Hybrid(1, 1000000), Hybrid(5, 0), Hybrid(5, 1000),
+                Hybrid(5, 1000000)], [
+                   published("Under-subscribed it performs as well as MCS.", "V.A",
+                             "1.1 of MCS's time or less everywhere",
+                             compare("hybrid-5-1000", "hybrid-mcs", "mcs", lambda v: v <= 1.1,
+                                     roomy, higher_is_better=False, close=True)),
+                   published("Over-subscribed it behaves as Futex.", "V.A",
+                             "1.1 of futex's time or less everywhere",
+                             compare("hybrid-5-1000", "hybrid-mcs", "futex", lambda v: v <= 1.1,
+                                     oversubscribed, higher_is_better=False, close=True)),
                ], log=True),
-        Figure("hybrid-1-forced", PAPER, "The same as threads arrive, with a forced switch and back", [HybridForced()], log=True),
-        Figure("hybrid-2", PAPER, "Contention sweep", [Contention(0.75), Contention(1), Contention(1.25)], [
-            published("It has the best performance of both locks, with varying numbers of threads and contention; best between 100 "
-                      "and a million cycles.", "V.A", "1.1 of the better one's time or less, from 100 to a million cycles, everywhere",
-                      better_of_two),
+        Figure("hybrid-1-forced", PAPER,
+               "The same as threads arrive, with a forced switch and back", [HybridForced()],
+               log=True),
+        Figure("hybrid-2", PAPER, "Contention sweep",
+               [Contention(0.75), Contention(1), Contention(1.25)], [
+            published("It has the best performance of both locks, with varying numbers of threads "
+                      "and contention; best between 100 and a million cycles.", "V.A",
+                      "1.1 of the better one's time or less, from 100 to a million cycles, "
+                      "everywhere", better_of_two),
         ], log=True),
         Figure("hybrid-3", PAPER, "LevelDB: writes and reads at random", level, [
             published("Without its condition variables the impact is negligible.", "V.B",
-                      "0.9 to 1.1 of the time of glibc's mutex everywhere, both beside the product's condition variable",
-                      compare("hybrid-leveldb-fillrandom", "hybrid-mcs", "glibc-mutex", lambda v: 0.9 <= v <= 1.1, higher_is_better=False)),
-            with_cond("Under-subscribed, writes are about 3 times and reads 37 % (40 to 25 us) faster than stock.", "V.B",
+                      "0.9 to 1.1 of the time of glibc's mutex everywhere, both beside the "
+                      "product's condition variable",
+                      compare("hybrid-leveldb-fillrandom", "hybrid-mcs", "glibc-mutex",
+                              lambda v: 0.9 <= v <= 1.1, higher_is_better=False)),
+            with_cond("Under-subscribed, writes are about 3 times and reads 37 % (40 to 25 us) "
+                      "faster than stock.", "V.B",
                       "3 and 1.6 or more on average with CPUs for all",
-                      both_of(on_average("hybrid-leveldb-fillrandom", "hybrid-mcs-cond", "glibc", [("writing", roomy, 3)], False),
-                              on_average("hybrid-leveldb-readrandom", "hybrid-mcs-cond", "glibc", [("reading", roomy, 1.6)], False)), True),
-            with_cond("Writes as fast as stock with a thread a CPU and more; reads about 8 % faster beyond.", "V.B",
+                      both_of(on_average("hybrid-leveldb-fillrandom", "hybrid-mcs-cond", "glibc",
+                                         [("writing", roomy, 3)], False),
+                              on_average("hybrid-leveldb-readrandom", "hybrid-mcs-cond", "glibc",
+                                         [("reading", roomy, 1.6)], False)), True),
+            with_cond("Writes as fast as stock with a thread a CPU and more; reads about 8 % "
+                      "faster beyond.", "V.B",
                       "1.05 of glibc's time or less everywhere; 1.08 times as fast on average",
-                      both_of(compare("hybrid-leveldb-fillrandom", "hybrid-mcs-cond", "glibc", lambda v: v <= 1.05, oversubscribed,
-                                      higher_is_better=False),
+                      both_of(compare("hybrid-leveldb-fillrandom", "hybrid-mcs-cond", "glibc",
+                                      lambda v: v <= 1.05, oversubscribed, higher_is_better=False),
                               on_average("hybrid-leveldb-readrandom", "hybrid-mcs-cond", "glibc",
                                          [("reading", oversubscribed, 1.08)], False)), True),
         ], log=True),
-        Figure("hybrid-pairs", PAPER, "Pairs of locks (section IV)", [Spinlocks(), Pairs()], log=True),
-        Figure("hybrid-triggers", PAPER, "What switches the lock (section IV.B)", [Trigger(how) for how in Trigger.titles], log=True),
+        Figure("hybrid-pairs", PAPER, "Pairs of locks (section IV)", [Spinlocks(), Pairs()],
+               log=True),
+        Figure("hybrid-triggers", PAPER, "What switches the lock (section IV.B)",
+               [Trigger(how) for how in Trigger.titles], log=True),
         Figure("hybrid-cond", PAPER, "The condition variable (section III)", [Handover()]),
     ]

@@ -14,7 +14,8 @@ DIRTY = 0.05  # of all CPU time while something was measured: stolen, or used by
 
 
 class CpuTime:
-    """CPU time of the whole machine since then, as shares: stolen by the host, used by others than us."""
+    """CPU time of the whole machine since then, as shares: stolen by the host, used by others than
+    us."""
 
     def __init__(self):
         self.total, self.busy, self.steal, self.ours = self.read()
@@ -22,7 +23,8 @@ class CpuTime:
     @staticmethod
     def read():
         with open("/proc/stat") as f:
-            user, nice, system, idle, iowait, irq, softirq, steal = map(int, f.readline().split()[1:9])
+            counters = map(int, f.readline().split()[1:9])
+        user, nice, system, idle, iowait, irq, softirq, steal = counters
         busy = user + nice + system
         t = os.times()
         ours = (t.user + t.system + t.children_user + t.children_system) * os.sysconf("SC_CLK_TCK")
@@ -32,7 +34,8 @@ class CpuTime:
         total, busy, steal, ours = self.read()
         all_ticks = max(1, total - self.total)
         others = max(0.0, (busy - self.busy) - (ours - self.ours))
-        return {"steal": round((steal - self.steal) / all_ticks, 4), "others": round(others / all_ticks, 4)}
+        return {"steal": round((steal - self.steal) / all_ticks, 4),
+                "others": round(others / all_ticks, 4)}
 
 
 def dirty(shares):
@@ -40,7 +43,8 @@ def dirty(shares):
 
 
 def calibrate(program, tries):
-    """Units of work in a microsecond, by `mutex_bench -U`: the most of some tries, others can only lower it."""
+    """Units of work in a microsecond, by `mutex_bench -U`: the most of some tries, others can only
+    lower it."""
     return max(float(run([program, "-U"], own_env(), 60)[0]) for _ in range(tries))
 
 
@@ -59,7 +63,8 @@ def commit():
     """Of this source, or None where it is installed."""
     try:
         git = ["git", "-C", SOURCE]
-        head = subprocess.run(git + ["rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
+        head = subprocess.run(git + ["rev-parse", "--short=12", "HEAD"], capture_output=True,
+                              text=True)
         dirty = subprocess.run(git + ["status", "--porcelain"], capture_output=True, text=True)
     except OSError:
         return None
@@ -78,7 +83,8 @@ def first_line(path):
 
 def virtual():
     try:
-        return subprocess.run(["systemd-detect-virt"], capture_output=True, text=True).stdout.strip() or None
+        return subprocess.run(["systemd-detect-virt"], capture_output=True,
+                              text=True).stdout.strip() or None
     except OSError:
         return "unknown"
 
@@ -104,5 +110,5 @@ def context():
 
 def in_words(c):
     """A line of a context, for the head of a report."""
-    return (f"{c['cpu']}, {c['cpus']} CPUs, Linux {c['kernel']}, glibc {c['glibc']}, commit {c['commit'] or 'none'}, "
-            f"{c['date']}")
+    return (f"{c['cpu']}, {c['cpus']} CPUs, Linux {c['kernel']}, glibc {c['glibc']}, commit "
+            f"{c['commit'] or 'none'}, {c['date']}")

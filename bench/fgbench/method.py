@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """How anything is measured.
 
-All contenders of all chosen experiments run in rounds, the points in a new random order each round, and beside each
-other what is compared at one of them, so that a slow minute hits all of them.
+All contenders of all chosen experiments run in rounds, the points in a new random order each round,
+and beside each other what is compared at one of them, so that a slow minute hits all of them.
 
-bench/run and bench/micro measure as many rounds as they are told (in_rounds).  `flexguard bench` measures a point
-until its interval is narrow or the budget is spent; a sample during which others used the CPUs, or the host took them
-away, is marked, repeated, and used only where there is no other (Session).
+bench/run and bench/micro measure as many rounds as they are told (in_rounds).  `flexguard bench`
+measures a point until its interval is narrow or the budget is spent; a sample during which others
+used the CPUs, or the host took them away, is marked, repeated, and used only where there is no
+other (Session).
 """
 import collections
 import json
@@ -71,7 +72,8 @@ class Results:
             return {**r, "type": "sample", "failed": str(why) or "no figure"}
 
     def failed(self, experiment, series, x):
-        """Why runs of it gave no number, once for each; then what the others gave is no measurement of this lock."""
+        """Why runs of it gave no number, once for each; then what the others gave is no measurement
+        of this lock."""
         return self.failures.get((experiment, series, x), [])
 
     def get(self, experiment, series, x, metric="y"):
@@ -85,7 +87,8 @@ class Results:
         return s.median if s else None
 
     def series_of(self, experiment):
-        return list(dict.fromkeys(s for e, s, _ in [*self.points, *self.failures] if e == experiment))
+        return list(dict.fromkeys(s for e, s, _ in [*self.points, *self.failures]
+                                  if e == experiment))
 
     def xs_of(self, experiment):
         return sorted({x for e, _, x in [*self.points, *self.failures] if e == experiment})
@@ -122,15 +125,18 @@ class Log:
 
 
 def interleaved(jobs, point):
-    """A round: the points in random order, and in random order beside each other what is compared at one of them."""
+    """A round: the points in random order, and in random order beside each other what is compared
+    at one of them."""
     points = {}
     for job in jobs:
         points.setdefault(point(job), []).append(job)
-    return [job for p in random.sample(list(points), len(points)) for job in random.sample(points[p], len(points[p]))]
+    return [job for p in random.sample(list(points), len(points))
+            for job in random.sample(points[p], len(points[p]))]
 
 
 def taken(measure):
-    """What it returned, or None and why it Failed; and how much of the CPUs was not ours meanwhile."""
+    """What it returned, or None and why it Failed; and how much of the CPUs was not ours
+    meanwhile."""
     cpu = CpuTime()
     try:
         return measure(), None, cpu.shares()
@@ -144,7 +150,8 @@ class Run(collections.namedtuple("Run", "round point contender metrics raw faile
 
 
 def in_rounds(points, contenders, repeats, guess, words, measure):
-    """Each of the contenders once a round at each point; yields Runs.  measure: (point, contender) -> metrics, raw."""
+    """Each of the contenders once a round at each point; yields Runs.  measure: (point, contender)
+    -> metrics, raw."""
     jobs = [(p, c) for p in points for c in contenders]
     progress = Progress(len(jobs) * repeats, guess)
     try:
@@ -165,7 +172,8 @@ class Hogs:
 
     def __enter__(self):
         for _ in range(self.n):
-            self.procs.append(subprocess.Popen(["sh", "-c", "while :; do :; done"], stdin=subprocess.DEVNULL))
+            self.procs.append(subprocess.Popen(["sh", "-c", "while :; do :; done"],
+                                               stdin=subprocess.DEVNULL))
 
     def __exit__(self, *_):
         for p in self.procs:
@@ -194,11 +202,13 @@ class Session:
 
     def sample(self, experiment, series, x, round_nr):
         for attempt in range(RETRIES + 1):
-            record = {"type": "sample", "experiment": experiment.id, "series": series, "x": x, "round": round_nr}
+            record = {"type": "sample", "experiment": experiment.id, "series": series, "x": x,
+                      "round": round_nr}
             got, failed, shares = taken(lambda: self.beside_hogs(experiment, series, x))
             if failed:
                 again = attempt == 0 and not isinstance(failed, Wrong)
-                self.log({**record, "type": "retried" if again else "sample", "failed": str(failed)})
+                self.log({**record, "type": "retried" if again else "sample",
+                          "failed": str(failed)})
                 if again:  # a busy machine, perhaps; that a lock is no lock, never
                     continue
                 return
@@ -230,18 +240,22 @@ class Session:
                 for e, s, x in interleaved(todo, lambda job: (job[0].id, job[2])):
                     if self.left() <= 0 and (round_nr > 0 or self.env.quick):
                         break
-                    progress.step(f"round {round_nr + 1}, {e.id}, {s}, {e.x_of(x)}", at_most=self.left())
+                    progress.step(f"round {round_nr + 1}, {e.id}, {s}, {e.x_of(x)}",
+                                  at_most=self.left())
                     self.sample(e, s, x, round_nr)
                 round_nr += 1
                 wide = [j for j in todo if not self.settled(j)]
                 todo = [j for j in wide if round_nr < self.env.rounds_of(j[0])]
                 if wide and not todo:
                     self.stopped = f"{round_nr} rounds"
-            self.stopped = self.stopped or ("all intervals are narrow" if not todo else "the budget is spent")
+            self.stopped = self.stopped or ("all intervals are narrow"
+                                            if not todo else "the budget is spent")
         except KeyboardInterrupt:
             self.stopped = "interrupted"
         progress.end()
-        self.log({"type": "end", "seconds": round(time.monotonic() - self.began, 1), "rounds": round_nr,
-                  "stopped": self.stopped, "not_narrow": len([j for j in self.jobs if not self.settled(j)]),
+        self.log({"type": "end", "seconds": round(time.monotonic() - self.began, 1),
+                  "rounds": round_nr,
+                  "stopped": self.stopped,
+                  "not_narrow": len([j for j in self.jobs if not self.settled(j)]),
                   "points": len(self.jobs), "load": list(os.getloadavg())})
         return self.results

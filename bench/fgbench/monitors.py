@@ -16,8 +16,8 @@ def wait_until(command, socket, server, said, processes):
     """Until it answers, and has so many registered; Failed where it does not."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
-        p = subprocess.run([command, "status", "--json", "--socket", socket], env=own_env(), capture_output=True,
-                           text=True)
+        p = subprocess.run([command, "status", "--json", "--socket", socket], env=own_env(),
+                           capture_output=True, text=True)
         if not p.returncode and json.loads(p.stdout)["processes"] == processes:
             return
         if server.poll() is not None:
@@ -29,7 +29,8 @@ def wait_until(command, socket, server, said, processes):
 
 @contextlib.contextmanager
 def monitor(command, folder, registered=0):
-    """`flexguard monitor` as long as the block lasts, and so many programs that are registered and sleep: its socket.
+    """`flexguard monitor` as long as the block lasts, and so many programs that are registered and
+    sleep: its socket.
 
     folder: any user may go through it, since the monitor serves as one of its own.
     """
@@ -37,12 +38,15 @@ def monitor(command, folder, registered=0):
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
     programs = []
     with tempfile.TemporaryFile("w+") as said:
-        server = subprocess.Popen([command, "monitor", "--socket", socket], env=own_env(), stderr=said, **quiet)
+        server = subprocess.Popen([command, "monitor", "--socket", socket], env=own_env(),
+                                  stderr=said, **quiet)
         try:
             wait_until(command, socket, server, said, 0)
             for _ in range(registered):
-                programs.append(subprocess.Popen([command, "run", "--", "sleep", "1000"], stderr=subprocess.DEVNULL,
-                                                 env=dict(own_env(), FLEXGUARD_SOCKET=socket), **quiet))
+                programs.append(subprocess.Popen([command, "run", "--", "sleep", "1000"],
+                                                 stderr=subprocess.DEVNULL,
+                                                 env=dict(own_env(), FLEXGUARD_SOCKET=socket),
+                                                 **quiet))
             wait_until(command, socket, server, said, registered)
             yield socket
         finally:

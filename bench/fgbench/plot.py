@@ -8,7 +8,8 @@ import zlib
 
 from fgbench.figure import LOCKS
 
-# A lock has one colour, marker and dash, in all pictures; told apart without colour by the other two.
+# A lock has one colour, marker and dash, in all pictures; told apart without colour by the other
+# two.
 STYLES = {
     "flexguard": ("#d62728", "o", "-", 2.6),
     "glibc": ("#000000", "s", "-", 1.6),
@@ -17,10 +18,13 @@ STYLES = {
     "flexguard-paper": ("#ff9896", "D", "--", 1.6),
     "flexguard-paper-built": ("#c49c94", "P", "-.", 1.4),
 }
-COLOURS = ["#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f", "#bcbd22", "#e377c2", "#393b79", "#5a9bd4", "#637939", "#8c6d31",
-           "#843c39", "#7b4173", "#3182bd", "#e6550d", "#31a354", "#756bb1", "#636363", "#6baed6", "#fd8d3c", "#74c476"]
+COLOURS = ["#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f", "#bcbd22", "#e377c2", "#393b79",
+           "#5a9bd4", "#637939", "#8c6d31",
+           "#843c39", "#7b4173", "#3182bd", "#e6550d", "#31a354", "#756bb1", "#636363", "#6baed6",
+           "#fd8d3c", "#74c476"]
 MARKERS = ["D", "P", "X", "<", ">", "*", "h", "d", "p", "8"]
-DASHES = ["--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (5, 3)), (0, (2, 2)), (0, (7, 2))]
+DASHES = ["--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (5, 3)), (0, (2, 2)),
+          (0, (7, 2))]
 
 
 def style(series):
@@ -29,7 +33,8 @@ def style(series):
     else:
         others = [s for s in LOCKS if s not in STYLES]
         i = others.index(series) if series in others else len(others) + zlib.crc32(series.encode())
-        c, m, d, w = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], DASHES[i % len(DASHES)], 1.3
+        c, m, d = (of[i % len(of)] for of in (COLOURS, MARKERS, DASHES))
+        w = 1.3
     return {"color": c, "marker": m, "linestyle": d, "linewidth": w, "markersize": 5.5}
 
 
@@ -41,7 +46,8 @@ def values(figure, experiment, results, series, xs):
     y, low, high = [], [], []
     for x in xs:
         p = results.get(experiment.id, series, x, figure.metric)
-        by = results.median(experiment.id, figure.relative_to, x, figure.metric) if figure.relative_to else 1
+        by = results.median(experiment.id, figure.relative_to, x,
+                            figure.metric) if figure.relative_to else 1
         if p is None or not by:
             p, by = None, 1
         y.append(p.median / by if p else NAN)
@@ -60,8 +66,8 @@ def bars(ax, drawn, names):
             ax.bar([], [], color=look["color"], edgecolor="black", linewidth=0.4, label=s)
             continue
         at = [k + (i - (len(names) - 1) / 2) * width for k in range(len(y))]
-        ax.bar(at, y, width, yerr=[low, high], color=look["color"], edgecolor="black", linewidth=0.4, error_kw={"elinewidth": 0.7},
-               label=s)
+        ax.bar(at, y, width, yerr=[low, high], color=look["color"], edgecolor="black",
+               linewidth=0.4, error_kw={"elinewidth": 0.7}, label=s)
     return {s: (lambda k, i=i: k + (i - (len(names) - 1) / 2) * width) for i, s in enumerate(names)}
 
 
@@ -71,7 +77,8 @@ def scale_x(ax, experiment, xs):
         ax.set_xscale("log", base=10 if max(xs) >= 1000 else 2)
         ax.minorticks_off()
     ax.set_xticks(xs)
-    close = any((b - a) < (xs[-1] - xs[0]) / 20 for a, b in zip(xs, xs[1:])) and ax.get_xscale() == "linear"
+    close = any((b - a) < (xs[-1] - xs[0]) / 20
+                for a, b in zip(xs, xs[1:])) and ax.get_xscale() == "linear"
     ax.set_xticklabels([short(experiment, x) for x in xs], rotation=60 if close else 0)
 
 
@@ -82,7 +89,8 @@ def panel(ax, figure, experiment, results):
     if grouped:
         at = bars(ax, drawn, names)
         ax.set_xticks(range(len(xs)))
-        ax.set_xticklabels([short(experiment, x) if len(xs) > 1 else experiment.x_of(x) for x in xs])
+        ax.set_xticklabels([short(experiment, x) if len(xs) > 1 else experiment.x_of(x)
+                            for x in xs])
         ax.set_xlabel(experiment.x_label if len(xs) > 1 else "")
     else:
         for z, s in enumerate(names):  # ours is the last, and on top
@@ -90,21 +98,25 @@ def panel(ax, figure, experiment, results):
             if all(v != v for v in y):
                 ax.plot([], [], label=s, **style(s))
                 continue
-            ax.errorbar(xs, y, yerr=[low, high], capsize=2, elinewidth=0.8, label=s, zorder=3 + z, **style(s))
+            ax.errorbar(xs, y, yerr=[low, high], capsize=2, elinewidth=0.8, label=s, zorder=3 + z,
+                        **style(s))
         scale_x(ax, experiment, xs)
         ax.set_xlabel(experiment.x_label)
     for s in names:  # a cross at the foot, where there is a gap
         for k, x in enumerate(xs):
             if results.failed(experiment.id, s, x):
-                ax.plot([at[s](k) if grouped else x], [0.03], marker="x", color=style(s)["color"], markersize=9, markeredgewidth=2.5,
-                        transform=ax.get_xaxis_transform(), clip_on=False, linestyle="none", zorder=99)
+                ax.plot([at[s](k) if grouped else x], [0.03], marker="x", color=style(s)["color"],
+                        markersize=9, markeredgewidth=2.5, transform=ax.get_xaxis_transform(),
+                        clip_on=False, linestyle="none", zorder=99)
     seen = [v for y, _, _ in drawn.values() for v in y if v == v]
     wide = seen and min(seen) > 0 and max(seen) / min(seen) > 20
     if figure.log and wide:
         ax.set_yscale("log")
     elif seen:
         ax.set_ylim(bottom=0)
-    label = f"{figure.label(experiment)}:\ntimes {figure.relative_to}'s" if figure.relative_to else figure.label(experiment)
+    label = figure.label(experiment)
+    if figure.relative_to:
+        label += f":\ntimes {figure.relative_to}'s"
     ax.set_ylabel(label, fontsize=8)
     ax.set_title(experiment.title, fontsize=9)
     ax.grid(True, axis="y", linewidth=0.4, alpha=0.6)
@@ -113,10 +125,12 @@ def panel(ax, figure, experiment, results):
 def where_and_when(figure, results, experiments):
     """Under each picture: a picture goes alone."""
     c = results.context
-    runs = [len(p["y"].values) for (e, _, _), p in results.points.items() if "y" in p and e in {e.id for e in experiments}]
-    of = "" if not runs else f"{min(runs)}" if min(runs) == max(runs) else f"{min(runs)} to {max(runs)}"
+    runs = [len(p["y"].values) for (e, _, _), p in results.points.items() if "y" in p
+            and e in {e.id for e in experiments}]
+    of = " to ".join(str(n) for n in sorted({min(runs), max(runs)})) if runs else ""
     how = "one run each" if figure.over_time else f"medians of {of or '?'} runs, with intervals"
-    text = (f"{c.get('cpu') or 'unknown CPU'}, {c.get('cpus', '?')} CPUs, Linux {c.get('kernel', '?')}, glibc {c.get('glibc', '?')}; "
+    text = (f"{c.get('cpu') or 'unknown CPU'}, {c.get('cpus', '?')} CPUs, Linux "
+            f"{c.get('kernel', '?')}, glibc {c.get('glibc', '?')}; "
             f"{(c.get('date') or 'no date')[:10]}; {how}")
     failed = any(e in {x.id for x in experiments} for e, _, _ in results.failures)
     return text + ("; x: runs failed there" if failed else "")
@@ -125,15 +139,19 @@ def where_and_when(figure, results, experiments):
 def short(experiment, x):
     if isinstance(x, int) and x >= 1000 and 10 ** round(math.log10(x)) == x:
         return f"$10^{round(math.log10(x))}$"
-    return experiment.x_of(x) if experiment.id.startswith("ulockflex-") and experiment.x_label.startswith("not held") else str(x)
+    if experiment.id.startswith("ulockflex-") and experiment.x_label.startswith("not held"):
+        return experiment.x_of(x)
+    return str(x)
 
 
 def over_time(axes, figure, experiment, results):
     for ax, s in zip(axes, figure.series_of(experiment, results)):
         trace = results.traces.get(experiment.id, {}).get(s, [])
-        ax.step([t for t, _ in trace], [n for _, n in trace], where="post", color=style(s)["color"], linewidth=0.9)
+        ax.step([t for t, _ in trace], [n for _, n in trace], where="post", color=style(s)["color"],
+                linewidth=0.9)
         one = results.median(experiment.id, s, results.xs_of(experiment.id)[0], "one")
-        ax.set_title(s if one is None else f"{s}\none runnable for {one:.0%} of the time", fontsize=9)
+        ax.set_title(s if one is None else f"{s}\none runnable for {one:.0%} of the time",
+                     fontsize=9)
         ax.set_xlabel("time, s")
         ax.set_ylim(-0.2, max((n for _, n in trace), default=1) + 0.5)
     axes[0].set_ylabel("runnable threads")
@@ -144,7 +162,8 @@ def footer(fig, figure, results, experiments, inches, legend):
     text = textwrap.fill(where_and_when(figure, results, experiments), int(fig.get_figwidth() * 17))
     height = (0.06 + 0.13 * (text.count("\n") + 1)) / inches
     fig.text(0.5, 0.04 / inches, text, ha="center", va="bottom", fontsize=6.5, color="#444444")
-    with warnings.catch_warnings():  # where the decorations leave no room it draws without, which is no news on a terminal
+    # where the decorations leave no room it draws without, which is no news on a terminal
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Tight layout not applied")
         fig.tight_layout(rect=(0, height + (legend + 0.1) / inches, 1, 1))
     return height
@@ -167,7 +186,8 @@ def draw(figure, results, out):
     else:
         columns = min(3, len(measured))
         rows = math.ceil(len(measured) / columns)
-        fig, axes = plt.subplots(rows, columns, figsize=(4.4 * columns, 3.2 * rows + 1.2), squeeze=False)
+        fig, axes = plt.subplots(rows, columns, figsize=(4.4 * columns, 3.2 * rows + 1.2),
+                                 squeeze=False)
         for i, e in enumerate(measured):
             panel(axes[i // columns][i % columns], figure, e, results)
         for i in range(len(measured), rows * columns):
@@ -180,8 +200,8 @@ def draw(figure, results, out):
         lines = math.ceil(len(handles) / beside)
         height = footer(fig, figure, results, measured, 3.2 * rows + 1.2, 0.22 * lines)
         names = figure.in_order(handles)
-        fig.legend([handles[s] for s in names], names, loc="lower center", bbox_to_anchor=(0.5, height), ncol=beside, fontsize=8,
-                   frameon=False)
+        fig.legend([handles[s] for s in names], names, loc="lower center",
+                   bbox_to_anchor=(0.5, height), ncol=beside, fontsize=8, frameon=False)
     files = []
     for kind in ("png", "svg"):
         files.append(os.path.join(out, f"{figure.id}.{kind}"))

@@ -23,7 +23,8 @@ class Latency(OfThreads):
 
     def metrics(self, x, raw):
         m = of_sections(raw)
-        return {"y": m["p99.9"] / 1000, **{k: m[k] / 1000 for k in ("p50", "p99", "max")}, "per_ms": m["per_ms"]}
+        return {"y": m["p99.9"] / 1000, **{k: m[k] / 1000 for k in ("p50", "p99", "max")},
+                "per_ms": m["per_ms"]}
 
 
 class Sweet(OfThreads):
@@ -45,7 +46,8 @@ class Transitions(Counted):
     loop = SWEET_1US
 
     def metrics(self, x, raw):
-        return {"y": self.rate(raw, "holder_preemptions"), "parks": self.rate(raw, "parks"), "per_ms": raw["per_ms"]}
+        return {"y": self.rate(raw, "holder_preemptions"), "parks": self.rate(raw, "parks"),
+                "per_ms": raw["per_ms"]}
 
 
 class WakeUp(Turns):
@@ -71,17 +73,18 @@ class RocksDb(Application):
         return os.path.join(env.tmp, "rocksdb-" + self.benchmark)
 
     def flags(self, env):
-        return [f"--db={self.directory(env)}", "--num=20000", "--cache_size=8388608", "--histogram=0",
-                "--compression_type=none", "--disable_wal=1"]
+        return [f"--db={self.directory(env)}", "--num=20000", "--cache_size=8388608",
+                "--histogram=0", "--compression_type=none", "--disable_wal=1"]
 
     def prepare(self, env):
         if self.benchmark == "readrandom" and not os.path.exists(self.directory(env)):
             run([self.program, "--benchmarks=fillseq", *self.flags(env)], own_env(), 120)
 
     def command(self, env, threads):
-        argv = [self.program, f"--benchmarks={self.benchmark}", f"--threads={threads}", *self.flags(env),
-                f"--use_existing_db={int(self.benchmark == 'readrandom')}"]
-        return argv + ([f"--duration={max(1, round(env.seconds))}"] if self.benchmark == "readrandom" else
+        argv = [self.program, f"--benchmarks={self.benchmark}", f"--threads={threads}",
+                *self.flags(env), f"--use_existing_db={int(self.benchmark == 'readrandom')}"]
+        return argv + ([f"--duration={max(1, round(env.seconds))}"]
+                       if self.benchmark == "readrandom" else
                        [f"--writes={max(1, 40000 // threads)}"])
 
     def figure(self, out, seconds):
@@ -95,8 +98,8 @@ class Sysbench(Application):
     y_label = "runs a second"
 
     def command(self, env, threads):
-        return ["sysbench", "mutex", f"--threads={threads}", "--mutex-num=1", f"--mutex-locks={40000 // threads}",
-                "--mutex-loops=200", "run"]
+        return ["sysbench", "mutex", f"--threads={threads}", "--mutex-num=1",
+                f"--mutex-locks={40000 // threads}", "--mutex-loops=200", "run"]
 
     def figure(self, out, seconds):
         return 1 / found(r"total time:\s+([\d.]+)s", out)
@@ -109,7 +112,8 @@ class Kyoto(Application):
     y_label = "runs a second"
 
     def command(self, env, threads):
-        return ["kccachetest", "wicked", "-th", str(threads), "-it", "1", str(max(1, 20000 // threads))]
+        return ["kccachetest", "wicked", "-th", str(threads), "-it", "1",
+                str(max(1, 20000 // threads))]
 
     def figure(self, out, seconds):
         if "ok" not in out.split():
@@ -138,7 +142,8 @@ class Pbzip2(Application):
 
     def measure(self, env, series, x):
         r = super().measure(env, series, x)
-        back = subprocess.run(["bunzip2", "-c", f"{env.tmp}/pbzip2.out"], stdout=subprocess.PIPE).stdout
+        back = subprocess.run(["bunzip2", "-c", f"{env.tmp}/pbzip2.out"],
+                              stdout=subprocess.PIPE).stdout
         with open(self.input(env), "rb") as f:
             if back != f.read():
                 raise Wrong("its output is not what went in")
@@ -154,12 +159,15 @@ class Memcached(Application):
 
     def measure(self, env, series, x):
         user = ["-u", "root"] if os.geteuid() == 0 else []
-        server = ["memcached", *user, "-U", "0", "-l", "127.0.0.1", "-p", str(self.port()), "-t", str(x)]
+        server = ["memcached", *user, "-U", "0", "-l", "127.0.0.1", "-p", str(self.port()), "-t",
+                  str(x)]
         argv, e = env.on_lock(series, server)
-        p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
         try:
             time.sleep(0.3)
-            out, _ = run(["memcaslap", "-s", f"127.0.0.1:{self.last}", "-t", "1s", "-T", "2", "-c", "16", "-v", "0.1"],
+            out, _ = run(["memcaslap", "-s", f"127.0.0.1:{self.last}", "-t", "1s", "-T", "2", "-c",
+                          "16", "-v", "0.1"],
                                  own_env(), 60)
         finally:
             p.terminate()
@@ -186,13 +194,16 @@ def none_slower(r, cpus):
     def good(v):
         return v >= 0.9
 
-    pairs = {p: e for e in ("rocksdb-readrandom", "rocksdb-fillrandom", "rocksdb-overwrite", "sysbench-mutex", "kyotocabinet", "pbzip2",
+    pairs = {p: e
+             for e in ("rocksdb-readrandom", "rocksdb-fillrandom", "rocksdb-overwrite",
+                       "sysbench-mutex", "kyotocabinet", "pbzip2",
                             "memcached") for p in ratios(r, e, "flexguard", "glibc")}
     if not pairs:
         return None, "not measured"
     worst = min(pairs, key=lambda p: p.value)
     return all_of(p.judge(good) for p in pairs), \
-        f"lowest {number(worst.value)} ({number(worst.low)} to {number(worst.high)}), {pairs[worst]} with {worst.x} threads"
+        (f"lowest {number(worst.value)} ({number(worst.low)} to {number(worst.high)}), "
+         f"{pairs[worst]} with {worst.x} threads")
 
 
 def figures():
@@ -200,16 +211,22 @@ def figures():
     return [
         Figure("applications", OURS, "Programs that Debian packages",
                [*rocks, Sysbench(), Kyoto(), Pbzip2(), Memcached()], [
-                   ours("Nothing slower than on glibc's locks by more than 10 %.", "0.9 of its speed or more everywhere", none_slower),
+                   ours("Nothing slower than on glibc's locks by more than 10 %.",
+                        "0.9 of its speed or more everywhere", none_slower),
                ]),
         Figure("waiting", OURS, "How waiters wait", [Transitions(), WakeUp()], [
-            ours("The other goes on as soon as on glibc or sooner, however long it has waited.", "1.1 of glibc's time or less everywhere",
-                 compare("wake-up", "flexguard", "glibc", lambda v: v <= 1.1, unit="us of work", higher_is_better=False)),
+            ours("The other goes on as soon as on glibc or sooner, however long it has waited.",
+                 "1.1 of glibc's time or less everywhere",
+                 compare("wake-up", "flexguard", "glibc", lambda v: v <= 1.1, unit="us of work",
+                         higher_is_better=False)),
         ]),
         Figure("product", OURS, "The time to get the lock, and throughput", [Latency(), Sweet()], [
-            ours("p99.9 of the wait at most twice glibc's.", "2 or less everywhere from two threads on",
-                 compare("latency", "flexguard", "glibc", lambda v: v <= 2, contended, higher_is_better=False)),
-            ours("The best of all peers at every number of threads.", "within 3 % of the best everywhere",
+            ours("p99.9 of the wait at most twice glibc's.",
+                 "2 or less everywhere from two threads on",
+                 compare("latency", "flexguard", "glibc", lambda v: v <= 2, contended,
+                         higher_is_better=False)),
+            ours("The best of all peers at every number of threads.",
+                 "within 3 % of the best everywhere",
                  best_of_all("sections-1us", "flexguard", 0.03)),
         ]),
     ]

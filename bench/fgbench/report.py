@@ -12,10 +12,12 @@ from fgbench.text import in_spread, table
 OURS = "flexguard"
 WORD = {True: "holds here", False: "does not hold here", None: "cannot be said here"}
 
-CSS = """body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#111}
+CSS = """body{font:15px/1.5 system-ui,sans-serif;color:#111}
+body{max-width:70em;margin:2em auto;padding:0 1em}
 h1{font-size:1.6em}h2{margin-top:2.2em;border-top:1px solid #ccc;padding-top:.8em;font-size:1.2em}
 img{max-width:100%}table{border-collapse:collapse;margin:.8em 0;font-size:.88em}
-td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}
+td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd}
+td:first-child,th:first-child{text-align:left}
 .paper{color:#555;font-size:.9em}.yes{color:#05620a}.no{color:#a01010}.open{color:#555}
 .claims td,.claims th{text-align:left;vertical-align:top}
 details{margin:.5em 0}caption{text-align:left;font-weight:600;padding:.3em 0}"""
@@ -30,7 +32,8 @@ class Judged(collections.namedtuple("Judged", "claim lock holds sentence")):
 def judged(figure, results):
     """A verdict for each claim and lock."""
     cpus = results.context.get("cpus", 1)
-    return [Judged(c, lock, *c.judge(lock, results, cpus)) for c in figure.claims for lock in c.locks]
+    return [Judged(c, lock, *c.judge(lock, results, cpus)) for c in figure.claims
+            for lock in c.locks]
 
 
 def left_out(figure, results):
@@ -47,9 +50,9 @@ def one_line(title):
 
 
 def cell(results, experiment, series, x, metric):
-    failures, point = results.failed(experiment, series, x), results.get(experiment, series, x, metric)
-    if failures:
+    if results.failed(experiment, series, x):
         return "failed"
+    point = results.get(experiment, series, x, metric)
     if point is None:
         return "-"
     return in_spread(point.median, *point.interval)
@@ -58,27 +61,34 @@ def cell(results, experiment, series, x, metric):
 def rows_of(figure, experiment, results):
     xs = results.xs_of(experiment.id)
     head = ["lock"] + [experiment.x_of(x) for x in xs]
-    return head, [[s] + [cell(results, experiment.id, s, x, figure.metric) for x in xs] for s in figure.series_of(experiment, results)]
+    return head, [[s] + [cell(results, experiment.id, s, x, figure.metric) for x in xs]
+                  for s in figure.series_of(experiment, results)]
 
 
 def spread(end):
     n = end.get("not_narrow")  # unknown of what a bundle has measured
-    return "" if n is None else f"; {n} of {end.get('points', '?')} points have an interval wider than 5 % of the median either way"
+    if n is None:
+        return ""
+    return (f"; {n} of {end.get('points', '?')} points have an interval wider than 5 % of the "
+            "median either way")
 
 
 def about(results):
     c, e = results.context, results.end
-    where = (f"{c.get('cpu')}, {c.get('cpus')} CPUs, Linux {c.get('kernel')}, glibc {c.get('glibc')}, governor "
-             f"{c.get('governor') or 'unknown'}, virtualisation {c.get('virtual') or 'none'}, "
-             + "; ".join(f"commit {c.get('commit') or 'none'}, {c.get('date')}, seed {c.get('seed')}" for c in results.contexts))
-    how = (f"{e.get('rounds', '?')} rounds, {e.get('seconds', '?')} s; ended: {e.get('stopped', 'it was cut off')}"
-           f"{spread(e)}")
+    where = (f"{c.get('cpu')}, {c.get('cpus')} CPUs, Linux {c.get('kernel')}, glibc "
+             f"{c.get('glibc')}, governor {c.get('governor') or 'unknown'}, virtualisation "
+             f"{c.get('virtual') or 'none'}, "
+             + "; ".join(f"commit {c.get('commit') or 'none'}, {c.get('date')}, seed "
+                         f"{c.get('seed')}" for c in results.contexts))
+    how = (f"{e.get('rounds', '?')} rounds, {e.get('seconds', '?')} s; ended: "
+           f"{e.get('stopped', 'it was cut off')}{spread(e)}")
     return where, how
 
 
 def failures_of(figure, results):
     """[(experiment, series, x, reasons)]"""
-    return [(e, s, x, results.failed(e.id, s, x)) for e in figure.experiments for s in figure.series_of(e, results)
+    return [(e, s, x, results.failed(e.id, s, x)) for e in figure.experiments
+            for s in figure.series_of(e, results)
             for x in results.xs_of(e.id) if results.failed(e.id, s, x)]
 
 
@@ -94,11 +104,13 @@ def text(figures, results):
             print(f"\n{one_line(e.title)}: {f.label(e)}, median (interval)")
             table(*rows_of(f, e, results))
         for e, s, x, why in failures_of(f, results):
-            print(f"\n  Failed: {e.id}, {s}, {e.x_of(x)}: {why[-1]} ({len(why)} run{'s'[:len(why) - 1]})")
+            print(f"\n  Failed: {e.id}, {s}, {e.x_of(x)}: {why[-1]} ({len(why)} "
+                  f"run{'s'[:len(why) - 1]})")
         for why in left_out(f, results):
             print(f"\n  Left out here: {why}.")
         for c in f.claims:
-            print(f"\n  The paper: {cited(c)}" + (f"\n  Holds if: {c.holds_if}." if c.holds_if else ""))
+            print(f"\n  The paper: {cited(c)}"
+                  + (f"\n  Holds if: {c.holds_if}." if c.holds_if else ""))
             for j in judged(f, results):
                 if j.claim is c:
                     print(f"  Measured{', ' + j.lock if j.lock else ''}, {j.word}: {j.sentence}.")
@@ -121,54 +133,60 @@ def verdict(judged_of, mine):
 
 def claims_table(figures, results):
     h = html.escape
-    out = ["<table class=claims><caption>Claims</caption><tr><th>figure<th>section<th>the paper<th>holds if<th>here, as published"
-           "<th>here, the product"]
+    out = ["<table class=claims><caption>Claims</caption><tr><th>figure<th>section<th>the "
+           "paper<th>holds if<th>here, as published<th>here, the product"]
     for f in figures:
         verdicts = judged(f, results)
         for c in f.claims:
             of = [j for j in verdicts if j.claim is c]
-            out.append(f"<tr><td><a href='#{f.id}'>{f.id}</a><td>{h(c.section)}<td>{h(c.text)}<td>{h(c.holds_if)}"
-                       f"<td>{verdict(of, False)}<td>{verdict(of, True)}")
+            out.append(f"<tr><td><a href='#{f.id}'>{f.id}</a><td>{h(c.section)}<td>{h(c.text)}"
+                       f"<td>{h(c.holds_if)}<td>{verdict(of, False)}<td>{verdict(of, True)}")
     return out + ["</table>"]
 
 
 def page(figures, results, pictures, path):
     where, how = about(results)
     h = html.escape
-    out = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-           f"<title>FlexGuard: the papers' figures</title><style>{CSS}</style><h1>The papers' figures on this machine</h1>"
-           f"<p>{h(where)}.<br>{h(how)}.</p><p>Lines are medians, bars their intervals. A gap with a cross at the foot is a "
-           f"lock that failed there. A claim holds, or does not, "
-           f"where the whole interval of each point says so; what a paper says of how much, of machines "
-           f"with 40 to 512 CPUs, is not judged with fewer than {MANY}. "
-           f"Locks that collapse were measured with four threads a CPU at most. "
-           f"Samples during which others used the CPUs "
-           f"were marked and repeated. All contenders ran interleaved, in random order.</p>"]
+    out = ["<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport "
+           "content='width=device-width'><title>FlexGuard: the papers' "
+           f"figures</title><style>{CSS}</style><h1>The papers' figures on this "
+           f"machine</h1><p>{h(where)}.<br>{h(how)}.</p><p>Lines are medians, bars their "
+           "intervals. A gap with a cross at the foot is a lock that failed there. A claim "
+           "holds, or does not, where the whole interval of each point says so; what a paper "
+           "says of how much, of machines with 40 to 512 CPUs, is not judged with fewer than "
+           f"{MANY}. Locks that collapse were measured with four threads a CPU at most. Samples "
+           "during which others used the CPUs were marked and repeated. All contenders ran "
+           "interleaved, in random order.</p>"]
     out += claims_table(figures, results)
     for f in figures:
         measured = [e for e in f.experiments if f.series_of(e, results)]
         if not measured and not left_out(f, results):
             continue
-        out.append(f"<h2 id='{f.id}'>{h(f.id)}: {h(f.title)}</h2><p class=paper>After {h(f.paper)}. {h(f.note)}</p>")
+        out.append(f"<h2 id='{f.id}'>{h(f.id)}: {h(f.title)}</h2><p class=paper>After "
+                   f"{h(f.paper)}. {h(f.note)}</p>")
         out += [picture(p) for p in pictures.get(f.id, []) if p.endswith(".png")]
         out += [f"<p>Left out here: {h(why)}.</p>" for why in left_out(f, results)]
         out.append("<details><summary>Numbers</summary>")
         for e in measured:
             head, rows = rows_of(f, e, results)
-            out.append(f"<table><caption>{h(one_line(e.title))}: {h(f.label(e))}</caption><tr>" + "".join(f"<th>{h(c)}" for c in head))
+            out.append(f"<table><caption>{h(one_line(e.title))}: {h(f.label(e))}</caption><tr>"
+                       + "".join(f"<th>{h(c)}" for c in head))
             out += ["<tr>" + "".join(f"<td>{h(c)}" for c in row) for row in rows]
             out.append("</table>")
         out.append("</details>")
     failures = [f"{e}, {s}, {x}: {why[-1]}" for (e, s, x), why in results.failures.items()]
     if failures:
-        out.append("<h2>Runs that failed</h2><ul>" + "".join(f"<li>{h(f)}" for f in failures) + "</ul>")
+        out.append("<h2>Runs that failed</h2><ul>" + "".join(f"<li>{h(f)}" for f in failures)
+                   + "</ul>")
     with open(path, "w") as f:
         f.write("\n".join(out) + "\n")
 
 
 def no_pictures():
     """Why there will be none, or None: known before an hour of measuring, not after it."""
-    return None if importlib.util.find_spec("matplotlib") else "no pictures: python3-matplotlib is missing"
+    if importlib.util.find_spec("matplotlib"):
+        return None
+    return "no pictures: python3-matplotlib is missing"
 
 
 def write(figures, results, out):

@@ -16,8 +16,8 @@ import os
 import signal
 import subprocess
 
-OWN_ENV = ("LD_PRELOAD", "FLEXGUARD_LOCK", "FLEXGUARD_POLICY", "FLEXGUARD_SPIN_NS", "FLEXGUARD_SOCKET",
-           "FLEXGUARD_STATS")
+OWN_ENV = ("LD_PRELOAD", "FLEXGUARD_LOCK", "FLEXGUARD_POLICY", "FLEXGUARD_SPIN_NS",
+           "FLEXGUARD_SOCKET", "FLEXGUARD_STATS")
 
 
 class Failed(Exception):
@@ -42,7 +42,8 @@ class Contender:
         self.command = os.path.join(build, "flexguard")
         self.library = os.path.abspath(os.path.join(build, "libflexguard-preload.so"))
         if self.base not in ("glibc", "flexguard", "preload", "zoo"):
-            raise ValueError(f"unknown contender '{name}': glibc, flexguard[:policy], preload[:policy] or zoo:lock")
+            raise ValueError(f"unknown contender '{name}': glibc, flexguard[:policy], "
+                             "preload[:policy] or zoo:lock")
 
     @property
     def lock(self):
@@ -55,12 +56,15 @@ class Contender:
         return self.policy if self.base == "glibc" and self.policy else "normal"
 
     def wrap(self, argv, *options):
-        """argv and environment that run `argv` on this contender's locks; options: of `flexguard run`."""
+        """argv and environment that run `argv` on this contender's locks; options: of `flexguard
+        run`."""
         env = own_env()
         if self.base in ("flexguard", "zoo"):
             if self.socket:
                 env["FLEXGUARD_SOCKET"] = self.socket
-            which = [] if not self.policy else ["--policy" if self.base == "flexguard" else "--lock", self.policy]
+            which = [] if not self.policy else ["--policy"
+                                                if self.base == "flexguard" else "--lock",
+                                                self.policy]
             return [self.command, "run", *options, "--monitor=now", *which, "--", *argv], env
         if self.base == "preload":
             env["LD_PRELOAD"] = self.library
@@ -77,8 +81,8 @@ class Contender:
             return f"no {needs}"
         argv, env = self.wrap(["true"])
         try:
-            p = subprocess.run(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                               timeout=30)
+            p = subprocess.run(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True, timeout=30)
         except subprocess.TimeoutExpired:
             return "`true` did not end within 30 s"
         self.note = (p.stderr.strip().splitlines() or [None])[0]

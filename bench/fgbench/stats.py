@@ -3,7 +3,8 @@
 import math
 import statistics
 
-# Half the interval of two values, by their distance: then two such lie apart by chance as seldom as two of three.
+# Half the interval of two values, by their distance: then two such lie apart by chance as seldom as
+# two of three.
 OF_TWO = 1.25
 
 

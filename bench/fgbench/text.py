@@ -35,17 +35,20 @@ def cell(samples, point, contender, base):
 
 
 def table(head, rows, left=1):
-    """Aligned text: the first columns to the left, the others to the right; on a terminal, what fits beside each other."""
+    """Aligned text: the first columns to the left, the others to the right; on a terminal, what
+    fits beside each other."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1 << 30
     width = [max(len(str(r[i])) for r in [head] + rows) for i in range(len(head))]
     first = 1
     while first < len(head):
         last = first + 1
-        while last < len(head) and 2 + width[0] + sum(2 + w for w in width[first:last + 1]) <= columns:
+        while last < len(head) and 2 + width[0] + sum(2 + w
+                                                      for w in width[first:last + 1]) <= columns:
             last += 1
         if first > 1:
             print()
-        part(head[:1] + head[first:last], [r[:1] + r[first:last] for r in rows], left if first == 1 else 1)
+        part(head[:1] + head[first:last], [r[:1] + r[first:last] for r in rows],
+             left if first == 1 else 1)
         first = last
 
 
@@ -58,14 +61,15 @@ def part(head, rows, left):
 
 def metric_table(title, samples, points, contenders, label, base="glibc"):
     print(f"\n{title}")
-    table([label] + contenders, [[str(p)] + [cell(samples, p, c, base) for c in contenders] for p in points])
+    table([label] + contenders,
+          [[str(p)] + [cell(samples, p, c, base) for c in contenders] for p in points])
 
 
 def say(text):
     """One line on stderr; on a terminal, as many as it takes."""
     if sys.stderr.isatty():
-        text = textwrap.fill(text, min(80, shutil.get_terminal_size().columns), subsequent_indent="  ",
-                             break_long_words=False, break_on_hyphens=False)
+        text = textwrap.fill(text, min(80, shutil.get_terminal_size().columns),
+                             subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     print(text, file=sys.stderr)
 
 
@@ -84,7 +88,8 @@ class Progress:
         each = (now - self.start) / self.done if self.done >= 5 else self.guess
         self.total = max(self.total, self.done + 1)
         left = max(0, min(at_most, each * (self.total - self.done)))
-        text = f"[{self.done + 1}/{self.total}] {what}, about {int(left) // 60}:{int(left) % 60:02d} left"
+        minutes, seconds = divmod(int(left), 60)
+        text = f"[{self.done + 1}/{self.total}] {what}, about {minutes}:{seconds:02d} left"
         if self.tty:
             sys.stderr.write(f"\r\033[K{text[:shutil.get_terminal_size().columns - 1]}")
             sys.stderr.flush()

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The loops that more than one experiment or suite runs: options of the programs of bench/src, and what comes back."""
+"""The loops that more than one experiment or suite runs: options of the programs of bench/src, and
+what comes back."""
 import re
 
 from fgbench.running import Failed, Wrong, own_env, run
 
 WARM_UP_S = 0.1
 
-# mutex_bench: the FlexGuard paper's loop, two cache lines inside and 100 cycles outside; and where spinning pays.
-# Figures (OfThreads.loop) and targets (MutexSuite.loop) run these.
+# mutex_bench: the FlexGuard paper's loop, two cache lines inside and 100 cycles outside; and where
+# spinning pays.  Figures (OfThreads.loop) and targets (MutexSuite.loop) run these.
 PAPERS_LOOP = ("-c", "lines", "-l", "2", "-O", "100")
 SWEET_1US = ("-c", "1000", "-o", "1000")
 SWEET_5US = ("-c", "5000", "-o", "5000")
@@ -24,7 +25,8 @@ def mutex_options(env, threads, *more):
 def of_sections(raw):
     """Of a run of mutex_bench; with -L also the wait for the lock, in ns."""
     out = {"per_ms": raw["per_ms"], "fairness": raw["fairness"], "cpus": cpus_used(raw)}
-    return out | {k: v for k, v in raw.get("latency_ns", {}).items() if k not in ("log2", "samples")}
+    return out | {k: v for k, v in raw.get("latency_ns", {}).items()
+                  if k not in ("log2", "samples")}
 
 
 def checked(raw, figure="per_ms"):
@@ -55,5 +57,6 @@ def found(pattern, out):
 
 def hackbench(groups, fds, loops, env=None):
     """Seconds of one run."""
-    out, _ = run(["hackbench", "-g", str(groups), "-f", str(fds), "-l", str(loops), "-s", "512"], env or own_env(), 300)
+    out, _ = run(["hackbench", "-g", str(groups), "-f", str(fds), "-l", str(loops), "-s", "512"],
+                 env or own_env(), 300)
     return found(r"Time:\s+([\d.]+)", out)

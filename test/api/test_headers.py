@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The public headers compile without a warning, in every standard that they promise, with each compiler there is."""
+"""The public headers compile without a warning, in every standard that they promise, with each
+compiler there is."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,29 +48,35 @@ def objects():
     names = []
     for line in open(f"{INCLUDE}/flexguard.h"):
         word = line.split()
-        if len(word) > 2 and word[0] == "#define" and word[1].startswith("FG_") and word[1].endswith("_INIT"):
+        if len(word) > 2 and word[0] == "#define" and re.fullmatch("FG_.*_INIT", word[1]):
             names.append(word[1])
     assert len(names) > 3
-    return "\n".join("extern fg_{0}_t x{1};\nfg_{0}_t x{1} = {2};".format(
-        n.split("_")[-2].lower(), i, n) for i, n in enumerate(names)) + "\nextern fg_sem_t s;\nfg_sem_t s = FG_SEM_INIT(3);"
+    text = "extern fg_sem_t s;\nfg_sem_t s = FG_SEM_INIT(3);\n"
+    for i, name in enumerate(names):
+        kind = name.split("_")[-2].lower()
+        text += f"extern fg_{kind}_t x{i};\nfg_{kind}_t x{i} = {name};\n"
+    return text
 
 
 def compile_all(directory):
     tried = failed = 0
     c_source, hpp_source = USE_C % objects(), USE_HPP % "fg::mutex m0;\nfg::timed_mutex m1;"
-    jobs = [(compilers, standard, suffix, text, warn) for compilers, standards, suffix, text, warn in (
+    jobs = [(compilers, standard, suffix, text, warn)
+            for compilers, standards, suffix, text, warn in (
         (("gcc", "clang-19", "clang"), C, "c", c_source, WARN_C),
         (("g++", "clang++-19", "clang++"), CXX, "cpp", c_source, WARN_CXX),
-        (("g++", "clang++-19", "clang++"), CXX[2:], "hpp.cpp", hpp_source, WARN_CXX)) for standard in standards]
+        (("g++", "clang++-19", "clang++"), CXX[2:], "hpp.cpp", hpp_source, WARN_CXX))
+            for standard in standards]
     # Under -fsanitize=thread there is more in them.
     jobs += [(compilers, standard, suffix, text, warn + ["-fsanitize=thread"])
-             for compilers, standard, suffix, text, warn in jobs if standard in (C[0], CXX[0], CXX[2])]
+             for compilers, standard, suffix, text, warn in jobs
+             if standard in (C[0], CXX[0], CXX[2])]
     for compilers, standard, suffix, text, warn in jobs:
         source = os.path.join(directory, "use." + suffix)
         open(source, "w").write(text)
         for compiler in filter(shutil.which, compilers):
-            p = subprocess.run([compiler, standard, *warn, "-fsyntax-only", f"-I{INCLUDE}", source], text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            p = subprocess.run([compiler, standard, *warn, "-fsyntax-only", f"-I{INCLUDE}", source],
+                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             tried += 1
             if p.returncode:
                 failed += 1

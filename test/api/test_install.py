@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""An installed copy, staged and then moved, serves programs outside the tree: pkg-config, CMake, README."""
+"""An installed copy, staged and then moved, serves programs outside the tree: pkg-config, CMake,
+README."""
 import json
 import re
 import sysconfig
@@ -9,7 +10,8 @@ from climod import *
 SOURCE, BUILD = HELPERS
 EXAMPLES = f"{SOURCE}/examples"
 OPTIONS = {o["name"]: o["value"] for o in json.loads(subprocess.run(
-    ["meson", "introspect", "--buildoptions", BUILD], check=True, text=True, stdout=subprocess.PIPE).stdout)}
+    ["meson", "introspect", "--buildoptions", BUILD], check=True, text=True,
+    stdout=subprocess.PIPE).stdout)}
 MOVED = f"{TMP}/moved"
 LIB = f"{MOVED}/{OPTIONS['libdir']}"
 os.environ.pop("LD_LIBRARY_PATH", None)  # Meson's, which would find the library of the build
@@ -73,7 +75,8 @@ def runs(directory, env):
         program = f"{directory}/{name}"
         same(name, call(program, env=env), expected)
         report = f"{TMP}/stats.json"
-        same(f"{name} under run", call(f"{MOVED}/bin/flexguard", "run", f"--stats={report}", program,
+        same(f"{name} under run",
+             call(f"{MOVED}/bin/flexguard", "run", f"--stats={report}", program,
                                        env=dict(env, FLEXGUARD_VERBOSE="0")), expected)
         same(f"{name}: one runtime", json.load(open(report))["stats"]["processes"], 1)
 
@@ -82,12 +85,16 @@ def check_bench():
     """The benchmark harness finds its modules and its programs."""
     if not OPTIONS["bench"]:
         raise Skip("built without the benchmarks")
-    p = subprocess.run([f"{MOVED}/bin/flexguard", "bench", "--quick", "--figure", "waiting", "--locks", "glibc", "--seconds", "0.05",
-                        "-o", f"{TMP}/bench"], text=True, timeout=240, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    p = subprocess.run([f"{MOVED}/bin/flexguard", "bench", "--quick", "--figure", "waiting",
+                        "--locks", "glibc", "--seconds", "0.05", "-o", f"{TMP}/bench"], text=True,
+                       timeout=240, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     true(p.stdout, p.returncode in (0, 1))  # 1: a busy machine gave some run no time
-    samples = [json.loads(line) for line in open(f"{TMP}/bench/samples.jsonl") if '"sample"' in line]
-    same("points", {(s["experiment"], s["series"]) for s in samples}, {("wake-up", "glibc"), ("wake-up", "flexguard")})
-    true("not for want of a program", all(s.get("failed", "nothing got done") == "nothing got done" for s in samples))
+    samples = [json.loads(line) for line in open(f"{TMP}/bench/samples.jsonl")
+               if '"sample"' in line]
+    same("points", {(s["experiment"], s["series"]) for s in samples},
+         {("wake-up", "glibc"), ("wake-up", "flexguard")})
+    true("not for want of a program",
+         all(s.get("failed", "nothing got done") == "nothing got done" for s in samples))
 
 
 def check_pkg_config():
@@ -99,8 +106,9 @@ def check_pkg_config():
 
 
 def configure(source, directory):
+    multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     return subprocess.run(["cmake", "-S", source, "-B", directory, f"-DCMAKE_PREFIX_PATH={MOVED}",
-                           f"-DCMAKE_LIBRARY_ARCHITECTURE={sysconfig.get_config_var('MULTIARCH') or ''}"],
+                           f"-DCMAKE_LIBRARY_ARCHITECTURE={multiarch}"],
                           text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -116,7 +124,8 @@ def check_cmake_versions():
     need("cmake")
     version = re.search(r"version: '(\d+)\.(\d+)\.(\d+)'", open(f"{SOURCE}/meson.build").read())
     major, minor, patch = map(int, version.groups())
-    for wanted, found in (("", True), (f"{major}.{minor}", True), (f"{major}.{minor}.{patch} EXACT", True),
+    for wanted, found in (("", True), (f"{major}.{minor}", True),
+                          (f"{major}.{minor}.{patch} EXACT", True),
                           (f"{major}.{minor}.{patch + 1}", False), (f"{major}.{minor + 1}", False),
                           (f"{major + 1}.{minor}", False)):
         os.makedirs(f"{TMP}/versions", exist_ok=True)
@@ -133,9 +142,12 @@ def check_readme():
     section = open(f"{SOURCE}/README.md").read().split("## New programs")[1].split("\n## ")[0]
     code = re.search(r"```cpp\n(.*?)```", section, re.S).group(1)
     with open(f"{TMP}/readme.cpp", "w") as f:
-        f.write(code + "\nint main() { std::thread a(add, 1), b(add, 2); a.join(); b.join(); return sum != 3; }\n")
-    call("g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-include", "thread", f"{TMP}/readme.cpp",
-         "-o", f"{TMP}/readme", f"-I{MOVED}/{OPTIONS['includedir']}", f"-L{LIB}", "-lflexguard", "-pthread")
+        f.write(code
+                + "\nint main() { std::thread a(add, 1), b(add, 2); a.join(); b.join(); return "
+                  "sum != 3; }\n")
+    call("g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-include", "thread",
+         f"{TMP}/readme.cpp", "-o", f"{TMP}/readme", f"-I{MOVED}/{OPTIONS['includedir']}",
+         f"-L{LIB}", "-lflexguard", "-pthread")
     call(f"{TMP}/readme", env={"LD_LIBRARY_PATH": LIB})
 
 

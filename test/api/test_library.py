@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""libflexguard.so: its names are those of the header, and a process has one runtime, whoever loads it how."""
+"""libflexguard.so: its names are those of the header, and a process has one runtime, whoever loads
+it how."""
 import json
 import re
 
@@ -22,7 +23,8 @@ def declared():
 
 def check_names():
     true("the header has functions", len(declared()) > 10)
-    same("the library's", exports(LIBRARY), declared() | {f"{name}@@FLEXGUARD_PRIVATE" for name in (MARKER, "fg_trace")})
+    same("the library's", exports(LIBRARY),
+         declared() | {f"{name}@@FLEXGUARD_PRIVATE" for name in (MARKER, "fg_trace")})
 
 
 def check_manual():
@@ -37,16 +39,19 @@ def check_manual():
 def check_preload_stands_in():
     names = exports(PRELOAD)
     same("the API", {n for n in names if n.startswith("fg_")}, exports(LIBRARY))
-    true("pthread names, with libc's versions", any(n.startswith("pthread_mutex_lock@@GLIBC_") for n in names))
+    true("pthread names, with libc's versions",
+         any(n.startswith("pthread_mutex_lock@@GLIBC_") for n in names))
     family = r"fg_|(__)?pthread_|sem_|mtx_|cnd_|call_once|(prctl|syscall|dlm?open)(@|$)"
     same("no others", {n for n in names if not re.match(family, n)}, set())
 
 
 def check_links_nothing_else():
     for lib in (LIBRARY, PRELOAD):
-        out = subprocess.run(["readelf", "-dW", lib], check=True, text=True, stdout=subprocess.PIPE).stdout
+        out = subprocess.run(["readelf", "-dW", lib], check=True, text=True,
+                             stdout=subprocess.PIPE).stdout
         same(f"what {lib} needs beside the C runtime",
-             {n for n in re.findall(r"NEEDED.*\[(.*)\]", out) if not re.match(r"libc\.|libgcc_s\.|ld-linux", n)}, set())
+             {n for n in re.findall(r"NEEDED.*\[(.*)\]", out)
+              if not re.match(r"libc\.|libgcc_s\.|ld-linux", n)}, set())
 
 
 def stats(*args, **kw):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Programs under sanitizers: ThreadSanitizer sees what FlexGuard orders, and a race where nothing is ordered."""
+"""Programs under sanitizers: ThreadSanitizer sees what FlexGuard orders, and a race where nothing
+is ordered."""
 from climod import *
 
 SOURCE, LIBRARY = HELPERS
@@ -36,14 +37,15 @@ def build(source, sanitizer):
     program = f"{TMP}/{os.path.basename(source)}.{sanitizer}"
     compiler = ["g++", "-std=c++17"] if source.endswith("pp") else ["gcc", "-std=gnu17"]
     p = subprocess.run([*compiler, "-g", "-O1", "-D_GNU_SOURCE", f"-fsanitize={sanitizer}", source,
-                        "-o", program, *LINK], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                        "-o", program, *LINK], text=True, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT)
     same(f"{source}: {p.stdout}", p.returncode, 0)
     return program
 
 
 def result(*args):
-    p = subprocess.run(args, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=150,
-                       env=dict(os.environ, FLEXGUARD_SOCKET="@flexguard-test-none"))
+    p = subprocess.run(args, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       timeout=150, env=dict(os.environ, FLEXGUARD_SOCKET="@flexguard-test-none"))
     return p.returncode, p.stdout
 
 
@@ -52,7 +54,8 @@ def need(sanitizer, *compilers):
         if not shutil.which(c):
             raise Skip(f"{c} is not here")
     empty = script("empty.c", "int main(void) { return 0; }\n")
-    p = subprocess.run(["gcc", f"-fsanitize={sanitizer}", empty, "-o", f"{TMP}/empty"], stderr=subprocess.DEVNULL)
+    p = subprocess.run(["gcc", f"-fsanitize={sanitizer}", empty, "-o", f"{TMP}/empty"],
+                       stderr=subprocess.DEVNULL)
     if p.returncode or result(f"{TMP}/empty")[0]:
         raise Skip(f"no -fsanitize={sanitizer} here")
 
@@ -72,7 +75,8 @@ def passes(sanitizer, *tests):
 
 def check_thread():
     need("thread", "gcc", "g++")
-    passes("thread", "mutex_sum.c", "cond_queue.c", "rwlock.c", "barrier.c", "once.c", "sem.c", "spin.c", "cxx_mutex.cpp", "cxx_condition.cpp")
+    passes("thread", "mutex_sum.c", "cond_queue.c", "rwlock.c", "barrier.c", "once.c", "sem.c",
+           "spin.c", "cxx_mutex.cpp", "cxx_condition.cpp")
 
 
 def check_address():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A build without all that may be left out (eBPF, ncurses, libmicrohttpd, libdw): it links, and says what it lacks."""
+"""A build without all that may be left out (eBPF, ncurses, libmicrohttpd, libdw): it links, and
+says what it lacks."""
 from climod import *
 
 SOURCE = HELPERS[0]
@@ -8,18 +9,19 @@ os.environ.pop("LD_LIBRARY_PATH", None)  # Meson's, of the build that runs this
 
 
 def call(*args):
-    p = subprocess.run(args, text=True, timeout=280, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    p = subprocess.run(args, text=True, timeout=280, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT)
     same(f"{' '.join(args)}:\n{p.stdout}", p.returncode, 0)
 
 
 def small(*args):
-    return subprocess.run([f"{BUILD}/flexguard", *args], text=True, timeout=60, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.run([f"{BUILD}/flexguard", *args], text=True, timeout=60,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def check_builds():
-    call("meson", "setup", BUILD, SOURCE, "-Dauto_features=disabled", "-Dtests=false", "-Dbench=false",
-         "-Doptimization=0")
+    call("meson", "setup", BUILD, SOURCE, "-Dauto_features=disabled", "-Dtests=false",
+         "-Dbench=false", "-Doptimization=0")
     call("ninja", "-C", BUILD, "flexguard", "libflexguard-preload.so")
 
 
@@ -27,7 +29,8 @@ def check_runs():
     same("version", small("--version").stdout, run("--version").stdout)
     p = small("run", "--", "true")
     same("run", (p.returncode, p.stdout), (0, ""))
-    p = small("run", "--policy=fallback", "--", "sh", "-c", "grep -c libflexguard-preload.so /proc/$$/maps >/dev/null")
+    p = small("run", "--policy=fallback", "--", "sh", "-c",
+              "grep -c libflexguard-preload.so /proc/$$/maps >/dev/null")
     same("with the library", (p.returncode, p.stderr), (0, ""))
 
 
@@ -41,7 +44,8 @@ def check_says_what_it_lacks():
     p = small("run", "--monitor=now", "true")
     same("goes on", p.returncode, 0)
     one_line(p.stderr)
-    for args, lacks in ((["monitor"], "eBPF"), (["metrics", "--listen", "1"], "libmicrohttpd"), (["stat", "-p", "1"], "libdw")):
+    for args, lacks in ((["monitor"], "eBPF"), (["metrics", "--listen", "1"], "libmicrohttpd"),
+                        (["stat", "-p", "1"], "libdw")):
         p = small(*args)
         same(args, (p.returncode, p.stdout), (125, ""))
         one_line(p.stderr)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""The preload library exports its pthread names under all versions that this machine's libc has of them."""
+"""The preload library exports its pthread names under all versions that this machine's libc has of
+them."""
 import re
 
 from climod import *
 
 LIBRARIES = HELPERS[:2]
 
-FAMILY = r"(__)?pthread_(mutex|cond|rwlock|barrier|spin|once)|sem_|mtx_|cnd_|call_once|(prctl|syscall|dlm?open)(@|$)"
-# Those that stay glibc's, by design (docs/design/preload.md): attributes, and what is done to a semaphore beside waits.
+FAMILY = (r"(__)?pthread_(mutex|cond|rwlock|barrier|spin|once)|sem_|mtx_|cnd_|call_once|"
+          r"(prctl|syscall|dlm?open)(@|$)")
+# Those that stay glibc's, by design (docs/design/preload.md): attributes, and what is done to a
+# semaphore beside waits.
 NOT_OURS = (r"(__)?pthread_(mutex|cond|rwlock|barrier)attr_|pthread_mutex_consistent_np$|"
             r"sem_(init|destroy|open|close|unlink|post|trywait|getvalue)$")
 # Condition variables before glibc 2.3.2: other objects.
@@ -43,7 +46,8 @@ int main(void)
 
 def versions(path):
     """name: {version: is it the default}"""
-    out = subprocess.run(["readelf", "-W", "--dyn-syms", path], check=True, text=True, stdout=subprocess.PIPE).stdout
+    out = subprocess.run(["readelf", "-W", "--dyn-syms", path], check=True, text=True,
+                         stdout=subprocess.PIPE).stdout
     names = {}
     for line in out.splitlines():
         field = line.split()
@@ -91,12 +95,14 @@ def check_static_tsan():
     if not shutil.which("gcc"):
         raise Skip("no compiler")
     program = f"{TMP}/tsan"
-    p = subprocess.run(["gcc", "-O1", "-fsanitize=thread", "-static-libtsan", script("waits.c", WAITS), "-o", program,
-                        "-pthread"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    p = subprocess.run(["gcc", "-O1", "-fsanitize=thread", "-static-libtsan",
+                        script("waits.c", WAITS), "-o", program, "-pthread"], text=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if p.returncode:
         raise Skip(f"no static libtsan here: {p.stdout.splitlines()[-1:]}")
     env = dict(os.environ, FLEXGUARD_SOCKET="@flexguard-test-none")
-    alone = subprocess.run([program], env=env, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    alone = subprocess.run([program], env=env, timeout=60, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT)
     if alone.returncode:
         raise Skip("it does not run here alone")
     p = subprocess.run([program], env=dict(env, LD_PRELOAD=LIBRARIES[0]), timeout=60, text=True,

@@ -17,8 +17,8 @@ HELPERS = [os.path.abspath(p) for p in sys.argv[2:]]
 TMP = tempfile.mkdtemp(prefix="flexguard-test-")
 os.chmod(TMP, 0o755)
 
-# Milliseconds for which a program contends: where it has not met the monitor, or nobody, in the first, because
-# the machine stood still, in a later one.
+# Milliseconds for which a program contends: where it has not met the monitor, or nobody, in the
+# first, because the machine stood still, in a later one.
 LONGER = 200, 1500, 5000, 20000
 
 # The tests say themselves what a program's environment holds.
@@ -74,9 +74,9 @@ def wait_until(what, f, timeout=60):
 
 
 def in_one_of(tries, f):
-    """
-    f(), repeated where it fails.  For what is not so where the machine stands still for a quarter of a second: the
-    library then starts without the monitor's answer, and says hello once more a second later.
+    """ f(), repeated where it fails.  For what is not so where the machine stands still for a
+    quarter of a second: the library then starts without the monitor's answer, and says hello once
+    more a second later.
     """
     for left in range(tries)[::-1]:
         try:

@@ -5,7 +5,8 @@ import re
 
 from climod import *
 
-SMALL = ["--quick", "--seconds", "0.05", "--threads", "1,2", "--locks", "glibc,futex", "--seed", "7"]
+SMALL = ["--quick", "--seconds", "0.05", "--threads", "1,2", "--locks", "glibc,futex", "--seed",
+         "7"]
 OUT = os.path.join(TMP, "out")
 
 
@@ -14,7 +15,8 @@ def records(folder=OUT):
 
 
 def measured(folder, *args, before=None, **kw):
-    """A run into that folder, which has those samples before it; again where a busy machine gave a program no time."""
+    """A run into that folder, which has those samples before it; again where a busy machine gave a
+    program no time."""
     for _ in range(20):
         shutil.rmtree(folder, ignore_errors=True)
         if before is not None:
@@ -32,7 +34,8 @@ def measured(folder, *args, before=None, **kw):
 def check_list():
     p = run("bench", "--list")
     same("status", p.returncode, 0)
-    for figure in ("flexguard-1", "flexguard-2", "flexguard-hackbench", "hybrid-2", "futexes-table-1", "futexes-6"):
+    for figure in ("flexguard-1", "flexguard-2", "flexguard-hackbench", "hybrid-2",
+                   "futexes-table-1", "futexes-6"):
         true(f"{figure} is listed", figure in p.stdout)
     true("options", "--replot" in run("bench", "--help").stdout)
 
@@ -48,11 +51,13 @@ def check_small_run():
         true(key, key in r[0])
     same("last", r[-1]["type"], "end")
     samples = [s for s in r if s["type"] == "sample"]
-    same("points", {(s["series"], s["x"]) for s in samples}, {(l, t) for l in ("glibc", "futex") for t in (1, 2)})
+    same("points", {(s["series"], s["x"]) for s in samples},
+         {(l, t) for l in ("glibc", "futex") for t in (1, 2)})
     for s in samples:
         true("a number", s["metrics"]["y"] > 0 and isinstance(s["dirty"], bool) and "steal" in s)
     page = open(os.path.join(OUT, "report.html")).read()
-    true("the page is whole", "flexguard-1" in page and "<link" not in page and "src=\"http" not in page)
+    true("the page is whole",
+         "flexguard-1" in page and "<link" not in page and "src=\"http" not in page)
 
 
 def check_replot():
@@ -62,7 +67,8 @@ def check_replot():
     same("status", p.returncode, 0)
     told = json.loads(p.stdout.strip().splitlines()[-1])
     same("claims", {c["figure"] for c in told["claims"]}, {"flexguard-1"})
-    true("points", {"experiment", "series", "x", "metric", "median", "interval"} <= set(told["points"][0]))
+    true("points",
+         {"experiment", "series", "x", "metric", "median", "interval"} <= set(told["points"][0]))
     true("page", os.path.exists(os.path.join(OUT, "report.html")))
     same("the samples stay", records(), before)
 
@@ -72,7 +78,9 @@ def check_nothing_is_lost():
     before = records()
     p = run("bench", "--figure", "flexguard-1", "-o", OUT, *SMALL)
     same("refused", p.returncode, 125)
-    true(p.stderr, p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1 and "--append" in p.stderr)
+    true(p.stderr,
+         p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1
+         and "--append" in p.stderr)
     same("the samples stay", records(), before)
     with open(os.path.join(OUT, "samples.jsonl")) as f:
         text = f.read()
@@ -88,11 +96,13 @@ def check_nothing_is_lost():
 
 
 def check_values():
-    for args in (["--budget", "-1"], ["--budget", "0"], ["--budget", "nan"], ["--rounds", "0"], ["--seconds", "-0.1"],
-                 ["--threads", "0"], ["--threads", ""], ["--threads", "1,x"], ["--nope"], ["--seed", "x"], ["--figure"], ["stray"]):
+    for args in (["--budget", "-1"], ["--budget", "0"], ["--budget", "nan"], ["--rounds", "0"],
+                 ["--seconds", "-0.1"], ["--threads", "0"], ["--threads", ""], ["--threads", "1,x"],
+                 ["--nope"], ["--seed", "x"], ["--figure"], ["stray"]):
         p = run("bench", *args)
         same(f"{args}: {p.stderr}", p.returncode, 125)
-        true(f"{args}: one line, got {p.stderr!r}", p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1)
+        true(f"{args}: one line, got {p.stderr!r}",
+             p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1)
 
 
 def check_without_matplotlib():
@@ -110,15 +120,18 @@ def check_without_matplotlib():
 
 
 def result(name, points, failed=()):
-    """A file of samples: {(experiment, series, x): [values]}, and points that failed once besides."""
+    """A file of samples: {(experiment, series, x): [values]}, and points that failed once
+    besides."""
     path = os.path.join(TMP, name + ".jsonl")
     with open(path, "w") as f:
         def line(**record):
             f.write(json.dumps(record) + "\n")
-        line(type="context", cpus=2, cpu="Some CPU", kernel="6.99", glibc="2.99", date="2031-05-06T07:08:09Z", figures=[])
+        line(type="context", cpus=2, cpu="Some CPU", kernel="6.99", glibc="2.99",
+             date="2031-05-06T07:08:09Z", figures=[])
         for (e, s, x), values in points.items():
             for v in values:
-                line(type="sample", experiment=e, series=s, x=x, round=0, metrics={"y": v}, dirty=False, steal=0, others=0)
+                line(type="sample", experiment=e, series=s, x=x, round=0, metrics={"y": v},
+                     dirty=False, steal=0, others=0)
         for e, s, x in failed:
             line(type="sample", experiment=e, series=s, x=x, round=0, failed="it hung")
         line(type="end", stopped="by hand")
@@ -126,7 +139,8 @@ def result(name, points, failed=()):
 
 
 def told(name, figure, points, failed=()):
-    p = run("bench", "--replot", result(name, points, failed), "-o", f"{TMP}/{name}", "--figure", figure, "--json", timeout=120)
+    p = run("bench", "--replot", result(name, points, failed), "-o", f"{TMP}/{name}", "--figure",
+            figure, "--json", timeout=120)
     same(f"status: {p.stderr}", p.returncode, 0)
     return json.loads(p.stdout.strip().splitlines()[-1])
 
@@ -144,8 +158,10 @@ def check_verdicts():
 
     def of(ours, futex, mcs, name, x, lock="flexguard"):
         """As good as futex with four threads, as MCS with two (on two CPUs)."""
-        points = {("shared-memory", s, x): v for s, v in ((lock, ours), ("futex", futex), ("mcs", mcs))}
-        judged = [j for j in report.judged(figure, method.load(result(name, points))) if j.lock == lock and j.claim.section == "6"]
+        points = {("shared-memory", s, x): v
+                  for s, v in ((lock, ours), ("futex", futex), ("mcs", mcs))}
+        judged = [j for j in report.judged(figure, method.load(result(name, points)))
+                  if j.lock == lock and j.claim.section == "6"]
         mine = judged[0 if x == 2 else 1]
         return mine.holds, mine.sentence
     five = [1, 1.01, 1.02, 1.03, 1.04]
@@ -163,18 +179,24 @@ def check_verdicts():
 
 
 def check_claims():
-    """What is claimed of how much is not judged on few CPUs, and is on many; sections and limits are told."""
+    """What is claimed of how much is not judged on few CPUs, and is on many; sections and limits
+    are told."""
     figures, method, report = modules()
     figure = next(f for f in figures.all_figures() if f.id == "flexguard-1")
-    points = {("shared-memory", s, 64): [v, v * 1.01, v * 1.02] for s, v in (("futex", 1), ("mcs", 20000))}
+    points = {("shared-memory", s, 64): [v, v * 1.01, v * 1.02]
+              for s, v in (("futex", 1), ("mcs", 20000))}
     results = method.load(result("many", points))
-    of = {cpus: next(j for j in judged_with(report, figure, results, cpus) if j.claim.section == "2.1.2, 2.2") for cpus in (2, 40)}
+    of = {cpus: next(j for j in judged_with(report, figure, results, cpus)
+                     if j.claim.section == "2.1.2, 2.2") for cpus in (2, 40)}
     same("verdicts", (of[2].holds, of[40].holds), (None, True))
-    true("why, and what was measured", "2 CPUs are too few" in of[2].sentence and "20,000x" in of[2].sentence)
-    points[("shared-memory", "mcs", 64)] = [10, 10.1, 10.2]  # a tenth of a thousandth of the claim is none
+    true("why, and what was measured",
+         "2 CPUs are too few" in of[2].sentence and "20,000x" in of[2].sentence)
+    # a tenth of a thousandth of the claim is none
+    points[("shared-memory", "mcs", 64)] = [10, 10.1, 10.2]
     few = method.load(result("fewer", points))
     verdicts = judged_with(report, figure, few, 40)
-    same("ten times is not ten thousand", next(j.holds for j in verdicts if j.claim.section == "2.1.2, 2.2"), False)
+    same("ten times is not ten thousand",
+         next(j.holds for j in verdicts if j.claim.section == "2.1.2, 2.2"), False)
     for f in figures.all_figures():
         for c in f.claims:
             true(f"{f.id}: {c.text}: whom it judges", c.locks)
@@ -191,7 +213,8 @@ def check_nothing_from_far():
     """A run of a bundle that gave nothing is a failure, not the end of the report."""
     method = modules()[1]
     r = method.Results()
-    r.add({"type": "raw", "experiment": "shared-memory", "series": "mcs", "x": 64, "round": 0, "steal": 0, "others": 0, "raw": None})
+    r.add({"type": "raw", "experiment": "shared-memory", "series": "mcs", "x": 64, "round": 0,
+           "steal": 0, "others": 0, "raw": None})
     same("failed", r.failed("shared-memory", "mcs", 64), ["no figure"])
 
 
@@ -199,22 +222,27 @@ def check_left_out():
     """What a machine cannot show is not measured at some other point, and said."""
     modules()
     from fgbench.experiments import threads_for
-    same("with two CPUs", [threads_for(2, f) for f in (0.5, 0.75, 1, 1.25, 2)], [None, None, 2, 3, 4])
-    same("with 104", [threads_for(104, f) for f in (0.5, 0.75, 1, 1.25, 2)], [52, 78, 104, 130, 208])
+    same("with two CPUs", [threads_for(2, f) for f in (0.5, 0.75, 1, 1.25, 2)],
+         [None, None, 2, 3, 4])
+    same("with 104", [threads_for(104, f) for f in (0.5, 0.75, 1, 1.25, 2)],
+         [52, 78, 104, 130, 208])
     figures, method, report = modules()
     results = method.load(result("left", {}))
     results.add({"type": "context", "cpus": 2, "left_out": {"fairness-0_5": ["nobody contends"]}})
     figure = next(f for f in figures.all_figures() if f.id == "flexguard-5b")
     same("said", report.left_out(figure, results), ["fairness-0_5: nobody contends"])
     report.page([figure], results, {}, f"{TMP}/left.html")
-    true("in the page", "Left out here: fairness-0_5: nobody contends" in open(f"{TMP}/left.html").read())
+    true("in the page",
+         "Left out here: fairness-0_5: nobody contends" in open(f"{TMP}/left.html").read())
 
 
 def check_growing():
     """One run measures all numbers of threads; where one of them got nowhere, that is said."""
     method = modules()[1]
     from fgbench import flexguard
-    env = type("Environment", (), {"threads": [1, 2, 3, 64], "collapses": {"mcs"}, "cpus": 2, "available": {"mcs", "futex"},
+    env = type("Environment", (),
+               {"threads": [1, 2, 3, 64], "collapses": {"mcs"}, "cpus": 2,
+                "available": {"mcs", "futex"},
                                    "locks": None, "quick": False, "seconds": 1, "units": 1.0})
     growing = flexguard.Growing()
     same("one point each", growing.points(env), [("futex", 64), ("mcs", 3)])
@@ -227,20 +255,29 @@ def check_growing():
     except Exception as e:
         true("not one section", "not one section with 1" in str(e))
     r = method.Results()
-    r.add({"type": "sample", "experiment": "e", "series": "s", "x": 3, "metrics": {"y": 3}, "also": [[1, {"y": 1}]], "dirty": False})
+    r.add({"type": "sample", "experiment": "e", "series": "s", "x": 3, "metrics": {"y": 3},
+           "also": [[1, {"y": 1}]], "dirty": False})
     same("xs", (r.xs_of("e"), r.median("e", "s", 1), r.median("e", "s", 3)), ([1, 3], 1, 3))
 
 
 def check_failures():
     """A lock that failed is not measured, whatever its other runs gave."""
-    points = {("shared-memory", s, x): [x, x * 1.01, x * 1.02] for s in ("glibc", "futex", "flexguard", "mcs") for x in (1, 2, 4)}
+    points = {("shared-memory", s, x): [x, x * 1.01, x * 1.02]
+              for s in ("glibc", "futex", "flexguard", "mcs") for x in (1, 2, 4)}
     data = told("failed", "flexguard-2", points, [("shared-memory", "mcs", 2)])
-    same("points", [(p["series"], p["x"]) for p in data["points"] if p["series"] == "mcs"], [("mcs", 1), ("mcs", 4)])
-    same("failures", [(f["series"], f["x"], f["runs"], f["why"]) for f in data["failures"]], [("mcs", 2, 1, "it hung")])
-    same("no verdict on it", [c["holds"] for c in data["claims"] if c["section"] == "6" and c["lock"] == "flexguard"][0], None)
-    p = run("bench", "--replot", f"{TMP}/failed.jsonl", "-o", f"{TMP}/failed", "--figure", "flexguard-2", timeout=120)
-    rows = [line.split() for line in p.stdout.splitlines() if line.split() and line.split()[0] in ("glibc", "futex", "mcs", "flexguard")]
-    same("the baseline first, ours last", [r[0] for r in rows], ["glibc", "futex", "mcs", "flexguard"])
+    same("points", [(p["series"], p["x"]) for p in data["points"] if p["series"] == "mcs"],
+         [("mcs", 1), ("mcs", 4)])
+    same("failures", [(f["series"], f["x"], f["runs"], f["why"]) for f in data["failures"]],
+         [("mcs", 2, 1, "it hung")])
+    same("no verdict on it",
+         [c["holds"] for c in data["claims"] if c["section"] == "6"
+          and c["lock"] == "flexguard"][0], None)
+    p = run("bench", "--replot", f"{TMP}/failed.jsonl", "-o", f"{TMP}/failed", "--figure",
+            "flexguard-2", timeout=120)
+    rows = [line.split() for line in p.stdout.splitlines() if line.split()
+            and line.split()[0] in ("glibc", "futex", "mcs", "flexguard")]
+    same("the baseline first, ours last", [r[0] for r in rows],
+         ["glibc", "futex", "mcs", "flexguard"])
     true(rows, "failed" in rows[2])
 
 
@@ -261,25 +298,31 @@ def check_pictures():
     true("two tables", one != two)
     for text in ("Some CPU", "2 CPUs", "6.99", "2031-05-06", "loops a ms"):
         for picture in (one, two):
-            true(f"{text} in the picture", text in picture)  # as a comment, where text is drawn as paths
+            # as a comment, where text is drawn as paths
+            true(f"{text} in the picture", text in picture)
     figures = modules()[0]
     from fgbench import figure, plot
     styles = {s: tuple(map(str, plot.style(s).values())) for s in figure.LOCKS}
     same("each its own", len(set(styles.values())), len(styles))
-    known = {s for e in figures.experiments_of(figures.all_figures()) for s in getattr(e, "locks", [])}
+    known = {s for e in figures.experiments_of(figures.all_figures())
+             for s in getattr(e, "locks", [])}
     same("all have a place", known - set(figure.LOCKS), set())
 
 
 def check_rounds():
-    """Each job once a round, what is compared at a point beside each other; a run that failed is told as one."""
+    """Each job once a round, what is compared at a point beside each other; a run that failed is
+    told as one."""
     modules()
     from fgbench import method, running
     jobs = [(p, c) for p in range(5) for c in "abc"]
     order = method.interleaved(jobs, lambda job: job[0])
     same("all of them", sorted(order), jobs)
-    same("beside each other", [{p for p, _ in order[i:i + 3]} for i in range(0, 15, 3)], [{order[i][0]} for i in range(0, 15, 3)])
+    same("beside each other", [{p for p, _ in order[i:i + 3]} for i in range(0, 15, 3)],
+         [{order[i][0]} for i in range(0, 15, 3)])
     orders = {tuple(method.interleaved(jobs, lambda job: job[0])) for _ in range(20)}
-    true("in random order", len({tuple(p for p, _ in o) for o in orders}) > 1 and len({tuple(c for _, c in o[:3]) for o in orders}) > 1)
+    true("in random order",
+         len({tuple(p for p, _ in o) for o in orders}) > 1
+         and len({tuple(c for _, c in o[:3]) for o in orders}) > 1)
 
     def measure(point, contender):
         if (point, contender) == (1, "b"):
@@ -288,7 +331,9 @@ def check_rounds():
     runs = list(method.in_rounds([1, 2], "ab", 3, 0.1, "{} {}".format, measure))
     same("runs", len(runs), 12)
     for r in runs:
-        same("record", r.record(), {"failed": "no end"} if (r.point, r.contender) == (1, "b") else {"result": {"raw": r.point}})
+        same("record", r.record(),
+             {"failed": "no end"}
+             if (r.point, r.contender) == (1, "b") else {"result": {"raw": r.point}})
         same("shares", sorted(r.shares), ["others", "steal"])
 
 
@@ -297,7 +342,8 @@ def check_checked():
     modules()
     from fgbench import running, work
     same("a number", work.checked({"check": True, "per_ms": 2.5})["per_ms"], 2.5)
-    for raw, kind in (({"check": False, "per_ms": 2.5}, running.Wrong), ({"check": True, "per_ms": 0}, running.Failed)):
+    for raw, kind in (({"check": False, "per_ms": 2.5}, running.Wrong),
+                      ({"check": True, "per_ms": 0}, running.Failed)):
         try:
             work.checked(raw)
             same("taken", raw, None)
@@ -311,7 +357,8 @@ def check_no_monitor():
     from fgbench import monitors, running
     folder = os.path.join(TMP, "no-monitor")
     os.mkdir(folder)
-    stub = script("no-monitor/flexguard", "#!/bin/sh\n[ $1 = monitor ] && echo 'no eBPF here' >&2\nexit 3\n")
+    stub = script("no-monitor/flexguard",
+                  "#!/bin/sh\n[ $1 = monitor ] && echo 'no eBPF here' >&2\nexit 3\n")
     try:
         with monitors.monitor(stub, folder, 2):
             true("it runs", False)
@@ -324,29 +371,38 @@ def check_suites():
     """bench/run: the lines that bench/readme reads."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench/run")
     path = os.path.join(TMP, "suites.jsonl")
-    p = subprocess.run([sys.executable, source, os.path.dirname(FLEXGUARD), "uncontended", "paper", "sem", "--contenders", "glibc,preload",
-                        "--threads", "1,2", "--repeats", "1", "--seconds", "0.02", "--quick", "--seed", "1", "--json", path], text=True,
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+    p = subprocess.run([sys.executable, source, os.path.dirname(FLEXGUARD), "uncontended", "paper",
+                        "sem", "--contenders", "glibc,preload", "--threads", "1,2", "--repeats",
+                        "1", "--seconds", "0.02", "--quick", "--seed", "1", "--json", path],
+                       text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
     same(p.stderr, (p.returncode, "Traceback" in p.stderr), (0, False))
     lines = [json.loads(line) for line in open(path)]
     same("kinds", sorted({line["type"] for line in lines}), ["context", "end", "run", "target"])
-    true("context", {"cpus", "kernel", "commit", "units_per_us", "repeats", "seconds", "contenders"} <= set(lines[0]))
+    true("context",
+         {"cpus", "kernel", "commit", "units_per_us", "repeats", "seconds",
+          "contenders"} <= set(lines[0]))
     for r in lines:
         if r["type"] == "run":
-            outcome = "failed" if r.get("failed") == "nothing got done" else "result"  # on a busy machine
-            same(r, sorted(r), sorted(["type", "suite", "round", "point", "contender", outcome, "steal", "others"]))
-    of = {suite: {(r["point"], r["contender"]) for r in lines if r.get("suite") == suite and r["type"] == "run"}
+            # on a busy machine
+            outcome = "failed" if r.get("failed") == "nothing got done" else "result"
+            same(r, sorted(r),
+                 sorted(["type", "suite", "round", "point", "contender", outcome, "steal",
+                         "others"]))
+    of = {suite: {(r["point"], r["contender"]) for r in lines if r.get("suite") == suite
+                  and r["type"] == "run"}
           for suite in ("uncontended", "paper", "sem")}
     same("uncontended", of["uncontended"], {("all", c) for c in ("glibc", "preload")})
     same("paper", of["paper"], {(n, c) for n in (1, 2) for c in ("glibc", "preload")})
     true("sem", ("queue: 2", "preload") in of["sem"] and ("pingpong: 2", "glibc") in of["sem"])
     for args in (["nosuch"], ["--threads", "0"], ["--contenders", "nosuch"]):
-        p = subprocess.run([sys.executable, source, os.path.dirname(FLEXGUARD), *args], text=True, capture_output=True, timeout=60)
+        p = subprocess.run([sys.executable, source, os.path.dirname(FLEXGUARD), *args], text=True,
+                           capture_output=True, timeout=60)
         true(f"{args}: {p.stderr}", p.returncode not in (0, 130) and "Traceback" not in p.stderr)
 
 
 def check_installed():
-    """What the command needs is what is installed: its programs, and its modules less the suites."""
+    """What the command needs is what is installed: its programs, and its modules less the
+    suites."""
     figures = modules()[0]
     from fgbench import experiments
     bench = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench")
@@ -356,8 +412,10 @@ def check_installed():
         return set(re.findall(r"'(\w+)'", re.search(pattern, build, re.S).group(1)))
     installed = names(r"bench_installed = \[(.*?)\]")
     programs = {e.program for e in figures.experiments_of(figures.all_figures())
-                if isinstance(e, experiments.OfThreads) and not isinstance(e, experiments.Application)}
-    same("programs", programs - installed, {"leveldb_bench", "tdb_bench"})  # where their libraries are
+                if isinstance(e, experiments.OfThreads)
+                and not isinstance(e, experiments.Application)}
+    # where their libraries are
+    same("programs", programs - installed, {"leveldb_bench", "tdb_bench"})
     files = {f[:-3] for f in os.listdir(os.path.join(bench, "fgbench")) if f.endswith(".py")}
     same("modules", names(r"foreach name : \[('__init__'.*?)\]"), files)
 
@@ -381,15 +439,20 @@ def check_bundle():
         raise Skip("no patchelf")
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench/bundle/make")
     bundle, result = os.path.join(TMP, "bundle"), os.path.join(TMP, "far.jsonl")
-    subprocess.run([sys.executable, source, os.path.dirname(FLEXGUARD), bundle], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run([sys.executable, source, os.path.dirname(FLEXGUARD), bundle], check=True,
+                   stdout=subprocess.DEVNULL, timeout=60)
     bare = os.path.join(TMP, "bin")
     os.mkdir(bare)
-    for tool in "sh awk sed grep cat tr cut head tail date nproc mktemp uname getconf shuf wc env timeout rm sleep kill dirname".split():
+    for tool in ("sh awk sed grep cat tr cut head tail date nproc mktemp uname getconf shuf wc env "
+                 "timeout rm sleep kill dirname").split():
         os.symlink(shutil.which(tool), os.path.join(bare, tool))
-    p = subprocess.Popen([os.path.join(bundle, "run"), "5", result], env={"PATH": bare, "SECONDS_EACH": "0.02"}, text=True,
+    p = subprocess.Popen([os.path.join(bundle, "run"), "5", result],
+                         env={"PATH": bare, "SECONDS_EACH": "0.02"}, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     for _ in range(1200):
-        if os.path.exists(result) and open(result).read().count('"type": "raw"') >= 14 or p.poll() is not None:
+        if os.path.exists(result) and open(result).read().count('"type": "raw"') >= 14:
+            break
+        if p.poll() is not None:
             break
         time.sleep(0.05)
     os.killpg(p.pid, signal.SIGINT)
@@ -420,11 +483,12 @@ def check_interrupt():
 
 
 def check_mistakes():
-    for args in (["--figure", "flexguard-99"], ["--locks", "nosuch"], ["--replot", "/nowhere"], ["--compare", "/a", "/b"],
-                 ["-o", "/proc/nowhere"]):
+    for args in (["--figure", "flexguard-99"], ["--locks", "nosuch"], ["--replot", "/nowhere"],
+                 ["--compare", "/a", "/b"], ["-o", "/proc/nowhere"]):
         p = run("bench", *args)
         true(args, p.returncode not in (0, 130))
-        true(f"{args}: one line, got {p.stderr!r}", p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1)
+        true(f"{args}: one line, got {p.stderr!r}",
+             p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1)
 
 
 main(globals())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Sanitizers and race checkers under flexguard run: none reports a race that is none, or refuses to run."""
+"""Sanitizers and race checkers under flexguard run: none reports a race that is none, or refuses to
+run."""
 import json
 
 from climod import *
@@ -35,7 +36,8 @@ def build(name, *options):
     if not shutil.which("gcc"):
         raise Skip("no gcc here")
     program = f"{TMP}/{name}"
-    p = subprocess.run(["gcc", "-g", "-O1", FILE, "-o", program, "-pthread", *options], stderr=subprocess.DEVNULL)
+    p = subprocess.run(["gcc", "-g", "-O1", FILE, "-o", program, "-pthread", *options],
+                       stderr=subprocess.DEVNULL)
     if p.returncode or subprocess.run([program], stderr=subprocess.DEVNULL).returncode:
         raise Skip(f"no program with {options} runs here")
     return program

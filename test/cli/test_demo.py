@@ -13,19 +13,24 @@ script("bin/db_bench", """#!/bin/sh
 [ -n "$FAIL" ] && case "$*" in *readrandom*) echo "no such thing" >&2; exit 1;; esac
 sleep ${NAP:-0.01}
 case "$*" in
-*fillrandom*) echo "fillrandom   :      27.692 micros/op 143593 ops/sec 1.017 seconds 145996 operations;   15.9 MB/s" ;;
-*) echo "readrandom   :       9.993 micros/op 398058 ops/sec 1.010 seconds 401996 operations;   27.8 MB/s (5 of 8 found)" ;;
+*fillrandom*) echo "fillrandom   :      27.692 micros/op 143593 ops/sec 1.017 seconds" \\
+	"145996 operations;   15.9 MB/s" ;;
+*) echo "readrandom   :       9.993 micros/op 398058 ops/sec 1.010 seconds" \\
+	"401996 operations;   27.8 MB/s (5 of 8 found)" ;;
 esac
 """)
 script("bin/sysbench", """#!/bin/sh
 sleep ${NAP:-0.01}
-printf 'General statistics:\\n    total time:                          2.0000s\\n    total number of events:              600\\n'
+printf 'General statistics:\\n'
+printf '    total time:                          2.0000s\\n'
+printf '    total number of events:              600\\n'
 """)
 PATH = {"PATH": BIN + ":" + os.environ["PATH"], "FLEXGUARD_POLICY": "block"}
 
 
 def folders():
-    return {f for f in os.listdir("/dev/shm") if f.startswith("flexguard-demo-")} if os.path.isdir("/dev/shm") else set()
+    return {f for f in os.listdir("/dev/shm")
+            if f.startswith("flexguard-demo-")} if os.path.isdir("/dev/shm") else set()
 
 
 def check_table_and_json():
@@ -35,7 +40,9 @@ def check_table_and_json():
     for word in ("fillrandom", "readrandom", "threads", "144 k", "398 k", "300", "monitor: no"):
         true(f"{word} in {p.stdout}", word in p.stdout)
     lines = [json.loads(l) for l in open(f"{TMP}/d.json")]
-    true("context", {"kernel", "cpus", "cpu_model", "policy", "monitor", "steal_percent", "load_at_start", "date"}
+    true("context",
+         {"kernel", "cpus", "cpu_model", "policy", "monitor", "steal_percent", "load_at_start",
+          "date"}
          <= set(lines[0]["context"]))
     results = [l["result"] for l in lines if "result" in l]
     same("cells", len(results), 6)

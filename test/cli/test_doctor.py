@@ -12,7 +12,8 @@ CONTEND, PRETEND = HELPERS
 def check_machine():
     p = run("doctor")
     true(f"status {p.returncode}", p.returncode in (0, 1))
-    for word in ("kernel", "BTF", "capabilities", "eBPF monitor", "daemon", "glibc", "rseq", "CPUs", "waiting"):
+    for word in ("kernel", "BTF", "capabilities", "eBPF monitor", "daemon", "glibc", "rseq", "CPUs",
+                 "waiting"):
         true(f"{word} in {p.stdout}", word in p.stdout)
     same("status tells about the monitor", p.returncode == 0, can_monitor())
 
@@ -86,7 +87,8 @@ def check_rust():
 
 def check_wrappers():
     """A program that starts others cannot be said to have no locks."""
-    for program in (script("wrapper", "#!/bin/sh\nexec \"$@\"\n"), shutil.which("sh"), shutil.which("env")):
+    for program in (script("wrapper", "#!/bin/sh\nexec \"$@\"\n"), shutil.which("sh"),
+                    shutil.which("env")):
         verdict(program, 1, "partly: ", "programs that it starts")
 
 
@@ -126,7 +128,9 @@ def check_not_programs():
 
 
 def check_library():
-    source = next((p for p in ("/lib/x86_64-linux-gnu/libz.so.1", "/lib/aarch64-linux-gnu/libz.so.1") if os.path.exists(p)), None)
+    source = next((p
+                   for p in ("/lib/x86_64-linux-gnu/libz.so.1", "/lib/aarch64-linux-gnu/libz.so.1")
+                   if os.path.exists(p)), None)
     if not source:
         raise Skip("no library to look at")
     path = shutil.copy(source, f"{TMP}/libz.so.1")
@@ -135,9 +139,11 @@ def check_library():
 
 
 def check_user_namespace():
-    if os.geteuid() or subprocess.run(["unshare", "-U", "-r", "true"], stderr=subprocess.DEVNULL).returncode:
+    if os.geteuid() or subprocess.run(["unshare", "-U", "-r", "true"],
+                                      stderr=subprocess.DEVNULL).returncode:
         raise Skip("no user namespaces for us")
-    p = subprocess.run(["unshare", "-U", "-r", FLEXGUARD, "doctor", "--json"], text=True, stdout=subprocess.PIPE)
+    p = subprocess.run(["unshare", "-U", "-r", FLEXGUARD, "doctor", "--json"], text=True,
+                       stdout=subprocess.PIPE)
     row = next(c for c in json.loads(p.stdout)["machine"] if c["check"] == "capabilities")
     same(row["text"], row["grade"], "limit")
     row = next(c for c in json.loads(p.stdout)["machine"] if c["check"] == "eBPF monitor")
@@ -145,7 +151,8 @@ def check_user_namespace():
 
 
 def row_behind(*command):
-    p = subprocess.run([*command, FLEXGUARD, "doctor", "--json"], text=True, stdout=subprocess.PIPE, timeout=60)
+    p = subprocess.run([*command, FLEXGUARD, "doctor", "--json"], text=True, stdout=subprocess.PIPE,
+                       timeout=60)
     if p.returncode == 77:
         raise Skip("no seccomp filters here")
     return next(c for c in json.loads(p.stdout)["machine"] if c["check"] == "system calls")

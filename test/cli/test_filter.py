@@ -11,8 +11,8 @@ SHOW = ["--", "sh", "-c", "echo filters=$FLEXGUARD_FILTERS socket=$FLEXGUARD_SOC
 def behind(what, *command, **env):
     """`what` is a pretence; a list of them is a chain of filters."""
     chain = [part for w in ([what] if isinstance(what, str) else what) for part in (PRETEND, w)]
-    p = subprocess.run([*chain, *command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
-                       env=dict(os.environ, **env))
+    p = subprocess.run([*chain, *command], text=True, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, timeout=60, env=dict(os.environ, **env))
     if p.returncode == 77:
         raise Skip("no seccomp filters here")
     return p
@@ -20,7 +20,8 @@ def behind(what, *command, **env):
 
 def existing():
     """Filters that this machine has around its tests."""
-    return next((int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("Seccomp_filters:")), 0)
+    return next((int(l.split()[1]) for l in open("/proc/self/status")
+                 if l.startswith("Seccomp_filters:")), 0)
 
 
 def check_none():
@@ -33,12 +34,14 @@ def check_harmless():
     """Filters that let the library's calls pass are counted, and the program has its monitor."""
     for n in (1, 2):
         p = behind(["extends-slices"] * n, FLEXGUARD, "run", "--policy=block", *SHOW)
-        same("counted", (p.returncode, p.stdout, p.stderr), (0, f"filters={existing() + n} socket=\n", ""))
+        same("counted", (p.returncode, p.stdout, p.stderr),
+             (0, f"filters={existing() + n} socket=\n", ""))
     if not can_monitor():
         return
     path = f"{TMP}/stats.json"
     for ms in LONGER:
-        p = behind("extends-slices", FLEXGUARD, "run", "--monitor=now", f"--stats={path}", "--", CONTEND, str(ms))
+        p = behind("extends-slices", FLEXGUARD, "run", "--monitor=now", f"--stats={path}", "--",
+                   CONTEND, str(ms))
         same(p.stderr, p.returncode, 0)
         monitored = json.load(open(path))["stats"]["monitored"]
         if monitored:
@@ -47,7 +50,8 @@ def check_harmless():
 
 
 def check_another_filter_below():
-    """One that `flexguard run` has not tried: no call is made; the library comes back to life in neither."""
+    """One that `flexguard run` has not tried: no call is made; the library comes back to life in
+    neither."""
     p = behind("extends-slices", FLEXGUARD, "run", "--", PRETEND, "kills-sockets", CONTEND, "100")
     same(p.stderr, p.returncode, 0)
 
@@ -62,7 +66,8 @@ def check_kills():
     lib = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so")
     p = behind("kills-sockets", "env", f"LD_PRELOAD={lib}", CONTEND, "100")
     same("with the library alone", (p.returncode, p.stderr), (0, ""))
-    p = behind("kills-sockets", "env", f"LD_PRELOAD={lib}", "FLEXGUARD_FILTERS=allow", CONTEND, "100")
+    p = behind("kills-sockets", "env", f"LD_PRELOAD={lib}", "FLEXGUARD_FILTERS=allow", CONTEND,
+               "100")
     same("who says that it may call is believed", p.returncode, -signal.SIGSYS)
 
 

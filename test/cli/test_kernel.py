@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""flexguard kernel: what it counts agrees with perf, event by event, and it says what it cannot do."""
+"""flexguard kernel: what it counts agrees with perf, event by event, and it says what it cannot
+do."""
 import collections
 import json
 import re
@@ -58,8 +59,8 @@ def need():
         raise Skip(p.stderr.strip())
 
 
-# Six processes that exist before anybody looks, and until nobody looks any more: perf knows no thread before its exec
-# and in the second half of its exit, when it still waits for spinlocks.
+# Six processes that exist before anybody looks, and until nobody looks any more: perf knows no
+# thread before its exec and in the second half of its exit, when it still waits for spinlocks.
 GATED = """
 import os, signal, sys, tempfile
 d, (r, w), (go, start), (done, end), pids = tempfile.mkdtemp(), os.pipe(), os.pipe(), os.pipe(), []
@@ -105,8 +106,10 @@ def type_of(flags):
 
 
 def by_perf(file):
-    """{(tid, type): waits} of the events that perf recorded, {tid: waits} as perf lock contention counts, events lost."""
-    out = subprocess.run(["perf", "script", "-i", file, "--show-lost-events", "-F", "tid,event,trace"], text=True,
+    """{(tid, type): waits} of the events that perf recorded, {tid: waits} as perf lock contention
+    counts, events lost."""
+    out = subprocess.run(["perf", "script", "-i", file, "--show-lost-events", "-F",
+                          "tid,event,trace"], text=True,
                          capture_output=True, timeout=120).stdout
     begun, waits = {}, collections.Counter()
     for line in out.splitlines():
@@ -118,7 +121,8 @@ def by_perf(file):
         elif (m[1], m[3]) in begun:
             waits[int(m[1]), begun.pop((m[1], m[3]))] += 1
     lost = sum(int(n) for n in re.findall(r"LOST.* lost (\d+)", out))
-    table = subprocess.run(["perf", "lock", "contention", "-t", "-i", file], text=True, capture_output=True, timeout=120)
+    table = subprocess.run(["perf", "lock", "contention", "-t", "-i", file], text=True,
+                           capture_output=True, timeout=120)
     listed = re.findall(r"^\s*(\d+)(?:\s+[\d.]+ [nm]?u?s){3}\s+(\d+)\s", table.stdout, re.M)
     return waits, {int(tid): int(n) for n, tid in listed}, lost
 
@@ -126,7 +130,8 @@ def by_perf(file):
 def recording(file):
     """perf lock record of the whole machine, that has begun."""
     ready, go = os.pipe()
-    p = subprocess.Popen(["perf", "lock", "record", "-a", "-o", file, "--", "sh", "-c", f"echo >/proc/self/fd/{go}; exec sleep 600"],
+    p = subprocess.Popen(["perf", "lock", "record", "-a", "-o", file, "--", "sh", "-c",
+                          f"echo >/proc/self/fd/{go}; exec sleep 600"],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=[go])
     os.close(go)
     began = os.read(ready, 1)  # nothing: it has ended
@@ -152,20 +157,24 @@ def compare_with_perf(worker, tids):
     mine = {(row["tid"], t): row["waits"] for t, r in ours.items() for row in r["rows"]}
     apart = {(tid, t): (mine.get((tid, t), 0), theirs[tid, t]) for tid in tids for t in COMPARED
              if mine.get((tid, t), 0) != theirs[tid, t]}
-    true(f"{lost} lost, but (ours, perf's) {apart}", sum(abs(a - b) for a, b in apart.values()) <= lost)
+    true(f"{lost} lost, but (ours, perf's) {apart}",
+         sum(abs(a - b) for a, b in apart.values()) <= lost)
     for tid in tids:
         n = sum(mine.get((tid, t), 0) for t in COMPARED)
         if listed and not theirs[tid, "other"]:
-            true(f"perf lock contention: {listed.get(tid, 0)}, ours {n}, {lost} lost", abs(listed.get(tid, 0) - n) <= lost)
+            true(f"perf lock contention: {listed.get(tid, 0)}, ours {n}, {lost} lost",
+                 abs(listed.get(tid, 0) - n) <= lost)
     return collections.Counter(t for tid, t in theirs if tid in tids)
 
 
 def check_agrees_with_perf():
-    """Each worker of a load waited for each type of lock as often as perf lock record, and perf lock contention, count."""
+    """Each worker of a load waited for each type of lock as often as perf lock record, and perf
+    lock contention, count."""
     need()
     if not shutil.which("perf"):
         raise Skip("no perf (package linux-perf)")
-    worker = subprocess.Popen([sys.executable, "-c", GATED, "1000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    worker = subprocess.Popen([sys.executable, "-c", GATED, "1000"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)
     try:
         tids = [int(tid) for tid in worker.stdout.readline().split()[1:]]
         seen = collections.Counter()
@@ -191,11 +200,15 @@ def check_sums():
         same(f"{by}: time", sum(row["total_wait_ns"] for row in r["rows"]), r["total_wait_ns"])
         true(f"{by}: {r}", r["waits"] <= r["events"])
         for row in r["rows"]:
-            true(row, row["waits"] and row["max_wait_ns"] <= row["total_wait_ns"] and row["reads"] <= row["waits"] and
+            true(row,
+                 row["waits"] and row["max_wait_ns"] <= row["total_wait_ns"]
+                 and row["reads"] <= row["waits"] and
                  row["failed"] <= row["waits"] and (row.get("type") or "spin") in TYPES)
             if by == "lock":
                 same(row, sum(row["histogram"]), row["waits"])
-                true(row, row["across_nodes"] <= row["handovers"] < row["waits"] + 1 and 0 < row["fairness"] <= 1.0001)
+                true(row,
+                     row["across_nodes"] <= row["handovers"] < row["waits"] + 1
+                     and 0 < row["fairness"] <= 1.0001)
         true(f"{by} is sorted", [x["total_wait_ns"] for x in r["rows"]] ==
              sorted((x["total_wait_ns"] for x in r["rows"]), reverse=True))
 
@@ -225,7 +238,9 @@ def check_callers():
     for row in r["rows"]:
         name = row["caller"].split("+")[0]
         true(row, name in known or name == "(not known)")
-        true(row, not re.match(r"_raw_|mutex_lock|down_read|down_write|bpf_|__schedule$|.*_slowpath$", name))
+        true(row,
+             not re.match(r"_raw_|mutex_lock|down_read|down_write|bpf_|__schedule$|.*_slowpath$",
+                          name))
 
 
 def check_percpu_names():
@@ -243,7 +258,8 @@ def check_percpu_names():
     for row in named:
         m = re.fullmatch(r"runqueues\.__lock@cpu(\d+)", row["lock"])
         true(row, m and int(m[1]) < os.sysconf("SC_NPROCESSORS_CONF") and row["slab"] is None)
-    same("one address, one name", len({row["address"] for row in named}), len({row["lock"] for row in named}))
+    same("one address, one name", len({row["address"] for row in named}),
+         len({row["lock"] for row in named}))
 
 
 def check_holds():
@@ -305,16 +321,19 @@ def check_doctor():
     r = json.loads(p.stdout)
     same("status", (r["status"], p.stderr), (p.returncode, ""))
     true(r, p.returncode in (0, 77, 125))
-    true(r, {"kernel", "holds", "slab caches", "names", "SynCord", "sched_ext", "rseq slice", "eBPF"} <=
+    true(r, {"kernel", "holds", "slab caches", "names", "SynCord", "sched_ext", "rseq slice",
+             "eBPF"} <=
          {row["check"] for row in r["machine"]})
     same("and it does", run("kernel", "profile", "-d", "10ms").returncode, p.returncode)
     true("for people", "rseq slice" in run("kernel", "doctor").stdout)
 
 
 def check_refusals():
-    for args in ([], ["nope"], ["profile", "doctor"], ["doctor", "-n", "1"], ["profile", "--by", "nope"], ["profile", "-d", "0"],
-                 ["profile", "-d", ""], ["profile", "-n", "-1"], ["profile", "-p", "0"], ["profile", "-p", "99999999999"],
-                 ["profile", "-t", "nope"], ["profile", "-s", "nope"], ["profile", "--lock", ""], ["profile", "--nope"]):
+    for args in ([], ["nope"], ["profile", "doctor"], ["doctor", "-n", "1"],
+                 ["profile", "--by", "nope"], ["profile", "-d", "0"], ["profile", "-d", ""],
+                 ["profile", "-n", "-1"], ["profile", "-p", "0"], ["profile", "-p", "99999999999"],
+                 ["profile", "-t", "nope"], ["profile", "-s", "nope"], ["profile", "--lock", ""],
+                 ["profile", "--nope"]):
         p = run("kernel", *args)
         same(args, (p.returncode, p.stdout), (125, ""))
         one_line(p.stderr)
@@ -327,7 +346,8 @@ def check_no_privilege():
         raise Skip("no setpriv")
     if run("kernel", "doctor").returncode == 77:
         raise Skip("this kernel lacks it anyway")
-    p = subprocess.run(["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin", FLEXGUARD, "kernel", "profile", "-d", "1"],
+    p = subprocess.run(["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin", FLEXGUARD, "kernel",
+                        "profile", "-d", "1"],
                        text=True, capture_output=True, timeout=60)
     same(p.stderr, (p.returncode, p.stdout), (125, ""))
     one_line(p.stderr)
@@ -338,7 +358,8 @@ def check_old_kernel():
     """Linux 2.6, it says."""
     if subprocess.run(["setarch", "--uname-2.6", "true"], capture_output=True).returncode:
         raise Skip("no other personality")
-    p = subprocess.run(["setarch", "--uname-2.6", FLEXGUARD, "kernel", "profile", "-d", "1"], text=True, capture_output=True)
+    p = subprocess.run(["setarch", "--uname-2.6", FLEXGUARD, "kernel", "profile", "-d", "1"],
+                       text=True, capture_output=True)
     same(p.stderr, (p.returncode, p.stdout), (77, ""))
     one_line(p.stderr)
     true(p.stderr, "6.1" in p.stderr)

@@ -14,7 +14,8 @@ def check_list():
     for name in ("flexguard", "glibc", "mcs", "hybrid-mcs", "flexguard-paper", "furwock"):
         true(f"{name} is listed", name in names)
     for lock in LOCKS:
-        for key in ("name", "kind", "family", "paper", "fairness", "lock_bytes", "thread_bytes", "oversubscription",
+        for key in ("name", "kind", "family", "paper", "fairness", "lock_bytes", "thread_bytes",
+                    "oversubscription",
                     "collapses", "needs_monitor", "available", "supports"):
             true(f"{lock['name']} has {key}", key in lock)
         same("what is said of support", sorted(lock["supports"]),
@@ -40,22 +41,28 @@ def check_the_right_library():
         same(name, os.path.basename(p.stdout.split(":")[0]), library)
         same(name, p.stdout.strip().split(":")[1], name)
     # One inside another: the inner one's.
-    p = run("run", "--lock", "mcs", "--", FLEXGUARD, "run", "--lock", "futex", "--", "sh", "-c", "echo $LD_PRELOAD")
+    p = run("run", "--lock", "mcs", "--", FLEXGUARD, "run", "--lock", "futex", "--", "sh", "-c",
+            "echo $LD_PRELOAD")
     same("once", p.stdout.count("libflexguard"), 1)
-    p = run("run", "--lock", "mcs", "--", FLEXGUARD, "run", "--lock", "glibc", "--", "sh", "-c", "echo =$LD_PRELOAD")
+    p = run("run", "--lock", "mcs", "--", FLEXGUARD, "run", "--lock", "glibc", "--", "sh", "-c",
+            "echo =$LD_PRELOAD")
     same("none", p.stdout, "=\n")
 
 
 def check_pairs():
     """hybrid:FAST+BLOCKING, with every lock that may be a side."""
-    alone = [lock["name"] for lock in LOCKS if lock["kind"] == "mutex" and lock["available"] and lock["family"] not in
-             ("switching", "preemption-aware") and not lock["name"].startswith("glibc")]
+    alone = [lock["name"] for lock in LOCKS if lock["kind"] == "mutex" and lock["available"]
+             and lock["family"] not in ("switching", "preemption-aware")
+             and not lock["name"].startswith("glibc")]
     oversubscribed = {lock["name"]: lock["oversubscription"] for lock in LOCKS}
-    fast, slow = [n for n in alone if not oversubscribed[n]], [n for n in alone if oversubscribed[n]]
-    for name in [f"hybrid:{f}+futex" for f in fast] + [f"hybrid:mcs+{s}" for s in slow] + ["hybrid:cas+ulock+cond"]:
+    fast = [n for n in alone if not oversubscribed[n]]
+    slow = [n for n in alone if oversubscribed[n]]
+    for name in (*(f"hybrid:{f}+futex" for f in fast), *(f"hybrid:mcs+{s}" for s in slow),
+                 "hybrid:cas+ulock+cond"):
         p = run("run", "--lock", name, "--", CONTEND, "20")
         same(name, (p.returncode, p.stderr), (0, ""))
-    for name in ("hybrid:", "hybrid:mcs", "hybrid:mcs+", "hybrid:futex+mcs", "hybrid:mcs+glibc", "hybrid:mcs+glibc-pi",
+    for name in ("hybrid:", "hybrid:mcs", "hybrid:mcs+", "hybrid:futex+mcs", "hybrid:mcs+glibc",
+                 "hybrid:mcs+glibc-pi",
                  "hybrid:mcs+hybrid-mcs", "hybrid:mcs+futex+", "hybrid:mcs+futex+cond+cond"):
         p = run("run", "--lock", name, "true")
         same(name, p.returncode, 125)

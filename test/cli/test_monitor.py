@@ -28,7 +28,8 @@ def ends(p):
 
 def need_monitor():
     if not can_monitor():
-        raise Skip("no eBPF monitor can be loaded here: " + run("run", "--monitor=now", "true").stderr.strip())
+        raise Skip("no eBPF monitor can be loaded here: "
+                   + run("run", "--monitor=now", "true").stderr.strip())
 
 
 def names():
@@ -38,7 +39,8 @@ def names():
 
 def listens(name):
     """And at which somebody listens (__SO_ACCEPTCON)."""
-    return any(line.split()[-1] == name and line.split()[3] == "00010000" for line in open("/proc/net/unix"))
+    return any(line.split()[-1] == name and line.split()[3] == "00010000"
+               for line in open("/proc/net/unix"))
 
 
 def check_own_monitor():
@@ -52,7 +54,8 @@ def check_asleep_until_there_are_threads():
     need_monitor()
     p = start("run", "sh", "-c", STAYS)
     name = p.stdout.readline().strip()
-    same("asleep", (name in names(), listens(name), name + "/knock" in names()), (True, False, True))
+    same("asleep", (name in names(), listens(name), name + "/knock" in names()),
+         (True, False, True))
     ends(p)
     for ms in LONGER[1:]:
         p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; exec {CONTEND} {ms}")
@@ -76,7 +79,8 @@ def check_asleep_until_there_are_threads():
 
 def check_one_monitor_for_a_run_in_a_run():
     need_monitor()
-    p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; {FLEXGUARD} run sh -c 'echo $FLEXGUARD_SOCKET'")
+    p = start("run", "sh", "-c",
+              f"echo $FLEXGUARD_SOCKET; {FLEXGUARD} run sh -c 'echo $FLEXGUARD_SOCKET'")
     first, second = p.communicate()[0].split()
     same("that of the first", first, second)
 
@@ -110,7 +114,8 @@ def as_another_user(f):
 
 
 def check_nobody_else_answers_in_its_place():
-    """While it sleeps its name is taken; and where one listens that is neither root nor this user, nothing is said."""
+    """While it sleeps its name is taken; and where one listens that is neither root nor this user,
+    nothing is said."""
     need_monitor()
     if os.geteuid():
         raise Skip("not root")
@@ -147,14 +152,17 @@ def check_nobody_else_answers_in_its_place():
     if not pid:
         os._exit(as_another_user(listen_and_hear))
     wait_until("listens", lambda: listens("@" + other))
-    contend = subprocess.run([CONTEND, "500"], env=dict(os.environ, LD_PRELOAD=preload, FLEXGUARD_SOCKET="@" + other),
+    contend = subprocess.run([CONTEND, "500"],
+                             env=dict(os.environ, LD_PRELOAD=preload, FLEXGUARD_SOCKET="@" + other),
                              stdout=subprocess.PIPE, text=True, timeout=60)
     same("the program goes on", contend.returncode, 0)
-    same("another user's listener hears a hello", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+    same("another user's listener hears a hello", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]),
+         0)
 
 
 def check_module_in_a_closed_folder():
-    """The command lies in a folder that is another user's and closed to everybody else, as a home may be."""
+    """The command lies in a folder that is another user's and closed to everybody else, as a home
+    may be."""
     need_monitor()
     if os.geteuid():
         raise Skip("not root")
@@ -167,8 +175,10 @@ def check_module_in_a_closed_folder():
     stats = os.path.join(TMP, "closed.json")
     for now in ["--monitor=now"], []:
         for ms in LONGER if now else LONGER[1:]:
-            p = subprocess.run([f"{home}/flexguard", "run", *now, f"--stats={stats}", CONTEND, str(ms)], text=True,
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+            p = subprocess.run([f"{home}/flexguard", "run", *now, f"--stats={stats}", CONTEND,
+                                str(ms)], text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, timeout=60)
             same("ends well", (p.stdout, p.stderr, p.returncode), ("ready\nexact\n", "", 0))
             monitored = json.load(open(stats))["stats"]["monitored"]
             if monitored:
@@ -178,7 +188,8 @@ def check_module_in_a_closed_folder():
 
 
 def check_closed_standard_descriptors():
-    """Whichever of them are closed at the start: the monitor serves, and the program finds them closed."""
+    """Whichever of them are closed at the start: the monitor serves, and the program finds them
+    closed."""
     need_monitor()
     stats, seen = os.path.join(TMP, "few.json"), os.path.join(TMP, "seen")
     look = script("look.py", """import os, sys
@@ -200,10 +211,12 @@ os.execvp(sys.argv[2], sys.argv[2:])
                 continue
             what = f"closed{shut or ' none'}, {now}, verbose {verbose}"
             for ms in LONGER if now else LONGER[1:]:
-                p = subprocess.run(["sh", "-c", f'exec "$@"{shut}', "sh", FLEXGUARD, "run", *now, f"--stats={stats}",
-                                    sys.executable, look, seen, CONTEND, str(ms)],
-                                   text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   timeout=60, env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
+                p = subprocess.run(["sh", "-c", f'exec "$@"{shut}', "sh", FLEXGUARD, "run", *now,
+                                    f"--stats={stats}", sys.executable, look, seen, CONTEND,
+                                    str(ms)],
+                                   text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, timeout=60,
+                                   env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
                 same(f"{what}: status {p.stderr!r}", p.returncode, 0)
                 same(f"{what}: open in the program", open(seen).read(), want)
                 if not closed >> 1 & 1:
@@ -214,21 +227,25 @@ os.execvp(sys.argv[2], sys.argv[2:])
             true(f"{what}: registered", monitored)
         # In the monitor nothing else takes their places.
         for verbose in ["1", "2"] if closed & 4 else ["1"]:
-            p = subprocess.Popen(["sh", "-c", f'exec "$@"{shut}', "sh", FLEXGUARD, "run", "--monitor=now", sys.executable,
-                                  look, seen, "sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.PIPE, env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
+            p = subprocess.Popen(["sh", "-c", f'exec "$@"{shut}', "sh", FLEXGUARD, "run",
+                                  "--monitor=now", sys.executable, look, seen, "sleep", "60"],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE,
+                                 env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
             # It runs: the monitor has been loaded.
             wait_until("the program", lambda: "sleep" in children(p.pid).values(), timeout=60)
             mon = monitor_of(p.pid)
             found = [os.readlink(f"/proc/{mon}/fd/{n}") for n in range(3)]
             p.terminate()
             p.communicate(timeout=60)
-            same(f"closed{shut or ' none'}, verbose {verbose}: the monitor's", found, ["/dev/null"] * 3)
+            same(f"closed{shut or ' none'}, verbose {verbose}: the monitor's", found,
+                 ["/dev/null"] * 3)
 
 
 def say_hello(name):
     """What a monitor answers to a hello without its secret; None: it does not."""
-    version = next(int(line.split()[2]) for line in open(PROTOCOL) if line.startswith("#define FG_ABI_VERSION"))
+    version = next(int(line.split()[2]) for line in open(PROTOCOL)
+                   if line.startswith("#define FG_ABI_VERSION"))
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.settimeout(60)
         s.connect("\0" + name[1:])
@@ -238,7 +255,8 @@ def say_hello(name):
 
 
 def check_who_was_not_told_of_it():
-    """Its name is for all to see.  Who knows no more does not wake it, gets nothing of it, and does not keep it alive."""
+    """Its name is for all to see.  Who knows no more does not wake it, gets nothing of it, and does
+    not keep it alive."""
     need_monitor()
     if os.geteuid():
         raise Skip("not root")
@@ -266,11 +284,13 @@ def check_who_was_not_told_of_it():
     p = start("run", "--monitor=now", "sh", "-c", wait)
     name = p.stdout.readline().strip()
     same("the name alone", say_hello(name), -errno.EACCES)
-    same("the name alone, of another user", as_another_user(lambda: say_hello(name) != -errno.EACCES), 0)
+    same("the name alone, of another user",
+         as_another_user(lambda: say_hello(name) != -errno.EACCES), 0)
     ask = lambda: subprocess.run([FLEXGUARD, "status", "--socket", name], stderr=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL).returncode
     same("a question of another user", (as_another_user(lambda: int(ask() == 0)), ask()), (0, 0))
-    forger = subprocess.Popen(["setpriv", "--reuid=65534", "--clear-groups", "env", f"FLEXGUARD_SOCKET={name}", "sleep", "60"])
+    forger = subprocess.Popen(["setpriv", "--reuid=65534", "--clear-groups", "env",
+                               f"FLEXGUARD_SOCKET={name}", "sleep", "60"])
     wait_until("forged", lambda: name.encode() in open(f"/proc/{forger.pid}/environ", "rb").read())
     open(go, "w").close()
     p.communicate()
@@ -308,7 +328,8 @@ def check_it_stays_for_one_that_overwrites_its_environment():
     need_monitor()
     done, leave = f"{TMP}/forgotten", f"{TMP}/leave"
     code = f"{sys.executable} -c '{FORGETS}' {done} {leave} </dev/null >/dev/null 2>&1 &"
-    p = run("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; setsid {code} while ! test -e {done}; do sleep 0.05; done")
+    p = run("run", "sh", "-c",
+            f"echo $FLEXGUARD_SOCKET; setsid {code} while ! test -e {done}; do sleep 0.05; done")
     name = p.stdout.strip()
     true("still there", listens(name))
     time.sleep(1.2)
@@ -332,7 +353,8 @@ def check_it_stays_for_those_who_outlive_the_command():
 
 def check_it_goes_with_the_program():
     need_monitor()
-    p = start("run", "sh", "-c", "echo ready; read x < /dev/tty; exec sleep 200", start_new_session=True)
+    p = start("run", "sh", "-c", "echo ready; read x < /dev/tty; exec sleep 200",
+              start_new_session=True)
     p.stdout.readline()
     mon = wait_until("monitor", lambda: monitor_of(p.pid))
     true("out of the program's session", os.getsid(mon) == mon)
@@ -379,8 +401,8 @@ def check_supervisor_killed():
 
 
 def check_no_monitor_where_none_is_needed():
-    for args in (["--policy=spin"], ["--policy=block"], ["--policy=spin-then-park"], ["--policy=fallback"],
-                 ["--lock=glibc"]):
+    for args in (["--policy=spin"], ["--policy=block"], ["--policy=spin-then-park"],
+                 ["--policy=fallback"], ["--lock=glibc"]):
         p = run("run", *args, *SOCKET)
         same(args, (p.stdout, p.stderr), ("socket=\n", ""))
 
@@ -431,8 +453,9 @@ def check_without_permission():
         raise Skip("nobody cannot reach the build folder")
 
     def as_nobody(**env):
-        return subprocess.run([*nobody, FLEXGUARD, "run", *SOCKET], text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, env=dict(os.environ, **env))
+        return subprocess.run([*nobody, FLEXGUARD, "run", *SOCKET], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=dict(os.environ, **env))
 
     p = as_nobody()
     same("goes on", (p.returncode, p.stdout), (0, "socket=\n"))
@@ -446,8 +469,9 @@ def check_a_kernel_that_refuses_the_program():
         raise Skip("no monitor to refuse")
     pretend = [HELPERS[1], "refuses-programs"]
     for verbose in "1", "2":
-        p = subprocess.run([*pretend, FLEXGUARD, "run", "--monitor=now", *SOCKET], text=True, stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
+        p = subprocess.run([*pretend, FLEXGUARD, "run", "--monitor=now", *SOCKET], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           env=dict(os.environ, FLEXGUARD_VERBOSE=verbose))
         if p.returncode == 77:
             raise Skip("no seccomp filters here")
         same("goes on", (p.returncode, p.stdout), (0, "socket=\n"))
@@ -456,8 +480,8 @@ def check_a_kernel_that_refuses_the_program():
         same("shows them if asked for", any("failed to load" in r for r in reasons), verbose == "2")
         true("but not otherwise", reasons == [] or verbose == "2")
     for ms in LONGER[1:]:
-        p = subprocess.run([*pretend, FLEXGUARD, "run", CONTEND, str(ms)], text=True, stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE)
+        p = subprocess.run([*pretend, FLEXGUARD, "run", CONTEND, str(ms)], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         same("so it does while it runs", (p.returncode, p.stdout), (0, "ready\nexact\n"))
         if p.stderr:
             break

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""flexguard kernel attach and its neighbours, as far as a kernel without SynCord goes: names, files, wrong words,
-and what is made of a kernel's /sys that was recorded (the guest's tests have the rest)."""
+"""flexguard kernel attach and its neighbours, as far as a kernel without SynCord goes: names,
+files, wrong words, and what is made of a kernel's /sys that was recorded (the guest's tests have
+the rest)."""
 import json
 import re
 import stat
@@ -10,8 +11,8 @@ from climod import *
 RECORDED, SOURCES = HELPERS[0], HELPERS[1]
 BUILD = os.path.dirname(FLEXGUARD)
 POLICIES = ["amp", "amp-reorder", "cohort", "deadline", "lockstat", "numa", "prio", "sample"]
-HOOKS = ("lock_to_acquire lock_acquired lock_to_release lock_released lock_to_enter_slowpath lock_enable_fastpath should_reorder "
-         "skip_reorder").split()
+HOOKS = ("lock_to_acquire lock_acquired lock_to_release lock_released lock_to_enter_slowpath "
+         "lock_enable_fastpath should_reorder skip_reorder").split()
 HAS = os.path.exists("/sys/kernel/syncord")
 ROOT = f"{TMP}/root"
 
@@ -38,26 +39,31 @@ ffffffff82b00000 B _end
 """)
     write("sys/kernel/syncord/status", """\
 syncord abi=1 state=auto fast_key=0 slow_key=1 policies=2 targets=3 unwatched=0
-policy id=7 name=numa pid=812 comm=load hooks=should_reorder,skip_reorder targets=2 age_ms=1500 max_bypass_us=10000 max_wait_us=10000 \
-flags=0x0 replaced=0
-target policy=7 addr=0xffffffff82a3f104 symbol=rename_lock+0x4 type=spin id=0 cookie=0x0 slow=9 scans=8 moved=7 skipped=1 overdue=2 \
-backoffs=0 backoff_ns=0 backoff_max_ns=0 wait_max_ns=18446744073709551615 missed=0 calls=0,0,0,0,0,0,12,9
-target policy=7 addr=0x0 symbol=- type=spin id=1 cookie=0x0 slow=1 scans=0 moved=0 skipped=0 overdue=0 backoffs=0 backoff_ns=0 \
-backoff_max_ns=0 wait_max_ns=5 missed=0 calls=0,0,0,0,0,0,0,0
-policy id=9 name=amp pid=900 comm=a?b hooks=lock_to_enter_slowpath targets=1 age_ms=10 max_bypass_us=10000 max_wait_us=10000 flags=0x0 \
-replaced=3
-target policy=9 addr=0xffffffff82a3f140 symbol=inode_hash_lock type=spin id=0 cookie=0x0 slow=4 scans=0 moved=0 skipped=0 overdue=0 \
-backoffs=4 backoff_ns=40000000 backoff_max_ns=10000000 wait_max_ns=10000001 missed=1 calls=0,0,0,0,4,0,0,0
+policy id=7 name=numa pid=812 comm=load hooks=should_reorder,skip_reorder targets=2 \
+age_ms=1500 max_bypass_us=10000 max_wait_us=10000 flags=0x0 replaced=0
+target policy=7 addr=0xffffffff82a3f104 symbol=rename_lock+0x4 type=spin id=0 cookie=0x0 \
+slow=9 scans=8 moved=7 skipped=1 overdue=2 backoffs=0 backoff_ns=0 backoff_max_ns=0 \
+wait_max_ns=18446744073709551615 missed=0 calls=0,0,0,0,0,0,12,9
+target policy=7 addr=0x0 symbol=- type=spin id=1 cookie=0x0 \
+slow=1 scans=0 moved=0 skipped=0 overdue=0 backoffs=0 backoff_ns=0 backoff_max_ns=0 \
+wait_max_ns=5 missed=0 calls=0,0,0,0,0,0,0,0
+policy id=9 name=amp pid=900 comm=a?b hooks=lock_to_enter_slowpath targets=1 \
+age_ms=10 max_bypass_us=10000 max_wait_us=10000 flags=0x0 replaced=3
+target policy=9 addr=0xffffffff82a3f140 symbol=inode_hash_lock type=spin id=0 cookie=0x0 \
+slow=4 scans=0 moved=0 skipped=0 overdue=0 backoffs=4 backoff_ns=40000000 \
+backoff_max_ns=10000000 wait_max_ns=10000001 missed=1 calls=0,0,0,0,4,0,0,0
 """)
     write("sys/kernel/syncord/ejections",
-          "id=3 name=numa reason=slow_hook at_ns=123 text=should_reorder took 70 us\nid=4 name=amp reason=sysrq at_ns=456 text=\n")
+          "id=3 name=numa reason=slow_hook at_ns=123 text=should_reorder took 70 us\nid=4 "
+          "name=amp reason=sysrq at_ns=456 text=\n")
     write("sys/kernel/syncord/denied", """percpu - per-CPU memory: the scheduler's locks are there
 symbol tasklist_lock taken under rq->lock
 symbol not_there_lock whatever
 prefix rcu_ the hook's own exit may take it
 cache task_struct pi_lock
 """)
-    write("sys/kernel/debug/syncord/test/locks", "spin0 0xffffffff82a3f400\nspin1 0xffffffff82a3f440\n")
+    write("sys/kernel/debug/syncord/test/locks",
+          "spin0 0xffffffff82a3f400\nspin1 0xffffffff82a3f440\n")
     os.makedirs(f"{ROOT}/sys/kernel/btf", exist_ok=True)
     if os.path.exists("/sys/kernel/btf/vmlinux"):
         os.symlink("/sys/kernel/btf/vmlinux", f"{ROOT}/sys/kernel/btf/vmlinux")
@@ -70,8 +76,9 @@ cache task_struct pi_lock
 
 
 def recorded(*args):
-    return subprocess.run([f"{TMP}/bin/flexguard", "kernel", *args], env=dict(os.environ, RECORDED=ROOT), text=True,
-                          capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+    return subprocess.run([f"{TMP}/bin/flexguard", "kernel", *args],
+                          env=dict(os.environ, RECORDED=ROOT), text=True, capture_output=True,
+                          timeout=60, stdin=subprocess.DEVNULL)
 
 
 def refused(p, status, *words):
@@ -114,7 +121,8 @@ def check_list():
 
 
 def check_policies_are_short():
-    """Under 80 lines, each; the licence that struct_ops needs; no two of them in each other's aux."""
+    """Under 80 lines, each; the licence that struct_ops needs; no two of them in each other's
+    aux."""
     for name in POLICIES:
         text = open(f"{SOURCES}/{name}.bpf.c").read()
         true(f"{name}: {text.count(chr(10))} lines", text.count("\n") < 80)
@@ -136,17 +144,22 @@ def check_check():
     same("both", [o["policy"] for o in json.loads(p.stdout)["objects"]], ["numa", "amp"])
     same(p.stderr, p.returncode, 0 if HAS else 77)
     p = run("kernel", "check", "lockstat", "--json")
-    true("says what it costs", any("every spinlock" in w for w in json.loads(p.stdout)["objects"][0]["warnings"]))
+    true("says what it costs",
+         any("every spinlock" in w for w in json.loads(p.stdout)["objects"][0]["warnings"]))
 
 
 def check_wrong_policies():
     need_module()
-    for policy, word in {"nope": "one of: ", "": "no policy", "+": "no policy", "numa+": "no policy", "numa+numa": "twice",
-                         "a+b+c+d+e": "no policy", "./nope.o": "No such file", "/etc/passwd": "is no policy", "/": "directory",
-                         f"{BUILD}/libflexguard-monitor.so": "is no policy", "../numa": "No such file", "x" * 300: "no policy",
+    for policy, word in {"nope": "one of: ", "": "no policy", "+": "no policy",
+                         "numa+": "no policy", "numa+numa": "twice",
+                         "a+b+c+d+e": "no policy", "./nope.o": "No such file",
+                         "/etc/passwd": "is no policy", "/": "directory",
+                         f"{BUILD}/libflexguard-monitor.so": "is no policy",
+                         "../numa": "No such file", "x" * 300: "no policy",
                          "numa+amp+lockstat+sample+prio": "more than"}.items():
         refused(run("kernel", "check", policy), 125, word)
-    for policy, both in {"numa+cohort": "should_reorder", "lockstat+sample": "lock_to_acquire"}.items():
+    for policy, both in {"numa+cohort": "should_reorder",
+                         "lockstat+sample": "lock_to_acquire"}.items():
         p = run("kernel", "check", policy)
         same(p.stderr, p.returncode, 125)
         one_line(p.stderr)
@@ -154,7 +167,8 @@ def check_wrong_policies():
 
 
 def check_damaged_objects():
-    """A file cut off anywhere, or with any byte turned, is refused in one line, or is a policy still."""
+    """A file cut off anywhere, or with any byte turned, is refused in one line, or is a policy
+    still."""
     need_module()
     whole = open(f"{BUILD}/kernel/policies/numa.bpf.o", "rb").read()
     for n in [0, 1, 16, 63, 64, 65, *range(100, len(whole), 331)]:
@@ -173,34 +187,47 @@ def check_damaged_objects():
 
 def check_wrong_options():
     need_module()
-    for option, word in {"nope=1": "no option", "flush=": "number", "flush=-1": "number", "flush=4294967296": "fits", "flush=1x": "number",
-                         "reorder=2": "yes or no", "reorder=maybe": "yes or no", "amp.slow=1": "no option", "flush": "KEY=VALUE",
+    for option, word in {"nope=1": "no option", "flush=": "number", "flush=-1": "number",
+                         "flush=4294967296": "fits", "flush=1x": "number",
+                         "reorder=2": "yes or no", "reorder=maybe": "yes or no",
+                         "amp.slow=1": "no option", "flush": "KEY=VALUE",
                          "=1": "KEY=VALUE"}.items():
         p = run("kernel", "check", "numa", "-o", option)
         same(p.stderr, p.returncode, 125)
         one_line(p.stderr)
         true(f"{option}: {p.stderr}", word in p.stderr)
-    for policy, option, word in (("amp", "slow=512", "list of CPUs"), ("amp", "slow=3-1", "list of CPUs"), ("amp", "slow=1,", "list of CPUs"),
-                                 ("amp", "slow=-1", "list of CPUs"), ("cohort", "llc=70000", "each CPU"), ("cohort", "llc=a", "each CPU"),
-                                 ("prio", "cgroup=/nope", "no such folder"), ("prio", "cgroup=/etc/passwd", "no such folder"),
-                                 ("amp", "backoff_ns=18446744073709551616", "number"), ("numa+prio", "reorder=0", "both"),
+    for policy, option, word in (("amp", "slow=512", "list of CPUs"),
+                                 ("amp", "slow=3-1", "list of CPUs"),
+                                 ("amp", "slow=1,", "list of CPUs"),
+                                 ("amp", "slow=-1", "list of CPUs"),
+                                 ("cohort", "llc=70000", "each CPU"),
+                                 ("cohort", "llc=a", "each CPU"),
+                                 ("prio", "cgroup=/nope", "no such folder"),
+                                 ("prio", "cgroup=/etc/passwd", "no such folder"),
+                                 ("amp", "backoff_ns=18446744073709551616", "number"),
+                                 ("numa+prio", "reorder=0", "both"),
                                  ("cohort", "llc=" + ",".join(["1"] * 513), "each CPU")):
         p = run("kernel", "check", policy, "-o", option)
         same(p.stderr, p.returncode, 125)
         one_line(p.stderr)
         true(f"{policy} {option}: {p.stderr}", word in p.stderr)
-    for policy, option in (("amp", "slow=0-511"), ("prio", "cgroup=/sys"), ("amp", "backoff_ns=0x10"), ("cohort", "llc=0,0,1,1"),
+    for policy, option in (("amp", "slow=0-511"), ("prio", "cgroup=/sys"),
+                           ("amp", "backoff_ns=0x10"), ("cohort", "llc=0,0,1,1"),
                            ("numa", "reorder=no")):
         same(option, run("kernel", "check", policy, "-o", option).returncode, 0 if HAS else 77)
 
 
 def check_wrong_words():
-    for args in (["attach"], ["attach", "numa"], ["detach"], ["detach", "1", "--all"], ["detach", "x"], ["detach", "0"], ["detach", "-1"],
-                 ["detach", "4294967296"], ["detach", "1", "2"], ["replace", "1"], ["replace", "x", "numa"], ["status", "1", "2"],
-                 ["list", "numa"], ["check"], ["check", "numa", "amp"], ["targets", "a", "b"], ["attach", "numa", "rename_lock", "--keep"],
-                 ["attach", "numa", "rename_lock", "--pin", "--for", "10m"], ["attach", "numa", "a", "--for", "0"],
-                 ["attach", "numa", "a", "--for", "soon"], ["attach", "numa", "a", "--all"], ["status", "-o", "a=b"], ["list", "--pin"],
-                 ["check", "numa", "-o", "nothing"], ["top", "-d", "0"], ["attach", "numa", *["a"] * 20]):
+    for args in (["attach"], ["attach", "numa"], ["detach"], ["detach", "1", "--all"],
+                 ["detach", "x"], ["detach", "0"], ["detach", "-1"], ["detach", "4294967296"],
+                 ["detach", "1", "2"], ["replace", "1"], ["replace", "x", "numa"],
+                 ["status", "1", "2"], ["list", "numa"], ["check"], ["check", "numa", "amp"],
+                 ["targets", "a", "b"], ["attach", "numa", "rename_lock", "--keep"],
+                 ["attach", "numa", "rename_lock", "--pin", "--for", "10m"],
+                 ["attach", "numa", "a", "--for", "0"], ["attach", "numa", "a", "--for", "soon"],
+                 ["attach", "numa", "a", "--all"], ["status", "-o", "a=b"], ["list", "--pin"],
+                 ["check", "numa", "-o", "nothing"], ["top", "-d", "0"],
+                 ["attach", "numa", *["a"] * 20]):
         p = run("kernel", *args)
         true(f"{args}: {p}", p.returncode == 125 and not p.stdout)
         one_line(p.stderr)
@@ -209,8 +236,9 @@ def check_wrong_words():
 def check_kernel_without():
     if HAS:
         raise Skip("this kernel has SynCord")
-    for args in (["attach", "numa", "rename_lock"], ["attach", "numa", "addr:0x1000", "--pin"], ["replace", "1", "numa"], ["detach", "1"],
-                 ["detach", "--all"], ["status"], ["status", "1"], ["top", "-n", "1"]):
+    for args in (["attach", "numa", "rename_lock"], ["attach", "numa", "addr:0x1000", "--pin"],
+                 ["replace", "1", "numa"], ["detach", "1"], ["detach", "--all"], ["status"],
+                 ["status", "1"], ["top", "-n", "1"]):
         refused(run("kernel", *args), 77, "no SynCord")
 
 
@@ -218,7 +246,8 @@ def check_no_privilege():
     """Not told from a kernel that lacks it, where that is the case."""
     if os.geteuid() or not shutil.which("setpriv"):
         raise Skip("not root, or no setpriv")
-    shown = subprocess.run(["setpriv", "--bounding-set=-all", FLEXGUARD, "kernel", "attach", "numa", "addr:0xffffffff82a3f104"], text=True,
+    shown = subprocess.run(["setpriv", "--bounding-set=-all", FLEXGUARD, "kernel", "attach", "numa",
+                            "addr:0xffffffff82a3f104"], text=True,
                            capture_output=True, timeout=60)
     refused(shown, 125 if HAS else 77, "permission" if HAS else "no SynCord")
 
@@ -226,7 +255,8 @@ def check_no_privilege():
 def check_syncord():
     """The link's name is the command's."""
     os.symlink(FLEXGUARD, f"{TMP}/syncord")
-    p = subprocess.run([f"{TMP}/syncord", "check", "nope"], text=True, capture_output=True, timeout=60)
+    p = subprocess.run([f"{TMP}/syncord", "check", "nope"], text=True, capture_output=True,
+                       timeout=60)
     true(p, p.returncode in (77, 125))
     one_line(p.stderr)
     p = subprocess.run([f"{TMP}/syncord", "--help"], text=True, capture_output=True, timeout=60)
@@ -239,10 +269,12 @@ def check_recorded_status():
     r = json.loads(ok(recorded("status", "--json")))
     same("state", (r["abi"], r["state"], r["slow_key"]), (1, "auto", 1))
     numa, amp = r["policies"]
-    same("policy", (numa["id"], numa["name"], numa["pid"], numa["hooks"]), (7, "numa", 812, ["should_reorder", "skip_reorder"]))
+    same("policy", (numa["id"], numa["name"], numa["pid"], numa["hooks"]),
+         (7, "numa", 812, ["should_reorder", "skip_reorder"]))
     same("program", amp["comm"], "a?b")
     first, second = numa["targets"]
-    same("first", (first["symbol"], first["addr"], first["moved"]), ("rename_lock+0x4", "0xffffffff82a3f104", 7))
+    same("first", (first["symbol"], first["addr"], first["moved"]),
+         ("rename_lock+0x4", "0xffffffff82a3f104", 7))
     same("large", first["wait_max_ns"], 2 ** 64 - 1)
     same("calls", first["calls"], dict(zip(HOOKS, [0] * 6 + [12, 9])))
     same("hidden", (second["symbol"], second["id"]), (None, 1))
@@ -252,14 +284,17 @@ def check_recorded_status():
     one = json.loads(ok(recorded("status", "9", "--json")))
     same("one", [p["id"] for p in one["policies"]], [9])
     text = ok(recorded("status"))
-    for word in "7  numa, of load (812)", "rename_lock+0x4: 9 waited, 8 scans, 7 moved", "ejected: 3  numa: slow_hook: should_reorder took":
+    for word in ("7  numa, of load (812)", "rename_lock+0x4: 9 waited, 8 scans, 7 moved",
+                 "ejected: 3  numa: slow_hook: should_reorder took"):
         true(f"{word}: {text}", word in text)
     refused(recorded("status", "8"), 125, "nothing is attached with id 8")
     refused(recorded("status", "3"), 125, "ejected", "slow_hook")
     lines = ok(recorded("top", "-n", "2", "-d", "10ms", "--json")).splitlines()
     same("tables", [len(json.loads(line)["policies"]) for line in lines], [2, 2])
     true("top", "rename_lock+0x4" in ok(recorded("top", "7", "-n", "1", "-d", "10ms")))
-    same("list", [p["id"] for p in json.loads(ok(recorded("list", "--json")))["kernel"]["policies"]], [7, 9])
+    same("list",
+         [p["id"] for p in json.loads(ok(recorded("list", "--json")))["kernel"]["policies"]],
+         [7, 9])
 
 
 def check_recorded_nothing():
@@ -267,8 +302,10 @@ def check_recorded_nothing():
     path = f"{ROOT}/sys/kernel/syncord/status"
     before = open(path).read()
     try:
-        for text in ("", "\n\n", "policy\n", "target policy=1\n", "policy id=\ntarget\n", "syncord abi=99999999999999999999999\n", "x" * 100000,
-                     "policy id=1 hooks= calls=\ntarget policy=1 id=0 calls=1,2,3,4,5,6,7,8,9,10\n" * 300):
+        for text in ("", "\n\n", "policy\n", "target policy=1\n", "policy id=\ntarget\n",
+                     "syncord abi=99999999999999999999999\n", "x" * 100000,
+                     "policy id=1 hooks= calls=\ntarget policy=1 id=0 calls=1,2,3,4,5,6,7,8,9,10\n"
+                     * 300):
             write("sys/kernel/syncord/status", text)
             json.loads(ok(recorded("status", "--json")))
             ok(recorded("status"))
@@ -279,25 +316,45 @@ def check_recorded_nothing():
 def check_recorded_targets():
     need_btf()
     rows = {row["name"]: row for row in json.loads(ok(recorded("targets", "--json")))["targets"]}
-    same("seqlock", (rows["rename_lock"]["address"] > "0xffffffff82a3f100", rows["rename_lock"]["type"]), (True, "spinlock_t"))
-    same("spinlock", (rows["inode_hash_lock"]["address"], rows["inode_hash_lock"]["denied"]), ("0xffffffff82a3f140", None))
+    same("seqlock",
+         (rows["rename_lock"]["address"] > "0xffffffff82a3f100", rows["rename_lock"]["type"]),
+         (True, "spinlock_t"))
+    same("spinlock", (rows["inode_hash_lock"]["address"], rows["inode_hash_lock"]["denied"]),
+         ("0xffffffff82a3f140", None))
     same("denied", rows["tasklist_lock"]["denied"], "taken under rq->lock")
     same("test", rows["test:spin1"]["address"], "0xffffffff82a3f440")
     true("what the kernel has not", not {"not_there_lock", "sb_lock"} & set(rows))
-    for pattern, names in {"test:*": ["test:spin0", "test:spin1"], "*hash*": ["inode_hash_lock"], "x*": []}.items():
-        same(pattern, [r["name"] for r in json.loads(ok(recorded("targets", "--json", pattern)))["targets"]], names)
+    for pattern, names in {"test:*": ["test:spin0", "test:spin1"], "*hash*": ["inode_hash_lock"],
+                           "x*": []}.items():
+        same(pattern,
+             [r["name"] for r in json.loads(ok(recorded("targets", "--json", pattern)))["targets"]],
+             names)
     one = json.loads(ok(recorded("targets", "--json", "some_mutex@spinlock_t")))["targets"]
-    same("by type", [(t["name"], t["address"]) for t in one], [("some_mutex@spinlock_t", "0xffffffff82a3f300")])
+    same("by type", [(t["name"], t["address"]) for t in one],
+         [("some_mutex@spinlock_t", "0xffffffff82a3f300")])
     wait = json.loads(ok(recorded("targets", "--json", "some_mutex@mutex.wait_lock")))["targets"][0]
     same("member", wait["type"], "raw_spinlock_t")
-    same("rcu", json.loads(ok(recorded("targets", "--json", "rcu_state@spinlock_t")))["targets"][0]["denied"], "the hook's own exit may take it")
-    same("address", json.loads(ok(recorded("targets", "--json", "addr:0xffffffff82a3f104")))["targets"][0]["address"], "0xffffffff82a3f104")
-    same("offset", json.loads(ok(recorded("targets", "--json", "rename_lock+0x4")))["targets"][0]["address"], "0xffffffff82a3f104")
-    for name, word in {"some_mutex": "does not tell the type", "some_mutex@mutex": "policies are for spinlocks",
-                       "twice_lock@spinlock_t": "2 variables", "nope": "no variable", "_text": "no variable",
-                       "rename_lock@nope_t": "no type", "rename_lock@seqlock_t.nope": "no member", "rename_lock@seqlock_t.lock.": "",
-                       "test:spin9": "no lock 'spin9'", "addr:": "no address", "addr:0x": "no address", "addr:0xg": "no address",
-                       "addr:0x11111111111111111": "no address", "slab:dentry": "names no lock", "rename_lock+4g": "offset",
+    same("rcu",
+         json.loads(ok(recorded("targets", "--json",
+                                "rcu_state@spinlock_t")))["targets"][0]["denied"],
+         "the hook's own exit may take it")
+    same("address",
+         json.loads(ok(recorded("targets", "--json",
+                                "addr:0xffffffff82a3f104")))["targets"][0]["address"],
+         "0xffffffff82a3f104")
+    same("offset",
+         json.loads(ok(recorded("targets", "--json", "rename_lock+0x4")))["targets"][0]["address"],
+         "0xffffffff82a3f104")
+    for name, word in {"some_mutex": "does not tell the type",
+                       "some_mutex@mutex": "policies are for spinlocks",
+                       "twice_lock@spinlock_t": "2 variables", "nope": "no variable",
+                       "_text": "no variable",
+                       "rename_lock@nope_t": "no type", "rename_lock@seqlock_t.nope": "no member",
+                       "rename_lock@seqlock_t.lock.": "",
+                       "test:spin9": "no lock 'spin9'", "addr:": "no address",
+                       "addr:0x": "no address", "addr:0xg": "no address",
+                       "addr:0x11111111111111111": "no address", "slab:dentry": "names no lock",
+                       "rename_lock+4g": "offset",
                        "a" * 200: "", "": "names no lock"}.items():
         p = recorded("targets", name)
         if word:

@@ -71,23 +71,28 @@ def check_options_end_at_the_program():
 
 
 def check_preload_is_kept():
-    other = os.path.realpath(next(l.split()[-1] for l in open("/proc/self/maps") if "/libc.so" in l))
+    other = os.path.realpath(next(l.split()[-1] for l in open("/proc/self/maps")
+                                  if "/libc.so" in l))
     p = run("run", "--policy=block", "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": other})
     ours, rest = p.stdout.strip().split(":")
     true("ours first", ours.endswith("/" + LIBRARY))
     same("then the old", rest, other)
     # nested runs name it once
-    p = run("run", "--policy=block", FLEXGUARD, "run", "--policy=block", "sh", "-c", "echo $LD_PRELOAD")
+    p = run("run", "--policy=block", FLEXGUARD, "run", "--policy=block", "sh", "-c",
+            "echo $LD_PRELOAD")
     same("nested", p.stdout.count(LIBRARY), 1)
     # also where something is in front of it; that of AddressSanitizer stays there
-    libm = next(os.path.join(d, "libm.so.6") for d in (os.path.dirname(other), "/lib", "/usr/lib", "/lib64")
+    libm = next(os.path.join(d, "libm.so.6")
+                for d in (os.path.dirname(other), "/lib", "/usr/lib", "/lib64")
                 if os.path.exists(os.path.join(d, "libm.so.6")))
     asan = shutil.copy(libm, f"{TMP}/libasan.so.0")
-    for before, after in ((f"{asan}:{ours}:{libm}", f"{asan}:{ours}:{libm}"), (f"{libm} {ours}", f"{ours}:{libm}"),
+    for before, after in ((f"{asan}:{ours}:{libm}", f"{asan}:{ours}:{libm}"),
+                          (f"{libm} {ours}", f"{ours}:{libm}"),
                           (f"{libm}:{asan}", f"{asan}:{ours}:{libm}"), (f"{ours}:{ours}", ours)):
         p = run("run", "--policy=block", "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": before})
         same(before, p.stdout.strip(), after)
-    p = run("run", "--lock=glibc", "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": f"{asan}:{ours}:{libm}"})
+    p = run("run", "--lock=glibc", "sh", "-c", "echo $LD_PRELOAD",
+            env={"LD_PRELOAD": f"{asan}:{ours}:{libm}"})
     same("without ours", p.stdout.strip(), f"{asan}:{libm}")
 
 
@@ -97,7 +102,8 @@ def check_environment():
     def changed(*args):
         p = run("run", *args, *show)
         lines = dict(l.split(" ", 1) for l in p.stdout.splitlines() if " " in l)
-        return {k: v for k, v in lines.items() if os.environ.get(k) != v and k not in ("_", "LC_CTYPE")}
+        return {k: v for k, v in lines.items() if os.environ.get(k) != v
+                and k not in ("_", "LC_CTYPE")}
 
     same("only the library", set(changed("--policy=block")), {"LD_PRELOAD", "FLEXGUARD_POLICY"})
     same("not even that", set(changed("--lock=glibc")), {"FLEXGUARD_LOCK"})
@@ -123,7 +129,8 @@ def check_no_extra_descriptors():
 
 
 def check_closed_standard_descriptors():
-    p = run("run", f"--stats={TMP}/s.json", sys.executable, "-c", "import os,sys; sys.exit(os.path.exists('/proc/self/fd/0'))",
+    p = run("run", f"--stats={TMP}/s.json", sys.executable, "-c",
+            "import os,sys; sys.exit(os.path.exists('/proc/self/fd/0'))",
             preexec_fn=lambda: os.close(0))
     true("runs", p.returncode in (0, 1))
     true("statistics", open(f"{TMP}/s.json").read().startswith("{"))
@@ -131,15 +138,17 @@ def check_closed_standard_descriptors():
 
 def check_version_and_help():
     true("version", run("--version").stdout.startswith("flexguard "))
-    for args in (["--help"], ["help"], ["help", "run"], ["help", "doctor"], ["help", "demo"], ["run", "--help"],
-                 ["doctor", "--help"], ["demo", "--help"]):
+    for args in (["--help"], ["help"], ["help", "run"], ["help", "doctor"], ["help", "demo"],
+                 ["run", "--help"], ["doctor", "--help"], ["demo", "--help"]):
         p = run(*args)
-        true(f"{args}", p.returncode == 0 and p.stdout.startswith("usage: flexguard") and not p.stderr)
+        true(f"{args}",
+             p.returncode == 0 and p.stdout.startswith("usage: flexguard") and not p.stderr)
 
 
 def check_output_that_cannot_be_written():
-    for args in (["--version"], ["--help"], ["help", "run"], ["run", "--help"], ["locks"], ["locks", "--json"],
-                 ["doctor"], ["doctor", "--json", sys.executable], ["metrics", "--socket", f"{TMP}/none"]):
+    for args in (["--version"], ["--help"], ["help", "run"], ["run", "--help"], ["locks"],
+                 ["locks", "--json"], ["doctor"], ["doctor", "--json", sys.executable],
+                 ["metrics", "--socket", f"{TMP}/none"]):
         with open("/dev/full", "w") as full:
             p = subprocess.run([FLEXGUARD, *args], stdout=full, stderr=subprocess.PIPE, text=True)
         same(f"{args}: {p.stderr}", p.returncode, 125)
@@ -160,8 +169,8 @@ def check_without_its_parts():
     os.mkdir(alone)
     for name in ("flexguard", LIBRARY):
         shutil.copy(os.path.join(os.path.dirname(FLEXGUARD), name), alone)
-    p = subprocess.run([f"{alone}/flexguard", "run", "--monitor=now", "echo", "runs"], text=True, stdout=subprocess.PIPE,
-                       stderr=subprocess.PIPE)
+    p = subprocess.run([f"{alone}/flexguard", "run", "--monitor=now", "echo", "runs"], text=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     same("goes on", (p.stdout, p.returncode), ("runs\n", 0))
     one_line(p.stderr)
 

@@ -68,7 +68,8 @@ def check_ignored_signal_stays_ignored():
 
 
 def check_sigchld_ignored_by_the_caller():
-    p = run(*SUPERVISED, "sh", "-c", "exit 4", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    p = run(*SUPERVISED, "sh", "-c", "exit 4",
+            preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     same("status", p.returncode, 4)
 
 
@@ -95,7 +96,8 @@ def check_same_process_group():
 
 
 def check_supervisor_killed():
-    p = begin("sh", "-c", f"echo ready; until [ -e {TMP}/killed ]; do sleep 0.02; done; echo $FLEXGUARD_STATS")
+    p = begin("sh", "-c",
+              f"echo ready; until [ -e {TMP}/killed ]; do sleep 0.02; done; echo $FLEXGUARD_STATS")
     p.kill()
     p.wait()
     open(f"{TMP}/killed", "w").close()

@@ -35,7 +35,8 @@ def check_counts_after_any_end():
             if s["stats"]["contended"]:
                 break
         true(f"{end}: contended", s["stats"]["contended"] > 0)
-        same(end, (s.get("exit_status"), s.get("signal")), (status, None) if status >= 0 else (None, -status))
+        same(end, (s.get("exit_status"), s.get("signal")),
+             (status, None) if status >= 0 else (None, -status))
 
 
 def check_json_of_any_name():
@@ -59,7 +60,8 @@ def check_other_uid_counts():
     if p.returncode:
         raise Skip(f"setpriv: {p.stderr}")
     p2, plain = stats_of("sh", "-c", "exit 0")
-    same("as many after exec by another uid", s["stats"]["processes"], plain["stats"]["processes"] + 1)
+    same("as many after exec by another uid", s["stats"]["processes"],
+         plain["stats"]["processes"] + 1)
 
 
 def check_runs_that_share_a_file():
@@ -73,7 +75,8 @@ def check_runs_that_share_a_file():
 
 def check_nothing_stays_behind():
     def ours():
-        return {f for f in os.listdir("/dev/shm") if f.startswith("flexguard-")} if os.path.isdir("/dev/shm") else set()
+        return {f for f in os.listdir("/dev/shm")
+                if f.startswith("flexguard-")} if os.path.isdir("/dev/shm") else set()
 
     before = ours()
     stats_of(CONTEND, "20", "kill")

@@ -35,8 +35,10 @@ def check_static():
 
 def check_architecture():
     # ELF headers: aarch64 and big-endian powerpc64 (64 bit), i386 (32 bit)
-    for name, head, word in (("arm", b"\x7fELF\x02\x01\x01" + b"\0" * 9 + b"\x03\0\xb7\0", "aarch64"),
-                             ("ppc", b"\x7fELF\x02\x02\x01" + b"\0" * 9 + b"\0\x02\0\x15", "powerpc64"),
+    for name, head, word in (("arm", b"\x7fELF\x02\x01\x01" + b"\0" * 9 + b"\x03\0\xb7\0",
+                              "aarch64"),
+                             ("ppc", b"\x7fELF\x02\x02\x01" + b"\0" * 9 + b"\0\x02\0\x15",
+                              "powerpc64"),
                              ("x86", b"\x7fELF\x01\x01\x01" + b"\0" * 9 + b"\x02\0\x03\0", "i386")):
         if word == os.uname().machine:
             continue
@@ -71,7 +73,8 @@ def check_file_capabilities():
     shutil.copy(real("true"), path)
     try:
         # vfs_cap_data, revision 2: CAP_NET_RAW permitted
-        os.setxattr(path, "security.capability", bytes.fromhex("0000000200200000000000000000000000000000"))
+        os.setxattr(path, "security.capability",
+                    bytes.fromhex("0000000200200000000000000000000000000000"))
     except OSError as e:
         raise Skip(f"cannot set file capabilities: {e}")
     refused(path, 125, "capabilities")
@@ -79,7 +82,8 @@ def check_file_capabilities():
 
 def check_script():
     same("sh", run("run", "--policy=block", script("ok", "#!/bin/sh\nexit 5\n")).returncode, 5)
-    same("env", run("run", "--policy=block", script("env", "#!/usr/bin/env sh\nexit 6\n")).returncode, 6)
+    same("env",
+         run("run", "--policy=block", script("env", "#!/usr/bin/env sh\nexit 6\n")).returncode, 6)
     inner = script("inner", "#!/bin/sh\nexit 7\n")
     same("chain", run("run", "--policy=block", script("outer", f"#!{inner}\n")).returncode, 7)
 
@@ -87,7 +91,8 @@ def check_script():
 def check_script_without_interpreter():
     refused(script("bare", "echo hello\n"), 126, "#!")
     refused(script("missing", "#!/no/such/interpreter\n"), 126, "/no/such/interpreter")
-    refused(script("envmissing", "#!/usr/bin/env no-such-interpreter\n"), 126, "no-such-interpreter")
+    refused(script("envmissing", "#!/usr/bin/env no-such-interpreter\n"), 126,
+            "no-such-interpreter")
     loop = os.path.join(TMP, "loop")
     refused(script("loop", f"#!{loop}\n"), 126, "#!")
     if STATIC:

@@ -39,7 +39,8 @@ def narrow(args, lines, columns=80):
 
 
 def check_help():
-    for args in ([], ["--help"], *[["help", c] for c in COMMANDS], *[[c, "--help"] for c in COMMANDS]):
+    for args in ([], ["--help"], *[["help", c] for c in COMMANDS],
+                 *[[c, "--help"] for c in COMMANDS]):
         status, lines = on_terminal(*args, env={"COLUMNS": "80"})
         same(f"status of {args}", status, 0 if args else 125)
         narrow(args, lines)
@@ -62,11 +63,14 @@ def check_tables():
 
 
 def check_errors():
-    for args in (["nope"], ["run", "--lock", "nope", "true"], ["run", "--policy", "nope", "true"], ["run", "--nope"], ["run", "nope"],
-                 ["monitor", "--nope"], ["monitor", "--max-slots", "0"], ["status"], ["top", "-b"], ["top", "--nope"], ["stat"],
-                 ["stat", "--nope"], ["stat", "nope"], ["metrics", "--listen", "nope"], ["doctor", "--nope"], ["locks", "--nope"],
-                 ["demo", "--nope"], ["bench", "--nope"], ["kernel"], ["kernel", "--nope"], ["kernel", "profile", "--by", "nope"]):
-        status, lines = on_terminal(*args, env={"FLEXGUARD_SOCKET": f"{TMP}/nobody-under-a-long-name"})
+    for args in (["nope"], ["run", "--lock", "nope", "true"], ["run", "--policy", "nope", "true"],
+                 ["run", "--nope"], ["run", "nope"], ["monitor", "--nope"],
+                 ["monitor", "--max-slots", "0"], ["status"], ["top", "-b"], ["top", "--nope"],
+                 ["stat"], ["stat", "--nope"], ["stat", "nope"], ["metrics", "--listen", "nope"],
+                 ["doctor", "--nope"], ["locks", "--nope"], ["demo", "--nope"], ["bench", "--nope"],
+                 ["kernel"], ["kernel", "--nope"], ["kernel", "profile", "--by", "nope"]):
+        status, lines = on_terminal(*args,
+                                    env={"FLEXGUARD_SOCKET": f"{TMP}/nobody-under-a-long-name"})
         true(f"{args}: status {status}", status >= 125)
         true(f"{args}: {lines}", lines[0].startswith("flexguard"))
         narrow(args, lines)
@@ -89,13 +93,15 @@ def check_times():
 
 def check_together():
     """-bn1 is -b -n 1; stat takes the process without -p."""
-    for args in (["top", "-bn1", "--socket", f"{TMP}/nobody"], ["top", "-bd1", "-n1", "--socket", f"{TMP}/nobody"]):
+    for args in (["top", "-bn1", "--socket", f"{TMP}/nobody"],
+                 ["top", "-bd1", "-n1", "--socket", f"{TMP}/nobody"]):
         p = run(*args)
         true(p.stderr, "no monitor listens" in p.stderr)
     true("-b alone", "unknown option" in run("top", "-bx").stderr)
     p = run("stat", str(os.getpid()))
     true(p.stderr, "does not run on FlexGuard" in p.stderr)
-    for args in (["stat", "nope"], ["stat", "1", "2"], ["stat", "99999999999"], ["stat", "-p", "99999999999"]):
+    for args in (["stat", "nope"], ["stat", "1", "2"], ["stat", "99999999999"],
+                 ["stat", "-p", "99999999999"]):
         p = run(*args)
         same(args, p.returncode, 125)
         one_line(p.stderr)
@@ -109,18 +115,22 @@ def check_unknown_policy():
     same("status", p.returncode, 0)
     one_line(p.stderr)
     true(p.stderr, "unknown policy 'nope?[2J'" in p.stderr and "spin-then-park" in p.stderr)
-    for quiet in ({"FLEXGUARD_VERBOSE": "0"}, {"FLEXGUARD_POLICY": "block"}, {"FLEXGUARD_POLICY": ""}):
+    for quiet in ({"FLEXGUARD_VERBOSE": "0"}, {"FLEXGUARD_POLICY": "block"},
+                  {"FLEXGUARD_POLICY": ""}):
         p = subprocess.run(["/bin/true"], env=dict(env, **quiet), capture_output=True, text=True)
         same(quiet, (p.returncode, p.stderr), (0, ""))
 
 
 def check_no_writable_folder():
     """--stats where nothing can be written."""
-    if os.geteuid() or subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode:
+    if os.geteuid() or subprocess.run(["unshare", "-m", "true"],
+                                      stderr=subprocess.DEVNULL).returncode:
         raise Skip("only root can have a machine without a writable folder")
     where = os.path.dirname(CONTEND)
-    p = subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o ro none /dev/shm && mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp; "
-                        f"cd {where} && TMPDIR=/nowhere exec {FLEXGUARD} run --policy fallback --stats -- sh -c '{CONTEND} 100; true'"],
+    p = subprocess.run(["unshare", "-m", "sh", "-c",
+                        "mount -t tmpfs -o ro none /dev/shm && mount --bind /tmp /tmp && mount "
+                        f"-o remount,ro,bind /tmp; cd {where} && TMPDIR=/nowhere exec {FLEXGUARD} "
+                        f"run --policy fallback --stats -- sh -c '{CONTEND} 100; true'"],
                        text=True, capture_output=True)
     if "mount" in p.stderr:
         raise Skip(p.stderr)
@@ -137,9 +147,12 @@ def check_completion():
         text = run(command, "--help").stdout
         # options are written at the beginning of a line, or in the usage
         said = set(re.findall(r"(?:^ +|, |\[)(--?[a-zA-Z][a-z-]*)", text, re.M)) - {"-h", "-U"}
-        words = subprocess.run(["bash", "-c", f"source {COMPLETION}; COMP_WORDS=(flexguard {command} -); COMP_CWORD=2; _flexguard; "
-                                "printf '%s\\n' \"${COMPREPLY[@]}\""], text=True, capture_output=True, check=True).stdout.split()
-        true(f"{command}: not offered: {sorted(said - set(words))}, offered: {words}", said <= set(words))
+        words = subprocess.run(["bash", "-c",
+                                f"source {COMPLETION}; COMP_WORDS=(flexguard {command} -); "
+                                f"COMP_CWORD=2; _flexguard; printf '%s\\n' \"${{COMPREPLY[@]}}\""],
+                               text=True, capture_output=True, check=True).stdout.split()
+        true(f"{command}: not offered: {sorted(said - set(words))}, offered: {words}",
+             said <= set(words))
 
 
 def check_other_shells():
@@ -156,16 +169,18 @@ def check_other_shells():
             p = subprocess.run([shell, "-n", file], capture_output=True, text=True)
             same(f"{shell} -n: {p.stderr}", p.returncode, 0)
     if shutil.which("fish"):
-        p = subprocess.run(["fish", "-c", f"source {shells['fish']}; complete -C 'flexguard top --sort '"],
+        p = subprocess.run(["fish", "-c",
+                            f"source {shells['fish']}; complete -C 'flexguard top --sort '"],
                            capture_output=True, text=True, env=dict(os.environ, HOME=TMP))
         same(p.stderr, sorted(line.split("\t")[0] for line in p.stdout.splitlines()),
              ["blocked", "contended", "parks", "pid", "preempted", "threads"])
 
 
 def check_options_are_read_alike():
-    """A value behind = or a blank, options behind operands; no abbreviation, which the next option could break."""
-    for args in (["run", "--polic", "spin", "true"], ["run", "--polic=spin", "true"], ["top", "--bat"],
-                 ["status", "--js"]):
+    """A value behind = or a blank, options behind operands; no abbreviation, which the next option
+    could break."""
+    for args in (["run", "--polic", "spin", "true"], ["run", "--polic=spin", "true"],
+                 ["top", "--bat"], ["status", "--js"]):
         p = run(*args)
         same(args, p.returncode, 125)
         true(p.stderr, f"unknown option '{args[1]}'" in p.stderr)
@@ -175,7 +190,8 @@ def check_options_are_read_alike():
         p = run(*args)
         same(args, p.returncode, 125)
         one_line(p.stderr)
-    same("the program's own options", run("run", "--policy", "block", "sh", "-c", "exit 7").returncode, 7)
+    same("the program's own options",
+         run("run", "--policy", "block", "sh", "-c", "exit 7").returncode, 7)
     same("--", run("run", "--policy=block", "--", "sh", "-c", "exit 7").returncode, 7)
     same("behind", run("doctor", "sh", "--json").stdout[:1], "{")
 

@@ -19,8 +19,10 @@ import debian
 KNOWN = (
     ("glibc", "key1|key4", ".*", "they create all 1,024 keys, one of which is FlexGuard's"),
     ("posix", "pthread_cond_timedwait/2-3", "lock:glibc-(robust|pi)",
-     "a thread ends with the mutex: a robust one is recovered, a PI one cannot be unlocked by another thread"),
-    ("posix", "pthread_rwlock_rdlock/2-3", "lock:furwock", "a waiting writer keeps all readers out"),
+     "a thread ends with the mutex: a robust one is recovered, a PI one cannot be unlocked by "
+     "another thread"),
+    ("posix", "pthread_rwlock_rdlock/2-3", "lock:furwock",
+     "a waiting writer keeps all readers out"),
 )
 
 
@@ -114,11 +116,13 @@ class Built(Suite):
     def build(self):
         """What does not compile has an empty log beside it next time: it is not tried again."""
         todo = [s for s in self.sources()
-                if not self.output_of(s).exists() and not self.output_of(s).with_suffix(".failed").exists()]
+                if not self.output_of(s).exists()
+                and not self.output_of(s).with_suffix(".failed").exists()]
 
         def one(source):
             out = self.output_of(source)
-            p = subprocess.run(self.command(source, out), cwd=self.source, capture_output=True, text=True)
+            p = subprocess.run(self.command(source, out), cwd=self.source, capture_output=True,
+                               text=True)
             if p.returncode:
                 out.with_suffix(".failed").write_text(p.stderr)
 
@@ -127,7 +131,8 @@ class Built(Suite):
                 self.show(f"{self.package}: compiled {i + 1}/{len(todo)}")
 
     def programs(self):
-        return [Program(self.name_of(s), [str(self.output_of(s))], cwd=str(self.bin), turn=self.turn_of(s), **self.statuses)
+        return [Program(self.name_of(s), [str(self.output_of(s))], cwd=str(self.bin),
+                        turn=self.turn_of(s), **self.statuses)
                 for s in self.sources() if self.output_of(s).exists()]
 
     def turn_of(self, source):
@@ -138,9 +143,10 @@ class Built(Suite):
 
 class LibStdCxx(Built):
     name, package, compiler = "libstdcxx", "gcc-12", "g++"
-    folders = ("mutex recursive_mutex timed_mutex recursive_timed_mutex shared_mutex shared_timed_mutex "
-               "condition_variable condition_variable_any unique_lock shared_lock lock try_lock scoped_lock "
-               "call_once lock_guard async future packaged_task promise shared_future thread").split()
+    folders = ("mutex recursive_mutex timed_mutex recursive_timed_mutex shared_mutex "
+               "shared_timed_mutex condition_variable condition_variable_any unique_lock "
+               "shared_lock lock try_lock scoped_lock call_once lock_guard async future "
+               "packaged_task promise shared_future thread").split()
 
     def unpack(self, archive):
         # A tarball in a tarball.
@@ -162,23 +168,27 @@ class LibStdCxx(Built):
                     yield f
 
     def name_of(self, source):
-        return str(source.relative_to(self.source / "libstdc++-v3/testsuite/30_threads").with_suffix(""))
+        return str(source.relative_to(self.source
+                                      / "libstdc++-v3/testsuite/30_threads").with_suffix(""))
 
     def command(self, source, output):
-        return ["g++", "-std=c++20", "-O1", "-w", "-I", str(self.source / "libstdc++-v3/testsuite/util"),
-                str(source), "-o", str(output), "-pthread"]
+        return ["g++", "-std=c++20", "-O1", "-w", "-I",
+                str(self.source / "libstdc++-v3/testsuite/util"), str(source), "-o", str(output),
+                "-pthread"]
 
 
 class Posix(Built):
     name, package, compiler = "posix", "posixtestsuite", "gcc"
-    wanted = r"(conformance/interfaces/(pthread_(mutex|cond|rwlock|barrier|spin|once|cancel|cleanup|join|exit|atfork)|sem_)|include/)"
+    wanted = (r"(conformance/interfaces/(pthread_(mutex|cond|rwlock|barrier|spin|once|cancel|"
+              r"cleanup|join|exit|atfork)|sem_)|include/)")
     at_once = 12  # most of them sleep most of the time
     # posixtest.h: 0 pass, 1 fail, 2 unresolved, 4 unsupported, 5 untested
     statuses = {"skips": (2, 4, 5)}
 
     def sources(self):
         return sorted(f for f in self.source.rglob("conformance/interfaces/*/*.c")
-                      if re.fullmatch(r"[0-9]+-[0-9]+\.c", f.name) and "int main" in f.read_text(errors="replace"))
+                      if re.fullmatch(r"[0-9]+-[0-9]+\.c", f.name)
+                      and "int main" in f.read_text(errors="replace"))
 
     def name_of(self, source):
         return "/".join(source.with_suffix("").parts[-2:])
@@ -186,23 +196,27 @@ class Posix(Built):
     named = threading.Lock()
 
     def turn_of(self, source):
-        return self.named if "sem_open" in source.read_text(errors="replace") else None  # some have the same name
+        # some have the same name
+        return self.named if "sem_open" in source.read_text(errors="replace") else None
 
     def command(self, source, output):
         include = next(self.source.rglob("posixtest.h")).parent
-        return ["gcc", "-std=gnu99", "-O1", "-w", "-D_GNU_SOURCE", "-I", str(include), "-I", str(source.parent),
-                str(source), "-o", str(output), "-pthread", "-lrt"]
+        return ["gcc", "-std=gnu99", "-O1", "-w", "-D_GNU_SOURCE", "-I", str(include), "-I",
+                str(source.parent), str(source), "-o", str(output), "-pthread", "-lrt"]
 
 
 class Glibc(Built):
-    """Its tests are made to be built inside glibc.  Those that look into its internals do not compile here."""
+    """Its tests are made to be built inside glibc.  Those that look into its internals do not
+    compile here."""
     name, package, compiler = "glibc", "glibc", "gcc"
     headers = r"include/(array_length|intprops)\.h|sysdeps/x86_64/stackinfo\.h"
-    wanted = r"^(nptl/.*|sysdeps/pthread/.*|support/.*|malloc/dynarray.*|test-skeleton\.c|" + headers + ")$"
+    wanted = (r"^(nptl/.*|sysdeps/pthread/.*|support/.*|malloc/dynarray.*|test-skeleton\.c|"
+              + headers + ")$")
     at_once = 6  # many of them sleep
     # Of the support library: programs of its own, and what is for tests inside a container.
     no_support = r"tst-.*|test-.*|.*-container|.*_main|links-dso-program.*|support_paths"
-    # Threads are neither in static programs nor in objects for dlopen() and LD_AUDIT; gdb is not for locks.
+    # Threads are neither in static programs nor in objects for dlopen() and LD_AUDIT; gdb is not
+    # for locks.
     no_tests = r".*(-static|-time64|mod\d*|mod[a-z]|aux|-gdb-.*|-audit-.*)"
 
     def prepare(self):
@@ -219,24 +233,28 @@ class Glibc(Built):
         (headers / "config.h").touch()
 
     def compile(self, *args):
-        return ["gcc", "-std=gnu11", "-O1", "-w", "-D_GNU_SOURCE", "-DMODULE_NAME=testsuite", "-DTIMEOUTFACTOR=1",
-                "-include", "limits.h", "-I", ".", "-I", "support", "-I", "nptl", "-I", "sysdeps/pthread",
-                "-I", str(self.work / "include"), *map(str, args)]
+        return ["gcc", "-std=gnu11", "-O1", "-w", "-D_GNU_SOURCE", "-DMODULE_NAME=testsuite",
+                "-DTIMEOUTFACTOR=1", "-include", "limits.h", "-I", ".", "-I", "support", "-I",
+                "nptl", "-I", "sysdeps/pthread", "-I", str(self.work / "include"), *map(str, args)]
 
     def build(self):
         if not self.library.exists():
             self.show("compiling glibc's support library")
             folder = self.work / "support"
             folder.mkdir(exist_ok=True)
-            paths = folder / "paths.c"  # where an installed glibc would be: only tests in a container look there
-            names = re.findall(r"const char (\w+)\[\]", (self.source / "support/support_paths.c").read_text())
+            # where an installed glibc would be: only tests in a container look there
+            paths = folder / "paths.c"
+            names = re.findall(r"const char (\w+)\[\]",
+                               (self.source / "support/support_paths.c").read_text())
             paths.write_text("".join(f'const char {n}[] = "/nowhere";\n' for n in names))
             sources = [f for f in sorted((self.source / "support").glob("*.c"))
-                       if not re.fullmatch(self.no_support, f.stem) or f.stem == "support_test_main"]
+                       if not re.fullmatch(self.no_support, f.stem)
+                       or f.stem == "support_test_main"]
 
             def one(source):
                 out = folder / (source.stem + ".o")
-                p = subprocess.run(self.compile("-c", source, "-o", out), cwd=self.source, capture_output=True)
+                p = subprocess.run(self.compile("-c", source, "-o", out), cwd=self.source,
+                                   capture_output=True)
                 return out if p.returncode == 0 else None
 
             with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -245,7 +263,8 @@ class Glibc(Built):
         super().build()
 
     def sources(self):
-        return [f for folder in ("nptl", "sysdeps/pthread") for f in sorted((self.source / folder).glob("tst-*.c"))
+        return [f for folder in ("nptl", "sysdeps/pthread")
+                for f in sorted((self.source / folder).glob("tst-*.c"))
                 if not re.fullmatch(self.no_tests, f.stem)]
 
     def name_of(self, source):
@@ -258,9 +277,10 @@ class Glibc(Built):
 class GLib(Suite):
     name = "glib"
     folder = pathlib.Path("/usr/libexec/installed-tests/glib")
-    tests = ("1bit-mutex asyncqueue atomic bitlock cond mutex once onceinit private rec-mutex rwlock thread "
-             "thread-deprecated thread-pool thread-pool-slow threadpool-test timeout task gdbus-threading "
-             "mainloop slice-concurrent slice-threadinit timer").split()
+    tests = ("1bit-mutex asyncqueue atomic bitlock cond mutex once onceinit private rec-mutex "
+             "rwlock thread thread-deprecated thread-pool thread-pool-slow threadpool-test "
+             "timeout task gdbus-threading mainloop slice-concurrent slice-threadinit "
+             "timer").split()
 
     def prepare(self):
         if not self.folder.exists():
@@ -274,8 +294,9 @@ class GLib(Suite):
 class CPython(Suite):
     name = "cpython"
     python = "/usr/bin/python3"
-    tests = "test_thread test_threading test_threading_local test_threadsignals test_queue test_sched " \
-            "test_threadedtempfile test_concurrent_futures test_multiprocessing_fork".split()
+    tests = ("test_thread test_threading test_threading_local test_threadsignals test_queue "
+             "test_sched test_threadedtempfile test_concurrent_futures "
+             "test_multiprocessing_fork").split()
 
     def prepare(self):
         p = subprocess.run([self.python, "-c", "import test.test_threading"], capture_output=True)
@@ -283,7 +304,8 @@ class CPython(Suite):
             raise debian.Missing("needs the package libpython3.11-testsuite")
 
     def programs(self):
-        return [Program(t, [self.python, "-m", "test", "--timeout", "300", t], cwd="/tmp", limit=400)
+        return [Program(t, [self.python, "-m", "test", "--timeout", "300", t], cwd="/tmp",
+                        limit=400)
                 for t in self.tests]
 
 

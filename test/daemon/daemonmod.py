@@ -48,7 +48,8 @@ def need_root():
     need(os.geteuid() == 0, "only root can become somebody else")
     need(shutil.which("setpriv"), "no setpriv")
     need(not subprocess.run([*NOBODY, FLEXGUARD, "--version"], stdout=subprocess.DEVNULL,
-                            stderr=subprocess.DEVNULL).returncode, "nobody cannot reach the build folder")
+                            stderr=subprocess.DEVNULL).returncode,
+         "nobody cannot reach the build folder")
 
 
 class Daemon:
@@ -56,12 +57,13 @@ class Daemon:
 
     def __init__(self, *args, path=SOCK, prefix=(), ready=True, **kw):
         self.path = path
-        self.p = subprocess.Popen([*prefix, FLEXGUARD, "monitor", "--socket", path, *args], text=True,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.p = subprocess.Popen([*prefix, FLEXGUARD, "monitor", "--socket", path, *args],
+                                  text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, **kw)
         if ready:  # a refusal is an answer: clients that came first may have filled it
             try:
-                wait_until("the daemon answers", lambda: self.p.poll() is not None or answer(path) is not None)
+                wait_until("the daemon answers",
+                           lambda: self.p.poll() is not None or answer(path) is not None)
             except Failed:
                 self.kill()  # nobody else knows of it
                 raise
@@ -132,7 +134,8 @@ class Counters:
         error, _, self.domain, fds = hello(path)
         if error:
             raise Failed(f"hello: {error}")
-        self.map = mmap.mmap(fds[1], (SIZE + 4095) // 4096 * 4096, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
+        self.map = mmap.mmap(fds[1], (SIZE + 4095) // 4096 * 4096, flags=mmap.MAP_SHARED,
+                             prot=mmap.PROT_READ)
         for fd in fds:
             os.close(fd)
 
@@ -175,7 +178,8 @@ class Counters:
         for i in range(CPUS):
             if self.u32(CPU + i * LINE):
                 found[f"cpu[{i}]"] = self.u32(CPU + i * LINE)
-        for name, at, n in (("queued", QUEUED, DOMAINS * CPUS), ("usable", USABLE, DOMAINS * GROUPS)):
+        for name, at, n in (("queued", QUEUED, DOMAINS * CPUS),
+                            ("usable", USABLE, DOMAINS * GROUPS)):
             for i, v in enumerate(struct.unpack_from(f"={n}I", self.map, at)):
                 if v:
                     found[f"{name}[{i}]"] = v
@@ -185,7 +189,8 @@ class Counters:
 def program(*args, path=SOCK, prefix=(), env=None, **kw):
     """A program on FlexGuard's locks that takes its monitor from this path, and none of its own."""
     env = dict(os.environ, FLEXGUARD_SOCKET=path, FLEXGUARD_VERBOSE="0",
-               LD_PRELOAD=os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so"), **(env or {}))
+               LD_PRELOAD=os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so"),
+               **(env or {}))
     return subprocess.Popen([*prefix, *args], env=env, text=True, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
 
@@ -202,7 +207,9 @@ def exact(p):
     except subprocess.TimeoutExpired:
         raise Failed(f"it hangs: {open(f'/proc/{p.pid}/wchan').read()}")
     # not communicate(): readline() may have read ahead
-    same("the program ends well", (p.returncode, p.stdout.read().removeprefix("ready\n"), p.stderr.read()), (0, "exact\n", ""))
+    same("the program ends well",
+         (p.returncode, p.stdout.read().removeprefix("ready\n"), p.stderr.read()),
+         (0, "exact\n", ""))
 
 
 def finish(p):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """All faults at once, in random order with random timing.
 
-    soak.py FLEXGUARD CONTEND [--seconds=N]      or SOAK_MINUTES=N; SOAK_SEED=N repeats a run's choices
+    soak.py FLEXGUARD CONTEND [--seconds=N]      or SOAK_MINUTES=N; SOAK_SEED=N repeats a run's
+    choices
 
 The choices are those of the seed, the timing between processes is the machine's.
 Ends with 1 if a client hangs or loses an increment, if a daemon does not end as it should,
@@ -22,7 +23,8 @@ SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(1 << 3
 MAX_CLIENTS = 6
 rng = random.Random(SEED)
 root = os.geteuid() == 0 and shutil.which("setpriv") and \
-    not subprocess.run([*NOBODY, CONTEND, "1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+    not subprocess.run([*NOBODY, CONTEND, "1"], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL).returncode
 
 
 class Soak:
@@ -35,7 +37,8 @@ class Soak:
 
     def start_daemon(self):
         if self.daemon is None:
-            args = rng.choice([[], ["--max-processes=4"], ["--domains=cpuset"], ["--max-slots-per-uid=64"]])
+            args = rng.choice([[], ["--max-processes=4"], ["--domains=cpuset"],
+                               ["--max-slots-per-uid=64"]])
             if not root:
                 args = []
             self.daemon = Daemon(*args)
@@ -90,8 +93,8 @@ class Soak:
         c = self.any_client()
         try:
             for tid in os.listdir(f"/proc/{c[0].pid}/task") if c else []:
-                os.sched_setaffinity(int(tid), rng.choice([{cpu} for cpu in os.sched_getaffinity(0)] +
-                                                          [os.sched_getaffinity(0)]))
+                every = os.sched_getaffinity(0)
+                os.sched_setaffinity(int(tid), rng.choice([*({cpu} for cpu in every), every]))
         except OSError:
             pass
 
@@ -139,8 +142,10 @@ class Soak:
     # ----
 
     def run(self):
-        weights = {"start_daemon": 8, "kill_daemon": 2, "stop_daemon": 2, "freeze_daemon": 1, "remove_path": 1,
-                   "start_client": 10, "kill_client": 4, "stop_client": 3, "pin_client": 4, "burst": 1,
+        weights = {"start_daemon": 8, "kill_daemon": 2, "stop_daemon": 2, "freeze_daemon": 1,
+                   "remove_path": 1,
+                   "start_client": 10, "kill_client": 4, "stop_client": 3, "pin_client": 4,
+                   "burst": 1,
                    "silent_crowd": 1, "nonsense": 2, "another_version": 1}
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
@@ -150,7 +155,8 @@ class Soak:
             time.sleep(rng.random() * 0.2)
             self.reap_clients()
             if self.daemon and self.daemon.p.poll() is not None:
-                raise Failed(f"the daemon ended by itself: {self.daemon.p.returncode}, {self.daemon.p.stderr.read()}")
+                raise Failed(f"the daemon ended by itself: {self.daemon.p.returncode}, "
+                             f"{self.daemon.p.stderr.read()}")
         self.settle()
 
     def settle(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Counts: what status, top and metrics say is what `flexguard run --stats` counted, to the last one."""
+"""Counts: what status, top and metrics say is what `flexguard run --stats` counted, to the last
+one."""
 import json
 
 from daemonmod import *
@@ -20,7 +21,8 @@ def counted(*args):
     """(what --stats says, by how much the monitor's sums have grown)"""
     before = totals()
     report = f"{TMP}/stats.json"
-    r = run("run", f"--stats={report}", "--", COUNTS, *args, env={"FLEXGUARD_SOCKET": SOCK}, timeout=100)
+    r = run("run", f"--stats={report}", "--", COUNTS, *args, env={"FLEXGUARD_SOCKET": SOCK},
+            timeout=100)
     same("the program", (r.returncode, r.stdout, r.stderr), (0, "", ""))
     after = totals()
     return json.load(open(report))["stats"], {k: after[k] - before[k] for k in after}
@@ -63,18 +65,21 @@ def check_more_threads_than_slots():
 
         def crowd():
             stats = agree("crowd", "300")
-            same("threads", (stats["threads"], stats["unmonitored_threads"]), (301, 301 - 31))  # slot 0 is nobody's
+            # slot 0 is nobody's
+            same("threads", (stats["threads"], stats["unmonitored_threads"]), (301, 301 - 31))
 
         in_one_of(3, crowd)
 
 
 def check_slots_for_all():
-    """More threads than one piece of the array has slots: the monitor sees all of them, and so does the next monitor."""
+    """More threads than one piece of the array has slots: the monitor sees all of them, and so does
+    the next monitor."""
     need_daemon()
 
     def threads():
         s = json.loads(run("status", "--json", "--socket", SOCK).stdout)
-        return max([c["threads"] for c in s["clients"] if c["program"] == os.path.basename(COUNTS)[:15]], default=0)
+        return max([c["threads"] for c in s["clients"]
+                    if c["program"] == os.path.basename(COUNTS)[:15]], default=0)
 
     with Daemon() as d:
         p = program(COUNTS, "stay", "1500")
@@ -122,11 +127,13 @@ def check_wrap():
         before = totals()["contended"]
         c = Liar()
         want = 0
-        for value in (100, 50_000_000, 50_000_000, 2_000_000_000, 4_000_000_000, 4_294_967_295, 5, 1_000_000_000):
+        for value in (100, 50_000_000, 50_000_000, 2_000_000_000, 4_000_000_000, 4_294_967_295, 5,
+                      1_000_000_000):
             for slot in (1, 7):
                 c.set(slot, value)
             totals()
-        # In so short a time no process counts that much: it is said of the process, and not added to the sum of all.
+        # In so short a time no process counts that much: it is said of the process, and not added
+        # to the sum of all.
         want = 2 * (4_294_967_296 + 1_000_000_000)
         s = json.loads(run("status", "--json", "--socket", SOCK).stdout)
         same("of the process", max(g["stats"]["contended"] for g in s["clients"]), want)
@@ -134,7 +141,8 @@ def check_wrap():
 
 
 def check_slots_that_are_cleared():
-    """A sum that shrinks, as older libraries made it at each end of a thread, is no step of 2^32."""
+    """A sum that shrinks, as older libraries made it at each end of a thread, is no step of
+    2^32."""
     need_daemon()
     with Daemon():
         before = totals()["contended"]
@@ -146,7 +154,8 @@ def check_slots_that_are_cleared():
 
 
 def check_liars_sums():
-    """Whatever is in the slots: sums only grow, and by no more than a process could have counted."""
+    """Whatever is in the slots: sums only grow, and by no more than a process could have
+    counted."""
     need_daemon()
     with Daemon():
         start, before = time.monotonic(), totals()
@@ -177,7 +186,8 @@ def check_ordinary_user():
         p = contend(60000)
         try:
             def sums():
-                q = subprocess.run([*NOBODY, FLEXGUARD, "metrics", "--socket", SOCK], text=True, capture_output=True)
+                q = subprocess.run([*NOBODY, FLEXGUARD, "metrics", "--socket", SOCK], text=True,
+                                   capture_output=True)
                 return float(q.stdout.split("flexguard_contended_total ")[-1].split()[0])
             first = wait_until("counted", sums)
             wait_until("goes on", lambda: sums() > first)

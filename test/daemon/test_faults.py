@@ -86,7 +86,8 @@ def check_children_come_back():
 
 
 def check_stopped_daemon():
-    """One that is there and says nothing costs a start a quarter of a second, and locks next to nothing."""
+    """One that is there and says nothing costs a start a quarter of a second, and locks next to
+    nothing."""
     need_daemon()
     with Daemon() as d:
         c = Counters()
@@ -143,7 +144,8 @@ def check_another_version():
             except BrokenPipeError:
                 pass  # it did not wait so long for us
     s.close()
-    true(f"asked {asked} times in {seconds:.1f} s: now and then, not all the time", 1 <= asked <= seconds + 2)
+    true(f"asked {asked} times in {seconds:.1f} s: now and then, not all the time",
+         1 <= asked <= seconds + 2)
     with Daemon() as d:
         registered(Counters(), 1)
         same("ready", p.stdout.readline(), "ready\n")
@@ -189,7 +191,8 @@ def check_full():
 
 def limited(limit):
     """A memory cgroup; skips where there is none to make."""
-    for root, names in (("/sys/fs/cgroup/memory", ("memory.limit_in_bytes",)), ("/sys/fs/cgroup", ("memory.max",))):
+    for root, names in (("/sys/fs/cgroup/memory", ("memory.limit_in_bytes",)),
+                        ("/sys/fs/cgroup", ("memory.max",))):
         path = f"{root}/flexguard-test-daemon-{os.getpid()}"
         try:
             os.mkdir(path)
@@ -244,7 +247,8 @@ def check_memory_limit():
 def check_few_descriptors():
     """Without descriptors for one more client the daemon goes on; later ones are served again."""
     need_daemon()
-    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))  # 37 when idle; thirty clients want more
+    # 37 when idle; thirty clients want more
+    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
     with Daemon(preexec_fn=few) as d:
         c = Counters()
         many = [contend(700) for _ in range(30)]

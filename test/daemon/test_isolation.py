@@ -7,7 +7,8 @@ from daemonmod import *
 
 
 def as_user(uid, *args, **kw):
-    return program(*args, prefix=["setpriv", f"--reuid={uid}", "--clear-groups", "--inh-caps=-all"], **kw)
+    return program(*args, prefix=["setpriv", f"--reuid={uid}", "--clear-groups", "--inh-caps=-all"],
+                   **kw)
 
 
 def check_quota_of_one_user():
@@ -43,7 +44,8 @@ def as_uid(uid, f):
 
 
 def check_answers_that_nobody_reads():
-    """The kernel lets no more descriptors be under way than the monitor may have open: one user does not use them up."""
+    """The kernel lets no more descriptors be under way than the monitor may have open: one user
+    does not use them up."""
     need_daemon()
     need_root()
     with Daemon(prefix=["sh", "-c", 'ulimit -n 300 && exec "$@"', "sh"]) as d:
@@ -103,13 +105,15 @@ def check_users_do_not_hear_each_other():
 
 
 def check_daemon_that_gives_up_root():
-    """Its memory is not to be looked at any more, not even by itself, until it says hello as who it is then."""
+    """Its memory is not to be looked at any more, not even by itself, until it says hello as who it
+    is then."""
     need_daemon()
     need_root()
     with Daemon() as d:
         def seen(uid):
-            report = json.loads(subprocess.run([FLEXGUARD, "status", "--json", "--socket", SOCK], text=True,
-                                               stdout=subprocess.PIPE, check=True).stdout)
+            report = json.loads(subprocess.run([FLEXGUARD, "status", "--json", "--socket", SOCK],
+                                               text=True, stdout=subprocess.PIPE,
+                                               check=True).stdout)
             return any(c["uid"] == uid and c["threads"] > 0 for c in report["clients"])
 
         p = program(CONTEND, "100000", "1001")
@@ -121,9 +125,11 @@ def check_daemon_that_gives_up_root():
 
 
 def check_modes_of_the_hybrid_lock():
-    """The monitor that looks at queues counts owners of an MCS lock, and no thread of a lock of ours."""
+    """The monitor that looks at queues counts owners of an MCS lock, and no thread of a lock of
+    ours."""
     need_daemon()
-    for args in (["--holder-test=mcs", "--kernel-threads=count"], ["--holder-test", "slot", "--kernel-threads", "defer"]):
+    for args in (["--holder-test=mcs", "--kernel-threads=count"],
+                 ["--holder-test", "slot", "--kernel-threads", "defer"]):
         with Daemon(*args) as d:
             c = Counters()
             p = program(FLEXGUARD, "run", "--lock", "hybrid-mcs", "--", CONTEND, "100000")
@@ -163,11 +169,13 @@ def hellos():
 
 
 def check_time_namespace():
-    """A clock that is not the monitor's: a client registers once, and still hears when its monitor has died."""
+    """A clock that is not the monitor's: a client registers once, and still hears when its monitor
+    has died."""
     need_daemon()
     need_root()
     need(not subprocess.run(["unshare", "--time", "--fork", "--monotonic", "1000", "true"],
-                            stderr=subprocess.DEVNULL).returncode, "no time namespace may be made here")
+                            stderr=subprocess.DEVNULL).returncode,
+         "no time namespace may be made here")
     for offset in ("100000", "-3", "0"):
         with Daemon() as d:
             c = Counters()
@@ -175,7 +183,8 @@ def check_time_namespace():
             def no_more():
                 """Unless the monitor has stood still for long enough to be taken for dead."""
                 said, beat = hellos(), c.u64(8)
-                wait_until("some seconds of the monitor's clock", lambda: c.u64(8) > beat + 3_000_000_000)
+                wait_until("some seconds of the monitor's clock",
+                           lambda: c.u64(8) > beat + 3_000_000_000)
                 same(f"more hellos at an offset of {offset} s", hellos() - said, 0)
 
             before = hellos()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What an operator sees: flexguard status, top, stat and metrics, beside programs that are known."""
+"""What an operator sees: flexguard status, top, stat and metrics, beside programs that are
+known."""
 import fcntl
 import json
 import pty
@@ -27,7 +28,8 @@ def check_status():
         before = s["registered"]
         p = contend(60000)
         try:
-            wait_until("contention is counted", lambda: json.loads(ask("status", "--json"))["stats"]["contended"])
+            wait_until("contention is counted",
+                       lambda: json.loads(ask("status", "--json"))["stats"]["contended"])
             s = json.loads(ask("status", "--json"))
             true(f"registered: {s['registered']}", s["registered"] > before)
             client = [c for c in s["clients"] if c["program"] == os.path.basename(CONTEND)[:15]]
@@ -36,12 +38,16 @@ def check_status():
             true(f"threads: {client[0]['threads']}", 1 <= client[0]["threads"] <= 9)
             true("the program's", 0 < client[0]["stats"]["contended"] <= s["stats"]["contended"])
             text = ask("status")
-            true(text, re.search(rf"^\S+ +1 +\d+ .* {re.escape(os.path.basename(CONTEND)[:15])}$", text, re.M))
+            true(text,
+                 re.search(rf"^\S+ +1 +\d+ .* {re.escape(os.path.basename(CONTEND)[:15])}$", text,
+                           re.M))
         finally:
             end(p)
         # What the dead have counted stays in the sum.
-        wait_until("nobody is registered", lambda: json.loads(ask("status", "--json"))["processes"] <= 1)
-        true("sum", json.loads(ask("status", "--json"))["stats"]["contended"] >= s["stats"]["contended"])
+        wait_until("nobody is registered",
+                   lambda: json.loads(ask("status", "--json"))["processes"] <= 1)
+        true("sum",
+             json.loads(ask("status", "--json"))["stats"]["contended"] >= s["stats"]["contended"])
 
 
 def check_short_lived_processes():
@@ -54,8 +60,10 @@ def check_short_lived_processes():
             for p in crowd:
                 p.communicate()
         now = json.loads(ask("status", "--json"))
-        wait_until("all are gone", lambda: json.loads(ask("status", "--json"))["processes"] == before["processes"])
-        same("registered, refused, dropped", [now[k] - before[k] for k in ("registered", "refused", "dropped")],
+        wait_until("all are gone",
+                   lambda: json.loads(ask("status", "--json"))["processes"] == before["processes"])
+        same("registered, refused, dropped",
+             [now[k] - before[k] for k in ("registered", "refused", "dropped")],
              [10 * rounds, 0, 0])
 
     need_daemon()
@@ -75,9 +83,11 @@ def check_without_a_monitor():
 
 
 def check_bad_options():
-    for args in (["status", "--nope"], ["top", "-n", "0"], ["top", "-d", "x"], ["top", "-s", "nope"], ["top", "--nope"],
-                 ["stat"], ["stat", "-p", "x"], ["stat", "-p", "1", "--by", "x"], ["stat", "-p", "1", "-d", "-1"],
-                 ["metrics", "--nope"], ["metrics", "--listen", "nope"], ["metrics", "--listen=70000"]):
+    for args in (["status", "--nope"], ["top", "-n", "0"], ["top", "-d", "x"],
+                 ["top", "-s", "nope"], ["top", "--nope"], ["stat"], ["stat", "-p", "x"],
+                 ["stat", "-p", "1", "--by", "x"], ["stat", "-p", "1", "-d", "-1"],
+                 ["metrics", "--nope"], ["metrics", "--listen", "nope"],
+                 ["metrics", "--listen=70000"]):
         p = run(*args)
         same(args, (p.returncode, p.stdout), (125, ""))
         one_line(p.stderr)
@@ -91,25 +101,34 @@ def check_top_batch():
     with Daemon():
         p = contend(60000)
         try:
-            wait_until("it is there", lambda: p.pid in [r["pid"] for r in json.loads(ask("top", "--json", "-n1", "-d", "0.1"))["processes"]])
+            def there():
+                top = json.loads(ask("top", "--json", "-n1", "-d", "0.1"))
+                return p.pid in [r["pid"] for r in top["processes"]]
+
+            wait_until("it is there", there)
 
             def three_frames():
-                frames = [json.loads(line) for line in ask("top", "--json", "-n", "3", "-d", "0.3").splitlines()]
+                frames = [json.loads(line)
+                          for line in ask("top", "--json", "-n", "3", "-d", "0.3").splitlines()]
                 same("frames", len(frames), 3)
                 rows = [[r for r in f["processes"] if r["pid"] == p.pid] for f in frames]
                 same("one row each", [len(r) for r in rows], [1, 1, 1])
                 true(f"contended: {rows}", any(r[0]["contended_per_second"] > 0 for r in rows))
-                true("at most so many", all(r[0]["spun_per_second"] <= r[0]["contended_per_second"] + 1 for r in rows))
-                true(f"runnable: {rows}", all(r[0]["runnable_threads"] <= r[0]["threads"] for r in rows))
+                true("at most so many",
+                     all(r[0]["spun_per_second"] <= r[0]["contended_per_second"] + 1 for r in rows))
+                true(f"runnable: {rows}",
+                     all(r[0]["runnable_threads"] <= r[0]["threads"] for r in rows))
                 true("some run", any(r[0]["runnable_threads"] > 0 for r in rows))
 
             in_one_of(5, three_frames)
             p.send_signal(signal.SIGSTOP)
-            wait_until("it is stopped", lambda: all(") T " in open(f"/proc/{p.pid}/task/{t}/stat").read()
+            wait_until("it is stopped",
+                       lambda: all(") T " in open(f"/proc/{p.pid}/task/{t}/stat").read()
                                                     for t in os.listdir(f"/proc/{p.pid}/task")))
             frame = json.loads(ask("top", "--json", "-n", "1", "-d", "0.01"))
             row = next(r for r in frame["processes"] if r["pid"] == p.pid)
-            true(f"none of a stopped process runs: {row}", row["threads"] > 0 and row["runnable_threads"] == 0)
+            true(f"none of a stopped process runs: {row}",
+                 row["threads"] > 0 and row["runnable_threads"] == 0)
             p.send_signal(signal.SIGCONT)
             text = ask("top", "-b", "-n", "2", "-d", "0.1", "-s", "pid")
             same("tables", text.count("flexguard top - "), 2)
@@ -139,14 +158,17 @@ def check_top_kernel():
                     locks = frame["kernel"]["locks"]
                     waiting = [lock["waiting_threads"] for lock in locks]
                     same("most first", waiting, sorted(waiting, reverse=True))
-                    true(locks, all(lock["waits_per_second"] > 0 and lock["lock"] and lock["type"] for lock in locks))
+                    true(locks,
+                         all(lock["waits_per_second"] > 0 and lock["lock"] and lock["type"]
+                             for lock in locks))
                     rows = [r for r in frame["processes"] if r["pid"] == p.pid]
                     true(rows, len(rows) == 1 and rows[0]["kernel_waiting_threads"] >= 0)
 
             in_one_of(5, frames)
             text = ask("top", "-k", "-b", "-n", "1", "-d", "0.1")
             true(text, "KERNEL PROGRAM" in text and "the kernel's locks: " in text)
-            true("only when asked", "kernel" not in json.loads(ask("top", "--json", "-n", "1", "-d", "0.1")))
+            true("only when asked",
+                 "kernel" not in json.loads(ask("top", "--json", "-n", "1", "-d", "0.1")))
         finally:
             end(p)
 
@@ -202,20 +224,24 @@ def check_others_see_their_own():
         p = contend(60000)
         try:
             wait_until("registered", lambda: json.loads(ask("status", "--json"))["clients"])
-            q = subprocess.run([*NOBODY, FLEXGUARD, "status", "--json", "--socket", SOCK], text=True, capture_output=True)
-            # The daemon runs as nobody too where there is no user flexguard: then it is the same user.
+            q = subprocess.run([*NOBODY, FLEXGUARD, "status", "--json", "--socket", SOCK],
+                               text=True, capture_output=True)
+            # The daemon runs as nobody too where there is no user flexguard: then it is the same
+            # user.
             s = json.loads(q.stdout)
             if s["uid"] != 65534:
                 same("clients of others", s["clients"], [])
-            q = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--inh-caps=-all",
-                                FLEXGUARD, "status", "--json", "--socket", SOCK], text=True, capture_output=True)
+            q = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups",
+                                "--inh-caps=-all", FLEXGUARD, "status", "--json", "--socket", SOCK],
+                               text=True, capture_output=True)
             s = json.loads(q.stdout)
             same("clients of others", s["clients"], [])
             true("but the sum", s["processes"] >= 1)
             same("and how many are not shown", s["hidden_processes"], s["processes"])
             for command in (["status"], ["top", "-bn1", "-d", "10ms"]):
-                q = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--inh-caps=-all",
-                                    FLEXGUARD, *command, "--socket", SOCK], text=True, capture_output=True)
+                q = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups",
+                                    "--inh-caps=-all", FLEXGUARD, *command, "--socket", SOCK],
+                                   text=True, capture_output=True)
                 true(q.stdout, "of other users" in q.stdout)
                 true("root sees all", "of other users" not in ask(*command))
         finally:
@@ -244,7 +270,9 @@ def check_stat():
 
         def two_at_a_time():
             q = start("stat", "-p", str(p.pid))
-            two = wait_until("refused", lambda: (s := run("stat", "-p", str(p.pid), "-d", "0.1")).returncode == 125 and s or
+            two = wait_until("refused",
+                             lambda: (s := run("stat", "-p", str(p.pid), "-d", "0.1")).returncode
+                             == 125 and s or
                              q.poll() is not None)
             true("the first was first", q.poll() is None)
             one_line(two.stderr)
@@ -303,7 +331,8 @@ def metrics(text):
         true(family.name, family.name.startswith("flexguard_"))
         true(f"help of {family.name}", family.documentation)
         for s in family.samples:
-            true(f"{s.name}{s.labels}: no pids, no addresses", set(s.labels) <= {"version", "state", "result"})
+            true(f"{s.name}{s.labels}: no pids, no addresses",
+                 set(s.labels) <= {"version", "state", "result"})
             found[s.name, *s.labels.values()] = s.value
     return found
 
@@ -313,7 +342,8 @@ def check_metrics():
     with Daemon():
         p = contend(60000)
         try:
-            wait_until("contention", lambda: metrics(ask("metrics"))["flexguard_contended_total",] > 0)
+            wait_until("contention",
+                       lambda: metrics(ask("metrics"))["flexguard_contended_total",] > 0)
             m = metrics(ask("metrics"))
             same("up", m["flexguard_up",], 1)
             true("processes", m["flexguard_processes",] >= 1)
@@ -324,7 +354,8 @@ def check_metrics():
                 if name[0].endswith("_total"):
                     true(f"{name} only grows", later[name] >= value)
             if shutil.which("promtool"):
-                q = subprocess.run(["promtool", "check", "metrics"], input=ask("metrics"), text=True, capture_output=True)
+                q = subprocess.run(["promtool", "check", "metrics"], input=ask("metrics"),
+                                   text=True, capture_output=True)
                 same("promtool", (q.returncode, q.stderr), (0, ""))
         finally:
             end(p)
@@ -361,14 +392,17 @@ def check_metrics_served():
         true(head, "text/plain; version=0.0.4" in head)
         same("up", metrics(body)["flexguard_up",], 1)
         same("elsewhere", http(unix_stream(path), get % b"/")[0], 404)
-        same("not get", http(unix_stream(path), b"DELETE /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")[0], 405)
+        same("not get",
+             http(unix_stream(path),
+                  b"DELETE /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")[0], 405)
         with unix_stream(path) as s:  # no HTTP at all
             s.sendall(b"\0" * 100000)
         # A second one does not push the first out.
         two = run("metrics", "--listen", f"unix:{path}", "--socket", SOCK)
         same("second", two.returncode, 125)
         one_line(two.stderr)
-    same("the monitor is gone", metrics(http(unix_stream(path), get % b"/metrics")[2]), {("flexguard_up",): 0})
+    same("the monitor is gone", metrics(http(unix_stream(path), get % b"/metrics")[2]),
+         {("flexguard_up",): 0})
     q.terminate()
     same("end", q.wait(60), 0)
     same("cleans up", os.path.exists(path), False)
@@ -379,7 +413,8 @@ def check_metrics_served():
     try:
         def scrape():
             try:
-                return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60).read().decode()
+                return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics",
+                                              timeout=60).read().decode()
             except OSError:
                 return None
         wait_until("it serves", scrape)

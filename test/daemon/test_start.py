@@ -45,14 +45,17 @@ def check_default_user_and_folder():
     """Nobody else's user, and a folder where only root can put a socket."""
     need_daemon()
     need_root()
-    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /run && mkdir /run/flexguard && '
+    hidden = ["unshare", "--mount", "sh", "-c",
+              'mount -t tmpfs tmpfs /run && mkdir /run/flexguard && '
               'chown 65534:65534 /run/flexguard && exec "$@"', "sh"]
-    need(not subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL).returncode, "no mount namespaces may be made here")
+    need(not subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL).returncode,
+         "no mount namespaces may be made here")
     p = subprocess.Popen([*hidden, FLEXGUARD, "monitor"], stderr=subprocess.PIPE, text=True,
                          env={k: v for k, v in os.environ.items() if k != "FLEXGUARD_SOCKET"})
     try:
         folder = f"/proc/{p.pid}/root/run/flexguard"
-        wait_until("it serves", lambda: p.poll() is not None or os.path.exists(f"{folder}/flexguard.sock") and
+        wait_until("it serves",
+                   lambda: p.poll() is not None or os.path.exists(f"{folder}/flexguard.sock") and
                    status(p.pid, "NoNewPrivs") == "1")
         same("still runs", p.poll(), None)
         uid = int(status(p.pid, "Uid").split()[0])
@@ -65,11 +68,13 @@ def check_default_user_and_folder():
 
 
 def check_unprivileged_bpf():
-    """Where any user may load eBPF programs, a client could write the counters: refused, in one sentence."""
+    """Where any user may load eBPF programs, a client could write the counters: refused, in one
+    sentence."""
     need_daemon()
     need_root()
     path = "/proc/sys/kernel/unprivileged_bpf_disabled"
-    need(os.path.exists(path) and open(path).read().strip() in ("0", "2"), "it cannot be changed here")
+    need(os.path.exists(path) and open(path).read().strip() in ("0", "2"),
+         "it cannot be changed here")
     before = open(path).read()
     try:
         need_written(path, "0")
@@ -96,7 +101,8 @@ def check_started_as_nobody():
     need_root()
     path = f"@flexguard-test-{os.getpid()}"
     with Daemon(path=path, prefix=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                                   "--inh-caps=-all,+bpf,+perfmon", "--ambient-caps=-all,+bpf,+perfmon"]) as d:
+                                   "--inh-caps=-all,+bpf,+perfmon",
+                                   "--ambient-caps=-all,+bpf,+perfmon"]) as d:
         same("user", status(d.p.pid, "Uid").split()[0], "65534")
         same("effective", int(status(d.p.pid, "CapEff"), 16), 1 << 39)
         same("ambient", int(status(d.p.pid, "CapAmb"), 16), 0)
@@ -106,7 +112,8 @@ def check_started_as_nobody():
 def check_without_capabilities():
     need_daemon()
     need_root()
-    p = subprocess.run([*NOBODY, FLEXGUARD, "monitor", "--socket", f"@flexguard-test-{os.getpid()}"], text=True,
+    p = subprocess.run([*NOBODY, FLEXGUARD, "monitor", "--socket",
+                        f"@flexguard-test-{os.getpid()}"], text=True,
                        capture_output=True, timeout=60)
     same("status", p.returncode, 125)
     one_line(p.stderr)
@@ -158,7 +165,8 @@ for i in range(queue + 1000):
 
 
 def check_lock_whose_queue_is_filled():
-    """Another user connects to the lock until nobody gets in: the next monitor sees whose it is all the same."""
+    """Another user connects to the lock until nobody gets in: the next monitor sees whose it is all
+    the same."""
     need_daemon()
     need_root()
     folder = os.stat(TMP)
@@ -178,9 +186,11 @@ def check_name_taken_by_another_user():
     need_root()
     folder = os.stat(TMP)
     take = ("import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM); "
-            f"s.bind('\\0flexguard-monitor:{folder.st_dev:x}:{folder.st_ino:x}:{os.path.basename(SOCK)}'); s.listen(0); "
-            "print('taken', flush=True); sys.stdin.read()")
-    p = subprocess.Popen([*NOBODY, "/usr/bin/python3", "-c", take], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            f"s.bind('\\0flexguard-monitor:{folder.st_dev:x}:{folder.st_ino:x}:"
+            f"{os.path.basename(SOCK)}'); "
+            "s.listen(0); print('taken', flush=True); sys.stdin.read()")
+    p = subprocess.Popen([*NOBODY, "/usr/bin/python3", "-c", take], stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, text=True)
     try:
         same("taken", p.stdout.readline(), "taken\n")
         with Daemon("--user", "root") as d:
@@ -188,7 +198,8 @@ def check_name_taken_by_another_user():
     finally:
         p.communicate("")
     with Daemon("--user", "root"):  # and it is the name that is meant
-        p = subprocess.run([*NOBODY, "/usr/bin/python3", "-c", take], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        p = subprocess.run([*NOBODY, "/usr/bin/python3", "-c", take], stdin=subprocess.DEVNULL,
+                           capture_output=True, text=True)
         true(p.stderr, "Address already in use" in p.stderr)
 
 
@@ -268,7 +279,8 @@ def check_wrong_sockets():
     wrong.bind(f"{TMP}/stream")
     wrong.listen()
     for fds, script in (("1", f"exec 3<&{wrong.fileno()};"), ("2", "")):
-        p = subprocess.run(["sh", "-c", f'{script} LISTEN_PID=$$ LISTEN_FDS={fds} exec "$@"', "sh", FLEXGUARD, "monitor"],
+        p = subprocess.run(["sh", "-c", f'{script} LISTEN_PID=$$ LISTEN_FDS={fds} exec "$@"', "sh",
+                            FLEXGUARD, "monitor"],
                            text=True, capture_output=True, timeout=60, pass_fds=[wrong.fileno()])
         same("status", p.returncode, 125)
         one_line(p.stderr)
@@ -276,8 +288,9 @@ def check_wrong_sockets():
 
 
 def check_bad_options():
-    for args in (["--nope"], ["stray"], ["--max-processes-per-uid", "0"], ["--max-slots=x"], ["--mode=9"],
-                 ["--domains", "moon"], ["--holder-test=sun"], ["--kernel-threads"], ["--socket"], ["--max-memory-per-uid=12Q"], ["--socket=/no/such/folder/s"]):
+    for args in (["--nope"], ["stray"], ["--max-processes-per-uid", "0"], ["--max-slots=x"],
+                 ["--mode=9"], ["--domains", "moon"], ["--holder-test=sun"], ["--kernel-threads"],
+                 ["--socket"], ["--max-memory-per-uid=12Q"], ["--socket=/no/such/folder/s"]):
         p = run("monitor", *args)
         same(args, p.returncode, 125)
         one_line(p.stderr)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""plot.py RESULTS.jsonl OUT.png: throughput and time of a section against threads, as Figure 2 of SOSP'25."""
+"""plot.py RESULTS.jsonl OUT.png: throughput and time of a section against threads, as Figure 2 of
+SOSP'25."""
 import json, sys
 import matplotlib
 matplotlib.use("Agg")
@@ -10,9 +11,12 @@ rows = [json.loads(line) for line in open(sys.argv[1])]
 rows = [r for r in rows if "failed" not in r]
 fig, axes = plt.subplots(1, 3, figsize=(15, 4.5))
 for ax, key, label in zip(axes, ("per_ms", "cs_us", "lock"),
-                          ("sections a ms", "time of a section, us", "lock-line transfers a section")):
+                          ("sections a ms", "time of a section, us",
+                           "lock-line transfers a section")):
     for lock in dict.fromkeys(r["lock"] for r in rows):
-        points = sorted((r["threads"], max(1e-3, r[key] if key in r and key != "lock" else sum(r["transfers"]["lock"])))
+        points = sorted((r["threads"],
+                         max(1e-3,
+                             r[key] if key in r and key != "lock" else sum(r["transfers"]["lock"])))
                         for r in rows if r["lock"] == lock)
         ax.plot(*zip(*points), "o-", ms=3, lw=2.5 if lock == "flexguard" else 1, label=lock)
     ax.set(xlabel="threads", ylabel=label, xscale="log", yscale="log")

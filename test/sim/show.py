@@ -14,5 +14,6 @@ for field in sys.argv[2:] or ["per_ms", "cs_us"]:
     ts = sorted({r["threads"] for r in rows}); locks = list(dict.fromkeys(r["lock"] for r in rows))
     print(f"{field:>18}", *(f"{t:>8}" for t in ts))
     for l in locks:
-        cells = (next((get(r, field) for r in rows if r["lock"] == l and r["threads"] == t), "") for t in ts)
+        cells = (next((get(r, field) for r in rows if r["lock"] == l and r["threads"] == t), "")
+                 for t in ts)
         print(f"{l:>18}", *(f"{cell:>8}" for cell in cells))

@@ -13,8 +13,8 @@ jobs = [(int(t), l) for t in threads.split(",") for l in locks.split(",")]
 def one(job):
     t, lock = job
     name, _, policy = lock.partition("/")
-    command = ["build/test/sim/fgsim", "-m", machine, "-t", str(t), "-l", name, "-p", policy or "default",
-               "-d", ms, *rest]
+    command = ["build/test/sim/fgsim", "-m", machine, "-t", str(t), "-l", name, "-p",
+               policy or "default", "-d", ms, *rest]
     try:
         r = subprocess.run(command, capture_output=True, text=True, timeout=240)
         d = json.loads(r.stdout)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The simulator (README.md) runs the lock code as it is now, twice alike, and random schedules catch a lost wake-up.
-usage: test_sim.py FGSIM FGSIM-BROKEN-WAKE"""
+"""The simulator (README.md) runs the lock code as it is now, twice alike, and random schedules
+catch a lost wake-up.  usage: test_sim.py FGSIM FGSIM-BROKEN-WAKE"""
 import json
 import subprocess
 import sys
@@ -28,7 +28,8 @@ def figures(*options):
 
 def check_same_seed():
     for options in (["-m", "intel104", "-t", "104"], ["-m", "vm2", "-t", "4", "-w", "1000"],
-                    ["-m", "one", "-t", "16", "-l", "futex"], ["-m", "one", "-t", "16", "-l", "mcs"]):
+                    ["-m", "one", "-t", "16", "-l", "futex"],
+                    ["-m", "one", "-t", "16", "-l", "mcs"]):
         first = figures(*options, "-s", "1")
         assert figures(*options, "-s", "1") == first, f"{options}: two runs with one seed differ"
         assert figures(*options, "-s", "2") != first, f"{options}: the seed changes nothing"
@@ -52,7 +53,8 @@ def lock_line(r):
 def check_waiters_leave_the_lock_alone():
     for threads in ("8", "26", "104"):
         r = figures("-m", "intel104", "-t", threads)
-        assert lock_line(r) <= 4, f"{threads} threads: {lock_line(r):.1f} transfers of the lock's line a section"
+        assert lock_line(r) <= 4, \
+            f"{threads} threads: {lock_line(r):.1f} transfers of the lock's line a section"
 
 
 def check_more_threads_than_cpus():
@@ -62,7 +64,8 @@ def check_more_threads_than_cpus():
 
 def check_everybody_gets_the_lock():
     r = figures("-m", "intel104", "-t", "26")
-    assert r["min_ops"] > 0 and r["fairness"] < 0.7, f"the least that a thread had: {r['min_ops']}; {r['fairness']}"
+    assert r["min_ops"] > 0 and r["fairness"] < 0.7, \
+        f"the least that a thread had: {r['min_ops']}; {r['fairness']}"
 
 
 def check_lost_wake_is_found():

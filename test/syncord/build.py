@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The lab's kernel: from a commit of the series to a bzImage in the cache, under a key of all that went into it."""
+"""The lab's kernel: from a commit of the series to a bzImage in the cache, under a key of all that
+went into it."""
 import hashlib
 import json
 import os
@@ -19,7 +20,8 @@ from source import Missing
 KEEP = 2  # kernels in the cache
 BPFTOOL = ["bpftool", "/usr/sbin/bpftool"]
 # A commit gives the same files on any day, so that ccache and incremental builds find them.
-ENVIRONMENT = {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "flexguard", "KBUILD_BUILD_HOST": "lab", "LC_ALL": "C"}
+ENVIRONMENT = {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "flexguard",
+               "KBUILD_BUILD_HOST": "lab", "LC_ALL": "C"}
 
 
 class Late(Exception):
@@ -42,7 +44,8 @@ class Clock:
 
 
 def end_well():
-    """A signal to end is an exception here too: make and qemu are ended by those who started them."""
+    """A signal to end is an exception here too: make and qemu are ended by those who started
+    them."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
@@ -60,7 +63,8 @@ class Build:
     def __init__(self, tree, pahole, say, clock):
         self.tree, self.say, self.clock = tree, say, clock
         self.options = ["LOCALVERSION=", f"PAHOLE={pahole}", "CC=ccache gcc", f"-j{os.cpu_count()}"]
-        self.environment = {**os.environ, **ENVIRONMENT, "CCACHE_DIR": str(source.cache() / "ccache"), "CCACHE_NOHASHDIR": "1",
+        self.environment = {**os.environ, **ENVIRONMENT,
+                            "CCACHE_DIR": str(source.cache() / "ccache"), "CCACHE_NOHASHDIR": "1",
                             "CCACHE_BASEDIR": str(tree)}
         for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # of a make above us
             self.environment.pop(name, None)
@@ -69,8 +73,10 @@ class Build:
         """Runs make to its end or to that of the time; once a minute says how far it is."""
         began = said = time.monotonic()
         done, log = 0, []
-        with subprocess.Popen(["make", *self.options, *targets], cwd=self.tree, env={**self.environment, **(extra or {})},
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        with subprocess.Popen(["make", *self.options, *targets], cwd=self.tree,
+                              env={**self.environment, **(extra or {})}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace",
                               start_new_session=True) as make:
             try:
                 for line in make.stdout:
@@ -78,14 +84,17 @@ class Build:
                     done += bool(re.match(r"\s+(CC|AS|AR|LD|HOSTCC)\b", line))
                     now = time.monotonic()
                     if sys.stderr.isatty() or now - said > 60:
-                        self.say(f"{what}: {done} files in {minutes(now - began)}", passing=sys.stderr.isatty())
+                        self.say(f"{what}: {done} files in {minutes(now - began)}",
+                                 passing=sys.stderr.isatty())
                         said = now
                     self.clock.need(what)
             except BaseException:
                 os.killpg(make.pid, signal.SIGTERM)
                 raise
         if make.returncode:
-            raise Broken("\n".join([line for line in log if re.search(r"error|Error|\*\*\*|warning", line)] or log[-20:]))
+            raise Broken("\n".join([line for line in log
+                                    if re.search(r"error|Error|\*\*\*|warning", line)]
+                                   or log[-20:]))
         return log
 
     def configure(self, changes=()):
@@ -100,8 +109,8 @@ class Build:
 
 def key(tree, series, pahole, changes=()):
     """What a kernel depends on, and the name of its folder in the cache."""
-    parts = [tree.version, series.digest(), source.CONFIG.read_text(), *changes, source.version_of(["gcc", "--version"]),
-             source.version_of([pahole, "--version"])]
+    parts = [tree.version, series.digest(), source.CONFIG.read_text(), *changes,
+             source.version_of(["gcc", "--version"]), source.version_of([pahole, "--version"])]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -135,7 +144,8 @@ def kernel(series, say, clock, changes=(), fresh=False):
         os.utime(folder)
         say(f"Linux {tree.upstream} with {len(commits)} patches: in the cache, key {folder.name}")
         return Kernel(folder)
-    say(f"Linux {tree.upstream}: {len(commits)} patches applied; building, key {folder.name}; 13 minutes on 2 cores the first time, then one")
+    say(f"Linux {tree.upstream}: {len(commits)} patches applied; building, key {folder.name}; 13 "
+        "minutes on 2 cores the first time, then one")
     clock.need("the build of the kernel")
     began = time.monotonic()
     b = Build(tree.checkout(commits[-1]), pahole, say, clock)
@@ -145,13 +155,16 @@ def kernel(series, say, clock, changes=(), fresh=False):
     for name in ("arch/x86/boot/bzImage", "System.map", ".config"):
         shutil.copy(b.tree / name, part / pathlib.Path(name).name.lstrip("."))
     with (part / "vmlinux.h").open("w") as header:
-        subprocess.run([bpftool(), "btf", "dump", "file", b.tree / "vmlinux", "format", "c"], stdout=header, check=True)
+        subprocess.run([bpftool(), "btf", "dump", "file", b.tree / "vmlinux", "format", "c"],
+                       stdout=header, check=True)
     try:
         selftests.build(b.tree, bpftool(), part / "selftests")
     except subprocess.CalledProcessError as e:
         raise Broken(f"the selftests: {e}") from e
-    about = {"version": tree.version, "patches": len(commits), "commit": commits[-1], "seconds": round(time.monotonic() - began),
-             "gcc": source.version_of(["gcc", "--version"]), "pahole": source.version_of([pahole, "--version"])}
+    about = {"version": tree.version, "patches": len(commits), "commit": commits[-1],
+             "seconds": round(time.monotonic() - began),
+             "gcc": source.version_of(["gcc", "--version"]),
+             "pahole": source.version_of([pahole, "--version"])}
     (part / "about.json").write_text(json.dumps(about, indent=1) + "\n")
     shutil.rmtree(folder, ignore_errors=True)
     part.rename(folder)
@@ -162,6 +175,7 @@ def kernel(series, say, clock, changes=(), fresh=False):
 
 def forget():
     """All but the kernels used last."""
-    kernels = sorted((p.parent for p in source.cache().glob("*/about.json")), key=lambda p: p.stat().st_mtime, reverse=True)
+    kernels = sorted((p.parent for p in source.cache().glob("*/about.json")),
+                     key=lambda p: p.stat().st_mtime, reverse=True)
     for folder in kernels[KEEP:]:
         shutil.rmtree(folder)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The cases of the lab: what is run in the guest, and what its counts have to be.
 
-A case is a function of the machine (`sh` runs a script there) and the judge (`equal`, `at_most`, `at_least`, `true`, `tell`).
-Scripts find `attach`, `detach` and `testlock` of machine.PREAMBLE.  Nothing is judged by how long it took.
+A case is a function of the machine (`sh` runs a script there) and the judge (`equal`, `at_most`,
+`at_least`, `true`, `tell`).  Scripts find `attach`, `detach` and `testlock` of machine.PREAMBLE.
+Nothing is judged by how long it took.
 """
 import dataclasses
 import json
@@ -13,8 +14,10 @@ import machine
 from judge import Skip
 
 CASES = []
-HOOKS = "to_acquire acquired to_release released to_enter_slowpath enable_fastpath should_reorder skip_reorder".split()
-# The head of a queue looks at so many waiters even if the lock is free: an emulated one seldom finds its owner inside.
+HOOKS = ("to_acquire acquired to_release released to_enter_slowpath enable_fastpath "
+         "should_reorder skip_reorder").split()
+# The head of a queue looks at so many waiters even if the lock is free: an emulated one seldom
+# finds its owner inside.
 MIN_SCAN = "echo 16 >/sys/kernel/debug/syncord/min_scan\n"
 
 
@@ -30,10 +33,12 @@ class Case:
 
 
 def case(name, threads="single", cpus=machine.CPUS, nodes=machine.NODES, append=None):
-    """Under thread=multi keys must not flip while CPUs run (the emulator loses the trap): they are on from boot."""
+    """Under thread=multi keys must not flip while CPUs run (the emulator loses the trap): they are
+    on from boot."""
     def decorator(run):
         about = " ".join(run.__doc__.split()).rstrip(".")
-        CASES.append(Case(name, about, run, threads, cpus, nodes, append or f"syncord={'on' if threads == 'multi' else 'auto'}"))
+        CASES.append(Case(name, about, run, threads, cpus, nodes,
+                          append or f"syncord={'on' if threads == 'multi' else 'auto'}"))
         return run
     return decorator
 
@@ -81,10 +86,13 @@ def idle(m, t):
 
 @case("exact")
 def exact(m, t):
-    """Each renaming is an acquisition of rename_lock: user space, kernel and policy count the same."""
+    """Each renaming is an acquisition of rename_lock: user space, kernel and policy count the
+    same."""
     need_policies(m, "lockstat", "sample")
     for policy in ("lockstat", "sample"):
-        out = script(m, f"attach {policy} rename_lock; syncord-load-mwrl -d 3; cat $S/status; flexguard kernel status --json; detach")
+        out = script(m,
+                     f"attach {policy} rename_lock; syncord-load-mwrl -d 3; cat $S/status; "
+                     "flexguard kernel status --json; detach")
         target = lines(out, "target")[0]
         calls = dict(zip(HOOKS, map(int, target["calls"].split(","))))
         renames = load(out)["acquisitions"]
@@ -118,16 +126,24 @@ def shares(stats):
 def numa(m, t):
     """Hand-overs that cross nodes: at most a tenth of what they are without the policy."""
     need_policies(m, "numa")
-    out = script(m, MIN_SCAN + "attach numa rename_lock -o reorder=0; syncord-load-mwrl -d 4; flexguard kernel status --json; detach")
+    out = script(m,
+                 MIN_SCAN
+                 + "attach numa rename_lock -o reorder=0; syncord-load-mwrl -d 4; flexguard "
+                   "kernel status --json; detach")
     stock = policy_counters(out)
-    out = script(m, MIN_SCAN + "attach numa rename_lock; syncord-load-mwrl -d 4; cat $S/status; flexguard kernel status --json; detach")
+    out = script(m,
+                 MIN_SCAN
+                 + "attach numa rename_lock; syncord-load-mwrl -d 4; cat $S/status; flexguard "
+                   "kernel status --json; detach")
     with_it, target = policy_counters(out), lines(out, "target")[0]
-    share = {name: c["across"] / max(1, c["heads"]) for name, c in (("stock", stock), ("numa", with_it))}
+    share = {name: c["across"] / max(1, c["heads"])
+             for name, c in (("stock", stock), ("numa", with_it))}
     t.at_least("rename_lock: heads of its queue", with_it["heads"], 1000)
     t.tell("rename_lock: waiters moved", target["moved"])
     t.tell("rename_lock: hand-overs across nodes, only counted", share["stock"])
     t.at_most("rename_lock: hand-overs across nodes, numa", share["numa"], share["stock"] / 10)
-    t.tell("rename_lock: longest batch of a node, before and after", f"{stock['max_batch']}, {with_it['max_batch']}")
+    t.tell("rename_lock: longest batch of a node, before and after",
+           f"{stock['max_batch']}, {with_it['max_batch']}")
 
 
 @case("numa-testlock")
@@ -148,35 +164,51 @@ def numa_testlock(m, t):
 
 @case("amp")
 def amp(m, t):
-    """CPUs 4 to 7 count as slow: they back off, and the fast ones get ten times as much; by reordering alone they do not."""
+    """CPUs 4 to 7 count as slow: they back off, and the fast ones get ten times as much; by
+    reordering alone they do not."""
     need_test_locks(m)
     need_policies(m, "amp", "amp-reorder")
-    settings = MIN_SCAN + "echo 0 >$T/lock; echo 0xf0 >$T/classes; echo 2000 2000 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
+    settings = MIN_SCAN + """echo 0 >$T/lock; echo 0xf0 >$T/classes
+echo 2000 2000 >$T/hold_ns; echo 0 0 >$T/pause_ns
+"""
 
     def ratio(how):
         out = script(m, settings + how)
-        by_class = {line["class"]: line["ops"] for line in lines(out, f"class=0") + lines(out, "class=1")}
+        by_class = {line["class"]: line["ops"]
+                    for line in lines(out, f"class=0") + lines(out, "class=1")}
         t.equal(f"two inside at once: {how.split(';')[0]}", lines(out, "total")[0]["violations"], 0)
         return by_class[0] / max(1, by_class[1])
     t.tell("fast to slow, stock", ratio("testlock 3"))
-    t.at_least("fast to slow, amp", ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach"), 10)
-    t.tell("fast to slow, amp-reorder", ratio("attach amp-reorder test:spin0 -o slow=4-7; testlock 3; detach"))
+    t.at_least("fast to slow, amp", ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach"),
+               10)
+    t.tell("fast to slow, amp-reorder",
+           ratio("attach amp-reorder test:spin0 -o slow=4-7; testlock 3; detach"))
 
 
 @case("leaves")
 def leaves(m, t):
     """However a policy ends, nothing of it is left: signal, kill -9, --for, detach, sysrq-L."""
     need_policies(m, "sample")
-    gone = "n=0; while [ $n -lt 100 ] && grep -q '^policy' $S/status; do n=$((n + 1)); sleep 0.1; done; cat $S/status"
+    gone = """n=0
+while [ $n -lt 100 ] && grep -q '^policy' $S/status; do n=$((n + 1)); sleep 0.1; done
+cat $S/status"""
     ways = {"SIGTERM": "kill $pid; wait $pid || true", "kill -9": "kill -9 $pid; wait $pid || true",
-            "detach": "flexguard kernel detach --all; wait $pid || true", "sysrq-L": "echo L >/proc/sysrq-trigger; wait $pid || true"}
+            "detach": "flexguard kernel detach --all; wait $pid || true",
+            "sysrq-L": "echo L >/proc/sysrq-trigger; wait $pid || true"}
     for name, end in ways.items():
-        out = script(m, f"attach sample rename_lock; syncord-load-mwrl -d 2 & sleep 1; {end}\n{gone}\nwait")
+        out = script(m,
+                     "attach sample rename_lock; syncord-load-mwrl -d 2 & sleep 1; "
+                     f"{end}\n{gone}\nwait")
         status = lines(out, "syncord")[0]
-        t.equal(f"{name}: policies, targets, keys on", [status[k] for k in ("policies", "targets", "fast_key", "slow_key")], [0] * 4)
+        t.equal(f"{name}: policies, targets, keys on",
+                [status[k] for k in ("policies", "targets", "fast_key", "slow_key")], [0] * 4)
         t.at_least(f"{name}: renamings meanwhile", load(out)["acquisitions"], 100)
-    t.equal("sysrq-L: its reason", lines(script(m, "sed 's/^/ejection /' $S/ejections"), "ejection")[-1]["reason"], "sysrq")
-    out = script(m, "attach sample rename_lock --for 3s; s=0; wait $pid || s=$?; echo \"end status=$s\"; cat $S/status")
+    t.equal("sysrq-L: its reason",
+            lines(script(m, "sed 's/^/ejection /' $S/ejections"), "ejection")[-1]["reason"],
+            "sysrq")
+    out = script(m,
+                 "attach sample rename_lock --for 3s; s=0; wait $pid || s=$?; echo \"end "
+                 "status=$s\"; cat $S/status")
     t.equal("--for: status of the command", lines(out, "end")[0]["status"], 0)
     t.equal("--for: policies", lines(out, "syncord")[0]["policies"], 0)
 
@@ -185,16 +217,25 @@ def leaves(m, t):
 def refusals(m, t):
     """What must not be attached is refused: status 125, one line, nothing attached."""
     need_policies(m, "sample", "numa")
-    wrong = {"denied, per CPU": "sample addr:0x$(grep -m1 ' D runqueues\\| d runqueues' /proc/kallsyms | cut -c1-16)",
-             "denied, rcu_state": "sample addr:0x$(grep -m1 ' [dDbB] rcu_state$' /proc/kallsyms | cut -c1-16)",
-             "no such lock": "sample no_such_lock", "unaligned": "sample addr:0xffffffff82000001", "user space": "sample addr:0x1000",
-             "no such policy": "no-such-policy rename_lock", "no object": "/bin/busybox rename_lock"}
+    wrong = {"denied, per CPU": "sample addr:0x$(grep -m1 ' D runqueues\\| d runqueues' "
+                                "/proc/kallsyms | cut -c1-16)",
+             "denied, rcu_state": "sample addr:0x$(grep -m1 ' [dDbB] rcu_state$' /proc/kallsyms | "
+                                  "cut -c1-16)",
+             "no such lock": "sample no_such_lock", "unaligned": "sample addr:0xffffffff82000001",
+             "user space": "sample addr:0x1000",
+             "no such policy": "no-such-policy rename_lock",
+             "no object": "/bin/busybox rename_lock"}
     for name, args in wrong.items():
-        out = script(m, f"s=0; flexguard kernel attach {args} >/tmp/said 2>&1 || s=$?; echo \"end status=$s lines=$(wc -l </tmp/said)\"; "
-                        "cat $S/status /tmp/said")
-        t.equal(name, [lines(out, "end")[0]["status"], lines(out, "end")[0]["lines"], lines(out, "syncord")[0]["policies"]], [125, 1, 0])
-    out = script(m, "attach sample rename_lock; s=0; flexguard kernel attach numa rename_lock >/tmp/said 2>&1 || s=$?; "
-                    "echo \"end status=$s\"; cat /tmp/said $S/last_error; detach")
+        out = script(m,
+                     f"s=0; flexguard kernel attach {args} >/tmp/said 2>&1 || s=$?; echo \"end "
+                     "status=$s lines=$(wc -l </tmp/said)\"; cat $S/status /tmp/said")
+        t.equal(name,
+                [lines(out, "end")[0]["status"], lines(out, "end")[0]["lines"],
+                 lines(out, "syncord")[0]["policies"]], [125, 1, 0])
+    out = script(m,
+                 "attach sample rename_lock; s=0; flexguard kernel attach numa rename_lock "
+                 ">/tmp/said 2>&1 || s=$?; echo \"end status=$s\"; cat /tmp/said $S/last_error; "
+                 "detach")
     t.equal("conflict: status", lines(out, "end")[0]["status"], 125)
     t.true("conflict: names the other policy", "sample" in out and "reason=conflict" in out)
 
@@ -210,11 +251,14 @@ def denied(m, t):
     need_policies(m, "sample")
     names = [target["name"] for target in targets(m) if target["denied"]]
     t.at_least("denied variables of this kernel", len(names), 5)
-    out = script(m, "".join(f"s=0; flexguard kernel attach sample {name}+0x0 >/dev/null 2>&1 || s=$?; "
-                            f"echo end name={name} status=$s $(cat $S/last_error)\n" for name in names), limit=60 + 20 * len(names))
+    out = script(m,
+                 "".join(f"s=0; flexguard kernel attach sample {name}+0x0 >/dev/null 2>&1 || s=$?; "
+                            f"echo end name={name} status=$s $(cat $S/last_error)\n"
+                         for name in names), limit=60 + 20 * len(names))
     refused = lines(out, "end")
     t.equal("refused with 125", sum(r["status"] == 125 for r in refused), len(names))
-    t.equal("because they are denied", sum(r.get("reason") == "denied" for r in refused), len(names))
+    t.equal("because they are denied", sum(r.get("reason") == "denied" for r in refused),
+            len(names))
 
 
 @case("everywhere")
@@ -223,28 +267,44 @@ def everywhere(m, t):
     need_policies(m, "sample")
     allowed = [target["name"] for target in targets(m) if not target["denied"]]
     groups = [allowed[i:i + 16] for i in range(0, len(allowed), 16)]
-    loads = "syncord-load-mwrl -d 4 & mwrl=$!; syncord-load-lock1 -d 4 & lock1=$!; (n=0; while [ $n -lt 60 ]; do /bin/busybox true; n=$((n + 1)); done) &\n"
-    out = script(m, "".join(f"attach sample {' '.join(group)}\n" for group in groups) + loads + """wait $mwrl; wait $lock1
+    loads = """syncord-load-mwrl -d 4 & mwrl=$!; syncord-load-lock1 -d 4 & lock1=$!
+(n=0; while [ $n -lt 60 ]; do /bin/busybox true; n=$((n + 1)); done) &
+"""
+    out = script(m,
+                 "".join(f"attach sample {' '.join(group)}\n" for group in groups) + loads
+                 + """wait $mwrl; wait $lock1
 cat $S/status; flexguard kernel detach --all >/dev/null; wait""")
     status = lines(out, "syncord")[0]
     t.equal("targets", status["targets"], len(allowed))
-    t.at_least("of them taken meanwhile", sum(target["calls"].split(",")[1] != "0" for target in lines(out, "target")), 3)
+    t.at_least("of them taken meanwhile",
+               sum(target["calls"].split(",")[1] != "0" for target in lines(out, "target")), 3)
 
 
 @case("reuse")
 def reuse(m, t):
-    """A lock in memory that is freed and used again under the policy: another lock is counted, and nothing breaks."""
+    """A lock in memory that is freed and used again under the policy: another lock is counted, and
+    nothing breaks."""
     need_policies(m, "sample")
-    out = script(m, """flexguard kernel profile --type spin --by lock --json -d 2s >/tmp/profile 2>/dev/null & profile=$!
+    out = script(m,
+                 """flexguard kernel profile --type spin --by lock --json -d 2s \\
+	>/tmp/profile 2>/dev/null & profile=$!
 syncord-load-lock1 -d 30 & load=$!
 wait $profile; cat /tmp/profile; echo; kill $load""", limit=180)
-    found = [row for row in json.loads(next(line for line in out.splitlines() if '"rows"' in line))["rows"] if row["slab"] == "files_cache"]
+    found = [row
+             for row in json.loads(next(line for line in out.splitlines()
+                                        if '"rows"' in line))["rows"]
+             if row["slab"] == "files_cache"]
     if not found:
         raise Skip("nobody waited for a files_struct's lock while it was looked for")
     out = script(m, f"""attach sample addr:{found[0]['address']}
-n=0; while [ $n -lt 20 ]; do syncord-load-lock1 -n 20 -t 4 >/dev/null & syncord-load-mwrl -n 20 -t 4 >/dev/null; wait $!; n=$((n + 1)); done
+n=0
+while [ $n -lt 20 ]; do
+	syncord-load-lock1 -n 20 -t 4 >/dev/null & syncord-load-mwrl -n 20 -t 4 >/dev/null
+	wait $!; n=$((n + 1))
+done
 cat $S/status; detach""", limit=180)
-    t.tell("acquisitions of the lock, whoever's it was", int(lines(out, "target")[0]["calls"].split(",")[1]))
+    t.tell("acquisitions of the lock, whoever's it was",
+           int(lines(out, "target")[0]["calls"].split(",")[1]))
     t.equal("policies at the end of it", lines(out, "syncord")[0]["policies"], 1)
 
 
@@ -254,7 +314,10 @@ def hotplug(m, t):
     need_policies(m, "numa")
     out = script(m, MIN_SCAN + """attach numa rename_lock
 syncord-load-mwrl -d 8 & load=$!; sleep 2
-for n in 1 2 3; do for cpu in 3 6; do echo 0 >/sys/devices/system/cpu/cpu$cpu/online; echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done; done
+for cpu in 3 6 3 6 3 6; do
+	echo 0 >/sys/devices/system/cpu/cpu$cpu/online
+	echo 1 >/sys/devices/system/cpu/cpu$cpu/online
+done
 wait $load; cat $S/status /sys/devices/system/cpu/online; detach""")
     t.at_least("renamings", load(out)["acquisitions"], 1000)
     t.true("all CPUs are back", "0-7" in out.split())
@@ -263,7 +326,8 @@ wait $load; cat $S/status /sys/devices/system/cpu/online; detach""")
 
 @case("churn", threads="multi")
 def churn(m, t):
-    """Attached, replaced and detached again and again under load: no waiter is lost, no counter goes wrong."""
+    """Attached, replaced and detached again and again under load: no waiter is lost, no counter
+    goes wrong."""
     need_policies(m, "numa", "lockstat")
     rounds = 100 if t.full else 8
     out = script(m, f"""syncord-load-mwrl -d {rounds * 3} & load=$!
@@ -285,38 +349,56 @@ wait $load; cat $S/status""", limit=60 + rounds * 20)
 
 @case("races", threads="multi")
 def races(m, t):
-    """The emulated CPUs run on the machine's at the same time: nobody is inside beside another, under any policy."""
+    """The emulated CPUs run on the machine's at the same time: nobody is inside beside another,
+    under any policy."""
     need_test_locks(m)
     need_policies(m, "numa", "amp", "prio", "cohort")
     for policy in ("numa", "amp -o slow=4-7", "prio", "cohort"):
-        out = script(m, MIN_SCAN + "echo 0 >$T/lock; echo 500 500 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
-                                   f"attach {policy.split()[0]} test:spin0 {' '.join(policy.split()[1:])}; testlock 4; cat $S/status; detach")
+        out = script(m,
+                     MIN_SCAN + "echo 0 >$T/lock; echo 500 500 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
+                                   f"attach {policy.split()[0]} test:spin0 "
+                                   f"{' '.join(policy.split()[1:])}; testlock 4; cat $S/status; "
+                                   "detach")
         total = lines(out, "total")[0]
         t.at_least(f"{policy}: sections", total["ops"], 100)
         t.equal(f"{policy}: two inside at once", total["violations"], 0)
-        t.tell(f"{policy}: waiters that queued, moved", "{slow}, {moved}".format(**lines(out, "target")[0]))
+        t.tell(f"{policy}: waiters that queued, moved",
+               "{slow}, {moved}".format(**lines(out, "target")[0]))
 
 
 @case("command")
 def command(m, t):
-    """The verifier accepts every policy; two as one, pinned; one replaced with its counters kept; conflict and denial by name."""
+    """The verifier accepts every policy; two as one, pinned; one replaced with its counters kept;
+    conflict and denial by name."""
     need_policies(m, "numa", "amp", "lockstat")
-    out = script(m, """for p in /fg/kernel/policies/*.bpf.o /fg/kernel/policies/numa.bpf.o+/fg/kernel/policies/amp.bpf.o; do
+    out = script(m,
+                 """cd /fg/kernel/policies
+for p in $PWD/*.bpf.o $PWD/numa.bpf.o+$PWD/amp.bpf.o; do
 	s=0; flexguard kernel check $p >/tmp/said 2>&1 || s=$?
 	echo "checked status=$s policy=${p##*/}"
 done""", limit=200)
-    t.equal("refused by the verifier", [line["policy"] for line in lines(out, "checked") if line["status"]], [])
+    t.equal("refused by the verifier",
+            [line["policy"] for line in lines(out, "checked") if line["status"]], [])
     out = script(m, """flexguard kernel attach numa+amp -o slow=4-7 rename_lock --pin
-syncord-load-mwrl -d 2; flexguard kernel status --json; flexguard kernel detach --all; cat $S/status; echo "pins n=$(ls /sys/fs/bpf | wc -l)" """)
+syncord-load-mwrl -d 2; flexguard kernel status --json
+flexguard kernel detach --all; cat $S/status; echo "pins n=$(ls /sys/fs/bpf | wc -l)" """)
     counted = policy_counters(out)
     t.at_least("numa+amp: heads of the queue", counted["heads"], 100)
     t.at_least("numa+amp: waits before the queue", counted["backoffs"], 1)
-    t.equal("numa+amp: left, pinned", [lines(out, "syncord")[0]["policies"], lines(out, "pins")[0]["n"]], [0, 0])
-    out = script(m, """attach numa rename_lock; syncord-load-mwrl -d 2; flexguard kernel status --json
-id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status); flexguard kernel replace $id numa --keep -o reorder=no
-flexguard kernel status --json; s=0; flexguard kernel attach lockstat rename_lock 2>/tmp/said || s=$?; echo "conflict status=$s"; cat /tmp/said
-s=0; flexguard kernel attach lockstat rcu_state@spinlock_t 2>/tmp/said || s=$?; echo "denied status=$s"; cat /tmp/said; detach""")
-    before, after = (policy_counters(line) for line in out.splitlines() if line.startswith('{"abi"'))
+    t.equal("numa+amp: left, pinned",
+            [lines(out, "syncord")[0]["policies"], lines(out, "pins")[0]["n"]], [0, 0])
+    out = script(m,
+                 """attach numa rename_lock; syncord-load-mwrl -d 2; flexguard kernel status --json
+id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status)
+flexguard kernel replace $id numa --keep -o reorder=no; flexguard kernel status --json
+s=0; flexguard kernel attach lockstat rename_lock 2>/tmp/said || s=$?
+echo "conflict status=$s"; cat /tmp/said
+s=0; flexguard kernel attach lockstat rcu_state@spinlock_t 2>/tmp/said || s=$?
+echo "denied status=$s"; cat /tmp/said; detach""")
+    before, after = (policy_counters(line) for line in out.splitlines()
+                     if line.startswith('{"abi"'))
     t.at_least("replaced, kept: heads of the queue", after["heads"], before["heads"])
-    t.equal("refused", [lines(out, what)[0]["status"] for what in ("conflict", "denied")], [125, 125])
-    t.true("refused, and why", "has policy numa" in out and "at rcu_state@spinlock_t: denied" in out)
+    t.equal("refused", [lines(out, what)[0]["status"] for what in ("conflict", "denied")],
+            [125, 125])
+    t.true("refused, and why",
+           "has policy numa" in out and "at rcu_state@spinlock_t: denied" in out)

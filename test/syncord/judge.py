@@ -30,11 +30,13 @@ class Judge:
         if not self.said:
             print(f"{self.case.name}: {self.case.about}")
             self.said = True
-        print(f"    {mark:7}{what}: {self.text(value)}" + (f"   ({bound})" if bound else ""), flush=True)
+        print(f"    {mark:7}{what}: {self.text(value)}" + (f"   ({bound})" if bound else ""),
+              flush=True)
         self.write(what=what, value=value, bound=bound, ok=ok)
 
     def write(self, **row):
-        about = {"case": self.case.name, "threads": self.case.threads, "linux": self.kernel.about["version"],
+        about = {"case": self.case.name, "threads": self.case.threads,
+                 "linux": self.kernel.about["version"],
                  "kernel": self.kernel.folder.name}
         print(json.dumps({**about, **row}), file=self.file, flush=True)
 
@@ -77,16 +79,21 @@ class Judge:
             self.failed.add(self.case.name)
         elif done:
             self.passed.add(self.case.name)
-        self.write(seconds=round(time.monotonic() - self.began, 1), passed=bool(done) and not self.bad)
+        self.write(seconds=round(time.monotonic() - self.began, 1),
+                   passed=bool(done) and not self.bad)
 
     def names(self):
         return {name for name, *_ in self.rows}
 
     def table(self):
-        rows = [(name, what, textwrap.shorten(self.text(value), 60, placeholder=" ..."), bound or "", {True: "ok", False: "FAILED", None: ""}[ok])
+        rows = [(name, what, textwrap.shorten(self.text(value), 60, placeholder=" ..."),
+                 bound or "", {True: "ok", False: "FAILED", None: ""}[ok])
                 for name, what, value, bound, ok in self.rows]
         widths = [max((len(r[i]) for r in rows), default=0) for i in range(5)]
-        print(f"\nLinux {self.kernel.about['version']} with {self.kernel.about['patches']} patches, kernel {self.kernel.folder.name}, emulated")
+        print(f"\nLinux {self.kernel.about['version']} with {self.kernel.about['patches']} "
+              f"patches, kernel {self.kernel.folder.name}, emulated")
         for r in rows:
-            print("  ".join(cell.rjust(w) if i in (2, 3) else cell.ljust(w) for i, (cell, w) in enumerate(zip(r, widths))).rstrip())
-        print(f"{len(self.passed)} passed, {len(self.failed)} failed; one object a line in {self.file.name}", flush=True)
+            print("  ".join(cell.rjust(w) if i in (2, 3) else cell.ljust(w)
+                            for i, (cell, w) in enumerate(zip(r, widths))).rstrip())
+        print(f"{len(self.passed)} passed, {len(self.failed)} failed; one object a line in "
+              f"{self.file.name}", flush=True)

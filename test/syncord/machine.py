@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The lab's guest, driven from here: scripts go in over a serial port, their status and output come out.
+"""The lab's guest, driven from here: scripts go in over a serial port, their status and output come
+out.
 
-What emulation does to it (docs/design/syncord.md): with thread=single the emulated CPUs take turns, queues form and counts can be
-compared; with thread=multi they run on the host's, and what races may race.  CPUID.hypervisor is off, or the kernel
-would replace the queue by test-and-set.
+What emulation does to it (docs/design/syncord.md): with thread=single the emulated CPUs take turns,
+queues form and counts can be compared; with thread=multi they run on the host's, and what races may
+race.  CPUID.hypervisor is off, or the kernel would replace the queue by test-and-set.
 """
 import base64
 import dataclasses
@@ -21,11 +22,14 @@ import guest
 
 HERE = pathlib.Path(__file__).resolve().parent
 CPUS, NODES = 8, 2
-READY_S, BOOTS = 120, 3  # qemu 7.2 emulates cmpxchg16b with wrong flags now and then, and a kernel may crash before it is up
+# qemu 7.2 emulates cmpxchg16b with wrong flags now and then, and a kernel may crash before it is up
+READY_S, BOOTS = 120, 3
 SLACK_S = 60  # of the host, beyond the limit in the guest
 # What the kernel says on its console where something is wrong.
-ALARM = re.compile(r"WARNING: |BUG: |Oops|general protection|Kernel panic|soft lockup|rcu: INFO|INFO: rcu|blocked for more than|"
-                   r"possible (circular|recursive|irq)|KASAN|KCSAN|UBSAN|unable to handle|invalid opcode")
+ALARM = re.compile(r"WARNING: |BUG: |Oops|general protection|Kernel panic|soft lockup|rcu: "
+                   r"INFO|INFO: rcu|blocked for more than|"
+                   r"possible (circular|recursive|irq)|KASAN|KCSAN|UBSAN|unable to handle|invalid "
+                   r"opcode")
 
 
 # For the scripts: attach POLICY TARGET... comes back when the kernel has it; $pid is the command.
@@ -70,16 +74,19 @@ class Result:
 class Machine:
     """Booted when it is made; ends with `close()`."""
 
-    def __init__(self, kernel, initrd, threads="single", cpus=CPUS, nodes=NODES, append="syncord=on", log=None):
+    def __init__(self, kernel, initrd, threads="single", cpus=CPUS, nodes=NODES,
+                 append="syncord=on", log=None):
         self.work = tempfile.TemporaryDirectory(prefix="syncord-")
         self.console_file = pathlib.Path(self.work.name, "console")
         self.log, self.seen, self.serial = log, 0, 0
-        command = guest.qemu(kernel.image, initrd, append, cpus, nodes, threads, "max,cx16=on,-hypervisor")
+        command = guest.qemu(kernel.image, initrd, append, cpus, nodes, threads,
+                             "max,cx16=on,-hypervisor")
         for boot in range(BOOTS):
             self.console_file.write_text("")
-            self.qemu = subprocess.Popen([*command, "-serial", f"file:{self.console_file}", "-chardev", "stdio,id=scripts,signal=off",
-                                          "-serial", "chardev:scripts"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=subprocess.STDOUT)
+            self.qemu = subprocess.Popen([*command, "-serial", f"file:{self.console_file}",
+                                          "-chardev", "stdio,id=scripts,signal=off",
+                                          "-serial", "chardev:scripts"], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.poll = selectors.DefaultSelector()
             self.poll.register(self.qemu.stdout, selectors.EVENT_READ)
             self.pending = b""
@@ -98,7 +105,8 @@ class Machine:
                 line, self.pending = self.pending.split(b"\n", 1)
                 words = line.decode(errors="replace").strip().split(" ")
                 if words[0] == f"@{name}":
-                    return Result(int(words[1]), base64.b64decode("".join(words[2:])).decode(errors="replace"))
+                    return Result(int(words[1]),
+                                  base64.b64decode("".join(words[2:])).decode(errors="replace"))
             if not self.poll.select(max(0, end - time.monotonic())):
                 self.close()
                 raise Dead(f"does not answer for {limit:.0f} s")
@@ -113,11 +121,14 @@ class Machine:
         self.serial += 1
         if self.qemu.poll() is not None:
             raise Dead("ended")
-        self.qemu.stdin.write(f"{self.serial} {limit} {base64.b64encode((PREAMBLE + script).encode()).decode()}\n".encode())
+        encoded = base64.b64encode((PREAMBLE + script).encode()).decode()
+        self.qemu.stdin.write(f"{self.serial} {limit} {encoded}\n".encode())
         self.qemu.stdin.flush()
         result = self.answer(self.serial, limit + SLACK_S)
         if self.log:
-            print(f"    $ {script}\n" + "".join(f"    | {line}\n" for line in [*result.out.splitlines(), f"status {result.status}"]),
+            print(f"    $ {script}\n"
+                  + "".join(f"    | {line}\n"
+                            for line in [*result.out.splitlines(), f"status {result.status}"]),
                   end="", file=self.log, flush=True)
         return result
 
@@ -145,7 +156,8 @@ class Machine:
 
 
 def make_initrd(build, kernel, work):
-    """The command, its policies, the loads; the kernel's own tests, where they have been built with it."""
+    """The command, its policies, the loads; the kernel's own tests, where they have been built with
+    it."""
     initrd = guest.Initrd(work / "root")
     for program in ("flexguard", "libflexguard-monitor.so", "libflexguard-preload.so"):
         initrd.add(build / program, "fg")

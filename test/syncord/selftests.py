@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The kernel's own tests (tools/testing/selftests/syncord, in the series): built beside its kernel, run in the guest.
+"""The kernel's own tests (tools/testing/selftests/syncord, in the series): built beside its kernel,
+run in the guest.
 
-`rules` takes each rule of docs/design/syncord.md out of the running kernel, by debugfs `break`: the tests named for it must fail
-then, or they would not notice that it is missing.
+`rules` takes each rule of docs/design/syncord.md out of the running kernel, by debugfs `break`: the
+tests named for it must fail then, or they would not notice that it is missing.
 """
 import re
 import shutil
@@ -36,13 +37,16 @@ UNSAFE_RULES = {1: ["hooks unfair_irqoff"], 12: ["hooks waits"]}
 
 
 def build(tree, bpftool, to):
-    """Into the folder `to`, statically linked; nothing where the series has no such tests, or there is no clang."""
+    """Into the folder `to`, statically linked; nothing where the series has no such tests, or there
+    is no clang."""
     clang = next((name for name in CLANG if shutil.which(name)), None)
     if not clang or not (tree / FOLDER).is_dir():
         return
     to.mkdir()
-    subprocess.run(["make", "-s", "-C", tree / FOLDER, f"OUTPUT={to}", f"VMLINUX_BTF={tree}/vmlinux", f"CLANG={clang}",
-                    f"BPFTOOL={bpftool}", "LDFLAGS=-static"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(["make", "-s", "-C", tree / FOLDER, f"OUTPUT={to}",
+                    f"VMLINUX_BTF={tree}/vmlinux", f"CLANG={clang}", f"BPFTOOL={bpftool}",
+                    "LDFLAGS=-static"], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
     (to / "vmlinux.h").unlink()
 
 
@@ -68,7 +72,8 @@ def one_program(program):
         if skipped := sorted(name for name, v in of.items() if v is None):
             t.tell("skipped", ", ".join(skipped))
         for failed in (name for name, v in of.items() if v is False):
-            said = [line.strip("# ") for line in out.splitlines() if f":{failed.split('.')[1]}:" in line]
+            said = [line.strip("# ") for line in out.splitlines()
+                    if f":{failed.split('.')[1]}:" in line]
             t.true(failed, False, "; ".join(said[:3]))
     run.__doc__ = f"The kernel's own tests: {FOLDER}/{program}"
     case(f"selftests-{program}")(run)
@@ -81,9 +86,12 @@ def without(m, t, rules):
     for rule, tests in rules.items():
         for test in tests:
             program, name = test.split()
-            out = script(m, f"echo {1 << rule} >/sys/kernel/debug/syncord/break; /fg/selftests/{program} -t {name} 2>&1 || true; "
-                            "echo 0 >/sys/kernel/debug/syncord/break", 400)
-            t.equal(f"{program}.{name} without rule {rule} passes", verdicts(out).get(f"{program}.{name}"), False)
+            out = script(m,
+                         f"echo {1 << rule} >/sys/kernel/debug/syncord/break; "
+                         f"/fg/selftests/{program} -t {name} 2>&1 || true; echo 0 "
+                         ">/sys/kernel/debug/syncord/break", 400)
+            t.equal(f"{program}.{name} without rule {rule} passes",
+                    verdicts(out).get(f"{program}.{name}"), False)
 
 
 for program in PROGRAMS:

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""series.py SOURCES: the patches of kernel/patches are well formed, without a kernel's source or a network.
+"""series.py SOURCES: the patches of kernel/patches are well formed, without a kernel's source or a
+network.
 
-The list names every file once and in order; each has a subject of the right form, a reason, who signs for it, and
-hunks whose lines are as many as they say; new files begin with a licence; a file is new only once.
+The list names every file once and in order; each has a subject of the right form, a reason, who
+signs for it, and hunks whose lines are as many as they say; new files begin with a licence; a file
+is new only once.
 """
 import email.header
 import email.parser
@@ -21,9 +23,11 @@ class Patch:
     def __init__(self, path):
         text = path.read_text()
         self.name, self.wrong = path.name, []
-        message = email.parser.Parser().parsestr(text.split("\n", 1)[1] if text.startswith("From ") and "@" not in text.split("\n")[0]
-                                                 else text)
-        subject = " ".join(str(email.header.make_header(email.header.decode_header(message["Subject"] or ""))).split())
+        first, _, rest = text.partition("\n")
+        of_git = first.startswith("From ") and "@" not in first
+        message = email.parser.Parser().parsestr(rest if of_git else text)
+        decoded = email.header.decode_header(message["Subject"] or "")
+        subject = " ".join(str(email.header.make_header(decoded)).split())
         self.tag = re.match(r"\[PATCH(?: [^\]]*?)?(?:(\d+)/(\d+))?\]\s*", subject)
         self.subject = subject[self.tag.end():] if self.tag else subject
         self.body, _, self.diff = message.get_payload().partition("\n---\n")
@@ -31,7 +35,8 @@ class Patch:
 
     def check(self):
         self.need(self.tag, "the subject has no [PATCH n/m]")
-        self.need(re.match(r"[\w/,.-]+: \S", self.subject), f"the subject has no prefix: {self.subject}")
+        self.need(re.match(r"[\w/,.-]+: \S", self.subject),
+                  f"the subject has no prefix: {self.subject}")
         self.need(len(self.subject) <= SUBJECT, f"the subject has more than {SUBJECT} columns")
         self.need(not self.subject.endswith("."), "the subject ends with a full stop")
         prose = re.sub(r"^[\w-]+: .*<.*>$", "", self.body, flags=re.M).strip()
@@ -54,11 +59,13 @@ class Patch:
         for text in files:
             name = re.match(r"diff --git a/(\S+) b/(\S+)", text)[2]
             if "\nnew file mode" in text:
-                first = next((line for line in text.splitlines() if line.startswith("+") and not line.startswith("+++")
+                first = next((line for line in text.splitlines() if line.startswith("+")
+                              and not line.startswith("+++")
                               and not line.startswith("+#!")), "")
                 self.need(LICENCE.match(first) or pathlib.Path(name).name in (".gitignore",),
                           f"{name} does not begin with a licence that the kernel takes")
-            self.need(not re.search(r"^\+.*[ \t]$", text, re.M), f"{name}: blanks at the end of an added line")
+            self.need(not re.search(r"^\+.*[ \t]$", text, re.M),
+                      f"{name}: blanks at the end of an added line")
             self.check_hunks(name, text)
 
     def check_hunks(self, name, text):
@@ -71,7 +78,8 @@ class Patch:
                         break
                     old -= not later.startswith(("+", "\\"))
                     new -= not later.startswith(("-", "\\"))
-                self.need(old == 0 and new == 0, f"{name}: a hunk has not the lines that it says: {line}")
+                self.need(old == 0 and new == 0,
+                          f"{name}: a hunk has not the lines that it says: {line}")
 
     def new_files(self):
         return re.findall(r"^diff --git a/\S+ b/(\S+)\nnew file mode", self.diff, re.M)
@@ -84,7 +92,8 @@ def check(folder):
     wrong = []
     present = sorted(p.name for p in (folder / "patches").iterdir())
     if sorted(names) != present:
-        wrong.append(f"series and patches/ differ: {' '.join(sorted(set(names) ^ set(present))) or 'a name comes twice'}")
+        wrong.append("series and patches/ differ: "
+                     f"{' '.join(sorted(set(names) ^ set(present))) or 'a name comes twice'}")
     if names != sorted(names):
         wrong.append("series is not in the order of its numbers")
     if not re.fullmatch(r"\d+\.\d+(\.\d+)?\n", (folder / "base").read_text()):
@@ -95,7 +104,8 @@ def check(folder):
         if not re.match(rf"{n:04}-[\w.-]+\.patch$", patch.name):
             wrong.append(f"{patch.name}: is number {n}")
         if patch.tag and patch.tag[1] and (int(patch.tag[1]), int(patch.tag[2])) != (n, len(names)):
-            wrong.append(f"{patch.name}: its subject says {patch.tag[1]}/{patch.tag[2]}, and it is {n}/{len(names)}")
+            wrong.append(f"{patch.name}: its subject says {patch.tag[1]}/{patch.tag[2]}, and it "
+                         f"is {n}/{len(names)}")
         wrong += patch.check()
         for name in patch.new_files():
             if name in made:
@@ -105,7 +115,8 @@ def check(folder):
 
 
 def edited(folder, to, *edits):
-    """A copy of the series with (file, pattern, replacement) applied; a file of None: the last patch."""
+    """A copy of the series with (file, pattern, replacement) applied; a file of None: the last
+    patch."""
     shutil.copytree(folder, to, ignore=shutil.ignore_patterns("policies"))
     for file, pattern, replacement in edits:
         path = to / file if file else max((to / "patches").iterdir())
@@ -122,7 +133,8 @@ BROKEN = {
     "a base that is no version": ("base", r".*", "newest\n"),
     "nobody signs off": (None, r"^Signed-off-by: ", "Seen-by: "),
     "a subject without prefix": (None, r"^(Subject: \[PATCH[^\]]*\] )\S+: ", r"\1"),
-    "a body of nothing": (None, r"(^Subject: [^\n]*\n( [^\n]*\n)*).*?(?=^Signed-off-by: )", r"\1\n"),
+    "a body of nothing": (None, r"(^Subject: [^\n]*\n( [^\n]*\n)*).*?(?=^Signed-off-by: )",
+                          r"\1\n"),
     "a line too much in a hunk": (None, r"^\+(?!\+\+)", "+\n+"),
     "blanks at the end of a line": (None, r"^(\+[^\n+]+)$", r"\1 "),
     "a new file without licence": (None, r"^\+[^\n]*SPDX-License-Identifier[^\n]*", "+"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The kernel's source from Debian's packages, as a git repository, and the series on top of it.
 
-Nothing is installed: apt gets a state of its own, pahole and its libraries are unpacked and started from there.  All of
-it lies in `${SYNCORD_CACHE:-~/.cache/flexguard/syncord}` and is fetched once.
+Nothing is installed: apt gets a state of its own, pahole and its libraries are unpacked and started
+from there.  All of it lies in `${SYNCORD_CACHE:-~/.cache/flexguard/syncord}` and is fetched once.
 """
 import hashlib
 import os
@@ -23,14 +23,17 @@ CONFIG = ROOT / "test/syncord/config"
 SUITES = ["trixie-backports", "sid"]  # Debian's newer kernels; backports keep only the newest
 PAHOLE = (1, 26)  # what the BTF of 7.x asks for [scripts/Makefile.btf]
 PAHOLE_SUITE = "trixie"
-PAHOLE_PACKAGES = "pahole libc6 libbpf1 libdw1t64 libelf1t64 zlib1g liblzma5 libbz2-1.0 libzstd1".split()
-BUILD_PACKAGES = {"git": "git", "flex": "flex", "bison": "bison", "bc": "bc", "ccache": "ccache", "gcc": "gcc", "make": "make", "lz4": "lz4",
+PAHOLE_PACKAGES = ("pahole libc6 libbpf1 libdw1t64 libelf1t64 zlib1g liblzma5 libbz2-1.0 "
+                   "libzstd1").split()
+BUILD_PACKAGES = {"git": "git", "flex": "flex", "bison": "bison", "bc": "bc", "ccache": "ccache",
+                  "gcc": "gcc", "make": "make", "lz4": "lz4",
                   "xz": "xz-utils", "perl": "perl", "dpkg-deb": "dpkg"}
 HEADERS = {"libelf.h": "libelf-dev", "openssl/opensslv.h": "libssl-dev"}
 
 
 def cache():
-    folder = pathlib.Path(os.environ.get("SYNCORD_CACHE") or pathlib.Path.home() / ".cache/flexguard/syncord")
+    folder = pathlib.Path(os.environ.get("SYNCORD_CACHE")
+                          or pathlib.Path.home() / ".cache/flexguard/syncord")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -40,16 +43,20 @@ def need_tools():
         if not shutil.which(tool):
             raise Missing(f"needs {tool} (package {package})")
     for header, package in HEADERS.items():
-        if subprocess.run(["gcc", "-E", "-include", header, "-x", "c", "/dev/null"], capture_output=True).returncode:
+        if subprocess.run(["gcc", "-E", "-include", header, "-x", "c", "/dev/null"],
+                          capture_output=True).returncode:
             raise Missing(f"needs <{header}> (package {package})")
 
 
 def git(where, *args, env=None, **options):
-    """Output of a git command; the machine's own settings (signing, hooks, attributes) do not count."""
-    own = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_AUTHOR_NAME": "FlexGuard", "GIT_AUTHOR_EMAIL": "<>",
-           "GIT_COMMITTER_NAME": "FlexGuard", "GIT_COMMITTER_EMAIL": "<>", "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z"}
-    p = subprocess.run(["git", "-C", str(where), *args], env={**os.environ, **own, **(env or {})}, capture_output=True, text=True,
-                       errors="replace", **options)
+    """Output of a git command; the machine's own settings (signing, hooks, attributes) do not
+    count."""
+    own = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
+           "GIT_AUTHOR_NAME": "FlexGuard", "GIT_AUTHOR_EMAIL": "<>",
+           "GIT_COMMITTER_NAME": "FlexGuard", "GIT_COMMITTER_EMAIL": "<>",
+           "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z"}
+    p = subprocess.run(["git", "-C", str(where), *args], env={**os.environ, **own, **(env or {})},
+                       capture_output=True, text=True, errors="replace", **options)
     if p.returncode:
         raise subprocess.CalledProcessError(p.returncode, p.args, p.stdout, p.stderr)
     return p.stdout
@@ -62,7 +69,8 @@ class Series:
         if not (folder / "series").exists():
             raise Missing(f"needs {folder}/series, the list of patches")
         self.folder = folder
-        lines = [line.split("#")[0].strip() for line in (folder / "series").read_text().splitlines()]
+        lines = [line.split("#")[0].strip()
+                 for line in (folder / "series").read_text().splitlines()]
         self.patches = [folder / "patches" / line for line in lines if line]
         self.base = (folder / "base").read_text().split()[0]
 
@@ -81,30 +89,37 @@ class Tree:
     def apply(self, series, say=lambda text: None):
         """The commits of the series, oldest first; None where a patch does not apply.
 
-        What `git am` does, without its files: those of the last build keep their dates, and make builds what has changed.
+        What `git am` does, without its files: those of the last build keep their dates, and make
+        builds what has changed.
         """
         commits, parent = [], git(self.folder, "rev-parse", "base").strip()
         with tempfile.TemporaryDirectory() as work:
             index = {"GIT_INDEX_FILE": f"{work}/index"}
             git(self.folder, "read-tree", "base", env=index)
             for patch in series.patches:
-                info = git(self.folder, "mailinfo", "--encoding=UTF-8", f"{work}/body", f"{work}/diff", stdin=patch.open())
+                info = git(self.folder, "mailinfo", "--encoding=UTF-8", f"{work}/body",
+                           f"{work}/diff", stdin=patch.open())
                 said = dict(line.split(": ", 1) for line in info.splitlines() if ": " in line)
                 try:
                     git(self.folder, "apply", "--cached", f"{work}/diff", env=index)
                 except subprocess.CalledProcessError as e:
-                    say(f"{patch.name} does not apply to {self.version}: {e.stderr.strip().splitlines()[0]}")
+                    say(f"{patch.name} does not apply to {self.version}: "
+                        f"{e.stderr.strip().splitlines()[0]}")
                     return None
-                message = said.get("Subject", patch.name) + "\n\n" + pathlib.Path(work, "body").read_text()
-                author = {"GIT_AUTHOR_NAME": said.get("Author", "FlexGuard"), "GIT_AUTHOR_EMAIL": said.get("Email", "<>"),
+                body = pathlib.Path(work, "body").read_text()
+                message = said.get("Subject", patch.name) + "\n\n" + body
+                author = {"GIT_AUTHOR_NAME": said.get("Author", "FlexGuard"),
+                          "GIT_AUTHOR_EMAIL": said.get("Email", "<>"),
                           "GIT_AUTHOR_DATE": said.get("Date", "2026-01-01T00:00:00Z")}
                 tree = git(self.folder, "write-tree", env=index).strip()
-                parent = git(self.folder, "commit-tree", tree, "-p", parent, input=message, env=author).strip()
+                parent = git(self.folder, "commit-tree", tree, "-p", parent, input=message,
+                             env=author).strip()
                 commits.append(parent)
         return commits
 
     def checkout(self, commit):
-        """A work tree of its own at a commit; files that both commits have in common are not touched."""
+        """A work tree of its own at a commit; files that both commits have in common are not
+        touched."""
         folder = self.folder.parent / f"build-{self.version}"
         if not (folder / ".git").exists():
             shutil.rmtree(folder, ignore_errors=True)
@@ -120,7 +135,8 @@ def unpack(deb, folder):
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     subprocess.run(["dpkg-deb", "-x", deb, part / "deb"], check=True)
-    subprocess.run(["tar", "-C", part, "-xf", next((part / "deb/usr/src").glob("*.tar.xz"))], check=True)
+    subprocess.run(["tar", "-C", part, "-xf", next((part / "deb/usr/src").glob("*.tar.xz"))],
+                   check=True)
     shutil.rmtree(part / "deb")
     tree, store = next(part.iterdir()), part / "git"
     subprocess.run(["git", "init", "-q", "--bare", store], check=True)
@@ -128,7 +144,8 @@ def unpack(deb, folder):
         git(store, "config", *setting.split())
     inside = ["--git-dir", str(store), "--work-tree", str(tree)]
     git(tree, *inside, "add", "-A", "-f")
-    git(tree, *inside, "commit", "-q", "-m", f"Linux {folder.name.removeprefix('linux-')}, Debian's source")
+    git(tree, *inside, "commit", "-q", "-m",
+        f"Linux {folder.name.removeprefix('linux-')}, Debian's source")
     git(store, "tag", "base")
     store.rename(folder)
     shutil.rmtree(part)
@@ -142,23 +159,28 @@ def have(series):
     """The trees that are in the cache already, those of the series' own version first."""
     found = [Tree(folder) for folder in cache().glob("linux-*") if (folder / "HEAD").exists()]
     own = number(series.base)[:2]
-    return sorted(found, key=lambda t: (number(t.upstream)[:2] == own, number(t.version)), reverse=True)
+    return sorted(found, key=lambda t: (number(t.upstream)[:2] == own, number(t.version)),
+                  reverse=True)
 
 
 def fetch(series, say):
-    """Downloads and unpacks versions, those of the series' own first, then from the newest down; yields their trees."""
+    """Downloads and unpacks versions, those of the series' own first, then from the newest down;
+    yields their trees."""
     own, refused = "linux-source-" + ".".join(series.base.split(".")[:2]), None
     for suite in SUITES:
         folder = cache() / "apt" / suite
         folder.mkdir(parents=True, exist_ok=True)
         try:
             apt = debian.Apt(folder, "deb", suite)
-            names = re.findall(r"^linux-source-7\.\d+", apt.run("apt-cache", "search", "--names-only", r"^linux-source-7\.[0-9]+$"), re.M)
+            names = re.findall(r"^linux-source-7\.\d+",
+                               apt.run("apt-cache", "search", "--names-only",
+                                       r"^linux-source-7\.[0-9]+$"), re.M)
         except Missing as e:
             refused = refused or e
             continue
         for name in sorted(names, key=lambda n: (n == own, number(n)), reverse=True):
-            version = re.search(r"^Version: (\S+)", apt.run("apt-cache", "show", "--no-all-versions", name), re.M)[1]
+            version = re.search(r"^Version: (\S+)",
+                                apt.run("apt-cache", "show", "--no-all-versions", name), re.M)[1]
             tree = cache() / f"linux-{version.replace(':', '.').replace('~', '-')}"
             if not (tree / "HEAD").exists():
                 say(f"downloading {name} {version} of {suite}, 170 MB")
@@ -192,7 +214,8 @@ def version_of(command):
 
 
 def pahole(say):
-    """A command: the machine's own where it is new enough, else that of a newer Debian with its libraries."""
+    """A command: the machine's own where it is new enough, else that of a newer Debian with its
+    libraries."""
     if tuple(number(version_of(["pahole", "--version"]))[:2]) >= PAHOLE:
         return "pahole"
     folder = cache() / "pahole"
@@ -207,8 +230,10 @@ def pahole(say):
             deb.unlink()
         command.write_text("#!/bin/sh\n"
                            "r=$(dirname \"$0\")/root/usr\n"
-                           "exec \"$r/lib64/ld-linux-x86-64.so.2\" --library-path \"$r/lib/x86_64-linux-gnu\" \"$r/bin/pahole\" \"$@\"\n")
+                           "exec \"$r/lib64/ld-linux-x86-64.so.2\" --library-path "
+                           "\"$r/lib/x86_64-linux-gnu\" \"$r/bin/pahole\" \"$@\"\n")
         command.chmod(0o755)
     if tuple(number(version_of([str(command), "--version"]))[:2]) < PAHOLE:
-        raise Missing(f"needs pahole {PAHOLE[0]}.{PAHOLE[1]} or later, and that of {PAHOLE_SUITE} does not start here")
+        raise Missing(f"needs pahole {PAHOLE[0]}.{PAHOLE[1]} or later, and that of {PAHOLE_SUITE} "
+                      "does not start here")
     return str(command)

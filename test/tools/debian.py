@@ -16,8 +16,10 @@ def mirror():
     """Address and release of the mirror that this machine uses."""
     if not shutil.which("apt-get"):
         raise Missing("needs apt-get to download Debian packages")
-    targets = subprocess.run(["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT) $(ORIGIN)",
-                              "Created-By: Packages"], capture_output=True, text=True).stdout.split("\n")
+    targets = subprocess.run(["apt-get", "indextargets", "--format",
+                              "$(SITE) $(RELEASE) $(COMPONENT) $(ORIGIN)",
+                              "Created-By: Packages"], capture_output=True,
+                             text=True).stdout.split("\n")
     sites = [t.split() for t in targets if t.endswith(" main Debian") and "-" not in t.split()[1]]
     if not sites:
         raise Missing("finds no Debian mirror among apt's sources")
@@ -35,15 +37,20 @@ class Apt:
         site, own = mirror()
         signed = f"[signed-by={KEYS}] " if os.path.exists(KEYS) else ""
         (state / "sources.list").write_text(f"{kind} {signed}{site} {release or own} main\n")
-        self.options = ["-o", f"Dir::Etc::sourcelist={state}/sources.list", "-o", "Dir::Etc::sourceparts=-",
+        self.options = ["-o", f"Dir::Etc::sourcelist={state}/sources.list", "-o",
+                        "Dir::Etc::sourceparts=-",
                         "-o", f"Dir::State::lists={state}/lists", "-o", "APT::Sandbox::User=root",
                         "-o", f"Dir::Cache::pkgcache={state}/pkgcache.bin",
                         "-o", f"Dir::Cache::srcpkgcache={state}/srcpkgcache.bin"]
-        self.run("apt-get", "-qq", "-o", "APT::Update::Error-Mode=any", "update")  # or it is content without a network
+        # or it is content without a network
+        self.run("apt-get", "-qq", "-o", "APT::Update::Error-Mode=any", "update")
 
     def run(self, command, *args):
-        p = subprocess.run([command, *self.options, *args], cwd=self.work, capture_output=True, text=True)
+        p = subprocess.run([command, *self.options, *args], cwd=self.work, capture_output=True,
+                           text=True)
         if p.returncode:
             said = (p.stderr or p.stdout).strip().splitlines() or [f"status {p.returncode}"]
-            raise Missing(f"cannot download ({' '.join(a for a in args if not a.startswith(('-', 'APT::')))}): {said[0]}")
+            raise Missing("cannot download "
+                          f"({' '.join(a for a in args if not a.startswith(('-', 'APT::')))}): "
+                          f"{said[0]}")
         return p.stdout

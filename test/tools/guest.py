@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""An emulated machine: what its first process finds, made of the host's programs and their libraries."""
+"""An emulated machine: what its first process finds, made of the host's programs and their
+libraries."""
 import os
 import pathlib
 import re
@@ -53,20 +54,23 @@ class Initrd:
             shutil.copy(library, target)
         shutil.copy(init, self.root / "init")
         (self.root / "init").chmod(0o755)
-        subprocess.run(f"find . | busybox cpio -o -H newc 2>/dev/null >'{os.path.abspath(image)}'", shell=True, cwd=self.root,
-                       check=True)
+        subprocess.run(f"find . | busybox cpio -o -H newc 2>/dev/null >'{os.path.abspath(image)}'",
+                       shell=True, cwd=self.root, check=True)
         return image
 
 
 def qemu(kernel, initrd, append, cpus=2, nodes=1, threads="single", cpu="max", memory=2048):
-    """The command line of a machine without virtualisation.  `threads`: single emulates one CPU at a time, multi all."""
-    command = ["qemu-system-x86_64", "-nodefaults", "-display", "none", "-monitor", "none", "-no-reboot", "-m", str(memory),
-               "-smp", str(cpus), "-cpu", cpu, "-accel", f"tcg,thread={threads}", "-kernel", str(kernel), "-initrd", str(initrd),
-               "-append", f"console=ttyS0 quiet panic=-1 {append}".strip()]
+    """The command line of a machine without virtualisation.  `threads`: single emulates one CPU at
+    a time, multi all."""
+    command = ["qemu-system-x86_64", "-nodefaults", "-display", "none", "-monitor", "none",
+               "-no-reboot", "-m", str(memory), "-smp", str(cpus), "-cpu", cpu, "-accel",
+               f"tcg,thread={threads}", "-kernel", str(kernel), "-initrd", str(initrd), "-append",
+               f"console=ttyS0 quiet panic=-1 {append}".strip()]
     each = cpus // nodes
     for node in range(nodes if nodes > 1 else 0):
         command += ["-object", f"memory-backend-ram,id=m{node},size={memory // nodes}M",
-                    "-numa", f"node,nodeid={node},cpus={node * each}-{(node + 1) * each - 1},memdev=m{node}"]
+                    "-numa",
+                    f"node,nodeid={node},cpus={node * each}-{(node + 1) * each - 1},memdev=m{node}"]
     for a in range(nodes):
         for b in range(a):
             command += ["-numa", f"dist,src={b},dst={a},val=20"]

@@ -45,16 +45,19 @@ with open(os.path.join(ROOT, "README.md")) as f:
 
 # Each block: one number made kinder, and one row left out.
 blocks = re.findall(r"<!-- bench/results/[\w.-]+: (\w+) -->\n(.*?)<!-- end -->", readme, re.S)
-true("README has all blocks", {n for n, _ in blocks} == {"mutex", "objects", "context", "costs", "overhead", "peers", "claims", "demo"},
-     str([n for n, _ in blocks]))
+true("README has all blocks",
+     {n for n, _ in blocks} == {"mutex", "objects", "context", "costs", "overhead", "peers",
+                                "claims", "demo"}, str([n for n, _ in blocks]))
 for name, body in blocks:
     number = re.search(r"\d", body)
     kinder = body[:number.start()] + str((int(number.group()) + 1) % 10) + body[number.end():]
     status, said = check_text(readme.replace(body, kinder))
-    true(f"a changed number in block {name} is noticed", status == 1 and f"block {name} is not what" in said, said)
+    true(f"a changed number in block {name} is noticed",
+         status == 1 and f"block {name} is not what" in said, said)
     rows = body.split("\n")
     status, said = check_text(readme.replace(body, "\n".join(rows[:-2] + rows[-1:])))
-    true(f"a line left out of block {name} is noticed", status == 1 and f"block {name} is not what" in said, said)
+    true(f"a line left out of block {name} is noticed",
+         status == 1 and f"block {name} is not what" in said, said)
 
 status, said = check_text(readme + "\nTwice as fast: 2.1x glibc.\n")
 true("a ratio outside the blocks is noticed", status == 1 and "outside the blocks" in said, said)
@@ -70,10 +73,12 @@ with tempfile.TemporaryDirectory() as root:
     shutil.copytree(os.path.join(ROOT, folder), os.path.join(root, folder))
     with open(os.path.join(root, folder, "samples.jsonl"), "a") as f:
         for _ in range(2):
-            print(json.dumps({"type": "sample", "experiment": "index", "series": "flexguard", "x": 2, "round": 9,
+            print(json.dumps({"type": "sample", "experiment": "index", "series": "flexguard",
+                              "x": 2, "round": 9,
                               "failed": "mutual exclusion violated?"}), file=f)
     with open(os.path.join(root, folder, "suites.jsonl"), "a") as f:
-        print(json.dumps({"type": "run", "suite": "sem", "round": 9, "point": "queue: 8", "contender": "flexguard",
+        print(json.dumps({"type": "run", "suite": "sem", "round": 9, "point": "queue: 8",
+                          "contender": "flexguard",
                           "failed": "no end"}), file=f)
     text, wrong = script.rewritten(readme, root)
     true("a failed point of a peer's table is named", "FAILED at 2" in text, str(wrong))

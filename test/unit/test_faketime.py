@@ -9,8 +9,8 @@ TIMES = (["2020-01-01"], ["-f", "+5y"], ["-f", "-5y"])
 
 def passes(*command, **env):
     """The program says itself what was early; what is late by years does not end."""
-    p = subprocess.run(command, env=dict(os.environ, **env), text=True, timeout=60, stdin=subprocess.DEVNULL,
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p = subprocess.run(command, env=dict(os.environ, **env), text=True, timeout=60,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     same(f"{command}: {p.stderr}", p.returncode, 0)
 
 
@@ -34,7 +34,8 @@ def check_inside():
 def check_in_front():
     """libfaketime before us: what it wraps it has translated already."""
     need()
-    out = subprocess.run([FAKETIME, "-f", "+0s", "sh", "-c", "echo $LD_PRELOAD"], text=True, stdout=subprocess.PIPE).stdout
+    out = subprocess.run([FAKETIME, "-f", "+0s", "sh", "-c", "echo $LD_PRELOAD"], text=True,
+                         stdout=subprocess.PIPE).stdout
     for t in ("-5y", "+5y"):
         passes(PROGRAM, "faketime", LD_PRELOAD=f"{out.strip()}:{PRELOAD}", FAKETIME=t,
                FLEXGUARD_SOCKET="@flexguard-test-none")

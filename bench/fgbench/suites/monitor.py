@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the preemption monitor costs: context switches of everybody, and the registration of a process."""
+"""What the preemption monitor costs: context switches of everybody, and the registration of a
+process."""
 import contextlib
 import os
 import shutil
@@ -24,7 +25,8 @@ class Overhead(Suite):
     """What the monitor costs programs: those that use it and those that do not."""
     name = "overhead"
     title = "cost of the monitor for context switches (us or s, lower is better)"
-    NONE, EMPTY, ONE, MANY, INSIDE = "no monitor", "idle", "1 registered", "100 registered", "itself"
+    NONE, EMPTY, INSIDE = "no monitor", "idle", "itself"
+    ONE, MANY = "1 registered", "100 registered"
     REGISTERED = {EMPTY: 0, ONE: 1, MANY: 100, INSIDE: 0}
 
     def missing(self):
@@ -61,7 +63,8 @@ class Overhead(Suite):
             yield env
             return
         with self.env.folder() as folder:
-            with monitors.monitor(self.env.command, folder, self.REGISTERED[condition.name]) as socket:
+            with monitors.monitor(self.env.command, folder,
+                                  self.REGISTERED[condition.name]) as socket:
                 yield dict(env, FLEXGUARD_SOCKET=socket)
 
     def run_one(self, point, condition):
@@ -77,15 +80,16 @@ class Overhead(Suite):
 
     @staticmethod
     def pipe_us(loops, env):
-        """Pinned to one CPU: two switches a round trip, where otherwise placement decides the figure."""
+        """Pinned to one CPU: two switches a round trip, where otherwise placement decides the
+        figure."""
         out, _ = run(["taskset", "-c", str(min(os.sched_getaffinity(0))),
                       "perf", "bench", "-f", "simple", "sched", "pipe", "-l", str(loops)], env, 120)
         return found(r"([\d.]+)\s*$", out) * 1e6 / loops
 
     def report(self):
         names = [c.name for c in self.contenders()]
-        metric_table("median (min..max), ratio to no monitor", self.metric("time"), self.points(), names, "",
-                     self.NONE)
+        metric_table("median (min..max), ratio to no monitor", self.metric("time"), self.points(),
+                     names, "", self.NONE)
 
 
 class Registration(Overhead):
@@ -116,13 +120,14 @@ sys.exit("refused") if len(fds) != 2 else print(took)
     def run_one(self, point, condition):
         argv = [sys.executable, "-S", "-c", self.CLIENT % abi()]
         with self.monitor(condition) as env:
-            took = sorted(int(run(argv, env, 20)[0]) for _ in range(self.PROCESSES // (4 if self.env.quick else 1)))
+            took = sorted(int(run(argv, env, 20)[0])
+                          for _ in range(self.PROCESSES // (4 if self.env.quick else 1)))
         us = took[len(took) // 2 if point == "median" else len(took) * 99 // 100] / 1000
         return {"time": us}, {"value": us}
 
     def report(self):
-        metric_table("median (min..max), ratio to an idle monitor", self.metric("time"), self.points(),
-                     [c.name for c in self.contenders()], "", self.EMPTY)
+        metric_table("median (min..max), ratio to an idle monitor", self.metric("time"),
+                     self.points(), [c.name for c in self.contenders()], "", self.EMPTY)
 
 
 def abi():

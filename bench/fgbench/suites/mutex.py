@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Mutexes: the paper's loop, the sweet spots, those that stay glibc's, latency; and what one operation costs."""
+"""Mutexes: the paper's loop, the sweet spots, those that stay glibc's, latency; and what one
+operation costs."""
 from fgbench.running import run_json
 from fgbench.suites.suite import BASE, Suite
 from fgbench.text import cell, fmt, metric_table, of_threads, table
@@ -12,14 +13,15 @@ class MutexSuite(Suite):
 
     def run_one(self, threads, contender, more=()):
         env = self.env
-        argv = [env.program("mutex_bench"), "-j", *mutex_options(env, threads, "-k", contender.kind, *self.loop, *more)]
+        argv = [env.program("mutex_bench"), "-j",
+                *mutex_options(env, threads, "-k", contender.kind, *self.loop, *more)]
         r = checked(run_json(*contender.wrap(argv), env.timeout))
         return of_sections(r), r
 
     def report(self):
         names = [c.name for c in self.contenders()]
-        metric_table("sections/ms: median (min..max), ratio to glibc", self.metric("per_ms"), self.points(),
-                     names, "threads", BASE)
+        metric_table("sections/ms: median (min..max), ratio to glibc", self.metric("per_ms"),
+                     self.points(), names, "threads", BASE)
         print("\nfairness factor (0.50 even, 1.00 half the threads starve) / CPUs used, medians")
         rows = []
         for p in self.points():
@@ -28,7 +30,8 @@ class MutexSuite(Suite):
         table(["threads"] + names, rows)
 
     def ratios(self, name, wanted):
-        return [(of_threads(p), self.metric("per_ms").ratio(p, name, BASE)) for p in self.points() if wanted(p)]
+        return [(of_threads(p), self.metric("per_ms").ratio(p, name, BASE)) for p in self.points()
+                if wanted(p)]
 
 
 class Paper(MutexSuite):
@@ -49,7 +52,8 @@ class Paper(MutexSuite):
         names = [c.name for c in self.contenders()]
         print("\nratio to the contender's own figure at 2 threads")
         own = {n: dict(self.own(n)) for n in names}
-        table(["threads"] + names, [[str(p)] + [fmt(own[n][p]) for n in names] for p in self.points()])
+        table(["threads"] + names,
+              [[str(p)] + [fmt(own[n][p]) for n in names] for p in self.points()])
         print()
         for n in self.challengers():
             self.at_least(n, ">= 0.8x of its own 2 threads at 3..64",
@@ -65,7 +69,8 @@ class Sweet(MutexSuite):
         super().report()
         print()
         for n in self.challengers():
-            self.at_least(n, ">= 1.6x glibc at 2..32 threads", self.ratios(n, lambda p: 2 <= p <= 32), 1.6)
+            self.at_least(n, ">= 1.6x glibc at 2..32 threads",
+                          self.ratios(n, lambda p: 2 <= p <= 32), 1.6)
             self.at_least(n, ">= 0.95x glibc at 1 thread", self.ratios(n, lambda p: p == 1), 0.95)
 
 
@@ -118,10 +123,10 @@ class Latency(MutexSuite):
     def report(self):
         names = [c.name for c in self.contenders()]
         for key in ("p50", "p99", "p99.9", "max"):
-            metric_table(f"{key} in ns: median (min..max) over the rounds, ratio to glibc", self.metric(key),
-                         self.points(), names, "threads", BASE)
-        metric_table("sections/ms with the clock reads", self.metric("per_ms"), self.points(), names, "threads",
-                     BASE)
+            metric_table(f"{key} in ns: median (min..max) over the rounds, ratio to glibc",
+                         self.metric(key), self.points(), names, "threads", BASE)
+        metric_table("sections/ms with the clock reads", self.metric("per_ms"), self.points(),
+                     names, "threads", BASE)
 
 
 class Uncontended(Suite):
@@ -160,9 +165,10 @@ class Uncontended(Suite):
             def ratios(wanted):
                 return [(f"{k[0]}, {of_threads(k[1])}", best.ratio(k, n, BASE))
                         for k in self.keys() if wanted(k[0])]
-            self.at_most(n, "<= 1.1x glibc, mutex lock + unlock", ratios(lambda op: op == "mutex"), 1.1)
+            self.at_most(n, "<= 1.1x glibc, mutex lock + unlock", ratios(lambda op: op == "mutex"),
+                         1.1)
             self.at_most(n, "<= 1.1x glibc, other mutex operations",
-                         ratios(lambda op: op in ("trylock", "trylock-busy", "nested", "recursive", "relock",
-                                                  "errorcheck")), 1.1)
+                         ratios(lambda op: op in ("trylock", "trylock-busy", "nested", "recursive",
+                                                  "relock", "errorcheck")), 1.1)
             self.at_most(n, "<= 1.1x glibc, signal and broadcast",
                          ratios(lambda op: op in ("signal", "broadcast")), 1.1)

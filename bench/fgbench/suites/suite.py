@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A suite has points (what varies along its rows) and contenders.
 
-`run_one` makes one run and returns a flat dictionary of metrics, and the run as it was; it is called in random order
-for every (point, contender) of every round, then `report` prints tables and PASS or MISS for each target.
+`run_one` makes one run and returns a flat dictionary of metrics, and the run as it was; it is
+called in random order for every (point, contender) of every round, then `report` prints tables and
+PASS or MISS for each target.
 """
 from fgbench.stats import Samples
 
