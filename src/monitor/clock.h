@@ -23,4 +23,9 @@ static inline uint64_t fg_now_ns(void)
 	return fg_clock_ns(CLOCK_MONOTONIC);
 }
 
+static inline struct timespec fg_timespec(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
 #endif

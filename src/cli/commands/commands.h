@@ -3,6 +3,8 @@
 #ifndef FG_CLI_COMMANDS_H
 #define FG_CLI_COMMANDS_H
 
+#define FG_DELAY_NS 2000000000u /* between two tables of top; not varied */
+
 int fg_cmd_run(int argc, char **argv);
 int fg_cmd_doctor(int argc, char **argv);
 int fg_cmd_demo(int argc, char **argv);

@@ -9,13 +9,14 @@
 #define FG_CLI_DEMO_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum fg_side { FG_SIDE_GLIBC, FG_SIDE_FLEXGUARD, FG_SIDES };
 enum fg_workload { FG_FILLRANDOM, FG_READRANDOM, FG_THREADS, FG_WORKLOADS };
 
-#define FG_DEMO_PAIRS 9
-#define FG_DEMO_CELLS 12
+#define FG_DEMO_PAIRS 9	 /* at most, of a cell; not varied */
+#define FG_DEMO_CELLS 12 /* three workloads, four numbers of threads */
 
 struct fg_cell {
 	enum fg_workload workload;
@@ -28,26 +29,25 @@ struct fg_cell {
 struct fg_demo {
 	char self[512]; /* this command, for `flexguard run` */
 	char dir[128];	/* databases; removed at the end */
-	int seconds;	/* of one run */
+	int seconds;	/* of one run, as db_bench and sysbench are told */
 	int nr_cells;
 	struct fg_cell cell[FG_DEMO_CELLS];
 	/* context */
 	char monitor[160]; /* "yes", or why not */
-	double steal_start, load_start, started;
+	uint64_t steal_start_ns, started_ns;
+	double load_start;
 	char date[40];
 	int rounds;
 };
 
 /* ---- demo_runs.c ---- */
 extern const char *const fg_workload_name[FG_WORKLOADS];
-extern volatile int fg_interrupted; /* the signal */
-void fg_catch_interrupts(void);
 /*
  * Run a program in a process group of its own; its stdout and stderr go to
  * `out`, the end of them where they are longer.  Returns the exit status,
  * -EINTR, -ETIMEDOUT or another -errno.
  */
-int fg_capture(const char *const *argv, double timeout, char *out, size_t size);
+int fg_capture(const char *const *argv, uint64_t timeout_ns, char *out, size_t size);
 /* Make the database that readrandom reads, warm up, find out about the monitor. */
 int fg_demo_prepare(struct fg_demo *d, char *why, size_t why_size);
 /* One run; 0 with its rate, or -errno. */
@@ -55,7 +55,7 @@ int fg_demo_run(const struct fg_demo *d, const struct fg_cell *c, enum fg_side s
 		char *why, size_t why_size);
 
 /* ---- demo_report.c ---- */
-double fg_steal_seconds(void);
+uint64_t fg_steal_ns(void);
 double fg_load_average(void);
 void fg_demo_table(const struct fg_demo *d);
 void fg_demo_json(FILE *f, const struct fg_demo *d);

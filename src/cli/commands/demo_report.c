@@ -10,10 +10,13 @@
 
 #include "abi/options.h"
 #include "cli/commands/demo.h"
-#include "cli/common/clock.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/json.h"
 #include "cli/common/names.h"
 #include "cli/common/units.h"
+#include "monitor/clock.h"
+
+#define VERSION_NS 5000000000ull /* for a program to say its version; not varied */
 
 /* Three runs a side all apart are a chance of 1 in 10 already; fewer prove nothing. */
 #define MIN_PAIRS 3
@@ -137,7 +140,7 @@ void fg_demo_table(const struct fg_demo *d)
 }
 
 /* Of all CPUs since boot: time that the hypervisor gave to others. */
-double fg_steal_seconds(void)
+uint64_t fg_steal_ns(void)
 {
 	unsigned long long v[8] = {0};
 	FILE *f = fopen("/proc/stat", "re");
@@ -148,7 +151,7 @@ double fg_steal_seconds(void)
 			v[7] = 0;
 		fclose(f);
 	}
-	return (double)v[7] / (double)sysconf(_SC_CLK_TCK);
+	return v[7] * (1000000000 / (unsigned long)sysconf(_SC_CLK_TCK));
 }
 
 double fg_load_average(void)
@@ -183,13 +186,13 @@ static void package_version(struct fg_json *j, const char *package)
 	const char *argv[] = {"dpkg-query", "-W", "-f", "${Version}", package, NULL};
 	char out[256];
 
-	fg_json_text(j, package, fg_capture(argv, 5, out, sizeof(out)) == 0 ? out : NULL);
+	fg_json_text(j, package, fg_capture(argv, VERSION_NS, out, sizeof(out)) == 0 ? out : NULL);
 }
 
 static void context(struct fg_json *j, const struct fg_demo *d)
 {
 	const char *policy = secure_getenv(FG_POLICY_ENV);
-	double wall = fg_clock_seconds() - d->started;
+	double wall_ns = (double)(fg_now_ns() - d->started_ns);
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct utsname u;
 	char model[200];
@@ -206,13 +209,12 @@ static void context(struct fg_json *j, const struct fg_demo *d)
 	fg_json_int(j, "cpus", cpus);
 	fg_json_real(j, "load_at_start", 2, d->load_start);
 	fg_json_real(j, "steal_percent", 2,
-		     wall > 0 ? 100 * (fg_steal_seconds() - d->steal_start) / wall / (double)cpus :
-				0);
+		     100 * (double)(fg_steal_ns() - d->steal_start_ns) / wall_ns / (double)cpus);
 	fg_json_text(j, "policy", policy && *policy ? policy : fg_policy_name[FG_POLICY_DEFAULT]);
 	fg_json_text(j, "monitor", d->monitor);
 	fg_json_int(j, "seconds_per_run", d->seconds);
 	fg_json_int(j, "rounds", d->rounds);
-	fg_json_real(j, "wall_s", 1, wall);
+	fg_json_real(j, "wall_s", 1, wall_ns / 1e9);
 	fg_json_flag(j, "interrupted", fg_interrupted);
 	package_version(j, "rocksdb-tools");
 	package_version(j, "sysbench");

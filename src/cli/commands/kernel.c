@@ -13,8 +13,8 @@
 #include "cli/common/exit.h"
 #include "cli/common/units.h"
 
-#define OPTIONS_OF_POLICY 32 /* -o on one command line; not varied */
-#define HOLDS_S		  60 /* at most: the whole machine pays */
+#define OPTIONS_OF_POLICY 32		 /* -o on one command line; not varied */
+#define HOLDS_NS	  60000000000ull /* at most: the whole machine pays; not varied */
 
 const char *const fg_lock_class_name[FG_CLASSES] = {
     [FG_CLASS_SEMAPHORE] = "semaphore",
@@ -59,10 +59,9 @@ static const char *read_option(struct fg_kernel_options *o, int option, const ch
 				return NULL;
 		return "-t needs one of: spin, rwlock, mutex, rwsem, percpu, rt, semaphore";
 	case FG_KERNEL_DURATION:
-		o->seconds = fg_seconds(value);
-		return o->seconds > 0 && o->seconds < 1e9 ?
-			   NULL :
-			   "-d needs a time of more than 0, such as 10, 300ms or 5min";
+		o->for_ns = fg_duration_ns(value);
+		return o->for_ns ? NULL :
+				   "-d needs a time of more than 0, such as 10, 300ms or 5min";
 	case FG_KERNEL_LOCK:
 		o->lock = value;
 		return *value ? NULL : "-l needs a name, or a pattern such as '*mmap_lock'";
@@ -91,10 +90,8 @@ static const char *read_policy_option(struct fg_policy_options *p, const char **
 		set[p->options++] = value;
 		return NULL;
 	case FG_KERNEL_FOR:
-		p->seconds = fg_seconds(value);
-		return p->seconds > 0 && p->seconds < 1e9 ?
-			   NULL :
-			   "--for needs a time of more than 0, such as 30s or 10min";
+		p->for_ns = fg_duration_ns(value);
+		return p->for_ns ? NULL : "--for needs a time of more than 0, such as 30s or 10min";
 	case FG_KERNEL_PIN: p->pin = true; return NULL;
 	case FG_KERNEL_KEEP: p->keep = true; return NULL;
 	default: p->all = true; return NULL;
@@ -151,7 +148,7 @@ static int run_policy_verb(const struct fg_arguments *a, const struct verb *v, i
 
 	if (argc < v->least || argc > v->most || (detach && o->all == (argc == 1)))
 		return fg_arguments_bad(a, "%s takes %s", v->name, v->operands);
-	if (o->pin && o->seconds > 0)
+	if (o->pin && o->for_ns)
 		return fg_arguments_bad(
 		    a, "--for ends with this command, and --pin stays: one of them");
 	return v->run(argc, argv, o);
@@ -191,16 +188,16 @@ int fg_cmd_kernel(int argc, char **argv)
 	if (v->run) {
 		p.json = o.json;
 		if (given & OPTION(DURATION))
-			p.seconds = o.seconds;
+			p.for_ns = o.for_ns;
 		p.tables = given & OPTION(ROWS) ? o.rows : 0;
 		return run_policy_verb(&a, v, argc, argv, &p);
 	}
 	if (argc)
 		return fg_arguments_bad(&a, "'%s' is too much", argv[0]);
-	if (o.holds && !(o.seconds > 0 && o.seconds <= HOLDS_S))
+	if (o.holds && (!o.for_ns || o.for_ns > HOLDS_NS))
 		return fg_arguments_bad(&a,
 					"--holds needs -d of at most %dmin: every release of a "
 					"mutex or an rwsem in the kernel takes longer until then",
-					HOLDS_S / 60);
+					(int)(HOLDS_NS / 60000000000));
 	return !strcmp(v->name, "profile") ? fg_kernel_profile(&o) : fg_kernel_doctor(o.json);
 }

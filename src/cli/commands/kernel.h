@@ -34,10 +34,15 @@ struct fg_kernel_options {
 	const char *lock; /* pattern of its name; NULL: all */
 	unsigned pid;	  /* 0: all */
 	bool holds;
-	double seconds; /* 0: until a signal */
-	uint64_t rows;	/* 0: all */
+	uint64_t for_ns; /* 0: until a signal */
+	uint64_t rows;	 /* 0: all */
 	bool json;
 };
+
+static inline uint64_t fg_waits_count(const struct fg_waits *w)
+{
+	return w->waits + w->failed;
+}
 
 extern const char *const fg_lock_class_name[FG_CLASSES];
 extern const char *const fg_kernel_by_name[]; /* ends in NULL, as the next */

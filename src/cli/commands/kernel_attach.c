@@ -15,9 +15,10 @@
 #include <unistd.h>
 
 #include "cli/commands/kernel_policy.h"
-#include "cli/common/clock.h"
 #include "cli/common/exit.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/message.h"
+#include "monitor/clock.h"
 
 #define BPF_MAGIC 0xcafe4a11 /* linux/magic.h */
 
@@ -126,13 +127,6 @@ static int begin(struct job *job, const char *policy, int argc, char **argv)
 
 /* ---- attach -------------------------------------------------------------------- */
 
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int sig)
-{
-	stopped = 1;
-}
-
 static void say_attached(const struct job *job, uint32_t id, const char *policy)
 {
 	struct fg_json j = {.f = stdout};
@@ -189,15 +183,15 @@ static void say_counted(const struct job *job, uint32_t id, const char *ended)
 /* Until a signal, the time, or the kernel: which of them. */
 static const char *stay(const struct job *job, const sigset_t *unblocked)
 {
-	uint64_t end = job->o->seconds > 0 ? fg_now_ns() + (uint64_t)(job->o->seconds * 1e9) : 0;
+	uint64_t end = job->o->for_ns ? fg_now_ns() + job->o->for_ns : 0;
 
 	for (;;) {
 		struct pollfd link = {.fd = job->calls->link(job->policy)};
 		uint64_t now = fg_now_ns(), left = end > now ? end - now : 0;
-		struct timespec ts = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+		struct timespec ts = fg_timespec(left);
 		int n;
 
-		if (stopped)
+		if (fg_interrupted)
 			return "signal";
 		if (end && !left)
 			return "time";
@@ -226,7 +220,6 @@ static bool has_bpffs(void)
 
 int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 {
-	struct sigaction stop = {.sa_handler = on_stop};
 	struct job job = {.o = o};
 	sigset_t signals, unblocked;
 	const char *ended;
@@ -251,9 +244,7 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, &unblocked);
-	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGTERM, &stop, NULL);
-	sigaction(SIGHUP, &stop, NULL);
+	fg_catch_interrupts();
 	err = job.calls->attach(job.policy, job.address, job.targets, job.why, sizeof(job.why));
 	if (err) {
 		err = refused(&job, "attach", err);

@@ -16,7 +16,7 @@
 struct fg_policy_options {
 	const char *const *option; /* -o */
 	size_t options;
-	double seconds; /* --for, or between two tables; 0: no limit, or the default */
+	uint64_t for_ns; /* --for, or between two tables; 0: no limit, or the default */
 	uint64_t tables;
 	bool pin, keep, all, json;
 };

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +13,13 @@
 #include <unistd.h>
 
 #include "cli/commands/kernel.h"
-#include "cli/common/clock.h"
 #include "cli/common/exit.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/json.h"
 #include "cli/common/message.h"
 #include "cli/common/text.h"
 #include "cli/common/units.h"
+#include "monitor/clock.h"
 #include "monitor/contention.h"
 
 /*
@@ -27,13 +27,6 @@
  * its slab cache.  Not varied.
  */
 #define LOOK_NS 200000000ull
-
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int sig)
-{
-	stopped = 1;
-}
 
 struct profile {
 	const struct fg_kernel_options *o;
@@ -43,18 +36,18 @@ struct profile {
 	struct fg_waits sum;
 	uint64_t lost, still; /* waits that had not ended */
 	uint64_t missed;
-	double seconds;
+	uint64_t took_ns;
 	bool nodes; /* several */
 	bool names; /* symbols are shown */
 };
 
 /* ---- counting --------------------------------------------------------------------- */
 
-static void count(struct fg_contention *c, struct fg_kernel_names *names, double seconds)
+static void count(struct fg_contention *c, struct fg_kernel_names *names, uint64_t for_ns)
 {
-	uint64_t end = seconds > 0 ? fg_now_ns() + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+	uint64_t end = for_ns ? fg_now_ns() + for_ns : UINT64_MAX;
 
-	while (!stopped && fg_now_ns() < end) {
+	while (!fg_interrupted && fg_now_ns() < end) {
 		uint64_t left = end - fg_now_ns(), step = LOOK_NS;
 		struct timespec ts = {.tv_nsec = (long)(left < step ? left : step)};
 
@@ -97,11 +90,6 @@ static void sum_up(struct profile *p)
 
 /* ---- telling ---------------------------------------------------------------------- */
 
-static uint64_t count_of(const struct fg_waits *w)
-{
-	return w->waits + w->failed;
-}
-
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* A sentence, folded to the terminal. */
@@ -122,8 +110,8 @@ static void print_head(const struct profile *p)
 	const struct fg_contention_counts *n = p->v->counts;
 	char c[2][24];
 
-	say("flexguard kernel profile: %.1f s: %s waits, %s in all", p->seconds,
-	    fg_human_count(c[0], sizeof(c[0]), (double)count_of(&p->sum)),
+	say("flexguard kernel profile: %.1f s: %s waits, %s in all", (double)p->took_ns / 1e9,
+	    fg_human_count(c[0], sizeof(c[0]), (double)fg_waits_count(&p->sum)),
 	    fg_human_ns(c[1], sizeof(c[1]), (double)p->sum.wait_ns));
 	if (p->lost)
 		say("%" PRIu64 " events lost: no room for a lock %" PRIu64 ", a waiter %" PRIu64
@@ -148,10 +136,12 @@ static void print_row(const struct profile *p, const struct fg_kernel_row *r, in
 	char c[3][24], name[FG_KERNEL_NAME];
 	int at;
 
-	at = printf("%8s %8s %8s %8s", fg_human_count(c[0], sizeof(c[0]), (double)count_of(&r->w)),
+	at = printf("%8s %8s %8s %8s",
+		    fg_human_count(c[0], sizeof(c[0]), (double)fg_waits_count(&r->w)),
 		    fg_human_ns(c[1], sizeof(c[1]), (double)r->w.wait_ns),
 		    fg_human_ns(c[2], sizeof(c[2]), (double)r->w.max_ns),
-		    fg_human_ns((char[24]){0}, 24, (double)r->w.wait_ns / (double)count_of(&r->w)));
+		    fg_human_ns((char[24]){0}, 24,
+				(double)r->w.wait_ns / (double)fg_waits_count(&r->w)));
 	if (by_lock && r->waiters > 1)
 		at += printf(" %4.2f", r->fair);
 	else if (by_lock)
@@ -205,7 +195,7 @@ static void print_table(const struct profile *p)
 
 static void json_waits(struct fg_json *j, const struct fg_waits *w)
 {
-	fg_json_count(j, "waits", count_of(w));
+	fg_json_count(j, "waits", fg_waits_count(w));
 	fg_json_count(j, "failed", w->failed);
 	fg_json_count(j, "reads", w->reads);
 	fg_json_count(j, "total_wait_ns", w->wait_ns);
@@ -256,7 +246,7 @@ static void json_row(struct fg_json *j, const struct profile *p, const struct fg
 	if (p->o->by != FG_KBY_TYPE)
 		fg_json_text(j, "type", r->class < 0 ? NULL : fg_lock_class_name[r->class]);
 	json_waits(j, &r->w);
-	fg_json_count(j, "avg_wait_ns", r->w.wait_ns / count_of(&r->w));
+	fg_json_count(j, "avg_wait_ns", r->w.wait_ns / fg_waits_count(&r->w));
 	if (p->o->by <= FG_KBY_SLAB) {
 		fg_json_count(j, "handovers", r->handovers);
 		fg_json_count(j, "across_nodes", r->across);
@@ -289,7 +279,7 @@ static void print_json(const struct profile *p, const struct fg_kernel_symbols *
 	uname(&u);
 	fg_json_open(&j, NULL, '{');
 	fg_json_text(&j, "kernel", u.release);
-	fg_json_real(&j, "seconds", 3, p->seconds);
+	fg_json_real(&j, "seconds", 3, (double)p->took_ns / 1e9);
 	fg_json_text(&j, "by", fg_kernel_by_name[p->o->by]);
 	json_waits(&j, &p->sum);
 	fg_json_count(&j, "events", n->ended);
@@ -331,13 +321,13 @@ static int profile(struct fg_contention *c, const struct fg_kernel_options *o,
 	struct profile p = {.o = o, .v = fg_contention_view(c), .names = names->symbols};
 	uint64_t start = fg_now_ns();
 
-	if (o->seconds == 0)
+	if (!o->for_ns)
 		fg_note("counting waits for the kernel's locks; Ctrl-C ends");
 	if (o->holds)
 		fg_note("kernel profile: until then each release of a mutex or an rwsem in the "
 			"kernel takes longer");
-	count(c, names, o->seconds);
-	p.seconds = (double)(fg_now_ns() - start) / 1e9;
+	count(c, names, o->for_ns);
+	p.took_ns = fg_now_ns() - start;
 	p.missed = fg_contention_missed(c);
 	p.nodes = has_several_nodes();
 	p.row = fg_kernel_rows(p.v, o, names, &p.rows);
@@ -358,7 +348,6 @@ int fg_kernel_profile(const struct fg_kernel_options *o)
 {
 	struct fg_contention_config cfg = {
 	    .by = waiters_by(o->by), .tgid = o->pid, .holds = o->holds};
-	struct sigaction stop = {.sa_handler = on_stop};
 	struct fg_kernel_names *names = NULL;
 	struct fg_contention *c;
 	char why[300];
@@ -375,8 +364,7 @@ int fg_kernel_profile(const struct fg_kernel_options *o)
 		fg_error("kernel profile: %s", why);
 		return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
 	}
-	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGTERM, &stop, NULL);
+	fg_catch_interrupts();
 	status = profile(c, o, names);
 	fg_contention_close(c);
 	fg_kernel_names_close(names);

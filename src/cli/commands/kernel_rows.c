@@ -93,14 +93,10 @@ static void add_waits(struct fg_waits *to, const struct fg_waits *w)
 	to->max_ns = w->max_ns > to->max_ns ? w->max_ns : to->max_ns;
 }
 
-static uint64_t count_of(const struct fg_waits *w)
-{
-	return w->waits + w->failed;
-}
-
 static void merge(struct fg_kernel_row *to, const struct fg_kernel_row *r)
 {
-	if (to->waiter && r->waiter && count_of(&r->waiter->w) > count_of(&to->waiter->w))
+	if (to->waiter && r->waiter &&
+	    fg_waits_count(&r->waiter->w) > fg_waits_count(&to->waiter->w))
 		to->waiter = r->waiter;
 	add_waits(&to->w, &r->w);
 	to->class = to->class == r->class ? to->class : -1;
@@ -124,9 +120,9 @@ static enum fg_kernel_sort sort_by;
 static double rank(const struct fg_kernel_row *r)
 {
 	switch (sort_by) {
-	case FG_KSORT_WAITS: return (double)count_of(&r->w);
+	case FG_KSORT_WAITS: return (double)fg_waits_count(&r->w);
 	case FG_KSORT_MAX: return (double)r->w.max_ns;
-	case FG_KSORT_AVERAGE: return (double)r->w.wait_ns / (double)count_of(&r->w);
+	case FG_KSORT_AVERAGE: return (double)r->w.wait_ns / (double)fg_waits_count(&r->w);
 	case FG_KSORT_ACROSS: return (double)r->across;
 	default: return (double)r->w.wait_ns;
 	}
@@ -210,7 +206,7 @@ static size_t rows_of_waiters(const struct fg_contention_view *v, const struct f
 		const struct fg_contended_waiter *w = &v->waiters[i];
 		const struct lock_at *l;
 
-		if (!w->key || !count_of(&w->w))
+		if (!w->key || !fg_waits_count(&w->w))
 			continue;
 		l = bsearch(&(struct lock_at){.key = w->lock_key}, lock, locks, sizeof(*lock),
 			    by_key);
@@ -243,7 +239,7 @@ static bool add_fairness(const struct fg_contention_view *v, struct fg_kernel_ro
 	if (!w)
 		return false;
 	for (size_t i = 0; i < FG_WAITER_ROWS; i++)
-		if (v->waiters[i].key && count_of(&v->waiters[i].w))
+		if (v->waiters[i].key && fg_waits_count(&v->waiters[i].w))
 			w[count++] = &v->waiters[i];
 	qsort(w, count, sizeof(*w), by_lock_key);
 	for (size_t i = 0; i < n; i++) {
@@ -259,7 +255,7 @@ static bool add_fairness(const struct fg_contention_view *v, struct fg_kernel_ro
 				high = mid;
 		}
 		for (; low < count && w[low]->lock_key == row[i].lock->key; low++) {
-			double x = (double)count_of(&w[low]->w);
+			double x = (double)fg_waits_count(&w[low]->w);
 
 			sum += x;
 			squares += x * x;

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "cli/commands/kernel_policy.h"
-#include "cli/common/clock.h"
 #include "cli/common/exit.h"
 #include "cli/common/message.h"
 #include "cli/common/units.h"
+#include "monitor/clock.h"
 
 /* ---- lines --------------------------------------------------------------------- */
 

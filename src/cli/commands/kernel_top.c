@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* `flexguard kernel top`: /sys/kernel/syncord/status, as rates. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/commands/commands.h"
 #include "cli/commands/kernel_policy.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/units.h"
-
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int sig)
-{
-	stopped = 1;
-}
+#include "monitor/clock.h"
 
 /* The line of the same target a table ago; false: it is new. */
 static bool line_before(const char *before, const char *line, char *found, size_t size)
@@ -29,7 +24,7 @@ static bool line_before(const char *before, const char *line, char *found, size_
 	return false;
 }
 
-static void print_rates(const char *status, const char *before, uint32_t id, double seconds)
+static void print_rates(const char *status, const char *before, uint32_t id, uint64_t took_ns)
 {
 	static const char *const key[] = {"slow",    "moved",	 "skipped",
 					  "overdue", "backoffs", "missed"};
@@ -53,9 +48,10 @@ static void print_rates(const char *status, const char *before, uint32_t id, dou
 			uint64_t now = fg_syncord_number(line, key[i]),
 				 was = fg_syncord_number(old, key[i]);
 
-			printf(" %8s",
-			       fg_human_count(c, sizeof(c),
-					      now < was ? 0 : (double)(now - was) / seconds));
+			printf(" %8s", fg_human_count(c, sizeof(c),
+						      now < was ? 0 :
+								  (double)(now - was) * 1e9 /
+								      (double)took_ns));
 		}
 		printf(" %9s %s\n",
 		       fg_human_ns(c, sizeof(c), (double)fg_syncord_number(line, "wait_max_ns")),
@@ -66,23 +62,20 @@ static void print_rates(const char *status, const char *before, uint32_t id, dou
 int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 {
 	const struct fg_policy_calls *calls = NULL;
-	struct sigaction stop = {.sa_handler = on_stop};
-	double seconds = o->seconds > 0 ? o->seconds : 2;
+	uint64_t delay_ns = o->for_ns ? o->for_ns : FG_DELAY_NS;
 	char *status, *before;
 	uint32_t id;
 	int exit = fg_syncord_start("top", argc, argv, &id, &calls);
 
 	if (exit)
 		return exit;
-	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGTERM, &stop, NULL);
+	fg_catch_interrupts();
 	before = fg_kernel_text(FG_SYNCORD "/status");
-	for (uint64_t n = 0; before && !stopped && (!o->tables || n < o->tables); n++) {
-		struct timespec nap = {(time_t)seconds,
-				       (long)((seconds - (double)(time_t)seconds) * 1e9)};
+	for (uint64_t n = 0; before && !fg_interrupted && (!o->tables || n < o->tables); n++) {
+		struct timespec delay = fg_timespec(delay_ns);
 
-		nanosleep(&nap, NULL);
-		if (stopped)
+		nanosleep(&delay, NULL);
+		if (fg_interrupted)
 			break;
 		status = fg_kernel_text(FG_SYNCORD "/status");
 		if (!status)
@@ -94,7 +87,7 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 		else if (n)
 			putchar('\n');
 		if (!o->json)
-			print_rates(status, before, id, seconds);
+			print_rates(status, before, id, delay_ns);
 		fflush(stdout);
 		free(before);
 		before = status;

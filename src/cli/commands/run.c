@@ -19,7 +19,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/locks.h"
 #include "cli/common/arguments.h"
-#include "cli/common/clock.h"
 #include "cli/common/descriptors.h"
 #include "cli/common/exit.h"
 #include "cli/common/library.h"
@@ -31,6 +30,7 @@
 #include "cli/launch/statsfile.h"
 #include "cli/launch/supervise.h"
 #include "cli/launch/target.h"
+#include "monitor/clock.h"
 
 struct run {
 	const char *lock, *policy; /* NULL: from the environment, or the default */
@@ -217,7 +217,7 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 	struct fg_statsfile sf = {0};
 	FILE *out = NULL;
 	sigset_t all, mask;
-	double start;
+	uint64_t start;
 	int status, err, keep[3], nr_keep = 0;
 
 	if (r->stats) {
@@ -244,7 +244,7 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 		keep[nr_keep++] = sf.fd;
 	if (mon->pid)
 		keep[nr_keep++] = mon->control;
-	start = fg_clock_seconds();
+	start = fg_now_ns();
 	status = fg_supervise(t, r->argv, mon, keep, nr_keep, &mask);
 	fg_statsfile_remove(&sf);
 	if (status < 0) {
@@ -253,7 +253,7 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 	}
 	if (out)
 		report(out, r->stats_file, sf.map,
-		       &(struct fg_stats_report){r->argv[0], fg_clock_seconds() - start, status});
+		       &(struct fg_stats_report){r->argv[0], fg_now_ns() - start, status});
 	fg_embed_stop(mon);
 	fg_exit_like(status);
 }

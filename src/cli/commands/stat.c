@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -19,13 +18,14 @@
 #include "abi/trace.h"
 #include "cli/commands/commands.h"
 #include "cli/common/arguments.h"
-#include "cli/common/clock.h"
 #include "cli/common/exit.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/json.h"
 #include "cli/common/message.h"
 #include "cli/common/query.h"
 #include "cli/common/text.h"
 #include "cli/common/units.h"
+#include "monitor/clock.h"
 
 /* How long the table is on, and how often that is renewed.  Not varied. */
 #define LEASE_NS 2000000000ull
@@ -33,7 +33,7 @@
 
 struct options {
 	pid_t pid;
-	double seconds; /* 0: no limit */
+	uint64_t for_ns; /* 0: no limit */
 	bool by_lock, json;
 	uint64_t rows;
 };
@@ -42,14 +42,6 @@ struct target {
 	pid_t pid;
 	uint64_t table; /* its address there */
 };
-
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int sig)
-{
-	(void)sig;
-	stopped = 1;
-}
 
 /* 0 or -errno. */
 static int transfer(const struct target *t, size_t offset, void *here, size_t size, bool out)
@@ -114,14 +106,13 @@ static int prepare(const struct target *t, struct fg_trace *table)
  * Until something ends it; the last state of the table is in `table`.  True if the process has
  * ended.
  */
-static bool watch(const struct target *t, double seconds, struct fg_trace *table)
+static bool watch(const struct target *t, uint64_t for_ns, struct fg_trace *table)
 {
-	uint64_t start = fg_now_ns(),
-		 end = seconds > 0 ? start + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+	uint64_t start = fg_now_ns(), end = for_ns ? start + for_ns : UINT64_MAX;
 	static struct fg_trace copy;
 	bool gone = false;
 
-	while (!stopped && !gone && fg_now_ns() < end) {
+	while (!fg_interrupted && !gone && fg_now_ns() < end) {
 		uint64_t left = end - fg_now_ns(), step = RENEW_NS;
 		struct timespec ts = {0};
 
@@ -202,7 +193,7 @@ struct result {
 	const struct row *row;
 	size_t rows;
 	uint64_t waits, total_ns, lost;
-	double seconds;
+	uint64_t took_ns;
 	char program[32];
 };
 
@@ -212,7 +203,7 @@ static void print_table(const struct result *r, const struct options *o, struct 
 	char c[3][24], text[512];
 
 	printf("flexguard stat: %s (%d), %.1f s: %s waits, %s in all\n", r->program, (int)o->pid,
-	       r->seconds, fg_human_count(c[0], sizeof(c[0]), (double)r->waits),
+	       (double)r->took_ns / 1e9, fg_human_count(c[0], sizeof(c[0]), (double)r->waits),
 	       fg_human_ns(c[1], sizeof(c[1]), (double)r->total_ns));
 	if (r->lost)
 		printf("%" PRIu64 " more had no room in the table\n", r->lost);
@@ -244,7 +235,7 @@ static void print_json(const struct result *r, const struct options *o, struct f
 	fg_json_open(&j, NULL, '{');
 	fg_json_int(&j, "pid", o->pid);
 	fg_json_text(&j, "program", r->program);
-	fg_json_real(&j, "seconds", 3, r->seconds);
+	fg_json_real(&j, "seconds", 3, (double)r->took_ns / 1e9);
 	fg_json_count(&j, "contended", r->waits);
 	fg_json_count(&j, "total_wait_ns", r->total_ns);
 	fg_json_count(&j, "lost", r->lost);
@@ -275,7 +266,6 @@ static int look(const struct options *o)
 	static struct row row[FG_TRACE_ENTRIES];
 	struct target t = {.pid = o->pid};
 	struct result r = {.row = row};
-	struct sigaction stop = {.sa_handler = on_stop};
 	struct fg_symbols *symbols;
 	char why[300];
 	uint64_t start;
@@ -294,15 +284,14 @@ static int look(const struct options *o)
 			 (int)o->pid, r.program);
 	status = t.table ? prepare(&t, &table) : FG_EXIT_OWN;
 	if (!status) {
-		sigaction(SIGINT, &stop, NULL);
-		sigaction(SIGTERM, &stop, NULL);
-		if (isatty(STDERR_FILENO) && o->seconds == 0)
+		fg_catch_interrupts();
+		if (isatty(STDERR_FILENO) && !o->for_ns)
 			fg_note("looking at process %d; Ctrl-C ends", (int)o->pid);
 		start = fg_now_ns();
-		if (watch(&t, o->seconds, &table))
+		if (watch(&t, o->for_ns, &table))
 			fg_note("process %d has ended; this is how it was half a second before",
 				(int)o->pid);
-		r.seconds = (double)(fg_now_ns() - start) / 1e9;
+		r.took_ns = fg_now_ns() - start;
 		r.rows = make_rows(&table, o->by_lock, row);
 		r.lost = table.lost;
 		for (size_t i = 0; i < r.rows; i++) {
@@ -344,8 +333,8 @@ int fg_cmd_stat(int argc, char **argv)
 				return fg_arguments_bad(&a, "-p needs the number of a process");
 			break;
 		case FG_STAT_DURATION:
-			o.seconds = fg_seconds(a.value);
-			if (!(o.seconds > 0 && o.seconds < 1e9))
+			o.for_ns = fg_duration_ns(a.value);
+			if (!o.for_ns)
 				return fg_arguments_bad(
 				    &a,
 				    "-d needs a time of more than 0, such as 10, 300ms or 5min");

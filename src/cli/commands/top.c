@@ -18,6 +18,11 @@
 #include "cli/common/text.h"
 #include "cli/common/units.h"
 #include "cli/launch/embed.h"
+#include "monitor/clock.h"
+
+/* -d, and what it may be.  Not varied. */
+#define DELAY_MIN_NS 10000000u
+#define DELAY_MAX_NS 86400000000000u
 
 #define KERNEL_LOCKS 10 /* in a table, so that it leaves room for the programs; not varied */
 
@@ -134,7 +139,7 @@ static void print_json(const struct fg_top *t)
 
 	fg_json_open(&j, NULL, '{');
 	fg_json_int(&j, "time", (long long)time(NULL));
-	fg_json_real(&j, "seconds", 3, t->seconds);
+	fg_json_real(&j, "seconds", 3, (double)t->between_ns / 1e9);
 	fg_json_count(&j, "processes_monitored", t->monitored);
 	fg_json_count(&j, "hidden_processes", t->hidden);
 	fg_json_real(&j, "preempted_per_second", 1, t->preempted);
@@ -167,12 +172,11 @@ static void print_json(const struct fg_top *t)
 
 static int batch(struct fg_top *t, uint64_t iterations, bool json, char *why, size_t size)
 {
-	struct timespec nap = {(time_t)t->delay,
-			       (long)((t->delay - (double)(time_t)t->delay) * 1e9)};
+	struct timespec delay = fg_timespec(t->delay_ns);
 	int err = fg_top_sample(t, why, size);
 
 	for (uint64_t i = 0; !err && (iterations == 0 || i < iterations); i++) {
-		nanosleep(&nap, NULL);
+		nanosleep(&delay, NULL);
 		err = fg_top_sample(t, why, size);
 		if (err)
 			break;
@@ -222,8 +226,8 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, uint64_t *
 				       1;
 			break;
 		case FG_TOP_DELAY:
-			t->delay = fg_seconds(a.value);
-			if (!(t->delay >= 0.01 && t->delay <= 86400))
+			t->delay_ns = fg_duration_ns(a.value);
+			if (t->delay_ns < DELAY_MIN_NS || t->delay_ns > DELAY_MAX_NS)
 				return fg_arguments_bad(
 					   &a, "-d needs a time, such as 0.5 or 300ms: 10ms at the "
 					       "least, 24h at the most") +
@@ -244,7 +248,7 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, uint64_t *
 
 int fg_cmd_top(int argc, char **argv)
 {
-	struct fg_top t = {.socket = fg_socket_path(), .delay = 2};
+	struct fg_top t = {.socket = fg_socket_path(), .delay_ns = FG_DELAY_NS};
 	bool text = false, json = false, kernel = false;
 	uint64_t iterations = 0;
 	char why[300];

@@ -33,7 +33,7 @@ extern const char *const fg_top_key_name[];
 
 struct fg_top {
 	const char *socket;
-	double delay; /* seconds */
+	uint64_t delay_ns;
 	enum fg_top_key key;
 	bool reverse;
 	struct fg_top_kernel *kernel; /* NULL: not looked at */
@@ -41,11 +41,11 @@ struct fg_top {
 	struct fg_answer last; /* the rates are those since this one */
 	struct fg_top_row *row;
 	size_t rows;
-	double seconds;	  /* between the two */
-	__u64 monitored;  /* processes of all users */
-	__u64 hidden;	  /* of these, of users about which the monitor says nothing */
-	double preempted; /* all threads of the machine, a second */
-	double cost_ns;	  /* a context switch, 0: not known yet */
+	uint64_t between_ns; /* the two */
+	__u64 monitored;     /* processes of all users */
+	__u64 hidden;	     /* of these, of users about which the monitor says nothing */
+	double preempted;    /* all threads of the machine, a second */
+	double cost_ns;	     /* a context switch, 0: not known yet */
 	char version[32];
 };
 

@@ -6,8 +6,8 @@
 
 #include "cli/commands/kernel.h"
 #include "cli/commands/top.h"
-#include "cli/common/clock.h"
 #include "cli/common/units.h"
+#include "monitor/clock.h"
 #include "monitor/contention.h"
 
 struct process {

@@ -107,11 +107,11 @@ int fg_top_sample(struct fg_top *t, char *why, size_t size)
 	same = t->last.sum.generation == a.sum.generation;
 	if (!same)
 		fg_answer_free(&t->last);
-	t->seconds = (double)(a.at_ns - (same ? t->last.at_ns : a.sum.started_ns)) / 1e9;
-	t->preempted = t->seconds > 0 ? (double)(a.sum.total_preempted -
-						 (same ? t->last.sum.total_preempted : 0)) /
-					    t->seconds :
-					0;
+	t->between_ns = a.at_ns - (same ? t->last.at_ns : a.sum.started_ns);
+	t->preempted = t->between_ns ? (double)(a.sum.total_preempted -
+						(same ? t->last.sum.total_preempted : 0)) *
+					   1e9 / (double)t->between_ns :
+				       0;
 	for (size_t i = 0; i < a.count; i++) {
 		make_row(&row[i], &a.process[i], &t->last, a.at_ns);
 		row[i].kernel = t->kernel ? fg_top_kernel_waiting(t->kernel, row[i].pid) : 0;

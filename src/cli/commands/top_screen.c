@@ -3,7 +3,11 @@
 #include <errno.h>
 
 #include "cli/commands/top.h"
-#include "cli/common/clock.h"
+#include "monitor/clock.h"
+
+/* What + and - change, and up to where.  Not varied. */
+#define DELAY_STEP_NS 500000000u
+#define DELAY_MOST_NS 60000000000u
 
 #ifdef FG_HAVE_NCURSES
 #include <curses.h>
@@ -121,7 +125,8 @@ static void draw(const struct view *v)
 		snprintf(text, sizeof(text), "%s", v->note);
 	else
 		snprintf(text, sizeof(text), "%severy %g s; q quit, h help%s%s",
-			 v->paused ? "PAUSED; " : "", v->top->delay, *hidden ? "; " : "", hidden);
+			 v->paused ? "PAUSED; " : "", (double)v->top->delay_ns / 1e9,
+			 *hidden ? "; " : "", hidden);
 	attron(A_DIM);
 	mvaddnstr(FG_TOP_SUMMARY_LINES, 0, text, COLS);
 	attroff(A_DIM);
@@ -184,8 +189,8 @@ static bool press(struct view *v, int key)
 		t->reverse = !t->reverse;
 		fg_top_sort(t);
 		break;
-	case '+': t->delay = t->delay > 0.5 ? t->delay - 0.5 : t->delay; break;
-	case '-': t->delay = t->delay < 60 ? t->delay + 0.5 : t->delay; break;
+	case '+': t->delay_ns -= t->delay_ns > DELAY_STEP_NS ? DELAY_STEP_NS : 0; break;
+	case '-': t->delay_ns += t->delay_ns < DELAY_MOST_NS ? DELAY_STEP_NS : 0; break;
 	case KEY_DOWN:
 	case 'j': scroll_by(v, 1); break;
 	case KEY_UP:
@@ -215,7 +220,7 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 	noecho();
 	curs_set(0);
 	keypad(stdscr, TRUE);
-	next = fg_now_ns() + (uint64_t)(t->delay * 1e9);
+	next = fg_now_ns() + t->delay_ns;
 	for (;;) {
 		uint64_t now = fg_now_ns();
 
@@ -229,7 +234,7 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 		}
 		if (fg_now_ns() < next)
 			continue; /* a signal, such as SIGCONT */
-		next = fg_now_ns() + (uint64_t)(t->delay * 1e9);
+		next = fg_now_ns() + t->delay_ns;
 		if (v.paused)
 			continue;
 		err = fg_top_sample(t, why, size);

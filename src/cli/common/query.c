@@ -12,9 +12,9 @@
 
 #include "abi/stats.h"
 #include "cli/common/arguments.h"
-#include "cli/common/clock.h"
 #include "cli/common/json.h"
 #include "cli/common/query.h"
+#include "monitor/clock.h"
 
 #define REPORT_WITHIN_NS 2000000000u /* not varied */
 

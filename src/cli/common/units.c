@@ -43,28 +43,28 @@ const char *fg_human_ns(char *buf, size_t size, double ns)
 	return scaled(buf, size, ns, 1000, unit, 4);
 }
 
-double fg_seconds(const char *text)
+uint64_t fg_duration_ns(const char *text)
 {
 	static const struct {
 		const char *name;
-		double seconds;
-	} units[] = {{"", 1},	  {"s", 1},  {"ms", 1e-3}, {"us", 1e-6},
-		     {"min", 60}, {"m", 60}, {"h", 3600}};
+		double ns;
+	} units[] = {{"", 1e9},	    {"s", 1e9},	 {"ms", 1e6},  {"us", 1e3},
+		     {"min", 60e9}, {"m", 60e9}, {"h", 3600e9}};
 	char *end;
 	double v;
 
 	/* Not what strtod takes besides: nan, inf, 0x10, a sign. */
 	if (!text || !*text || strspn(text, "0123456789.") == 0)
-		return -1;
+		return 0;
 	errno = 0;
 	v = strtod(text, &end);
 	if (errno || memchr(text, 'x', (size_t)(end - text)) ||
 	    memchr(text, 'X', (size_t)(end - text)))
-		return -1;
+		return 0;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (!strcmp(end, units[i].name))
-			return v * units[i].seconds;
-	return -1;
+			return v * units[i].ns < 1e18 ? (uint64_t)(v * units[i].ns) : 0;
+	return 0;
 }
 
 /* Digits; *end behind them.  False: there is none, or they say more than a number holds. */

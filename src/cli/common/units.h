@@ -10,8 +10,8 @@
 /* "1.23 M" and "4.56 ms"; the buffer holds 24 bytes at least. */
 const char *fg_human_count(char *buf, size_t size, double n);
 const char *fg_human_ns(char *buf, size_t size, double ns);
-/* "1.5", "300ms", "2s", "5min", "1h": seconds; negative: it is no time. */
-double fg_seconds(const char *text);
+/* "1.5", "300ms", "2s", "5min", "1h": 10^18 ns (32 years) at most; 0: it is no time above 0. */
+uint64_t fg_duration_ns(const char *text);
 /*
  * An integer from `low` to `high`: digits and nothing else, no sign, no space.  False: it is none,
  * and *value stays.

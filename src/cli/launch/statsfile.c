@@ -140,7 +140,8 @@ void fg_stats_print(FILE *f, const struct fg_stats *s, const struct fg_stats_rep
 
 		width = len > width ? len : width;
 	}
-	fprintf(f, "flexguard: locks of '%s' and its children, %.2f s\n", r->program, r->seconds);
+	fprintf(f, "flexguard: locks of '%s' and its children, %.2f s\n", r->program,
+		(double)r->took_ns / 1e9);
 	for (int i = 0; i < FG_STAT_COUNT; i++) {
 		double v = (double)sum(s, i);
 		const char *text = stat_text[i].text,
@@ -159,7 +160,7 @@ void fg_stats_print_json(FILE *f, const struct fg_stats *s, const struct fg_stat
 
 	fg_json_open(&j, NULL, '{');
 	fg_json_text(&j, "program", r->program);
-	fg_json_real(&j, "seconds", 6, r->seconds);
+	fg_json_real(&j, "seconds", 6, (double)r->took_ns / 1e9);
 	if (WIFSIGNALED(r->wait_status))
 		fg_json_int(&j, "signal", WTERMSIG(r->wait_status));
 	else

@@ -17,7 +17,7 @@ int fg_statsfile_create(struct fg_statsfile *s); /* 0 or -errno */
 void fg_statsfile_remove(struct fg_statsfile *s);
 struct fg_stats_report {
 	const char *program;
-	double seconds;
+	uint64_t took_ns;
 	int wait_status;
 };
 void fg_stats_print(FILE *f, const struct fg_stats *s, const struct fg_stats_report *r);

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The signals that end a command which then still has something to say, or to undo. */
+#ifndef FG_CLI_INTERRUPT_H
+#define FG_CLI_INTERRUPT_H
+
+#include <signal.h>
+
+extern volatile sig_atomic_t fg_interrupted; /* the signal; 0: none has come */
+void fg_catch_interrupts(void);		     /* calls that wait end with EINTR */
+
+#endif
