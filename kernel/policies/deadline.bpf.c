@@ -2,7 +2,7 @@
 /*
  * deadline: each waiter has a time by which it wants the lock, from its entry: `urgent_us` for
  * threads of a cgroup, `slo_us` for others.  Who has an earlier one than the head of the queue
- * comes next.
+ * comes next; behind an urgent head so do all urgent ones, until another's time is near.
  *
  * Proved by: misses of each class, waiters that were late when they became the head.
  */
@@ -31,7 +31,8 @@ HOOK(should_reorder)
 bool BPF_PROG(deadline_should_reorder, struct syncord_lock *lock, struct syncord_node *anchor,
 	      struct syncord_node *curr)
 {
-	if (curr->aux[DEADLINE] >= anchor->aux[DEADLINE])
+	if (curr->aux[DEADLINE] >= anchor->aux[DEADLINE] &&
+	    !(curr->aux[URGENT] && anchor->aux[URGENT]))
 		return false;
 	SYNCORD_COUNT(lock, chosen);
 	return true;

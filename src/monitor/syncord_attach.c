@@ -58,7 +58,7 @@ static bool put_number(const struct fg_policy *p, unsigned char *value, const ch
 	return to || !sum;
 }
 
-/* "numa:amp": in a name the kernel shows a + as ? */
+/* "numa+amp" */
 void fg_policy_name(const struct fg_policy *p, char *name)
 {
 	const struct btf_type *type;
@@ -72,7 +72,7 @@ void fg_policy_name(const struct fg_policy *p, char *name)
 		if (fg_btf_member(bpf_object__btf(o->obj), o->ops, "name", &offset, &type,
 				  &bytes) &&
 		    offset + bytes <= o->ops->size)
-			snprintf(name + n, FG_POLICY_NAME - n, "%s%.*s", i ? ":" : "", (int)bytes,
+			snprintf(name + n, FG_POLICY_NAME - n, "%s%.*s", i ? "+" : "", (int)bytes,
 				 (const char *)o->data + offset);
 	}
 }

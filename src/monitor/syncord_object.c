@@ -268,12 +268,26 @@ static bool find(const struct fg_policy_object *o, const char *key, const struct
 	return false;
 }
 
+/* A bound that every policy has, in its struct syncord_ops; NULL: `key` is none. */
+static unsigned char *bound(const struct fg_policy_object *o, const char *key)
+{
+	const struct btf_type *type;
+	uint32_t offset, size;
+
+	if (strcmp(key, "max_bypass_us") && strcmp(key, "max_wait_us"))
+		return NULL;
+	if (!fg_btf_member(bpf_object__btf(o->obj), o->ops, key, &offset, &type, &size) ||
+	    size != sizeof(uint32_t) || offset + size > o->ops->size)
+		return NULL;
+	return o->data + offset;
+}
+
 bool fg_object_has(const struct fg_policy_object *o, const char *key)
 {
 	const struct btf_type *type;
 	uint32_t offset, size;
 
-	return find(o, key, &type, &offset, &size);
+	return find(o, key, &type, &offset, &size) || bound(o, key);
 }
 
 /* A number, decimal or 0x..., up to `most`. */
@@ -368,6 +382,14 @@ int fg_object_set(struct fg_policy_object *o, const char *key, const char *value
 	int err;
 
 	*found = map && find(o, key, &type, &offset, &bytes);
+	if (!*found && bound(o, key)) {
+		*found = true;
+		wrong = read_one(bound(o, key), sizeof(uint32_t), false, value);
+		if (wrong)
+			snprintf(why, size, "-o %s of %s %s, not '%s'", key, o->part.name, wrong,
+				 value);
+		return wrong ? -EINVAL : 0;
+	}
 	if (!*found)
 		return 0;
 	now = bpf_map__initial_value(map, &all);

@@ -15,7 +15,7 @@ struct fg_policy_object {
 	size_t size;
 	/* struct syncord_ops as the file has it: its type in the object's BTF, and its bytes */
 	const struct btf_type *ops;
-	const unsigned char *data;
+	unsigned char *data;
 	char *log; /* the verifier's */
 };
 
@@ -25,7 +25,7 @@ int fg_object_open(struct fg_policy_object *o, const struct fg_policy_part *part
 void fg_object_close(struct fg_policy_object *o);
 /* Bit n: hook n, by the names of the sections. */
 unsigned fg_object_hooks(const struct fg_policy_object *o);
-/* The variable `key` becomes `value`; *found: whether there is such a one. */
+/* The variable or the bound `key` becomes `value`; *found: whether there is such a one. */
 int fg_object_set(struct fg_policy_object *o, const char *key, const char *value, bool *found,
 		  char *why, size_t size);
 bool fg_object_has(const struct fg_policy_object *o, const char *key);

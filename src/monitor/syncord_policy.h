@@ -19,7 +19,7 @@ struct fg_policy {
 
 /* Number `n` of the members of the kernel's struct: which of our hooks; -1: none. */
 int fg_policy_hook_of(const struct fg_policy *p, unsigned n);
-/* "numa:amp", by the objects. */
+/* "numa+amp", by the objects. */
 void fg_policy_name(const struct fg_policy *p, char *name);
 
 /* ---- syncord_attach.c, syncord_member.c: as in struct fg_policy_calls ---- */

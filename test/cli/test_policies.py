@@ -189,6 +189,7 @@ def check_wrong_options():
     need_module()
     for option, word in {"nope=1": "no option", "flush=": "number", "flush=-1": "number",
                          "flush=4294967296": "fits", "flush=1x": "number",
+                         "max_bypass_us=": "number", "max_wait_us=4294967296": "fits",
                          "reorder=2": "yes or no", "reorder=maybe": "yes or no",
                          "amp.slow=1": "no option", "flush": "KEY=VALUE",
                          "=1": "KEY=VALUE"}.items():
@@ -213,7 +214,8 @@ def check_wrong_options():
         true(f"{policy} {option}: {p.stderr}", word in p.stderr)
     for policy, option in (("amp", "slow=0-511"), ("prio", "cgroup=/sys"),
                            ("amp", "backoff_ns=0x10"), ("cohort", "llc=0,0,1,1"),
-                           ("numa", "reorder=no")):
+                           ("numa", "reorder=no"), ("amp-reorder", "max_bypass_us=100"),
+                           ("numa+amp", "amp.max_wait_us=100")):
         same(option, run("kernel", "check", policy, "-o", option).returncode, 0 if HAS else 77)
 
 

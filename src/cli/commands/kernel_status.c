@@ -195,9 +195,12 @@ void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_ca
 	while (fg_syncord_next_line(&status, line, sizeof(line))) {
 		if (fg_syncord_begins(line, "syncord") && !id) {
 			fg_syncord_field(line, "state", state, sizeof(state));
-			printf("SynCord is %s; %" PRIu64 " policies on %" PRIu64 " locks\n", state,
-			       fg_syncord_number(line, "policies"),
-			       fg_syncord_number(line, "targets"));
+			uint64_t policies = fg_syncord_number(line, "policies"),
+				 targets = fg_syncord_number(line, "targets");
+
+			printf("SynCord is %s; %" PRIu64 " %s on %" PRIu64 " lock%s\n", state,
+			       policies, policies == 1 ? "policy" : "policies", targets,
+			       targets == 1 ? "" : "s");
 		} else if (fg_syncord_begins(line, "policy")) {
 			if (shown && calls)
 				calls->free_counters(&counters);
