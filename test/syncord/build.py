@@ -17,7 +17,15 @@ import selftests
 import source
 from source import Missing
 
-KEEP = 2  # kernels in the cache
+KEEP = 4  # kernels in the cache
+# Kernels that look at themselves: lines of a .config that come after the lab's.
+CHECKING = {
+    "lockdep": ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y", "CONFIG_USER_NS=y",
+                "CONFIG_KUNIT=y", "CONFIG_KUNIT_DEFAULT_ENABLED=y", "CONFIG_KUNIT_DEBUGFS=y",
+                "CONFIG_SYNCORD_KUNIT_TEST=y"],
+    "kasan": ["CONFIG_KASAN=y", "CONFIG_KASAN_GENERIC=y", "CONFIG_KASAN_OUTLINE=y",
+              "CONFIG_KASAN_VMALLOC=y"],
+}
 BPFTOOL = ["bpftool", "/usr/sbin/bpftool"]
 # A commit gives the same files on any day, so that ccache and incremental builds find them.
 ENVIRONMENT = {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "flexguard",
@@ -162,7 +170,7 @@ def kernel(series, say, clock, changes=(), fresh=False):
     except subprocess.CalledProcessError as e:
         raise Broken(f"the selftests: {e}") from e
     about = {"version": tree.version, "patches": len(commits), "commit": commits[-1],
-             "seconds": round(time.monotonic() - began),
+             "seconds": round(time.monotonic() - began), "changes": list(changes),
              "gcc": source.version_of(["gcc", "--version"]),
              "pahole": source.version_of([pahole, "--version"])}
     (part / "about.json").write_text(json.dumps(about, indent=1) + "\n")

@@ -90,8 +90,10 @@ class Judge:
                  bound or "", {True: "ok", False: "FAILED", None: ""}[ok])
                 for name, what, value, bound, ok in self.rows]
         widths = [max((len(r[i]) for r in rows), default=0) for i in range(5)]
-        print(f"\nLinux {self.kernel.about['version']} with {self.kernel.about['patches']} "
-              f"patches, kernel {self.kernel.folder.name}, emulated")
+        about = self.kernel.about
+        print(f"\nLinux {about['version']} with {about['patches']} patches, kernel "
+              f"{self.kernel.folder.name}, emulated; its config: "
+              + (" ".join(about.get("changes", [])) or "the lab's"))
         for r in rows:
             print("  ".join(cell.rjust(w) if i in (2, 3) else cell.ljust(w)
                             for i, (cell, w) in enumerate(zip(r, widths))).rstrip())

@@ -25,19 +25,23 @@ CPUS, NODES = 8, 2
 # qemu 7.2 emulates cmpxchg16b with wrong flags now and then, and a kernel may crash before it is up
 READY_S, BOOTS = 120, 3
 SLACK_S = 60  # of the host, beyond the limit in the guest
+# A host that stands still (a suspended or a stopped emulator) makes all CPUs stuck at once: the
+# longest that can be set.
+PATIENCE = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300"
 # What the kernel says on its console where something is wrong.
 ALARM = re.compile(r"WARNING: |BUG: |Oops|general protection|Kernel panic|soft lockup|rcu: "
                    r"INFO|INFO: rcu|blocked for more than|"
                    r"possible (circular|recursive|irq)|KASAN|KCSAN|UBSAN|unable to handle|invalid "
-                   r"opcode")
+                   r"opcode|INFO: trying to register")
 
 
 # For the scripts: attach POLICY TARGET... comes back when the kernel has it; $pid is the command.
 PREAMBLE = """
 S=/sys/kernel/syncord T=/sys/kernel/debug/syncord/test
 attach() {
+	local n=0
 	flexguard kernel attach "$@" >/tmp/attach 2>&1 &
-	pid=$! n=0
+	pid=$!
 	until grep -q "^policy .* pid=$pid " $S/status; do
 		if ! kill -0 $pid 2>/dev/null || [ $n = 300 ]; then
 			wait $pid
@@ -65,6 +69,10 @@ class Dead(Exception):
     """The machine ended, or does not answer."""
 
 
+class Spent(Exception):
+    """A case has broken its machine on purpose; those that are left get another."""
+
+
 @dataclasses.dataclass
 class Result:
     status: int
@@ -79,7 +87,7 @@ class Machine:
         self.work = tempfile.TemporaryDirectory(prefix="syncord-")
         self.console_file = pathlib.Path(self.work.name, "console")
         self.log, self.seen, self.serial = log, 0, 0
-        command = guest.qemu(kernel.image, initrd, append, cpus, nodes, threads,
+        command = guest.qemu(kernel.image, initrd, f"{append} {PATIENCE}", cpus, nodes, threads,
                              "max,cx16=on,-hypervisor")
         for boot in range(BOOTS):
             self.console_file.write_text("")

@@ -3,12 +3,14 @@
 run in the guest.
 
 `rules` takes each rule of docs/design/syncord.md out of the running kernel, by debugfs `break`: the
-tests named for it must fail then, or they would not notice that it is missing.
+tests named for it must fail then, or they would not notice that it is missing.  KUnit's tests run
+when they are told to (kunit.autorun=0).
 """
 import re
 import shutil
 import subprocess
 
+import machine
 from cases import case, script
 from judge import Skip
 
@@ -23,7 +25,7 @@ RULES = {
     2: ["hooks backoff_cap", "hooks backoff_cap_irqoff"],
     3: ["hooks nested"],
     4: ["hooks nmi"],
-    5: ["attach denied", "attach denied_task"],
+    5: ["attach denied", "attach denied_task", "kunit denied", "kunit denied_percpu_chunk"],
     6: ["attach address"],
     8: ["attach conflict", "attach replace_refused"],
     9: ["hooks slow_policy"],
@@ -31,9 +33,12 @@ RULES = {
     11: ["attach no_link"],
     13: ["attach privilege"],
     14: ["attach leak"],
+    18: ["hooks strangers", "kunit ordinary_waiter"],
 }
-# Without these the kernel may not go on.
-UNSAFE_RULES = {1: ["hooks unfair_irqoff"], 12: ["hooks waits"]}
+# Without these the kernel may not go on: each gets a machine of its own, which may end.
+UNSAFE_RULES = {1: "hooks unfair_irqoff", 12: "hooks waits"}
+BREAK = "/sys/kernel/debug/syncord/break"
+KUNIT = "/sys/kernel/debug/kunit/syncord"
 
 
 def build(tree, bpftool, to):
@@ -55,11 +60,11 @@ def need(m):
         raise Skip("the series has no selftests")
 
 
-def verdicts(out):
+def verdicts(out, prefix=""):
     """{"hooks.counts": True} of TAP; skipped ones are None."""
     found = {}
-    for no, name, rest in re.findall(r"^(not )?ok \d+ (\S+)(.*)$", out, re.M):
-        found[name] = None if "SKIP" in rest else not no
+    for no, name, rest in re.findall(r"^ *(not )?ok \d+ (\S+)(.*)$", out, re.M):
+        found[prefix + name] = None if "SKIP" in rest else not no
     return found
 
 
@@ -79,23 +84,52 @@ def one_program(program):
     case(f"selftests-{program}")(run)
 
 
-def without(m, t, rules):
+def kunit(m):
+    """The verdicts of KUnit's tests, run now."""
+    if m.sh(f"[ -e {KUNIT}/run ]").status:
+        raise Skip("this kernel has no KUnit tests of SynCord")
+    return verdicts(script(m, f"echo now >{KUNIT}/run; cat {KUNIT}/results", SECONDS), "kunit.")
+
+
+def one_test(m, program, name, settings="", limit=400):
+    """True: it passed."""
+    if program == "kunit":
+        return kunit(m).get(f"kunit.{name}")
+    out = m.sh(f"{settings} /fg/selftests/{program} -t {name} 2>&1", limit).out
+    return verdicts(out).get(f"{program}.{name}")
+
+
+def take_out(m, rule):
+    script(m, f"echo {1 << rule if rule else 0} >{BREAK}")
+
+
+def need_break(m):
     need(m)
-    if m.sh("[ -e /sys/kernel/debug/syncord/break ]").status:
+    if m.sh(f"[ -e {BREAK} ]").status:
         raise Skip("rules cannot be taken out of this kernel")
-    for rule, tests in rules.items():
-        for test in tests:
-            program, name = test.split()
-            out = script(m,
-                         f"echo {1 << rule} >/sys/kernel/debug/syncord/break; "
-                         f"/fg/selftests/{program} -t {name} 2>&1 || true; echo 0 "
-                         ">/sys/kernel/debug/syncord/break", 400)
-            t.equal(f"{program}.{name} without rule {rule} passes",
-                    verdicts(out).get(f"{program}.{name}"), False)
 
 
 for program in PROGRAMS:
     one_program(program)
+
+
+@case("selftests-kunit")
+def selftests_kunit(m, t):
+    """The kernel's KUnit tests: the order of a queue, refused addresses, names."""
+    found = kunit(m)
+    t.at_least("tests that passed", sum(v is True for v in found.values()), 6)
+    t.equal("tests that failed", sorted(name for name, v in found.items() if v is False), [])
+
+
+@case("thousand", threads="multi")
+def thousand(m, t):
+    """A thousand times attached, replaced and detached while threads contend: ten times a hundred
+    of the kernel's own test."""
+    if not t.full:
+        raise Skip("takes minutes: --full")
+    need(m)
+    passed = [one_test(m, "hooks", "churn", "SYNCORD_ROUNDS=100") for _ in range(10)]
+    t.equal("of ten times a hundred rounds passed", passed.count(True), 10)
 
 
 @case("rules")
@@ -103,12 +137,37 @@ def rules(m, t):
     """Each rule taken out of the kernel: its tests fail."""
     if not t.full:
         raise Skip("takes ten minutes: --full")
-    without(m, t, RULES)
+    need_break(m)
+    has_kunit = not m.sh(f"[ -e {KUNIT}/run ]").status
+    for rule, tests in RULES.items():
+        for test in tests:
+            if test.startswith("kunit") and not has_kunit:
+                t.tell(f"{test} without rule {rule}", "this kernel has no KUnit")
+                continue
+            take_out(m, rule)
+            passed = one_test(m, *test.split())
+            take_out(m, None)
+            t.equal(f"{test} passes without rule {rule}", passed, False)
+    m.alarms()  # a rule that is missing may be noticed by the kernel, too
 
 
-@case("rules-unsafe", append="syncord=auto rules")
-def rules_unsafe(m, t):
-    """The rules without which a kernel may not live, in a boot of their own."""
-    if not t.full:
-        raise Skip("--full")
-    without(m, t, UNSAFE_RULES)
+def without(rule, test):
+    def run(m, t):
+        if not t.full:
+            raise Skip("--full")
+        need_break(m)
+        take_out(m, rule)
+        try:
+            passed = one_test(m, *test.split(), limit=150)
+        except machine.Dead as e:
+            t.true(f"{test} without rule {rule}", True, f"the machine {e}")
+        else:
+            t.equal(f"{test} passes without rule {rule}", passed, False)
+        m.close()
+        raise machine.Spent
+    run.__doc__ = f"Rule {rule} taken out, which may end a kernel: {test} fails, or the machine."
+    case(f"rule-{rule}-{test.split()[1]}", append="syncord=auto unsafe")(run)
+
+
+for rule, test in UNSAFE_RULES.items():
+    without(rule, test)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the loads of the lab share: NAME [-t THREADS] [-d SECONDS] [-n OPERATIONS].  Thread i runs
- * on CPU i modulo their number.  At the end one line of JSON says how often each has acquired the
- * lock, to be compared with what the kernel counted.
+ * What the loads of the lab share: NAME [-t THREADS] [-d SECONDS] [-n OPERATIONS] [-u].  Thread i
+ * runs on CPU i modulo their number; with -u every second one has nice -5.  At the end one line of
+ * JSON says how often each has acquired the lock, to be compared with what the kernel counted.
  */
 #ifndef SYNCORD_LOAD_H
 #define SYNCORD_LOAD_H
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { THREADS_MAX = 256 };
@@ -27,6 +28,7 @@ static int operation(int i);
 static atomic_bool stop;
 static pthread_barrier_t all;
 static long threads = 0, seconds = 3, limit = 0;
+static bool two_classes;
 static struct {
 	_Alignas(64) unsigned long acquisitions;
 } done[THREADS_MAX];
@@ -45,6 +47,9 @@ static void *thread(void *arg)
 	CPU_SET(i % (int)sysconf(_SC_NPROCESSORS_ONLN), &cpus);
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))
 		fail("sched_setaffinity");
+	/* Linux: of this thread */
+	if (two_classes && i % 2 && setpriority(PRIO_PROCESS, 0, -5))
+		fail("setpriority");
 	prepare(i);
 	pthread_barrier_wait(&all);
 	for (long n = 0;
@@ -55,10 +60,13 @@ static void *thread(void *arg)
 
 int main(int argc, char **argv)
 {
-	for (int o; (o = getopt(argc, argv, "t:d:n:")) != -1;) {
+	for (int o; (o = getopt(argc, argv, "t:d:n:u")) != -1;) {
 		if (o == '?')
 			return 2;
-		*(o == 't' ? &threads : o == 'd' ? &seconds : &limit) = atol(optarg);
+		if (o == 'u')
+			two_classes = true;
+		else
+			*(o == 't' ? &threads : o == 'd' ? &seconds : &limit) = atol(optarg);
 	}
 	if (threads < 1)
 		threads = sysconf(_SC_NPROCESSORS_ONLN);
