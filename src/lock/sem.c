@@ -82,7 +82,11 @@ int _fg_sem_post(uint64_t *sem)
 		/* Release: pairs with the acquire of whoever takes it. */
 	} while (!__atomic_compare_exchange_n(sem, &have, have + 1, true, __ATOMIC_RELEASE,
 					      __ATOMIC_RELAXED));
+#ifdef FG_BROKEN_SEM /* a test proves that the tests notice */
+	if (have == ONE_SLEEPER)
+#else
 	if (have >= ONE_SLEEPER)
+#endif
 		fg_futex_wake(value_of(sem), 1, FG_FUTEX_ANY);
 	return 0;
 }

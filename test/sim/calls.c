@@ -3,8 +3,10 @@
  * What programs ask of the machine's kernel: futexes, clocks and the other system calls of the
  * library; and the time that they spend between two of them.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
 #include "kernel.h"
-#include "locks.h"
+#include "objects/objects.h"
+#include "sys/libc.h"
 
 /* ---- futexes ------------------------------------------------------------------------- */
 
@@ -84,12 +88,13 @@ static long futex_wait(const uint32_t *word, uint32_t expected, uint32_t channel
 	if (*word != expected)
 		return -EAGAIN;
 	if (until) {
-		uint64_t at = (uint64_t)(until->tv_sec - 1) * 1000 * MS +
-			      (uint64_t)until->tv_nsec * NS;
+		int64_t at = (until->tv_sec - 1) * (int64_t)(1000 * MS) +
+			     until->tv_nsec * (int64_t)NS;
 
-		if (at <= here->now)
+		if (at <= (int64_t)here->now)
 			return -ETIMEDOUT;
-		sim_post(at + (chaos ? rng() % (50 * US) : 50 * US), E_TIMER, t->id, t->timer_seq);
+		sim_post((uint64_t)at + (chaos ? rng() % (50 * US) : 50 * US), E_TIMER, t->id,
+			 t->timer_seq);
 	}
 	kernel_stats.waits++;
 	t->word = word;
@@ -101,6 +106,93 @@ static long futex_wait(const uint32_t *word, uint32_t expected, uint32_t channel
 	t->result = 0;
 	sim_yield();
 	return t->result;
+}
+
+/* ---- cancellation: glibc's, of which nothing here is used ------------------------------- */
+
+void sim_cleanup_push(struct sim_cleanup *c)
+{
+	c->next = here->cur->cleanups;
+	here->cur->cleanups = c;
+}
+
+void sim_cleanup_pop(void)
+{
+	here->cur->cleanups = here->cur->cleanups->next;
+}
+
+/* The stack stays as it is, under the handlers; then it is nobody's. */
+static void unwind(void)
+{
+	struct thread *t = here->cur;
+
+	t->cancelled = false;
+	while (t->cleanups) {
+		struct sim_cleanup *c = t->cleanups;
+
+		t->cleanups = c->next;
+		c->routine(c->arg);
+	}
+	here->cur->state = T_DONE;
+	sim_yield();
+}
+
+static void testcancel(void)
+{
+	if (here && here->cur->cancelled)
+		unwind();
+}
+
+/* A cancellation arrives at any time in the call, also after a wake-up. */
+long sim_syscall_called(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long r;
+
+	testcancel();
+	here->cur->cancellable = true;
+	r = sim_syscall(nr, a, b, c, d, e, f);
+	here->cur->cancellable = false;
+	testcancel();
+	return r;
+}
+
+void sim_cancel_in(struct thread *t, uint64_t ps)
+{
+	sim_post(here->now + ps, E_CANCEL, t->id, 0);
+}
+
+static int setcanceltype(int type, int *old)
+{
+	if (old)
+		*old = type;
+	return 0;
+}
+
+static int setspecific(pthread_key_t key, const void *value)
+{
+	(void)key, (void)value;
+	return 0;
+}
+
+/* In the place of sys/libc.c. */
+void fg_libc_setup(void)
+{
+}
+
+void *fg_libc_function(const char *name, const char *version)
+{
+	(void)version;
+	return dlsym(RTLD_DEFAULT, name);
+}
+
+void *fg_libc(enum fg_libc_index which)
+{
+	switch (which) {
+	case FG_LIBC_pthread_setcanceltype: return (void *)setcanceltype;
+	case FG_LIBC_pthread_testcancel: return (void *)testcancel;
+	case FG_LIBC_pthread_setspecific: return (void *)setspecific;
+	default: abort();
+	}
 }
 
 static long futex_wake(const uint32_t *word, int count, uint32_t channels)
@@ -128,29 +220,47 @@ static long futex_wake(const uint32_t *word, int count, uint32_t channels)
 	return n;
 }
 
-void sim_timer(int id, uint64_t seq, uint64_t at)
+/* Its sleep ends by itself: an interrupt on the CPU that it went to sleep on. */
+static void end_sleep(struct thread *t, uint64_t at, long result)
 {
-	struct thread *t = &threads[id], **p;
 	struct cpu *c = &cpus[t->cpu];
+	struct thread **p;
 	unsigned b;
 
-	if (t->timer_seq != seq || t->state != T_ASLEEP)
-		return;
 	if (t->word) {
 		b = bucket_of(t->word);
 		for (p = &bucket[b].first; *p != t; p = &(*p)->fnext)
 			;
 		unlink_waiter(b, p);
-		t->result = -ETIMEDOUT;
+		t->result = result;
 	}
-	kernel_stats.timeouts++;
-	/* An interrupt on the CPU that it went to sleep on. */
 	here = c;
 	if (c->now < at)
 		c->now = at;
 	c->in_kernel = true;
 	sim_wake(t);
 	c->in_kernel = false;
+}
+
+void sim_timer(int id, uint64_t seq, uint64_t at)
+{
+	struct thread *t = &threads[id];
+
+	if (t->timer_seq != seq || t->state != T_ASLEEP)
+		return;
+	kernel_stats.timeouts++;
+	end_sleep(t, at, -ETIMEDOUT);
+}
+
+void sim_cancel(int id, uint64_t at)
+{
+	struct thread *t = &threads[id];
+
+	if (t->state == T_DONE)
+		return;
+	t->cancelled = true;
+	if (t->state == T_ASLEEP && t->cancellable)
+		end_sleep(t, at, -EINTR);
 }
 
 /* ---- system calls, clocks -------------------------------------------------------------- */
@@ -198,6 +308,8 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_sched_yield:
 		here->now += M.syscall;
 		kernel_stats.yields++;
+		if (chaos)
+			schedule_pauses(here->cur);
 		if (here->queue) {
 			here->cur->vruntime = 0;
 			for (struct thread *t = here->queue; t; t = t->next)
@@ -227,6 +339,7 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 		a = (long)mmap((void *)a, (size_t)b, (int)c, (int)d, (int)e, f);
 		load_mapped((void *)a, (uint64_t)b);
 		return a;
+	case SYS_membarrier: in_order(); return 0; /* the order of accesses is one for all */
 	case SYS_munmap: return munmap((void *)a, (size_t)b);
 	default: fprintf(stderr, "sim: system call %ld\n", nr); abort();
 	}
@@ -237,6 +350,8 @@ void sim_pause(void)
 	if (!here)
 		return;
 	here->now += chaos ? rng() % (100 * NS) : M.pause * 7 / 8 + rng() % (M.pause / 4);
+	if (chaos)
+		schedule_pauses(here->cur);
 	if (here->now >= horizon)
 		sim_yield();
 }

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "kernel.h"
-#include "locks.h"
+#include "objects/objects.h"
 
 #define STACK 65536
 
@@ -85,10 +85,19 @@ static struct event next_event(void)
 	return first;
 }
 
+/* Of schedules by priorities: time is one for all, and whoever is ready by then may go on. */
+static uint64_t one_time;
+
 static void arm(struct cpu *c, uint64_t at)
 {
 	armed[c->id] = true;
-	sim_post(at, E_CPU, c->id, 0);
+	if (!schedule.by_priority) {
+		sim_post(at, E_CPU, c->id, 0);
+		return;
+	}
+	c->armed_at = at;
+	if (at < horizon)
+		horizon = at; /* it may be of a higher priority */
 }
 
 /* ---- fibers ---------------------------------------------------------------------- */
@@ -183,6 +192,7 @@ void sim_restart(void)
 		cpus[i].next_noise = M.noise ? rng() % M.noise : ~0ull;
 	}
 	nheap = background = 0;
+	one_time = 0;
 	sim_futex_reset();
 	mem_reset();
 	if (!chaos)
@@ -193,6 +203,9 @@ void sim_restart(void)
 	for (int i = 0; i < nthreads; i++) {
 		threads[i].state = T_NEW;
 		threads[i].next = threads[i].fnext = NULL;
+		threads[i].cleanups = NULL;
+		threads[i].word = NULL;
+		threads[i].cancelled = threads[i].cancellable = false;
 		threads[i].vruntime = threads[i].ops = threads[i].max_wait = threads[i].sum_wait =
 		    threads[i].ran = 0;
 	}
@@ -380,6 +393,26 @@ void sim_wake(struct thread *t)
 
 /* ---- the event loop ---------------------------------------------------------------------- */
 
+/* The CPU that may go on and has the thread of the highest priority; NULL: none before *at. */
+static struct cpu *choose_by_priority(uint64_t *at)
+{
+	struct cpu *best = NULL;
+	uint64_t first = ~0ull;
+
+	for (int i = 0; i < M.cpus; i++) {
+		struct cpu *c = &cpus[i];
+
+		if (!armed[i])
+			continue;
+		if (c->armed_at > one_time)
+			first = c->armed_at < first ? c->armed_at : first;
+		else if (!best || !c->cur || (best->cur && c->cur->priority > best->cur->priority))
+			best = c;
+	}
+	*at = first;
+	return best;
+}
+
 /* Runs the CPU's thread until another event is due. */
 static void run_cpu(struct cpu *c, uint64_t at)
 {
@@ -423,12 +456,52 @@ static void run_cpu(struct cpu *c, uint64_t at)
 		account(c);
 		start_slice(c);
 	}
-	horizon = (nheap && heap[0].at > c->now ? heap[0].at : c->now) + M.quantum;
+	if (schedule.by_priority) {
+		choose_by_priority(&horizon);
+		if (nheap && heap[0].at < horizon)
+			horizon = heap[0].at;
+		if (c->queue && c->slice_end < horizon)
+			horizon = c->slice_end;
+	} else {
+		horizon = (nheap && heap[0].at > c->now ? heap[0].at : c->now) + M.quantum;
+	}
 	to_fiber(t);
 	if (t->state == T_RUN)
 		arm(c, c->now);
 	else
 		reschedule(c, false);
+}
+
+/* True if a CPU has run. */
+static bool run_by_priority(uint64_t until)
+{
+	uint64_t due = nheap ? heap[0].at : ~0ull, first;
+	struct cpu *c;
+
+	if (due <= one_time)
+		return false;
+	c = choose_by_priority(&first);
+	if (!c) {
+		one_time = first < due ? first : due;
+		if (one_time > until || due <= one_time)
+			return false;
+		c = choose_by_priority(&first);
+	}
+	run_cpu(c, one_time);
+	if (c->now > one_time)
+		one_time = c->now;
+	here = NULL;
+	return true;
+}
+
+static bool anything_left(void)
+{
+	if (nheap > background)
+		return true;
+	for (int i = 0; schedule.by_priority && i < M.cpus; i++)
+		if (armed[i])
+			return true;
+	return false;
 }
 
 static void sample(uint64_t at)
@@ -448,10 +521,15 @@ int sim_run(uint64_t until)
 {
 	int left = 0;
 
-	while (nheap > background && heap[0].at < until) {
-		struct event e = next_event();
-		struct cpu *c = &cpus[e.who % SIM_CPUS];
+	while (anything_left() && schedule.steps < SCHEDULE_MAX &&
+	       (schedule.by_priority ? one_time : heap[0].at) < until) {
+		struct event e;
+		struct cpu *c;
 
+		if (schedule.by_priority && run_by_priority(until))
+			continue;
+		e = next_event();
+		c = &cpus[e.who % SIM_CPUS];
 		switch (e.kind) {
 		case E_CPU: run_cpu(c, e.at); break;
 		case E_TIMER: sim_timer(e.who, e.arg, e.at); break;
@@ -471,6 +549,7 @@ int sim_run(uint64_t until)
 					break;
 				}
 			break;
+		case E_CANCEL: sim_cancel(e.who, e.at); break;
 		case E_SAMPLE:
 			here = &cpus[0];
 			sample(e.at);
@@ -480,6 +559,6 @@ int sim_run(uint64_t until)
 	}
 	here = NULL;
 	for (int i = 0; i < nthreads; i++)
-		left += threads[i].state == T_ASLEEP;
+		left += threads[i].state != T_NEW && threads[i].state != T_DONE;
 	return left;
 }

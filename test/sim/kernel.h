@@ -5,7 +5,7 @@
 
 #include "sim.h"
 
-enum event_kind { E_CPU, E_TIMER, E_START, E_KICK, E_SAMPLE };
+enum event_kind { E_CPU, E_TIMER, E_START, E_KICK, E_SAMPLE, E_CANCEL };
 void sim_post(uint64_t at, enum event_kind kind, int who, uint64_t arg);
 
 /* By the running CPU: the thread is put on a run queue. */
@@ -13,6 +13,7 @@ void sim_wake(struct thread *t);
 
 /* A sleep has lasted long enough, unless the thread has been woken since (timer_seq). */
 void sim_timer(int id, uint64_t seq, uint64_t at);
+void sim_cancel(int id, uint64_t at);
 void sim_futex_reset(void); /* nobody waits */
 
 #endif

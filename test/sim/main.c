@@ -14,8 +14,9 @@
 #include "sys/libc.h"
 #include "abi/options.h"
 #include "runtime/monitor_client.h"
+#include "check.h"
+#include "objects/objects.h"
 #include "sim.h"
-#include "locks.h"
 
 /* In the place of monitor_client.c: there is a monitor from the start, or none. */
 uint64_t fg_monitor_retry_ns = UINT64_MAX;
@@ -121,15 +122,16 @@ static void report(const char *lock, int n, uint64_t ps, double host_s)
 		half += ops[i];
 	s = all ? (double)all : 1;
 	printf(
-	    "{\"lock\":\"%s\",\"cpus\":%d,\"threads\":%d,\"sections\":%lu,\"per_ms\":%.1f,\"cs_us\":%.3f,"
+	    "{\"object\":\"%s\",\"lock\":\"%s\",\"cpus\":%d,\"threads\":%d,\"sections\":%lu,\"per_ms\":%.1f,\"cs_us\":%.3f,"
 	    "\"p50_us\":%.2f,\"p999_us\":%.1f,\"max_wait_us\":%.0f,\"fairness\":%.2f,\"min_ops\":%lu,"
 	    "\"waits\":%.4f,\"wakes\":%.4f,\"timeouts\":%.4f,\"switches\":%.4f,\"preempted\":%lu,\"pulls\":%lu,"
 	    "\"runnable\":%.1f",
-	    lock, M.cpus, n, all, (double)all / ((double)ps / MS), (double)sum / s / US,
-	    wait_quantile(.5, all), wait_quantile(.999, all), (double)max_wait / US,
-	    all ? (double)half / s : 0, ops[0], (double)kernel_stats.waits / s,
-	    (double)kernel_stats.wakes / s, (double)kernel_stats.timeouts / s,
-	    (double)kernel_stats.switches / s, kernel_stats.preempted, kernel_stats.pulls,
+	    load.object->name, lock, M.cpus, n, all, (double)all / ((double)ps / MS),
+	    (double)sum / s / US, wait_quantile(.5, all), wait_quantile(.999, all),
+	    (double)max_wait / US, all ? (double)half / s : 0, ops[0],
+	    (double)kernel_stats.waits / s, (double)kernel_stats.wakes / s,
+	    (double)kernel_stats.timeouts / s, (double)kernel_stats.switches / s,
+	    kernel_stats.preempted, kernel_stats.pulls,
 	    kernel_stats.runnable_samples ?
 		(double)kernel_stats.runnable_sum / (double)kernel_stats.runnable_samples :
 		0);
@@ -153,17 +155,11 @@ static int by_n(const void *a, const void *b)
 /* The places in the code that most lines were moved for. */
 static void report_sites(uint64_t sections)
 {
-	char command[256];
-
 	qsort(sites, SITES, sizeof(*sites), by_n);
 	for (int i = 0; i < 16 && sites[i].n; i++) {
 		printf("%8.2f %-8s ", (double)sites[i].n / (double)(sections ? sections : 1),
 		       class_name[sites[i].class]);
-		fflush(stdout);
-		snprintf(command, sizeof(command), "addr2line -s -f -p -e /proc/%d/exe %p",
-			 getpid(), (void *)((char *)sites[i].pc - 1));
-		if (system(command))
-			puts("?");
+		print_place(sites[i].pc);
 	}
 }
 
@@ -175,6 +171,17 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static const struct object *const objects[] = {&object_mutex,	&object_rwlock, &object_cond,
+					       &object_barrier, &object_sem,	&object_spin};
+
+enum { OPT_PCT = 256, OPT_ROUNDS, OPT_EXACTLY, OPT_BOUND, OPT_CANCEL, OPT_SEARCH };
+static const struct option options[] = {
+    {"object", required_argument, NULL, 'O'},	     {"pct", required_argument, NULL, OPT_PCT},
+    {"rounds", required_argument, NULL, OPT_ROUNDS}, {"exactly", no_argument, NULL, OPT_EXACTLY},
+    {"bound", required_argument, NULL, OPT_BOUND},   {"cancel", no_argument, NULL, OPT_CANCEL},
+    {"search", required_argument, NULL, OPT_SEARCH}, {NULL, 0, NULL, 0},
+};
+
 static int usage(void)
 {
 	fputs(
@@ -185,16 +192,22 @@ static int usage(void)
 	    "  -s SEED   -q NS  quantum    -i US  mean time between interrupts of a CPU\n"
 	    "  -e US     wake-up latency of an idle CPU\n"
 	    "  -P        the places in the code that most lines were moved for, a section\n"
-	    "  -x N      N random schedules instead: mutual exclusion, lost wake-ups\n",
+	    "  -O OBJECT mutex, rwlock, cond, barrier, sem or spin     -r N   one in N of rwlock's writes\n"
+	    "  -x N      N random schedules instead, of 2 to -t threads: what the object promises, lost wake-ups\n"
+	    "  --pct D   by priorities, with D-1 change points         --rounds N     of a thread\n"
+	    "  --cancel  threads are cancelled while they wait         --exactly      -t threads, not fewer\n"
+	    "  --bound MS    no wait is longer                         --search S     for a smaller one that fails\n",
 	    stderr);
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	const char *lock = "flexguard", *policy = "default", *machine = "intel104";
+	struct check check = {.changes = -1, .bound = 7 * MS, .search_s = 10, .argv = argv};
+	const char *object = "mutex", *lock = "flexguard", *policy = "default",
+		   *machine = "intel104";
 	int n = 0, o, cpus_wanted = 0, p;
-	uint64_t ms10 = 200, checks = 0, size, seed = 1, quantum = 0, noise = 0, idle_exit = 0;
+	uint64_t ms10 = 200, size, seed = 1, quantum = 0, noise = 0, idle_exit = 0;
 	bool profile = false;
 	uint64_t from = 0;
 	double t0;
@@ -216,7 +229,8 @@ int main(int argc, char **argv)
 		execv("/proc/self/exe", argv);
 	}
 	load = (struct load){.locks = 1, .think = 45 * NS, .rounds = 6};
-	while ((o = getopt(argc, argv, "m:c:t:l:p:d:w:o:n:s:q:i:e:x:P")) != -1)
+	while ((o = getopt_long(argc, argv, "m:c:t:l:p:d:w:o:n:s:q:i:e:x:PO:r:", options, NULL)) !=
+	       -1)
 		switch (o) {
 		case 'm': machine = optarg; break;
 		case 'c': cpus_wanted = atoi(optarg); break;
@@ -232,13 +246,25 @@ int main(int argc, char **argv)
 		case 'i': noise = (uint64_t)atoi(optarg) * US; break;
 		case 'e': idle_exit = (uint64_t)atoi(optarg) * US; break;
 		case 'P': profile = true; break;
-		case 'x': checks = (uint64_t)atoll(optarg); break;
+		case 'x': check.schedules = (uint64_t)atoll(optarg); break;
+		case 'O': object = optarg; break;
+		case 'r': load.writes = atoi(optarg); break;
+		case OPT_PCT: check.changes = atoi(optarg) - 1; break;
+		case OPT_ROUNDS: load.rounds = atoi(optarg); break;
+		case OPT_EXACTLY: check.exact = true; break;
+		case OPT_BOUND: check.bound = (uint64_t)atoi(optarg) * MS; break;
+		case OPT_CANCEL: load.cancels = true; break;
+		case OPT_SEARCH: check.search_s = atof(optarg); break;
 		default: return usage();
 		}
 	for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
 		if (!strcmp(models[i].name, machine))
 			M = models[i];
-	if (!M.cpus || !load_lock(lock))
+	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
+		if (!strcmp(objects[i]->name, object))
+			load.object = objects[i];
+	if (!M.cpus || !load.object ||
+	    !(load.object->lock ? load.object->lock(lock) : !strcmp(lock, "flexguard")))
 		return usage();
 	if (cpus_wanted)
 		M.cpus = cpus_wanted;
@@ -252,14 +278,16 @@ int main(int argc, char **argv)
 	M.noise_len = 20 * US;
 	if (!n)
 		n = M.cpus;
-	if (n < 1 || n > SIM_THREADS || M.cpus < 1 || M.cpus > SIM_CPUS || load.locks < 1 ||
-	    load.locks > MAX_LOCKS)
+	if (n < (check.schedules ? 2 : 1) || n > SIM_THREADS || M.cpus < 1 || M.cpus > SIM_CPUS ||
+	    load.locks < 1)
 		return usage();
 	rng_state = seed * 0x9E3779B97F4A7C15ull | 1;
 	for (p = 0; p < FG_POLICY_COUNT && strcmp(policies[p], policy); p++)
 		;
 	monitor_on = p == FG_POLICY_DEFAULT || p == FG_POLICY_PAPER;
-	chaos = checks != 0;
+	chaos = check.schedules != 0;
+	check.seed = seed;
+	check.threads = n;
 	fg_libc_setup();
 	fg_threads_setup();
 	fg_self(); /* reserves the tables */
@@ -271,47 +299,16 @@ int main(int argc, char **argv)
 	if (monitor_on)
 		/* as if it had given all of them (monitor.c) */
 		fg_slots_seen = FG_PIECES * FG_PIECE;
+	t0 = seconds();
+	if (chaos)
+		return check_run(&check, lock);
+	load.threads = n;
 	load_reset();
 	if (monitor_on)
 		mem_class(mon_counters(&size), size, C_COUNTER);
-	t0 = seconds();
-	if (checks) {
-		uint64_t done = 0, ops = 0;
-
-		for (; done < checks && !results.violations; done++) {
-			int k = 2 + (int)(rng() % (uint64_t)(n - 1)), stuck;
-
-			sim_restart();
-			for (int i = 0; i < k; i++)
-				sim_spawn(i, check_body, rng() % (2 * US));
-			stuck = sim_run(~0ull);
-			for (int i = 0; i < k; i++) {
-				ops += threads[i].ops;
-				/*
-				 * Sections take microseconds; only a periodic check has found what
-				 * no release told.
-				 */
-				if (threads[i].max_wait > 1000 * MS) {
-					printf("schedule %lu: a thread waited %llu ms\n", done,
-					       (unsigned long long)(threads[i].max_wait / MS));
-					return 1;
-				}
-			}
-			if (stuck) {
-				printf("schedule %lu: %d threads sleep for ever\n", done, stuck);
-				return 1;
-			}
-		}
-		printf(
-		    "%s: %lu schedules, %lu sections, %lu violations, %.1f s, %.0f schedules a minute\n",
-		    lock, done, ops, results.violations, seconds() - t0,
-		    (double)done * 60 / (seconds() - t0));
-		return results.violations != 0;
-	}
 	sim_restart();
 	for (int i = 0; i < n; i++)
 		sim_spawn(i, load_body, (uint64_t)i * 100 * NS);
-	load.threads = n;
 	while (results.started < n)
 		sim_run(from += 100 * US);
 	started = from;

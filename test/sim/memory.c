@@ -9,8 +9,10 @@
  * unlimited.  A store does not wait for its line (store buffer), an atomic does,
  * and for all stores before it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "objects/objects.h"
 #include "sim.h"
 
 #define LINES (1u << 18)
@@ -32,13 +34,47 @@ const char *const class_name[C_CLASSES] = {"other", "lock", "data", "node", "slo
 
 void mem_class(const void *at, uint64_t size, int class)
 {
+	if (chaos || nranges == (int)(sizeof(ranges) / sizeof(*ranges)))
+		return;
 	ranges[nranges].from = (uint64_t)at >> 6;
 	ranges[nranges].to = ((uint64_t)at + size + 63) >> 6;
 	ranges[nranges++].class = class;
 }
 
+static struct {
+	uint64_t from, to;
+	const char *what;
+} retired[16];
+static int nretired;
+
+void mem_retire(const void *at, uint64_t size, const char *what)
+{
+	if (chaos && nretired < (int)(sizeof(retired) / sizeof(*retired))) {
+		retired[nretired].from = (uint64_t)at;
+		retired[nretired].to = (uint64_t)at + size;
+		retired[nretired++].what = what;
+	}
+}
+
+static const void *pc; /* of the access */
+
+static void look_at_retired(uint64_t at)
+{
+	static char text[100];
+
+	for (int i = 0; i < nretired; i++)
+		if (at >= retired[i].from && at < retired[i].to) {
+			snprintf(text, sizeof(text), "thread %d touched %s", here->cur->id,
+				 retired[i].what);
+			if (!results.violations)
+				results.where = pc;
+			violation(text);
+		}
+}
+
 void mem_reset(void)
 {
+	nretired = 0;
 	if (chaos)
 		return;
 	if (lines)
@@ -108,7 +144,6 @@ static bool in(const struct line *l, int cpu)
 
 /* Which place in the code asked for how many lines. */
 struct site sites[SITES];
-static const void *pc;
 
 static void count_site(int class)
 {
@@ -176,7 +211,7 @@ void mem_access(const void *p, enum access kind)
 			c->now += M.hit / 4;
 			return;
 		}
-		if (c->now >= horizon) {
+		if ((chaos && schedule_step(c->cur, pc, c->now)) || c->now >= horizon) {
 			const void *mine = pc;
 
 			sim_yield(); /* may come back on another CPU */
@@ -185,6 +220,8 @@ void mem_access(const void *p, enum access kind)
 		c = here;
 	}
 	if (chaos) {
+		if (nretired && !c->in_kernel) /* the monitor may look at any address */
+			look_at_retired(at);
 		c->now += rng() % 16 ? rng() % (60 * NS) : rng() % (2 * US);
 		return;
 	}

@@ -47,6 +47,9 @@ extern struct site {
 	uint64_t n;
 } sites[SITES];
 
+/* Nobody may touch it any more until the next schedule; `what` is said if somebody does. */
+void mem_retire(const void *at, uint64_t size, const char *what);
+
 /* ---- memory.c: called by kernel.c and by what the compiler puts before each access */
 enum access { A_READ, A_WRITE, A_RMW };
 void mem_access(const void *at, enum access kind);
@@ -61,6 +64,7 @@ struct cpu {
 	struct thread *cur, *queue; /* queue: by vruntime */
 	int queued, id, socket, cluster, core;
 	bool in_kernel, resched, kicked;
+	uint64_t armed_at; /* schedules by priorities: when it may go on */
 };
 struct thread {
 	void *sp, *stack;
@@ -74,6 +78,9 @@ struct thread {
 	uint32_t channels;
 	long result;
 	void (*body)(struct thread *);
+	struct sim_cleanup *cleanups; /* of a thread that may be cancelled: the innermost first */
+	bool cancelled, cancellable;  /* somebody has; it is in a call that ends then */
+	int64_t priority;	      /* of schedule.c: the highest runs */
 	uint64_t ops, max_wait, sum_wait; /* the workload's */
 };
 extern struct cpu cpus[SIM_CPUS];
@@ -95,7 +102,24 @@ void sim_restart(void); /* threads are done: clocks to 0 */
 void sim_yield(void);	/* the running fiber to the event loop, as it is */
 void sim_work(uint64_t ps);
 struct thread *sim_self(void);
+void sim_cancel_in(struct thread *t, uint64_t ps); /* pthread_cancel() after that time */
+/* The calling thread in the child of its fork: all others have stopped for ever. */
+void sim_fork(void);
 extern bool chaos; /* random costs and preemptions instead of a machine's */
+
+/* ---- schedule.c: random schedules, step by step */
+#define SCHEDULE_MAX 20000000ull /* steps; more than that, and somebody spins for ever */
+extern struct schedule {
+	uint64_t steps, hash; /* accesses so far, and which they were */
+	bool by_priority;     /* PCT */
+	bool traced;
+} schedule;
+/* The thread is about to access memory; true: others go first. */
+bool schedule_step(struct thread *t, const void *pc, uint64_t at);
+void schedule_begins(int nthreads, int changes, uint64_t length);
+void schedule_pauses(struct thread *t); /* it waits for others */
+void schedule_print(void);
+void print_place(const void *pc);
 
 static inline uint64_t rng(void)
 {

@@ -9,6 +9,7 @@
 
 void sim_pause(void);
 long sim_syscall(long nr, long a, long b, long c, long d, long e, long f);
+long sim_syscall_called(long nr, long a, long b, long c, long d, long e, long f);
 
 static inline void fg_pause(void)
 {
@@ -22,7 +23,7 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 
 static inline long fg_syscall6_called(long nr, long a, long b, long c, long d, long e, long f)
 {
-	return sim_syscall(nr, a, b, c, d, e, f);
+	return sim_syscall_called(nr, a, b, c, d, e, f);
 }
 
 /* Two accesses that the simulation sees, and no atomic one. */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Random schedules of small programs, one for each seed, and what is said when one of them goes
+ * wrong.  A batch of them runs in a process of its own, which is forked from one in which nothing
+ * has happened yet: a schedule and its seed are all that a failure needs to come again.
+ */
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "objects/objects.h"
+#include "runtime/policy.h"
+
+#define BATCH 25
+/* Simulated time.  Nobody waits as long, but in vain, looking at the lock ever more rarely. */
+#define WAIT_MAX (60000 * MS)
+
+/* The outcome of a batch, in memory that both processes have. */
+static struct outcome {
+	uint64_t done, ops, steps, hash, longest;
+	uint64_t seed; /* of the schedule that is under way, or has failed */
+	char what[160];
+} *outcome;
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void fails(const char *format, uint64_t n)
+{
+	snprintf(outcome->what, sizeof(outcome->what), format, n);
+}
+
+/* False: it has failed. */
+static bool one_schedule(const struct check *c, uint64_t seed)
+{
+	uint64_t longest = 0;
+	int k, stuck;
+
+	outcome->seed = seed;
+	rng_state = (seed + 1) * 0x9E3779B97F4A7C15ull | 1;
+	for (int i = 0; i < 8; i++)
+		rng();
+	k = c->exact ? c->threads : 2 + (int)(rng() % (uint64_t)(c->threads - 1));
+	load.threads = k;
+	schedule.by_priority = c->changes >= 0;
+	schedule_begins(c->threads, c->changes, c->length);
+	load_reset();
+	sim_restart();
+	for (int i = 0; i < k; i++)
+		sim_spawn(i, load.object->check, rng() % (2 * US));
+	stuck = sim_run(WAIT_MAX);
+	outcome->steps += schedule.steps;
+	outcome->hash = (outcome->hash ^ schedule.hash) * 0x100000001b3ull;
+	for (int i = 0; i < k; i++) {
+		outcome->ops += threads[i].ops;
+		if (threads[i].max_wait > longest)
+			longest = threads[i].max_wait;
+	}
+	if (longest > outcome->longest)
+		outcome->longest = longest;
+	if (results.violations)
+		memcpy(outcome->what, results.what, sizeof(results.what));
+	else if (stuck && schedule.steps >= SCHEDULE_MAX)
+		fails("does not end: after %lu accesses somebody still spins", schedule.steps);
+	else if (stuck)
+		fails("%lu threads wait for ever", (uint64_t)stuck);
+	else if (longest > c->bound)
+		fails("a thread waited %lu ms", longest / MS);
+	else
+		load.object->after();
+	if (results.violations && !outcome->what[0])
+		memcpy(outcome->what, results.what, sizeof(results.what));
+	return !outcome->what[0];
+}
+
+/* Schedules of n seeds from `seed` on, from a state in which nothing has happened.  False: one has
+ * failed. */
+static bool batch(const struct check *c, uint64_t seed, uint64_t n)
+{
+	pid_t child;
+	int status;
+
+	outcome->what[0] = 0;
+	fflush(stdout);
+	child = fork();
+	if (child < 0) {
+		perror("fork");
+		exit(1);
+	}
+	if (!child) {
+		bool good = true;
+
+		for (uint64_t i = 0; i < n && good; i++, outcome->done++)
+			good = one_schedule(c, seed + i);
+		if (results.where) {
+			printf("at ");
+			print_place(results.where);
+		}
+		if (schedule.traced)
+			schedule_print();
+		fflush(stdout);
+		_exit(!good);
+	}
+	while (waitpid(child, &status, 0) != child)
+		;
+	if (WIFSIGNALED(status))
+		fails("killed by signal %lu", (uint64_t)WTERMSIG(status));
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+static void print_replay(const struct check *c, uint64_t first)
+{
+	char line[400] = "";
+
+	for (int i = 0; c->argv[i]; i++) {
+		/* What stands for the schedules and the seed is said anew. */
+		if (!strncmp(c->argv[i], "-x", 2) || !strncmp(c->argv[i], "-s", 2)) {
+			i += !c->argv[i][2] && c->argv[i + 1];
+			continue;
+		}
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s ", c->argv[i]);
+	}
+	printf("again: %s-s %lu -x %lu\n", line, first, outcome->seed - first + 1);
+}
+
+/* The fewest threads, rounds and change points with which it goes wrong as well. */
+static void find_smaller(const struct check *original)
+{
+	struct check c = *original;
+	double until = seconds() + c.search_s;
+	int rounds = load.rounds;
+
+	c.exact = true;
+	for (c.threads = 2; c.threads <= original->threads; c.threads++)
+		for (load.rounds = 1; load.rounds <= rounds; load.rounds++)
+			for (c.changes = 0; c.changes < 4; c.changes++) {
+				c.length = 300ull * (uint64_t)(c.threads * load.rounds);
+				for (uint64_t seed = 0; seed < 40 * BATCH; seed += BATCH) {
+					if (seconds() > until)
+						return;
+					if (batch(&c, seed, BATCH))
+						continue;
+					schedule.traced = true;
+					printf(
+					    "smallest found: %d threads, %d rounds, %d change points: %s\n",
+					    c.threads, load.rounds, c.changes, outcome->what);
+					/* alone, if that is enough */
+					if (batch(&c, outcome->seed, 1))
+						puts("(not without those before it)");
+					return;
+				}
+			}
+}
+
+int check_run(struct check *c, const char *lock)
+{
+	uint64_t seed = c->seed, left = c->schedules, done = 0, size = BATCH;
+	double t0 = seconds();
+	bool good = true;
+
+	outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	load.checks = true;
+	if (load.forks)
+		size = 1;     /* nothing is left of the others */
+	if (c->changes > 0) { /* how long a schedule is, in steps */
+		struct check pilot = *c;
+
+		pilot.changes = 0;
+		batch(&pilot, 1, size);
+		c->length = outcome->steps / (outcome->done ? outcome->done : 1);
+		memset(outcome, 0, sizeof(*outcome));
+	}
+	for (; left && good; left -= size, seed += size) {
+		size = size < left ? size : left;
+		good = batch(c, seed, size);
+	}
+	done = outcome->done;
+	if (!good) {
+		uint64_t first = seed - size, failed = outcome->seed;
+
+		printf("schedule %lu, seed %lu: %s\n", failed - c->seed, failed, outcome->what);
+		print_replay(c, first);
+		if (c->search_s > 0)
+			find_smaller(c);
+	}
+	printf(
+	    "%s %s: %lu schedules, %lu operations, %lu steps, longest wait %.2f ms, hash %016lx, "
+	    "%.1f s, %.0f schedules a minute\n",
+	    lock, load.object->name, done, outcome->ops, outcome->steps,
+	    (double)outcome->longest / MS, outcome->hash, seconds() - t0,
+	    (double)done * 60 / (seconds() - t0));
+	return !good;
+}

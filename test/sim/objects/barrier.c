@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The barrier: nobody leaves a round that has not all arrived, one of each round is told that it is
+ * the last, nobody touches it after it has been destroyed.
+ */
+#include "objects/objects.h"
+
+#include <string.h>
+
+#include "lock/barrier.h"
+
+#define ROUNDS 64
+static struct fg_barrier barrier __attribute__((aligned(64)));
+static int arrived[ROUNDS], last[ROUNDS];
+
+static UNSEEN void reset(void)
+{
+	_fg_barrier_init(&barrier, (uint32_t)load.threads);
+	memset(arrived, 0, sizeof(arrived));
+	memset(last, 0, sizeof(last));
+	mem_class(&barrier, sizeof(barrier), C_LOCK);
+}
+
+static void op(struct thread *t)
+{
+	uint64_t from = now();
+
+	_fg_barrier_wait(&barrier);
+	record(t, from, now());
+}
+
+static UNSEEN void arrives(int round)
+{
+	arrived[round]++;
+}
+
+static UNSEEN void leaves(int round, bool is_last)
+{
+	if (arrived[round] != load.threads)
+		violation("a thread left the barrier before all had arrived");
+	last[round] += is_last;
+}
+
+static void check(struct thread *t)
+{
+	bool is_last = false;
+
+	for (int i = 0; i < load.rounds; i++) {
+		uint64_t from;
+
+		some_work();
+		arrives(i % ROUNDS);
+		from = now();
+		is_last = _fg_barrier_wait(&barrier);
+		leaves(i % ROUNDS, is_last);
+		record(t, from, now());
+	}
+	if (is_last) {
+		_fg_barrier_destroy(&barrier);
+		mem_retire(&barrier, sizeof(barrier), "a barrier after it was destroyed");
+	}
+}
+
+static UNSEEN void after(void)
+{
+	for (int i = 0; i < load.rounds; i++)
+		if (last[i] != 1)
+			violation("not one of a round was told that it is the last");
+}
+
+const struct object object_barrier = {
+    .name = "barrier", .reset = reset, .op = op, .check = check, .after = after};

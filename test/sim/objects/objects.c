@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* What the programs around all objects share: the load's loop, its figures, the checks' notes. */
+#include "objects/objects.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "arch/arch.h"
+#include "runtime/thread.h"
+
+struct load load;
+struct results results;
+
+/* Slots and nodes of more threads. */
+void load_mapped(void *at, uint64_t size)
+{
+	struct fg_chunk *c = at;
+
+	if (size != sizeof(*c))
+		return;
+	mem_class(c->slot, sizeof(c->slot), C_SLOT);
+	mem_class(c->thread, sizeof(c->thread), C_NODE);
+}
+
+void load_reset(void)
+{
+	load.object->reset();
+	load_mapped(fg_chunks[0], sizeof(*fg_chunks[0]));
+}
+
+UNSEEN void violation(const char *what)
+{
+	if (!results.violations++)
+		strncpy(results.what, what, sizeof(results.what) - 1);
+}
+
+UNSEEN uint64_t now(void)
+{
+	return here->now;
+}
+
+UNSEEN void record(struct thread *t, uint64_t from, uint64_t got)
+{
+	uint64_t wait = got - from, ns = wait / NS;
+	int log = ns ? 63 - __builtin_clzll(ns) : 0;
+	int b = ns ? 4 * log + (int)(ns >> (log > 2 ? log - 2 : 0) & 3) : 0;
+
+	t->ops++;
+	results.wait_hist[b < 256 ? b : 255]++;
+	t->sum_wait += here->now - from;
+	if (wait > t->max_wait)
+		t->max_wait = wait;
+}
+
+UNSEEN bool one_in(uint32_t n)
+{
+	return rng() % n == 0;
+}
+
+UNSEEN uint64_t some_ns(void)
+{
+	return 1 + rng() % 20000;
+}
+
+void some_work(void)
+{
+	if (one_in(4))
+		sim_work(rng() % (20 * US));
+}
+
+UNSEEN int load_which(void)
+{
+	return load.locks > 1 ? (int)(rng() % (uint64_t)load.locks) : 0;
+}
+
+void load_body(struct thread *t)
+{
+	static const struct timespec soon = {.tv_nsec = 20000};
+
+	fg_self();
+	__atomic_fetch_add(&results.started, 1, __ATOMIC_RELAXED);
+	while (results.started < load.threads) /* all begin together */
+		sim_syscall(SYS_nanosleep, (long)&soon, 0, 0, 0, 0, 0);
+	for (;;) {
+		load.object->op(t);
+		sim_work(load.think);
+	}
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The objects whose shipped code runs, each with a program around it: one operation of a load,
+ * and what a thread does in a random schedule, with the checks of what the object promises.
+ * Compiled as the lock code is, so that their own accesses count.
+ */
+#ifndef SIM_OBJECTS_H
+#define SIM_OBJECTS_H
+#include "sim.h"
+
+/* A function whose accesses cost nothing, and between which nothing happens. */
+#define UNSEEN __attribute__((no_sanitize("thread"), noinline))
+
+struct object {
+	const char *name;
+	/* Chooses an implementation; false: none of that name.  NULL: the product's only. */
+	bool (*lock)(const char *name);
+	/* All are free; before a run, and before each schedule (load.threads, load.check). */
+	void (*reset)(void);
+	/* One operation of a load, forever; record() is told of it. */
+	void (*op)(struct thread *t);
+	/* The program of a thread in a random schedule. */
+	void (*check)(struct thread *t);
+	/* All of them have ended: is everything free, and nothing written after its end? */
+	void (*after)(void);
+	/* It may be forked by a thread that has it, in the middle of what others do to it. */
+	bool forks;
+};
+extern const struct object object_mutex, object_rwlock, object_cond, object_barrier, object_sem,
+    object_spin;
+
+extern struct load {
+	const struct object *object;
+	int locks, rounds, threads;
+	uint64_t cs, think;
+	int writes;		     /* of rwlocks: one in so many; 0: none */
+	bool checks, cancels, forks; /* a random schedule; with these in it */
+} load;
+extern struct results {
+	volatile int started;
+	uint64_t violations, wait_hist[256];
+	char what[120];	   /* the first violation */
+	const void *where; /* in the code; NULL: a check of the program's */
+} results;
+
+/* What an object promises does not hold. */
+void violation(const char *what);
+/* An operation that began at `from`, was granted at `got` and ended now. */
+void record(struct thread *t, uint64_t from, uint64_t got);
+uint64_t now(void);
+
+void load_mapped(void *at, uint64_t size);
+void load_reset(void);
+void load_body(struct thread *t);
+/* A lock of load.locks. */
+int load_which(void);
+/* A time of some microseconds: a deadline, in nanoseconds from now. */
+uint64_t some_ns(void);
+void some_work(void);
+bool one_in(uint32_t n);
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reader-writer locks, the product's and those of the zoo: a writer is alone, readers see what
+ * writers have done as a whole; a thread that reads may read again.
+ */
+#include "objects/objects.h"
+
+#include <string.h>
+
+#include "lock/rwlock_paths.h"
+#include "zoo/rwlock.h"
+
+#define LOCKS 2 /* of one column of the table */
+
+static struct place {
+	union {
+		struct fg_rwlock fg;
+		struct zoo_rwlock zoo;
+	} lock __attribute__((aligned(64)));
+	uint64_t data[8] __attribute__((aligned(64)));
+	uint64_t unused[8 * 61], second[8];
+} place[LOCKS] __attribute__((aligned(4096)));
+static struct {
+	int readers, writers;
+} inside[LOCKS];
+static const struct zoo_rwlock_ops *zoo;
+
+static bool choose(const char *name)
+{
+	if (!strcmp(name, "flexguard"))
+		return true;
+#define ZOO(id, name_, ...)         \
+	if (!strcmp(name, name_)) { \
+		zoo = &zoo_##id;    \
+		return true;        \
+	}
+	ZOO_RWLOCK_TABLE(ZOO)
+#undef ZOO
+	return false;
+}
+
+static UNSEEN void reset(void)
+{
+	memset(place, 0, sizeof(place));
+	memset(inside, 0, sizeof(inside));
+	for (int i = 0; i < LOCKS; i++) {
+		if (one_in(4))
+			place[i].lock.fg.kind = FG_RW_WRITERS_FIRST;
+		place[i].lock.fg.bias = one_in(2); /* as after many readers */
+		mem_class(&place[i].lock, sizeof(place[i].lock), C_LOCK);
+		mem_class(place[i].data, sizeof(place[i].data), C_DATA);
+		mem_class(place[i].second, sizeof(place[i].second), C_DATA);
+	}
+	if (zoo)
+		place[0].lock.fg.kind = place[1].lock.fg.kind = place[0].lock.fg.bias =
+		    place[1].lock.fg.bias = 0;
+	mem_class(_fg_rwlock_visible, sizeof(_fg_rwlock_visible), C_NODE);
+}
+
+static UNSEEN void enter(int which, bool write)
+{
+	if (inside[which].writers || (write && inside[which].readers))
+		violation("somebody else is in beside the writer");
+	if (write)
+		inside[which].writers++;
+	else
+		inside[which].readers++;
+}
+
+static UNSEEN void leave(int which, bool write)
+{
+	if (write)
+		inside[which].writers--;
+	else
+		inside[which].readers--;
+}
+
+static bool lock(struct place *p, bool write, const struct fg_deadline *d)
+{
+	if (zoo)
+		return write ? zoo->wrlock(&p->lock.zoo, d) : zoo->rdlock(&p->lock.zoo, d);
+	return !(write ? _fg_rwlock_wrlock_untraced(&p->lock.fg, d) :
+			 _fg_rwlock_rdlock_untraced(&p->lock.fg, d));
+}
+
+static bool try_lock(struct place *p, bool write)
+{
+	if (zoo)
+		return write ? zoo->trywr(&p->lock.zoo) : zoo->tryrd(&p->lock.zoo);
+	return !(write ? _fg_rwlock_trywrlock(&p->lock.fg) : _fg_rwlock_tryrdlock(&p->lock.fg));
+}
+
+static void unlock(struct place *p, bool write)
+{
+	if (!zoo)
+		_fg_rwlock_unlock(&p->lock.fg);
+	else if (write)
+		zoo->wrunlock(&p->lock.zoo);
+	else
+		zoo->rdunlock(&p->lock.zoo);
+}
+
+static void section(struct thread *t, struct place *p, bool write, uint64_t from)
+{
+	int which = (int)(p - place);
+	uint64_t got = now();
+
+	enter(which, write);
+	if (write) {
+		p->data[0]++;
+		if (load.cs)
+			sim_work(load.cs);
+		p->second[0]++;
+	} else {
+		uint64_t seen = p->data[0];
+
+		if (load.cs)
+			sim_work(load.cs);
+		if (seen != p->second[0])
+			violation("a reader saw half of what a writer did");
+	}
+	leave(which, write);
+	unlock(p, write);
+	record(t, from, got);
+}
+
+static void op(struct thread *t)
+{
+	bool write = load.writes && one_in((uint32_t)load.writes);
+	uint64_t from = now();
+
+	lock(&place[0], write, NULL);
+	section(t, &place[0], write, from);
+}
+
+/* Or tries to, or for some time only. */
+static bool lock_somehow(struct place *p, bool write)
+{
+	struct fg_deadline d;
+
+	switch (rng() % 8) {
+	case 0: return try_lock(p, write);
+	case 1:
+	case 2: fg_deadline_in(&d, some_ns()); return lock(p, write, &d);
+	}
+	return lock(p, write, NULL);
+}
+
+static void check(struct thread *t)
+{
+	for (int i = 0; i < load.rounds; i++) {
+		int which = one_in(4);
+		struct place *p = &place[which];
+		bool write = one_in(3), again;
+		uint64_t from = now();
+
+		if (lock_somehow(p, write)) {
+			again = !zoo && !write && p->lock.fg.kind != FG_RW_WRITERS_FIRST &&
+				one_in(4);
+			if (again) {
+				enter(which, false);
+				if (one_in(2)) {
+					lock(p, false, NULL);
+				} else {
+					again = try_lock(p, false);
+				}
+				leave(which, false);
+			}
+			if (again)
+				_fg_rwlock_unlock(&p->lock.fg);
+			section(t, p, write, from);
+		}
+		some_work();
+	}
+}
+
+static UNSEEN void after(void)
+{
+	for (int i = 0; i < LOCKS; i++) {
+		struct fg_rwlock *rw = &place[i].lock.fg;
+
+		if (inside[i].readers || inside[i].writers)
+			violation("a reader-writer lock is held by nobody");
+		if (place[i].data[0] != place[i].second[0])
+			violation("a writer's section was done by half");
+		if (zoo)
+			continue;
+		if ((rw->readers & COUNT) || (rw->gate.word & FG_WORD_ID))
+			violation("a free reader-writer lock counts somebody");
+		for (int line = 0; line < LINES; line++)
+			for (int column = 0; column < ENTRIES; column++)
+				if (names(_fg_rwlock_visible[line].entry[column], rw))
+					violation("the table names a free reader-writer lock");
+	}
+}
+
+const struct object object_rwlock = {
+    .name = "rwlock", .lock = choose, .reset = reset, .op = op, .check = check, .after = after};

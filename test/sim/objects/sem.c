@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The semaphore of one process: never more are in than it had, no post is lost, a post touches
+ * nothing that another may have by then.
+ */
+#include "objects/objects.h"
+
+#include "lock/sem.h"
+
+#define ONE_SLEEPER (1ull << 32)
+
+static uint64_t room __attribute__((aligned(64))); /* so many may be in */
+static uint64_t items __attribute__((aligned(64)));
+static struct {
+	uint64_t sem;
+} once[SIM_THREADS / 64] __attribute__((aligned(64))); /* of a thread: its neighbour posts it */
+static int most, inside, expected;
+
+static UNSEEN void reset(void)
+{
+	most = load.checks ? 1 + (int)(rng() % 2) : 1;
+	inside = 0;
+	expected = 0;
+	room = (uint64_t)most;
+	items = 0;
+	for (unsigned i = 0; i < sizeof(once) / sizeof(*once); i++)
+		once[i].sem = 0;
+	mem_class(&room, sizeof(room), C_LOCK);
+}
+
+static UNSEEN void enter(void)
+{
+	if (++inside > most)
+		violation("more have passed the semaphore than it had");
+}
+
+static UNSEEN void leave(void)
+{
+	inside--;
+}
+
+static void op(struct thread *t)
+{
+	uint64_t from = now(), got;
+
+	_fg_sem_wait(&room, NULL);
+	got = now();
+	if (load.cs)
+		sim_work(load.cs);
+	_fg_sem_post(&room);
+	record(t, from, got);
+}
+
+static bool wait_somehow(uint64_t *sem)
+{
+	struct fg_deadline d;
+
+	switch (rng() % 8) {
+	case 0: return _fg_sem_trywait(sem);
+	case 1: fg_deadline_in(&d, some_ns()); return !_fg_sem_wait(sem, &d);
+	}
+	return !_fg_sem_wait(sem, NULL);
+}
+
+static UNSEEN void count_item(int more)
+{
+	expected += more;
+}
+
+static void check(struct thread *t)
+{
+	bool produces = t->id % 2 == 0, paired = (t->id ^ 1) < load.threads;
+
+	for (int i = 0; i < load.rounds; i++) {
+		uint64_t from = now();
+
+		if (wait_somehow(&room)) {
+			uint64_t got = now();
+
+			enter();
+			sim_work(rng() % (2 * US));
+			leave();
+			if (_fg_sem_post(&room))
+				violation("a post was refused");
+			record(t, from, got);
+		}
+		some_work();
+		if (!paired)
+			continue;
+		if (produces) {
+			count_item(1);
+			_fg_sem_post(&items);
+		} else if (one_in(2) && wait_somehow(&items)) {
+			count_item(-1);
+		}
+	}
+	if (!paired)
+		return;
+	/* Handed over: whoever has waited may use the memory again at once. */
+	if (produces) {
+		_fg_sem_post(&once[t->id / 2].sem);
+	} else {
+		_fg_sem_wait(&once[t->id / 2].sem, NULL);
+		mem_retire(&once[t->id / 2], sizeof(once[0]),
+			   "a semaphore that its waiter had given up");
+	}
+}
+
+static UNSEEN void after(void)
+{
+	if (room != (uint64_t)most)
+		violation("the semaphore's value is not what it was, or it counts a sleeper");
+	if ((uint32_t)items != (uint32_t)expected || items >= ONE_SLEEPER)
+		violation("a post was lost, or a sleeper is counted that is gone");
+}
+
+const struct object object_sem = {
+    .name = "sem", .reset = reset, .op = op, .check = check, .after = after};

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Random schedules (check.c) of every object: what it promises holds, and what is wrong on purpose
+is found.  FGSIM_SCHEDULES: so many of each instead (25,000 to 500,000 take a minute), for hours.
+FGSIM_SEED: of the first.
+usage: test_check.py FGSIM FGSIM-BROKEN-..."""
+import os
+import re
+import subprocess
+import sys
+
+SHIPPED, *TWINS = sys.argv[1:]
+SCHEDULES = os.environ.get("FGSIM_SCHEDULES")
+SEED = os.environ.get("FGSIM_SEED", "1")
+MACHINE = ["-m", "one", "-c", "3", "-t", "6"]
+
+# What random schedules have found, by its seed: options that failed before.
+FOUND = []
+
+
+def run(*options, program=SHIPPED):
+    p = subprocess.run([program, *MACHINE, *options], capture_output=True, text=True)
+    if p.returncode == 77:
+        print(p.stderr, end="")
+        sys.exit(77)
+    return p
+
+
+def schedules(n, *options, seed=SEED):
+    p = run(*options, "-s", seed, "-x", SCHEDULES or str(n))
+    print("    " + p.stdout.replace("\n", "\n    ").rstrip())
+    assert p.returncode == 0, f"{options}: exit status {p.returncode}{p.stderr}"
+    return re.search("hash (.*?),", p.stdout)[1]
+
+
+def check_objects():
+    for object_, n in (("mutex", 3000), ("rwlock", 3000), ("cond", 700), ("barrier", 1500),
+                       ("sem", 3000), ("spin", 3000)):
+        schedules(n, "-O", object_)
+        schedules(n, "-O", object_, "--pct", "3")
+
+
+def check_cancellation():
+    schedules(500, "-O", "cond", "--cancel")
+    schedules(1000, "-O", "cond", "--cancel", "--pct", "3")
+
+
+def check_zoo():
+    for lock in "mcs", "ticket", "futex":
+        schedules(1000, "-l", lock)
+    for lock in "furwock", "ulock-rw":
+        schedules(1000, "-O", "rwlock", "-l", lock)
+
+
+def check_same_seed():
+    for object_ in "mutex", "rwlock", "cond", "barrier", "sem", "spin":
+        for kind in [], ["--pct", "2"]:
+            options = ["-O", object_, *kind, "-x", "50"]
+            first, again, other = (re.search("hash (.*?),", run(*options, "-s", seed).stdout)[1]
+                                   for seed in ("7", "7", "8"))
+            assert first == again, f"{options}: two runs with one seed differ"
+            assert first != other, f"{options}: the seed changes nothing"
+
+
+def check_found():
+    for options in FOUND:
+        p = run(*options.split())
+        assert p.returncode == 0, f"{options}: {p.stdout}"
+
+
+def check_what_is_wrong_is_found():
+    for twin in TWINS:
+        name = twin.split("-broken-")[1]
+        object_ = {"wake": "mutex", "lock": "mutex", "due": "cond", "late-look": "cond",
+                   "rwlock-table": "rwlock"}.get(name, name)
+        p = run("-O", object_, "-x", "20000", "--search", "0", program=twin)
+        assert p.returncode == 1, f"broken-{name}: not found: {p.stdout}"
+        again = re.search("again: (.*)", p.stdout)[1].split()
+        seed = re.search("seed .*", p.stdout)[0]
+        print(f"    {name}: {seed}")
+        # What it says to do shows the same again.
+        assert seed in subprocess.run(again, capture_output=True, text=True).stdout, again
+
+
+def check_the_smallest_is_shown():
+    twin = next(t for t in TWINS if t.endswith("broken-wake"))
+    p = run("-x", "100", "--search", "60", program=twin)
+    assert "smallest found" in p.stdout and "before another went on" in p.stdout, p.stdout
+
+
+for name, check in list(globals().items()):
+    if name.startswith("check_"):
+        check()
+        print(f"ok: {name[6:].replace('_', ' ')}", flush=True)
