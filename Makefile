@@ -4,18 +4,20 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 NINJA   := $(shell command -v ninja || echo ninja)
 
-BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev clang-19 llvm-19 bpftool \
-	libncurses-dev libdw-dev libmicrohttpd-dev scdoc
-TEST_PACKAGES  := clang-format-19 spin python3 patchelf python3-prometheus-client g++ util-linux procps cmake \
-	valgrind rocksdb-tools sysbench stress-ng memcached libmemcached-tools kyotocabinet-utils pbzip2 faketime
+BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev \
+	clang-19 llvm-19 bpftool libncurses-dev libdw-dev libmicrohttpd-dev scdoc
+TEST_PACKAGES  := clang-format-19 spin python3 patchelf python3-prometheus-client g++ util-linux \
+	procps cmake valgrind rocksdb-tools sysbench stress-ng memcached libmemcached-tools \
+	kyotocabinet-utils pbzip2 faketime
 CROSS_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 FUZZ_PACKAGES  := libclang-rt-19-dev
 CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite
 KERNELS_PACKAGES := qemu-system-x86 busybox-static python3
-SYNCORD_PACKAGES := $(KERNELS_PACKAGES) git perl flex bison bc libelf-dev libssl-dev lz4 xz-utils ccache bpftool
+SYNCORD_PACKAGES := $(KERNELS_PACKAGES) git perl flex bison bc libelf-dev libssl-dev lz4 xz-utils \
+	ccache bpftool
 DEMO_PACKAGES  := rocksdb-tools sysbench
-BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools sysbench kyotocabinet-utils \
-	libleveldb-dev libtdb-dev pbzip2 memcached libmemcached-tools
+BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools sysbench \
+	kyotocabinet-utils libleveldb-dev libtdb-dev pbzip2 memcached libmemcached-tools
 
 all: $(BUILD)/build.ninja
 	@$(NINJA) -C $(BUILD) $(NINJAFLAGS)
@@ -53,12 +55,14 @@ test: deps-test
 format: deps-test
 	@./test/tools/format . --write
 
-# Other people's suites; downloads source packages, takes more than half an hour.  SUITES= names some.
+# Other people's suites; downloads source packages, takes more than half an hour.  SUITES= names
+# some.
 conformance: deps-conformance
 	@$(MAKE) --no-print-directory all
 	@PYTHONDONTWRITEBYTECODE=1 ./test/conformance/run $(BUILD) $(SUITES)
 
-# Every lock of `flexguard locks` under the stress and unit programs, about 15 minutes.  LOCKS= names some.
+# Every lock of `flexguard locks` under the stress and unit programs, about 15 minutes.  LOCKS=
+# names some.
 zoo-check: deps-test
 	@$(MAKE) --no-print-directory all
 	@./test/zoo/check $(BUILD) $(LOCKS)
@@ -68,8 +72,9 @@ kernels: deps-kernels
 	@$(MAKE) --no-print-directory all
 	@PYTHONDONTWRITEBYTECODE=1 ./test/kernels/run $(BUILD) $(RELEASES)
 
-# The kernel of kernel/patches: fetched, built, booted in an emulator, judged.  CASES= names some (test/syncord/run --list);
-# SYNCORD_MINUTES= is a box of time, SYNCORD_FULL=1 runs each case as often as it wants.
+# The kernel of kernel/patches: fetched, built, booted in an emulator, judged.  CASES= names some
+# (test/syncord/run --list); SYNCORD_MINUTES= is a box of time, SYNCORD_FULL=1 runs each case as often
+# as it wants.
 syncord: deps-syncord
 	@$(MAKE) --no-print-directory all
 	@PYTHONDONTWRITEBYTECODE=1 ./test/syncord/run $(BUILD) $(CASES) $(if $(SYNCORD_FULL),--full)
@@ -86,7 +91,8 @@ fuzz: deps-fuzz
 # Faults of the monitor and of its clients, all at once: SOAK_MINUTES=3, SOAK_SEED= repeats a run.
 soak: deps-test
 	@$(MAKE) --no-print-directory all
-	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=test/cli python3 test/daemon/soak.py $(BUILD)/flexguard $(BUILD)/test/cli/cli-contend
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=test/cli python3 test/daemon/soak.py \
+		$(BUILD)/flexguard $(BUILD)/test/cli/cli-contend
 
 bench: deps-bench
 	@$(MAKE) --no-print-directory all
@@ -104,5 +110,6 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test format conformance zoo-check kernels syncord syncord-check fuzz soak bench bench-bundle install clean \
-	deps-build deps-test deps-conformance deps-kernels deps-syncord deps-fuzz deps-demo deps-bench
+.PHONY: all demo test format conformance zoo-check kernels syncord syncord-check fuzz soak bench \
+	bench-bundle install clean deps-build deps-test deps-conformance deps-kernels deps-syncord \
+	deps-fuzz deps-demo deps-bench
