@@ -73,8 +73,8 @@ kernels: deps-kernels
 	@PYTHONDONTWRITEBYTECODE=1 ./test/kernels/run $(BUILD) $(RELEASES)
 
 # The kernel of kernel/patches: fetched, built, booted in an emulator, judged.  CASES= names some
-# (test/syncord/run --list); SYNCORD_MINUTES= is a box of time, SYNCORD_FULL=1 runs each case as often
-# as it wants.
+# (test/syncord/run --list); SYNCORD_MINUTES= is a box of time, SYNCORD_FULL=1 runs each case as
+# often as it wants.
 syncord: deps-syncord
 	@$(MAKE) --no-print-directory all
 	@PYTHONDONTWRITEBYTECODE=1 ./test/syncord/run $(BUILD) $(CASES) $(if $(SYNCORD_FULL),--full)

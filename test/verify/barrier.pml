@@ -92,7 +92,8 @@ proctype Participant(byte me)
 			   fi
 #else
 			:: atomic { generation == mine && !sleepers -> TOUCH; sleepers = 1 }
-			:: atomic { generation == mine && sleepers -> TOUCH; asleep[me] = 1 }; !asleep[me]
+			:: atomic { generation == mine && sleepers ->
+				TOUCH; asleep[me] = 1 }; !asleep[me]
 #endif
 			od
 		fi;
@@ -113,8 +114,10 @@ proctype Participant(byte me)
 #ifndef MUT_NO_DRAIN
 		do
 		:: (left & COUNT) == ALL -> break
-		:: atomic { (left & COUNT) != ALL && !(left & DESTROYER) -> left = left | DESTROYER }
-		:: atomic { (left & COUNT) != ALL && (left & DESTROYER) -> asleep[N] = 1 }; !asleep[N]
+		:: atomic { (left & COUNT) != ALL && !(left & DESTROYER) ->
+			left = left | DESTROYER }
+		:: atomic { (left & COUNT) != ALL && (left & DESTROYER) ->
+			asleep[N] = 1 }; !asleep[N]
 		od;
 #endif
 		gone = 1

@@ -7,8 +7,8 @@
  *
  *   W waiters, S signals
  *   -DTIMED, -DCANCEL   all waiters but the last may time out, be cancelled
- *   -DDUE     a signaller with the mutex may leave sleepers to be woken at its release; the last waiter
- *             that returns takes the mutex's memory away
+ *   -DDUE     a signaller with the mutex may leave sleepers to be woken at its release; the last
+ *             waiter that returns takes the mutex's memory away
  *
  * -DITEMS: a producer makes S items and signals each, with or without the mutex;
  * consumers wait for one item each.  Those that time out or are cancelled take
@@ -49,7 +49,8 @@ byte items, entered, ndone;
 /* Ghosts. */
 bit alive[W + 1];         /* the waiter's node, on its stack */
 bit gone;                 /* the condition variable is destroyed */
-bit mutex_gone;           /* the last waiter has returned, released the mutex, and taken its memory away */
+/* the last waiter has returned, released the mutex, and taken its memory away */
+bit mutex_gone;
 byte returned;
 
 #define TOUCH    assert(!gone)
@@ -95,7 +96,10 @@ inline list_remove(before, after) {
 
 inline wake(i) { asleep[i] = 0 }
 
-/* [cond.c:give] with [cond.c:add_to_history]  ok: the waiter has its signal; state: what it did before. */
+/*
+ * [cond.c:give] with [cond.c:add_to_history]  ok: the waiter has its signal; state: what it did
+ * before.
+ */
 inline give(i, what) {
 	atomic { NODE(i); state = word[i] };
 	do
@@ -196,7 +200,9 @@ inline signal_first(all) {
 		give(n, (is_last -> LAST : SIGNALED));
 		if
 #ifdef MUT_LATE_LOOK
-		:: ok -> list_remove(p, q); atomic { if :: is_last && !(all) -> assert(!mutex_gone) :: else fi }; break
+		:: ok ->
+			list_remove(p, q);
+			atomic { if :: is_last && !(all) -> assert(!mutex_gone) :: else fi }; break
 #else
 		:: ok -> list_remove(p, q); later(); break
 #endif
@@ -277,7 +283,8 @@ inline go() {
 inline confirm() {
 	if
 #ifdef MUT_LAST_CONFIRMS
-	:: word[me] == SIGNALED || word[me] == LAST -> atomic { TOUCH; signaled = signaled - (signaled > 0 -> 1 : 0) }
+	:: word[me] == SIGNALED || word[me] == LAST ->
+		atomic { TOUCH; signaled = signaled - (signaled > 0 -> 1 : 0) }
 #else
 	:: word[me] == SIGNALED -> atomic { TOUCH; assert(signaled > 0); signaled-- }
 #endif

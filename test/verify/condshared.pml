@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The condition variable of mutexes that other processes know too (zoo/cond_shared.h): a count of signals.
- * Each step is one access to shared memory, or one system call.
+ * The condition variable of mutexes that other processes know too (zoo/cond_shared.h): a count of
+ * signals.  Each step is one access to shared memory, or one system call.
  *
  *   W waiters; S signals, the first one when waiter 0 waits, each of one waiter, without the mutex
  *   The kernel wakes whomever it likes (by priority, say).
  *   -DCANCEL          one of them is cancelled, asleep or just woken, or is not
  *   -DFG_BROKEN_COND_SHARED  the count is read after the mutex was released
- *   -DMUT_KEEPS       one that is woken in place of another passes nothing on: that one sleeps for ever
+ *   -DMUT_KEEPS       one that is woken in place of another passes nothing on: that one sleeps for
+ *                     ever
  *   -DMUT_SLEEPS_ON   it passes the wake-up on and sleeps again: two may wake one another for ever
  *   -DMUT_CANCEL_KEEPS  one that is cancelled keeps the wake-up
  *
- * Each signal reaches one of those that waited when it was sent and have not been reached by an earlier one.
+ * Each signal reaches one of those that waited when it was sent and have not been reached by an
+ * earlier one.
  */
 #ifndef W
 #define W 3

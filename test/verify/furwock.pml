@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Furwocks (src/zoo/furwock.c), for the try that goes past the gate: a writer, a reader, and one that tries, R turns each,
- * under sequential consistency.  The gate is a lock, and no more is said of it here.  -DTIMED: the writer may
- * give up.
+ * Furwocks (src/zoo/furwock.c), for the try that goes past the gate: a writer, a reader, and one
+ * that tries, R turns each, under sequential consistency.  The gate is a lock, and no more is said
+ * of it here.  -DTIMED: the writer may give up.
  *
- *   -DMUT_TRY_BLIND   the try counts itself before it looks, and takes that back as a reader that leaves
+ *   -DMUT_TRY_BLIND   the try counts itself before it looks, and takes that back as a reader that
+ *                     leaves
  *   -DMUT_GIVE_UP     a writer that gives up takes itself back though the last reader has left
  */
 #ifndef R
@@ -108,7 +109,8 @@ proctype Writer() {
 					:: count++; gone = 1
 #else
 					:: count >= 0 -> count++; gone = 1
-					:: else -> must = 1 /* the last reader has left, and wakes me */
+					/* the last reader has left, and wakes me */
+					:: else -> must = 1
 #endif
 					fi
 				};

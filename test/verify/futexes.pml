@@ -4,9 +4,10 @@
  *   -DFAIR    the lock is passed to a sleeper: [futexfair.c:lock], [futexfair.c:unlock]
  *   -DUSEMA   handed over by a token: [usema.c:down], [usema.c:sleep_for_token], [usema.c:unlock],
  *             [usema.c:give_up]
- *   -DULOCK   made available, and one token for a waiter: [ulock.c:take_or_queue], [ulock.c:unlock],
- *             [ulock.c:give_up]
- *   -DUNITS=2: USEMA and ULOCK as semaphores of so many units: [sema.c:take_or_queue], [sema.c:zoo_sema_up],
+ *   -DULOCK   made available, and one token for a waiter: [ulock.c:take_or_queue],
+ *             [ulock.c:unlock], [ulock.c:give_up]
+ *   -DUNITS=2: USEMA and ULOCK as semaphores of so many units: [sema.c:take_or_queue],
+ *             [sema.c:zoo_sema_up],
  *             which wakes whether somebody sleeps or not
  *   -DRANDOM  made available, and all are woken: [futexrandom.c:lock], [futexrandom.c:unlock]
  *   -DUPDOWN  the count of 2.5.7: [updown.c:decrement], [updown.c:lock], [updown.c:unlock]
@@ -54,7 +55,7 @@ inline wake_one(n)
 	}
 }
 
-/* r: 0 woken, 1 the value is another, 2 timed out.  One that was woken is told so, timeout or not. */
+/* r: 0 woken, 1 the value is another, 2 timed out.  A woken one is told so, timeout or not. */
 inline futex_wait(place, value, r)
 {
 	atomic {

@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pair of locks of the BPF Hybrid Lock, as repaired in src/zoo/hybrid.c: mirrors [hybrid.c:lock_pair],
- * [hybrid.c:unlock_pair], [hybrid.c:zoo_hybrid_switch_if_wanted], [hybrid.c:end_transition].
+ * The pair of locks of the BPF Hybrid Lock, as repaired in src/zoo/hybrid.c: mirrors
+ * [hybrid.c:lock_pair], [hybrid.c:unlock_pair], [hybrid.c:zoo_hybrid_switch_if_wanted],
+ * [hybrid.c:end_transition].
  *
- *   N threads, R rounds each, S switches at any moment.  The two locks are atomic here; a waiter of the
- *   spinning side may leave after a switch: compare-and-swap, MCS ([hybrid_sides.c:cas_lock], [hybrid_sides.c:mcs_lock]).
- *   -DSTAYS      it may not, as with any lock of the zoo ([pair.c:fast_lock_it], [pair.c:zoo_pair_look])
- *   -DTICKET     the spinning side is the ticket lock, whose waiters cannot leave and sleep after a switch
- *                ([hybrid_sides.c:ticket_lock], [hybrid_sides.c:ticket_unlock], [hybrid_sides.c:sleep_for_number])
- *   -DCLH        that is CLH, with a word for each waiter ([hybrid_sides.c:sleep_for_status], [hybrid_sides.c:grant])
+ *   N threads, R rounds each, S switches at any moment.  The two locks are atomic here; a waiter of
+ *   the spinning side may leave after a switch: compare-and-swap, MCS ([hybrid_sides.c:cas_lock],
+ *   [hybrid_sides.c:mcs_lock]).
+ *   -DSTAYS      it may not, as with any lock of the zoo ([pair.c:fast_lock_it],
+ *                [pair.c:zoo_pair_look])
+ *   -DTICKET     the spinning side is the ticket lock, whose waiters cannot leave and sleep after a
+ *                switch ([hybrid_sides.c:ticket_lock], [hybrid_sides.c:ticket_unlock],
+ *                [hybrid_sides.c:sleep_for_number])
+ *   -DCLH        that is CLH, with a word for each waiter ([hybrid_sides.c:sleep_for_status],
+ *                [hybrid_sides.c:grant])
  * Mutants:
- *   LITERAL         the transition ends without waiting for the owner of `last`: the published listing
+ *   LITERAL         the transition ends without waiting for the owner of `last`: the published
+ *                   listing
  *   MUT_UNLOCK_CURR the release releases `curr`
  *   MUT_FORGET      TICKET: a release does not look for sleepers
- *   MUT_CLEAR_LATE  TICKET: it forgets them after it has called the next number: found by this model
- *   MUT_ONE_FLAG    CLH: one flag for the sleepers of all words, cleared by the first hand-over: the fault
- *                   that `test/zoo/check` found in the first version
+ *   MUT_CLEAR_LATE  TICKET: it forgets them after it has called the next number: found by this
+ *                   model
+ *   MUT_ONE_FLAG    CLH: one flag for the sleepers of all words, cleared by the first hand-over:
+ *                   the fault that `test/zoo/check` found in the first version
  */
 #ifndef N
 #define N 3
@@ -39,7 +46,8 @@ byte next_number, called;	  /* TICKET */
 bit sleepers;
 bit asleep[N];
 
-byte tail;			  /* CLH: 0, or 1 + thread whose node it is; a node a thread and round would reuse */
+/* CLH: 0, or 1 + thread whose node it is; a node a thread and round would reuse */
+byte tail;
 #define WAITING	 0
 #define SLEEPING 1
 #define GRANTED	 2
@@ -166,7 +174,10 @@ inline give_spin()
 		fi
 	}
 #ifdef MUT_ONE_FLAG
-	/* Wakes those that sleep on this word only: here, that one of the others may not be among them. */
+	/*
+	 * Wakes those that sleep on this word only: here, that one of the others may not be among
+	 * them.
+	 */
 	if
 	:: sleepers ->
 		sleepers = 0;

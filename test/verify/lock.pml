@@ -13,10 +13,12 @@
  *   -DRMW      a compare-and-swap that is repeated until it succeeds is one step
  *   -DUNASKED  no head asks for the lock (HANDOFF), and nobody behind it looks at the word
  *   -DUNDESIGNATED nobody becomes the designated waiter, as with the policy "block"
- *   -DCHECK    the periodic check of all but the designated waiter; without, it is taken to be for ever away
+ *   -DCHECK    the periodic check of all but the designated waiter; without, it is taken to be for
+ *              ever away
  *   -DSTOP     any one thread is stopped for ever, at any instruction: "Stopped threads" below
- *   -DFAIR     two threads: each release that wakes ends a turn, and a thread that yields waits for as long as
- *              the other needs.  Then the woken thread has the lock before the one that woke it has it again
+ *   -DFAIR     two threads: each release that wakes ends a turn, and a thread that yields waits for
+ *              as long as the other needs.  Then the woken thread has the lock before the one that
+ *              woke it has it again
  *   -DMON      with the monitor and preemption; -DP=n: n preemptions in all
  *
  * What fg_decide() answers is open at each question, and so are the hints about
@@ -76,7 +78,10 @@ bit same[N + 1];
 /* In futex_wait on the count. */
 bit asleep[N + 1];
 
-/* Ghost variables (Owicki, Gries 1976): what the properties are about; no step of the lock depends on them. */
+/*
+ * Ghost variables (Owicki, Gries 1976): what the properties are about; no step of the lock depends
+ * on them.
+ */
 byte inside;              /* threads in the critical section */
 byte heads;               /* threads that have the head's role */
 byte users = N;           /* threads that will use the lock again or are inside */
@@ -119,10 +124,11 @@ bit spinner[N + 1];       /* has set SPINNER, has neither taken the lock nor cle
 #define GATE provided (runs[me])
 #define GHOST_OF(x) x
 /*
- * Stopped threads.  In the end each thread that is not stopped is through, or the stopped one holds the lock.
- * Without CHECK there is more that only the periodic check finds (EXCUSED): the stopped one has cleared
- * WAITERS and has not woken anybody yet; it was woken and has not set WAITERS again; it is the
- * designated waiter (DESIGNATED stands, and no other one is there whose time limit would pass).
+ * Stopped threads.  In the end each thread that is not stopped is through, or the stopped one holds
+ * the lock.  Without CHECK there is more that only the periodic check finds (EXCUSED): the stopped
+ * one has cleared WAITERS and has not woken anybody yet; it was woken and has not set WAITERS
+ * again; it is the designated waiter (DESIGNATED stands, and no other one is there whose time limit
+ * would pass).
  */
 byte stopped;
 bit runs[N + 1] = 1;
@@ -445,7 +451,8 @@ inline hand_over() {
 #endif
 			atomic {
 				if
-				:: st[at] == s -> st[at] = GRANTED; granter[at] = me; heads--; ok = 1
+				:: st[at] == s ->
+					st[at] = GRANTED; granter[at] = me; heads--; ok = 1
 				:: else -> ok = 0
 				fi
 			};
@@ -616,7 +623,8 @@ inline choose_stay() {
 
 /* Time limits of a sleep. */
 #define NONE     0
-#define SOON     1 /* a short sleep, the designated waiter's check, or part of the way to a deadline */
+/* a short sleep, the designated waiter's check, or part of the way to a deadline */
+#define SOON     1
 #define PARENTS  2 /* time for a designated waiter that may be in the parent */
 #define DEADLINE 3
 #define PERIODIC 4 /* the others' check */
@@ -645,7 +653,8 @@ inline futex_wait() {
 		:: atomic { limit != NONE && asleep[me] -> asleep[me] = 0; ok = 0 }
 #endif
 #ifdef EINTR
-		:: atomic { asleep[me] && interrupts < EINTR -> asleep[me] = 0; interrupts++; limit = NONE;
+		:: atomic { asleep[me] && interrupts < EINTR ->
+			asleep[me] = 0; interrupts++; limit = NONE;
 			if
 			:: ok = 0
 			:: ok = 1
@@ -780,8 +789,8 @@ inline retake() {
 
 /*
  * [lock_wait.c:sleep_on] with [lock_wait.c:time_limit] and [lock_wait.c:time_is_up].
- * [lock_wait.c:reason_to_look], [lock_wait.c:note_owner], the number of short sleeps and [decide.c:fg_displaces]
- * are open; [lock_wait.c:found_free] is take_over().
+ * [lock_wait.c:reason_to_look], [lock_wait.c:note_owner], the number of short sleeps and
+ * [decide.c:fg_displaces] are open; [lock_wait.c:found_free] is take_over().
  */
 inline sleep_on() {
 	o = UNDECIDED;
@@ -916,7 +925,9 @@ inline release() {
 			atomic {
 				cas_word(w & (7 | DESIGNATED | HANDOFF));
 				if
-				:: ok -> w = w & (7 | DESIGNATED | HANDOFF); wake = 1; GHOST_OF(owes[me] = 1)
+				:: ok ->
+					w = w & (7 | DESIGNATED | HANDOFF); wake = 1;
+					GHOST_OF(owes[me] = 1)
 				:: else
 				fi
 			}
@@ -996,9 +1007,9 @@ inline fast() {
 }
 
 /*
- * [lock.c:yield_to_woken]  Only a delay: nothing where all steps may take any time.  With FAIR its time limit, `timeout`,
- * passes when nobody else can get on; that one who came has gone again ends it too, after what is asserted.
- * [lock_release.c:turn_is_over] is open, with FAIR always true.
+ * [lock.c:yield_to_woken]  Only a delay: nothing where all steps may take any time.  With FAIR its
+ * time limit, `timeout`, passes when nobody else can get on; that one who came has gone again ends
+ * it too, after what is asserted.  [lock_release.c:turn_is_over] is open, with FAIR always true.
  */
 #if defined(FAIR) && !defined(MUT_BARGES) || defined(MUT_YIELDS_FOREVER)
 inline yield_to_woken() {
@@ -1038,7 +1049,10 @@ inline lock_any() {
 #define TURN_OVER
 #endif
 
-/* [lock.h:_fg_unlock_fast], [lock_release.c:release_and_wake], [lock_paths.h:wake_one], [held.h:publish] */
+/*
+ * [lock.h:_fg_unlock_fast], [lock_release.c:release_and_wake], [lock_paths.h:wake_one],
+ * [held.h:publish]
+ */
 inline unlock() {
 	if
 	:: atomic { w = me; cas_word(0) }
@@ -1136,7 +1150,8 @@ active proctype Stop() {
 
 active proctype Watch() {
 	timeout ->
-	assert(ndone == N || (stopped != 0 && !through[stopped] && (ndone == N - 1 || ID(word) == stopped || EXCUSED)))
+	assert(ndone == N || (stopped != 0 && !through[stopped] &&
+			      (ndone == N - 1 || ID(word) == stopped || EXCUSED)))
 }
 #endif
 
@@ -1145,13 +1160,15 @@ active proctype Watch() {
  * [monitor.bpf.c:switched_out], [critical.h:is_critical], [monitor.bpf.c:switched_in]
  * on the CPU that the thread leaves, so the thread itself stands still.
  */
-#define CRITICAL(i) (cs[i] || (pending[i] && ID(word) == i) || role[i] == RN_LINKING || role[i] == RN_HEAD || \
+#define CRITICAL(i) (cs[i] || (pending[i] && ID(word) == i) || \
+	role[i] == RN_LINKING || role[i] == RN_HEAD || \
 	(role[i] == RN_WAITING && (st[node[i]] == GRANTED || st[node[i]] == HEAD)))
 
 proctype Cpu(byte i) {
 	bit c;
 	do
-	:: atomic { preemptions < P && runs[i] && !asleep[i] -> runs[i] = 0; switching++; preemptions++ };
+	:: atomic { preemptions < P && runs[i] && !asleep[i] ->
+		runs[i] = 0; switching++; preemptions++ };
 #ifdef MUT_NO_FENCE
 	   c = CRITICAL(i);
 	   off[i] = 1;
@@ -1184,7 +1201,8 @@ proctype Cpu(byte i) {
 #if defined(ASK_WAKER)
 #define BAD(i) (UNSEEN(i) && owes[i])
 #elif defined(ASK_SPINNER)
-#define BAD(i) (UNSEEN(i) && spinner[i] && word == (WAITERS | SPINNER) && heads == 0 && has_role == 0)
+#define BAD(i) (UNSEEN(i) && spinner[i] && word == (WAITERS | SPINNER) && heads == 0 && \
+		has_role == 0)
 #else
 #define BAD(i) (UNSEEN(i) && (ID(word) == i || has_role == i))
 #endif

@@ -14,10 +14,12 @@
  *   -DASK_HEAD      with -DMON: the head is on a CPU unless the count says so
  * Each of these is violated.
  *
- * Whose preemption counts (src/zoo/paper.c, docs/design/zoo.md): with -DMON the text's rule, 3.2.2, the owner and the
- * head; with -DBUILT too, what the artifact does as compiled, the owner once lock() has returned, who waits in
- * mid-queue, and who waits in mcs_exit.  Each is blind where the other sees:
- *   -DASK_PROMOTED  a head that was taken off its CPU while it waited in mid-queue is counted: built, not text
+ * Whose preemption counts (src/zoo/paper.c, docs/design/zoo.md): with -DMON the text's rule, 3.2.2,
+ * the owner and the head; with -DBUILT too, what the artifact does as compiled, the owner once
+ * lock() has returned, who waits in mid-queue, and who waits in mcs_exit.  Each is blind where the
+ * other sees:
+ *   -DASK_PROMOTED  a head that was taken off its CPU while it waited in mid-queue is counted:
+ *                   built, not text
  *   -DASK_AT_HEAD   a head that was taken off its CPU as the head is counted: text, not built
  *
  * num_preempted_cs changes at any time, or, with
@@ -188,7 +190,8 @@ again:		enqueued = 0;                                 /* 35 */
 				!asleep[me];
 				xchg_val();                   /* 60 */
 				if
-				:: state != UNLOCKED && npc == 0 -> slow[me] = 0; goto again /* 62 */
+				/* 62 */
+				:: state != UNLOCKED && npc == 0 -> slow[me] = 0; goto again
 				:: else
 				fi
 			:: else
@@ -201,7 +204,8 @@ again:		enqueued = 0;                                 /* 35 */
 cs:		atomic { held[me] = 1; inside++ };
 		assert(inside == 1);
 		inside--;
-		atomic { state = val; val = UNLOCKED; owns[me] = 0; held[me] = 0; slow[me] = 0 }; /* 24 */
+		/* 24 */
+		atomic { state = val; val = UNLOCKED; owns[me] = 0; held[me] = 0; slow[me] = 0 };
 		if
 		:: state == BLOCKED -> wake()                 /* 25 */
 		:: else
@@ -244,7 +248,8 @@ proctype Cpu(byte i) {
 }
 #define UNSEEN(i) (!runs[i] && !counted[i])
 #ifdef ASK_LINKER
-#define BAD(i) (owns[i] && in_exit[i] && queued[i] && queue != i && next[i] == 0 && UNSEEN(joined[i]))
+#define BAD(i) (owns[i] && in_exit[i] && queued[i] && queue != i && next[i] == 0 && \
+		UNSEEN(joined[i]))
 #elif defined(ASK_PROMOTED)
 #define BAD(i) (IS_HEAD(i) && UNSEEN(i) && off_in_loop[i])
 #elif defined(ASK_AT_HEAD)

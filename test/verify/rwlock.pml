@@ -112,9 +112,11 @@ inline take_out(line)
 	do
 	:: !names -> have = 0; break
 #ifdef MUT_EXCHANGE
-	:: atomic { names -> have = wanted[line]; entry[line] = 0; wanted[line] = 0; took = 1 }; break
+	:: atomic { names ->
+		have = wanted[line]; entry[line] = 0; wanted[line] = 0; took = 1 }; break
 #else
-	:: atomic { names && entry[line] == 1 + l && wanted[line] == have -> entry[line] = 0; wanted[line] = 0; took = 1 }; break
+	:: atomic { names && entry[line] == 1 + l && wanted[line] == have ->
+		entry[line] = 0; wanted[line] = 0; took = 1 }; break
 	:: atomic { names && !(entry[line] == 1 + l && wanted[line] == have) ->
 		    names = (entry[line] == 1 + l); have = wanted[line] }
 #endif
@@ -345,7 +347,8 @@ proctype Writer(byte me)
 					if
 					:: atomic { entry[i] == 1 + l -> wanted[i] = 1 };
 						if
-						:: atomic { entry[i] != 0 && wanted[i] -> sleeps[me] = 1 + i }; sleeps[me] == 0
+						:: atomic { entry[i] != 0 && wanted[i] ->
+							sleeps[me] = 1 + i }; sleeps[me] == 0
 						:: !(entry[i] != 0 && wanted[i])
 						fi
 #else
@@ -353,7 +356,8 @@ proctype Writer(byte me)
 					if
 					:: atomic { entry[i] == 1 + l -> wanted[i] = 1 };
 						if
-						:: atomic { gone[i] == seen -> sleeps[me] = 1 + i }; sleeps[me] == 0
+						:: atomic { gone[i] == seen ->
+							sleeps[me] = 1 + i }; sleeps[me] == 0
 						:: gone[i] != seen
 						fi
 #endif
@@ -361,7 +365,8 @@ proctype Writer(byte me)
 					fi;
 					seen = 0
 #ifdef TIMED
-				:: i < lines && entry[i] == 1 + l -> bias[l] = 1; i = 0; goto gave_up
+				:: i < lines && entry[i] == 1 + l ->
+					bias[l] = 1; i = 0; goto gave_up
 #endif
 				od;
 				lines = 0
@@ -370,7 +375,8 @@ proctype Writer(byte me)
 			do
 			:: counted[l] == 0 -> break
 			:: atomic { counted[l] > 0 && !drainer_sleeps[l] -> drainer_sleeps[l] = 1 }
-			:: atomic { counted[l] > 0 && drainer_sleeps[l] -> sleeps[me] = COUNT }; sleeps[me] == 0
+			:: atomic { counted[l] > 0 && drainer_sleeps[l] ->
+				sleeps[me] = COUNT }; sleeps[me] == 0
 #ifdef TIMED
 			:: counted[l] > 0 -> drainer_sleeps[l] = 0; goto gave_up
 #endif

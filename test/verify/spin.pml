@@ -8,8 +8,8 @@
  * empties it.  The time limit of a sleep, which would repair any loss, is left out.
  *
  *   N threads (2 to 4), R rounds each, LOCKS that share a bucket with WAYS ways, the last one
- *   for all (each thread has its lock): there a wake-up meets a sleeper of the right lock (channel).
- *   Mutants: MUT_NO_BARRIER, MUT_LOOK_FIRST (the
+ *   for all (each thread has its lock): there a wake-up meets a sleeper of the right lock
+ *   (channel).  Mutants: MUT_NO_BARRIER, MUT_LOOK_FIRST (the
  *   release looks for sleepers before it stores), MUT_NO_RECHECK (of the lock
  *   by the sleeper), MUT_RELAXED (the count of wake-ups is seen before the store),
  *   MUT_ANY_SPINNER (one that spins for another lock keeps a release from waking).
@@ -108,12 +108,16 @@ inline release()
 	fi
 }
 
-/* Both leave it in `way`; the loop's look and its compare-and-swap are one step, which fails or is repeated. */
+/*
+ * Both leave it in `way`; the loop's look and its compare-and-swap are one step, which fails or is
+ * repeated.
+ */
 inline place_of_sleeper()
 {
 	i = 0;
 	do
-	:: atomic { i < LAST && (key[i] == 1 + l || key[i] == 0) -> key[i] = 1 + l; sleepers[i]++; way = i }; break
+	:: atomic { i < LAST && (key[i] == 1 + l || key[i] == 0) ->
+		key[i] = 1 + l; sleepers[i]++; way = i }; break
 	:: atomic { i < LAST && key[i] != 1 + l && key[i] != 0 -> i++ }
 	:: atomic { i == LAST -> sleepers[LAST]++; way = LAST }; break
 	od;
@@ -182,7 +186,8 @@ proctype Thread(byte me)
 				place_of_sleeper();
 				total++;
 #ifndef MUT_NO_BARRIER
-				atomic { buffered[0] == 0 && buffered[1] == 0 && buffered[N - 2] == 0 && buffered[N - 1] == 0 };
+				atomic { buffered[0] == 0 && buffered[1] == 0 &&
+					 buffered[N - 2] == 0 && buffered[N - 1] == 0 };
 #endif
 				count = wakes[way];
 				if
@@ -193,7 +198,8 @@ proctype Thread(byte me)
 				:: true ->
 #endif
 					if
-					:: atomic { wakes[way] == count -> asleep[me] = 1 + way }; !asleep[me]
+					:: atomic { wakes[way] == count ->
+						asleep[me] = 1 + way }; !asleep[me]
 					:: wakes[way] != count
 					fi
 				fi;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Readers of a kernel rwsem that write no shared word, by a bias that holds read counts of the real
- * semaphore (docs/design/syncord.md; Dice and Kogan, "BRAVO: Biased Locking for Reader-Writer Locks",
- * ATC 2019, has the bias beside the lock, and scans a table where we wait for a grace period).  Each
- * step is one access to shared memory.  A design: no kernel code of it yet.
+ * semaphore (docs/design/syncord.md; Dice and Kogan, "BRAVO: Biased Locking for Reader-Writer
+ * Locks", ATC 2019, has the bias beside the lock, and scans a table where we wait for a grace
+ * period).  Each step is one access to shared memory.  A design: no kernel code of it yet.
  *
  *   count  what the semaphore knows of its readers; the bias holds REF of them while it is on
  *   slots  the sum of the per-CPU counters; only a grace period makes it good for anything
@@ -12,9 +12,9 @@
  * A window is what runs with preemption off; a grace period waits for those open at its start.
  * Asked: no reader beside the writer, the count never below 0, everybody gets in.
  *
- * Mutants: MUT_NO_GRACE (folds at once), MUT_LATE (the window ends before the count), MUT_NO_RECHECK
- * (no second look for a writer once the bias is on), MUT_SMALL_REF (the bias holds one reader's
- * count: needs 3 readers).
+ * Mutants: MUT_NO_GRACE (folds at once), MUT_LATE (the window ends before the count),
+ * MUT_NO_RECHECK (no second look for a writer once the bias is on), MUT_SMALL_REF (the bias holds
+ * one reader's count: needs 3 readers).
  */
 #ifndef NR
 #define NR 2

@@ -3,8 +3,8 @@
  * The queue of a kernel spinlock whose head lets waiters that a policy prefers come directly behind
  * itself (docs/design/syncord.md).  Mirrors kernel/locking/qspinlock.c as kernel/patches makes it:
  * the slow path from the queue on, and the head's scan.  Each step is one access to shared memory,
- * memory is sequentially consistent.  The policy answers at will, the scan ends at will (its budget,
- * or the owner has left): every policy at once.
+ * memory is sequentially consistent.  The policy answers at will, the scan ends at will (its
+ * budget, or the owner has left): every policy at once.
  *
  *   N waiters, R rounds each with the same node, one owner before them, a clock that makes one of
  *   them overdue
@@ -16,8 +16,9 @@
  *
  * Mutants: MUT_TAIL (what may be the tail is moved), MUT_STALE (the successor is read before the
  * scan), MUT_ORDER (linked before its own link is right), MUT_NO_BOUND (nobody is overdue), MUT_TWO
- * (a waiter scans before it is head), MUT_BLIND (the head does not see a pending bit), MUT_AFTER (the
- * scan goes on after the grant), MUT_KEEPS_GRANT, MUT_KEEPS_NEXT (a node is used again as it was).
+ * (a waiter scans before it is head), MUT_BLIND (the head does not see a pending bit), MUT_AFTER
+ * (the scan goes on after the grant), MUT_KEEPS_GRANT, MUT_KEEPS_NEXT (a node is used again as it
+ * was).
  */
 #ifndef N
 #define N 4
@@ -179,7 +180,8 @@ scanned:
 		od;
 #endif
 got:
-		atomic { old = 0; n = 0; prev = 0; last = 0; curr = 0; late = 0; inside++; assert(inside == 1) };
+		atomic { old = 0; n = 0; prev = 0; last = 0; curr = 0; late = 0;
+			 inside++; assert(inside == 1) };
 		atomic { inside--; locked = 0 }
 	od;
 	ended++

@@ -2,15 +2,17 @@
 /*
  * The ticket condition variable of "BPF Hybrid Lock" (Laforet, Lozi, Lawall, 2023, section
  * III), as published: each step one access to shared memory; and as src/zoo/cond.c has it
- * ([ticketcond.h:zoo_ticket_draw], [ticketcond.h:zoo_ticket_signal], [ticketcond.h:zoo_ticket_leave], [cond.c:await]).
+ * ([ticketcond.h:zoo_ticket_draw], [ticketcond.h:zoo_ticket_signal],
+ * [ticketcond.h:zoo_ticket_leave], [cond.c:await]).
  *
  *   W waiters, S <= W signals, sent when all waiters have their tickets
  *   -DSPINNING   nobody sleeps: holds
  *   (default)    they sleep: a signal wakes one whose turn it is not, and is lost
  *   -DBITSET     the repair: a signal wakes the holder of the ticket that it calls.  Holds, but:
  *   -DTIMED      the first may give up: its ticket is called, and nobody comes
- *   -DLEAVE      with both: one that gives up calls all tickets that are out, so that others wake up for nothing.  Each
- *                signal brings an item, and one that wakes up without draws a ticket again.  Holds.
+ *   -DLEAVE      with both: one that gives up calls all tickets that are out, so that others wake
+ *                up for nothing.  Each signal brings an item, and one that wakes up without draws a
+ *                ticket again.  Holds.
  * Mutants of that:
  *   MUT_KEEPS    one whose ticket has been called in the meantime gives up all the same
  *   MUT_SILENT   the tickets are called, and nobody is woken for it
@@ -73,7 +75,8 @@ proctype Waiter() {
 			};
 end_sleep:		if
 			:: !asleep[mine]
-			:: atomic { may_leave && asleep[mine] -> asleep[mine] = 0; sleepers??eval(mine); late = 1 };
+			:: atomic { may_leave && asleep[mine] ->
+				asleep[mine] = 0; sleepers??eval(mine); late = 1 };
 				/* One compare-and-swap, of a word that has been read before. */
 				atomic {
 					if
@@ -119,7 +122,8 @@ end_spin:	(seq != seen); /* reads it again and again */
 end_sleep:	if
 		:: !asleep[mine]
 #ifdef TIMED
-		:: atomic { mine == 1 && asleep[mine] -> asleep[mine] = 0; sleepers??eval(mine); gave_up++ }; goto gone
+		:: atomic { mine == 1 && asleep[mine] ->
+			asleep[mine] = 0; sleepers??eval(mine); gave_up++ }; goto gone
 #endif
 		fi;
 #endif
@@ -188,7 +192,10 @@ init {
 	/* Nobody waits beside an item. */
 	assert(served == S || served + gave_up == W)
 #else
-	/* As many as were signalled have returned, but for those that did not want to wait any more. */
+	/*
+	 * As many as were signalled have returned, but for those that did not want to wait any
+	 * more.
+	 */
 	assert(served == S || served + gave_up == W)
 #endif
 }
