@@ -17,7 +17,7 @@ judged), of bench/run (suites of our own lock) and of bench/micro (every lock).
   figure        which experiments make a figure, and what it claims
   claims        what claims are made of
   flexguard, hybrid, futexes
-                a paper each: its experiments, figures and claims (FlexGuard's in flexguard_claims)
+                a paper each: its experiments, figures and claims (or in NAME_claims)
   product       what no paper asks
   figures       all of them
   plot, report  pictures and pages from samples

@@ -101,7 +101,7 @@ def where(pairs):
     return f"{pairs[0].x}" if len(pairs) == 1 else f"{pairs[0].x} to {pairs[-1].x}"
 
 
-COLLAPSED = 3
+COLLAPSED = 3  # times the other's time: no paper says where a collapse begins; not varied
 
 
 def compare(experiment, a, b, good, xs=None, unit="threads", higher_is_better=True, close=False):

@@ -220,6 +220,7 @@ class OwnProgram(OfThreads):
 class FixedWork(OwnProgram):
     """One that ends when its work is done: not later than after 20 times POSIX's time, which is the
     paper's limit (5.1)."""
+    # The least: a run of some ms has no timeout of some ms.  Not varied.
     LIMIT, LEAST_S = 20, 2
     beside = 0  # busy processes
 

@@ -13,7 +13,7 @@ from fgbench.experiments import (OF_THE_PAPER, Beside, Counted, Experiment, Fixe
 from fgbench.figure import Figure
 from fgbench.product import Latency, Sweet
 from fgbench.running import Failed, own_env, run
-from fgbench.work import PAPERS_LOOP, hackbench, mutex_options, of_sections, whole_s
+from fgbench.work import PAPERS_LOOP, PAPERS_SECTION, hackbench, mutex_options, of_sections, whole_s
 
 PAPER = 'Laforet et al., "FlexGuard", SOSP 2025'
 
@@ -218,7 +218,7 @@ class Fairness(OfThreads):
         return too_few(env, self.per_cpu)
 
     def argv(self, env, series, x):
-        return mutex_options(env, env.of_cpus(self.per_cpu), "-c", "lines", "-l", "2", "-o", str(x))
+        return mutex_options(env, env.of_cpus(self.per_cpu), *PAPERS_SECTION, "-o", str(x))
 
     def metrics(self, x, raw):
         return {"y": raw["fairness"], "jain": raw["jain"], "per_ms": raw["per_ms"]}

@@ -9,7 +9,7 @@ import time
 
 from fgbench.running import Failed, kill_group, own_env
 
-PATIENCE_S = 10
+PATIENCE_S = 10  # a watchdog: a monitor answers after some ms; not varied
 
 
 def wait_until(command, socket, server, said, processes):

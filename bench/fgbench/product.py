@@ -10,7 +10,7 @@ from fgbench.claims import Claim, all_of, best_of_all, compare, contended, numbe
 from fgbench.experiments import Application, Counted, OfThreads, Turns
 from fgbench.figure import Figure
 from fgbench.running import Wrong, own_env, run
-from fgbench.work import SWEET_1US, found, of_sections
+from fgbench.work import LATENCY, SWEET_1US, found, of_sections
 
 OURS = "FlexGuard itself"
 
@@ -19,7 +19,7 @@ class Latency(OfThreads):
     id = "latency"
     title = "time to acquire, 1 us inside and outside"
     y_label = "p99.9 of the wait, us"
-    loop = (*SWEET_1US, "-L")
+    loop = LATENCY
 
     def metrics(self, x, raw):
         m = of_sections(raw)
@@ -29,7 +29,7 @@ class Latency(OfThreads):
 
 class Sweet(OfThreads):
     id = "sections-1us"
-    title = "1 us inside, 1 us outside: throughput"
+    title = f"{SWEET_1US.words}: throughput"
     y_label = "sections a ms"
     loop = SWEET_1US
 

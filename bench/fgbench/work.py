@@ -3,15 +3,27 @@
 what comes back."""
 import re
 
-from fgbench.running import Failed, Wrong, own_env, run
+from fgbench.running import Failed, Wrong, own_env, run, run_json
 
-WARM_UP_S = 0.1
+WARM_UP_S = 0.1  # threads are there and CPUs at their speed; the same for all, not varied
 
-# mutex_bench: the FlexGuard paper's loop, two cache lines inside and 100 cycles outside; and where
-# spinning pays.  Figures (OfThreads.loop) and targets (MutexSuite.loop) run these.
-PAPERS_LOOP = ("-c", "lines", "-l", "2", "-O", "100")
-SWEET_1US = ("-c", "1000", "-o", "1000")
-SWEET_5US = ("-c", "5000", "-o", "5000")
+
+class Loop(tuple):
+    """Options of mutex_bench, and words for them.  Figures (OfThreads.loop) draw the same loops
+    that suites (MutexSuite.loop) judge."""
+
+    def __new__(cls, words, *options):
+        loop = super().__new__(cls, options)
+        loop.words = words
+        return loop
+
+
+# The FlexGuard paper's section (its 5.2), and its loop; and where spinning pays.
+PAPERS_SECTION = ("-c", "lines", "-l", "2")
+PAPERS_LOOP = Loop("two cache lines inside, 100 cycles outside", *PAPERS_SECTION, "-O", "100")
+SWEET_1US = Loop("1 us inside, 1 us outside", "-c", "1000", "-o", "1000")
+SWEET_5US = Loop("5 us inside, 5 us outside", "-c", "5000", "-o", "5000")
+LATENCY = Loop("1 us inside, 1 us outside (each acquisition timed)", *SWEET_1US, "-L")
 
 
 def window(env):
@@ -20,6 +32,13 @@ def window(env):
 
 def mutex_options(env, threads, *more):
     return ["-t", str(threads), *window(env), *more]
+
+
+def run_loop(env, contender, threads, *options, program="mutex_bench"):
+    """Its line of JSON, on a contender's locks."""
+    argv = [env.program(program), "-j", *mutex_options(env, threads, *options)]
+    raw = run_json(*contender.wrap(argv), env.timeout)
+    return checked(raw, "per_ms" if "per_ms" in raw else "result")
 
 
 def of_sections(raw):

@@ -22,7 +22,8 @@ import guest
 
 HERE = pathlib.Path(__file__).resolve().parent
 CPUS, NODES = 8, 2
-# qemu 7.2 emulates cmpxchg16b with wrong flags now and then, and a kernel may crash before it is up
+# qemu 7.2 emulates cmpxchg16b with wrong flags now and then, and a kernel may crash before it is
+# up: so a few boots, each with a watchdog.
 READY_S, BOOTS = 120, 3
 SLACK_S = 60  # of the host, beyond the limit in the guest
 # A host that stands still (a suspended or a stopped emulator) makes all CPUs stuck at once: the

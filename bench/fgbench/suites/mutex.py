@@ -4,7 +4,7 @@ operation costs."""
 from fgbench.running import run_json
 from fgbench.suites.suite import BASE, Suite
 from fgbench.text import cell, fmt, metric_table, of_threads, table
-from fgbench.work import PAPERS_LOOP, SWEET_1US, SWEET_5US, checked, mutex_options, of_sections
+from fgbench.work import LATENCY, PAPERS_LOOP, SWEET_1US, SWEET_5US, of_sections, run_loop
 
 
 class MutexSuite(Suite):
@@ -12,10 +12,7 @@ class MutexSuite(Suite):
     loop = ()
 
     def run_one(self, threads, contender, more=()):
-        env = self.env
-        argv = [env.program("mutex_bench"), "-j",
-                *mutex_options(env, threads, "-k", contender.kind, *self.loop, *more)]
-        r = checked(run_json(*contender.wrap(argv), env.timeout))
+        r = run_loop(self.env, contender, threads, "-k", contender.kind, *self.loop, *more)
         return of_sections(r), r
 
     def report(self):
@@ -36,7 +33,7 @@ class MutexSuite(Suite):
 
 class Paper(MutexSuite):
     name = "paper"
-    title = "the paper's loop: two cache lines inside, 100 cycles outside"
+    title = f"the paper's loop: {PAPERS_LOOP.words}"
     default_threads = [1, 2, 3, 4, 8, 16, 32, 64]
     quick_threads = [1, 2, 4, 16, 64]
     loop = PAPERS_LOOP
@@ -76,19 +73,19 @@ class Sweet(MutexSuite):
 
 class Sweet1(Sweet):
     name = "sweet1"
-    title = "sweet spot: 1 us inside, 1 us outside"
+    title = f"sweet spot: {SWEET_1US.words}"
     loop = SWEET_1US
 
 
 class Sweet5(Sweet):
     name = "sweet5"
-    title = "sweet spot: 5 us inside, 5 us outside"
+    title = f"sweet spot: {SWEET_5US.words}"
     loop = SWEET_5US
 
 
 class Native(MutexSuite):
     name = "native"
-    title = "mutexes that stay glibc's: 1 us inside, 1 us outside; the paper's loop (short)"
+    title = f"mutexes that stay glibc's: {SWEET_1US.words}; the paper's loop (short)"
     by_name_only = True  # 5 minutes
     default_threads = [1, 2, 4, 8, 32]
     quick_threads = [2, 8]
@@ -115,10 +112,10 @@ class Native(MutexSuite):
 
 class Latency(MutexSuite):
     name = "latency"
-    title = "time to acquire: 1 us inside, 1 us outside (each acquisition timed)"
+    title = f"time to acquire: {LATENCY.words}"
     default_threads = [1, 2, 4, 16]
     quick_threads = [2, 16]
-    loop = (*SWEET_1US, "-L")
+    loop = LATENCY
 
     def report(self):
         names = [c.name for c in self.contenders()]
