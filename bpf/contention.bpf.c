@@ -11,212 +11,23 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "../src/abi/contention.h"
+#include "contention_lock.h"
+#include "contention_tables.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define BPF_MAP_TYPE_PERCPU_ARRAY 6
-#define TASK_COMM_LEN		  16
 /* a wait on this CPU that began so long ago has lost its end; not varied */
 #define FG_SPIN_LEFT_NS 1000000000ull
-/* include/linux/mutex.h, kernel/locking/rwsem.c, rtmutex: flags in the word of the owner. */
-#define MUTEX_FLAGS	   7ul
-#define RWSEM_READER_OWNED 1ul
-#define RWSEM_OWNER_FLAGS  7ul
-#define RT_MUTEX_FLAGS	   1ul
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-typedef struct {
-	__s64 counter;
-} atomic_long_t;
-struct mutex {
-	atomic_long_t owner;
-};
-struct rw_semaphore {
-	atomic_long_t owner;
-};
-struct rt_mutex_base {
-	struct task_struct *owner;
-};
-struct mm_struct___lock {
-	struct rw_semaphore mmap_lock;
-};
-typedef struct {
-	int raw;
-} spinlock_t;
-struct sighand_struct {
-	spinlock_t siglock;
-};
-struct task_struct___contention {
-	int pid, tgid;
-	char comm[TASK_COMM_LEN];
-	struct mm_struct___lock *mm;
-	struct sighand_struct *sighand;
-};
-#pragma clang attribute pop
 
 /* Set by the loader, once. */
 const volatile __u32 by = FG_BY_TASK;
 const volatile __u32 only_tgid = 0; /* 0: all */
-
-#define TABLE(name_, type_, rows_)                 \
-	struct {                                   \
-		__uint(type, BPF_MAP_TYPE_ARRAY);  \
-		__uint(map_flags, BPF_F_MMAPABLE); \
-		__uint(max_entries, rows_);        \
-		__type(key, __u32);                \
-		__type(value, type_);              \
-	} name_ SEC(".maps")
-
-TABLE(locks, struct fg_contended_lock, FG_LOCK_ROWS);
-TABLE(waiters, struct fg_contended_waiter, FG_WAITER_ROWS);
-TABLE(waiting, struct fg_waiting, FG_WAITING_ROWS); /* for locks whose waiters may move or sleep */
-TABLE(counts, struct fg_contention_counts, 1);
-
-struct spins {
-	struct fg_waiting spin[FG_NESTED_SPINS];
-};
-/* Waits with preemption off: those of this CPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct spins);
-} spinning SEC(".maps");
-
-#define ADD(word, n) __sync_fetch_and_add(&(word), n)
-
-static __always_inline struct fg_contention_counts *get_counts(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&counts, &zero);
-}
-
-#define COUNT(name)                                             \
-	do {                                                    \
-		struct fg_contention_counts *c_ = get_counts(); \
-		if (c_)                                         \
-			ADD(c_->name, 1);                       \
-	} while (0)
-
-/* MurmurHash3's finaliser (Appleby): a bijection, so what differs stays different. */
-static __always_inline __u64 mix(__u64 x)
-{
-	x = (x ^ x >> 33) * 0xff51afd7ed558ccdull;
-	x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ull;
-	return x ^ x >> 33;
-}
-
-/*
- * All addresses of the kernel begin with the same three bits; so locks of one class and address
- * have one key, others none.
- */
-static __always_inline __u64 lock_key(__u64 lock, __u32 class)
-{
-	return mix(lock ^ (__u64) class << 61);
-}
-
-/*
- * The row of this key; `make`: or a free one, taken for it, and *made.  Rows are not given back
- * while others look, but in `waiting`, where a key is looked for by its own thread only.
- */
-#define FIND(table, rows, key_, make, made)                                            \
-	({                                                                             \
-		typeof(*(made).row) *found_ = NULL;                                    \
-		for (int i_ = 0; i_ < FG_CONTENTION_PROBES; i_++) {                    \
-			__u32 at_ = ((__u32)(key_) + i_) % (rows);                     \
-			typeof(*(made).row) *r_ = bpf_map_lookup_elem(&table, &at_);   \
-			__u64 was_;                                                    \
-			if (!r_)                                                       \
-				break;                                                 \
-			was_ = *(volatile __u64 *)&r_->key;                            \
-			if (!was_ && (make)) {                                         \
-				was_ = __sync_val_compare_and_swap(&r_->key, 0, key_); \
-				(made).new = !was_;                                    \
-				was_ = was_ ? was_ : (key_);                           \
-			}                                                              \
-			if (was_ == (key_)) {                                          \
-				found_ = r_;                                           \
-				break;                                                 \
-			}                                                              \
-		}                                                                      \
-		found_;                                                                \
-	})
-
-struct made_lock {
-	struct fg_contended_lock *row;
-	bool new;
-};
-struct made_waiter {
-	struct fg_contended_waiter *row;
-	bool new;
-};
-struct made_waiting {
-	struct fg_waiting *row;
-	bool new;
-};
-
-static __always_inline __u32 class_of(__u32 flags)
-{
-	if (flags & FG_LCB_MUTEX)
-		return FG_CLASS_MUTEX;
-	if (flags & FG_LCB_RT)
-		return FG_CLASS_RT;
-	if (flags & FG_LCB_PERCPU)
-		return FG_CLASS_PERCPU_RWSEM;
-	if (flags & (FG_LCB_READ | FG_LCB_WRITE))
-		return flags & FG_LCB_SPIN ? FG_CLASS_RWLOCK : FG_CLASS_RWSEM;
-	return flags & FG_LCB_SPIN ? FG_CLASS_SPIN : FG_CLASS_SEMAPHORE;
-}
 
 /* ---- the begin of a wait ------------------------------------------------------- */
 
 static __always_inline __u64 waiting_key(__u64 lock)
 {
 	return mix(mix(lock) ^ (__u32)bpf_get_current_pid_tgid()) | 1;
-}
-
-static __always_inline __u32 role_of(__u64 lock)
-{
-	struct task_struct___contention *task = (void *)bpf_get_current_task();
-	struct mm_struct___lock *mm = BPF_CORE_READ(task, mm);
-
-	/* Addresses only: what is behind them is not looked at. */
-	if (mm && lock == (__u64)mm + bpf_core_field_offset(mm->mmap_lock))
-		return FG_MET_MMAP_LOCK;
-	if (lock == (__u64)BPF_CORE_READ(task, sighand) +
-			bpf_core_field_offset(((struct sighand_struct *)0)->siglock))
-		return FG_MET_SIGLOCK;
-	return FG_MET_NONE;
-}
-
-/*
- * The owner that a lock names whose waiters sleep.  A task is freed one grace period after its end
- * at the earliest, and owns nothing then: what is read here is still there.  Of readers a rwsem
- * names only one, which may have left.
- */
-static __always_inline void look_at_owner(struct fg_waiting *w, void *lock, __u32 flags)
-{
-	struct task_struct___contention *task;
-	__u64 owner = 0;
-
-	w->id = 0;
-	w->owner_tgid = 0;
-	w->owner_comm[0] = '\0';
-	if (w->class == FG_CLASS_MUTEX) {
-		owner = (__u64)BPF_CORE_READ((struct mutex *)lock, owner.counter) & ~MUTEX_FLAGS;
-	} else if (w->class == FG_CLASS_RWSEM) {
-		owner = (__u64)BPF_CORE_READ((struct rw_semaphore *)lock, owner.counter);
-		owner = owner & RWSEM_READER_OWNED ? 0 : owner & ~RWSEM_OWNER_FLAGS;
-	} else if (w->class == FG_CLASS_RT && !(flags & (FG_LCB_READ | FG_LCB_WRITE))) {
-		owner = (__u64)BPF_CORE_READ((struct rt_mutex_base *)lock, owner) & ~RT_MUTEX_FLAGS;
-	}
-	task = (void *)owner;
-	if (!task)
-		return;
-	w->id = (__u32)BPF_CORE_READ(task, pid);
-	w->owner_tgid = (__u32)BPF_CORE_READ(task, tgid);
-	BPF_CORE_READ_STR_INTO(&w->owner_comm, task, comm);
 }
 
 static __always_inline __u64 hash_of_stack(const __u64 *stack)
@@ -338,43 +149,6 @@ int BPF_PROG(on_begin, void *lock, __u32 flags)
 }
 
 /* ---- its end --------------------------------------------------------------------- */
-
-static __always_inline void raise(__u64 *word, __u64 to)
-{
-	__u64 was = *(volatile __u64 *)word;
-
-	for (int i = 0; i < 8 && was < to; i++) {
-		__u64 now = __sync_val_compare_and_swap(word, was, to);
-
-		if (now == was)
-			break;
-		was = now;
-	}
-}
-
-static __always_inline void add_wait(struct fg_waits *w, __u64 ns, bool read, bool failed)
-{
-	if (failed)
-		ADD(w->failed, 1);
-	else
-		ADD(w->waits, 1);
-	if (read)
-		ADD(w->reads, 1);
-	ADD(w->wait_ns, ns);
-	raise(&w->max_ns, ns);
-}
-
-static __always_inline __u32 bucket_of(__u64 ns)
-{
-	__u32 n = 0;
-
-	for (int shift = 16; shift; shift >>= 1)
-		if (ns >> shift) {
-			ns >>= shift;
-			n += shift;
-		}
-	return n < FG_WAIT_BUCKETS ? n : FG_WAIT_BUCKETS - 1;
-}
 
 /* By the new owner, which is alone with the lock here. */
 static __always_inline void handed_over(struct fg_contended_lock *l, __u64 now)
@@ -543,8 +317,7 @@ int BPF_PROG(on_mutex_unlock)
 	return 0;
 }
 
-SEC("fentry/up_write")
-int BPF_PROG(on_up_write)
+static __always_inline int let_go_writer(void *ctx)
 {
 	__u64 lock = first_argument(ctx);
 
@@ -553,15 +326,17 @@ int BPF_PROG(on_up_write)
 	return 0;
 }
 
+SEC("fentry/up_write")
+int BPF_PROG(on_up_write)
+{
+	return let_go_writer(ctx);
+}
+
 /* Goes on as a reader. */
 SEC("fentry/downgrade_write")
 int BPF_PROG(on_downgrade_write)
 {
-	__u64 lock = first_argument(ctx);
-
-	let_go(lock, FG_CLASS_RWSEM);
-	let_go(lock, FG_CLASS_RT);
-	return 0;
+	return let_go_writer(ctx);
 }
 
 SEC("fentry/percpu_up_write")

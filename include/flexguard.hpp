@@ -7,7 +7,7 @@
 //
 // What differs from the standard library: fg::mutex may be unlocked by another
 // thread, and none of the mutexes needs its destructor to run.  flexguard.h says
-// what each function does.
+// what each function does.  In one file, as programs include it.
 #ifndef FLEXGUARD_HPP
 #define FLEXGUARD_HPP
 

@@ -99,11 +99,8 @@ static int usage(void)
 	return 2;
 }
 
-int main(int argc, char **argv)
+static bool parse(int argc, char **argv)
 {
-	struct rusage before, after;
-	uint64_t r0, r1, t0, t1, serial = 0, rounds;
-	bool wrong = false;
 	int c;
 
 	while ((c = getopt(argc, argv, "t:d:w:c:i:l:u:j")) != -1) {
@@ -116,10 +113,28 @@ int main(int argc, char **argv)
 		case 'l': opt.sections = (unsigned)number(optarg, 0, 1e9); break;
 		case 'u': opt.units_per_us = number(optarg, 0, 1e12); break;
 		case 'j': opt.json = true; break;
-		default: return usage();
+		default: return false;
 		}
 	}
-	if (opt.threads < 1 || opt.threads > MAX_THREADS || optind != argc)
+	return opt.threads >= 1 && opt.threads <= MAX_THREADS && optind == argc;
+}
+
+static double cpu_s(const struct rusage *before, const struct rusage *after)
+{
+	return (double)(after->ru_utime.tv_sec - before->ru_utime.tv_sec + after->ru_stime.tv_sec -
+			before->ru_stime.tv_sec) +
+	       (double)(after->ru_utime.tv_usec - before->ru_utime.tv_usec +
+			after->ru_stime.tv_usec - before->ru_stime.tv_usec) /
+		   1e6;
+}
+
+int main(int argc, char **argv)
+{
+	struct rusage before, after;
+	uint64_t r0, r1, t0, t1, serial = 0, rounds;
+	bool wrong = false;
+
+	if (!parse(argc, argv))
 		return usage();
 	if (opt.units_per_us <= 0)
 		opt.units_per_us = calibrate_units_per_us();
@@ -150,11 +165,7 @@ int main(int argc, char **argv)
 		abort();
 
 	double ns = (double)(t1 - t0), per_us = ns / 1000 / ((double)(r1 - r0) / 2);
-	double cpu = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec +
-			      after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
-		     (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec +
-			      after.ru_stime.tv_usec - before.ru_stime.tv_usec) /
-			 1e6;
+	double cpu = cpu_s(&before, &after);
 
 	if (opt.json)
 		printf(

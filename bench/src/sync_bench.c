@@ -192,12 +192,9 @@ static int usage(void)
 	return 2;
 }
 
-int main(int argc, char **argv)
+/* How many threads run; 0: it cannot be done. */
+static unsigned parse(int argc, char **argv)
 {
-	static void *(*const run[])(void *) = {run_rwlock, run_spin, run_pingpong, run_queue};
-	uint64_t before, after, t0, t1, writes = 0;
-	bool wrong = false;
-	double cpu, ms, result;
 	unsigned n;
 	int c;
 
@@ -207,7 +204,7 @@ int main(int argc, char **argv)
 			for (n = 0; modes[n] && strcmp(modes[n], optarg); n++)
 				;
 			if (!modes[n])
-				return usage();
+				return 0;
 			opt.mode = (enum mode)n;
 			break;
 		case 't': opt.threads = (unsigned)number(optarg, 0, 1e9); break;
@@ -218,11 +215,38 @@ int main(int argc, char **argv)
 		case 'w': opt.warm_up = number(optarg, 0, 1e12); break;
 		case 'u': opt.units_per_us = number(optarg, 0, 1e12); break;
 		case 'j': opt.json = true; break;
-		default: return usage();
+		default: return 0;
 		}
 	}
 	n = opt.mode == QUEUE ? 2 * opt.threads : opt.mode == PINGPONG ? 2 : opt.threads;
-	if (n < 1 || n > MAX_THREADS || optind != argc)
+	return n <= MAX_THREADS && optind == argc ? n : 0;
+}
+
+static void report(double result, double cpu, double ms, bool wrong)
+{
+	if (opt.json)
+		printf(
+		    "{\"mode\": \"%s\", \"threads\": %u, \"result\": %.3f, \"cpu_ms\": %.1f, \"window_ms\": %.1f, "
+		    "\"check\": %s}\n",
+		    modes[opt.mode], opt.threads, result, cpu, ms, wrong ? "false" : "true");
+	else
+		printf("%s, %u threads: %.1f %s, %.2f CPUs, %s\n", modes[opt.mode], opt.threads,
+		       result,
+		       opt.mode == PINGPONG ? "ns from one to the other" :
+		       opt.mode == QUEUE    ? "items/ms" :
+					      "sections/ms",
+		       cpu / ms, wrong ? "BROKEN" : "held");
+}
+
+int main(int argc, char **argv)
+{
+	static void *(*const run[])(void *) = {run_rwlock, run_spin, run_pingpong, run_queue};
+	uint64_t before, after, t0, t1, writes = 0;
+	unsigned n = parse(argc, argv);
+	bool wrong = false;
+	double cpu, ms, result;
+
+	if (!n)
 		return usage();
 	if (opt.units_per_us <= 0)
 		opt.units_per_us = calibrate_units_per_us();
@@ -256,17 +280,6 @@ int main(int argc, char **argv)
 	result = (double)(after - before) / ms;
 	if (opt.mode == PINGPONG)
 		result = 1e6 / result;
-	if (opt.json)
-		printf(
-		    "{\"mode\": \"%s\", \"threads\": %u, \"result\": %.3f, \"cpu_ms\": %.1f, \"window_ms\": %.1f, "
-		    "\"check\": %s}\n",
-		    modes[opt.mode], opt.threads, result, cpu, ms, wrong ? "false" : "true");
-	else
-		printf("%s, %u threads: %.1f %s, %.2f CPUs, %s\n", modes[opt.mode], opt.threads,
-		       result,
-		       opt.mode == PINGPONG ? "ns a turn" :
-		       opt.mode == QUEUE    ? "items/ms" :
-					      "sections/ms",
-		       cpu / ms, wrong ? "BROKEN" : "held");
+	report(result, cpu, ms, wrong);
 	return wrong;
 }

@@ -24,27 +24,22 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "regions.h"
 #include "work.h"
 #include "zoo/sema.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ipc.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { RUNS = 4, REGIONS = 64 };
-enum memory { ANONYMOUS, SHMAT, MAPPED_FILE };
 
 struct lock {
 	union {
@@ -74,11 +69,7 @@ static struct {
 } *shared;
 
 /* Where this process has them: lock i is number i / regions of region i % regions. */
-static struct region {
-	struct lock *lock;
-	size_t size;
-	int id; /* segment or descriptor */
-} region[REGIONS];
+static struct region region[REGIONS];
 
 /* Of the zoo's library (src/zoo/choices.h); NULL without. */
 static int (*unlock_fairly)(pthread_mutex_t *);
@@ -116,7 +107,7 @@ static bool chance(struct task *t, double share)
 
 static struct lock *lock_of(unsigned i)
 {
-	return &region[i % opt.regions].lock[i / opt.regions];
+	return (struct lock *)region[i % opt.regions].at + i / opt.regions;
 }
 
 static void end_run(struct lock *l)
@@ -236,82 +227,6 @@ static void *run_task(void *arg)
 	return NULL;
 }
 
-__attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *format, ...)
-{
-	va_list args;
-
-	fputs("ulockflex: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(2);
-}
-
-static void *shared_memory(size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		fail("no memory for %u tasks", opt.tasks);
-	return p;
-}
-
-static void map_region(struct region *r)
-{
-	void *p;
-
-	if (opt.memory == SHMAT) {
-		p = shmat(r->id, NULL, 0);
-		if (p == (void *)-1)
-			fail("cannot attach a segment: %s", strerror(errno));
-	} else {
-		p = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED, r->id, 0);
-		if (p == MAP_FAILED)
-			fail("cannot map a file: %s", strerror(errno));
-	}
-	r->lock = p;
-}
-
-/* Nothing is left behind, whoever is killed: segments are removed and files unlinked at once. */
-static void make_region(struct region *r)
-{
-	char path[] = "/tmp/ulockflex-XXXXXX";
-
-	r->size = (opt.locks + opt.regions - 1) / opt.regions * sizeof(struct lock);
-	if (opt.memory == ANONYMOUS) {
-		r->lock = shared_memory(r->size);
-		return;
-	}
-	if (opt.memory == SHMAT) {
-		r->id = shmget(IPC_PRIVATE, r->size, 0600);
-		if (r->id < 0)
-			fail("no segment of %zu bytes: %s (/proc/sys/kernel/shmmax, shmmni)",
-			     r->size, strerror(errno));
-		map_region(r);
-		shmctl(r->id, IPC_RMID, NULL);
-		return;
-	}
-	r->id = mkstemp(path);
-	if (r->id < 0 || unlink(path) || ftruncate(r->id, (off_t)r->size))
-		fail("no file of %zu bytes in /tmp: %s", r->size, strerror(errno));
-	map_region(r);
-}
-
-/* Of a process: at an address of its own, where the memory has one, and the parent's is gone. */
-static void map_regions_again(void)
-{
-	for (unsigned i = 0; opt.memory != ANONYMOUS && i < opt.regions; i++) {
-		struct lock *parents = region[i].lock;
-
-		map_region(&region[i]);
-		if (opt.memory == SHMAT)
-			shmdt(parents);
-		else
-			munmap(parents, region[i].size);
-	}
-}
-
 /*
  * Whose locks these are; glibc marks its process-shared ones, and the libraries of ours do not take
  * its marks.
@@ -376,7 +291,8 @@ static void start(struct task *t)
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* none goes on when the parent was ended */
-		map_regions_again();
+		for (unsigned i = 0; i < opt.regions; i++)
+			map_region_again(&region[i]);
 		run_task(t);
 		_exit(0);
 	}
@@ -460,17 +376,6 @@ static void usage(FILE *f)
 	exit(f == stdout ? 0 : 2);
 }
 
-static enum memory memory_of(const char *name)
-{
-	if (!strcmp(name, "mmap"))
-		return ANONYMOUS;
-	if (!strcmp(name, "shmat"))
-		return SHMAT;
-	if (strcmp(name, "file"))
-		fail("-r %s: mmap, shmat or file", name);
-	return MAPPED_FILE;
-}
-
 static void parse(int argc, char **argv)
 {
 	int c;
@@ -519,7 +424,8 @@ int main(int argc, char **argv)
 		opt.units_per_us = calibrate_units_per_us();
 	shared = shared_memory(sizeof(*shared));
 	for (unsigned i = 0; i < opt.regions; i++)
-		make_region(&region[i]);
+		make_region(&region[i], opt.memory,
+			    (opt.locks + opt.regions - 1) / opt.regions * sizeof(struct lock));
 	shared->task = shared_memory(opt.tasks * sizeof(struct task));
 	a = calloc(opt.tasks, sizeof(*a));
 	b = calloc(opt.tasks, sizeof(*b));

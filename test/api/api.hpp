@@ -9,23 +9,14 @@ extern "C" {
 #include "api.h"
 }
 
+#include "../tools/threads.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <utility>
-#include <vector>
 
 using namespace std::chrono_literals;
-
-template <class F> void in_threads(int n, F f)
-{
-	std::vector<std::thread> t;
-
-	for (int i = 0; i < n; i++)
-		t.emplace_back(f, i);
-	for (auto &x : t)
-		x.join();
-}
 
 // The result of f() in a thread of its own.
 template <class F> auto elsewhere(F f)

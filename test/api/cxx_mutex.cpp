@@ -3,20 +3,6 @@
 // any clock.
 #include "api.hpp"
 
-template <class M> static void exclusion()
-{
-	M m;
-	long count = 0;
-
-	in_threads(4, [&](int) {
-		for (int i = 0; i < 5000; i++) {
-			std::lock_guard<M> g(m);
-			*(volatile long *)&count = count + 1;
-		}
-	});
-	CHECK_EQ(count, 20000);
-}
-
 template <class M> static bool is_free(M &m)
 {
 	return elsewhere([&] {
@@ -82,10 +68,11 @@ template <class Clock, class M> static void refused_until(M &m, typename Clock::
 	CHECK(Clock::now() >= t);
 }
 
-template <class M> static void timed()
+using std::chrono::steady_clock;
+using std::chrono::system_clock;
+
+template <class M> static void timed_of_a_held_one()
 {
-	using std::chrono::steady_clock;
-	using std::chrono::system_clock;
 	M m;
 
 	m.lock();
@@ -108,7 +95,13 @@ template <class M> static void timed()
 		refused_until<slow_clock>(m, slow_clock::now() - 2ms);
 	});
 	m.unlock();
-	// Free: it is got however far the limit lies, or how long it is over.
+}
+
+// It is got however far the limit lies, or how long it is over.
+template <class M> static void timed_of_a_free_one()
+{
+	M m;
+
 	in_threads(1, [&](int) {
 		const auto got = [&](bool yes) {
 			CHECK(yes);
@@ -127,7 +120,13 @@ template <class M> static void timed()
 		got(m.try_lock_until(fast_clock::now() + 10s));
 		got(m.try_lock_until(slow_clock::now()));
 	});
-	// Held, and then given: waiting with a far limit ends with the unlock.
+}
+
+// Held, and then given: waiting with a far limit ends with the unlock.
+template <class M> static void timed_until_it_is_given()
+{
+	M m;
+
 	for (int i = 0; i < 20; i++) {
 		std::atomic<bool> there{false};
 
@@ -146,6 +145,13 @@ template <class M> static void timed()
 		m.unlock();
 		t.join();
 	}
+}
+
+template <class M> static void timed()
+{
+	timed_of_a_held_one<M>();
+	timed_of_a_free_one<M>();
+	timed_until_it_is_given<M>();
 }
 
 // Many mutexes at once, in any order, without deadlock.

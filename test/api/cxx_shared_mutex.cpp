@@ -58,7 +58,7 @@ template <class M> static void plain()
 	m.unlock();
 }
 
-template <class M> static void exclusion()
+template <class M> static void excludes()
 {
 	M m;
 	volatile long a = 0, b = 0;
@@ -177,8 +177,8 @@ int main(int, char **argv)
 	api_begin(argv[0], 60);
 	plain<fg::shared_mutex>();
 	plain<fg::shared_timed_mutex>();
-	exclusion<fg::shared_mutex>();
-	exclusion<fg::shared_timed_mutex>();
+	excludes<fg::shared_mutex>();
+	excludes<fg::shared_timed_mutex>();
 	timed();
 	waits_shared();
 	return 0;

@@ -26,6 +26,8 @@
 
 #define USER 1001
 
+static void tidy(void);
+
 #define CHECK(cond)                                                                              \
 	do {                                                                                     \
 		if (!(cond)) {                                                                   \
@@ -35,6 +37,7 @@
 			exit(1);                                                                 \
 		}                                                                                \
 	} while (0)
+#include "../tools/copy_self.h"
 
 static char folder[] = "/tmp/flexguard-secure-XXXXXX";
 static char program[64], stats[64], sock[64];
@@ -109,22 +112,6 @@ static int listen_at(void)
 	return fd;
 }
 
-static void copy_self(mode_t mode)
-{
-	int from = open("/proc/self/exe", O_RDONLY), to;
-	char buf[65536];
-	ssize_t n;
-
-	unlink(program);
-	to = open(program, O_WRONLY | O_CREAT | O_EXCL, 0700);
-	CHECK(from >= 0 && to >= 0);
-	while ((n = read(from, buf, sizeof(buf))) > 0)
-		CHECK(write(to, buf, (size_t)n) == n);
-	CHECK(!n && !fchmod(to, mode));
-	close(from);
-	close(to);
-}
-
 static int run(uid_t uid, const char *arg)
 {
 	pid_t pid = fork();
@@ -184,16 +171,16 @@ int main(int argc, char **argv)
 	snprintf(sock, sizeof(sock), "%s/sock", folder);
 	unlink(SECURE_LIB "/libflexguard.so.0");
 	CHECK(!symlink(argv[1], SECURE_LIB "/libflexguard.so.0"));
-	copy_self(04755);
+	copy_self(program, 04755);
 	if (run(USER, "id")) {
 		puts("no setuid programs in /tmp, or user 1001 cannot reach the build folder");
 		tidy();
 		return 77;
 	}
 	for (int i = 1; i < argc; i++) {
-		copy_self(04755);
+		copy_self(program, 04755);
 		try(argv[i], true);
-		copy_self(0755);
+		copy_self(program, 0755);
 		try(argv[i], false);
 	}
 	tidy();

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include "harness.h"
+#include "../tools/copy_self.h"
 
 #define USER	   1001
 #define SECRET	   0x1234567u
@@ -232,22 +233,6 @@ static int attack(enum hello by)
 	return err;
 }
 
-static void copy_self(mode_t mode)
-{
-	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to;
-	char buf[65536];
-	ssize_t n;
-
-	unlink(victim_path);
-	to = open(victim_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-	CHECK(from >= 0 && to >= 0);
-	while ((n = read(from, buf, sizeof(buf))) > 0)
-		CHECK(write(to, buf, (size_t)n) == n);
-	CHECK(!n && !fchmod(to, mode));
-	close(from);
-	close(to);
-}
-
 /* How many of the variants tell something. */
 static int attack_all(const char *what)
 {
@@ -327,7 +312,7 @@ int main(int argc, char **argv)
 	CHECK(!chmod(folder, 0755));
 	reap(spawn(own_program, NULL));
 
-	copy_self(04755);
+	copy_self(victim_path, 04755);
 	pid = spawn(exec_victim, NULL);
 	CHECK(waitpid(pid, &status, 0) == pid);
 	if (status) {
@@ -335,9 +320,9 @@ int main(int argc, char **argv)
 		skip("no setuid programs in /tmp");
 	}
 	told = attack_all("a setuid program");
-	copy_self(0711);
+	copy_self(victim_path, 0711);
 	told += attack_all("a program that may not be read");
-	copy_self(0755);
+	copy_self(victim_path, 0755);
 	if (!setxattr(victim_path, "security.capability", &capability, sizeof(capability), 0))
 		told += attack_all("a program with a file capability");
 	monitor_stop(&m);

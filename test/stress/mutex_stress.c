@@ -10,6 +10,9 @@
  *   -C    condition waits, cancelled       -F  fork inside the section
  *   -X    fork and exec inside the section -R  threads that are born and die
  *   -y    long sections: yield and sleep inside   -q    say nothing on success
+ *
+ * More than 500 lines, in one file: all of it is about the same few threads and locks, and what it
+ * uses of ../tools has its state in a file.
  */
 #include "objects.h"
 #include "../tools/progress.h"
@@ -441,18 +444,8 @@ static void parse(int argc, char **argv)
 		seconds = 2;
 }
 
-int main(int argc, char **argv)
+static void make_objects(void)
 {
-	pthread_t watch, signals = 0, canceller = 0, t[MAX_THREADS];
-	long changes = 0, counts = 0, sections = 0;
-	char path[4096];
-	ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
-
-	check_begin(argv[0], 10);
-	CHECK(len > 0);
-	path[len] = 0;
-	self = path;
-	parse(argc, argv);
 	for (int i = 0; i < n_locks; i++)
 		object_init(&objects[i], mixed ? i % 4 : kind, i & 4);
 	for (int i = 0; native && i < n_locks; i++) {
@@ -463,6 +456,42 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < 2; i++)
 		object_init(&handler_objects[i], PTHREAD_MUTEX_NORMAL, i);
+}
+
+/* What was changed is what the workers have counted. */
+static void check_objects(void)
+{
+	long changes = 0, counts = 0, sections = 0;
+
+	for (int i = 0; i < n_threads; i++) {
+		changes += workers[i].changes;
+		sections += workers[i].sections;
+	}
+	for (int i = 0; i < n_locks; i++) {
+		CHECK_EQ(pthread_mutex_trylock(&objects[i].mutex), 0);
+		object_verify(&objects[i]);
+		unlock(&objects[i].mutex);
+		counts += objects[i].count;
+		CHECK_EQ(pthread_mutex_destroy(&objects[i].mutex), 0);
+	}
+	CHECK_EQ(counts, changes + cancel_changes);
+	CHECK_EQ(handler_objects[0].count + handler_objects[1].count, handler_changes);
+	if (!quiet)
+		check_say("passed: %ld sections, %ld changes", sections, counts);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t watch, signals = 0, canceller = 0, t[MAX_THREADS];
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
+
+	check_begin(argv[0], 10);
+	CHECK(len > 0);
+	path[len] = 0;
+	self = path;
+	parse(argc, argv);
+	make_objects();
 	watch = progress_begin(seconds);
 	if (do_signals) {
 		struct sigaction sa;
@@ -498,21 +527,6 @@ int main(int argc, char **argv)
 	if (do_cancel)
 		join(canceller);
 	progress_end(watch);
-
-	for (int i = 0; i < n_threads; i++) {
-		changes += workers[i].changes;
-		sections += workers[i].sections;
-	}
-	for (int i = 0; i < n_locks; i++) {
-		CHECK_EQ(pthread_mutex_trylock(&objects[i].mutex), 0);
-		object_verify(&objects[i]);
-		unlock(&objects[i].mutex);
-		counts += objects[i].count;
-		CHECK_EQ(pthread_mutex_destroy(&objects[i].mutex), 0);
-	}
-	CHECK_EQ(counts, changes + cancel_changes);
-	CHECK_EQ(handler_objects[0].count + handler_objects[1].count, handler_changes);
-	if (!quiet)
-		check_say("passed: %ld sections, %ld changes", sections, counts);
+	check_objects();
 	return 0;
 }

@@ -142,15 +142,10 @@ static void on_signal(int sig)
 	errno = saved;
 }
 
-int main(int argc, char **argv)
+static int parse(int argc, char **argv)
 {
-	static void *(*const work[])(void *) = {work_spin, work_sem, work_barrier};
-	pthread_t t[MAX_THREADS], dog, victim;
-	struct timespec end;
-	uint64_t rng;
-	int opt, sent = 0;
+	int opt;
 
-	check_begin(argv[0], 0);
 	while ((opt = getopt(argc, argv, "m:t:d:s:w:S")) != -1) {
 		switch (opt) {
 		case 'm':
@@ -165,9 +160,11 @@ int main(int argc, char **argv)
 				return CHECK_SETUP;
 		}
 	}
-	if (n_threads < 1 || n_threads > MAX_THREADS)
-		return CHECK_SETUP;
-	rng = rnd_seed(1000);
+	return n_threads < 1 || n_threads > MAX_THREADS ? CHECK_SETUP : 0;
+}
+
+static void make_objects(void)
+{
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(pthread_spin_init(&spins[i], PTHREAD_PROCESS_PRIVATE), 0);
 	CHECK_EQ(pthread_spin_init(&handlers_spin, PTHREAD_PROCESS_PRIVATE), 0);
@@ -178,6 +175,21 @@ int main(int argc, char **argv)
 	barrier = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(barrier != MAP_FAILED);
 	CHECK_EQ(pthread_barrier_init(barrier, NULL, (unsigned)n_threads), 0);
+}
+
+int main(int argc, char **argv)
+{
+	static void *(*const work[])(void *) = {work_spin, work_sem, work_barrier};
+	pthread_t t[MAX_THREADS], dog, victim;
+	struct timespec end;
+	uint64_t rng;
+	int sent = 0;
+
+	check_begin(argv[0], 0);
+	if (parse(argc, argv))
+		return CHECK_SETUP;
+	rng = rnd_seed(1000);
+	make_objects();
 	signal(SIGUSR1, on_signal);
 	dog = progress_begin((unsigned)seconds);
 	start_numbered(t, n_threads, 0, work[mode]);

@@ -190,14 +190,10 @@ static void on_signal(int sig)
 	errno = saved;
 }
 
-int main(int argc, char **argv)
+static int parse(int argc, char **argv)
 {
-	struct timespec end;
-	pthread_t t[MAX_THREADS], dog;
-	uint64_t sum = 0, want = 0, rng;
 	int opt;
 
-	check_begin(argv[0], 0);
 	while ((opt = getopt(argc, argv, "t:l:d:s:w:k:rTSUY")) != -1) {
 		switch (opt) {
 		case 't': n_threads = atoi(optarg); break;
@@ -216,6 +212,32 @@ int main(int argc, char **argv)
 	}
 	if (n_threads < 1 || n_threads > MAX_THREADS || n_locks < 1 || (recursive && kind > 1))
 		return CHECK_SETUP;
+	return 0;
+}
+
+/* An object that its last user destroys. */
+static void one_round(uint64_t *rng)
+{
+	struct object *o = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+				0);
+
+	CHECK(o != MAP_FAILED);
+	rwlock_new(&o->lock, kind == 3 ? (int)rnd_below(rng, 3) : kind);
+	o->refs = n_threads;
+	shared_object = o;
+	pthread_barrier_wait(&round_begins);
+	pthread_barrier_wait(&round_ends);
+}
+
+int main(int argc, char **argv)
+{
+	struct timespec end;
+	pthread_t t[MAX_THREADS], dog;
+	uint64_t sum = 0, want = 0, rng;
+
+	check_begin(argv[0], 0);
+	if (parse(argc, argv))
+		return CHECK_SETUP;
 	rng = rnd_seed(1000);
 	objects = aligned_alloc(64, sizeof(*objects) * (size_t)n_locks);
 	memset(objects, 0, sizeof(*objects) * (size_t)n_locks);
@@ -229,15 +251,7 @@ int main(int argc, char **argv)
 	end = in_us(CLOCK_MONOTONIC, seconds * 1000000L);
 	while (!is_past(CLOCK_MONOTONIC, end)) {
 		if (unmap) {
-			struct object *o = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-						MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-			CHECK(o != MAP_FAILED);
-			rwlock_new(&o->lock, kind == 3 ? (int)rnd_below(&rng, 3) : kind);
-			o->refs = n_threads;
-			shared_object = o;
-			pthread_barrier_wait(&round_begins);
-			pthread_barrier_wait(&round_ends);
+			one_round(&rng);
 		} else {
 			sleep_us(signals ? 100 : 10000);
 			if (signals)

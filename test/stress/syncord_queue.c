@@ -114,6 +114,25 @@ static bool syncord_barred(struct syncord_scan *s, struct syncord_node *node)
 			  __atomic_load_n(&acquired, __ATOMIC_RELAXED) + 1 - node->enq_ns >= BOUND;
 }
 
+/* The lock without the queue, by the first waiter of all; false: not got. */
+static bool take_pending(void)
+{
+	unsigned old;
+
+	if (READ_ONCE(word) & ~LOCKED)
+		return false;
+	old = __atomic_fetch_or(&word, PENDING, __ATOMIC_ACQUIRE);
+	if (!(old & ~LOCKED)) {
+		while (READ_ONCE(word) & LOCKED)
+			cpu_relax();
+		__atomic_fetch_sub(&word, PENDING - LOCKED, __ATOMIC_RELAXED);
+		return true;
+	}
+	if (!(old & PENDING))
+		__atomic_fetch_and(&word, ~PENDING, __ATOMIC_RELAXED);
+	return false;
+}
+
 /* Kernel: queued_spin_lock_slowpath(), of a waiter with a policy or without. */
 static void take(struct qnode *me, bool ordinary)
 {
@@ -122,17 +141,8 @@ static void take(struct qnode *me, bool ordinary)
 	struct syncord_scan scan = {0};
 	unsigned moved = 0;
 
-	if (ordinary && !(READ_ONCE(word) & ~LOCKED)) {
-		old = __atomic_fetch_or(&word, PENDING, __ATOMIC_ACQUIRE);
-		if (!(old & ~LOCKED)) {
-			while (READ_ONCE(word) & LOCKED)
-				cpu_relax();
-			__atomic_fetch_sub(&word, PENDING - LOCKED, __ATOMIC_RELAXED);
-			return;
-		}
-		if (!(old & PENDING))
-			__atomic_fetch_and(&word, ~PENDING, __ATOMIC_RELAXED);
-	}
+	if (ordinary && take_pending())
+		return;
 	me->mcs.next = NULL;
 	me->mcs.locked = 0;
 	me->sn = (struct syncord_node){

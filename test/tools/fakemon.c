@@ -275,7 +275,9 @@ static void welcome(int fd, const struct fg_hello *h, uint64_t *r)
 	close(fds[0]);
 }
 
-static void talk_garbage(int fd, uint64_t *r, unsigned turn)
+#define GARBAGE 14u
+
+static void talk_garbage(int fd, uint64_t *r, unsigned kind)
 {
 	struct fg_welcome w = {.magic = FG_PROTO_MAGIC,
 			       .abi = FG_ABI_VERSION,
@@ -283,7 +285,9 @@ static void talk_garbage(int fd, uint64_t *r, unsigned turn)
 			       .domain = 1,
 			       .nr_cpus = nr_cpus};
 	unsigned char noise[512];
-	int fds[4], pipes[2], small;
+	const void *what = &w;
+	size_t size = sizeof w;
+	int fds[4], pipes[2], small, n = 2;
 	void *map;
 
 	for (size_t i = 0; i < sizeof noise; i++)
@@ -294,50 +298,40 @@ static void talk_garbage(int fd, uint64_t *r, unsigned turn)
 	munmap(map, 4096);
 	fds[0] = fds[1] = small;
 	fds[2] = fds[3] = pipes[0];
-	switch (turn % 14) {
+	switch (kind) {
 	case 0: /* noise, any length, no descriptor */
-		send_with(fd, noise, 1 + rnd(r) % sizeof noise, NULL, 0);
+		what = noise;
+		size = 1 + rnd(r) % sizeof noise;
+		n = 0;
 		break;
-	case 1: /* truncated */ send_with(fd, &w, 1 + rnd(r) % (sizeof w - 1), fds, 2); break;
+	case 1: /* truncated */ size = 1 + rnd(r) % (sizeof w - 1); break;
 	case 2: /* too long */
-		memcpy(noise, &w, sizeof w);
-		send_with(fd, noise, sizeof noise, fds, 2);
+		what = memcpy(noise, &w, sizeof w);
+		size = sizeof noise;
 		break;
-	case 3:
-		w.magic ^= 1;
-		send_with(fd, &w, sizeof w, fds, 2);
-		break;
-	case 4:
-		w.abi++;
-		send_with(fd, &w, sizeof w, fds, 2);
-		break;
+	case 3: w.magic ^= 1; break;
+	case 4: w.abi++; break;
 	case 5: /* an error, and still descriptors */
 		w.error = -EPERM;
-		send_with(fd, &w, sizeof w, fds, rnd(r) & 1 ? 2 : 0);
+		n = rnd(r) & 1 ? 2 : 0;
 		break;
-	case 6: /* no descriptors */ send_with(fd, &w, sizeof w, NULL, 0); break;
-	case 7: send_with(fd, &w, sizeof w, fds, 1); break;
-	case 8: /* too many */ send_with(fd, &w, sizeof w, fds, 4); break;
-	case 9: /* nothing that can be mapped */ send_with(fd, &w, sizeof w, fds + 2, 2); break;
+	case 6: /* no descriptors */ n = 0; break;
+	case 7: n = 1; break;
+	case 8: /* too many */ n = 4; break;
+	case 9: /* nothing that can be mapped */ fds[0] = fds[1] = pipes[0]; break;
 	case 10: /* less memory than it says, so that a reader would fault */
 		w.slots = 1u << 20;
-		send_with(fd, &w, sizeof w, fds, 2);
 		break;
-	case 11:
-		w.slots = rnd(r) & 1 ? 0 : rnd(r) & 1 ? 1 : 0xffffffff;
-		send_with(fd, &w, sizeof w, fds, 2);
-		break;
+	case 11: w.slots = rnd(r) & 1 ? 0 : rnd(r) & 1 ? 1 : 0xffffffff; break;
 	case 12: /* an index out of range */
 		w.domain = rnd(r) & 1 ? FG_MAX_DOMAINS : 0xfffffff0;
 		w.nr_cpus = 0xffffffff;
 		fds[1] = counters_fd;
 		w.slots = 4096 / sizeof(struct fg_slot);
-		send_with(fd, &w, sizeof w, fds, 2);
 		break;
-	default: /* the same file twice, counters too short */
-		w.slots = 32;
-		send_with(fd, &w, sizeof w, fds, 2);
+	default: /* the same file twice, counters too short */ w.slots = 32;
 	}
+	send_with(fd, what, size, fds, n);
 	close(small);
 	close(pipes[0]);
 	close(pipes[1]);
@@ -346,7 +340,7 @@ static void talk_garbage(int fd, uint64_t *r, unsigned turn)
 static void *server(void *arg)
 {
 	uint64_t r = seed * 0x2545f4914f6cdd1dull + 3;
-	unsigned turn = (unsigned)seed;
+	unsigned kind = (unsigned)seed;
 
 	(void)arg;
 	for (;;) {
@@ -377,7 +371,7 @@ static void *server(void *arg)
 			_exit(1);
 		}
 		if (mode == GARBAGE)
-			talk_garbage(fd, &r, turn++);
+			talk_garbage(fd, &r, kind++ % GARBAGE);
 		else
 			welcome(fd, &h, &r);
 		close(fd);
@@ -424,15 +418,16 @@ static void pass_on(int sig)
 	kill(child, sig);
 }
 
-int main(int argc, char **argv)
+static const char *preload;
+static int verbose;
+
+/* 0, or an exit status. */
+static int parse(int argc, char **argv)
 {
 	static const struct option options[] = {{"mode", 1, NULL, 'm'},	   {"seed", 1, NULL, 's'},
 						{"preload", 1, NULL, 'p'}, {"slots", 1, NULL, 'n'},
 						{"verbose", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
-	const char *preload = NULL;
-	char name[64] = "@flexguard-fake-none";
-	int c, status, verbose = 0;
-	pthread_t t;
+	int c;
 
 	while ((c = getopt_long(argc, argv, "+", options, NULL)) != -1)
 		switch (c) {
@@ -453,6 +448,17 @@ int main(int argc, char **argv)
 			   stderr,
 			   "usage: fakemon [--mode M] [--seed N] [--preload LIB] [--] program...\n"),
 		       2;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	char name[64] = "@flexguard-fake-none";
+	int status = parse(argc, argv);
+	pthread_t t;
+
+	if (status)
+		return status;
 	nr_cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
 	signal(SIGPIPE, SIG_IGN);
 	make_counters();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The C++ standard library's mutexes and condition variables, above all their timed waits.
 #include "../tools/check.h"
+#include "../tools/threads.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -10,30 +11,6 @@
 #include <vector>
 
 using namespace std::chrono_literals;
-
-template <class F> static void in_threads(int n, F f)
-{
-	std::vector<std::thread> t;
-
-	for (int i = 0; i < n; i++)
-		t.emplace_back(f, i);
-	for (auto &x : t)
-		x.join();
-}
-
-template <class M> static void exclusion()
-{
-	M m;
-	long count = 0;
-
-	in_threads(4, [&](int) {
-		for (int i = 0; i < 5000; i++) {
-			std::lock_guard<M> g(m);
-			*(volatile long *)&count = count + 1;
-		}
-	});
-	CHECK_EQ(count, 20000);
-}
 
 template <class M> static void timed()
 {

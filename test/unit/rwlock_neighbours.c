@@ -145,11 +145,4 @@ int main(int argc, char **argv)
 		join(helper[i].thread);
 	return 0;
 }
-#else
-int main(int argc, char **argv)
-{
-	(void)argc;
-	check_begin(argv[0], 20);
-	check_skip("no single steps on this CPU");
-}
 #endif

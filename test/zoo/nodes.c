@@ -9,6 +9,7 @@
  *	nodes handlers	 no node is anywhere twice, though a signal handler locks after any
  *                       instruction of a lock
  */
+#define STEP_OR_ELSE
 #include "../tools/step.h"
 
 #include <sched.h>

@@ -3,9 +3,7 @@
  * A process-shared mutex in a file that two processes map at different addresses, one of them
  * twice. Sums that are not atomic are guarded by it.  It outlives the process that used it first.
  */
-#include "../tools/check.h"
-#include <sys/mman.h>
-#include <sys/wait.h>
+#include "shared.h"
 
 #define ROUNDS 30000
 
@@ -14,14 +12,6 @@ struct page {
 	pthread_mutex_t outlives;
 	long sum, again;
 };
-
-static struct page *map(int fd, const void *not_here)
-{
-	struct page *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	CHECK(p != MAP_FAILED && p != not_here);
-	return p;
-}
 
 static void work(struct page *a, struct page *b)
 {
@@ -68,10 +58,9 @@ static void in_child(void (*what)(pthread_mutex_t *), pthread_mutex_t *m)
 
 int main(int argc, char **argv)
 {
-	int fd = memfd_create("shared", 0), status;
+	int fd = memfd_create("shared", 0);
 	pthread_mutexattr_t attr;
 	struct page *p;
-	pid_t child;
 
 	check_begin(argv[0], 60);
 	CHECK_EQ(ftruncate(fd, 4096), 0);
@@ -86,17 +75,7 @@ int main(int argc, char **argv)
 	lock_and_unlock(&p->outlives);
 	CHECK_EQ(pthread_mutex_destroy(&p->outlives), 0);
 
-	child = fork();
-	if (!child) {
-		struct page *a = map(fd, p), *b = map(fd, p);
-
-		CHECK_EQ(munmap(p, 4096), 0);
-		work(a, b);
-		_exit(0);
-	}
-	work(p, p);
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
+	in_both(fd, p, work);
 	CHECK_EQ(p->sum, 2 * check_rounds(ROUNDS));
 	CHECK_EQ(pthread_mutex_trylock(&p->m), 0);
 	CHECK_EQ(pthread_mutex_unlock(&p->m), 0);

@@ -3,9 +3,7 @@
  * A process-shared reader-writer lock in a file that two processes map at different addresses: it
  * is the zoo's and not glibc's, it excludes, and a sleeper of one process is woken by the other.
  */
-#include "../tools/check.h"
-#include <sys/mman.h>
-#include <sys/wait.h>
+#include "shared.h"
 
 #define ROUNDS 10000
 
@@ -15,15 +13,8 @@ struct page {
 	long sum, again;
 };
 
-static struct page *map(int fd, const void *not_here)
-{
-	struct page *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	CHECK(p != MAP_FAILED && p != not_here);
-	return p;
-}
-
-static void work(struct page *p)
+/* Locked at one address, unlocked at the other. */
+static void work(struct page *p, struct page *q)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		if (i % 3) {
@@ -34,7 +25,7 @@ static void work(struct page *p)
 			*(volatile long *)&p->sum += 1;
 			*(volatile long *)&p->again += 1;
 		}
-		CHECK_EQ(pthread_rwlock_unlock(&p->rw), 0);
+		CHECK_EQ(pthread_rwlock_unlock(&q->rw), 0);
 	}
 }
 
@@ -84,10 +75,9 @@ static void is_woken(int fd, struct page *p, int (*childs)(pthread_rwlock_t *),
 
 int main(int argc, char **argv)
 {
-	int fd = memfd_create("shared", 0), status;
+	int fd = memfd_create("shared", 0);
 	pthread_rwlockattr_t attr;
 	struct page *p;
-	pid_t child;
 
 	check_begin(argv[0], 60);
 	CHECK_EQ(ftruncate(fd, 4096), 0);
@@ -101,17 +91,7 @@ int main(int argc, char **argv)
 	is_woken(fd, p, pthread_rwlock_wrlock, pthread_rwlock_wrlock);
 	is_woken(fd, p, pthread_rwlock_rdlock, pthread_rwlock_wrlock);
 
-	child = fork();
-	if (!child) {
-		struct page *mine = map(fd, p);
-
-		CHECK_EQ(munmap(p, 4096), 0);
-		work(mine);
-		_exit(0);
-	}
-	work(p);
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
+	in_both(fd, p, work);
 	CHECK_EQ(p->sum, 2 * ((ROUNDS + 2) / 3));
 	CHECK_EQ(pthread_rwlock_trywrlock(&p->rw), 0);
 	CHECK_EQ(pthread_rwlock_unlock(&p->rw), 0);

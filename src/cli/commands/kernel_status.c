@@ -322,6 +322,16 @@ static void json_counters(struct fg_json *j, const struct fg_policy_counters *c,
 	fg_json_close(j, '}');
 }
 
+/* The end of a policy and of its targets. */
+static void close_policy(struct fg_json *j, const struct fg_policy_calls *calls,
+			 struct fg_policy_counters *counters)
+{
+	fg_json_close(j, ']');
+	fg_json_close(j, '}');
+	if (calls)
+		calls->free_counters(counters);
+}
+
 void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
 		     const struct fg_policy_calls *calls)
 {
@@ -333,12 +343,8 @@ void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
 		if (fg_syncord_begins(line, "syncord")) {
 			json_fields(j, line);
 		} else if (fg_syncord_begins(line, "policy")) {
-			if (open) {
-				fg_json_close(j, ']');
-				fg_json_close(j, '}');
-				if (calls)
-					calls->free_counters(&counters);
-			}
+			if (open)
+				close_policy(j, calls, &counters);
 			if (!list)
 				fg_json_open(j, "policies", '[');
 			list = true;
@@ -356,12 +362,8 @@ void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
 			fg_json_close(j, '}');
 		}
 	}
-	if (open) {
-		fg_json_close(j, ']');
-		fg_json_close(j, '}');
-		if (calls)
-			calls->free_counters(&counters);
-	}
+	if (open)
+		close_policy(j, calls, &counters);
 	if (!list)
 		fg_json_open(j, "policies", '[');
 	fg_json_close(j, ']');
