@@ -127,7 +127,7 @@ static void woken(struct helper *h, uint64_t number)
 
 static void *help(void *arg)
 {
-	static const struct timespec nap = {.tv_nsec = ERROR_SLEEP_NS};
+	static const struct timespec error_sleep = {.tv_nsec = ERROR_SLEEP_NS};
 	struct futex_waitv list[WORDS + 1];
 	uint64_t number[WORDS];
 	struct helper *h = arg;
@@ -161,7 +161,7 @@ static void *help(void *arg)
 			unexplained = !look_at_all(h) && error != EAGAIN;
 		if (unexplained) { /* no memory, say, or a word that has become memory again */
 			pthread_mutex_unlock(&h->of->m);
-			nanosleep(&nap, NULL);
+			nanosleep(&error_sleep, NULL);
 			pthread_mutex_lock(&h->of->m);
 		}
 	}

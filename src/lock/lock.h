@@ -70,10 +70,12 @@ extern char __libc_single_threaded;
 
 /*
  * By role: what a wake-up clears, for all sleepers; what a release must find that leaves them
- * asleep.
+ * asleep; what outlives one without WAITERS; what keeps a newcomer from the lock.
  */
 #define FG_WORD_WAKEUP_CLEARS (FG_WORD_WAITERS | FG_WORD_SPINNER)
 #define FG_WORD_LEAVES_ASLEEP (FG_WORD_WAITERS | FG_WORD_DESIGNATED)
+#define FG_WORD_OUTLIVES      (FG_WORD_DESIGNATED | FG_WORD_HANDOFF)
+#define FG_WORD_TAKEN	      (FG_WORD_ID | FG_WORD_HANDOFF)
 
 struct fg_lock {
 	uint32_t word;

@@ -74,7 +74,7 @@ static inline bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uin
 /* Takes a free word past those that wait, unless it is promised to the head. */
 static inline bool barge(struct fg_lock *l, struct fg_self *t)
 {
-	return !(fg_load_relaxed(&l->word) & (FG_WORD_ID | FG_WORD_HANDOFF)) && take(l, t, 0, 0);
+	return !(fg_load_relaxed(&l->word) & FG_WORD_TAKEN) && take(l, t, 0, 0);
 }
 
 /* Sleepers are told apart by the CPU that they ran on last. */

@@ -124,8 +124,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 	for (;;) {
 		if (!(w & FG_WORD_WAITERS)) {
 			/* The designated waiter's obligation goes on, whoever is woken. */
-			if (fg_cas_release(&l->word, &w,
-					   w & (FG_WORD_DESIGNATED | FG_WORD_HANDOFF)))
+			if (fg_cas_release(&l->word, &w, w & FG_WORD_OUTLIVES))
 				return wake;
 			continue;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs whose locks count: threads that come and go, children that do, exec.
- * Usage: counts rounds N | crowd N | forks N | exec | at-once | stay N
+ * Usage: counts rounds N | many N | forks N | exec | at-once | stay N
  */
 #include <pthread.h>
 #include <sched.h>
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "rounds"))
 		while (n--)
 			threads(8, 500);
-	if (!strcmp(what, "crowd"))
+	if (!strcmp(what, "many"))
 		threads(n, 100);
 	if (!strcmp(what, "stay")) { /* n that sleep and wake, and two that see to it */
 		pthread_t t;

@@ -63,12 +63,12 @@ def check_more_threads_than_slots():
     need_daemon()
     with Daemon("--max-slots", "32"):
 
-        def crowd():
-            stats = agree("crowd", "300")
+        def many():
+            stats = agree("many", "300")
             # slot 0 is nobody's
             same("threads", (stats["threads"], stats["unmonitored_threads"]), (301, 301 - 31))
 
-        in_one_of(3, crowd)
+        in_one_of(3, many)
 
 
 def check_slots_for_all():
@@ -89,7 +89,7 @@ def check_slots_for_all():
         wait_until("and again", lambda: threads() >= 1502, 60)
         end(p)
     with Daemon():
-        agree("crowd", "1500")
+        agree("many", "1500")
 
 
 def check_exec():

@@ -54,7 +54,7 @@ int main(void)
 	pid = spawn(child, &a);
 	/*
 	 * Busy, so that the parent itself is p, and b only by an unlucky page fault.
-	 * Twenty naps of the child would show.
+	 * Twenty sleeps of the child would show.
 	 */
 	before = c.counters->dom[FG_DOMAIN_ALL].total_blocked;
 	while (!__atomic_load_n(turn, __ATOMIC_ACQUIRE)) {

@@ -25,7 +25,7 @@ static void join_with_offset(struct client *c, int64_t offset, uint32_t slots)
 	CHECK(c->slots != MAP_FAILED && c->counters != MAP_FAILED);
 }
 
-static void nap(int times)
+static void sleep_ticks(int times)
 {
 	while (times--)
 		usleep(200);
@@ -42,7 +42,7 @@ static void wrong_offset(void *arg)
 		join_with_offset(&c, offsets[i], 8);
 		c.slots[1].cs = 1;
 		bind_thread(&c, 1);
-		nap(5);
+		sleep_ticks(5);
 		CHECK(!c.slots[1].bound);
 	}
 }
@@ -60,7 +60,7 @@ static void wrong_slot(void *arg)
 		struct client fake = {.slots = &beyond - (ptrdiff_t)slots[i]};
 
 		bind_thread(&fake, slots[i]); /* writes its owner_id into `beyond` */
-		nap(5);
+		sleep_ticks(5);
 	}
 	CHECK(!c.slots[1].bound);
 }
@@ -76,19 +76,19 @@ static void wrong_pointer(void *arg)
 
 	join_with_offset(&c, tls_offset(), 8);
 	bind_thread(&c, 1);
-	nap(2);
+	sleep_ticks(2);
 	CHECK(c.slots[1].bound == (uint32_t)getpid());
 	gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(gone != MAP_FAILED);
 	*(uint32_t *)gone = 1;
 	c.slots[1].pending = (uintptr_t)gone;
-	nap(2);
+	sleep_ticks(2);
 	CHECK(c.slots[1].blocked); /* so the rest of this function can fail */
 	munmap(gone, 4096);
 	usleep(200);
 	c.slots[1].blocked = 0;
 	for (i = 0; i < sizeof(pointers) / sizeof(pointers[0]) + 1; i++) {
-		nap(5);
+		sleep_ticks(5);
 		CHECK(!c.slots[1].blocked);
 		if (i < sizeof(pointers) / sizeof(pointers[0]))
 			c.slots[1].pending = pointers[i];

@@ -128,7 +128,7 @@ static int say_hello(struct client *c)
 }
 
 /* The monitor binds a thread when it is switched out. */
-static void nap(void)
+static void be_switched_out(void)
 {
 	for (int i = 0; i < 50; i++)
 		usleep(200);
@@ -166,7 +166,7 @@ static int second_image(char **argv)
 	earlier.slots[1].bound = 0; /* by the first image, until now */
 	bind_thread(&earlier, 1);
 	err = say_hello(&c);
-	nap();
+	be_switched_out();
 	if (earlier.slots[1].bound)
 		fail("bound in the array of the program before it (the hello: %s)", strerror(-err));
 	if (err != -EAGAIN)

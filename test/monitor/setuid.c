@@ -24,7 +24,7 @@
 #define USER	   1001
 #define SECRET	   0x1234567u
 #define AT	   ((void *)0x200000000000)
-#define NAPS	   50
+#define SLEEPS	   50
 #define READY_FD   101 /* the victim's end of a pipe */
 #define PROCEED_FD 100
 
@@ -34,7 +34,7 @@ static struct monitor m;
 static char folder[] = "/tmp/flexguard-setuid-XXXXXX", victim_path[sizeof(folder) + 8];
 
 /*
- * The program that is attacked: naps with its secret in memory, a slot's number where the monitor
+ * The program that is attacked: sleeps with its secret in memory, a slot's number where the monitor
  * looks for one.
  */
 static int victim(void)
@@ -49,7 +49,7 @@ static int victim(void)
 	*word = SECRET;
 	bind_thread(&own, 1);
 	for (;;) {
-		for (int i = 0; i < NAPS; i++)
+		for (int i = 0; i < SLEEPS; i++)
 			usleep(100);
 		if (write(READY_FD, "", 1) != 1 || read(PROCEED_FD, &byte, 1) != 1)
 			return 0;
@@ -142,7 +142,7 @@ static int take_welcome(int sock, int fds[2])
 	return 0;
 }
 
-static void nap(struct attack *a)
+static void let_it_sleep(struct attack *a)
 {
 	char byte;
 
@@ -160,8 +160,8 @@ static uint64_t ask(struct attack *a, struct fg_slot *slots, uint32_t guess, boo
 
 	slots[1].owner_id = guess;
 	slots[1].pending = (uintptr_t)AT;
-	nap(a);
-	nap(a);
+	let_it_sleep(a);
+	let_it_sleep(a);
 	*bound |= slots[1].bound != 0;
 	return slots[1].blocked - before;
 }
@@ -271,11 +271,11 @@ static void own_program(void *unused)
 	bind_thread(&c, 1);
 	c.slots[1].pending = (uintptr_t)word;
 	c.slots[1].owner_id = SECRET + 1;
-	for (int i = 0; i < NAPS; i++)
+	for (int i = 0; i < SLEEPS; i++)
 		usleep(100);
 	CHECK(c.slots[1].bound && !c.slots[1].blocked);
 	c.slots[1].owner_id = SECRET;
-	for (int i = 0; i < NAPS; i++)
+	for (int i = 0; i < SLEEPS; i++)
 		usleep(100);
 	CHECK(c.slots[1].blocked);
 }

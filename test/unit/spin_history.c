@@ -25,7 +25,7 @@ static unsigned spins(fg_spin_history *history)
 
 static void is_tried(enum fg_policy policy, const struct fg_counters *monitor)
 {
-	struct timespec nap = {.tv_nsec = 20000000};
+	struct timespec a_little = {.tv_nsec = 20000000};
 	fg_spin_history history = 0;
 	unsigned n = 0, i;
 
@@ -36,7 +36,7 @@ static void is_tried(enum fg_policy policy, const struct fg_counters *monitor)
 		history = 0;
 		n = spins(&history);
 		if (!n)
-			nanosleep(&nap, NULL);
+			nanosleep(&a_little, NULL);
 	}
 	CHECK(n > 0);
 	CHECK(history > 0);
