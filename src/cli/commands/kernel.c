@@ -16,19 +16,6 @@
 #define OPTIONS_OF_POLICY 32		 /* -o on one command line; not varied */
 #define HOLDS_NS	  60000000000ull /* at most: the whole machine pays; not varied */
 
-const char *const fg_lock_class_name[FG_CLASSES] = {
-    [FG_CLASS_SEMAPHORE] = "semaphore",
-    [FG_CLASS_SPIN] = "spin",
-    [FG_CLASS_RWLOCK] = "rwlock",
-    [FG_CLASS_MUTEX] = "mutex",
-    [FG_CLASS_RWSEM] = "rwsem",
-    [FG_CLASS_PERCPU_RWSEM] = "percpu",
-    [FG_CLASS_RT] = "rt",
-};
-const char *const fg_kernel_by_name[] = {"lock", "type",   "slab",  "caller",
-					 "task", "cgroup", "owner", NULL};
-const char *const fg_kernel_sort_name[] = {"total", "waits", "max", "average", "across", NULL};
-
 static int index_of(const char *const *names, const char *name)
 {
 	for (int i = 0; names[i]; i++)

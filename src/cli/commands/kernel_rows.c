@@ -10,6 +10,19 @@
 #include "cli/commands/kernel.h"
 #include "monitor/contention.h"
 
+const char *const fg_lock_class_name[FG_CLASSES] = {
+    [FG_CLASS_SEMAPHORE] = "semaphore",
+    [FG_CLASS_SPIN] = "spin",
+    [FG_CLASS_RWLOCK] = "rwlock",
+    [FG_CLASS_MUTEX] = "mutex",
+    [FG_CLASS_RWSEM] = "rwsem",
+    [FG_CLASS_PERCPU_RWSEM] = "percpu",
+    [FG_CLASS_RT] = "rt",
+};
+const char *const fg_kernel_by_name[] = {"lock", "type",   "slab",  "caller",
+					 "task", "cgroup", "owner", NULL};
+const char *const fg_kernel_sort_name[] = {"total", "waits", "max", "average", "across", NULL};
+
 /* ---- names ------------------------------------------------------------------------ */
 
 static uint64_t wanted_cgroup;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `flexguard top`: what it shows (top_rows.c, top_kernel.c), as lines (top.c) and on the whole
- * screen (top_screen.c).
+ * `flexguard top`: what it shows (top_rows.c, top_kernel.c), as lines (top_lines.c), in batch mode
+ * (top.c) and on the whole screen (top_screen.c).
  */
 #ifndef FG_CLI_TOP_H
 #define FG_CLI_TOP_H
