@@ -139,6 +139,8 @@ static uint64_t app_operations(void)
 	return n;
 }
 
+#define WARM_UP_NS 50000000u /* not varied */
+
 /*
  * What the threads do in app.seconds, after a warm-up; `meanwhile`, if any, takes that long.  They
  * have ended.
@@ -151,7 +153,7 @@ __attribute__((unused)) static double app_window(void *(*run)(void *), void (*me
 
 	app_count = app_memory(app.threads * sizeof(*app_count));
 	t = app_start(run);
-	sleep_ns(50000000);
+	sleep_ns(WARM_UP_NS);
 	t0 = now_ns();
 	n0 = app_operations();
 	if (meanwhile)

@@ -25,7 +25,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { PLACES = 16, MAX_THREADS = 1024 };
+enum { PLACES = 16, MAX_THREADS = 1024 }; /* of the queue: not varied */
 
 static struct {
 	unsigned threads, hogs;

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+/* Chunks of 2.5 KB in the mean; places in a queue.  Not varied. */
 enum { MIN_CHUNK = 512, MASK = (1 << 11) - 1, PLACES = 64 };
 
 struct chunk {

@@ -12,6 +12,7 @@
 
 #include <math.h>
 
+/* KEYS in a leaf.  Not varied. */
 enum { FANOUT = 16, KEYS = 6, MAX_DEPTH = 8 };
 
 struct leaf {

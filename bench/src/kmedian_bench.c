@@ -10,6 +10,7 @@
  */
 #include "app.h"
 
+/* Fewer dimensions than streamcluster has: barriers are what counts.  Not varied. */
 enum { DIMENSIONS = 16, MAX_CENTRES = 32, TRIES = 60 };
 
 static struct app_option options[] = {
@@ -22,7 +23,7 @@ static int32_t (*point)[DIMENSIONS];
 static uint64_t *cost; /* of each point, to its centre */
 static int32_t centre[MAX_CENTRES][DIMENSIONS];
 static unsigned nr_centres;
-static uint64_t facility = 2000000; /* what a centre costs */
+static uint64_t facility = 2000000; /* what a centre costs; not varied */
 static struct {
 	int64_t gain;
 } OWN_LINES *part; /* of each thread */

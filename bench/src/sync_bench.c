@@ -24,7 +24,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { MAX_THREADS = 1024, PLACES = 16 };
+enum { MAX_THREADS = 1024, PLACES = 16 }; /* of the queue: not varied */
 static const char *const modes[] = {"rwlock", "spin", "pingpong", "queue", NULL};
 enum mode { RWLOCK, SPIN, PINGPONG, QUEUE };
 

@@ -33,7 +33,7 @@ static struct app_option options[] = {
     {'m', "0 fcntl, 1 mutexes in the file, 2 tdb's own mutexes", 1, 0, 2},
     {'l', "loops of each process", 2000, 1, 1e8},
     {0}};
-enum { KEYS = 200, PROCESSES = 6 };
+enum { KEYS = 200, PROCESSES = 6 }; /* not varied */
 enum { FCNTL, MUTEXES, TDBS_MUTEXES };
 
 /* A record of the database, so that tdb leaves it where it is. */

@@ -79,7 +79,7 @@ static inline int cmp_u64(const void *a, const void *b)
  */
 __attribute__((unused)) static double calibrate_units_per_us(void)
 {
-	enum { BATCHES = 2000, UNITS = 20000 };
+	enum { BATCHES = 2000, UNITS = 20000 }; /* some 20 us each; not varied */
 	static uint64_t t[BATCHES];
 	uint64_t x = 1;
 
@@ -119,12 +119,14 @@ static inline uint64_t cycles(void)
 }
 #endif
 
+#define CYCLES_NS 20000000u /* not varied */
+
 /* Ticks of the cycle counter (constant rate) in a microsecond; 0 where there is none. */
 __attribute__((unused)) static double cycles_per_us(void)
 {
 	uint64_t t0 = now_ns(), c0 = cycles();
 
-	sleep_ns(20000000);
+	sleep_ns(CYCLES_NS);
 	uint64_t t1 = now_ns(), c1 = cycles();
 
 	return (double)(c1 - c0) * 1000.0 / (double)(t1 - t0);

@@ -75,9 +75,10 @@ int fg_monitor_listen(const char *path, unsigned mode)
  * in spite of all others.  Not varied.
  */
 #define LISTENS_WITHIN_NS 200000000u
+#define LISTENS_LOOK_NS	  1000000u
 /*
  * The holder takes connections as long as it serves.  Its queue may be full, or it loads its
- * program: waiting connections are let in in turn.  Not varied.
+ * program: waiting connections are let in one by one.  Not varied.
  */
 #define LETS_IN_WITHIN_NS 1000000000u
 
@@ -92,9 +93,10 @@ static bool is_held(const struct sockaddr_un *addr, socklen_t len)
 	if (fd >= 0)
 		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	/* Between bind() and listen() of the holder. */
-	for (int ms = 0; held && connect(fd, (const struct sockaddr *)addr, len); ms++) {
-		held = errno == ECONNREFUSED && ms < (int)(LISTENS_WITHIN_NS / 1000000u);
-		usleep(1000);
+	for (uint32_t ns = 0; held && connect(fd, (const struct sockaddr *)addr, len);
+	     ns += LISTENS_LOOK_NS) {
+		held = errno == ECONNREFUSED && ns < LISTENS_WITHIN_NS;
+		usleep(LISTENS_LOOK_NS / 1000);
 	}
 	if (held)
 		held = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) &&

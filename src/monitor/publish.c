@@ -69,11 +69,13 @@ static struct fg_process *process_of(struct fg_monitor *m, const struct request 
 	return &m->processes[r->key / FG_PIECES];
 }
 
+#define ADDERS_LOOK_NS 1000000u /* not varied */
+
 /* An array that is still being put in would come after its removal. */
 static void wait_for_adders(struct fg_monitor *m, const struct request *r)
 {
 	while (__atomic_load_n(&process_of(m, r)->adding, __ATOMIC_ACQUIRE))
-		usleep(1000);
+		usleep(ADDERS_LOOK_NS / 1000);
 }
 
 static void make_room(struct fg_monitor *m)

@@ -26,7 +26,7 @@
  * Between two looks at new locks: an object that is freed in between leaves one without the name of
  * its slab cache.  Not varied.
  */
-#define LOOK_NS 200000000ull
+#define NEW_LOCKS_LOOK_NS 200000000ull
 
 struct profile {
 	const struct fg_kernel_options *o;
@@ -48,7 +48,7 @@ static void count(struct fg_contention *c, struct fg_kernel_names *names, uint64
 	uint64_t end = for_ns ? fg_now_ns() + for_ns : UINT64_MAX;
 
 	while (!fg_interrupted && fg_now_ns() < end) {
-		uint64_t left = end - fg_now_ns(), step = LOOK_NS;
+		uint64_t left = end - fg_now_ns(), step = NEW_LOCKS_LOOK_NS;
 		struct timespec ts = {.tv_nsec = (long)(left < step ? left : step)};
 
 		nanosleep(&ts, NULL);

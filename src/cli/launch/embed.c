@@ -246,7 +246,8 @@ void fg_embed_ended(struct fg_embed *e)
 /* ---- the end, and processes that outlive it ------------------------------------ */
 
 /* How often, where that is not clear at once: an exec beside other work takes some ms. */
-#define ENVIRON_LOOKS 8 /* not varied */
+#define ENVIRON_LOOKS	8 /* not varied, as the time between two */
+#define ENVIRON_LOOK_NS 1000000
 
 /*
  * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.
@@ -282,7 +283,7 @@ static bool was_given(const char *pid, const char *entry, bool *unclear)
 static bool is_known(const char *secret)
 {
 	char entry[sizeof(FG_SECRET_ENV) + 1 + FG_SECRET];
-	const struct timespec moment = {.tv_nsec = 1000000};
+	const struct timespec moment = {.tv_nsec = ENVIRON_LOOK_NS};
 	bool wanted = false, unclear = true;
 
 	snprintf(entry, sizeof(entry), FG_SECRET_ENV "=%s", secret);
