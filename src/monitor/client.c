@@ -49,22 +49,6 @@ void fg_client_drop(struct fg_monitor *m, uint32_t index)
 		close(release(m, &m->clients[index]));
 }
 
-void fg_client_admit(struct fg_monitor *m, uid_t uid)
-{
-	struct fg_client *first = NULL;
-
-	for (uint32_t i = 0; i < FG_MAX_CLIENTS && m->nr_waiting; i++) {
-		struct fg_client *c = &m->clients[i];
-
-		if (c->fd >= 0 && c->stalled && c->uid == uid && (!first || c->tag < first->tag))
-			first = c;
-	}
-	if (!first)
-		return;
-	first->stalled = false;
-	first->tag = fg_fair_queue_tag(&m->queue, uid); /* the one that it had is long past */
-}
-
 /* Connections of this user that have not said anything yet, and the oldest of them. */
 static uint32_t silent(const struct fg_monitor *m, uid_t uid, uint32_t *oldest)
 {
@@ -436,6 +420,6 @@ bool fg_client_serve(struct fg_monitor *m)
 	if (!err && fg_unread_keep(m, fd, uid))
 		return true;
 	close(fd);
-	fg_client_admit(m, uid);
+	fg_unread_admit(m, uid);
 	return true;
 }

@@ -164,12 +164,13 @@ enum fg_event {
 	FG_EV_PROCESS,
 	FG_EV_ROOM
 };
-int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index);
+int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index); /* events.c */
 
 void fg_hush_libbpf(void); /* it prints nothing, but with FLEXGUARD_VERBOSE=2 */
 
-/* load.c: run one of the SEC("syscall") programs, or the audit. */
+/* programs.c: run one of the SEC("syscall") programs, or the audit. */
 int fg_monitor_tick(struct fg_monitor *m, uint64_t generation);
+int fg_monitor_reset(struct fg_monitor *m); /* at the end: all counts are zero */
 int fg_monitor_audit(struct fg_monitor *m);
 
 /* why.c: one sentence for the person who reads it; returns the errno to report. */
@@ -178,13 +179,13 @@ int fg_skeleton_open(struct monitor_bpf **out, bool *early);
 int fg_why_load(int err, const char *outside, char *why, size_t size);
 
 /*
- * load.c: whose quota the peer of a connection counts against: the real user, or the one whose user
- * namespace it is in (account_of, bpf/who.h).  `otherwise` if the kernel does not say.
+ * programs.c: whose quota the peer of a connection counts against: the real user, or the one whose
+ * user namespace it is in (account_of, bpf/who.h).  `otherwise` if the kernel does not say.
  */
 uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise);
 
 /*
- * load.c: 0 if a thread of the peer is still what it was at connect(), -EACCES if none is.  It
+ * programs.c: 0 if a thread of the peer is still what it was at connect(), -EACCES if none is.  It
  * looks at FG_PROVE_AT_ONCE of them; -EINPROGRESS: there are more, and the next call goes on there.
  * With `write`, after 0, it asks again for that very thread, and the program is told: only from
  * then on does it look at the process's threads.
@@ -241,7 +242,6 @@ void fg_client_ready(struct fg_monitor *m, uint32_t index);
 bool fg_client_serve(struct fg_monitor *m);
 void fg_client_drop(struct fg_monitor *m, uint32_t index);
 void fg_client_expire(struct fg_monitor *m, uint64_t now_ns);
-void fg_client_admit(struct fg_monitor *m, uid_t uid); /* which has read an answer */
 
 /* unread.c */
 void fg_unread_limit(struct fg_monitor *m); /* how many each user may have */
@@ -251,6 +251,8 @@ bool fg_unread_is_full(const struct fg_monitor *m, uid_t uid);
  * false: it is the caller's to close.
  */
 bool fg_unread_keep(struct fg_monitor *m, int fd, uid_t uid);
+/* the first connection of this user that waits for it may be served: it has read an answer */
+void fg_unread_admit(struct fg_monitor *m, uid_t uid);
 void fg_unread_ready(struct fg_monitor *m, int fd);
 void fg_unread_tick(struct fg_monitor *m);
 void fg_unread_close(struct fg_monitor *m);

@@ -235,97 +235,6 @@ no_memory:
 	return -ENOMEM;
 }
 
-static int run_program(const struct bpf_program *prog, void *args, size_t size)
-{
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = size);
-	int err = bpf_prog_test_run_opts(bpf_program__fd(prog), &opts);
-
-	if (err)
-		return err < 0 ? err : -err;
-	return opts.retval == FG_TICK_BLIND ? -ENOTSUP : opts.retval ? -EIO : 0;
-}
-
-int fg_monitor_tick(struct fg_monitor *m, uint64_t generation)
-{
-	struct fg_tick args = {.generation = generation};
-
-	return run_program(m->skel->progs.tick, &args, sizeof(args));
-}
-
-/* Reading an iterator runs its program over all its tasks; it prints nothing. */
-static int run_iterator(int link_fd)
-{
-	char buf[64];
-	ssize_t n;
-	int fd = bpf_iter_create(link_fd);
-
-	if (fd < 0)
-		return -errno;
-	do
-		n = read(fd, buf, sizeof(buf));
-	while (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)));
-	n = n < 0 ? -errno : 0;
-	close(fd);
-	return n;
-}
-
-int fg_monitor_audit(struct fg_monitor *m)
-{
-	return run_iterator(bpf_link__fd(m->skel->links.audit));
-}
-
-uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise)
-{
-	m->skel->bss->peer_sock = (uint32_t)sock;
-	return run_program(m->skel->progs.identify, NULL, 0) ? otherwise :
-							       m->skel->bss->peer_account;
-}
-
-/* The part of union bpf_iter_link_info (linux/bpf.h, 6.1) that is for tasks. */
-struct iter_task {
-	uint32_t tid, pid, pid_fd;
-};
-
-/* An iterator over the peer's threads, or -errno. */
-static int walk_threads(struct fg_monitor *m, const struct fg_peer *peer)
-{
-	struct iter_task threads = {.pid_fd = (uint32_t)peer->pidfd};
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = (union bpf_iter_link_info *)&threads,
-		    .iter_info_len = sizeof(threads));
-	int fd,
-	    link = bpf_link_create(bpf_program__fd(m->skel->progs.prove), 0, BPF_TRACE_ITER, &opts);
-
-	if (link < 0)
-		return -errno;
-	fd = bpf_iter_create(link);
-	if (fd < 0)
-		fd = -errno;
-	close(link); /* the iterator holds it */
-	return fd;
-}
-
-int fg_monitor_prove(struct fg_monitor *m, struct fg_peer *peer, bool write)
-{
-	char nothing[8];
-	ssize_t n;
-
-	if (peer->walk < 0) {
-		peer->walk = walk_threads(m, peer);
-		if (peer->walk < 0)
-			return peer->walk;
-	}
-	m->skel->bss->peer_sock = (uint32_t)peer->sock;
-	m->skel->bss->prove_write = write;
-	m->skel->bss->prove_left = write ? 1 : FG_PROVE_AT_ONCE;
-	m->skel->bss->proved = 0;
-	do
-		n = read(peer->walk, nothing, sizeof(nothing));
-	while (n < 0 && errno == EINTR);
-	if (__atomic_load_n(&m->skel->bss->proved, __ATOMIC_ACQUIRE))
-		return 0;
-	return n >= 0 ? -EACCES : errno == EAGAIN ? -EINPROGRESS : -errno;
-}
-
 const struct fg_counters *fg_monitor_counters(const struct fg_monitor *m)
 {
 	return m->counters;
@@ -354,7 +263,7 @@ void fg_monitor_close(struct fg_monitor *m)
 	if (m->counters) {
 		/* In this order: a hook that still runs would count after the reset. */
 		monitor_bpf__detach(m->skel);
-		run_program(m->skel->progs.reset, NULL, 0);
+		fg_monitor_reset(m);
 		munmap(m->counters, sizeof(*m->counters));
 	}
 	if (m->skel)

@@ -186,19 +186,6 @@ static int find_types(struct fg_policy *p, char *why, size_t size)
 	return 0;
 }
 
-int fg_policy_hook_of(const struct fg_policy *p, unsigned n)
-{
-	const char *name;
-
-	if (n >= btf_vlen(p->ops))
-		return -1;
-	name = btf__name_by_offset(p->btf, btf_members(p->ops)[n].name_off);
-	for (int i = 0; i < FG_HOOKS; i++)
-		if (!strcmp(name, fg_hook_name[i]))
-			return i;
-	return -1;
-}
-
 /* libbpf has put the number of the member into each program. */
 static int note_hooks(struct fg_policy *p, char *why, size_t size)
 {

@@ -19,6 +19,19 @@
 #define STRUCT_OPS_ATTACHMENT 44	 /* BPF_STRUCT_OPS */
 #define UPDATE_REPLACES	      4u	 /* BPF_F_REPLACE */
 
+int fg_policy_hook_of(const struct fg_policy *p, unsigned n)
+{
+	const char *name;
+
+	if (n >= btf_vlen(p->ops))
+		return -1;
+	name = btf__name_by_offset(p->btf, btf_members(p->ops)[n].name_off);
+	for (int i = 0; i < FG_HOOKS; i++)
+		if (!strcmp(name, fg_hook_name[i]))
+			return i;
+	return -1;
+}
+
 /* The member of the kernel's struct in `value`; NULL: it has none of the name and size. */
 static void *member(const struct fg_policy *p, unsigned char *value, const char *name,
 		    uint32_t least)

@@ -70,6 +70,22 @@ bool fg_unread_is_full(const struct fg_monitor *m, uid_t uid)
 	return n >= m->max_unread;
 }
 
+void fg_unread_admit(struct fg_monitor *m, uid_t uid)
+{
+	struct fg_client *first = NULL;
+
+	for (uint32_t i = 0; i < FG_MAX_CLIENTS && m->nr_waiting; i++) {
+		struct fg_client *c = &m->clients[i];
+
+		if (c->fd >= 0 && c->stalled && c->uid == uid && (!first || c->tag < first->tag))
+			first = c;
+	}
+	if (!first)
+		return;
+	first->stalled = false;
+	first->tag = fg_fair_queue_tag(&m->queue, uid); /* the one that it had is long past */
+}
+
 static bool look_again(struct fg_monitor *m, uint32_t i)
 {
 	uid_t uid = m->unread[i].uid;
@@ -78,7 +94,7 @@ static bool look_again(struct fg_monitor *m, uint32_t i)
 		return false;
 	close(m->unread[i].fd);
 	m->unread[i] = m->unread[--m->nr_unread];
-	fg_client_admit(m, uid);
+	fg_unread_admit(m, uid);
 	return true;
 }
 
