@@ -201,22 +201,28 @@ static int usage(void)
 	return 2;
 }
 
-int main(int argc, char **argv)
-{
-	struct check check = {.changes = -1, .bound = 7 * MS, .search_s = 10, .argv = argv};
-	const char *object = "mutex", *lock = "flexguard", *policy = "default",
-		   *machine = "intel104";
-	int n = 0, o, cpus_wanted = 0, p;
-	uint64_t ms10 = 200, size, seed = 1, quantum = 0, noise = 0, idle_exit = 0;
-	bool profile = false;
-	uint64_t from = 0;
-	double t0;
+/* Of the command line, besides `load` and the machine. */
+static struct {
+	struct check check;
+	const char *object, *lock, *policy, *machine;
+	int threads, cpus;
+	uint64_t ms10, quantum, noise, idle_exit; /* quantum: + 1; 0: the machine's own */
+	bool profile;
+} opt = {.check = {.changes = -1, .bound = 7 * MS, .search_s = 10, .seed = 1},
+	 .object = "mutex",
+	 .lock = "flexguard",
+	 .policy = "default",
+	 .machine = "intel104",
+	 .ms10 = 200};
 
+/* False, with a sentence: it cannot run here. */
+static bool has_what_it_needs(char **argv)
+{
 	if (!(getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE)) {
 		fputs(
 		    "skipped: needs the instructions wrfsbase and rdfsbase (Linux 5.9, and a CPU that has them)\n",
 		    stderr);
-		return 77;
+		return false;
 	}
 	if (!(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) { /* the same addresses in every run */
 		if (personality(ADDR_NO_RANDOMIZE) < 0 ||
@@ -224,70 +230,90 @@ int main(int argc, char **argv)
 			fputs(
 			    "skipped: may not switch off the randomization of addresses (personality(2))\n",
 			    stderr);
-			return 77;
+			return false;
 		}
 		execv("/proc/self/exe", argv);
 	}
+	return true;
+}
+
+static bool parse(int argc, char **argv)
+{
+	int o;
+
+	opt.check.argv = argv;
 	load = (struct load){.locks = 1, .think = 45 * NS, .rounds = 6};
 	while ((o = getopt_long(argc, argv, "m:c:t:l:p:d:w:o:n:s:q:i:e:x:PO:r:", options, NULL)) !=
 	       -1)
 		switch (o) {
-		case 'm': machine = optarg; break;
-		case 'c': cpus_wanted = atoi(optarg); break;
-		case 't': n = atoi(optarg); break;
-		case 'l': lock = optarg; break;
-		case 'p': policy = optarg; break;
-		case 'd': ms10 = (uint64_t)(10 * atof(optarg)); break;
+		case 'm': opt.machine = optarg; break;
+		case 'c': opt.cpus = atoi(optarg); break;
+		case 't': opt.threads = atoi(optarg); break;
+		case 'l': opt.lock = optarg; break;
+		case 'p': opt.policy = optarg; break;
+		case 'd': opt.ms10 = (uint64_t)(10 * atof(optarg)); break;
 		case 'w': load.cs = (uint64_t)atoi(optarg) * NS; break;
 		case 'o': load.think = (uint64_t)atoi(optarg) * NS; break;
 		case 'n': load.locks = atoi(optarg); break;
-		case 's': seed = (uint64_t)atoll(optarg); break;
-		case 'q': quantum = (uint64_t)atoi(optarg) * NS + 1; break;
-		case 'i': noise = (uint64_t)atoi(optarg) * US; break;
-		case 'e': idle_exit = (uint64_t)atoi(optarg) * US; break;
-		case 'P': profile = true; break;
-		case 'x': check.schedules = (uint64_t)atoll(optarg); break;
-		case 'O': object = optarg; break;
+		case 's': opt.check.seed = (uint64_t)atoll(optarg); break;
+		case 'q': opt.quantum = (uint64_t)atoi(optarg) * NS + 1; break;
+		case 'i': opt.noise = (uint64_t)atoi(optarg) * US; break;
+		case 'e': opt.idle_exit = (uint64_t)atoi(optarg) * US; break;
+		case 'P': opt.profile = true; break;
+		case 'x': opt.check.schedules = (uint64_t)atoll(optarg); break;
+		case 'O': opt.object = optarg; break;
 		case 'r': load.writes = atoi(optarg); break;
-		case OPT_PCT: check.changes = atoi(optarg) - 1; break;
+		case OPT_PCT: opt.check.changes = atoi(optarg) - 1; break;
 		case OPT_ROUNDS: load.rounds = atoi(optarg); break;
-		case OPT_EXACTLY: check.exact = true; break;
-		case OPT_BOUND: check.bound = (uint64_t)atoi(optarg) * MS; break;
+		case OPT_EXACTLY: opt.check.exact = true; break;
+		case OPT_BOUND: opt.check.bound = (uint64_t)atoi(optarg) * MS; break;
 		case OPT_CANCEL: load.cancels = true; break;
-		case OPT_SEARCH: check.search_s = atof(optarg); break;
-		default: return usage();
+		case OPT_SEARCH: opt.check.search_s = atof(optarg); break;
+		default: return false;
 		}
+	return true;
+}
+
+/* The machine and the object that were asked for; false: there are none such. */
+static bool choose(void)
+{
 	for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
-		if (!strcmp(models[i].name, machine))
+		if (!strcmp(models[i].name, opt.machine))
 			M = models[i];
 	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
-		if (!strcmp(objects[i]->name, object))
+		if (!strcmp(objects[i]->name, opt.object))
 			load.object = objects[i];
 	if (!M.cpus || !load.object ||
-	    !(load.object->lock ? load.object->lock(lock) : !strcmp(lock, "flexguard")))
-		return usage();
-	if (cpus_wanted)
-		M.cpus = cpus_wanted;
+	    !(load.object->lock ? load.object->lock(opt.lock) : !strcmp(opt.lock, "flexguard")))
+		return false;
+	if (opt.cpus)
+		M.cpus = opt.cpus;
 	if (M.cpus / M.smt < M.sockets)
 		M.sockets = M.smt = 1;
-	if (quantum)
-		M.quantum = quantum - 1;
-	if (idle_exit)
-		M.idle_exit = idle_exit;
-	M.noise = noise;
+	if (opt.quantum)
+		M.quantum = opt.quantum - 1;
+	if (opt.idle_exit)
+		M.idle_exit = opt.idle_exit;
+	M.noise = opt.noise;
 	M.noise_len = 20 * US;
-	if (!n)
-		n = M.cpus;
-	if (n < (check.schedules ? 2 : 1) || n > SIM_THREADS || M.cpus < 1 || M.cpus > SIM_CPUS ||
-	    load.locks < 1)
-		return usage();
-	rng_state = seed * 0x9E3779B97F4A7C15ull | 1;
-	for (p = 0; p < FG_POLICY_COUNT && strcmp(policies[p], policy); p++)
+	if (!opt.threads)
+		opt.threads = M.cpus;
+	return opt.threads >= (opt.check.schedules ? 2 : 1) && opt.threads <= SIM_THREADS &&
+	       M.cpus >= 1 && M.cpus <= SIM_CPUS && load.locks >= 1;
+}
+
+/* The library and the eBPF program, as programs find them. */
+static void start_runtime(void)
+{
+	int n = opt.threads, p;
+	uint64_t size;
+
+	rng_state = opt.check.seed * 0x9E3779B97F4A7C15ull | 1;
+	for (p = 0; p < FG_POLICY_COUNT && strcmp(policies[p], opt.policy); p++)
 		;
 	monitor_on = p == FG_POLICY_DEFAULT || p == FG_POLICY_PAPER;
-	chaos = check.schedules != 0;
-	check.seed = seed;
-	check.threads = n;
+	chaos = opt.check.schedules != 0;
+	opt.check.threads = n;
 	fg_libc_setup();
 	fg_threads_setup();
 	fg_self(); /* reserves the tables */
@@ -299,9 +325,13 @@ int main(int argc, char **argv)
 	if (monitor_on)
 		/* as if it had given all of them (monitor.c) */
 		fg_slots_seen = FG_PIECES * FG_PIECE;
-	t0 = seconds();
-	if (chaos)
-		return check_run(&check, lock);
+}
+
+static void measure(double t0)
+{
+	uint64_t from = 0, all = 0, size;
+	int n = opt.threads;
+
 	load.threads = n;
 	load_reset();
 	if (monitor_on)
@@ -319,15 +349,27 @@ int main(int argc, char **argv)
 	memset(sites, 0, sizeof(sites));
 	for (int i = 0; i < n; i++)
 		threads[i].ops = threads[i].sum_wait = threads[i].max_wait = 0;
-	sim_run(from + ms10 * MS / 10);
-	report(lock, n, ms10 * MS / 10, seconds() - t0);
-	if (profile) {
-		uint64_t all = 0;
-
-		for (int i = 0; i < n; i++)
-			all += threads[i].ops;
+	sim_run(from + opt.ms10 * MS / 10);
+	report(opt.lock, n, opt.ms10 * MS / 10, seconds() - t0);
+	for (int i = 0; i < n; i++)
+		all += threads[i].ops;
+	if (opt.profile)
 		report_sites(all);
-	}
+}
+
+int main(int argc, char **argv)
+{
+	double t0;
+
+	if (!has_what_it_needs(argv))
+		return 77;
+	if (!parse(argc, argv) || !choose())
+		return usage();
+	start_runtime();
+	t0 = seconds();
+	if (chaos)
+		return check_run(&opt.check, opt.lock);
+	measure(t0);
 	fflush(stdout);
 	_exit(results.violations != 0);
 }
