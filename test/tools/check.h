@@ -307,6 +307,27 @@ static inline void mutex_of_type(pthread_mutex_t *m, int type)
 	CHECK_EQ(pthread_mutexattr_destroy(&a), 0);
 }
 
+/* Process-shared ones. */
+static inline void mutex_pshared(pthread_mutex_t *m)
+{
+	pthread_mutexattr_t a;
+
+	CHECK_EQ(pthread_mutexattr_init(&a), 0);
+	CHECK_EQ(pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED), 0);
+	CHECK_EQ(pthread_mutex_init(m, &a), 0);
+	CHECK_EQ(pthread_mutexattr_destroy(&a), 0);
+}
+
+static inline void cond_pshared(pthread_cond_t *c)
+{
+	pthread_condattr_t a;
+
+	CHECK_EQ(pthread_condattr_init(&a), 0);
+	CHECK_EQ(pthread_condattr_setpshared(&a, PTHREAD_PROCESS_SHARED), 0);
+	CHECK_EQ(pthread_cond_init(c, &a), 0);
+	CHECK_EQ(pthread_condattr_destroy(&a), 0);
+}
+
 static inline void lock(pthread_mutex_t *m)
 {
 	CHECK_EQ(pthread_mutex_lock(m), 0);
@@ -336,6 +357,21 @@ static inline void *check_try(void *m)
 static inline long try_elsewhere(pthread_mutex_t *m)
 {
 	return in_thread(check_try, m);
+}
+
+/* When `n` threads have counted themselves in *here, and wait for *go: all at once. */
+static inline void all_at_once(pthread_mutex_t *m, pthread_cond_t *c, const int *here, int n,
+			       int *go)
+{
+	while (!*go) {
+		lock(m);
+		*go = *here == n;
+		if (*go)
+			CHECK_EQ(pthread_cond_broadcast(c), 0);
+		unlock(m);
+		if (!*go)
+			sleep_us(1000);
+	}
 }
 
 /* ---- processes ----------------------------------------------------------- */

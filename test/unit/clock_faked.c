@@ -158,7 +158,6 @@ int main(int argc, char **argv)
 {
 	static const char *const by[] = {"-315360000", "315360000"};
 	pthread_condattr_t cattr;
-	pthread_mutexattr_t mattr;
 	pthread_t t[WAITS], h;
 	struct timespec past;
 
@@ -184,9 +183,7 @@ int main(int argc, char **argv)
 	pthread_condattr_setclock(&cattr, CLOCK_REALTIME);
 	pthread_condattr_setpshared(&cattr, PTHREAD_PROCESS_SHARED);
 	CHECK_EQ(pthread_cond_init(&shared, &cattr), 0);
-	pthread_mutexattr_init(&mattr);
-	pthread_mutexattr_setpshared(&mattr, PTHREAD_PROCESS_SHARED);
-	CHECK_EQ(pthread_mutex_init(&native, &mattr), 0);
+	mutex_pshared(&native);
 	CHECK_EQ(sem_init(&sem, 0, 0), 0);
 	CHECK_EQ(mtx_init(&mtx, mtx_timed), thrd_success);
 	CHECK_EQ(cnd_init(&cnd), thrd_success);

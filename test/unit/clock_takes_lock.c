@@ -70,16 +70,13 @@ static void *worker(void *arg)
 int main(int argc, char **argv)
 {
 	long (*calls)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, "faked_clock_calls");
-	pthread_mutexattr_t attr;
 	pthread_t t[THREADS];
 
 	(void)argc;
 	check_begin(argv[0], 60);
 	CHECK(calls);
 	mutex_of_type(&recursive, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	CHECK_EQ(pthread_mutex_init(&shared_mutex, &attr), 0);
+	mutex_pshared(&shared_mutex);
 	pthread_spin_init(&spin, 0);
 	pthread_barrier_init(&barrier, NULL, THREADS);
 	CHECK_EQ(sem_init(&sem, 0, 0), 0);

@@ -15,19 +15,13 @@ int main(int argc, char **argv)
 {
 	struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 				-1, 0);
-	pthread_mutexattr_t ma;
-	pthread_condattr_t ca;
 	pid_t pid;
 
 	check_begin(argv[0], 20);
 	CHECK(s != MAP_FAILED);
-	CHECK_EQ(pthread_mutexattr_init(&ma), 0);
-	CHECK_EQ(pthread_mutexattr_setpshared(&ma, PTHREAD_PROCESS_SHARED), 0);
-	CHECK_EQ(pthread_condattr_init(&ca), 0);
-	CHECK_EQ(pthread_condattr_setpshared(&ca, PTHREAD_PROCESS_SHARED), 0);
-	CHECK_EQ(pthread_mutex_init(&s->m, &ma), 0);
-	CHECK_EQ(pthread_cond_init(&s->full, &ca), 0);
-	CHECK_EQ(pthread_cond_init(&s->empty, &ca), 0);
+	mutex_pshared(&s->m);
+	cond_pshared(&s->full);
+	cond_pshared(&s->empty);
 	pid = check_fork();
 	for (int i = 0; i < ITEMS; i++) {
 		struct timespec ts = in_us(CLOCK_REALTIME, 60000000);

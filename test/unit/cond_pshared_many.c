@@ -66,8 +66,6 @@ static void wait_until(int *what, int value)
 
 int main(int argc, char **argv)
 {
-	pthread_mutexattr_t ma;
-	pthread_condattr_t ca;
 	pid_t pid[PROCESSES];
 	pthread_t t;
 
@@ -75,13 +73,9 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 20);
 	s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(s != MAP_FAILED);
-	CHECK_EQ(pthread_mutexattr_init(&ma), 0);
-	CHECK_EQ(pthread_mutexattr_setpshared(&ma, PTHREAD_PROCESS_SHARED), 0);
-	CHECK_EQ(pthread_condattr_init(&ca), 0);
-	CHECK_EQ(pthread_condattr_setpshared(&ca, PTHREAD_PROCESS_SHARED), 0);
-	CHECK_EQ(pthread_mutex_init(&s->m, &ma), 0);
-	CHECK_EQ(pthread_cond_init(&s->turn, &ca), 0);
-	CHECK_EQ(pthread_cond_init(&s->all, &ca), 0);
+	mutex_pshared(&s->m);
+	cond_pshared(&s->turn);
+	cond_pshared(&s->all);
 	for (int i = 0; i < PROCESSES; i++) {
 		pid[i] = check_fork();
 		if (!pid[i])

@@ -49,7 +49,6 @@ int main(int argc, char **argv)
 	struct shared *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 				0);
 	struct timespec soon;
-	pthread_mutexattr_t attr;
 	pid_t child;
 
 	(void)argc;
@@ -57,9 +56,7 @@ int main(int argc, char **argv)
 	CHECK(s != MAP_FAILED);
 	if (!getenv("CHECK_PRELOAD"))
 		check_skip("glibc itself may hang here");
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	CHECK_EQ(pthread_mutex_init(&s->mutex, &attr), 0);
+	mutex_pshared(&s->mutex);
 	CHECK_EQ(pthread_cond_init(&s->cond, NULL), 0);
 	child = check_fork();
 	if (!child)

@@ -253,7 +253,6 @@ static void *at_once(void *arg)
 int main(int argc, char **argv)
 {
 	pthread_condattr_t cattr;
-	pthread_mutexattr_t mattr;
 
 	check_begin(argv[0], 60);
 	CHECK_EQ(pthread_condattr_init(&cattr), 0);
@@ -262,9 +261,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(pthread_condattr_setclock(&cattr, CLOCK_REALTIME), 0);
 	CHECK_EQ(pthread_condattr_setpshared(&cattr, PTHREAD_PROCESS_SHARED), 0);
 	CHECK_EQ(pthread_cond_init(&shared_cond, &cattr), 0);
-	CHECK_EQ(pthread_mutexattr_init(&mattr), 0);
-	CHECK_EQ(pthread_mutexattr_setpshared(&mattr, PTHREAD_PROCESS_SHARED), 0);
-	CHECK_EQ(pthread_mutex_init(&shared_held, &mattr), 0);
+	mutex_pshared(&shared_held);
 	CHECK_EQ(sem_init(&sem, 0, 0), 0);
 	lock(&held);
 	lock(&shared_held);

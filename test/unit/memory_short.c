@@ -75,17 +75,7 @@ int main(int argc, char **argv)
 		check_skip("only %d threads allowed here", n);
 	CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
 	close(gate[1]);
-	for (int all = 0; !all;) {
-		lock(&m[0]);
-		all = here == n - some;
-		if (all) {
-			go = 1;
-			CHECK_EQ(pthread_cond_broadcast(&c), 0);
-		}
-		unlock(&m[0]);
-		if (!all)
-			sleep_us(1000);
-	}
+	all_at_once(&m[0], &c, &here, n - some, &go);
 	for (int i = 0; i < n; i++)
 		join(t[i]);
 	for (int i = 0; i < 3; i++)

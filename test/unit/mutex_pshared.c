@@ -26,7 +26,6 @@ int main(int argc, char **argv)
 {
 	int fd = memfd_create("shared", 0);
 	struct shared *s[2];
-	pthread_mutexattr_t a;
 	pthread_t t[2];
 	pid_t pid;
 
@@ -36,9 +35,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++)
 		CHECK((s[i] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) !=
 		      MAP_FAILED);
-	CHECK_EQ(pthread_mutexattr_init(&a), 0);
-	CHECK_EQ(pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED), 0);
-	CHECK_EQ(pthread_mutex_init(&s[0]->m, &a), 0);
+	mutex_pshared(&s[0]->m);
 	lock(&s[0]->m);
 	pid = check_fork();
 	if (!pid) {

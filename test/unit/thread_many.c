@@ -37,17 +37,7 @@ int main(int argc, char **argv)
 		n++;
 	if (n < 1000)
 		check_skip("only %d threads allowed here", n);
-	for (int all = 0; !all;) {
-		lock(&m[0]);
-		all = here == n;
-		if (all) {
-			go = 1;
-			CHECK_EQ(pthread_cond_broadcast(&c), 0);
-		}
-		unlock(&m[0]);
-		if (!all)
-			sleep_us(1000);
-	}
+	all_at_once(&m[0], &c, &here, n, &go);
 	for (int i = 0; i < n; i++)
 		join(t[i]);
 	for (int i = 0; i < 4; i++)
