@@ -8,7 +8,7 @@
 #include <bpf/bpf_core_read.h>
 #include "../src/abi/contention.h"
 
-#define TASK_COMM_LEN 16
+#define TASK_COMM_LEN 16 /* include/linux/sched.h */
 /* include/linux/mutex.h, kernel/locking/rwsem.c, rtmutex: flags in the word of the owner. */
 #define MUTEX_FLAGS	   7ul
 #define RWSEM_READER_OWNED 1ul

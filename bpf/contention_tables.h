@@ -10,8 +10,6 @@
 #include <bpf/bpf_helpers.h>
 #include "../src/abi/contention.h"
 
-#define BPF_MAP_TYPE_PERCPU_ARRAY 6
-
 #define TABLE(name_, type_, rows_)                 \
 	struct {                                   \
 		__uint(type, BPF_MAP_TYPE_ARRAY);  \

@@ -30,14 +30,16 @@ static __attribute__((noreturn)) void fail(const char *what)
 	_exit(125);
 }
 
+/* Descriptors out of the way of programs that expect low numbers; below the usual limit, 1024. */
+#define HIGH 512
+
 static void open_file(void)
 {
 	file = memfd_create("flexguard-zoo", MFD_CLOEXEC);
 	if (file < 0)
 		fail("create a file");
-	/* Out of the way of programs that expect low numbers. */
-	if (file < 512) {
-		int high = fcntl(file, F_DUPFD_CLOEXEC, 512);
+	if (file < HIGH) {
+		int high = fcntl(file, F_DUPFD_CLOEXEC, HIGH);
 
 		if (high >= 0) {
 			close(file);
@@ -124,6 +126,9 @@ static bool trylock(struct zoo_mutex *m)
 	return true;
 }
 
+/* A deadlock of the program's, as with any other lock.  Not varied. */
+#define DEADLOCK_SLEEP_NS 100000000u
+
 static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 {
 	int mine = my_descriptor();
@@ -131,7 +136,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 
 	(void)deadline; /* they have none */
 	while (fg_load_relaxed(owner_of(m)) == (uint32_t)mine + 1)
-		zoo_sleep_ns(100000000); /* a deadlock of the program's, as with any other lock */
+		zoo_sleep_ns(DEADLOCK_SLEEP_NS);
 	do {
 		r = set(mine, byte_of(m), F_WRLCK, F_OFD_SETLKW);
 		if (r && r != -EINTR) {
