@@ -110,17 +110,17 @@ class Soak:
 
     # ---- liars
 
-    def silent_crowd(self):
-        crowd = []
+    def many_silent(self):
+        many = []
         try:
             for _ in range(rng.randrange(1, 120)):
                 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 s.setblocking(False)
                 s.connect(SOCK)
-                crowd.append(s)
+                many.append(s)
         except OSError:
             pass
-        for s in crowd:
+        for s in many:
             s.close()
 
     def nonsense(self):
@@ -146,7 +146,7 @@ class Soak:
                    "remove_path": 1,
                    "start_client": 10, "kill_client": 4, "stop_client": 3, "pin_client": 4,
                    "burst": 1,
-                   "silent_crowd": 1, "nonsense": 2, "another_version": 1}
+                   "many_silent": 1, "nonsense": 2, "another_version": 1}
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
             name = rng.choices(list(weights), list(weights.values()))[0]

@@ -17,15 +17,15 @@ def check_quota_of_one_user():
     need_root()
     with Daemon("--max-processes-per-uid", "2") as d:
         c = Counters()
-        crowd = []
+        many = []
         for _ in range(4):
             # setpriv registers too, as root, whose limit is not reached; then it becomes 1001.
-            crowd.append(as_user(1001, CONTEND, "100000"))
-            same("ready", crowd[-1].stdout.readline(), "ready\n")
-            registered(c, min(len(crowd), 2))
+            many.append(as_user(1001, CONTEND, "100000"))
+            same("ready", many[-1].stdout.readline(), "ready\n")
+            registered(c, min(len(many), 2))
         other = as_user(1002, CONTEND, "100000")
         registered(c, 3)
-        for p in crowd + [other]:
+        for p in many + [other]:
             end(p)
         registered(c, 0)
         zero(c)

@@ -51,13 +51,13 @@ def check_status():
 
 
 def check_short_lived_processes():
-    """None of a crowd that comes and goes is lost, and none stays."""
+    """None of many that come and go is lost, and none stays."""
     def ten_at_a_time(rounds):
         before = json.loads(ask("status", "--json"))
         for _ in range(rounds):
-            crowd = [program("true") for _ in range(10)]
-            same("they end", [p.wait(60) for p in crowd], [0] * 10)
-            for p in crowd:
+            many = [program("true") for _ in range(10)]
+            same("they end", [p.wait(60) for p in many], [0] * 10)
+            for p in many:
                 p.communicate()
         now = json.loads(ask("status", "--json"))
         wait_until("all are gone",
