@@ -145,6 +145,7 @@ class Kernel:
 def kernel(series, say, clock, changes=(), fresh=False):
     """From the cache, or built."""
     source.need_tools()
+    bpftool()
     pahole = source.pahole(say)
     tree, commits = source.applied(series, say, fresh)
     folder = source.cache() / key(tree, series, pahole, changes)

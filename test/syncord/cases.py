@@ -421,6 +421,8 @@ done
 echo "end rounds=$round"
 wait $load; cat $S/status""", limit=60 + rounds * 20)
     t.equal("rounds", lines(out, "end")[0]["rounds"], rounds)
+    t.equal("keys, on from boot", [lines(out, "syncord")[0][k] for k in ("fast_key", "slow_key")],
+            [1, 1])
     t.at_least("renamings of the slowest thread", min(load(out)["threads"]), 1)
     t.equal("policies left", lines(out, "syncord")[0]["policies"], 0)
 
