@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a case asserts: figures with their bounds, as rows of a table and as lines of JSON."""
-import dataclasses
+import collections
 import json
 import textwrap
 import time
@@ -15,21 +15,20 @@ class Judge:
         self.file, self.kernel, self.full = file.open("w"), kernel, full
         self.rows, self.case = [], None
         self.passed, self.failed = set(), set()
+        self.failures = collections.Counter()  # of each case, however often it was run
 
     def begin(self, case):
         """What was said of an earlier try is in the file, and no longer in the table."""
-        self.case, self.began, self.bad, self.said = case, time.monotonic(), False, False
+        self.case, self.began, self.bad = case, time.monotonic(), False
         self.rows = [row for row in self.rows if row[0] != case.name]
         self.failed.discard(case.name)
+        print(f"{case.name}: {case.about}", flush=True)
 
     def row(self, what, value, bound, ok):
         """`ok` None: a figure that is only told."""
         self.rows.append((self.case.name, what, value, bound, ok))
         self.bad |= ok is False
         mark = {True: "ok", False: "FAILED", None: "-"}[ok]
-        if not self.said:
-            print(f"{self.case.name}: {self.case.about}")
-            self.said = True
         print(f"    {mark:7}{what}: {self.text(value)}" + (f"   ({bound})" if bound else ""),
               flush=True)
         self.write(what=what, value=value, bound=bound, ok=ok)
@@ -64,7 +63,7 @@ class Judge:
 
     # What the lab calls.
     def skipped(self, why):
-        print(f"{self.case.name}: skipped: {why}", flush=True)
+        print(f"    skipped: {why}", flush=True)
         self.rows.append((self.case.name, "skipped", why, None, None))
         self.write(skipped=why)
 
@@ -77,6 +76,7 @@ class Judge:
         done = [ok for name, _, _, _, ok in self.rows if name == self.case.name and ok is not None]
         if self.bad:
             self.failed.add(self.case.name)
+            self.failures[self.case.name] += 1
         elif done:
             self.passed.add(self.case.name)
         self.write(seconds=round(time.monotonic() - self.began, 1),
