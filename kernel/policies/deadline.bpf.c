@@ -4,7 +4,8 @@
  * threads of a cgroup, `slo_us` for others.  Who has an earlier one than the head of the queue
  * comes next; behind an urgent head so do all urgent ones, until another's time is near.
  *
- * Proved by: misses of each class, waiters that were late when they became the head.
+ * Proved by: the waits of the two classes, from the entry to the head of the queue, as histograms
+ * (bucket n: 2^n ns and more); misses of each, waiters that were late when they became the head.
  */
 #include "syncord.bpf.h"
 
@@ -15,7 +16,7 @@ const volatile bool reorder = true;
 enum { DEADLINE, URGENT }; /* of node->aux */
 
 SYNCORD_COUNTERS(u64 urgent; u64 urgent_late; u64 others; u64 others_late; u64 max_late_ns;
-		 u64 chosen;)
+		 u64 chosen; u64 urgent_wait[SYNCORD_BUCKETS]; u64 others_wait[SYNCORD_BUCKETS];)
 
 HOOK(lock_to_enter_slowpath)
 u64 BPF_PROG(deadline_lock_to_enter_slowpath, struct syncord_lock *lock, struct syncord_node *node)
@@ -43,15 +44,18 @@ bool BPF_PROG(deadline_skip_reorder, struct syncord_lock *lock, struct syncord_n
 {
 	struct counters *n = counters_of(lock);
 	u64 now = bpf_ktime_get_ns();
+	u32 bucket = bucket_of(now - anchor->enq_ns) & (SYNCORD_BUCKETS - 1);
 	bool late = now > anchor->aux[DEADLINE];
 
 	if (n) {
 		if (anchor->aux[URGENT]) {
 			n->urgent++;
 			n->urgent_late += late;
+			n->urgent_wait[bucket]++;
 		} else {
 			n->others++;
 			n->others_late += late;
+			n->others_wait[bucket]++;
 		}
 		if (late)
 			at_most(&n->max_late_ns, now - anchor->aux[DEADLINE]);

@@ -121,7 +121,7 @@ def selftests_kunit(m, t):
     t.equal("tests that failed", sorted(name for name, v in found.items() if v is False), [])
 
 
-@case("thousand", threads="multi")
+@case("thousand")
 def thousand(m, t):
     """A thousand times attached, replaced and detached while threads contend: ten times a hundred
     of the kernel's own test."""
