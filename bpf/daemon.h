@@ -105,6 +105,8 @@ int tick(struct fg_tick *args)
 	if (args->generation) {
 		c->generation = args->generation;
 		c->cpu_shift = cpu_shift;
+		for (int i = 0; i < FG_MAX_CPUS; i++)
+			WRITE_ONCE(c->cpu[i].near, cpu_near[i]);
 	}
 	c->processes = active;
 	WRITE_ONCE(c->heartbeat_ns, bpf_ktime_get_ns());

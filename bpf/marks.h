@@ -50,6 +50,7 @@ struct {
 
 /* Set by the loader, once. */
 const volatile __u32 online_cpus = 1;
+const volatile __u8 cpu_near[FG_MAX_CPUS] = {}; /* enum fg_near */
 const volatile __u32 cpu_shift = 0; /* up to 4: FG_MAX_CPUS CPUs in FG_CPU_GROUPS groups */
 
 static __always_inline __u64 make_mark(__u32 kind, __u32 cpu, __u32 domain, __u32 groups)

@@ -178,8 +178,18 @@ struct fg_count {
 	__u32 blocked;	       /* critical threads that sleep now */
 	__u64 total_preempted; /* events since the monitor started */
 	__u64 total_blocked;
-	__u32 unused[10];
+	__u32 near; /* of cpu[] only: enum fg_near */
+	__u32 unused[9];
 } __attribute__((aligned(FG_CACHE_LINE)));
+
+/*
+ * Where a CPU is: two with one value share a last-level cache, two with one FG_NEAR_NODE a NUMA
+ * node.  0 of all: not known, or all are alike.  A hint, as everything here.
+ */
+enum fg_near {
+	FG_NEAR_CACHE = 0x1f, /* caches of the node are numbered, modulo 32 */
+	FG_NEAR_NODE = 0xe0,  /* nodes, modulo 8 */
+};
 
 /*
  * A domain is a set of processes that believe each other (--domains).  Inside

@@ -249,10 +249,32 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 	}
 }
 
+/*
+ * The heir does not look at the word, but waits to be told (lock_spin.c).  Told before the release,
+ * it comes for the word when that is free.
+ */
+static __attribute__((noinline)) void notify_and_unlock(struct fg_lock *l, struct fg_self *t,
+							struct fg_thread *me)
+{
+	fg_store_relaxed(&fg_thread_of(me->notifies)->notice, FG_NOTICE_FREE);
+	if (!unlock_nested(l, t))
+		release_and_wake(l, t);
+	/* Not before: the line is one that others read, and the release would wait for it. */
+	me->notifies = 0;
+}
+
 __attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
 
+	if (t->held == 1 && fg_has_slot(t)) {
+		struct fg_thread *me = fg_thread_mine(t);
+
+		if (fg_unlikely(me->notifies)) {
+			notify_and_unlock(l, t, me);
+			return;
+		}
+	}
 	if (!unlock_nested(l, t))
 		release_and_wake(l, t);
 }

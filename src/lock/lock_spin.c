@@ -37,8 +37,11 @@
  * head may be kept off its CPU with the lock promised to it, or the owner off its own.  Without a
  * monitor the owner is all they have to go by.  Not varied.
  */
-#define LOOK_EVERY	    4096u
+#define LOOK_EVERY	    16384u
 #define LOOK_EVERY_FALLBACK 64u
+
+/* A head that waits to be told looks at the word once in so many questions all the same. */
+#define UNTOLD_EVERY 256u
 
 static bool timed_out(const struct attempt *a)
 {
@@ -56,6 +59,102 @@ static void pause_until(uint64_t until)
 }
 
 /*
+ * A head, or the heir: one that has handed the role of the head over while it waited, and comes
+ * next all the same.  With a queue behind it the heir is told by the owner when that releases the
+ * lock (enum fg_notice), and the head by the heir when that has the lock.  Until then neither looks
+ * at the word: each look would cost the owner, and those who come, the line.  The chain
+ *
+ *	owner	tells the heir FREE when it releases the lock
+ *	heir	has granted the head's role with COMES, tells HEIR when it has the lock
+ *	head	puts the queue in order meanwhile (_fg_queue_bring_near); at HEIR it hands its role
+ *		over, and is the heir
+ *
+ * is of hints: whoever is not told looks at the word all the same, once in UNTOLD_EVERY questions.
+ */
+struct head {
+	uint32_t n; /* its node; 0: the heir */
+	struct fg_successor behind;
+	bool asked;	/* for the lock: HANDOFF */
+	bool overtaken; /* by others, as far as it knows */
+	uint64_t now, due, backoff;
+};
+
+/* To the one that this thread has granted the head's role to. */
+static void tell(struct fg_self *t, enum fg_notice notice)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+
+	if (me->notifies)
+		fg_store_relaxed(&fg_thread_of(me->notifies)->notice, (uint8_t)notice);
+}
+
+/* Now, while it waits, and not with the lock in hand. */
+static void become_heir(struct fg_lock *l, struct fg_self *t, struct head *h)
+{
+	h->behind.notice = FG_NOTICE_COMES;
+	_fg_queue_hand_over(l, t, h->n, &h->behind);
+	h->n = 0;
+	fg_set_role(t, FG_ROLE_HEAD);
+}
+
+/* Just told that it becomes free: without the look that would cost a journey of the line more. */
+static bool take_told(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	if (!a->obligation && _fg_take_free(l, t))
+		return true;
+	fg_store_relaxed(&fg_thread_mine(t)->notice, FG_NOTICE_NONE);
+	return false;
+}
+
+/* A look at the word.  True with the lock. */
+static bool look(struct fg_lock *l, struct fg_self *t, struct attempt *a, struct head *h)
+{
+	uint32_t word = fg_load_relaxed(&l->word);
+
+	if (!(word & FG_WORD_ID)) {
+		if (take_over(l, t, a))
+			return true;
+		h->overtaken = true;
+		h->now = fg_now_ns();
+		pause_until(h->now + h->backoff < h->due ? h->now + h->backoff : h->due);
+		h->backoff *= 2;
+		word = fg_load_relaxed(&l->word);
+	}
+	/*
+	 * No longer designated: SPINNER and DESIGNATED are two threads, since one may be off its
+	 * CPU.
+	 */
+	if ((word & FG_WORD_ID) && (word & FG_WORD_WAKEUP_CLEARS) == FG_WORD_WAITERS &&
+	    fg_cas_relaxed(&l->word, &word, (word & ~a->obligation) | FG_WORD_SPINNER))
+		a->obligation = FG_WORD_SPINNER;
+	if (h->now >= h->due && !(word & FG_WORD_HANDOFF) &&
+	    (h->overtaken || h->now - h->due >= HANDOFF_UNSEEN * HANDOFF_NS)) {
+		fg_or_relaxed(&l->word, FG_WORD_HANDOFF);
+		h->asked = true;
+	}
+	a->wait.owner = word & FG_WORD_ID;
+	return false;
+}
+
+/* One that is told, or waits to be told.  True with the lock. */
+static bool look_as_told(struct fg_lock *l, struct fg_self *t, struct attempt *a, struct head *h,
+			 enum fg_notice notice, uint32_t looks)
+{
+	if (notice == FG_NOTICE_FREE)
+		return take_told(l, t, a) || look(l, t, a, h);
+	if (h->n) {
+		if (notice == FG_NOTICE_HEIR && h->behind.next)
+			become_heir(l, t, h);
+		else
+			_fg_queue_bring_near(t, h->n, &h->behind);
+	}
+	if (a->wait.off_ns || looks % UNTOLD_EVERY == UNTOLD_EVERY - 1)
+		return look(l, t, a, h);
+	a->wait.owner = 0;
+	return false;
+}
+
+/*
  * The only waiter that looks at the word all the time.  An owner that is back for the lock at
  * once has it in its cache: it wins each race, and each look of others costs it the line.  So the
  * head looks rarely at first, and after HANDOFF_NS asks for the lock (HANDOFF): the next release
@@ -63,53 +162,40 @@ static void pause_until(uint64_t until)
  * that has been woken (MUTEX_FLAG_HANDOFF, kernel/locking/mutex.c).
  */
 static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct attempt *a,
-				 uint32_t n, struct fg_successor *behind)
+				 struct head *h)
 {
-	uint64_t now = fg_now_ns(), due = now + HANDOFF_NS, backoff = BACKOFF_NS;
-	bool overtaken = rounds_are_short(t), asked = false;
-	enum outcome o;
+	const uint8_t *told = &fg_thread_mine(t)->notice;
+	enum outcome o = ACQUIRED;
 
-	if (overtaken)
-		pause_until(due);
+	h->now = fg_now_ns();
+	h->due = h->now + HANDOFF_NS;
+	h->backoff = BACKOFF_NS;
+	h->overtaken = rounds_are_short(t);
+	if (h->overtaken)
+		pause_until(h->due);
 	for (uint32_t looks = 0;; looks++) {
-		uint32_t word = fg_load_relaxed(&l->word);
+		enum fg_notice notice = fg_load_relaxed(told);
 
-		if (!(word & FG_WORD_ID)) {
-			if (take_over(l, t, a))
-				return ACQUIRED;
-			overtaken = true;
-			now = fg_now_ns();
-			pause_until(now + backoff < due ? now + backoff : due);
-			backoff *= 2;
-			looks = 0;
-			word = fg_load_relaxed(&l->word);
-		}
-		/*
-		 * No longer designated: SPINNER and DESIGNATED are two threads, since one may be
-		 * off its CPU.
-		 */
-		if ((word & FG_WORD_ID) && (word & FG_WORD_WAKEUP_CLEARS) == FG_WORD_WAITERS &&
-		    fg_cas_relaxed(&l->word, &word, (word & ~a->obligation) | FG_WORD_SPINNER))
-			a->obligation = FG_WORD_SPINNER;
 		if (looks % HEAD_CLOCK_EVERY == 0) {
-			now = fg_now_ns();
-			_fg_queue_look_behind(n, behind);
-			if (now >= due && !(word & FG_WORD_HANDOFF) &&
-			    (overtaken || now - due >= HANDOFF_UNSEEN * HANDOFF_NS)) {
-				fg_or_relaxed(&l->word, FG_WORD_HANDOFF);
-				asked = true;
+			h->now = fg_now_ns();
+			if (h->n) {
+				_fg_queue_look_behind(h->n, &h->behind);
+				_fg_queue_bring_near(t, h->n, &h->behind);
 			}
 		}
-		a->wait.owner = word & FG_WORD_ID;
+		if (fg_likely(notice == FG_NOTICE_NONE) ? look(l, t, a, h) :
+							  look_as_told(l, t, a, h, notice, looks))
+			break;
 		o = UNDECIDED;
 		if (fg_decide(&a->wait) == FG_BLOCK)
 			break;
 		o = TIMED_OUT;
 		if (timed_out(a))
 			break;
+		o = ACQUIRED;
 		fg_pause();
 	}
-	if (asked)
+	if (o != ACQUIRED && h->asked)
 		fg_and_relaxed(&l->word, ~FG_WORD_HANDOFF);
 	return o;
 }
@@ -163,19 +249,32 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 
 enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
-	struct fg_successor behind = {0, 0};
+	struct head h = {0};
 	enum outcome o = UNDECIDED;
 	bool head;
-	uint32_t n = _fg_queue_join(l, t, &head), asked = a->wait.asked;
+	uint32_t asked = a->wait.asked;
 
-	if (!n)
+	h.n = _fg_queue_join(l, t, &head);
+	if (!h.n)
 		return UNDECIDED;
 	if (!head)
-		o = spin_in_queue(l, t, a, n, &head);
+		o = spin_in_queue(l, t, a, h.n, &head);
 	if (head) {
 		if (o != ACQUIRED)
-			o = spin_as_head(l, t, a, n, &behind);
-		_fg_queue_hand_over(l, t, n, &behind);
+			o = spin_as_head(l, t, a, &h);
+		if (h.n) {
+			/*
+			 * With somebody behind that one, too, it need not look at the word.  Not
+			 * where rounds are short: one that comes past it then is welcome.
+			 */
+			if (o == ACQUIRED && h.behind.more && !rounds_are_short(t) &&
+			    fg_policy_has_monitor() && t->only == address(l))
+				h.behind.notice = FG_NOTICE_HEIR;
+			_fg_queue_hand_over(l, t, h.n, &h.behind);
+		} else {
+			fg_set_role(t, FG_ROLE_NONE);
+			tell(t, o == ACQUIRED ? FG_NOTICE_HEIR : FG_NOTICE_FREE);
+		}
 	}
 	fg_count(t, FG_STAT_SPINS, a->wait.asked - asked);
 	return o;

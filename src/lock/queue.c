@@ -14,11 +14,34 @@
 	0xffffffffu /* in `next`: the owner has left; the thread that links here is the head */
 _Static_assert(FG_MAX_THREADS *FG_NODES == 1u << NODE_BITS, "node numbers fit into the tail");
 
+/*
+ * A node's `next` names the successor, says where that one is (enum fg_near), and how often others
+ * came past it while it was the first.
+ */
+#define LINK_NODE	((1u << NODE_BITS) - 1)
+#define LINK_NEAR_SHIFT NODE_BITS
+#define LINK_PASSED	(1u << (NODE_BITS + 8))
+#define LINK_PASSED_MAX 62u /* 63 would be FG_NODE_HANDED */
+
+/* Nodes that a head looks at behind its successor. */
+#define WALK_MAX 16u
+
 #define INCARNATION 8u /* one step of it in fg_node.state */
 
 static struct fg_node *node_at(uint32_t n)
 {
+	n &= LINK_NODE;
 	return &fg_thread_of(n / FG_NODES)->node[n % FG_NODES];
+}
+
+static uint32_t near_of(const struct fg_self *t)
+{
+	uint32_t cpu = fg_load_relaxed(t->cpu);
+
+	if (cpu >= FG_MAX_CPUS || !fg_policy_has_monitor())
+		return 0;
+	return fg_load_relaxed(&fg_load_relaxed(&fg_counters)->cpu[cpu].near) &
+	       (FG_NEAR_NODE | FG_NEAR_CACHE);
 }
 
 static uint32_t tail_of(uint32_t n)
@@ -94,13 +117,14 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
 		return 0;
 	node = node_at(n);
 	fg_store_relaxed(&node->next, 0);
+	fg_store_relaxed(&fg_thread_mine(t)->notice, FG_NOTICE_NONE);
 	fg_store_relaxed(&node->state, with_state(node->state + INCARNATION, FG_NODE_WAITING));
 	fg_store_relaxed(&t->slot->node, (uint64_t)(uintptr_t)&node->state);
 	fg_set_role(t, FG_ROLE_LINKING);
 
 	/* Release: the node is ready.  Acquire: so is the predecessor's. */
 	before = fg_xchg_acq_rel(&l->tail, tail_of(n));
-	pred_number = before & ((1u << NODE_BITS) - 1);
+	pred_number = before & LINK_NODE;
 	/*
 	 * Of another epoch, or no node of ours at all (a file that another process wrote): empty.
 	 */
@@ -111,7 +135,8 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
 	} else {
 		struct fg_node *pred = node_at(pred_number);
 
-		if (fg_xchg_acq_rel(&pred->next, n) == FG_NODE_HANDED) {
+		if (fg_xchg_acq_rel(&pred->next, n | near_of(t) << LINK_NEAR_SHIFT) ==
+		    FG_NODE_HANDED) {
 			node_free(pred); /* its owner left the role here for us */
 			become_head(t, node);
 			*head = true;
@@ -157,12 +182,69 @@ void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind)
 {
 	if (!behind->next)
 		behind->next = fg_load_acquire(&node_at(n)->next);
-	if (behind->next && state_of(behind->state) != FG_NODE_WAITING)
-		behind->state = fg_load_acquire(&node_at(behind->next)->state);
+	if (behind->next && !behind->more) {
+		struct fg_node *node = node_at(behind->next);
+
+		behind->state = fg_load_acquire(&node->state);
+		behind->more = fg_load_relaxed(&node->next) != 0;
+	}
 }
 
 /* True if the successor waits and runs, and is the head from now on. */
-static bool grant(uint32_t n, uint32_t state)
+/* No longer in the child of a fork that a signal handler made: all nodes are new there. */
+static bool is_head(uint32_t n)
+{
+	return state_of(fg_load_relaxed(&node_at(n)->state)) == FG_NODE_HEAD;
+}
+
+/* Of two links, is the first nearer to `mine`? */
+static bool is_nearer(uint32_t a, uint32_t b, uint32_t mine)
+{
+	a = a >> LINK_NEAR_SHIFT ^ mine;
+	b = b >> LINK_NEAR_SHIFT ^ mine;
+	if ((a ^ b) & FG_NEAR_NODE)
+		return !(a & FG_NEAR_NODE) && (b & FG_NEAR_NODE);
+	return !(a & (FG_NEAR_NODE | FG_NEAR_CACHE)) && (b & FG_NEAR_CACHE);
+}
+
+/*
+ * Only a head changes links that stand, and only to nodes that have a successor themselves: nobody
+ * else writes to those.
+ */
+void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *behind)
+{
+	uint32_t mine, first = behind->next, link, next;
+
+	if (!first || behind->walked == WALK_MAX || first / LINK_PASSED >= LINK_PASSED_MAX)
+		return;
+	mine = near_of(t);
+	if (!((first >> LINK_NEAR_SHIFT ^ mine) & (FG_NEAR_NODE | FG_NEAR_CACHE)))
+		return;
+	if (!behind->before)
+		behind->before = first & LINK_NODE;
+	link = fg_load_acquire(&node_at(behind->before)->next);
+	if (!link)
+		return;
+	next = fg_load_acquire(&node_at(link)->next);
+	if (!next)
+		return;
+	behind->walked++;
+	if (!is_nearer(link, first, mine) ||
+	    state_of(fg_load_relaxed(&node_at(link)->state)) != FG_NODE_WAITING) {
+		behind->before = link & LINK_NODE;
+		return;
+	}
+	if (!is_head(n))
+		return;
+	fg_store_relaxed(&node_at(behind->before)->next, next);
+	fg_store_relaxed(&node_at(link)->next, first + LINK_PASSED);
+	fg_store_relaxed(&node_at(n)->next, link);
+	behind->next = link;
+	behind->state = 0;
+	behind->more = false;
+}
+
+static bool grant(uint32_t n, uint32_t state, enum fg_notice notice)
 {
 	struct fg_node *node = node_at(n);
 
@@ -173,6 +255,8 @@ static bool grant(uint32_t n, uint32_t state)
 		node_cas(node, state, FG_NODE_LEFT);
 		return false;
 	}
+	if (notice != FG_NOTICE_NONE) /* a hint, also to one that is not here any more */
+		fg_store_relaxed(&fg_thread_of(n / FG_NODES)->notice, (uint8_t)notice);
 	if (!node_cas(node, state, FG_NODE_GRANTED))
 		return false;
 	/* Dekker with the monitor: it sets "off" and then looks at the state. */
@@ -190,7 +274,10 @@ void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 {
 	uint32_t at = n, next = fg_load_acquire(&node_at(n)->next), state = 0;
 
-	/* Not after a fork in between, in a signal handler: then the queue is empty. */
+	if (!is_head(n)) { /* a fork in between, in a signal handler: the queue is empty */
+		node_drop(t, n);
+		return;
+	}
 	if (next == behind->next)
 		state = behind->state;
 
@@ -212,11 +299,14 @@ void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 			next = none;
 		}
 		node_free(here);
-		at = next;
+		at = next & LINK_NODE;
 		if (state_of(state) != FG_NODE_WAITING)
 			state = fg_load_acquire(&node_at(at)->state);
-		if (grant(at, state))
+		if (grant(at, state, behind->notice)) {
+			if (behind->notice != FG_NOTICE_NONE)
+				fg_thread_mine(t)->notifies = (uint16_t)(at / FG_NODES);
 			break;
+		}
 		next = state = 0;
 	}
 	node_drop(t, n);

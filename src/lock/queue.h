@@ -46,6 +46,10 @@ bool _fg_queue_leave(struct fg_self *t, uint32_t n);
 /* The successor of a head, as it was at the last look; next = 0: nobody yet. */
 struct fg_successor {
 	uint32_t next, state;
+	bool more;	       /* and there was somebody behind it */
+	uint8_t walked;	       /* nodes behind it that have been looked at */
+	uint32_t before;       /* the last of these */
+	enum fg_notice notice; /* what a head that promises to tell it tells it now */
 };
 
 /*
@@ -53,6 +57,13 @@ struct fg_successor {
  * does with the lock in hand, takes one cache line that is not its own and not three.
  */
 void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind);
+
+/*
+ * And one node further behind at each call: one that is nearer than its successor comes to the
+ * front.  Shuffling ahead of the turn: Kashyap, Calciu, Cheng, Min, Kim, "Scalable and Practical
+ * Locking with Shuffling", SOSP 2019.
+ */
+void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *behind);
 
 /* The head passes its role on and is out.  Never waits. */
 void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,

@@ -15,6 +15,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include "monitor/internal.h"
+#include "monitor/topology.h"
 #include "monitor_types.h"
 #include "monitor.skel.h"
 #include "monitor_early.skel.h"
@@ -103,6 +104,7 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	for (int cpus = libbpf_num_possible_cpus(); FG_CPU_GROUPS << shift < cpus && shift < 4;)
 		shift++;
 	m->skel->rodata->cpu_shift = shift;
+	fg_topology_read("/sys/devices/system", (uint8_t *)m->skel->rodata->cpu_near, FG_MAX_CPUS);
 	uname(&u);
 	if (fg_release_is(u.release, 7, 0)) /* bpf/vmlinux_min.h; no earlier kernel has it */
 		m->skel->rodata->exec_state_dumpable = member_offset("task_exec_state", "dumpable");

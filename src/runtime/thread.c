@@ -57,6 +57,7 @@ void fg_thread_init(struct fg_self *t)
 		uint32_t id = fg_id_begin(index, tid);
 
 		me->nodes_used = me->yields = 0;
+		me->notifies = 0;
 		t->slot = fg_slot_of(index);
 		fg_slot_clear(t->slot, id);
 		fg_fence_local();

@@ -49,6 +49,17 @@ struct fg_node {
 	uint32_t state; /* incarnation << 3 | enum fg_node_state */
 };
 
+/*
+ * From an owner to the head behind it.  A hint: plain stores, by which a thread that waits
+ * for another lock by now only looks at that one's word.
+ */
+enum fg_notice {
+	FG_NOTICE_NONE = 0,
+	FG_NOTICE_COMES = 1, /* the heir is ahead: the word need not be looked at */
+	FG_NOTICE_HEIR = 2,  /* that one has the lock, and will tell when it releases it */
+	FG_NOTICE_FREE = 3,  /* it does */
+};
+
 struct fg_thread {
 	struct fg_node node[FG_NODES];
 	/* bit k: node k is in use by a frame of this thread; only the thread writes it */
@@ -66,15 +77,19 @@ struct fg_thread {
 	uint16_t woke;
 	/* locks of this thread that others released for it: generation, count; atomic */
 	uint32_t released;
-	uint32_t gen; /* generation of the index; only written while nobody has the index */
 	uint32_t tid; /* 0 = nobody has the index */
+	uint16_t gen; /* generation of the index; only written while nobody has the index */
+	/* generations that this process gave the index, up to a whole turn; 0 = new here */
+	uint16_t gens;
+	uint16_t
+	    notifies;	/* index of the head that my next release tells; 0 = none (lock_spin.c) */
+	uint8_t notice; /* to me as the head: enum fg_notice; others write it, too */
+	uint8_t unused;
 	/* a timed round (rounds.h): when it began, low bits of the clock */
 	uint32_t round_began_ns;
 	/* the lock that I keep busy (lock_release.c), low bits of its address */
 	uint32_t kept_busy;
 	uint32_t native_began_ns; /* a timed round of a native lock; 0 = none is timed */
-	/* the generation that this process began with; 0 = the index is new here */
-	uint32_t first_gen;
 } __attribute__((aligned(FG_CACHE_LINE)));
 _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 

@@ -44,6 +44,16 @@ static uint32_t find_free(void)
 	return 0;
 }
 
+/*
+ * Release: pairs with fg_id_is_foreign(), which finds the count no smaller than it was for `gen`.
+ */
+static void next_generation(struct fg_thread *th)
+{
+	if (th->gens <= FG_GEN_MASK)
+		fg_store_relaxed(&th->gens, (uint16_t)(th->gens + 1));
+	fg_store_release(&th->gen, (uint16_t)(th->gen + 1));
+}
+
 static void index_give_back(uint32_t index)
 {
 	uint32_t word = index / 64;
@@ -77,7 +87,7 @@ static void sweep(void)
 
 		if (tid && fg_syscall6(SYS_tgkill, pid, tid, 0, 0, 0, 0) == -ESRCH &&
 		    fg_cas_relaxed(&th->tid, &tid, 0)) {
-			th->gen++;
+			next_generation(th);
 			index_give_back(index);
 		}
 	}
@@ -120,8 +130,8 @@ static void first_use(struct fg_thread *th)
 {
 	uint32_t gen = gen_of_process();
 
-	th->gen = gen + ((th->gen & FG_GEN_MASK) == gen);
-	fg_store_relaxed(&th->first_gen, th->gen);
+	fg_store_relaxed(&th->gen, (uint16_t)(gen + ((th->gen & FG_GEN_MASK) == gen)));
+	fg_store_relaxed(&th->gens, 1);
 }
 
 /* Indices by tid, one for all tids that share a place: the latest is known.  Not varied. */
@@ -161,21 +171,16 @@ uint32_t fg_thread_released_by_others(const struct fg_self *t)
 
 bool fg_id_is_foreign(uint32_t id)
 {
-	uint32_t index = fg_id_index(id), gen = id >> FG_INDEX_BITS & FG_GEN_MASK, first, now;
+	uint32_t index = fg_id_index(id), gen = id >> FG_INDEX_BITS & FG_GEN_MASK, gens, now;
 
 	if (!fg_id_has_slot(id))
 		return false;
 	if (!fg_thread_was(index))
 		return true;
-	first = fg_load_relaxed(&fg_thread_of(index)->first_gen);
-	now = fg_load_relaxed(&fg_thread_of(index)->gen);
-	if (!first)
-		return true;
-	/*
-	 * From the first to the present one it is, or was, ours; after the counter has
-	 * wrapped any may be.
-	 */
-	return now - first <= FG_GEN_MASK && ((gen - first) & FG_GEN_MASK) > now - first;
+	now = fg_load_acquire(&fg_thread_of(index)->gen);
+	gens = fg_load_relaxed(&fg_thread_of(index)->gens);
+	/* The last so many are, or were, ours; after a whole turn of the counter any may be. */
+	return ((now - gen) & FG_GEN_MASK) >= gens;
 }
 
 uint32_t fg_id_of_tid(uint32_t tid)
@@ -189,7 +194,7 @@ uint32_t fg_id_begin(uint32_t index, uint32_t tid)
 {
 	struct fg_thread *th = fg_thread_of(index);
 
-	if (!th->first_gen)
+	if (!th->gens)
 		first_use(th);
 	fg_store_relaxed(&th->tid, tid);
 	fg_store_relaxed(&by_tid[tid % TIDS], (uint16_t)index);
@@ -199,7 +204,7 @@ uint32_t fg_id_begin(uint32_t index, uint32_t tid)
 
 void fg_id_end(uint32_t index)
 {
-	fg_thread_of(index)->gen++;
+	next_generation(fg_thread_of(index));
 	fg_store_relaxed(&fg_thread_of(index)->tid, 0);
 	index_give_back(index);
 }
@@ -211,7 +216,7 @@ void fg_ids_after_fork(uint32_t mine)
 	for (i = 1; i <= fg_threads_highest(); i++) {
 		if (i == mine)
 			continue;
-		fg_thread_of(i)->first_gen = 0;
+		fg_thread_of(i)->gens = 0;
 		fg_thread_of(i)->tid = 0;
 	}
 	memset(used, 0, sizeof(used));

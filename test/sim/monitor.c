@@ -148,6 +148,8 @@ void mon_setup(int nthreads, int ncpus, int64_t tls_offset)
 void mon_reset(void)
 {
 	memset(&page, 0, sizeof(page));
+	for (int i = 0; i < M.cpus; i++)
+		page.cpu[i].near = (__u32)(cpus[i].socket << 5 | cpus[i].cluster % M.clusters % 32);
 }
 void mon_rseq(int id, void *area)
 {

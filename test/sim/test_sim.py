@@ -53,6 +53,23 @@ def check_waiters_leave_the_lock_alone():
             f"{threads} threads: {lock_line(r):.1f} transfers of the lock's line a section"
 
 
+def check_long_sections_leave_the_lock_alone():
+    for threads, ns in (("8", "1000"), ("52", "1000"), ("26", "5000")):
+        r = figures("-m", "intel104", "-t", threads, "-w", ns, "-o", ns)
+        assert lock_line(r) <= 4, \
+            f"{threads} threads, {ns} ns: {lock_line(r):.1f} transfers of the lock's line a section"
+
+
+def check_hands_over_within_the_node():
+    r = figures("-m", "intel104", "-t", "52", "-w", "1000", "-o", "1000")
+    lines = sum(local + remote for local, remote in r["transfers"].values())
+    remote = sum(v[1] for v in r["transfers"].values())
+    assert remote <= lines / 5, \
+        f"{remote:.1f} of {lines:.1f} transfers a section between the sockets"
+    assert r["min_ops"] > 0 and r["fairness"] <= 0.6, \
+        f"the least that a thread had: {r['min_ops']}; {r['fairness']}"
+
+
 def check_more_threads_than_cpus():
     one, two = (figures("-m", "one", "-t", threads)["per_ms"] for threads in ("16", "32"))
     assert two >= 0.8 * one, f"sections a ms with 16 and 32 threads on 16 CPUs: {one}, {two}"

@@ -11,6 +11,7 @@
  *   -DFORKED   start as the child of a fork: thread 1 holds the lock, the word
  *              has the flags and the tail the node of threads that do not exist
  *   -DRMW      a compare-and-swap that is repeated until it succeeds is one step
+ *   -DHEIR     a head may hand its role over before it has the lock
  *   -DUNASKED  no head asks for the lock (HANDOFF), and nobody behind it looks at the word
  *   -DUNDESIGNATED nobody becomes the designated waiter, as with the policy "block"
  *   -DCHECK    the periodic check of all but the designated waiter; without, it is taken to be for
@@ -509,11 +510,21 @@ inline hand_over() {
  * deadline is far.  Then the thread must get on without, or it is a deadlock.  `due`: it has asked
  * for the lock; others may have taken HANDOFF from it.  [queue.c:_fg_queue_look_behind] reads what
  * hand_over() reads, earlier: behind[] there.
+ *
+ * HEIR: one that has somebody behind it may hand its role over while it waits
+ * [lock_spin.c:become_heir], and goes on as the heir.  What it is told [lock_spin.c:tell] is a
+ * hint: when it looks at the word [lock_spin.c:look], [lock_spin.c:look_as_told],
+ * [lock_spin.c:take_told] is open.
  */
 #ifdef MUT_KEEPS_HANDOFF
 #define HANDOFF_DONE skip
 #else
 #define HANDOFF_DONE if :: due -> and_word(255 - HANDOFF) :: else fi
+#endif
+#ifdef MUT_HEIR_STAYS
+#define HEIRS_NODE it_was
+#else
+#define HEIRS_NODE 0
 #endif
 inline spin_as_head() {
 	if
@@ -556,6 +567,14 @@ inline spin_as_head() {
 		:: TIMED_WAIT && !stay -> o = TIMED_OUT; break
 		fi
 	   fi
+#ifdef HEIR
+	:: n != 0 && nx[n] != 0 && nx[n] != HANDED ->
+		it_was = n;
+		hand_over();
+		n = HEIRS_NODE;
+		it_was = 0;
+		PUB(role[me] = RN_HEAD)
+#endif
 	od;
 	if
 	:: o != ACQUIRED -> HANDOFF_DONE
@@ -604,7 +623,10 @@ inline spin() {
 		:: o != ACQUIRED -> choose_stay(); spin_as_head()
 		:: else
 		fi;
-		hand_over()
+		if
+		:: n != 0 -> hand_over()
+		:: else -> PUB(role[me] = RN_NONE)
+		fi
 	:: else
 	fi;
 	stay = 0
@@ -1081,6 +1103,9 @@ inline unlock() {
 
 proctype Thread(byte me) GATE {
 	byte it, o, w, n, at, next, s, obligation, limit;
+#ifdef HEIR
+	byte it_was;
+#endif
 	bit ok, head, stay, last, may, wake, asked, leave, due;
 #ifdef TIMED
 	bit timed;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Where CPUs are: two nodes whose CPUs do not come in order, caches of them, a CPU that the kernel
+ * says nothing about; and the counters say of this machine what the kernel says.
+ */
+#include <sys/stat.h>
+#include "harness.h"
+#include "monitor/topology.h"
+
+static char root[] = "/tmp/fg-topology-XXXXXX";
+
+static void put(const char *file, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", root, file);
+	for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = 0;
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	f = fopen(path, "w");
+	CHECK(f && fputs(text, f) >= 0 && !fclose(f));
+}
+
+/* Index 0: its own; index 3: shared by those in `shared`. */
+static void put_cpu(int cpu, const char *shared)
+{
+	char file[96], own[16];
+
+	snprintf(own, sizeof(own), "%d\n", cpu);
+	for (int i = 0; i < 4; i++) {
+		snprintf(file, sizeof(file), "cpu/cpu%d/cache/index%d/level", cpu, i);
+		put(file, i == 3 ? "3\n" : i == 2 ? "2\n" : "1\n");
+		snprintf(file, sizeof(file), "cpu/cpu%d/cache/index%d/shared_cpu_list", cpu, i);
+		put(file, i == 3 ? shared : own);
+	}
+}
+
+int main(void)
+{
+	static uint8_t near[FG_MAX_CPUS], cached[16];
+	char command[64];
+	struct monitor m;
+	struct client c;
+
+	test_begin();
+	CHECK(mkdtemp(root));
+	put("node/online", "0,2\n");
+	put("node/node0/cpulist", "0-3,8-9\n");
+	put("node/node2/cpulist", "4-7\n");
+	for (int cpu = 0; cpu < 10; cpu++)
+		put_cpu(cpu, cpu < 2 || cpu > 7 ? "0-1,8-9\n" : cpu < 4 ? "2-3\n" : "4-7\n");
+	memset(cached, 0xff, sizeof(cached));
+	fg_topology_read(root, cached, 12);
+	snprintf(command, sizeof(command), "rm -r %s", root);
+	CHECK(!system(command));
+	for (int cpu = 0; cpu < 10; cpu++)
+		CHECK(cached[cpu] == (cpu < 2 || cpu > 7 ? 0 : cpu < 4 ? 1 : 2 << 5));
+	CHECK(cached[10] == 0 && cached[11] == 0 && cached[12] == 0xff);
+
+	fg_topology_read("/nowhere", cached, 2);
+	CHECK(cached[0] == 0 && cached[1] == 0);
+
+	monitor_start(&m, NULL);
+	client_join(&c, m.name, 8);
+	fg_topology_read("/sys/devices/system", near, FG_MAX_CPUS);
+	for (int cpu = 0; cpu < FG_MAX_CPUS; cpu++)
+		CHECK(c.counters->cpu[cpu].near == near[cpu]);
+	client_leave(&c);
+	monitor_stop(&m);
+	return 0;
+}
