@@ -82,6 +82,7 @@ static long futex_wait(const uint32_t *word, uint32_t expected, uint32_t channel
 	struct thread *t = here->cur;
 	unsigned b = enter_bucket(word);
 
+	weak_fence(__ATOMIC_SEQ_CST);
 	here->in_kernel = true;
 	mem_access(word, A_READ);
 	here->in_kernel = false;
@@ -201,6 +202,7 @@ static long futex_wake(const uint32_t *word, int count, uint32_t channels)
 	struct thread **at = &bucket[b].first;
 	int n = 0;
 
+	weak_fence(__ATOMIC_SEQ_CST); /* before it looks for sleepers (hb_waiters_pending) */
 	here->in_kernel = true;
 	kernel_stats.wakes++;
 	while (*at && n < count) {
@@ -212,6 +214,7 @@ static long futex_wake(const uint32_t *word, int count, uint32_t channels)
 		}
 		unlink_waiter(b, at);
 		here->now += M.wake;
+		weak_wakes(here->cur ? here->cur->id : -1, t->id);
 		sim_wake(t);
 		n++;
 	}
@@ -339,7 +342,10 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 		a = (long)mmap((void *)a, (size_t)b, (int)c, (int)d, (int)e, f);
 		load_mapped((void *)a, (uint64_t)b);
 		return a;
-	case SYS_membarrier: in_order(); return 0; /* the order of accesses is one for all */
+	case SYS_membarrier:
+		in_order();
+		weak_fence_everywhere();
+		return 0;
 	case SYS_munmap: return munmap((void *)a, (size_t)b);
 	default: fprintf(stderr, "sim: system call %ld\n", nr); abort();
 	}

@@ -55,8 +55,8 @@ static bool one_schedule(const struct check *c, uint64_t seed)
 	load.threads = k;
 	schedule.by_priority = c->changes >= 0;
 	schedule_begins(c->threads, c->changes, c->length);
-	load_reset();
 	sim_restart();
+	load_reset();
 	for (int i = 0; i < k; i++)
 		sim_spawn(i, load.object->check, rng() % (2 * US));
 	stuck = sim_run(WAIT_MAX);
@@ -163,6 +163,47 @@ static void find_smaller(const struct check *original)
 			}
 }
 
+static const char *const order_names[] = {[__ATOMIC_CONSUME] = "consume",
+					  [__ATOMIC_ACQUIRE] = "acquire",
+					  [__ATOMIC_RELEASE] = "release",
+					  [__ATOMIC_ACQ_REL] = "acq_rel",
+					  [__ATOMIC_SEQ_CST] = "seq_cst"};
+
+/* Which of the orders that a program of the object comes by are needed for what is checked? */
+static int check_orders(struct check *c)
+{
+	struct orders *all;
+	uint32_t found = 0;
+	uint64_t n;
+
+	orders = mmap(NULL, sizeof(*orders), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	for (n = 0; n < c->schedules; n += BATCH)
+		if (!batch(c, c->seed + n, BATCH)) {
+			printf("seed %lu: %s\n", outcome->seed, outcome->what);
+			return 1;
+		}
+	all = orders;
+	orders = NULL;
+	for (uint32_t i = 0; i < all->n; i++) {
+		bool good = true;
+
+		relaxed_at = all->at[i].pc;
+		for (n = 0; n < c->schedules && good; n += BATCH)
+			good = batch(c, c->seed + n, BATCH);
+		found += !good;
+		printf("%-7s ", order_names[all->at[i].order]);
+		if (good)
+			printf("%-10s %-60s ", "not found", "");
+		else
+			printf("%-10lu %-60.60s ", outcome->seed - c->seed + 1, outcome->what);
+		print_place(all->at[i].pc);
+	}
+	printf("%s: %u places with an order, %u needed in %lu schedules each\n", load.object->name,
+	       all->n, found, c->schedules);
+	return 0;
+}
+
 int check_run(struct check *c, const char *lock)
 {
 	uint64_t seed = c->seed, left = c->schedules, done = 0, size = BATCH;
@@ -182,6 +223,8 @@ int check_run(struct check *c, const char *lock)
 		c->length = outcome->steps / (outcome->done ? outcome->done : 1);
 		memset(outcome, 0, sizeof(*outcome));
 	}
+	if (c->relax)
+		return check_orders(c);
 	for (; left && good; left -= size, seed += size) {
 		size = size < left ? size : left;
 		good = batch(c, seed, size);

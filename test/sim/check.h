@@ -12,6 +12,7 @@ struct check {
 	/* Of a wait, ps: before any periodic check could have found what no release told. */
 	uint64_t bound;
 	double search_s; /* how long to look for a smaller one that fails as well */
+	bool relax;	 /* do it for each place with a memory order, which is not there */
 	char **argv;
 };
 

@@ -521,7 +521,7 @@ int sim_run(uint64_t until)
 {
 	int left = 0;
 
-	while (anything_left() && schedule.steps < SCHEDULE_MAX &&
+	while (anything_left() && schedule.steps < SCHEDULE_MAX && !(chaos && results.violations) &&
 	       (schedule.by_priority ? one_time : heap[0].at) < until) {
 		struct event e;
 		struct cpu *c;

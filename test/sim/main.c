@@ -174,12 +174,29 @@ static double seconds(void)
 static const struct object *const objects[] = {&object_mutex,	&object_rwlock, &object_cond,
 					       &object_barrier, &object_sem,	&object_spin};
 
-enum { OPT_PCT = 256, OPT_ROUNDS, OPT_EXACTLY, OPT_BOUND, OPT_CANCEL, OPT_SEARCH };
+enum {
+	OPT_PCT = 256,
+	OPT_ROUNDS,
+	OPT_EXACTLY,
+	OPT_BOUND,
+	OPT_CANCEL,
+	OPT_SEARCH,
+	OPT_WEAK,
+	OPT_RELAX,
+	OPT_TRACE,
+};
 static const struct option options[] = {
-    {"object", required_argument, NULL, 'O'},	     {"pct", required_argument, NULL, OPT_PCT},
-    {"rounds", required_argument, NULL, OPT_ROUNDS}, {"exactly", no_argument, NULL, OPT_EXACTLY},
-    {"bound", required_argument, NULL, OPT_BOUND},   {"cancel", no_argument, NULL, OPT_CANCEL},
-    {"search", required_argument, NULL, OPT_SEARCH}, {NULL, 0, NULL, 0},
+    {"object", required_argument, NULL, 'O'},
+    {"pct", required_argument, NULL, OPT_PCT},
+    {"rounds", required_argument, NULL, OPT_ROUNDS},
+    {"exactly", no_argument, NULL, OPT_EXACTLY},
+    {"bound", required_argument, NULL, OPT_BOUND},
+    {"cancel", no_argument, NULL, OPT_CANCEL},
+    {"search", required_argument, NULL, OPT_SEARCH},
+    {"weak", no_argument, NULL, OPT_WEAK},
+    {"trace", no_argument, NULL, OPT_TRACE},
+    {"relax", no_argument, NULL, OPT_RELAX},
+    {NULL, 0, NULL, 0},
 };
 
 static int usage(void)
@@ -196,7 +213,10 @@ static int usage(void)
 	    "  -x N      N random schedules instead, of 2 to -t threads: what the object promises, lost wake-ups\n"
 	    "  --pct D   by priorities, with D-1 change points         --rounds N     of a thread\n"
 	    "  --cancel  threads are cancelled while they wait         --exactly      -t threads, not fewer\n"
-	    "  --bound MS    no wait is longer                         --search S     for a smaller one that fails\n",
+	    "  --weak    loads may return old values, as memory orders permit\n"
+	    "  --relax   what if one of the orders were not there: for each place in the code, the same\n"
+	    "  --bound MS    no wait is longer                         --search S     for a smaller one that fails\n"
+	    "  --trace   how far each thread came before another went on (of the last schedule)\n",
 	    stderr);
 	return 2;
 }
@@ -268,6 +288,9 @@ static bool parse(int argc, char **argv)
 		case OPT_EXACTLY: opt.check.exact = true; break;
 		case OPT_BOUND: opt.check.bound = (uint64_t)atoi(optarg) * MS; break;
 		case OPT_CANCEL: load.cancels = true; break;
+		case OPT_TRACE: schedule.traced = true; break;
+		case OPT_RELAX: opt.check.relax = weak = true; break;
+		case OPT_WEAK: weak = true; break;
 		case OPT_SEARCH: opt.check.search_s = atof(optarg); break;
 		default: return false;
 		}

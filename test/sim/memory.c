@@ -75,6 +75,7 @@ static void look_at_retired(uint64_t at)
 void mem_reset(void)
 {
 	nretired = 0;
+	weak_reset();
 	if (chaos)
 		return;
 	if (lines)
@@ -220,6 +221,8 @@ void mem_access(const void *p, enum access kind)
 		c = here;
 	}
 	if (chaos) {
+		if (weak && kind != A_RMW)
+			weak_plain(at, kind == A_WRITE, pc);
 		if (nretired && !c->in_kernel) /* the monitor may look at any address */
 			look_at_retired(at);
 		c->now += rng() % 16 ? rng() % (60 * NS) : rng() % (2 * US);
@@ -273,36 +276,61 @@ PLAIN(16)
 		for (unsigned long i = 0; i < n; i += 64)    \
 			from((char *)a + i, kind);           \
 	}
-RANGE(read, A_READ) RANGE(write, A_WRITE) void __tsan_atomic_thread_fence(int o)
-{
-	if (o == __ATOMIC_SEQ_CST && here && here->now < here->stores_done)
-		here->now = here->stores_done;
-}
+RANGE(read, A_READ)
+RANGE(write, A_WRITE)
+
 void __tsan_atomic_signal_fence(int o)
 {
 	(void)o;
 }
 
+struct orders *orders;
+const void *relaxed_at;
+
+/* The order that the access here has: weak memory only. */
+static int order_of(int order)
+{
+	uint32_t i;
+
+	if (order == __ATOMIC_RELAXED)
+		return order;
+	if (pc == relaxed_at)
+		return __ATOMIC_RELAXED;
+	if (!orders || !here || here->in_kernel)
+		return order;
+	for (i = 0; i < orders->n && orders->at[i].pc != pc; i++)
+		;
+	if (i == ORDERS)
+		return order;
+	orders->n += i == orders->n;
+	orders->at[i].pc = pc;
+	orders->at[i].order = order;
+	orders->at[i].times++;
+	return order;
+}
+
 /* One host thread: what happens between two calls is atomic. */
-#define RMW(n, T, name, expr)                                  \
-	T __tsan_atomic##n##_##name(volatile T *a, T v, int o) \
-	{                                                      \
-		(void)o;                                       \
-		from((void *)a, A_RMW);                        \
-		T x = *a;                                      \
-		*a = (T)(expr);                                \
-		return x;                                      \
+#define RMW(n, T, name, expr)                                       \
+	T __tsan_atomic##n##_##name(volatile T *a, T v, int o)      \
+	{                                                           \
+		from((void *)a, A_RMW);                             \
+		T x = *a;                                           \
+		*a = (T)(expr);                                     \
+		if (weak)                                           \
+			weak_rmw(a, sizeof(T), order_of(o), x, *a); \
+		return x;                                           \
 	}
 #define ATOMIC(n, T)                                                                           \
 	T __tsan_atomic##n##_load(const volatile T *a, int o)                                  \
 	{                                                                                      \
-		(void)o;                                                                       \
 		from((void *)a, A_READ);                                                       \
-		return *a;                                                                     \
+		return weak ? (T)weak_load(a, sizeof(T), order_of(o), *a) : *a;                \
 	}                                                                                      \
 	void __tsan_atomic##n##_store(volatile T *a, T v, int o)                               \
 	{                                                                                      \
 		from((void *)a, o == __ATOMIC_SEQ_CST ? A_RMW : A_WRITE);                      \
+		if (weak)                                                                      \
+			weak_store(a, sizeof(T), order_of(o), *a, v);                          \
 		*a = v;                                                                        \
 	}                                                                                      \
 	RMW(n, T, exchange, v)                                                                 \
@@ -311,25 +339,45 @@ void __tsan_atomic_signal_fence(int o)
 	RMW(n, T, fetch_and, x &v)                                                             \
 	RMW(n, T, fetch_or, x | v)                                                             \
 	RMW(n, T, fetch_xor, x ^ v)                                                            \
+	static inline int cas##n(volatile T *a, T *e, T v, int o, int f)                       \
+	{                                                                                      \
+		T x = *a;                                                                      \
+		bool done = x == *e;                                                           \
+		if (done)                                                                      \
+			*a = v;                                                                \
+		else                                                                           \
+			*e = x;                                                                \
+		if (weak && done)                                                              \
+			weak_rmw(a, sizeof(T), order_of(o), x, v);                             \
+		else if (weak)                                                                 \
+			weak_look(a, sizeof(T), order_of(f), x);                               \
+		return done;                                                                   \
+	}                                                                                      \
 	int __tsan_atomic##n##_compare_exchange_strong(volatile T *a, T *e, T v, int o, int f) \
 	{                                                                                      \
-		(void)o;                                                                       \
-		(void)f;                                                                       \
 		from((void *)a, A_RMW);                                                        \
-		if (*a == *e) {                                                                \
-			*a = v;                                                                \
-			return 1;                                                              \
-		}                                                                              \
-		*e = *a;                                                                       \
-		return 0;                                                                      \
+		return cas##n(a, e, v, o, f);                                                  \
 	}                                                                                      \
 	int __tsan_atomic##n##_compare_exchange_weak(volatile T *a, T *e, T v, int o, int f)   \
 	{                                                                                      \
-		return __tsan_atomic##n##_compare_exchange_strong(a, e, v, o, f);              \
+		from((void *)a, A_RMW);                                                        \
+		return cas##n(a, e, v, o, f);                                                  \
 	}                                                                                      \
 	T __tsan_atomic##n##_compare_exchange_val(volatile T *a, T e, T v, int o, int f)       \
 	{                                                                                      \
-		__tsan_atomic##n##_compare_exchange_strong(a, &e, v, o, f);                    \
+		from((void *)a, A_RMW);                                                        \
+		cas##n(a, &e, v, o, f);                                                        \
 		return e;                                                                      \
 	}
-ATOMIC(8, uint8_t) ATOMIC(16, uint16_t) ATOMIC(32, uint32_t) ATOMIC(64, uint64_t)
+ATOMIC(8, uint8_t)
+ATOMIC(16, uint16_t)
+ATOMIC(32, uint32_t) ATOMIC(64, uint64_t)
+
+    void __tsan_atomic_thread_fence(int o)
+{
+	if (o == __ATOMIC_SEQ_CST && here && here->now < here->stores_done)
+		here->now = here->stores_done;
+	pc = __builtin_return_address(0);
+	if (weak)
+		weak_fence(order_of(o));
+}

@@ -57,6 +57,30 @@ void mem_reset(void);
 struct cpu;
 uint64_t cpu_distance(const struct cpu *a, const struct cpu *b);
 
+/* ---- weak.c: memory orders.  Sizes in bytes; `before` and `real` are what memory has */
+extern bool weak;
+void weak_reset(void);
+uint64_t weak_load(const volatile void *at, uint32_t size, int order, uint64_t real);
+void weak_store(volatile void *at, uint32_t size, int order, uint64_t before, uint64_t value);
+void weak_rmw(volatile void *at, uint32_t size, int order, uint64_t before, uint64_t value);
+void weak_look(const volatile void *at, uint32_t size, int order, uint64_t real);
+void weak_fence(int order);
+void weak_fence_everywhere(void); /* membarrier(2) */
+void weak_wakes(int from, int to);
+void weak_watch(const void *at); /* 64 bytes of plain data that an object guards */
+void weak_plain(uint64_t at, bool writes, const void *pc);
+/* Places in the code with an order, and one that is to have none. */
+#define ORDERS 1024
+extern struct orders {
+	uint32_t n;
+	struct {
+		const void *pc;
+		int order;
+		uint64_t times;
+	} at[ORDERS];
+} *orders; /* NULL: do not note them */
+extern const void *relaxed_at;
+
 /* ---- kernel.c */
 struct thread;
 struct cpu {

@@ -45,6 +45,15 @@ def check_cancellation():
     schedules(1000, "-O", "cond", "--cancel", "--pct", "3")
 
 
+def check_memory_orders():
+    for object_, n in (("mutex", 400), ("rwlock", 400), ("cond", 150), ("barrier", 400),
+                       ("sem", 400), ("spin", 400)):
+        schedules(n, "-O", object_, "--weak")
+    # Each of the four that the barrier needs is found when it is not there.
+    p = run("-O", "barrier", "--relax", "-x", "50")
+    assert re.search(", 4 needed", p.stdout), p.stdout
+
+
 def check_zoo():
     for lock in "mcs", "ticket", "futex":
         schedules(1000, "-l", lock)

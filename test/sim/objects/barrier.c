@@ -12,12 +12,15 @@
 #define ROUNDS 64
 static struct fg_barrier barrier __attribute__((aligned(64)));
 static int arrived[ROUNDS], last[ROUNDS];
+/* Written before a round, read by a neighbour before the next. */
+static uint64_t mine[8] __attribute__((aligned(64)));
 
 static UNSEEN void reset(void)
 {
 	_fg_barrier_init(&barrier, (uint32_t)load.threads);
 	memset(arrived, 0, sizeof(arrived));
 	memset(last, 0, sizeof(last));
+	weak_watch(mine);
 	mem_class(&barrier, sizeof(barrier), C_LOCK);
 }
 
@@ -49,6 +52,10 @@ static void check(struct thread *t)
 		uint64_t from;
 
 		some_work();
+		if (t->id < 8 && i % 2 == 0)
+			mine[t->id] = (uint64_t)i;
+		else if (t->id < 7 && mine[(t->id + 1) % load.threads] != (uint64_t)i - 1)
+			violation("a thread does not see what another did before the barrier");
 		arrives(i % ROUNDS);
 		from = now();
 		is_last = _fg_barrier_wait(&barrier);

@@ -48,6 +48,7 @@ static UNSEEN void reset(void)
 	buffer.capacity = load.checks ? 1 + rng() % 2 : 8;
 	for (int i = 0; load.checks && i < load.threads; i++)
 		buffer.workers += !is_victim(&threads[i]);
+	weak_watch(&buffer);
 	mem_class(&mutex, sizeof(mutex), C_LOCK);
 	mem_class(&not_empty, sizeof(not_empty), C_NODE);
 	mem_class(&not_full, sizeof(not_full), C_NODE);

@@ -51,6 +51,8 @@ static UNSEEN void reset(void)
 	memset(place, 0, n * sizeof(*place));
 	memset(inside, 0, n * sizeof(*inside));
 	for (int i = 0; i < load.locks && i < 4; i++) {
+		weak_watch(place[i].data);
+		weak_watch(place[i].second);
 		mem_class(&place[i].lock, sizeof(place[i].lock), C_LOCK);
 		mem_class(place[i].data, sizeof(place[i].data) + 128, C_DATA);
 	}

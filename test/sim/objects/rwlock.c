@@ -44,6 +44,8 @@ static UNSEEN void reset(void)
 	memset(place, 0, sizeof(place));
 	memset(inside, 0, sizeof(inside));
 	for (int i = 0; i < LOCKS; i++) {
+		weak_watch(place[i].data);
+		weak_watch(place[i].second);
 		if (one_in(4))
 			place[i].lock.fg.kind = FG_RW_WRITERS_FIRST;
 		place[i].lock.fg.bias = one_in(2); /* as after many readers */

@@ -15,6 +15,7 @@ static struct {
 	uint64_t sem;
 } once[SIM_THREADS / 64] __attribute__((aligned(64))); /* of a thread: its neighbour posts it */
 static int most, inside, expected;
+static uint64_t data[8] __attribute__((aligned(64))); /* guarded where one may be in */
 
 static UNSEEN void reset(void)
 {
@@ -25,6 +26,7 @@ static UNSEEN void reset(void)
 	items = 0;
 	for (unsigned i = 0; i < sizeof(once) / sizeof(*once); i++)
 		once[i].sem = 0;
+	weak_watch(data);
 	mem_class(&room, sizeof(room), C_LOCK);
 }
 
@@ -79,6 +81,8 @@ static void check(struct thread *t)
 
 			enter();
 			sim_work(rng() % (2 * US));
+			if (most == 1)
+				data[0]++;
 			leave();
 			if (_fg_sem_post(&room))
 				violation("a post was refused");

@@ -18,6 +18,7 @@ static UNSEEN void reset(void)
 	memset(inside, 0, sizeof(inside));
 	for (int i = 0; i < LOCKS; i++) {
 		place[i].lock = FG_SPIN_FREE;
+		weak_watch(place[i].data);
 		mem_class(&place[i].lock, 64, C_LOCK);
 		mem_class(place[i].data, sizeof(place[i].data), C_DATA);
 	}
