@@ -129,10 +129,17 @@ static void leave(struct fg_rwlock *rw)
 			return;
 }
 
-/* Acquire: a reader that finds the gate free sees what the last writer did. */
+/*
+ * Acquire: a reader that finds the gate free sees what the last writer did.  So does one that has
+ * seen that writer's id, and now finds that a reader has the gate after it: pairs with the release
+ * in rdlock_contended().
+ */
 static bool writer_at_gate(struct fg_rwlock *rw)
 {
+#ifdef FG_BROKEN_TAG /* a test proves that the tests notice */
 	return (fg_load_acquire(&rw->gate.word) & FG_WORD_ID) && fg_load_relaxed(&rw->gate.tag);
+#endif
+	return (fg_load_acquire(&rw->gate.word) & FG_WORD_ID) && fg_load_acquire(&rw->gate.tag);
 }
 
 /* A counted reader, no writer about.  BRAVO inhibits the bias for a time, here for readers. */
@@ -211,8 +218,11 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 				      no_later(&soon, recursive ? RECURSIVE_NS : FG_RW_PATIENCE_NS,
 					       deadline));
 		if (!r) {
-			/* No writer now, and none until we are counted. */
-			fg_store_relaxed(&rw->gate.tag, 0);
+			/*
+			 * No writer now, and none until we are counted.  Release: see
+			 * writer_at_gate().
+			 */
+			fg_store_release(&rw->gate.tag, 0);
 			r = enter_counted(rw, true);
 			_fg_unlock(&rw->gate);
 			return r;
