@@ -268,6 +268,12 @@ void sim_cancel(int id, uint64_t at)
 
 /* ---- system calls, clocks -------------------------------------------------------------- */
 
+/* The one that forked has the number of the process. */
+static long tid_of(const struct thread *t)
+{
+	return 1 + (long)sim_process * SIM_THREADS + t->id;
+}
+
 static uint64_t now_ps(void)
 {
 	return here ? here->now : 0;
@@ -281,7 +287,7 @@ static long sim_clock(clockid_t clock, struct timespec *t)
 		here->now += M.clock;
 	ns = now_ps() / NS;
 	if (clock < 0) { /* a thread's CPU clock */
-		struct thread *o = &threads[~(clock >> 3) - 1];
+		struct thread *o = &threads[(~(clock >> 3) - 1) % SIM_THREADS];
 
 		ns = (o->ran + (o->state == T_RUN && cpus[o->cpu].now > o->started ?
 				    cpus[o->cpu].now - o->started :
@@ -330,8 +336,8 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 		sim_yield();
 		return 0;
 	case SYS_clock_gettime: return sim_clock((clockid_t)a, (void *)b);
-	case SYS_gettid: return here->cur->id + 1;
-	case SYS_getpid: return 1;
+	case SYS_gettid: return tid_of(here->cur);
+	case SYS_getpid: return 1 + (long)sim_process * SIM_THREADS;
 	case SYS_sched_getscheduler: return SCHED_OTHER;
 	case SYS_sched_getaffinity:
 		memset((void *)c, 0, (size_t)b);
@@ -346,6 +352,7 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 		in_order();
 		weak_fence_everywhere();
 		return 0;
+	case SYS_openat: return -ENOENT; /* there is no /proc */
 	case SYS_munmap: return munmap((void *)a, (size_t)b);
 	default: fprintf(stderr, "sim: system call %ld\n", nr); abort();
 	}

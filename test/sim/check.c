@@ -53,16 +53,20 @@ static bool one_schedule(const struct check *c, uint64_t seed)
 		rng();
 	k = c->exact ? c->threads : 2 + (int)(rng() % (uint64_t)(c->threads - 1));
 	load.threads = k;
+	load.most = c->threads;
+	load.forks = load.forking;
 	schedule.by_priority = c->changes >= 0;
-	schedule_begins(c->threads, c->changes, c->length);
+	schedule_begins(2 * c->threads, c->changes, c->length);
 	sim_restart();
 	load_reset();
 	for (int i = 0; i < k; i++)
 		sim_spawn(i, load.object->check, rng() % (2 * US));
+	if (load.forks && load.object->interrupt && rng() % 2)
+		threads[0].interrupt = 1 + (uint32_t)(rng() % 500);
 	stuck = sim_run(WAIT_MAX);
 	outcome->steps += schedule.steps;
 	outcome->hash = (outcome->hash ^ schedule.hash) * 0x100000001b3ull;
-	for (int i = 0; i < k; i++) {
+	for (int i = 0; i < (load.forking ? 2 * c->threads : k); i++) {
 		outcome->ops += threads[i].ops;
 		if (threads[i].max_wait > longest)
 			longest = threads[i].max_wait;
@@ -213,7 +217,7 @@ int check_run(struct check *c, const char *lock)
 	outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	load.checks = true;
-	if (load.forks)
+	if (load.forking)
 		size = 1;     /* nothing is left of the others */
 	if (c->changes > 0) { /* how long a schedule is, in steps */
 		struct check pilot = *c;

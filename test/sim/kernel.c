@@ -24,16 +24,12 @@
 #include "kernel.h"
 #include "objects/objects.h"
 
-#define STACK 65536
-
 struct cpu cpus[SIM_CPUS], *here;
 struct thread threads[SIM_THREADS];
 struct kernel_stats kernel_stats;
 uint64_t horizon, rng_state;
 bool chaos;
 static int nthreads;
-static void *main_sp;
-static uint64_t main_fs;
 static uint64_t minv[SIM_CPUS];	      /* vruntime from which a CPU's queue goes on */
 static struct thread *away[SIM_CPUS]; /* its current thread, while a kernel thread has the CPU */
 static bool armed[SIM_CPUS];	      /* has an event of its own */
@@ -100,76 +96,12 @@ static void arm(struct cpu *c, uint64_t at)
 		horizon = at; /* it may be of a higher priority */
 }
 
-/* ---- fibers ---------------------------------------------------------------------- */
-
-void fiber_switch(void **save, void *to);
-__asm__(".globl fiber_switch\nfiber_switch:\n"
-	"push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n"
-	"mov %rsp, (%rdi); mov %rsi, %rsp\n"
-	"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret\n");
-
-/* -mfsgsbase.  Nothing in between may use thread-local storage. */
-static __attribute__((noinline)) void to_fiber(struct thread *t)
-{
-	__builtin_ia32_wrfsbase64(t->fs);
-	fiber_switch(&main_sp, t->sp);
-	__builtin_ia32_wrfsbase64(main_fs);
-}
-
-void sim_yield(void)
-{
-	kernel_stats.fibers++;
-	fiber_switch(&here->cur->sp, main_sp);
-}
-
-static void fiber_main(void)
-{
-	struct thread *t = here->cur;
-
-	t->body(t);
-	t->state = T_DONE;
-	sim_yield();
-}
-
-static sem_t parked;
-
-static void *lender(void *arg)
-{
-	struct thread *t = arg;
-	struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
-
-	/* The kernel shall not write to it any more. */
-	syscall(SYS_rseq, area, 32, 1 /* unregister */, 0x53053053);
-	t->fs = __builtin_ia32_rdfsbase64();
-	t->rseq_cpu = &area->cpu_id;
-	mon_rseq(t->id, area);
-	sem_post(&parked);
-	for (;;)
-		pause();
-	return NULL;
-}
+/* ---- threads ------------------------------------------------------------------------- */
 
 void sim_setup(int n)
 {
-	pthread_attr_t attr;
-
 	nthreads = n;
-	main_fs = __builtin_ia32_rdfsbase64();
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 32768);
-	sem_init(&parked, 0, 0);
-	for (int i = 0; i < n; i++) {
-		pthread_t p;
-
-		threads[i].id = i;
-		threads[i].stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (pthread_create(&p, &attr, lender, &threads[i])) {
-			perror("pthread_create");
-			exit(1);
-		}
-		sem_wait(&parked);
-	}
+	fibers_setup(n);
 	sim_restart();
 }
 
@@ -205,6 +137,7 @@ void sim_restart(void)
 		threads[i].next = threads[i].fnext = NULL;
 		threads[i].cleanups = NULL;
 		threads[i].word = NULL;
+		threads[i].interrupt = 0;
 		threads[i].cancelled = threads[i].cancellable = false;
 		threads[i].vruntime = threads[i].ops = threads[i].max_wait = threads[i].sum_wait =
 		    threads[i].ran = 0;
@@ -215,20 +148,44 @@ void sim_restart(void)
 void sim_spawn(int id, void (*body)(struct thread *), uint64_t at)
 {
 	struct thread *t = &threads[id];
-	uint64_t *sp = (uint64_t *)((char *)t->stack + STACK - 64);
 
-	t->body = body;
-	*--sp = 0;
-	*--sp = (uint64_t)fiber_main;
-	sp -= 6;
-	t->sp = sp;
+	fiber_begin(t, body);
 	t->cpu = id % M.cpus;
+	t->role = id;
 	sim_post(at, E_START, id, 0);
 }
 
 struct thread *sim_self(void)
 {
 	return here->cur;
+}
+
+void sim_exit(void)
+{
+	here->cur->state = T_DONE;
+	sim_yield();
+}
+
+void sim_others_stop(void)
+{
+	struct cpu *mine = here;
+
+	for (int i = 0; i < M.cpus; i++) {
+		struct cpu *c = &cpus[i];
+
+		c->queue = NULL;
+		c->queued = 0;
+		c->kicked = c->resched = armed[i] = false;
+		away[i] = NULL;
+		if (c != mine)
+			c->cur = NULL;
+	}
+	for (int i = 0; i < nthreads; i++)
+		if (&threads[i] != mine->cur && threads[i].state != T_NEW)
+			threads[i].state = T_DONE;
+	nheap = background = 0;
+	horizon = mine->now;
+	sim_futex_reset();
 }
 
 /* ---- the scheduler ----------------------------------------------------------------- */
@@ -465,7 +422,7 @@ static void run_cpu(struct cpu *c, uint64_t at)
 	} else {
 		horizon = (nheap && heap[0].at > c->now ? heap[0].at : c->now) + M.quantum;
 	}
-	to_fiber(t);
+	fiber_run(t);
 	if (t->state == T_RUN)
 		arm(c, c->now);
 	else

@@ -8,6 +8,17 @@
 enum event_kind { E_CPU, E_TIMER, E_START, E_KICK, E_SAMPLE, E_CANCEL };
 void sim_post(uint64_t at, enum event_kind kind, int who, uint64_t arg);
 
+/* ---- fibers.c */
+void fibers_setup(int n);
+void fiber_begin(struct thread *t, void (*body)(struct thread *));
+void fiber_run(struct thread *t); /* until it calls sim_yield() */
+
+/* ---- fork.c */
+extern uint32_t sim_process;
+
+/* ---- kernel.c */
+void sim_others_stop(void); /* all threads but the calling one, for ever */
+
 /* By the running CPU: the thread is put on a run queue. */
 void sim_wake(struct thread *t);
 

@@ -183,20 +183,16 @@ enum {
 	OPT_SEARCH,
 	OPT_WEAK,
 	OPT_RELAX,
+	OPT_FORK,
 	OPT_TRACE,
 };
 static const struct option options[] = {
-    {"object", required_argument, NULL, 'O'},
-    {"pct", required_argument, NULL, OPT_PCT},
-    {"rounds", required_argument, NULL, OPT_ROUNDS},
-    {"exactly", no_argument, NULL, OPT_EXACTLY},
-    {"bound", required_argument, NULL, OPT_BOUND},
-    {"cancel", no_argument, NULL, OPT_CANCEL},
-    {"search", required_argument, NULL, OPT_SEARCH},
-    {"weak", no_argument, NULL, OPT_WEAK},
-    {"trace", no_argument, NULL, OPT_TRACE},
-    {"relax", no_argument, NULL, OPT_RELAX},
-    {NULL, 0, NULL, 0},
+    {"object", required_argument, NULL, 'O'},	     {"pct", required_argument, NULL, OPT_PCT},
+    {"rounds", required_argument, NULL, OPT_ROUNDS}, {"exactly", no_argument, NULL, OPT_EXACTLY},
+    {"bound", required_argument, NULL, OPT_BOUND},   {"cancel", no_argument, NULL, OPT_CANCEL},
+    {"search", required_argument, NULL, OPT_SEARCH}, {"weak", no_argument, NULL, OPT_WEAK},
+    {"fork", no_argument, NULL, OPT_FORK},	     {"trace", no_argument, NULL, OPT_TRACE},
+    {"relax", no_argument, NULL, OPT_RELAX},	     {NULL, 0, NULL, 0},
 };
 
 static int usage(void)
@@ -213,6 +209,7 @@ static int usage(void)
 	    "  -x N      N random schedules instead, of 2 to -t threads: what the object promises, lost wake-ups\n"
 	    "  --pct D   by priorities, with D-1 change points         --rounds N     of a thread\n"
 	    "  --cancel  threads are cancelled while they wait         --exactly      -t threads, not fewer\n"
+	    "  --fork    a thread forks, which has it or is at it: what its child sees\n"
 	    "  --weak    loads may return old values, as memory orders permit\n"
 	    "  --relax   what if one of the orders were not there: for each place in the code, the same\n"
 	    "  --bound MS    no wait is longer                         --search S     for a smaller one that fails\n"
@@ -288,6 +285,11 @@ static bool parse(int argc, char **argv)
 		case OPT_EXACTLY: opt.check.exact = true; break;
 		case OPT_BOUND: opt.check.bound = (uint64_t)atoi(optarg) * MS; break;
 		case OPT_CANCEL: load.cancels = true; break;
+		case OPT_FORK:
+			load.forking = true;
+			/* One that finds the parent's designated waiter sleeps for 100 ms. */
+			opt.check.bound = 250 * MS;
+			break;
 		case OPT_TRACE: schedule.traced = true; break;
 		case OPT_RELAX: opt.check.relax = weak = true; break;
 		case OPT_WEAK: weak = true; break;
@@ -321,6 +323,8 @@ static bool choose(void)
 	M.noise_len = 20 * US;
 	if (!opt.threads)
 		opt.threads = M.cpus;
+	if (load.forking && (!load.object->renew || load.locks > 1))
+		return false;
 	return opt.threads >= (opt.check.schedules ? 2 : 1) && opt.threads <= SIM_THREADS &&
 	       M.cpus >= 1 && M.cpus <= SIM_CPUS && load.locks >= 1;
 }
@@ -340,9 +344,9 @@ static void start_runtime(void)
 	fg_libc_setup();
 	fg_threads_setup();
 	fg_self(); /* reserves the tables */
-	mon_setup(n, M.cpus,
+	mon_setup(chaos ? 2 * n : n, M.cpus,
 		  (char *)&fg_self_tls.bind - ((char *)__builtin_thread_pointer() + __rseq_offset));
-	sim_setup(n);
+	sim_setup(chaos ? 2 * n : n); /* as many again in the child of a fork */
 	fg_policy_set((enum fg_policy)p);
 	fg_policy_monitor(monitor_on ? mon_counters(&size) : NULL, 1);
 	if (monitor_on)

@@ -56,6 +56,11 @@ void mem_retire(const void *at, uint64_t size, const char *what)
 	}
 }
 
+void mem_retired_are_new(void)
+{
+	nretired = 0;
+}
+
 static const void *pc; /* of the access */
 
 static void look_at_retired(uint64_t at)
@@ -219,6 +224,13 @@ void mem_access(const void *p, enum access kind)
 			pc = mine;
 		}
 		c = here;
+		if (c->cur->interrupt && !--c->cur->interrupt) {
+			const void *mine = pc;
+
+			load.object->interrupt(c->cur);
+			pc = mine;
+			c = here;
+		}
 	}
 	if (chaos) {
 		if (weak && kind != A_RMW)
@@ -371,9 +383,10 @@ static int order_of(int order)
 	}
 ATOMIC(8, uint8_t)
 ATOMIC(16, uint16_t)
-ATOMIC(32, uint32_t) ATOMIC(64, uint64_t)
+ATOMIC(32, uint32_t)
+ATOMIC(64, uint64_t)
 
-    void __tsan_atomic_thread_fence(int o)
+void __tsan_atomic_thread_fence(int o)
 {
 	if (o == __ATOMIC_SEQ_CST && here && here->now < here->stores_done)
 		here->now = here->stores_done;

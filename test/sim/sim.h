@@ -57,6 +57,8 @@ void mem_reset(void);
 struct cpu;
 uint64_t cpu_distance(const struct cpu *a, const struct cpu *b);
 
+void mem_retired_are_new(void); /* in another process */
+
 /* ---- weak.c: memory orders.  Sizes in bytes; `before` and `real` are what memory has */
 extern bool weak;
 void weak_reset(void);
@@ -105,6 +107,8 @@ struct thread {
 	struct sim_cleanup *cleanups; /* of a thread that may be cancelled: the innermost first */
 	bool cancelled, cancellable;  /* somebody has; it is in a call that ends then */
 	int64_t priority;	      /* of schedule.c: the highest runs */
+	int role;		      /* in its program; its number, but in the child of a fork */
+	uint32_t interrupt;	      /* after so many accesses a signal handler runs; 0: none */
 	uint64_t ops, max_wait, sum_wait; /* the workload's */
 };
 extern struct cpu cpus[SIM_CPUS];
@@ -129,7 +133,8 @@ struct thread *sim_self(void);
 void sim_cancel_in(struct thread *t, uint64_t ps); /* pthread_cancel() after that time */
 /* The calling thread in the child of its fork: all others have stopped for ever. */
 void sim_fork(void);
-extern bool chaos; /* random costs and preemptions instead of a machine's */
+void sim_exit(void); /* of the calling thread */
+extern bool chaos;   /* random costs and preemptions instead of a machine's */
 
 /* ---- schedule.c: random schedules, step by step */
 #define SCHEDULE_MAX 20000000ull /* steps; more than that, and somebody spins for ever */

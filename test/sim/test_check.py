@@ -41,6 +41,11 @@ def check_cancellation():
     schedules(1000, "-O", "cond", "--cancel", "--pct", "3")
 
 
+def check_fork():
+    for object_, n in ("mutex", 700), ("cond", 150), ("sem", 500), ("spin", 500):
+        schedules(n, "-O", object_, "--fork")
+
+
 def check_memory_orders():
     for object_, n in (("mutex", 400), ("rwlock", 400), ("cond", 150), ("barrier", 400),
                        ("sem", 400), ("spin", 400)):
@@ -71,8 +76,8 @@ def check_what_is_wrong_is_found():
     for twin in TWINS:
         name = twin.split("-broken-")[1]
         object_ = {"wake": "mutex", "lock": "mutex", "due": "cond", "late-look": "cond",
-                   "rwlock-table": "rwlock", "tag": "rwlock"}.get(name, name)
-        options = ["--weak"] if name == "tag" else []
+                   "rwlock-table": "rwlock", "tag": "rwlock", "epoch": "cond"}.get(name, name)
+        options = {"tag": ["--weak"], "epoch": ["--fork"]}.get(name, [])
         p = run("-O", object_, "-x", "20000", "--search", "0", *options, program=twin)
         assert p.returncode == 1, f"broken-{name}: not found: {p.stdout}"
         again = re.search("again: (.*)", p.stdout)[1].split()

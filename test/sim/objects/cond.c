@@ -33,7 +33,7 @@ static int inside;
 /* A consumer that somebody cancels; it may be done by then. */
 static UNSEEN bool is_victim(const struct thread *t)
 {
-	return load.cancels && t->id % 3 == 2;
+	return load.cancels && t->role % 3 == 2;
 }
 
 static UNSEEN void reset(void)
@@ -47,7 +47,7 @@ static UNSEEN void reset(void)
 	inside = 0;
 	buffer.capacity = load.checks ? 1 + rng() % 2 : 8;
 	for (int i = 0; load.checks && i < load.threads; i++)
-		buffer.workers += !is_victim(&threads[i]);
+		buffer.workers += !(load.cancels && i % 3 == 2);
 	weak_watch(&buffer);
 	mem_class(&mutex, sizeof(mutex), C_LOCK);
 	mem_class(&not_empty, sizeof(not_empty), C_NODE);
@@ -64,6 +64,13 @@ static UNSEEN void enter(void)
 static UNSEEN void leave(void)
 {
 	inside--;
+}
+
+static void let_go(void *arg)
+{
+	(void)arg;
+	leave();
+	_fg_mutex_unlock(&mutex);
 }
 
 static void lock(void)
@@ -147,7 +154,7 @@ static void op(struct thread *t)
 
 static bool produces(const struct thread *t)
 {
-	return t->id % 3 == 0;
+	return t->role % 3 == 0;
 }
 
 static uint64_t all_items(void)
@@ -163,6 +170,8 @@ static void produce(struct thread *t)
 		lock();
 		while (buffer.have == buffer.capacity)
 			wait_somehow(&not_full);
+		if (load.forks)
+			fork_sometimes(t, let_go, NULL);
 		buffer.have++;
 		buffer.put++;
 		record(t, from, now());
@@ -230,10 +239,10 @@ static void say_goodbye(void)
 /* One tells the other, which gives up the mutex that it has waited with. */
 static void meet(struct thread *t)
 {
-	int i = t->id / 2;
+	int i = t->role / 2;
 
 	_fg_mutex_lock_untraced(&pair[i].mutex, NULL);
-	if (t->id % 2) {
+	if (t->role % 2) {
 		pair[i].flag = true;
 		_fg_mutex_unlock(&pair[i].mutex);
 		_fg_cond_signal(&pair[i].told);
@@ -257,8 +266,20 @@ static void check(struct thread *t)
 		consume(t);
 	}
 	say_goodbye();
-	if ((t->id ^ 1) < load.threads && t->id % 6 < 2)
+	if ((t->role ^ 1) < load.threads && t->role % 6 < 2)
 		meet(t);
+}
+
+/* The condition variables and the mutex stay as they are, with waiters that are gone. */
+static UNSEEN void renew(void)
+{
+	uint64_t capacity = buffer.capacity;
+
+	memset(&buffer, 0, sizeof(buffer));
+	memset(pair, 0, sizeof(pair));
+	buffer.capacity = capacity;
+	for (int i = 0; i < load.threads; i++)
+		buffer.workers += !(load.cancels && i % 3 == 2);
 }
 
 static UNSEEN void after(void)
@@ -269,9 +290,9 @@ static UNSEEN void after(void)
 		violation("what was put into the buffer is not what was taken out");
 	if (not_empty.first || not_full.first)
 		violation("a condition variable has a waiter that is gone");
-	if (mutex.lock.tag >> FG_KIND_WAITERS)
+	if (mutex.lock.tag >> FG_KIND_WAITERS && !load.forking)
 		violation("a mutex counts a waiter that is gone");
 }
 
 const struct object object_cond = {
-    .name = "cond", .reset = reset, .op = op, .check = check, .after = after};
+    .name = "cond", .reset = reset, .op = op, .check = check, .after = after, .renew = renew};

@@ -77,6 +77,14 @@ static void unlock(struct place *p)
 		_fg_unlock(&p->lock.fg);
 }
 
+static void release(void *arg)
+{
+	struct place *p = arg;
+
+	leave((int)(p - place));
+	unlock(p);
+}
+
 static void section(struct thread *t, struct place *p, uint64_t from)
 {
 	int which = (int)(p - place);
@@ -87,6 +95,8 @@ static void section(struct thread *t, struct place *p, uint64_t from)
 	p->second[0]++;
 	if (load.cs)
 		sim_work(load.cs);
+	if (load.forks)
+		fork_sometimes(t, release, p);
 	leave(which);
 	unlock(p);
 	record(t, from, got);
@@ -136,6 +146,21 @@ static void check(struct thread *t)
 	}
 }
 
+/* What others had of other mutexes is theirs for ever; there is one. */
+static UNSEEN void renew(void)
+{
+}
+
+/* In the middle of taking or releasing it, unless another thread has it: that would be for good. */
+static UNSEEN void interrupt(struct thread *t)
+{
+	uint32_t owner = place[0].lock.fg.word & FG_WORD_ID;
+
+	(void)t;
+	if (!zoo && load.forks && (!owner || owner == fg_self_tls.id) && (owner || !inside[0]))
+		fork_here();
+}
+
 static UNSEEN void after(void)
 {
 	for (int i = 0; i < load.locks; i++) {
@@ -148,5 +173,11 @@ static UNSEEN void after(void)
 	}
 }
 
-const struct object object_mutex = {
-    .name = "mutex", .lock = choose, .reset = reset, .op = op, .check = check, .after = after};
+const struct object object_mutex = {.name = "mutex",
+				    .lock = choose,
+				    .reset = reset,
+				    .op = op,
+				    .check = check,
+				    .after = after,
+				    .renew = renew,
+				    .interrupt = interrupt};

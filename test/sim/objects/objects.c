@@ -69,6 +69,34 @@ void some_work(void)
 		sim_work(rng() % (20 * US));
 }
 
+/* Nothing happens in between. */
+static UNSEEN void begin_child(void)
+{
+	load.object->renew();
+	for (int i = 1; i < load.threads; i++) {
+		sim_spawn(load.most + i, load.object->check, here->now + (uint64_t)i * 300 * NS);
+		threads[load.most + i].role = i;
+	}
+}
+
+UNSEEN void fork_here(void)
+{
+	load.forks = false; /* also in a handler that interrupts this */
+	sim_fork();
+	load.threads = 2 + (int)(rng() % (uint64_t)(load.most - 1));
+	begin_child();
+}
+
+void fork_sometimes(struct thread *t, void (*release)(void *), void *arg)
+{
+	if (!load.forks || t->role || !one_in(3))
+		return;
+	fork_here();
+	release(arg);
+	load.object->check(t);
+	sim_exit();
+}
+
 UNSEEN int load_which(void)
 {
 	return load.locks > 1 ? (int)(rng() % (uint64_t)load.locks) : 0;

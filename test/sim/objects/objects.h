@@ -23,18 +23,21 @@ struct object {
 	void (*check)(struct thread *t);
 	/* All of them have ended: is everything free, and nothing written after its end? */
 	void (*after)(void);
-	/* It may be forked by a thread that has it, in the middle of what others do to it. */
-	bool forks;
+	/* In the child of a fork, where the program begins anew; NULL: not promised to work. */
+	void (*renew)(void);
+	/* A signal handler, in the middle of any access; NULL: none. */
+	void (*interrupt)(struct thread *t);
 };
 extern const struct object object_mutex, object_rwlock, object_cond, object_barrier, object_sem,
     object_spin;
 
 extern struct load {
 	const struct object *object;
-	int locks, rounds, threads;
+	int locks, rounds, threads, most; /* `most` threads of a schedule */
 	uint64_t cs, think;
-	int writes;		     /* of rwlocks: one in so many; 0: none */
-	bool checks, cancels, forks; /* a random schedule; with these in it */
+	int writes;		       /* of rwlocks: one in so many; 0: none */
+	bool checks, cancels, forking; /* a random schedule; with these in it */
+	bool forks;		       /* and it has not forked yet */
 } load;
 extern struct results {
 	volatile int started;
@@ -52,6 +55,14 @@ uint64_t now(void);
 void load_mapped(void *at, uint64_t size);
 void load_reset(void);
 void load_body(struct thread *t);
+/*
+ * Thread 0, which has the object, forks now and then.  In the child it releases it, goes on with
+ * other threads in a program from its start, and does not return.
+ */
+void fork_sometimes(struct thread *t, void (*release)(void *), void *arg);
+/* The same at once, in a signal handler: it returns to what it has interrupted. */
+void fork_here(void);
+
 /* A lock of load.locks. */
 int load_which(void);
 /* A time of some microseconds: a deadline, in nanoseconds from now. */

@@ -5,6 +5,8 @@
  */
 #include "objects/objects.h"
 
+#include <string.h>
+
 #include "lock/sem.h"
 
 #define ONE_SLEEPER (1ull << 32)
@@ -53,6 +55,13 @@ static void op(struct thread *t)
 	record(t, from, got);
 }
 
+static void let_go(void *arg)
+{
+	(void)arg;
+	leave();
+	_fg_sem_post(&room);
+}
+
 static bool wait_somehow(uint64_t *sem)
 {
 	struct fg_deadline d;
@@ -71,7 +80,7 @@ static UNSEEN void count_item(int more)
 
 static void check(struct thread *t)
 {
-	bool produces = t->id % 2 == 0, paired = (t->id ^ 1) < load.threads;
+	bool produces = t->role % 2 == 0, paired = (t->role ^ 1) < load.threads;
 
 	for (int i = 0; i < load.rounds; i++) {
 		uint64_t from = now();
@@ -83,6 +92,8 @@ static void check(struct thread *t)
 			sim_work(rng() % (2 * US));
 			if (most == 1)
 				data[0]++;
+			if (load.forks)
+				fork_sometimes(t, let_go, NULL);
 			leave();
 			if (_fg_sem_post(&room))
 				violation("a post was refused");
@@ -102,16 +113,29 @@ static void check(struct thread *t)
 		return;
 	/* Handed over: whoever has waited may use the memory again at once. */
 	if (produces) {
-		_fg_sem_post(&once[t->id / 2].sem);
+		_fg_sem_post(&once[t->role / 2].sem);
 	} else {
-		_fg_sem_wait(&once[t->id / 2].sem, NULL);
-		mem_retire(&once[t->id / 2], sizeof(once[0]),
+		_fg_sem_wait(&once[t->role / 2].sem, NULL);
+		mem_retire(&once[t->role / 2], sizeof(once[0]),
 			   "a semaphore that its waiter had given up");
 	}
 }
 
+/* Those that had been in are gone with what they had, and sleepers are counted for good. */
+static UNSEEN void renew(void)
+{
+	inside = 1;
+	most = 1 + (int)(uint32_t)room;
+	expected = (int)(uint32_t)items;
+	memset(once, 0, sizeof(once));
+}
+
 static UNSEEN void after(void)
 {
+	if (load.forking) {
+		room = (uint32_t)room;
+		items = (uint32_t)items;
+	}
 	if (room != (uint64_t)most)
 		violation("the semaphore's value is not what it was, or it counts a sleeper");
 	if ((uint32_t)items != (uint32_t)expected || items >= ONE_SLEEPER)
@@ -119,4 +143,4 @@ static UNSEEN void after(void)
 }
 
 const struct object object_sem = {
-    .name = "sem", .reset = reset, .op = op, .check = check, .after = after};
+    .name = "sem", .reset = reset, .op = op, .check = check, .after = after, .renew = renew};

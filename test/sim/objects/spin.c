@@ -36,6 +36,14 @@ static UNSEEN void leave(int which)
 	inside[which]--;
 }
 
+static void release(void *arg)
+{
+	int which = (int)((struct place *)arg - place);
+
+	leave(which);
+	_fg_spin_unlock(&place[which].lock);
+}
+
 static void section(struct thread *t, int which, uint64_t from)
 {
 	uint64_t got = now();
@@ -44,6 +52,8 @@ static void section(struct thread *t, int which, uint64_t from)
 	place[which].data[0]++;
 	if (load.cs)
 		sim_work(load.cs);
+	if (load.forks)
+		fork_sometimes(t, release, &place[which]);
 	leave(which);
 	_fg_spin_unlock(&place[which].lock);
 	record(t, from, got);
@@ -60,7 +70,7 @@ static void op(struct thread *t)
 static void check(struct thread *t)
 {
 	for (int i = 0; i < load.rounds; i++) {
-		int which = one_in(3);
+		int which = !load.forking && one_in(3);
 		uint64_t from = now();
 		bool got = true;
 
@@ -72,6 +82,10 @@ static void check(struct thread *t)
 			section(t, which, from);
 		some_work();
 	}
+}
+
+static UNSEEN void renew(void)
+{
 }
 
 static UNSEEN void after(void)
@@ -91,4 +105,4 @@ static UNSEEN void after(void)
 }
 
 const struct object object_spin = {
-    .name = "spin", .reset = reset, .op = op, .check = check, .after = after};
+    .name = "spin", .reset = reset, .op = op, .check = check, .after = after, .renew = renew};

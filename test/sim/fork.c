@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fork(2), as the child sees it: the threads of the parent, wherever they were, are not there, and
+ * what they had written is.  Then what start.c does in a child.
+ */
+#include "kernel.h"
+#include "lock/epoch.h"
+#include "lock/spin.h"
+#include "runtime/policy.h"
+#include "runtime/thread.h"
+#include "sys/filter.h"
+
+uint32_t sim_process; /* forks so far */
+
+void sim_fork(void)
+{
+	sim_others_stop();
+	sim_process++;
+	mem_retired_are_new();
+	monitor_on = false; /* it has not been asked for again */
+	fg_filter_after_fork();
+	fg_threads_after_fork();
+	_fg_epoch_after_fork();
+	_fg_spin_after_fork();
+	fg_policy_monitor(NULL, 0);
+}
