@@ -406,6 +406,11 @@ static void run_cpu(struct cpu *c, uint64_t at)
 		bool yields = c->resched;
 
 		c->resched = false;
+		/* The tick of a CPU with two wakes an idle one (nohz_balancer_kick() of Linux). */
+		if (!yields && !chaos && !c->kicked) {
+			c->kicked = true;
+			sim_post(c->now + 1, E_KICK, c->id, 0);
+		}
 		reschedule(c, !yields);
 		return;
 	}

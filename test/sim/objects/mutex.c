@@ -33,7 +33,7 @@ static bool choose(const char *name)
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		if (!strcmp(table[i].name, name)) {
 			zoo = table[i].zoo;
-			return true;
+			return !zoo || zoo->lock; /* glibc's are not here */
 		}
 	return false;
 }
@@ -67,6 +67,15 @@ static UNSEEN void enter(int which)
 static UNSEEN void leave(int which)
 {
 	inside[which]--;
+}
+
+/* As zoo/mutex.c does. */
+static void lock(struct place *p)
+{
+	if (!zoo)
+		_fg_lock(&p->lock.fg);
+	else if (zoo->untried || !(zoo->first ? zoo->first : zoo->trylock)(&p->lock.zoo))
+		zoo->lock(&p->lock.zoo, NULL);
 }
 
 static void unlock(struct place *p)
@@ -107,10 +116,7 @@ static void op(struct thread *t)
 	struct place *p = &place[load_which()];
 	uint64_t from = now();
 
-	if (zoo)
-		zoo->lock(&p->lock.zoo, NULL);
-	else
-		_fg_lock(&p->lock.fg);
+	lock(p);
 	section(t, p, from);
 }
 
@@ -127,10 +133,7 @@ static bool lock_somehow(struct place *p)
 		return _fg_lock_fast(&p->lock.fg) || !_fg_lock_slow(&p->lock.fg, &d);
 	case 1: return zoo ? zoo->trylock(&p->lock.zoo) : _fg_trylock(&p->lock.fg);
 	}
-	if (zoo)
-		zoo->lock(&p->lock.zoo, NULL);
-	else
-		_fg_lock(&p->lock.fg);
+	lock(p);
 	return true;
 }
 
