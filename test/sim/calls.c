@@ -362,7 +362,8 @@ void sim_pause(void)
 {
 	if (!here)
 		return;
-	here->now += chaos ? rng() % (100 * NS) : M.pause * 7 / 8 + rng() % (M.pause / 4);
+	here->now += chaos ? rng() % (100 * NS) :
+			     at_pace(here, M.pause * 7 / 8 + rng() % (M.pause / 4));
 	if (chaos)
 		schedule_pauses(here->cur);
 	if (here->now >= horizon)
@@ -371,7 +372,7 @@ void sim_pause(void)
 
 void sim_work(uint64_t ps)
 {
-	here->now += chaos ? rng() % (ps + 1) : ps;
+	here->now += chaos ? rng() % (ps + 1) : at_pace(here, ps);
 	if (here->now >= horizon)
 		sim_yield();
 }

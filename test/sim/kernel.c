@@ -121,6 +121,8 @@ void sim_restart(void)
 		minv[i] = 0;
 		away[i] = NULL;
 		armed[i] = false;
+		cpus[i].pace = M.little && i >= M.little ? M.pace : 10;
+		cpus[i].next_steal = M.steal ? rng() % M.steal : ~0ull;
 		cpus[i].next_noise = M.noise ? rng() % M.noise : ~0ull;
 	}
 	nheap = background = 0;
@@ -379,6 +381,12 @@ static void run_cpu(struct cpu *c, uint64_t at)
 		c->now = at;
 	armed[c->id] = false;
 	here = c;
+	if (c->now >= c->next_steal) { /* the guest's kernel, and so the monitor, sees nothing */
+		c->now += M.steal_len / 2 + rng() % M.steal_len;
+		c->next_steal = c->now + rng() % (2 * M.steal);
+		arm(c, c->now);
+		return;
+	}
 	if (away[c->id]) { /* the kernel thread is done */
 		c->cur = t = away[c->id];
 		t->started = c->now;

@@ -42,7 +42,7 @@ void fg_monitor_grow(uint64_t now)
  * and of a line from the sibling, the cluster, the socket, the other socket.
  */
 #define MACHINE(name_, cpus_, sockets_, clusters_, smt_, pause_, sibling_, cluster_, socket_, \
-		remote_, idle_exit_)                                                          \
+		remote_, idle_exit_, ...)                                                     \
 	{.name = name_,                                                                       \
 	 .cpus = cpus_,                                                                       \
 	 .sockets = sockets_,                                                                 \
@@ -64,7 +64,8 @@ void fg_monitor_grow(uint64_t now)
 	 .cswitch = 1500 * NS,                                                                \
 	 .slice = 3 * MS,                                                                     \
 	 .tick = 4 * MS,                                                                      \
-	 .quantum = 20 * NS}
+	 .quantum = 20 * NS,                                                                  \
+	 __VA_ARGS__}
 static const struct model models[] = {
     /* two Xeon Gold 5320, 26 cores with 2 threads each */
     MACHINE("intel104", 104, 2, 1, 2, 60, 12, 60, 60, 135, 5 * US),
@@ -73,6 +74,11 @@ static const struct model models[] = {
     /* the 2-CPU virtual machine of the README's tables: two threads of a core, costly interrupts */
     MACHINE("vm2", 2, 1, 1, 2, 45, 30, 55, 55, 130, 50 * US),
     MACHINE("one", 16, 1, 1, 1, 45, 12, 55, 55, 130, 5 * US), /* one socket */
+    /* the same as a guest on a busy host: each virtual CPU is off for 3 ms in 15, about */
+    MACHINE("guest16", 16, 1, 1, 1, 45, 12, 55, 55, 130, 50 * US, .steal = 12 * MS,
+	    .steal_len = 3 * MS),
+    /* four fast cores and four that take 2.5 times as long (big.LITTLE), a cache for each four */
+    MACHINE("big4little4", 8, 1, 2, 1, 45, 12, 40, 90, 130, 20 * US, .little = 4, .pace = 25),
 };
 struct model M;
 
@@ -199,7 +205,7 @@ static int usage(void)
 {
 	fputs(
 	    "usage: fgsim [options]\n"
-	    "  -m NAME   machine: intel104, amd512, one, vm2   -c N  CPUs       -t N  threads\n"
+	    "  -m NAME   machine: intel104, amd512, one, vm2, guest16, big4little4   -c N  CPUs       -t N  threads\n"
 	    "  -l LOCK   flexguard or a name of `flexguard locks`   -p NAME  policy of flexguard's\n"
 	    "  -d MS     simulated time    -w NS  in the section    -o NS  outside    -n N  locks\n"
 	    "  -s SEED   -q NS  quantum    -i US  mean time between interrupts of a CPU\n"

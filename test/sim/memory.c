@@ -214,7 +214,7 @@ void mem_access(const void *p, enum access kind)
 	kernel_stats.hooks++;
 	if (!c->in_kernel) {
 		if (at - (uint64_t)c->cur->stack < 65536) {
-			c->now += M.hit / 4;
+			c->now += at_pace(c, M.hit / 4);
 			return;
 		}
 		if ((chaos && schedule_step(c->cur, pc, c->now)) || c->now >= horizon) {
@@ -245,7 +245,7 @@ void mem_access(const void *p, enum access kind)
 	l = line_of(at >> 6);
 	if (l->owner != c->id && !(kind == A_READ && l->owner < 0 && in(l, c->id)))
 		transfer(l, kind);
-	c->now += kind == A_READ ? M.hit : kind == A_WRITE ? M.store : M.rmw;
+	c->now += at_pace(c, kind == A_READ ? M.hit : kind == A_WRITE ? M.store : M.rmw);
 }
 
 /* ---- what the compiler calls ------------------------------------------------------ */

@@ -27,6 +27,10 @@ struct model {
 	uint64_t quantum; /* how far one CPU may run ahead of another in one go */
 	/* mean time between interrupts' threads of a CPU (0: none), and how long they run */
 	uint64_t noise, noise_len;
+	/* a guest: mean time until its host takes a CPU away, and for how long; 0: none */
+	uint64_t steal, steal_len;
+	int little;    /* CPUs from this one on are slow; 0: none */
+	uint32_t pace; /* they take so many tenths of the time */
 };
 extern struct model M;
 
@@ -90,7 +94,9 @@ struct cpu {
 	struct thread *cur, *queue; /* queue: by vruntime */
 	int queued, id, socket, cluster, core;
 	bool in_kernel, resched, kicked;
-	uint64_t armed_at; /* schedules by priorities: when it may go on */
+	uint32_t pace;	     /* 10: full speed */
+	uint64_t next_steal; /* when the hypervisor takes it away */
+	uint64_t armed_at;   /* schedules by priorities: when it may go on */
 };
 struct thread {
 	void *sp, *stack;
@@ -111,6 +117,10 @@ struct thread {
 	uint32_t interrupt;	      /* after so many accesses a signal handler runs; 0: none */
 	uint64_t ops, max_wait, sum_wait; /* the workload's */
 };
+static inline uint64_t at_pace(const struct cpu *c, uint64_t ps)
+{
+	return c->pace == 10 ? ps : ps * c->pace / 10;
+}
 extern struct cpu cpus[SIM_CPUS];
 extern struct thread threads[SIM_THREADS];
 extern struct cpu *here; /* whose program runs now; NULL outside of the simulation */
