@@ -349,7 +349,7 @@ def reuse(m, t):
     """A lock in memory that is freed and used again under the policy: another lock is counted, and
     nothing breaks."""
     need_policies(m, "sample")
-    out = script(m, """syncord-load-lock1 -d 60 & load=$!
+    out = script(m, """syncord-load-lock1 -d 240 & load=$!
 flexguard kernel profile --type spin --by lock --json -d 2s 2>/dev/null
 echo; echo "load pid=$load" """, limit=180)
     found = [row
@@ -364,7 +364,7 @@ echo; echo "load pid=$load" """, limit=180)
 	sed -n 's/^target .* calls=[0-9]*,\\([0-9]*\\),.*/\\1/p' $S/status
 }}
 attach sample addr:{found[0]['address']}
-sleep 1; echo "before n=$(taken)"; kill {lines(out, "load")[0]["pid"]}; sleep 1
+sleep 1; echo "before n=$(taken)"; kill {lines(out, "load")[0]["pid"]} || true; sleep 1
 was=$(taken) n=0
 forks='for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1 & done; wait' pids=
 while [ "$(taken)" = "$was" ] && [ $n -lt 30 ]; do
