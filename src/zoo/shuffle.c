@@ -7,9 +7,6 @@
  *
  * The head sets everybody's policy here; the paper hands the part of the shuffler on.
  */
-#include <sched.h>
-#include <sys/syscall.h>
-
 #include "zoo/park.h"
 
 #define SHUFFLE_MAX 1024u /* moved up in a row at most, as in the paper */
@@ -31,13 +28,6 @@ static bool trylock(struct zoo_mutex *m)
 	uint32_t none = 0;
 
 	return !fg_load_relaxed(word_of(m)) && fg_cas_acquire(word_of(m), &none, 1);
-}
-
-static uint32_t numa_node(void)
-{
-	unsigned cpu, node;
-
-	return getcpu(&cpu, &node) ? 0 : node;
 }
 
 /* Woken early, so that it runs when its turn comes. */
@@ -105,7 +95,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	(void)deadline;
 	fg_store_relaxed(&me->next, NULL);
 	fg_store_relaxed(&me->status, ZOO_WAITING);
-	me->extra[0] = numa_node();
+	me->extra[0] = zoo_numa_node();
 	before = __atomic_exchange_n(tail_of(m), me, __ATOMIC_ACQ_REL);
 	if (before) {
 		fg_store_release(&before->next, me);
@@ -135,4 +125,5 @@ static void unlock(struct zoo_mutex *m)
 	fg_store_release(word_of(m), 0);
 }
 
-const struct zoo_lock zoo_shuffle = {.lock = lock, .trylock = trylock, .unlock = unlock};
+const struct zoo_lock zoo_shuffle = {
+    .lock = lock, .trylock = trylock, .unlock = unlock, .start = zoo_numa_start};

@@ -39,6 +39,8 @@
 	X(yieldonly, "yield", "yield", ZOO_OLS2002 ", section 2", "none", 4, 0, ZOO_ORDINARY) \
 	X(mcs, "mcs", "queue spinlock", "Mellor-Crummey, Scott, TOCS 1991", "FIFO", 8, 64, 0) \
 	X(clh, "clh", "queue spinlock", "Craig 1993; Magnusson et al., IPPS 1994", "FIFO", 8, 64, 0) \
+	X(cohort, "cohort", "queue spinlock, NUMA", "C-TKT-MCS; Dice, Marathe, Shavit, PPoPP 2012", "FIFO on a node, 64 times", 80, 64, 0) \
+	X(cna, "cna", "queue spinlock, NUMA", "Dice, Kogan, EuroSys 2019", "FIFO on a node, long-term by chance", 8, 64, 0) \
 	X(mcstp, "mcs-tp", "queue spinlock", "time-published; He, Scherer, Scott, HiPC 2005", "FIFO, if on a CPU", 16, 64, ZOO_TIMED | ZOO_OVERSUBSCRIBED) \
 	X(futex, "futex", "blocking", ZOO_OLS2002 " (regular); Drepper 2011", "none", 4, 0, ZOO_ORDINARY) \
 	X(spinpark, "spin-park", "spin-then-park", ZOO_OLS2002 " (regular, spin); Karlin et al., SOSP 1991", "none", 4, 0, ZOO_ORDINARY) \

@@ -110,6 +110,9 @@ struct zoo_node *zoo_node_get(void);
 void zoo_node_put(struct zoo_node *node);
 
 uint32_t zoo_tid(void);
+/* Of the CPU that the thread runs on (numa.c); what a lock that asks for it has as `start`. */
+uint32_t zoo_numa_node(void);
+const char *zoo_numa_start(void);
 /* From FLEXGUARD_SPIN_NS: how long locks that spin before they sleep do so. */
 uint64_t zoo_spin_ns(void);
 uint64_t zoo_cycles(void);

@@ -20,6 +20,7 @@
 #include "kernel.h"
 #include "objects/objects.h"
 #include "sys/libc.h"
+#include "zoo/zoo.h"
 
 /* ---- futexes ------------------------------------------------------------------------- */
 
@@ -356,6 +357,17 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_munmap: return munmap((void *)a, (size_t)b);
 	default: fprintf(stderr, "sim: system call %ld\n", nr); abort();
 	}
+}
+
+/* In the place of src/zoo/numa.c. */
+uint32_t zoo_numa_node(void)
+{
+	return here ? (uint32_t)here->socket : 0;
+}
+
+const char *zoo_numa_start(void)
+{
+	return NULL;
 }
 
 void sim_pause(void)

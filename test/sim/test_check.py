@@ -58,6 +58,8 @@ def check_memory_orders():
 def check_zoo():
     for lock in "mcs", "ticket", "futex":
         schedules(1000, "-l", lock)
+    for lock in "cohort", "cna":
+        schedules(1000, "-m", "intel104", "-c", "8", "-t", "8", "-l", lock)  # two sockets
     for lock in "furwock", "ulock-rw":
         schedules(1000, "-O", "rwlock", "-l", lock)
 

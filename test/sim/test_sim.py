@@ -42,6 +42,14 @@ def check_locks_ask_the_monitor():
     assert r["waits"] < 0.01, f"they sleep as if there were no monitor: {r['waits']} a section"
 
 
+def check_numa_locks_stay_on_a_socket():
+    def from_other_socket(lock):
+        return figures("-m", "intel104", "-t", "26", "-l", lock)["transfers"]["data"][1]
+
+    mcs, *numa = (from_other_socket(lock) for lock in ("mcs", "cohort", "cna"))
+    assert all(4 * n < mcs for n in numa), f"lines of the data, a section: {mcs}, {numa}"
+
+
 def lock_line(r):
     return sum(r["transfers"]["lock"])  # a section
 
