@@ -19,6 +19,7 @@ judged), of bench/run (suites of our own lock) and of bench/micro (every lock).
   flexguard, hybrid, futexes
                 a paper each: its experiments, figures and claims (or in NAME_claims)
   product       what no paper asks
+  simulated     FlexGuard's figures on simulated machines
   figures       all of them
   plot, report  pictures and pages from samples
   compare       two files of samples

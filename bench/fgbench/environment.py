@@ -76,6 +76,7 @@ class OfExperiments(Environment):
     """Of `flexguard bench`: budget and rounds, the locks that can run here, one monitor for all."""
 
     def __init__(self, args):
+        self.args = args
         super().__init__(args.build, args.seconds or (0.08 if args.quick else 0.4), args.quick,
                          args.programs)
         self.out = args.output

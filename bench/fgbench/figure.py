@@ -18,6 +18,8 @@ BASELINES = ("no monitor", "fcntl", "sysv", "glibc", "futex")
 
 
 class Figure:
+    simulated = False
+
     def __init__(self, id, paper, title, experiments, claims=(), relative_to=None, log=False,
                  over_time=False, note="", only=None,
                  metric="y", y_label=None):

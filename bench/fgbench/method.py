@@ -187,7 +187,7 @@ class Session:
 
     def __init__(self, env, experiments, before=None):
         self.env = env
-        self.results = before or Results()
+        self.results = env.results = before or Results()
         self.file = Log(os.path.join(env.out, "samples.jsonl"), append=True)
         self.jobs = [(e, s, x) for e in experiments for s, x in e.points(env)]
         self.began = time.monotonic()
@@ -214,6 +214,8 @@ class Session:
                 return
             if experiment.others_are_ours:
                 shares["others"] = 0.0
+            if experiment.simulated:
+                shares["steal"] = 0.0
             self.log({**record, **got, **shares, "dirty": dirty(shares)})
             if not dirty(shares) or self.left() < 0:
                 return

@@ -6,6 +6,7 @@ import textwrap
 import warnings
 import zlib
 
+from fgbench import simulated
 from fgbench.figure import LOCKS
 
 # A lock has one colour, marker and dash, in all pictures; told apart without colour by the other
@@ -79,6 +80,8 @@ def scale_x(ax, experiment, xs):
     ax.set_xticks(xs)
     close = any((b - a) < (xs[-1] - xs[0]) / 20
                 for a, b in zip(xs, xs[1:])) and ax.get_xscale() == "linear"
+    if experiment.simulated:  # 104 and 130
+        close = close or any(b < 1.6 * a for a, b in zip(xs, xs[1:]))
     ax.set_xticklabels([short(experiment, x) for x in xs], rotation=60 if close else 0)
 
 
@@ -102,6 +105,14 @@ def panel(ax, figure, experiment, results):
                         **style(s))
         scale_x(ax, experiment, xs)
         ax.set_xlabel(experiment.x_label)
+    if figure.simulated and not grouped:
+        for s, x, ratio, base in published(ax, experiment, results, xs):
+            y, color = ratio * (1 if figure.relative_to else base), style(s)["color"]
+            if x:
+                ax.plot([x], [y], marker="*", markersize=13, color=color, zorder=98,
+                        markeredgecolor="black", linestyle="none")
+            else:
+                ax.axhline(y, color=color, linestyle=":", linewidth=1.2)
     for s in names:  # a cross at the foot, where there is a gap
         for k, x in enumerate(xs):
             if results.failed(experiment.id, s, x):
@@ -122,8 +133,33 @@ def panel(ax, figure, experiment, results):
     ax.grid(True, axis="y", linewidth=0.4, alpha=0.6)
 
 
+def of_simulation(results, experiments):
+    """What it is, its seeds, and what the paper says."""
+    ids = {e.id for e in experiments}
+    seeds = [len(p["y"].values) for (e, _, _), p in results.points.items() if e in ids]
+    said = [f"{e.machine}, {words}" for e in experiments
+            for *_, words in simulated.PUBLISHED.get((e.load.experiment.id, e.machine), [])]
+    date = (results.context.get("date") or "no date")[:10]
+    text = ("SIMULATED (fgsim), not measured: the shipped locks on a model; medians and ranges of "
+            f"{max(seeds, default=0)} seeds (1, 2, ...); {date}")
+    return text + (f". Stars and dotted lines, the paper's text, by futex's time: {'; '.join(said)}"
+                   if said else "")
+
+
+def published(ax, experiment, results, xs):
+    """The paper's numbers, which are by the blocking lock's time."""
+    of = simulated.PUBLISHED.get((experiment.load.experiment.id, experiment.machine), [])
+    for series, x, ratio, _ in of:
+        near = min(xs, key=lambda other: abs(other - (x or experiment.cpus)))
+        base = results.median(experiment.id, "futex", near)
+        if base and results.series_of(experiment.id).count(series):
+            yield series, x, ratio, base
+
+
 def where_and_when(figure, results, experiments):
     """Under each picture: a picture goes alone."""
+    if figure.simulated:
+        return of_simulation(results, experiments)
     c = results.context
     runs = [len(p["y"].values) for (e, _, _), p in results.points.items() if "y" in p
             and e in {e.id for e in experiments}]

@@ -6,12 +6,14 @@ import html
 import importlib.util
 import os
 
+from fgbench import simulated
 from fgbench.claims import MANY
 from fgbench.text import in_spread, table
 
 OURS = "flexguard"
 WORD = {True: "holds here", False: "does not hold here", None: "cannot be said here"}
 
+CSS_OF = {True: "yes", False: "no", None: "open"}
 CSS = """body{font:15px/1.5 system-ui,sans-serif;color:#111}
 body{max-width:70em;margin:2em auto;padding:0 1em}
 h1{font-size:1.6em}h2{margin-top:2.2em;border-top:1px solid #ccc;padding-top:.8em;font-size:1.2em}
@@ -23,17 +25,32 @@ td:first-child,th:first-child{text-align:left}
 details{margin:.5em 0}caption{text-align:left;font-weight:600;padding:.3em 0}"""
 
 
-class Judged(collections.namedtuple("Judged", "claim lock holds sentence")):
+class Judged(collections.namedtuple("Judged", "claim lock holds sentence machine")):
+    """machine: a simulated one; None: this one, measured."""
     @property
     def word(self):
-        return WORD[self.holds]
+        return WORD[self.holds].replace(" here", "") if self.machine else WORD[self.holds]
 
 
 def judged(figure, results):
-    """A verdict for each claim and lock."""
+    """A verdict for each claim and lock, of what was measured."""
     cpus = results.context.get("cpus", 1)
-    return [Judged(c, lock, *c.judge(lock, results, cpus)) for c in figure.claims
+    return [Judged(c, lock, *c.judge(lock, results, cpus), None) for c in figure.claims
             for lock in c.locks]
+
+
+def judged_simulated(figure, results):
+    """The same of what was simulated, for each machine; claims about other loads are not in it."""
+    out = []
+    for machine in simulated.machines_of(results):
+        view = simulated.Of(results, machine)
+        for c in figure.claims:
+            for lock in c.locks:
+                holds, sentence = c.judge(lock, view, view.cpus)
+                if not sentence.startswith("not measured"):
+                    sentence = sentence.replace("measured", "simulated")
+                    out.append(Judged(c, lock, holds, sentence, machine))
+    return out
 
 
 def left_out(figure, results):
@@ -95,9 +112,9 @@ def failures_of(figure, results):
 def text(figures, results):
     where, how = about(results)
     print(f"{where}\n{how}")
-    for f in figures:
+    for f in simulated.with_simulated(figures, results):
         measured = [e for e in f.experiments if f.series_of(e, results)]
-        if not measured and not left_out(f, results):
+        if not measured and not left_out(f, results) and not judged_simulated(f, results):
             continue
         print(f"\n== {f.id}: {f.title}")
         for e in measured:
@@ -114,6 +131,9 @@ def text(figures, results):
             for j in judged(f, results):
                 if j.claim is c:
                     print(f"  Measured{', ' + j.lock if j.lock else ''}, {j.word}: {j.sentence}.")
+            for j in judged_simulated(f, results):
+                if j.claim is c:
+                    print(f"  Simulated, {j.machine}, {j.lock}, {j.word}: {j.sentence}.")
 
 
 def picture(path):
@@ -126,21 +146,26 @@ def verdict(judged_of, mine):
     text = []
     for j in judged_of:
         if (j.lock == OURS) == mine:
-            css = {True: "yes", False: "no", None: "open"}[j.holds]
-            text.append(f"<b class={css}>{j.word}</b>: {html.escape(j.sentence)}")
+            text.append(f"<b class={CSS_OF[j.holds]}>{j.word}</b>: {html.escape(j.sentence)}")
     return "<br>".join(text) or "-"
+
+
+def verdict_simulated(judged_of):
+    return "<br>".join(f"{j.machine}, {j.lock}: <b class={CSS_OF[j.holds]}>{j.word}</b>: "
+                       f"{html.escape(j.sentence)}" for j in judged_of) or "-"
 
 
 def claims_table(figures, results):
     h = html.escape
     out = ["<table class=claims><caption>Claims</caption><tr><th>figure<th>section<th>the "
-           "paper<th>holds if<th>here, as published<th>here, the product"]
+           "paper<th>holds if<th>here, as published<th>here, the product<th>simulated"]
     for f in figures:
-        verdicts = judged(f, results)
+        verdicts, of_simulated = judged(f, results), judged_simulated(f, results)
         for c in f.claims:
             of = [j for j in verdicts if j.claim is c]
             out.append(f"<tr><td><a href='#{f.id}'>{f.id}</a><td>{h(c.section)}<td>{h(c.text)}"
-                       f"<td>{h(c.holds_if)}<td>{verdict(of, False)}<td>{verdict(of, True)}")
+                       f"<td>{h(c.holds_if)}<td>{verdict(of, False)}<td>{verdict(of, True)}"
+                       f"<td>{verdict_simulated([j for j in of_simulated if j.claim is c])}")
     return out + ["</table>"]
 
 
@@ -158,7 +183,7 @@ def page(figures, results, pictures, path):
            "during which others used the CPUs were marked and repeated. All contenders ran "
            "interleaved, in random order.</p>"]
     out += claims_table(figures, results)
-    for f in figures:
+    for f in simulated.with_simulated(figures, results):
         measured = [e for e in f.experiments if f.series_of(e, results)]
         if not measured and not left_out(f, results):
             continue
@@ -197,6 +222,6 @@ def write(figures, results, out):
     if no_pictures():
         print(f"{no_pictures()}; install it, then: flexguard bench --replot {out}")
     else:
-        for f in figures:
+        for f in simulated.with_simulated(figures, results):
             pictures[f.id] = plot.draw(f, results, out)
     page(figures, results, pictures, os.path.join(out, "report.html"))

@@ -467,6 +467,37 @@ def check_bundle():
     true("page", os.path.exists(os.path.join(TMP, "far", "report.html")))
 
 
+def check_simulated():
+    folder = os.path.join(TMP, "simulated")
+    simulate = ["--simulate", "intel104", "--figure", "flexguard-1", "--quick", "--threads", "2,8",
+                "--locks", "futex,mcs,glibc,flexguard", "--seconds", "0.001", "-o", folder]
+    p = run("bench", *simulate, "--json", timeout=120)
+    if "no simulator" in p.stderr:
+        same("status, one line", (p.returncode, p.stderr.count("\n")), (125, 1))
+        return
+    same("status", p.returncode, 0)
+    out = json.loads(p.stdout)
+    samples = [r for r in records(folder) if r["type"] == "sample"]
+    same("what was simulated", {(s["experiment"], s["series"], s["x"]) for s in samples},
+         {("shared-memory@intel104", l, n) for l in ("futex", "mcs", "flexguard") for n in (2, 8)})
+    same("seeds, dirt", {(s["simulated"]["seed"], s["dirty"]) for s in samples}, {(1, False)})
+    same("none is a verdict of a measurement", {c["holds"] for c in out["claims"]}, {None})
+    same("nor the other way", {c["measured"][:12] for c in out["claims"]}, {"not measured"})
+    true("verdicts", out["simulated"] and all(c["machine"] == "intel104" and "simulated" in c
+                                              for c in out["simulated"]))
+    page = open(os.path.join(folder, "report.html")).read()
+    true("said on the page", "flexguard-1-simulated" in page and "not measured" in page)
+    p = run("bench", *simulate, "--append", "--rounds", "1", timeout=120)
+    same("status", p.returncode, 0)
+    again = [r for r in records(folder) if r["type"] == "sample"][len(samples):]
+    same("the next seed", {s["simulated"]["seed"] for s in again}, {2})
+    build = os.path.join(TMP, "installed")
+    p = subprocess.run([os.path.join(os.path.dirname(FLEXGUARD), "bench/scripts/flexguard-bench"),
+                        "--build", build, *simulate], capture_output=True, text=True)
+    same("without a simulator: one line", (p.returncode, p.stderr.count("\n")), (125, 1))
+    true("where", os.path.join(build, "test/sim/fgsim") in p.stderr)
+
+
 def check_interrupt():
     folder = os.path.join(TMP, "cut")
     p = start("bench", "--figure", "flexguard-2", "-o", folder, "--seconds", "0.05")
