@@ -101,7 +101,7 @@ class Simulated(OfThreads):
         self.load, self.machine = load, machine
         self.cpus, self.numbers = MACHINES[machine]
         self.id = name(of.id, machine)
-        self.title = f"simulated, {machine}: {of.title}"
+        self.title = f"simulated, {machine}:\n{of.title}"
         self.x_label, self.y_label, self.x_of = of.x_label, of.y_label, of.x_of
         self.x_is_threads, self.locks = of.x_is_threads, of.locks
 
