@@ -6,7 +6,8 @@
  * that it exists.  What is asked of the lock, and results: docs/design/lock.md.
  *
  *   N threads, K queue nodes each, R acquisitions each (R1: of thread 1)
- *   -DTIMED    an acquisition may have a deadline, which may pass at any wait
+ *   -DTIMED    an acquisition may have a deadline, which may pass at any wait;
+ *              -DTIMERS=n: of the first n threads only
  *   -DEINTR=n  n waits in all end by a signal or a stray wake-up
  *   -DFORKED   start as the child of a fork: thread 1 holds the lock, the word
  *              has the flags and the tail the node of threads that do not exist
@@ -170,6 +171,9 @@ bit woken[N + 1];
 #define UNDECIDED 2
 #define SLEEP_AGAIN 3
 #define TIMED_OUT 4
+#ifndef TIMERS
+#define TIMERS N
+#endif
 #ifdef TIMED
 #define TIMED_WAIT (timed)
 #else
@@ -1125,7 +1129,7 @@ proctype Thread(byte me) GATE {
 #ifdef TIMED
 		if
 		:: timed = 0
-		:: timed = 1
+		:: me <= TIMERS -> timed = 1
 		fi;
 #endif
 		lock_any();
