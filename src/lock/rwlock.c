@@ -200,6 +200,39 @@ static const struct fg_deadline *no_later(struct fg_deadline *soon, uint64_t ns,
 	return soon;
 }
 
+static uint64_t patience(struct fg_rwlock *rw)
+{
+	uint32_t times = fg_load_relaxed(&rw->patience);
+
+	/* Memory that no rwlock_init() has seen may hold anything. */
+	return (uint64_t)FG_RW_PATIENCE_NS
+	       << 2 * (times < FG_RW_PATIENCE_MOST ? times : FG_RW_PATIENCE_MOST);
+}
+
+static uint32_t at_gate(const struct fg_rwlock *rw)
+{
+	return fg_load_relaxed(&rw->gate.word) & FG_WORD_ID;
+}
+
+/*
+ * This reader's patience is over.  False if it has waited for its turn, as hundreds of readers do
+ * at a time: to wake each of them every 10 ms costs more than the lock does.  So the next waits are
+ * longer, until one of them has been behind one writer all the time, which may wait for a reader
+ * that waits for this one.
+ */
+static bool behind_one_writer(struct fg_rwlock *rw, uint32_t writer)
+{
+	uint32_t times = fg_load_relaxed(&rw->patience);
+
+	if (at_gate(rw) == writer) {
+		fg_store_relaxed(&rw->patience, 0);
+		return true;
+	}
+	if (times < FG_RW_PATIENCE_MOST)
+		fg_store_relaxed(&rw->patience, times + 1);
+	return false;
+}
+
 /* A writer is about: waits in its queue. */
 static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, struct fg_self *t,
 						      const struct fg_deadline *deadline)
@@ -211,13 +244,18 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 		return EDEADLK;
 	for (;;) {
 		bool recursive = fg_sections != 0, late;
+		uint32_t writer = at_gate(rw);
+		uint64_t began = fg_now_ns(), patient = patience(rw);
 		struct fg_deadline soon;
 
-		r = gate_lock(rw, writers_first ?
-				      deadline :
-				      no_later(&soon, recursive ? RECURSIVE_NS : FG_RW_PATIENCE_NS,
-					       deadline));
+		r = gate_lock(rw,
+			      writers_first ?
+				  deadline :
+				  no_later(&soon, recursive ? RECURSIVE_NS : patient, deadline));
 		if (!r) {
+			/* It has found out by its own clock, so more of them are needed. */
+			if (patient > FG_RW_PATIENCE_NS && fg_now_ns() - began >= patient)
+				fg_store_relaxed(&rw->patience, 0);
 			/*
 			 * No writer now, and none until we are counted.  Release: see
 			 * writer_at_gate().
@@ -228,6 +266,8 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 			return r;
 		}
 		late = deadline && fg_deadline_passed(deadline);
+		if (!writers_first && !recursive && !late && !behind_one_writer(rw, writer))
+			continue;
 		/*
 		 * A signal handler may have taken all the time: what can be had at once is had,
 		 * late or not.

@@ -25,7 +25,8 @@
  * do not starve.  Kinds other than WRITERS_FIRST promise that readers do not
  * wait for readers, so there a reader passes the waiting writer after all if it holds
  * a read lock already (a recursive one must not wait), or has waited for
- * FG_RW_PATIENCE_NS (another reader may wait for it).
+ * FG_RW_PATIENCE_NS behind one writer (another reader may wait for it), or longer where
+ * readers lately had to wait for longer while writers came and went.
  *
  * All functions return 0 or a positive error number.  docs/design/rwlock.md.
  */
@@ -45,7 +46,8 @@ enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its def
  * As long as reading sections last less, a writer is not starved by those that overlap.  1 us
  * instead made many threads slower (docs/design/rwlock.md).
  */
-#define FG_RW_PATIENCE_NS 10000000u
+#define FG_RW_PATIENCE_NS   10000000u
+#define FG_RW_PATIENCE_MOST 3u /* 640 ms; docs/design/experiments.md, "Patience" */
 
 struct fg_rwlock {
 	struct fg_lock gate; /* gate.tag: 1 if its owner is, or was last, a writer */
@@ -53,8 +55,9 @@ struct fg_rwlock {
 	uint32_t shared; /* glibc's: not 0 if process-shared, and then not ours */
 	/* 1: readers may enter through the table.  Cleared by the owner of the gate */
 	uint32_t bias;
-	uint32_t inhibit; /* counted readers to come until the bias is set again */
-	uint32_t unused[2];
+	uint32_t inhibit;  /* counted readers to come until the bias is set again */
+	uint32_t patience; /* of a reader behind a writer: FG_RW_PATIENCE_NS times 4 to this */
+	uint32_t unused;
 	uint32_t kind; /* glibc's static initialisers set it there */
 };
 _Static_assert(sizeof(struct fg_rwlock) == 56, "in place of pthread_rwlock_t");
