@@ -245,17 +245,3 @@ def reaches(experiments, a, limit):
         nowhere = all_of(below(p, limit) for p in points)
         return None if nowhere is None else not nowhere
     return on_points(experiments, a, judge)
-
-
-def median_between(experiment, a, b):
-    """a's metric is below b's."""
-    def check(r, cpus):
-        pairs = ratios(r, experiment, a, b)
-        if not pairs:
-            return None, "not measured"
-        x = pairs[0].x
-        return pairs[0].judge(lambda v: v < 1), (f"with {x} threads on {cpus} CPUs, mean: {a} "
-                                                 f"{r.median(experiment, a, x):.2f}, {b} "
-                                                 f"{r.median(experiment, b, x):.2f}"
-                                                 + doubts(pairs[:1], lambda v: v < 1))
-    return check

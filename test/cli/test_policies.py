@@ -4,7 +4,6 @@ files, wrong words, and what is made of a kernel's /sys that was recorded (the g
 the rest)."""
 import json
 import re
-import stat
 
 from climod import *
 
