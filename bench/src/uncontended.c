@@ -20,8 +20,11 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Operations between two looks at the clock, so that these do not count.  Not varied. */
 enum { BATCH = 1000, MAX_BATCHES = 100000 };
@@ -138,6 +141,19 @@ static void op_wrlock(uint64_t n)
 	}
 }
 
+/* Any call by libc's name for all of them, and one that wakes nobody. */
+static void op_syscall(uint64_t n)
+{
+	while (n--)
+		must(syscall(SYS_getppid) < 0);
+}
+
+static void op_wake(uint64_t n)
+{
+	while (n--)
+		must((int)syscall(SYS_futex, &shared.value, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0));
+}
+
 static const struct op {
 	const char *name, *help;
 	void (*run)(uint64_t n);
@@ -153,6 +169,8 @@ static const struct op {
     {"broadcast", "cond broadcast, no waiter", op_broadcast},
     {"rdlock", "rwlock: rdlock + unlock", op_rdlock},
     {"wrlock", "rwlock: wrlock + unlock", op_wrlock},
+    {"syscall", "syscall(SYS_getppid)", op_syscall},
+    {"futex-wake", "syscall(SYS_futex), nobody sleeps", op_wake},
 };
 enum { NR_OPS = sizeof(ops) / sizeof(ops[0]) };
 

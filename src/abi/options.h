@@ -48,6 +48,7 @@ enum fg_policy {
 #define FG_POLICY_ENV  "FLEXGUARD_POLICY"  /* a name of FG_POLICY_TABLE */
 #define FG_SPIN_NS_ENV "FLEXGUARD_SPIN_NS" /* spin-then-park: ns, default 3000 */
 #define FG_VERBOSE_ENV "FLEXGUARD_VERBOSE" /* messages of command and library: 0 silences them */
+#define FG_FUTEX_ENV   "FLEXGUARD_FUTEX"   /* on or off: waits of other libraries */
 /* FLEXGUARD_SOCKET: src/abi/protocol.h.  FLEXGUARD_STATS: src/abi/stats.h. */
 
 #endif

@@ -14,7 +14,7 @@
 
 #define FG_STATS_ENV	"FLEXGUARD_STATS"
 #define FG_STATS_MAGIC	0x54534746u
-#define FG_STATS_ABI	2
+#define FG_STATS_ABI	3
 #define FG_STATS_SHARDS 64 /* not varied */
 
 /* id, name in --json, what `flexguard run --stats` prints */
@@ -32,7 +32,11 @@
 	X(BLOCKED_NS, "blocking_ns", "time in blocking mode, all threads (ns)") \
 	X(COND_WAITS, "cond_waits", "condition variable waits that slept")     \
 	X(UNMONITORED, "unmonitored_threads", "threads that the monitor had no slot for as they began") \
-	X(MONITORED, "monitored", "processes that registered with a monitor")
+	X(MONITORED, "monitored", "processes that registered with a monitor")  \
+	X(LOOKS, "futex_looks", "waits of other libraries that looked before they slept") \
+	X(LOOKS_IN_TIME, "futex_looks_in_time", "  of these, need not sleep")  \
+	X(LOOKS_IN_VAIN, "futex_looks_in_vain", "  of these, slept after all") \
+	X(LOOKS_NO_BUDGET, "futex_looks_no_budget", "waits that had no budget to look")
 /* clang-format on */
 
 enum fg_stat {

@@ -34,4 +34,35 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 	return x0;
 }
 
+/*
+ * fg__syscall, which is exported as syscall(); see x86_64.h.  All arguments are in registers, and
+ * x16 belongs to calls between libraries.
+ */
+#define FG_FORWARD_SYSCALL(a, b) FG_FORWARD_SYSCALL_(a, b)
+#define FG_FORWARD_SYSCALL_(a, b)                          \
+	__asm__(".text\n"                                  \
+		".p2align 4\n"                             \
+		".globl fg__syscall\n"                     \
+		".type fg__syscall, %function\n"           \
+		"fg__syscall:\n"                           \
+		"	.cfi_startproc\n"                        \
+		"	hint #34\n" /* bti c */            \
+		"	adrp x16, fg_futex_number\n"             \
+		"	ldr w16, [x16, :lo12:fg_futex_number]\n" \
+		"	cmp w0, w16\n"                           \
+		"	b.eq 2f\n"                               \
+		"	cmp w0, #" #a "\n"                 \
+		"	b.eq 1f\n"                               \
+		"	cmp w0, #" #b "\n"                 \
+		"	b.eq 1f\n"                               \
+		"	adrp x16, fg_next_syscall\n"             \
+		"	ldr x16, [x16, :lo12:fg_next_syscall]\n" \
+		"	cbz x16, 1f\n"                           \
+		"	br x16\n"                                \
+		"1:	b fg_syscall_watched\n"                \
+		"2:	mov x7, x30\n"                         \
+		"	b fg_syscall_futex\n"                    \
+		"	.cfi_endproc\n"                          \
+		".size fg__syscall, . - fg__syscall\n")
+
 #endif

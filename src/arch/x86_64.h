@@ -36,8 +36,12 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 
 /*
  * fg__syscall, which is exported as syscall(): numbers `a` and `b`, and all before there is a next
- * one, are C's affair.  The others go on to that with registers and stack as they came, as if this
- * were not here (a child of CLONE_VM returns from it).
+ * one, are fg_syscall_watched()'s affair.  The others go on to the next one with registers and
+ * stack as they came, as if this were not here (a child of CLONE_VM returns from it).
+ *
+ * The number in fg_futex_number is fg_syscall_futex()'s, which gets copies of what is on the stack
+ * and the address of its caller: a function may write to its arguments, and what is in the place of
+ * the seventh of one who gives fewer is that one's own.
  */
 #define FG_FORWARD_SYSCALL(a, b) FG_FORWARD_SYSCALL_(a, b)
 #define FG_FORWARD_SYSCALL_(a, b)                     \
@@ -47,6 +51,8 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 		".type fg__syscall, @function\n"      \
 		"fg__syscall:\n"                      \
 		"	.cfi_startproc\n"                   \
+		"	cmpl fg_futex_number(%rip), %edi\n" \
+		"	je 2f\n"                            \
 		"	cmpl $" #a ", %edi\n"         \
 		"	je 1f\n"                            \
 		"	cmpl $" #b ", %edi\n"         \
@@ -56,6 +62,16 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 		"	je 1f\n"                            \
 		"	jmp *%r11\n"                        \
 		"1:	jmp fg_syscall_watched\n"         \
+		"2:	subq $8, %rsp\n"                  \
+		"	.cfi_adjust_cfa_offset 8\n"         \
+		"	pushq 8(%rsp)\n"                    \
+		"	.cfi_adjust_cfa_offset 8\n"         \
+		"	pushq 24(%rsp)\n"                   \
+		"	.cfi_adjust_cfa_offset 8\n"         \
+		"	call fg_syscall_futex\n"            \
+		"	addq $24, %rsp\n"                   \
+		"	.cfi_adjust_cfa_offset -24\n"       \
+		"	ret\n"                              \
 		"	.cfi_endproc\n"                     \
 		".size fg__syscall, . - fg__syscall\n")
 

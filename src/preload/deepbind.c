@@ -20,6 +20,7 @@
 #include "arch/arch.h"
 #include "lock/once.h"
 #include "preload/native.h"
+#include "preload/next.h"
 #include "preload/preload.h"
 #include "runtime/environment.h"
 #include "sys/elf_symbols.h"
@@ -115,7 +116,7 @@ static void replace_all(void)
 	for (int i = 0; i < FG_NATIVE_COUNT; i++)
 		fg_native((enum fg_native_index)i);
 	fg_libc_setup();
-	fg_filter_natives();
+	fg_next_find();
 	if (!symbols_at((const void *)&replaced, &ours) ||
 	    !symbols_at((const void *)fg_native(FG_NATIVE_pthread_mutex_lock), &libc) ||
 	    !protect(&libc, PROT_WRITE))

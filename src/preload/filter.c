@@ -4,44 +4,17 @@
  * done is to look at it; what is called, and what it returns, is what comes next
  * for the name.
  */
-#include <dlfcn.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
-#include "preload/native.h"
+#include "preload/next.h"
 #include "preload/preload.h"
 #include "sys/filter.h"
 
-typedef int (*prctl_fn)(int option, ...);
-typedef long (*syscall_fn)(long nr, ...);
-
-static prctl_fn next_prctl;
-syscall_fn fg_next_syscall __attribute__((visibility("hidden"), used)); /* by assembly too */
 long fg_syscall_watched(long nr, ...) __attribute__((visibility("hidden"), used));
-
-static void *next(const char *name)
-{
-	void *f = dlsym(RTLD_NEXT, name);
-
-	if (!f)
-		abort();
-	return f;
-}
-
-/*
- * Here if nobody needs them earlier.  Once: later, libc may give ours for its own (deepbind.c).
- */
-__attribute__((constructor)) void fg_filter_natives(void)
-{
-	if (next_prctl)
-		return;
-	fg_store_relaxed(&fg_next_syscall, (syscall_fn)next("syscall"));
-	next_prctl = (prctl_fn)next("prctl");
-}
 
 FG_EXPORT(prctl);
 int prctl(int option, ...)
@@ -56,12 +29,12 @@ int prctl(int option, ...)
 	c = va_arg(args, unsigned long);
 	d = va_arg(args, unsigned long);
 	va_end(args);
-	if (fg_unlikely(!next_prctl))
-		fg_filter_natives();
+	if (fg_unlikely(!fg_next_prctl))
+		fg_next_find();
 	if (fg_likely(option != PR_SET_SECCOMP))
-		return next_prctl(option, a, b, c, d);
+		return fg_next_prctl(option, a, b, c, d);
 	fg_filter_comes();
-	r = next_prctl(option, a, b, c, d);
+	r = fg_next_prctl(option, a, b, c, d);
 	if (r < 0)
 		fg_filter_failed();
 	return r;
@@ -84,7 +57,7 @@ long fg_syscall_watched(long nr, ...)
 		a[i] = va_arg(args, long);
 	va_end(args);
 	if (fg_unlikely(!fg_next_syscall))
-		fg_filter_natives();
+		fg_next_find();
 	if (!installs(nr, a[0]))
 		return fg_next_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	fg_filter_comes();

@@ -75,7 +75,4 @@ void *fg_native(enum fg_native_index which);
 FG_NATIVE_TABLE(X)
 #undef X
 
-/* The functions behind prctl() and syscall() (filter.c). */
-void fg_filter_natives(void) __attribute__((visibility("hidden")));
-
 #endif

@@ -13,6 +13,7 @@
 
 #include "arch/arch.h"
 #include "runtime/count.h"
+#include "runtime/look.h"
 #include "runtime/monitor_client.h"
 #include "sys/filter.h"
 #include "sys/futex.h"
@@ -45,11 +46,6 @@ bool fg_is_off_cpu(uint32_t index)
 	uint32_t state = fg_load_relaxed(&fg_slot_look(index)->state);
 
 	return state >= FG_STATE_RUNNABLE && fg_policy_has_monitor();
-}
-
-bool fg_displaces(const struct fg_self *t)
-{
-	return fg_load_relaxed(&t->slot->displaces) != 0;
 }
 
 static bool owner_off_cpu(uint32_t owner)
@@ -179,43 +175,6 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 #define IN_VAIN 32u
 
 static uint64_t no_room_until_ns; /* CLOCK_MONOTONIC; a hint of all threads */
-
-/* How old the number of CPUs may be.  Not varied. */
-#define CPUS_EVERY_NS 1000000000u
-
-/* `have`: what it was, if that is known. */
-static uint32_t cpus_allowed(uint32_t have)
-{
-	uint64_t set[CPU_SETSIZE / 64];
-	long bytes = 0, i;
-	uint32_t n = 0;
-
-	if (fg_call_begins(0)) {
-		/* Raw, since errno is the program's. */
-		bytes = fg_syscall6(SYS_sched_getaffinity, 0, sizeof(set), (long)set, 0, 0, 0);
-		fg_call_ends(0);
-	}
-	/* more CPUs than the set holds, or who knows (sys/filter.h): enough to go by */
-	if (bytes <= 0)
-		return have ? have : CPU_SETSIZE;
-	for (i = 0; i < bytes / 8; i++)
-		n += (uint32_t)__builtin_popcountll(set[i]);
-	return n;
-}
-
-uint32_t fg_cpus(void)
-{
-	static uint32_t cpus;
-	static uint64_t read_ns;
-	uint64_t now = fg_now_ns();
-
-	if (fg_unlikely(!fg_load_relaxed(&cpus) ||
-			now - fg_load_relaxed(&read_ns) > CPUS_EVERY_NS)) {
-		fg_store_relaxed(&cpus, cpus_allowed(fg_load_relaxed(&cpus)));
-		fg_store_relaxed(&read_ns, now);
-	}
-	return fg_load_relaxed(&cpus);
-}
 
 bool fg_is_real_time(const struct fg_self *t)
 {
@@ -377,6 +336,8 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 	/* nobody waits for this thread, as far as we know */
 	if (w->asked == 1 && w->self->role == FG_ROLE_NONE)
 		ask_monitor(now);
+	if (w->look && !fg_look_goes_on(w->look, w->self, now))
+		return FG_BLOCK;
 	if (w->history && decide_event(w, &now) == FG_BLOCK)
 		return FG_BLOCK;
 	if (!w->since_ns)
@@ -384,7 +345,7 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 	if (now - w->since_ns > FG_SPIN_CAP_NS && fg_policy_now != FG_POLICY_SPIN)
 		return FG_BLOCK;
 	switch (fg_policy_now) {
-	case FG_POLICY_FALLBACK: return w->history ? FG_SPIN : decide_fallback(w, now);
+	case FG_POLICY_FALLBACK: return w->history || w->look ? FG_SPIN : decide_fallback(w, now);
 	case FG_POLICY_SPIN_THEN_PARK: return now - w->since_ns < fg_spin_ns ? FG_SPIN : FG_BLOCK;
 	case FG_POLICY_DEFAULT:
 	case FG_POLICY_PAPER:

@@ -8,7 +8,8 @@
  * comes.  Whoever spins for an event does so while that has paid at this object
  * (fg_spin_history), for FG_EVENT_NS at most, and only as long as nobody critical wants
  * a CPU and the threads of the process have room.  It yields its CPU now and then,
- * also at the start: the event may have to come from there.
+ * also at the start: the event may have to come from there.  A wait for a word of
+ * another library is an event with another memory, and a budget (look.h).
  */
 #ifndef FG_DECIDE_H
 #define FG_DECIDE_H
@@ -16,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/cpus.h"
 #include "runtime/policy.h"
 #include "runtime/thread.h"
 #include "sys/futex.h"
@@ -63,6 +65,7 @@ struct fg_wait {
 	uint64_t cpu_ns; /* fallback: owner's CPU clock at `cpu_at_ns` */
 	uint64_t cpu_at_ns;
 	fg_spin_history *history; /* of an event's object; NULL: for a lock */
+	struct fg_look *look;	  /* of a word of another library (look.h), or NULL */
 };
 
 /*
@@ -99,9 +102,6 @@ bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint3
  */
 void fg_participants_are_late(void);
 
-/* CPUs that this process may use, as of a second ago at most. */
-uint32_t fg_cpus(void);
-
 /* Of SCHED_FIFO or SCHED_RR; false where a seccomp filter lets nobody ask. */
 bool fg_is_real_time(const struct fg_self *t);
 
@@ -110,12 +110,6 @@ bool fg_is_watched(uint32_t owner);
 
 /* True if the thread with this index is known to be off its CPU: do not hand it anything. */
 bool fg_is_off_cpu(uint32_t index);
-
-/*
- * True if this thread, when it came on last, took its CPU from another thread
- * of this process: more of them are awake than have room.
- */
-bool fg_displaces(const struct fg_self *t);
 
 /*
  * For loops that ask fg_counters by themselves, now and then: asks for a monitor if there is none,

@@ -263,6 +263,15 @@ static inline bool fg_thread_has_released_by_others(const struct fg_self *t)
 	return fg_load_relaxed(&fg_thread_mine(t)->released) & FG_RELEASED_COUNT;
 }
 
+/*
+ * True if this thread, when it came on last, took its CPU from another thread
+ * of this process: more of them are awake than have room.
+ */
+static inline bool fg_displaces(const struct fg_self *t)
+{
+	return fg_load_relaxed(&t->slot->displaces) != 0;
+}
+
 /* The kernel's id of this thread. */
 static inline uint32_t fg_thread_tid(const struct fg_self *t)
 {

@@ -44,13 +44,15 @@ struct fg_traced fg_trace_begins(void)
 
 void fg_trace_ends(const struct fg_traced *t, const void *lock, const void *caller)
 {
-	uint64_t now, took, longest;
+	if (contended() != t->contended)
+		fg_trace_wait(t->since_ns, lock, caller);
+}
+
+void fg_trace_wait(uint64_t since_ns, const void *lock, const void *caller)
+{
+	uint64_t now = fg_now_ns(), took = now - since_ns, longest;
 	struct fg_trace_entry *e;
 
-	if (contended() == t->contended)
-		return;
-	now = fg_now_ns();
-	took = now - t->since_ns;
 	if (now > fg_load_relaxed(&fg_trace_here.until_ns)) {
 		/* the command that looked has ended without switching it off */
 		fg_store_relaxed(&fg_trace_here.until_ns, 0);

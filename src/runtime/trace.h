@@ -26,6 +26,8 @@ struct fg_traced {
 
 struct fg_traced fg_trace_begins(void);
 void fg_trace_ends(const struct fg_traced *t, const void *lock, const void *caller);
+/* A wait that is one whatever was counted; errno stays. */
+void fg_trace_wait(uint64_t since_ns, const void *lock, const void *caller);
 
 /* In a function that the program calls, or that such a one jumps to. */
 #define FG_CALLER __builtin_return_address(0)

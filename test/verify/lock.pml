@@ -816,7 +816,7 @@ inline retake() {
 /*
  * [lock_wait.c:sleep_on] with [lock_wait.c:time_limit] and [lock_wait.c:time_is_up].
  * [lock_wait.c:reason_to_look], [lock_wait.c:note_owner], the number of short sleeps and
- * [decide.c:fg_displaces] are open; [lock_wait.c:found_free] is take_over().
+ * [thread.h:fg_displaces] are open; [lock_wait.c:found_free] is take_over().
  */
 inline sleep_on() {
 	o = UNDECIDED;

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "sys/quota.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "arch/arch.h"
+
+#define PATH_SIZE 512
+
+/* The beginning of a file, as a string; false: there is none. */
+static bool read_file(const char *path, char *text, size_t size)
+{
+	long fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0), n;
+
+	if (fd < 0)
+		return false;
+	n = fg_syscall6(SYS_read, fd, (long)text, (long)size - 1, 0, 0, 0);
+	fg_syscall6(SYS_close, fd, 0, 0, 0, 0, 0);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* Appends, or leaves out what has no room: then there is no such file. */
+static void append(char *path, const char *more, size_t length)
+{
+	size_t have = strlen(path);
+
+	if (have + length >= PATH_SIZE)
+		return;
+	memcpy(path + have, more, length);
+	path[have + length] = '\0';
+}
+
+static bool read_in(const char *folder, const char *name, char *text, size_t size)
+{
+	char path[PATH_SIZE] = "";
+
+	append(path, folder, strlen(folder));
+	append(path, name, strlen(name));
+	return read_file(path, text, size);
+}
+
+static uint32_t whole_cpus(long quota, long period)
+{
+	if (quota <= 0 || period <= 0)
+		return FG_QUOTA_NONE;
+	return quota / period < 1 ? 1 : (uint32_t)(quota / period);
+}
+
+/* "max 100000", "150000 100000". */
+static uint32_t of_folder(const char *folder, bool v2)
+{
+	char text[64], *end;
+	long quota;
+
+	if (!read_in(folder, v2 ? "/cpu.max" : "/cpu.cfs_quota_us", text, sizeof(text)))
+		return FG_QUOTA_NONE;
+	quota = strtol(text, &end, 10); /* "max" and -1: none */
+	if (v2)
+		return end == text ? FG_QUOTA_NONE : whole_cpus(quota, strtol(end, NULL, 10));
+	if (!read_in(folder, "/cpu.cfs_period_us", text, sizeof(text)))
+		return FG_QUOTA_NONE;
+	return whole_cpus(quota, strtol(text, NULL, 10));
+}
+
+/* Of a folder and all above it, as far as they are mounted here. */
+static uint32_t lowest(char *folder, size_t root, bool v2)
+{
+	uint32_t least = FG_QUOTA_NONE, cpus;
+	char *slash;
+
+	for (;;) {
+		cpus = of_folder(folder, v2);
+		least = cpus < least ? cpus : least;
+		slash = strrchr(folder, '/');
+		if (!slash || slash < folder + root)
+			return least;
+		*slash = '\0';
+	}
+}
+
+static bool has_word(const char *list, size_t length, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (size_t i = 0; i + n <= length; i++)
+		if (!strncmp(list + i, word, n) && (!i || list[i - 1] == ',') &&
+		    (i + n == length || list[i + n] == ','))
+			return true;
+	return false;
+}
+
+/* A line is "number:controllers:path"; version 2's is "0::path". */
+uint32_t fg_quota_read(const char *list, const char *mounted)
+{
+	uint32_t least = FG_QUOTA_NONE;
+	char text[4096], *line, *next;
+
+	if (!read_file(list, text, sizeof(text)))
+		return FG_QUOTA_NONE;
+	for (line = text; *line; line = next) {
+		char folder[PATH_SIZE] = "", *controllers = strchr(line, ':'), *path;
+		size_t length = strcspn(line, "\n"), root;
+		bool v2;
+		uint32_t cpus;
+
+		next = line + length + (line[length] == '\n');
+		path = controllers ? strchr(controllers + 1, ':') : NULL;
+		if (!path || path > line + length)
+			continue;
+		controllers++;
+		v2 = path == controllers;
+		if (!v2 && !has_word(controllers, (size_t)(path - controllers), "cpu"))
+			continue;
+		path++;
+		append(folder, mounted, strlen(mounted));
+		if (!v2)
+			append(folder, "/cpu", 4);
+		root = strlen(folder);
+		append(folder, path, (size_t)(line + length - path));
+		cpus = lowest(folder, root, v2);
+		least = cpus < least ? cpus : least;
+	}
+	return least;
+}
+
+uint32_t fg_quota_cpus(void)
+{
+	return fg_quota_read("/proc/self/cgroup", "/sys/fs/cgroup");
+}
