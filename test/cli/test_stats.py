@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 
 from climod import *
 
@@ -46,6 +47,65 @@ def check_json_of_any_name():
     p, s = stats_of(name, "20")
     same("status", p.returncode, 0)
     true(f"the name: {s}", "s\ufffd-\u00e9-\ufffd\ufffd\ufffd" in json.dumps(s, ensure_ascii=False))
+
+
+# Waits by libc's syscall(), as other libraries make them: each for a us, or not at all.
+FUTEX = """
+import ctypes, sys, time
+libc = ctypes.CDLL(None)
+word, now, a_us = ctypes.c_uint32(0), (ctypes.c_long * 2)(0, 0), (ctypes.c_long * 2)(0, 1000)
+end = time.monotonic() + float(sys.argv[1])
+print("ready", flush=True)
+while time.monotonic() < end:
+    for i in range(50):
+        libc.syscall(NR, ctypes.byref(word), 128, 0, now)
+    libc.syscall(NR, ctypes.byref(word), 128, 0, a_us)
+"""
+
+
+def futex_program():
+    number = "202" if os.uname().machine == "x86_64" else "98"
+    return script("futex.py", FUTEX.replace("NR", number))
+
+
+def check_futex_waits():
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("one CPU: nobody looks")
+    for choice in ("on", "off"):
+        for seconds in ("0.2", "1", "5"):
+            p, s = stats_of("python3", futex_program(), seconds, policy="default",
+                            env=dict(os.environ, FLEXGUARD_FUTEX=choice))
+            same("status", p.returncode, 0)
+            looks = {name: n for name, n in s["stats"].items() if name.startswith("futex_")}
+            if choice == "off" or (looks["futex_looks_in_vain"] and looks["futex_looks_no_budget"]):
+                break
+        if choice == "off":
+            same("none", sum(looks.values()), 0)
+        elif not looks["futex_looks"]:
+            raise Skip(f"no looks here: a CPU quota below 2, or no rseq? {looks}")
+        else:
+            true(f"in vain: {looks}", looks["futex_looks_in_vain"] > 0)
+            true(f"no budget: {looks}", looks["futex_looks_no_budget"] > 0)
+            true(f"all ended: {looks}", looks["futex_looks"] >= looks["futex_looks_in_vain"] +
+                 looks["futex_looks_in_time"])
+
+
+def check_futex_waits_by_caller():
+    """flexguard stat, too."""
+    library = f"{os.path.dirname(FLEXGUARD)}/libflexguard-preload.so"
+    env = dict(os.environ, FLEXGUARD_FUTEX="on", LD_PRELOAD=library)
+    p = subprocess.Popen(["python3", futex_program(), "30"], env=env, stdout=subprocess.PIPE,
+                         text=True)
+    try:
+        same("began", p.stdout.readline(), "ready\n")
+        seen = run("stat", "-p", str(p.pid), "-d", "0.5", "--json")
+        if "not permitted" in seen.stderr:
+            raise Skip(seen.stderr)
+        same(f"status, {seen.stderr}", seen.returncode, 0)
+        true(f"waits: {seen.stdout}", json.loads(seen.stdout)["contended"] > 0)
+    finally:
+        p.kill()
+        p.wait()
 
 
 def check_children_count():

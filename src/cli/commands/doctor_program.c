@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `flexguard doctor PROGRAM`: which locks a program and the libraries that it
- * is linked with import, and which of its locks lie out of reach (languages
- * and libraries that call futex themselves).
+ * is linked with import, which of them wait for futexes by libc's syscall(), and which of its locks
+ * lie out of reach.
  */
 #include <elf.h>
 #include <errno.h>
@@ -23,7 +23,8 @@
 struct use {
 	unsigned own, libraries;       /* families */
 	char by[FG_FAMILY_COUNT][160]; /* libraries that import the family */
-	bool gmutex, cxx, dlopen, glib;
+	char callers[160];	       /* that import syscall() */
+	bool gmutex, cxx, dlopen, glib, gomp;
 	char java[512]; /* the JVM, which its launcher loads later */
 	int nr_libraries, missing;
 };
@@ -43,6 +44,17 @@ static bool is_runtime(const char *file)
 	return false;
 }
 
+/* One more of them; " ..." in place of those for which there is no room. */
+static void add_name(char *list, size_t size, const char *name)
+{
+	size_t len = strlen(list);
+
+	if (len + strlen(name) + 8 < size)
+		snprintf(list + len, size - len, "%s%s", len ? " " : "", name);
+	else if (len + 5 < size && strcmp(list + len - 3, "..."))
+		strcat(list, " ...");
+}
+
 static void add_library(struct use *u, const char *path)
 {
 	const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
@@ -60,17 +72,12 @@ static void add_library(struct use *u, const char *path)
 	if (!strcmp(file, "libjli.so"))
 		snprintf(u->java, sizeof(u->java), "%.*sserver/libjvm.so", (int)(file - path),
 			 path);
-	for (int i = 0; i < FG_FAMILY_COUNT; i++) {
-		size_t len = strlen(u->by[i]);
-
-		if (!(e.families >> i & 1))
-			continue;
-		if (len + strlen(file) + 8 < sizeof(u->by[i]))
-			snprintf(u->by[i] + len, sizeof(u->by[i]) - len, "%s%s", len ? " " : "",
-				 file);
-		else if (len + 5 < sizeof(u->by[i]) && strcmp(u->by[i] + len - 3, "..."))
-			strcat(u->by[i], " ...");
-	}
+	u->gomp |= e.gomp || !strncmp(file, "libgomp.so", 10);
+	if (e.calls)
+		add_name(u->callers, sizeof(u->callers), file);
+	for (int i = 0; i < FG_FAMILY_COUNT; i++)
+		if (e.families >> i & 1)
+			add_name(u->by[i], sizeof(u->by[i]), file);
 }
 
 /*
@@ -186,10 +193,16 @@ static int out_of_reach(struct fg_findings *t, const struct fg_elf *e, const str
 	OUT(e->go, "Go",
 	    "the Go runtime locks with futexes of its own; only C code in the program is reached");
 	OUT(e->rust, "Rust",
-	    "std and parking_lot locks use futexes themselves; only C and C++ code in the program "
-	    "is reached");
+	    "std and parking_lot locks use futexes themselves: their waits by syscall() are "
+	    "reached with FLEXGUARD_FUTEX=on, rustix's are not; C and C++ code is reached");
 	OUT(e->gmutex || u->gmutex, "GMutex",
-	    "GLib's GMutex and GCond use futexes themselves; GRecMutex and GRWLock are reached");
+	    "GLib's GMutex and GCond use futexes themselves: their waits are reached with "
+	    "FLEXGUARD_FUTEX=on; GRecMutex and GRWLock are reached");
+#if defined(__x86_64__) || defined(__s390x__)
+	OUT(e->gomp || u->gomp, "OpenMP",
+	    "libgomp calls futex by instructions of its own on this architecture, and spins before "
+	    "(GOMP_SPINCOUNT, OMP_WAIT_POLICY in its manual)");
+#endif
 #undef OUT
 	return n;
 }
@@ -266,7 +279,14 @@ static void describe_particulars(struct fg_findings *t, const struct fg_target *
 	if (e->cxx || u->cxx)
 		fg_found(t, "C++", FG_INFO,
 			 "std::mutex, shared_mutex and condition_variable are reached; "
-			 "counting_semaphore, latch, barrier and atomic wait are not");
+			 "counting_semaphore, latch, barrier and atomic wait are not, but for "
+			 "their waits, with FLEXGUARD_FUTEX=on");
+	if (e->calls || u->callers[0])
+		fg_found(t, "syscall", FG_INFO,
+			 "imported by %s%s%s: with FLEXGUARD_FUTEX=on, waits for futexes that go "
+			 "by it look before they sleep",
+			 e->calls ? "it" : "", e->calls && u->callers[0] ? " and " : "",
+			 u->callers);
 	if (e->asan[0])
 		fg_found(t, "sanitizer", FG_INFO,
 			 "AddressSanitizer: `flexguard run` loads %s first, as it wants to be",

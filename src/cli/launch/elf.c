@@ -99,6 +99,7 @@ static void imported(struct fg_elf *e, const char *name)
 			e->families |= 1u << i;
 	if (!strcmp(name, "g_mutex_lock"))
 		e->gmutex = true;
+	e->calls |= !strcmp(name, "syscall");
 	if (!strcmp(name, "pthread_mutexattr_setpshared") ||
 	    !strcmp(name, "pthread_mutexattr_setrobust") ||
 	    !strcmp(name, "pthread_mutexattr_setprotocol"))
@@ -124,6 +125,7 @@ static void needed(struct fg_elf *e, const char *name)
 	if (fg_is_asan(name))
 		snprintf(e->asan, sizeof(e->asan), "%s", name);
 	e->tsan |= strstr(name, "libtsan.") || strstr(name, "_rt.tsan");
+	e->gomp |= !strncmp(name, "libgomp.so", 10);
 }
 
 static bool contains(const void *hay, size_t size, const char *needle)

@@ -39,6 +39,8 @@ struct fg_elf {
 	char interp[256];
 	unsigned families; /* 1 << enum fg_family, imported */
 	bool go, rust, cxx, gmutex, dlopen;
+	bool calls;	 /* libc's syscall(): perhaps for futexes of its own */
+	bool gomp;	 /* needs GNU's OpenMP runtime */
 	bool starts;	 /* other programs: exec, posix_spawn, system */
 	char asan[64];	 /* the shared runtime that it needs of AddressSanitizer; "": none */
 	bool tsan;	 /* it needs ThreadSanitizer's */
