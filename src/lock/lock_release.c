@@ -250,8 +250,8 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 }
 
 /*
- * The heir does not look at the word, but waits to be told (lock_spin.c).  Told before the release,
- * it comes for the word when that is free.
+ * The standby does not look at the word, but waits to be told (lock_spin.c).  Told before the
+ * release, it comes for the word when that is free.
  */
 static __attribute__((noinline)) void notify_and_unlock(struct fg_lock *l, struct fg_self *t,
 							struct fg_thread *me)

@@ -59,20 +59,23 @@ static void pause_until(uint64_t until)
 }
 
 /*
- * A head, or the heir: one that has handed the role of the head over while it waited, and comes
- * next all the same.  With a queue behind it the heir is told by the owner when that releases the
- * lock (enum fg_notice), and the head by the heir when that has the lock.  Until then neither looks
- * at the word: each look would cost the owner, and those who come, the line.  The chain
+ * A head, or the standby: one that has handed the role of the head over while it waited, and comes
+ * next all the same.  With a queue behind it the standby is told by the owner when that releases
+ * the lock (enum fg_notice), and the head by the standby when that has the lock.  Until then
+ * neither looks at the word: each look would cost the owner, and those who come, the line.  The
+ * chain
  *
- *	owner	tells the heir FREE when it releases the lock
- *	heir	has granted the head's role with COMES, tells HEIR when it has the lock
- *	head	puts the queue in order meanwhile (_fg_queue_bring_near); at HEIR it hands its role
- *		over, and is the heir
+ *	owner	tells the standby FREE when it releases the lock
+ *	standby	has granted the head's role with COMES, tells STANDBY when it has the lock
+ *	head	puts the queue in order meanwhile (_fg_queue_bring_near); at STANDBY it hands its
+ *		role over, and is the standby
  *
  * is of hints: whoever is not told looks at the word all the same, once in UNTOLD_EVERY questions.
+ * Waiting to be told, and one thread that waits beside the queue: Dice, "Malthusian Locks", EuroSys
+ * 2017 (LOITER's standby thread).
  */
 struct head {
-	uint32_t n; /* its node; 0: the heir */
+	uint32_t n; /* its node; 0: the standby */
 	struct fg_successor behind;
 	bool asked;	/* for the lock: HANDOFF */
 	bool overtaken; /* by others, as far as it knows */
@@ -89,7 +92,7 @@ static void tell(struct fg_self *t, enum fg_notice notice)
 }
 
 /* Now, while it waits, and not with the lock in hand. */
-static void become_heir(struct fg_lock *l, struct fg_self *t, struct head *h)
+static void become_standby(struct fg_lock *l, struct fg_self *t, struct head *h)
 {
 	h->behind.notice = FG_NOTICE_COMES;
 	_fg_queue_hand_over(l, t, h->n, &h->behind);
@@ -143,8 +146,8 @@ static bool look_as_told(struct fg_lock *l, struct fg_self *t, struct attempt *a
 	if (notice == FG_NOTICE_FREE)
 		return take_told(l, t, a) || look(l, t, a, h);
 	if (h->n) {
-		if (notice == FG_NOTICE_HEIR && h->behind.next)
-			become_heir(l, t, h);
+		if (notice == FG_NOTICE_STANDBY && h->behind.next)
+			become_standby(l, t, h);
 		else
 			_fg_queue_bring_near(t, h->n, &h->behind);
 	}
@@ -269,11 +272,11 @@ enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt 
 			 */
 			if (o == ACQUIRED && h.behind.more && !rounds_are_short(t) &&
 			    fg_policy_has_monitor() && t->only == address(l))
-				h.behind.notice = FG_NOTICE_HEIR;
+				h.behind.notice = FG_NOTICE_STANDBY;
 			_fg_queue_hand_over(l, t, h.n, &h.behind);
 		} else {
 			fg_set_role(t, FG_ROLE_NONE);
-			tell(t, o == ACQUIRED ? FG_NOTICE_HEIR : FG_NOTICE_FREE);
+			tell(t, o == ACQUIRED ? FG_NOTICE_STANDBY : FG_NOTICE_FREE);
 		}
 	}
 	fg_count(t, FG_STAT_SPINS, a->wait.asked - asked);

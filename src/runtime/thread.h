@@ -55,9 +55,9 @@ struct fg_node {
  */
 enum fg_notice {
 	FG_NOTICE_NONE = 0,
-	FG_NOTICE_COMES = 1, /* the heir is ahead: the word need not be looked at */
-	FG_NOTICE_HEIR = 2,  /* that one has the lock, and will tell when it releases it */
-	FG_NOTICE_FREE = 3,  /* it does */
+	FG_NOTICE_COMES = 1,   /* the standby is ahead: the word need not be looked at */
+	FG_NOTICE_STANDBY = 2, /* that one has the lock, and will tell when it releases it */
+	FG_NOTICE_FREE = 3,    /* it does */
 };
 
 struct fg_thread {

@@ -12,7 +12,7 @@
  *   -DFORKED   start as the child of a fork: thread 1 holds the lock, the word
  *              has the flags and the tail the node of threads that do not exist
  *   -DRMW      a compare-and-swap that is repeated until it succeeds is one step
- *   -DHEIR     a head may hand its role over before it has the lock
+ *   -DSTANDBY     a head may hand its role over before it has the lock
  *   -DUNASKED  no head asks for the lock (HANDOFF), and nobody behind it looks at the word
  *   -DUNDESIGNATED nobody becomes the designated waiter, as with the policy "block"
  *   -DCHECK    the periodic check of all but the designated waiter; without, it is taken to be for
@@ -515,9 +515,9 @@ inline hand_over() {
  * for the lock; others may have taken HANDOFF from it.  [queue.c:_fg_queue_look_behind] reads what
  * hand_over() reads, earlier: behind[] there.
  *
- * HEIR: one that has somebody behind it may hand its role over while it waits
- * [lock_spin.c:become_heir], and goes on as the heir.  What it is told [lock_spin.c:tell] is a
- * hint: when it looks at the word [lock_spin.c:look], [lock_spin.c:look_as_told],
+ * STANDBY: one that has somebody behind it may hand its role over while it waits
+ * [lock_spin.c:become_standby], and goes on as the standby.  What it is told [lock_spin.c:tell] is
+ * a hint: when it looks at the word [lock_spin.c:look], [lock_spin.c:look_as_told],
  * [lock_spin.c:take_told] is open.
  */
 #ifdef MUT_KEEPS_HANDOFF
@@ -525,7 +525,7 @@ inline hand_over() {
 #else
 #define HANDOFF_DONE if :: due -> and_word(255 - HANDOFF) :: else fi
 #endif
-#ifdef MUT_HEIR_STAYS
+#ifdef MUT_STANDBY_STAYS
 #define HEIRS_NODE it_was
 #else
 #define HEIRS_NODE 0
@@ -571,7 +571,7 @@ inline spin_as_head() {
 		:: TIMED_WAIT && !stay -> o = TIMED_OUT; break
 		fi
 	   fi
-#ifdef HEIR
+#ifdef STANDBY
 	:: n != 0 && nx[n] != 0 && nx[n] != HANDED ->
 		it_was = n;
 		hand_over();
@@ -1107,7 +1107,7 @@ inline unlock() {
 
 proctype Thread(byte me) GATE {
 	byte it, o, w, n, at, next, s, obligation, limit;
-#ifdef HEIR
+#ifdef STANDBY
 	byte it_was;
 #endif
 	bit ok, head, stay, last, may, wake, asked, leave, due;
