@@ -67,6 +67,7 @@ static const struct fg_option bench[] = {
     {.name = "seconds", .value = "S"},
     {.name = "threads", .value = "LIST"},
     {.name = "locks", .value = "LIST", .offer = FG_OFFER_LOCKS},
+    {.name = "simulate", .value = "MACHINES"},
     {.name = "seed", .value = "N"},
     {.name = "json"},
     {.name = "replot", .value = "DIR", .offer = FG_OFFER_FILES},
