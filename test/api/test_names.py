@@ -25,8 +25,8 @@ RUNTIME = {
     "dlvsym": START,
     "getauxval": START, "getenv": START, "secure_getenv": START,
     "pthread_key_create": START, "pthread_key_delete": START,
-    "strcmp": START, "strlen": START, "strncmp": START, "strnlen": START, "strtol": START,
-    "strtoull": START,
+    "strchr": START, "strcmp": START, "strcspn": START, "strlen": START, "strncmp": START,
+    "strnlen": START, "strrchr": START, "strtol": START, "strtoull": START,
     "writev": START,
     "open64": START, "close": START, "fstat64": START, "mmap64": START, "munmap": START,
 }
