@@ -82,6 +82,15 @@ struct head {
 	uint64_t now, due, backoff;
 };
 
+/*
+ * While others wait to be told they do not look who the owner is.  So only an owner promises that
+ * whose CPU the monitor watches: of another they would spin until their cap.
+ */
+static bool may_promise(const struct fg_self *t)
+{
+	return fg_policy_has_monitor() && fg_is_watched(t->id);
+}
+
 /* To the one that this thread has granted the head's role to. */
 static void tell(struct fg_self *t, enum fg_notice notice)
 {
@@ -271,12 +280,13 @@ enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt 
 			 * where rounds are short: one that comes past it then is welcome.
 			 */
 			if (o == ACQUIRED && h.behind.more && !rounds_are_short(t) &&
-			    fg_policy_has_monitor() && t->only == address(l))
+			    may_promise(t) && t->only == address(l))
 				h.behind.notice = FG_NOTICE_STANDBY;
 			_fg_queue_hand_over(l, t, h.n, &h.behind);
 		} else {
 			fg_set_role(t, FG_ROLE_NONE);
-			tell(t, o == ACQUIRED ? FG_NOTICE_STANDBY : FG_NOTICE_FREE);
+			tell(t,
+			     o == ACQUIRED && may_promise(t) ? FG_NOTICE_STANDBY : FG_NOTICE_FREE);
 		}
 	}
 	fg_count(t, FG_STAT_SPINS, a->wait.asked - asked);
