@@ -26,6 +26,13 @@
 	X(SPIN_THEN_PARK, "spin-then-park", "spin for FLEXGUARD_SPIN_NS, then block")
 /* clang-format on */
 
+/* Waits of other libraries. */
+/* clang-format off */
+#define FG_FUTEX_TABLE(X)                                                                      \
+	X(OFF, "off", "they sleep at once (default)")                                          \
+	X(ON, "on", "they look at their word for some us before they sleep")
+/* clang-format on */
+
 enum fg_lock_kind {
 #define X(id, name, help) FG_LOCK_##id,
 	FG_LOCK_TABLE(X)
@@ -40,6 +47,13 @@ enum fg_policy {
 	    FG_POLICY_COUNT
 };
 
+enum fg_futex_choice {
+#define X(id, name, help) FG_FUTEX_##id,
+	FG_FUTEX_TABLE(X)
+#undef X
+	    FG_FUTEX_COUNT
+};
+
 /*
  * Environment, set by `flexguard run` and read once by the library's constructor; not in setuid
  * programs.
@@ -48,7 +62,7 @@ enum fg_policy {
 #define FG_POLICY_ENV  "FLEXGUARD_POLICY"  /* a name of FG_POLICY_TABLE */
 #define FG_SPIN_NS_ENV "FLEXGUARD_SPIN_NS" /* spin-then-park: ns, default 3000 */
 #define FG_VERBOSE_ENV "FLEXGUARD_VERBOSE" /* messages of command and library: 0 silences them */
-#define FG_FUTEX_ENV   "FLEXGUARD_FUTEX"   /* on or off: waits of other libraries */
+#define FG_FUTEX_ENV   "FLEXGUARD_FUTEX"   /* a name of FG_FUTEX_TABLE */
 /* FLEXGUARD_SOCKET: src/abi/protocol.h.  FLEXGUARD_STATS: src/abi/stats.h. */
 
 #endif

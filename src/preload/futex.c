@@ -5,7 +5,8 @@
  * others can stand before.  Their waits for private words may begin a little later, with a look at
  * the word (lock/futex_look.h); all other calls, and all that wakes, go on as they came.
  *
- * FLEXGUARD_FUTEX=on: off by default (docs/design/preload.md).
+ * FLEXGUARD_FUTEX=on; off by default, and without assembly for the architecture
+ * (docs/design/preload.md).
  */
 #include "preload/futex.h"
 
@@ -19,6 +20,7 @@
 #include "arch/arch.h"
 #include "lock/futex_look.h"
 #include "preload/next.h"
+#include "runtime/environment.h"
 #include "runtime/look.h"
 #include "runtime/trace.h"
 #include "sys/atomic.h"
@@ -97,15 +99,35 @@ long fg_syscall_futex(long nr, long a, long b, long c, long d, long e, long f, c
 	return r;
 }
 
-#ifdef FG_FORWARD_SYSCALL
+#define X(id, name, help) " " name
+static const char choices[] = FG_FUTEX_TABLE(X);
+#undef X
+
+static enum fg_futex_choice choice(void)
+{
+	static const char *const names[] = {
+#define X(id, name, help) name,
+		FG_FUTEX_TABLE(X)
+#undef X
+	};
+	const char *wanted = secure_getenv(FG_FUTEX_ENV);
+
+	if (!wanted || !*wanted)
+		return FG_FUTEX_OFF;
+	for (unsigned i = 0; i < FG_FUTEX_COUNT; i++)
+		if (!strcmp(wanted, names[i]))
+			return (enum fg_futex_choice)i;
+	fg_env_say_unknown("value", FG_FUTEX_ENV, wanted, choices);
+	return FG_FUTEX_OFF;
+}
+
 __attribute__((constructor)) static void start(void)
 {
-	const char *choice = secure_getenv(FG_FUTEX_ENV);
-
-	if (!choice || strcmp(choice, "on"))
+	if (choice() == FG_FUTEX_OFF)
 		return;
+#ifdef FG_FORWARD_SYSCALL
 	fg_next_find();
 	fg_look_setup();
 	fg_store_release(&fg_futex_number, SYS_futex);
-}
 #endif
+}

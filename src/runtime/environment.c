@@ -20,25 +20,42 @@ bool fg_silent;
 static const char policy_names[] = FG_POLICY_TABLE(X);
 #undef X
 
+static bool is_told_to_be_silent(void)
+{
+	const char *verbose = secure_getenv(FG_VERBOSE_ENV);
+
+	return verbose && !strcmp(verbose, "0");
+}
+
+static struct iovec piece(const char *text)
+{
+	return (struct iovec){(void *)text, strlen(text)};
+}
+
 /*
  * `flexguard run` refuses an unknown name before it starts anything.  A user who preloads the
  * library by hand hears of it here, before the program runs, and gets the default.
  */
-static void say_unknown(const char *policy)
+void fg_env_say_unknown(const char *what, const char *setting, const char *value, const char *known)
 {
 	char name[64];
+	size_t length = strnlen(value, sizeof(name));
 	struct iovec line[] = {
-	    {(void *)"flexguard: unknown policy '", 27},
-	    {name, strnlen(policy, sizeof(name))},
-	    {(void *)"' in " FG_POLICY_ENV ", going on with the default; one of:", 57},
-	    {(void *)policy_names, sizeof(policy_names) - 1},
-	    {(void *)"\n", 1},
+	    piece("flexguard: unknown "),
+	    piece(what),
+	    piece(" '"),
+	    {name, length},
+	    piece("' in "),
+	    piece(setting),
+	    piece(", going on with the default; one of:"),
+	    piece(known),
+	    piece("\n"),
 	};
 
-	if (fg_silent)
+	if (is_told_to_be_silent())
 		return;
-	for (size_t i = 0; i < line[1].iov_len; i++) /* a terminal obeys */
-		name[i] = (unsigned char)policy[i] < 0x20 || policy[i] == 0x7f ? '?' : policy[i];
+	for (size_t i = 0; i < length; i++) /* a terminal obeys */
+		name[i] = (unsigned char)value[i] < 0x20 || value[i] == 0x7f ? '?' : value[i];
 	(void)!writev(STDERR_FILENO, line, sizeof(line) / sizeof(line[0]));
 }
 
@@ -50,10 +67,9 @@ void fg_env_read(void)
 #undef X
 	};
 	const char *policy = secure_getenv(FG_POLICY_ENV), *spin_ns = secure_getenv(FG_SPIN_NS_ENV);
-	const char *verbose = secure_getenv(FG_VERBOSE_ENV);
 	unsigned i;
 
-	fg_silent = verbose && !strcmp(verbose, "0");
+	fg_silent = is_told_to_be_silent();
 
 	if (spin_ns)
 		fg_spin_ns = strtoull(spin_ns, NULL, 10);
@@ -63,7 +79,7 @@ void fg_env_read(void)
 			policy = NULL;
 		}
 	if (policy && *policy)
-		say_unknown(policy);
+		fg_env_say_unknown("policy", FG_POLICY_ENV, policy, policy_names);
 }
 
 void fg_stats_open(void)

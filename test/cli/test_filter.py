@@ -71,6 +71,34 @@ def check_kills():
     same("who says that it may call is believed", p.returncode, -signal.SIGSYS)
 
 
+# Waits by libc's syscall(), each for a us, until some have been looked at or a second is over.
+WAITS = """
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+word, a_us = ctypes.c_uint32(0), (ctypes.c_long * 2)(0, 1000)
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    libc.syscall({}, ctypes.byref(word), 128, 0, a_us)
+    time.sleep(0.001)
+""".format(202 if os.uname().machine == "x86_64" else 98)
+
+
+def check_looks():
+    """Waits of other libraries that look first make one more call: it is tried, too."""
+    program = ["python3", script("waits.py", WAITS)]
+    for args, env in ((["--futex=on"], {}), ([], {"FLEXGUARD_FUTEX": "on"})):
+        p = behind("kills-requeue", FLEXGUARD, "run", "--policy=fallback", *args, "--", *program,
+                   **env)
+        same("lives", p.returncode, 0)
+        one_line(p.stderr)
+        true(p.stderr, "FUTEX_CMP_REQUEUE" in p.stderr)
+    p = behind("kills-requeue", FLEXGUARD, "run", "--policy=fallback", *program)
+    same("off", (p.returncode, p.stderr), (0, ""))
+    p = behind("extends-slices", FLEXGUARD, "run", "--policy=fallback", "--futex=on", "--",
+               *program)
+    same("a filter that lets it pass", (p.returncode, p.stderr), (0, ""))
+
+
 def check_no_bpf():
     """A filter that says ENOSYS is not a kernel without the call."""
     if not can_monitor():

@@ -51,15 +51,18 @@ def check_not_executable():
 def check_unknown_names():
     for args, names in ((["--lock", "nope"], ("flexguard", "glibc")),
                         (["--policy=nope"], ("default", "paper", "spin-then-park")),
+                        (["--futex=nope"], ("on", "off")),
                         (["--nope"], ("--lock", "--policy", "--stats"))):
         p = run("run", *args, "true")
         same(args, p.returncode, 125)
         one_line(p.stderr)
         for n in names:
             true(f"{n} named in {p.stderr!r}", n in p.stderr)
-    p = run("run", "true", env={"FLEXGUARD_POLICY": "nope"})
-    same("from the environment", p.returncode, 125)
-    one_line(p.stderr)
+    for setting in "FLEXGUARD_POLICY", "FLEXGUARD_FUTEX":
+        p = run("run", "true", env={setting: "nope"})
+        same("from the environment", p.returncode, 125)
+        one_line(p.stderr)
+        true(f"{setting} named in {p.stderr!r}", setting in p.stderr)
     same("no program", run("run").returncode, 125)
     same("no command", run().returncode, 125)
     same("unknown command", run("nope").returncode, 125)
@@ -106,6 +109,8 @@ def check_environment():
                 and k not in ("_", "LC_CTYPE")}
 
     same("only the library", set(changed("--policy=block")), {"LD_PRELOAD", "FLEXGUARD_POLICY"})
+    c = changed("--policy=block", "--futex=on")
+    same("and the futexes", c.get("FLEXGUARD_FUTEX"), "on")
     same("not even that", set(changed("--lock=glibc")), {"FLEXGUARD_LOCK"})
     c = changed("--policy=block", f"--stats={TMP}/s")
     same("and the statistics", set(c), {"LD_PRELOAD", "FLEXGUARD_POLICY", "FLEXGUARD_STATS"})

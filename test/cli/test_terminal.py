@@ -107,18 +107,22 @@ def check_together():
         one_line(p.stderr)
 
 
-def check_unknown_policy():
+def check_unknown_names():
     """A name that nobody knows is not passed over, whoever starts the program."""
     preload = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so")
-    env = dict(os.environ, LD_PRELOAD=preload, FLEXGUARD_POLICY="nope\x1b[2J")
-    p = subprocess.run(["/bin/true"], env=env, capture_output=True, text=True)
-    same("status", p.returncode, 0)
-    one_line(p.stderr)
-    true(p.stderr, "unknown policy 'nope?[2J'" in p.stderr and "spin-then-park" in p.stderr)
-    for quiet in ({"FLEXGUARD_VERBOSE": "0"}, {"FLEXGUARD_POLICY": "block"},
-                  {"FLEXGUARD_POLICY": ""}):
-        p = subprocess.run(["/bin/true"], env=dict(env, **quiet), capture_output=True, text=True)
-        same(quiet, (p.returncode, p.stderr), (0, ""))
+    for setting, said, known, good in (
+            ("FLEXGUARD_POLICY", "unknown policy 'nope?[2J'", "spin-then-park", "block"),
+            ("FLEXGUARD_FUTEX", "unknown value 'nope?[2J'", "off on", "on")):
+        env = dict(os.environ, LD_PRELOAD=preload)
+        env[setting] = "nope\x1b[2J"
+        p = subprocess.run(["/bin/true"], env=env, capture_output=True, text=True)
+        same("status", p.returncode, 0)
+        one_line(p.stderr)
+        true(p.stderr, said in p.stderr and known in p.stderr and setting in p.stderr)
+        for quiet in {"FLEXGUARD_VERBOSE": "0"}, {setting: good}, {setting: ""}:
+            p = subprocess.run(["/bin/true"], env=dict(env, **quiet), capture_output=True,
+                               text=True)
+            same(quiet, (p.returncode, p.stderr), (0, ""))
 
 
 def check_no_writable_folder():

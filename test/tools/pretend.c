@@ -10,11 +10,13 @@
  *   lacks-bpf          a filter answers for the whole of bpf(2) that there is no such call, as some
  *                      containers' do
  *   kills-sockets      a filter kills for a socket
+ *   kills-requeue      a filter kills for one of futex's operations, FUTEX_CMP_REQUEUE
  *
  * Exit status 77: no seccomp filters here.
  */
 #include <errno.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,14 +31,16 @@
 
 static const struct pretence {
 	const char *name;
-	unsigned call, first_argument;
-	bool any; /* first argument */
+	unsigned call, argument;
+	bool any; /* argument */
 	unsigned answer;
+	unsigned which; /* argument, from 0 */
 } pretences[] = {
-    {"extends-slices", SYS_prctl, PR_RSEQ_SLICE, false, SECCOMP_RET_ERRNO},
-    {"refuses-programs", SYS_bpf, BPF_PROG_LOAD_COMMAND, false, SECCOMP_RET_ERRNO | EINVAL},
-    {"lacks-bpf", SYS_bpf, 0, true, SECCOMP_RET_ERRNO | ENOSYS},
-    {"kills-sockets", SYS_socket, 0, true, SECCOMP_RET_KILL_PROCESS},
+    {"extends-slices", SYS_prctl, PR_RSEQ_SLICE, false, SECCOMP_RET_ERRNO, 0},
+    {"refuses-programs", SYS_bpf, BPF_PROG_LOAD_COMMAND, false, SECCOMP_RET_ERRNO | EINVAL, 0},
+    {"lacks-bpf", SYS_bpf, 0, true, SECCOMP_RET_ERRNO | ENOSYS, 0},
+    {"kills-sockets", SYS_socket, 0, true, SECCOMP_RET_KILL_PROCESS, 0},
+    {"kills-requeue", SYS_futex, FUTEX_CMP_REQUEUE_PRIVATE, false, SECCOMP_RET_KILL_PROCESS, 1},
 };
 
 int main(int argc, char **argv)
@@ -47,17 +51,19 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], pretences[i].name))
 			p = &pretences[i];
 	if (!p) {
-		fprintf(
-		    stderr,
-		    "usage: pretend extends-slices|refuses-programs|lacks-bpf|kills-sockets program args...\n");
+		fputs("usage: pretend ", stderr);
+		for (size_t i = 0; i < sizeof(pretences) / sizeof(pretences[0]); i++)
+			fprintf(stderr, "%s%s", i ? "|" : "", pretences[i].name);
+		fputs(" program args...\n", stderr);
 		return 2;
 	}
 
 	struct sock_filter filter[] = {
 	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, p->call, 0, 3),
-	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, p->first_argument, 0, p->any ? 0 : 1),
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * p->which +
+						   4 * (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, p->argument, 0, p->any ? 0 : 1),
 	    BPF_STMT(BPF_RET | BPF_K, p->answer),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};

@@ -33,7 +33,7 @@
 #include "monitor/clock.h"
 
 struct run {
-	const char *lock, *policy; /* NULL: from the environment, or the default */
+	const char *lock, *policy, *futex; /* NULL: from the environment, or the default */
 	bool monitor_now;
 	bool stats;
 	const char *stats_file;
@@ -60,6 +60,14 @@ static int parse(struct run *r, int argc, char **argv)
 			if (fg_policy_by_name(r->policy) < 0) {
 				fg_error("unknown policy '%s'; one of: %s", r->policy,
 					 fg_policy_names());
+				return FG_EXIT_OWN + 1;
+			}
+			break;
+		case FG_RUN_FUTEX:
+			r->futex = a.value;
+			if (fg_futex_by_name(r->futex) < 0) {
+				fg_error("--futex: one of %s, not '%s'", fg_futex_names(),
+					 r->futex);
 				return FG_EXIT_OWN + 1;
 			}
 			break;
@@ -92,11 +100,31 @@ static int parse(struct run *r, int argc, char **argv)
 	return 0;
 }
 
+/* Whether waits of other libraries look first: not where a filter would kill for it. */
+static bool choose_futex(struct run *r)
+{
+	const char *choice = r->futex ? r->futex : secure_getenv(FG_FUTEX_ENV);
+
+	if (!choice || !*choice)
+		return true;
+	if (fg_futex_by_name(choice) < 0) {
+		fg_error("unknown value '%s' in " FG_FUTEX_ENV "; one of: %s", choice,
+			 fg_futex_names());
+		return false;
+	}
+	if (fg_futex_by_name(choice) == FG_FUTEX_ON && !fg_filters_pass_looks()) {
+		fg_note("a seccomp filter does not let FUTEX_CMP_REQUEUE pass: waits of other "
+			"libraries do not look first");
+		r->futex = "off";
+	}
+	return true;
+}
+
 /*
  * The lock to run on, and whether this choice of lock and policy listens to a monitor; -1: a bad
  * name.
  */
-static int choose(const struct run *r, bool *monitor)
+static int choose(struct run *r, bool *monitor)
 {
 	const char *lock = r->lock ? r->lock : secure_getenv(FG_LOCK_ENV);
 	const char *policy = r->policy ? r->policy : secure_getenv(FG_POLICY_ENV);
@@ -120,6 +148,8 @@ static int choose(const struct run *r, bool *monitor)
 			 fg_policy_names());
 		return -1;
 	}
+	if (!choose_futex(r))
+		return -1;
 	/* Those of the zoo too: the other objects are ours there as well. */
 	*monitor = l != FG_LOCK_GLIBC && (p == FG_POLICY_DEFAULT || p == FG_POLICY_PAPER);
 	return l;
@@ -300,6 +330,7 @@ int fg_cmd_run(int argc, char **argv)
 	if (set_preload(lock == FG_LOCK_GLIBC ? NULL : library, target.asan) ||
 	    (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||
 	    (r.policy && setenv(FG_POLICY_ENV, r.policy, 1)) ||
+	    (r.futex && setenv(FG_FUTEX_ENV, r.futex, 1)) ||
 	    (mon.pid &&
 	     (setenv(FG_SOCKET_ENV, mon.socket, 1) || setenv(FG_SECRET_ENV, mon.secret, 1)))) {
 		fg_error("cannot set the environment: %s", strerror(errno));

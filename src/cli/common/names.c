@@ -9,6 +9,7 @@
 #define X(id, name, ...) name,
 static const char *const lock_name[] = {FG_LOCK_TABLE(X) ZOO_TABLE(X) ZOO_RWLOCK_TABLE(X)};
 const char *const fg_policy_name[] = {FG_POLICY_TABLE(X)};
+static const char *const futex_name[] = {FG_FUTEX_TABLE(X)};
 #undef X
 
 /* Each name with ", " before it; users of these skip the first two bytes. */
@@ -16,6 +17,7 @@ const char *const fg_policy_name[] = {FG_POLICY_TABLE(X)};
 static const char locks[] = FG_LOCK_TABLE(X) ZOO_TABLE(X)
     ZOO_RWLOCK_TABLE(X) ", hybrid:FAST+BLOCKING";
 static const char policies[] = FG_POLICY_TABLE(X);
+static const char futexes[] = FG_FUTEX_TABLE(X);
 #undef X
 
 int fg_lock_by_name(const char *name)
@@ -36,6 +38,14 @@ int fg_policy_by_name(const char *name)
 	return -1;
 }
 
+int fg_futex_by_name(const char *name)
+{
+	for (int i = 0; i < FG_FUTEX_COUNT; i++)
+		if (!strcmp(name, futex_name[i]))
+			return i;
+	return -1;
+}
+
 const char *fg_lock_names(void)
 {
 	return locks + 2;
@@ -44,4 +54,9 @@ const char *fg_lock_names(void)
 const char *fg_policy_names(void)
 {
 	return policies + 2;
+}
+
+const char *fg_futex_names(void)
+{
+	return futexes + 2;
 }

@@ -13,6 +13,7 @@
 #define X(id, name, help)  "    " name "\n        " help "\n"
 #define OR(id, name, help) "|" name
 static const char policies[] = FG_POLICY_TABLE(OR);
+static const char futexes[] = FG_FUTEX_TABLE(OR);
 
 static const struct fg_option run[] = {
     [FG_RUN_LOCK] = {.name = "lock",
@@ -24,6 +25,11 @@ static const struct fg_option run[] = {
 		       .value = policies + 1,
 		       .help = "when a waiter spins (or FLEXGUARD_POLICY):",
 		       .list = FG_POLICY_TABLE(X)},
+    [FG_RUN_FUTEX] = {.name = "futex",
+		      .value = futexes + 1,
+		      .help = "waits of other libraries, as Rust's, GLib's, Qt's (or "
+			      "FLEXGUARD_FUTEX):",
+		      .list = FG_FUTEX_TABLE(X)},
     [FG_RUN_MONITOR] =
 	{.name = "monitor",
 	 .value = "now|later",

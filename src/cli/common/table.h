@@ -47,7 +47,7 @@ struct fg_command {
 extern const struct fg_command fg_commands[]; /* the one without a name ends it */
 
 /* Indices into the options, in the order of the table. */
-enum { FG_RUN_LOCK, FG_RUN_POLICY, FG_RUN_MONITOR, FG_RUN_STATS };
+enum { FG_RUN_LOCK, FG_RUN_POLICY, FG_RUN_FUTEX, FG_RUN_MONITOR, FG_RUN_STATS };
 enum { FG_DOCTOR_JSON };
 enum { FG_DEMO_QUICK, FG_DEMO_JSON };
 enum { FG_LOCKS_JSON };

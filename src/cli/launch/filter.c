@@ -88,14 +88,23 @@ static _Noreturn void try_calls(void)
 	_exit(0);
 }
 
-bool fg_filters_pass(void)
+/* What waits of other libraries ask before they look (lock/futex_look.c). */
+static _Noreturn void try_looks(void)
+{
+	unsigned word = 0;
+
+	syscall(SYS_futex, &word, FUTEX_CMP_REQUEUE_PRIVATE, 0, NULL, &word, 0);
+	_exit(0);
+}
+
+static bool survives(void (*calls)(void))
 {
 	static const struct timespec tick = {.tv_nsec = TRY_LOOK_NS};
 	int status = -1;
 	pid_t pid = fork();
 
 	if (!pid)
-		try_calls();
+		calls();
 	if (pid < 0)
 		return false;
 	for (unsigned n = 0; waitpid(pid, &status, WNOHANG) == 0; n++) {
@@ -104,6 +113,16 @@ bool fg_filters_pass(void)
 		nanosleep(&tick, NULL);
 	}
 	return status == 0;
+}
+
+bool fg_filters_pass(void)
+{
+	return survives(try_calls);
+}
+
+bool fg_filters_pass_looks(void)
+{
+	return !fg_filters_here() || survives(try_looks);
 }
 
 bool fg_filters_tell(void)

@@ -14,5 +14,7 @@ int fg_filters_here(void);
 bool fg_filters_tell(void);
 /* A child of this process lives through the calls that the library makes. */
 bool fg_filters_pass(void);
+/* Those of waits that look first, too, or there is no filter. */
+bool fg_filters_pass_looks(void);
 
 #endif
