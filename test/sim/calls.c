@@ -98,7 +98,7 @@ static long futex_wait(const uint32_t *word, uint32_t expected, uint32_t channel
 		sim_post((uint64_t)at + (chaos ? rng() % (50 * US) : 50 * US), E_TIMER, t->id,
 			 t->timer_seq);
 	}
-	kernel_stats.waits++;
+	kernel_stats.waits += !t->neighbour;
 	t->word = word;
 	t->channels = channels;
 	t->fnext = NULL;
@@ -170,9 +170,23 @@ static int setcanceltype(int type, int *old)
 	return 0;
 }
 
+/* Thread-specific data: the destructors of keys that have a value, which none of them looks at. */
+static void (*destructors[8])(void *);
+static bool has_value[8]; /* the same in all threads */
+static unsigned nkeys;
+
+int sim_key_create(pthread_key_t *key, void (*destructor)(void *))
+{
+	if (nkeys == sizeof(destructors) / sizeof(*destructors))
+		return EAGAIN;
+	destructors[nkeys] = destructor;
+	*key = ++nkeys;
+	return 0;
+}
+
 static int setspecific(pthread_key_t key, const void *value)
 {
-	(void)key, (void)value;
+	has_value[key - 1] = value != NULL;
 	return 0;
 }
 
@@ -205,7 +219,7 @@ static long futex_wake(const uint32_t *word, int count, uint32_t channels)
 
 	weak_fence(__ATOMIC_SEQ_CST); /* before it looks for sleepers (hb_waiters_pending) */
 	here->in_kernel = true;
-	kernel_stats.wakes++;
+	kernel_stats.wakes += !here->cur || !here->cur->neighbour;
 	while (*at && n < count) {
 		struct thread *t = *at;
 
@@ -272,7 +286,27 @@ void sim_cancel(int id, uint64_t at)
 /* The one that forked has the number of the process. */
 static long tid_of(const struct thread *t)
 {
-	return 1 + (long)sim_process * SIM_THREADS + t->id;
+	return 1 + ((long)sim_process + t->lives) * SIM_THREADS + t->id;
+}
+
+/* Ending, and clone(2) in another thread: of the order that such machines show; not varied. */
+#define END_AND_BEGIN_NS 20000
+
+void sim_replaced(void)
+{
+	struct timespec until = {.tv_nsec = END_AND_BEGIN_NS + (long)(rng() % END_AND_BEGIN_NS)};
+	struct thread *t = here->cur;
+
+	for (unsigned i = 0; i < nkeys; i++)
+		if (has_value[i])
+			destructors[i](t);
+	here->in_kernel = true;
+	mon_exit(t->id);
+	here->in_kernel = false;
+	sim_syscall(SYS_nanosleep, (long)&until, 0, 0, 0, 0, 0);
+	fiber_new_tls(t);
+	t->lives++;
+	mon_new(t->id, (int)tid_of(t));
 }
 
 static uint64_t now_ps(void)

@@ -4,10 +4,12 @@
  * host thread that is asleep for ever: a switch of fibers switches the thread pointer as well, so
  * __thread variables and rseq's cpu_id work in the shipped code as they are.
  */
+#include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/rseq.h>
 #include <sys/syscall.h>
@@ -86,6 +88,39 @@ void fibers_setup(int n)
 		}
 		sem_wait(&parked);
 	}
+}
+
+/* The program's thread-local storage: its image, and how far below the thread pointer it is. */
+static struct {
+	const void *image;
+	size_t filled, size, below;
+} tls;
+
+static int find_tls(struct dl_phdr_info *o, size_t size, void *arg)
+{
+	(void)size, (void)arg;
+	for (int i = 0; i < o->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &o->dlpi_phdr[i];
+
+		if (p->p_type != PT_TLS)
+			continue;
+		tls.image = (const void *)(o->dlpi_addr + p->p_vaddr);
+		tls.filled = p->p_filesz;
+		tls.size = p->p_memsz;
+		tls.below = (p->p_memsz + p->p_align - 1) & -p->p_align;
+	}
+	return 1; /* the first one is the program itself */
+}
+
+void fiber_new_tls(struct thread *t)
+{
+	char *mine;
+
+	if (!tls.size)
+		dl_iterate_phdr(find_tls, NULL);
+	mine = (char *)t->fs - tls.below;
+	memcpy(mine, tls.image, tls.filled);
+	memset(mine + tls.filled, 0, tls.size - tls.filled);
 }
 
 void fiber_begin(struct thread *t, void (*body)(struct thread *))

@@ -27,6 +27,7 @@
 struct cpu cpus[SIM_CPUS], *here;
 struct thread threads[SIM_THREADS];
 struct kernel_stats kernel_stats;
+uint16_t runnable_at[SAMPLES];
 uint64_t horizon, rng_state;
 bool chaos;
 static int nthreads;
@@ -476,10 +477,14 @@ static bool anything_left(void)
 
 static void sample(uint64_t at)
 {
+	uint16_t n = 0;
+
 	for (int i = 0; i < nthreads; i++)
-		kernel_stats.runnable_sum += threads[i].state == T_RUN ||
-					     threads[i].state == T_QUEUED;
-	kernel_stats.runnable_samples++;
+		n += !threads[i].neighbour &&
+		     (threads[i].state == T_RUN || threads[i].state == T_QUEUED);
+	kernel_stats.runnable_sum += n;
+	kernel_stats.one_runnable += n == 1;
+	runnable_at[kernel_stats.runnable_samples++ % SAMPLES] = n;
 	here->in_kernel = true;
 	if (monitor_on)
 		mon_tick();

@@ -11,7 +11,8 @@ void sim_post(uint64_t at, enum event_kind kind, int who, uint64_t arg);
 /* ---- fibers.c */
 void fibers_setup(int n);
 void fiber_begin(struct thread *t, void (*body)(struct thread *));
-void fiber_run(struct thread *t); /* until it calls sim_yield() */
+void fiber_run(struct thread *t);     /* until it calls sim_yield() */
+void fiber_new_tls(struct thread *t); /* as a new thread's: nothing is left of another one */
 
 /* ---- fork.c */
 extern uint32_t sim_process;

@@ -13,8 +13,10 @@
 #include "runtime/thread.h"
 #include "sys/libc.h"
 #include "abi/options.h"
+#include "runtime/count.h"
 #include "runtime/monitor_client.h"
 #include "check.h"
+#include "loads.h"
 #include "objects/objects.h"
 #include "sim.h"
 
@@ -93,6 +95,8 @@ static const char *policies[] = {
 };
 
 static uint64_t started; /* when all threads had an identity */
+static struct fg_stats counts;
+static bool show_runnable, count_looks;
 
 static int by_ops(const void *a, const void *b)
 {
@@ -111,15 +115,39 @@ static double wait_quantile(double q, uint64_t all)
 	return 0;
 }
 
+/* Of waiters that spin, at a held lock. */
+static uint64_t looks(void)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < FG_STATS_SHARDS; i++)
+		n += counts.shard[i].v[FG_STAT_SPINS];
+	return n;
+}
+
+static void report_runnable(void)
+{
+	uint64_t n = kernel_stats.runnable_samples;
+
+	printf(",\"one_runnable\":%.2f", n ? (double)kernel_stats.one_runnable / (double)n : 0);
+	if (!show_runnable)
+		return;
+	printf(",\"runnable_at\":[");
+	for (uint64_t i = 0; i < n && i < SAMPLES; i++)
+		printf("%s%u", i ? "," : "", runnable_at[i]);
+	printf("]");
+}
+
 static void report(const char *lock, int n, uint64_t ps, double host_s)
 {
 	static uint64_t ops[SIM_THREADS];
-	uint64_t all = 0, half = 0, max_wait = 0, sum = 0;
+	uint64_t all = 0, half = 0, max_wait = 0, sum = 0, lives = 0;
 	double s;
 
 	for (int i = 0; i < n; i++) {
 		all += ops[i] = threads[i].ops;
 		sum += threads[i].sum_wait;
+		lives += threads[i].lives;
 		if (threads[i].max_wait > max_wait)
 			max_wait = threads[i].max_wait;
 	}
@@ -141,6 +169,11 @@ static void report(const char *lock, int n, uint64_t ps, double host_s)
 	    kernel_stats.runnable_samples ?
 		(double)kernel_stats.runnable_sum / (double)kernel_stats.runnable_samples :
 		0);
+	report_runnable();
+	if (count_looks)
+		printf(",\"looks_us\":%.1f", (double)looks() / ((double)ps / US));
+	printf(",\"others_sections\":%lu,\"lives\":%lu,\"indices\":%u", neighbours_sections(),
+	       lives, fg_threads_highest());
 	printf(",\"transfers\":{");
 	for (int c = 0; c < C_CLASSES; c++)
 		printf("%s\"%s\":[%.2f,%.2f]", c ? "," : "", class_name[c],
@@ -191,15 +224,49 @@ enum {
 	OPT_RELAX,
 	OPT_FORK,
 	OPT_TRACE,
+	OPT_KEYS,
+	OPT_BUSY,
+	OPT_OTHERS,
+	OPT_LIFE,
+	OPT_RUNNABLE,
+	OPT_LOOKS,
+	OPT_WARM_UP,
 };
 static const struct option options[] = {
-    {"object", required_argument, NULL, 'O'},	     {"pct", required_argument, NULL, OPT_PCT},
-    {"rounds", required_argument, NULL, OPT_ROUNDS}, {"exactly", no_argument, NULL, OPT_EXACTLY},
-    {"bound", required_argument, NULL, OPT_BOUND},   {"cancel", no_argument, NULL, OPT_CANCEL},
-    {"search", required_argument, NULL, OPT_SEARCH}, {"weak", no_argument, NULL, OPT_WEAK},
-    {"fork", no_argument, NULL, OPT_FORK},	     {"trace", no_argument, NULL, OPT_TRACE},
-    {"relax", no_argument, NULL, OPT_RELAX},	     {NULL, 0, NULL, 0},
+    {"object", required_argument, NULL, 'O'},
+    {"pct", required_argument, NULL, OPT_PCT},
+    {"rounds", required_argument, NULL, OPT_ROUNDS},
+    {"exactly", no_argument, NULL, OPT_EXACTLY},
+    {"bound", required_argument, NULL, OPT_BOUND},
+    {"cancel", no_argument, NULL, OPT_CANCEL},
+    {"search", required_argument, NULL, OPT_SEARCH},
+    {"weak", no_argument, NULL, OPT_WEAK},
+    {"fork", no_argument, NULL, OPT_FORK},
+    {"trace", no_argument, NULL, OPT_TRACE},
+    {"relax", no_argument, NULL, OPT_RELAX},
+    {"load", required_argument, NULL, 'L'},
+    {"keys", required_argument, NULL, OPT_KEYS},
+    {"busy", required_argument, NULL, OPT_BUSY},
+    {"others", required_argument, NULL, OPT_OTHERS},
+    {"life", required_argument, NULL, OPT_LIFE},
+    {"runnable", no_argument, NULL, OPT_RUNNABLE},
+    {"looks", no_argument, NULL, OPT_LOOKS},
+    {"warm-up", required_argument, NULL, OPT_WARM_UP},
+    {NULL, 0, NULL, 0},
 };
+
+static const char *const keys[] = {
+    [KEYS_UNIFORM] = "uniform", [KEYS_ZIPF] = "zipf", [KEYS_SELF_SIMILAR] = "self-similar"};
+
+static bool set_keys(const char *name)
+{
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (!strcmp(keys[i], name)) {
+			load.keys = (enum keys)i;
+			return true;
+		}
+	return false;
+}
 
 static int usage(void)
 {
@@ -208,9 +275,16 @@ static int usage(void)
 	    "  -m NAME   machine: intel104, amd512, one, vm2, guest16, big4little4   -c N  CPUs       -t N  threads\n"
 	    "  -l LOCK   flexguard or a name of `flexguard locks`   -p NAME  policy of flexguard's\n"
 	    "  -d MS     simulated time    -w NS  in the section    -o NS  outside    -n N  locks\n"
+	    "  -L LOAD   paper, hash-table, index, pipeline, rounds, readers, connections: a program by name;\n"
+	    "            options after it change it\n"
+	    "  --keys K  of the locks: uniform, zipf, self-similar     --life N       operations of a thread\n"
+	    "  --busy N  threads of other processes that only compute  --others N     of one with a lock\n"
+	    "  --warm-up MS  before the time that counts (4: a tick)\n"
 	    "  -s SEED   -q NS  quantum    -i US  mean time between interrupts of a CPU\n"
 	    "  -e US     wake-up latency of an idle CPU\n"
 	    "  -P        the places in the code that most lines were moved for, a section\n"
+	    "  --runnable    how many threads did not sleep, every 250 us\n"
+	    "  --looks       at a held lock, by waiters that spin, a us\n"
 	    "  -O OBJECT mutex, rwlock, cond, barrier, sem or spin     -r N   one in N of rwlock's writes\n"
 	    "  -x N      N random schedules instead, of 2 to -t threads: what the object promises, lost wake-ups\n"
 	    "  --pct D   by priorities, with D-1 change points         --rounds N     of a thread\n"
@@ -230,13 +304,15 @@ static struct {
 	const char *object, *lock, *policy, *machine;
 	int threads, cpus;
 	uint64_t ms10, quantum, noise, idle_exit; /* quantum: + 1; 0: the machine's own */
+	uint64_t warm_up;			  /* a tick, for the balancing of load */
 	bool profile;
 } opt = {.check = {.changes = -1, .bound = 7 * MS, .search_s = 10, .seed = 1},
 	 .object = "mutex",
 	 .lock = "flexguard",
 	 .policy = "default",
 	 .machine = "intel104",
-	 .ms10 = 200};
+	 .ms10 = 200,
+	 .warm_up = 4 * MS};
 
 /* False, with a sentence: it cannot run here. */
 static bool has_what_it_needs(char **argv)
@@ -265,9 +341,9 @@ static bool parse(int argc, char **argv)
 	int o;
 
 	opt.check.argv = argv;
-	load = (struct load){.locks = 1, .think = 45 * NS, .rounds = 6};
-	while ((o = getopt_long(argc, argv, "m:c:t:l:p:d:w:o:n:s:q:i:e:x:PO:r:", options, NULL)) !=
-	       -1)
+	load_named("paper", &opt.object);
+	while ((o = getopt_long(argc, argv, "m:c:t:l:p:d:w:o:n:s:q:i:e:x:PO:r:L:", options,
+				NULL)) != -1)
 		switch (o) {
 		case 'm': opt.machine = optarg; break;
 		case 'c': opt.cpus = atoi(optarg); break;
@@ -297,6 +373,20 @@ static bool parse(int argc, char **argv)
 			opt.check.bound = 250 * MS;
 			break;
 		case OPT_TRACE: schedule.traced = true; break;
+		case 'L':
+			if (!load_named(optarg, &opt.object))
+				return false;
+			break;
+		case OPT_KEYS:
+			if (!set_keys(optarg))
+				return false;
+			break;
+		case OPT_BUSY: load.busy = atoi(optarg); break;
+		case OPT_OTHERS: load.others = atoi(optarg); break;
+		case OPT_LIFE: load.ends_after = atoi(optarg); break;
+		case OPT_RUNNABLE: show_runnable = true; break;
+		case OPT_LOOKS: count_looks = true; break;
+		case OPT_WARM_UP: opt.warm_up = (uint64_t)(1000 * atof(optarg)) * US; break;
 		case OPT_RELAX: opt.check.relax = weak = true; break;
 		case OPT_WEAK: weak = true; break;
 		case OPT_SEARCH: opt.check.search_s = atof(optarg); break;
@@ -331,7 +421,11 @@ static bool choose(void)
 		opt.threads = M.cpus;
 	if (load.forking && (!load.object->renew || load.locks > 1))
 		return false;
-	return opt.threads >= (opt.check.schedules ? 2 : 1) && opt.threads <= SIM_THREADS &&
+	if (load.busy < 0 || load.others < 0 || load.ends_after < 0 ||
+	    (opt.check.schedules && (load.busy || load.others || load.ends_after)))
+		return false;
+	return opt.threads >= (opt.check.schedules ? 2 : 1) && load.busy <= SIM_THREADS &&
+	       load.others <= SIM_THREADS && opt.threads + load.busy + load.others <= SIM_THREADS &&
 	       M.cpus >= 1 && M.cpus <= SIM_CPUS && load.locks >= 1;
 }
 
@@ -352,7 +446,8 @@ static void start_runtime(void)
 	fg_self(); /* reserves the tables */
 	mon_setup(chaos ? 2 * n : n, M.cpus,
 		  (char *)&fg_self_tls.bind - ((char *)__builtin_thread_pointer() + __rseq_offset));
-	sim_setup(chaos ? 2 * n : n); /* as many again in the child of a fork */
+	/* as many again in the child of a fork */
+	sim_setup(chaos ? 2 * n : n + load.busy + load.others);
 	fg_policy_set((enum fg_policy)p);
 	fg_policy_monitor(monitor_on ? mon_counters(&size) : NULL, 1);
 	if (monitor_on)
@@ -366,23 +461,31 @@ static void measure(double t0)
 	int n = opt.threads;
 
 	load.threads = n;
+	if (count_looks) {
+		fg_stats = &counts;
+		mem_unseen(&counts, sizeof(counts));
+	}
 	load_reset();
 	if (monitor_on)
 		mem_class(mon_counters(&size), size, C_COUNTER);
 	sim_restart();
 	for (int i = 0; i < n; i++)
 		sim_spawn(i, load_body, (uint64_t)i * 100 * NS);
+	neighbours_begin(n);
 	while (results.started < n)
 		sim_run(from += 100 * US);
 	started = from;
-	sim_run(from += 4 * MS); /* to warm up: a tick, for the balancing of load */
+	sim_run(from += opt.warm_up);
 	memset(&mem_stats, 0, sizeof(mem_stats));
 	memset(&kernel_stats, 0, sizeof(kernel_stats));
 	memset(results.wait_hist, 0, sizeof(results.wait_hist));
 	memset(sites, 0, sizeof(sites));
+	memset(&counts, 0, sizeof(counts));
 	for (int i = 0; i < n; i++)
 		threads[i].ops = threads[i].sum_wait = threads[i].max_wait = 0;
 	sim_run(from + opt.ms10 * MS / 10);
+	if (load.object->sum)
+		load.object->sum();
 	report(opt.lock, n, opt.ms10 * MS / 10, seconds() - t0);
 	for (int i = 0; i < n; i++)
 		all += threads[i].ops;

@@ -15,7 +15,6 @@
 #include "objects/objects.h"
 #include "sim.h"
 
-#define LINES (1u << 18)
 struct line {
 	uint64_t at;   /* address >> 6; 0: unused */
 	uint64_t busy; /* until its last transfer is over */
@@ -23,22 +22,50 @@ struct line {
 	uint16_t class;
 	uint64_t in[SIM_CPUS / 64];
 };
-static struct line *lines;
+static struct line *lines; /* a hash table, of 1 << lines_log */
+static uint32_t lines_log = 18, lines_used;
 static struct {
-	uint64_t from, to;
+	uint64_t from, to, stride, width; /* of each stride the first `width` */
 	int class;
 } ranges[128];
 static int nranges;
+static uint64_t unseen_from, unseen_size;
 struct mem_stats mem_stats;
 const char *const class_name[C_CLASSES] = {"other", "lock", "data", "node", "slot", "counter"};
 
+void mem_class_each(const void *at, uint64_t size, uint64_t stride, uint64_t n, int class)
+{
+	uint64_t from = (uint64_t)at;
+
+	if (chaos || !n || nranges == (int)(sizeof(ranges) / sizeof(*ranges)))
+		return;
+	ranges[nranges].from = from >> 6;
+	ranges[nranges].width = ((from + size + 63) >> 6) - (from >> 6);
+	ranges[nranges].stride = stride >> 6;
+	ranges[nranges].to = (from >> 6) + (n - 1) * (stride >> 6) + ranges[nranges].width;
+	ranges[nranges++].class = class;
+}
+
 void mem_class(const void *at, uint64_t size, int class)
 {
-	if (chaos || nranges == (int)(sizeof(ranges) / sizeof(*ranges)))
-		return;
-	ranges[nranges].from = (uint64_t)at >> 6;
-	ranges[nranges].to = ((uint64_t)at + size + 63) >> 6;
-	ranges[nranges++].class = class;
+	mem_class_each(at, size, size + 128, 1, class);
+}
+
+static int class_of(uint64_t at)
+{
+	int class = C_OTHER;
+
+	for (int r = 0; r < nranges; r++)
+		if (at >= ranges[r].from && at < ranges[r].to &&
+		    (at - ranges[r].from) % ranges[r].stride < ranges[r].width)
+			class = ranges[r].class;
+	return class;
+}
+
+void mem_unseen(const void *at, uint64_t size)
+{
+	unseen_from = (uint64_t)at;
+	unseen_size = size;
 }
 
 static struct {
@@ -83,30 +110,50 @@ void mem_reset(void)
 	weak_reset();
 	if (chaos)
 		return;
-	if (lines)
-		memset(lines, 0, LINES * sizeof(*lines));
-	else
-		lines = calloc(LINES, sizeof(*lines));
+	free(lines);
+	lines = calloc(1ull << lines_log, sizeof(*lines));
+	lines_used = 0;
 	memset(&mem_stats, 0, sizeof(mem_stats));
+}
+
+/* Where it is, or is to be. */
+static struct line *place_of(uint64_t at)
+{
+	uint32_t i = (uint32_t)(at * 0x9E3779B97F4A7C15ull >> (64 - lines_log));
+
+	while (lines[i].at != at && lines[i].at)
+		i = (i + 1) & ((1u << lines_log) - 1);
+	return &lines[i];
+}
+
+static void more_lines(void)
+{
+	struct line *old = lines;
+	uint64_t n = 1ull << lines_log++;
+
+	lines = calloc(1ull << lines_log, sizeof(*lines));
+	if (!lines)
+		abort();
+	for (uint64_t i = 0; i < n; i++)
+		if (old[i].at)
+			*place_of(old[i].at) = old[i];
+	free(old);
 }
 
 static struct line *line_of(uint64_t at)
 {
-	uint32_t i = (uint32_t)(at * 0x9E3779B97F4A7C15ull >> 46);
+	struct line *l = place_of(at);
 
-	while (lines[i].at != at) {
-		if (!lines[i].at) {
-			lines[i].at = at;
-			/* first touch: as if it had been there */
-			lines[i].owner = (int16_t)here->id;
-			for (int r = 0; r < nranges; r++)
-				if (at >= ranges[r].from && at < ranges[r].to)
-					lines[i].class = (uint16_t)ranges[r].class;
-			break;
-		}
-		i = (i + 1) & (LINES - 1);
+	if (l->at == at)
+		return l;
+	if (lines_used++ >> (lines_log - 1)) {
+		more_lines();
+		l = place_of(at);
 	}
-	return &lines[i];
+	l->at = at;
+	l->owner = (int16_t)here->id; /* first touch: as if it had been there */
+	l->class = (uint16_t)class_of(at);
+	return l;
 }
 
 uint64_t cpu_distance(const struct cpu *a, const struct cpu *b)
@@ -178,7 +225,9 @@ static void transfer(struct line *l, enum access kind)
 	count_site(l->class);
 	/* no two are alike: without, machines run in lock-step */
 	cost = cost * 3 / 4 + rng() % (cost / 2 + 1);
-	if (far == M.remote && (kind != A_READ || near == M.remote))
+	if (c->cur && c->cur->neighbour)
+		; /* of another process */
+	else if (far == M.remote && (kind != A_READ || near == M.remote))
 		mem_stats.remote[l->class]++;
 	else
 		mem_stats.local[l->class]++;
@@ -209,7 +258,7 @@ void mem_access(const void *p, enum access kind)
 	uint64_t at = (uint64_t)p;
 	struct line *l;
 
-	if (!c)
+	if (!c || at - unseen_from < unseen_size)
 		return;
 	kernel_stats.hooks++;
 	if (!c->in_kernel) {

@@ -29,6 +29,7 @@ static struct fg_owner owner = {.index = 0, .domain = 1};
 static struct cred cred;
 /* by_bitmap->flags has this place (who.h) */
 static struct mm_struct mm = {.end_code = SUID_DUMP_USER};
+static struct mm_struct other_mm = {.end_code = SUID_DUMP_USER};
 static void *rseq[SIM_THREADS];
 static int this_cpu;
 
@@ -100,7 +101,7 @@ __u32 bpf_get_smp_processor_id(void)
 }
 struct task_struct *bpf_task_from_pid(__s32 pid)
 {
-	return &task[pid - 1];
+	return &task[(pid - 1) % SIM_THREADS]; /* tid_of() */
 }
 void bpf_task_release(struct task_struct *p)
 {
@@ -143,6 +144,34 @@ void mon_setup(int nthreads, int ncpus, int64_t tls_offset)
 	owner.who = (struct fg_who){
 	    .mm = (__u64)&mm, .dumpable = SUID_DUMP_USER, .known = FG_KNOWN};
 	active = monitor_on;
+}
+
+/* Nobody has registered its process, so it has no storage. */
+void mon_neighbour(int id, int leader)
+{
+	task[id] = (struct task_struct){.pid = id + 1,
+					.tgid = leader + 1,
+					.group_leader = &task[leader],
+					.nr_cpus_allowed = task[0].nr_cpus_allowed,
+					.real_cred = &cred,
+					.mm = &other_mm};
+}
+
+void mon_exit(int id)
+{
+	if (!monitor_on)
+		return;
+	on_exit(&task[id]);
+	task[id].flags |= PF_EXITING;
+}
+
+void mon_new(int id, int tid)
+{
+	if (!monitor_on)
+		return;
+	storage[id] = (struct thread_storage){0};
+	task[id].flags &= ~PF_EXITING;
+	task[id].pid = tid;
 }
 
 void mon_reset(void)

@@ -38,6 +38,10 @@ extern struct model M;
 enum { C_OTHER, C_LOCK, C_DATA, C_NODE, C_SLOT, C_COUNTER, C_CLASSES };
 extern const char *const class_name[C_CLASSES];
 void mem_class(const void *at, uint64_t size, int class);
+/* The same at n places, each `stride` bytes after the one before. */
+void mem_class_each(const void *at, uint64_t size, uint64_t stride, uint64_t n, int class);
+/* Accesses there cost nothing: what only the simulation reads. */
+void mem_unseen(const void *at, uint64_t size);
 
 struct mem_stats {
 	uint64_t local[C_CLASSES], remote[C_CLASSES];
@@ -115,7 +119,10 @@ struct thread {
 	int64_t priority;	      /* of schedule.c: the highest runs */
 	int role;		      /* in its program; its number, but in the child of a fork */
 	uint32_t interrupt;	      /* after so many accesses a signal handler runs; 0: none */
+	bool neighbour;		      /* of another process: no figure is about it */
+	uint32_t lives;		      /* threads that were here before and have ended */
 	uint64_t ops, max_wait, sum_wait; /* the workload's */
+	uint64_t made;			  /* of load.ends_after */
 };
 static inline uint64_t at_pace(const struct cpu *c, uint64_t ps)
 {
@@ -126,9 +133,11 @@ extern struct thread threads[SIM_THREADS];
 extern struct cpu *here; /* whose program runs now; NULL outside of the simulation */
 extern uint64_t horizon; /* the running CPU may go on until its clock says this */
 extern uint64_t rng_state;
+#define SAMPLES 4096
+extern uint16_t runnable_at[SAMPLES]; /* threads that do not sleep, every 250 us */
 struct kernel_stats {
 	uint64_t switches, preempted, waits, wakes, woken, timeouts, pulls, yields, hooks, fibers;
-	uint64_t runnable_sum, runnable_samples;
+	uint64_t runnable_sum, runnable_samples, one_runnable;
 };
 extern struct kernel_stats kernel_stats;
 
@@ -144,7 +153,9 @@ void sim_cancel_in(struct thread *t, uint64_t ps); /* pthread_cancel() after tha
 /* The calling thread in the child of its fork: all others have stopped for ever. */
 void sim_fork(void);
 void sim_exit(void); /* of the calling thread */
-extern bool chaos;   /* random costs and preemptions instead of a machine's */
+/* The calling thread ends; a while later another one begins, which is what returns. */
+void sim_replaced(void);
+extern bool chaos; /* random costs and preemptions instead of a machine's */
 
 /* ---- schedule.c: random schedules, step by step */
 #define SCHEDULE_MAX 20000000ull /* steps; more than that, and somebody spins for ever */
@@ -160,7 +171,8 @@ void schedule_pauses(struct thread *t); /* it waits for others */
 void schedule_print(void);
 void print_place(const void *pc);
 
-static inline uint64_t rng(void)
+/* No access that the simulation sees: else its one line would be what all threads wait for. */
+static inline __attribute__((no_sanitize("thread"))) uint64_t rng(void)
 {
 	rng_state ^= rng_state << 13;
 	rng_state ^= rng_state >> 7;
@@ -177,6 +189,9 @@ void mon_rseq(int id, void *area);
 void mon_switch(int cpu, int prev, bool prev_runnable, bool preempt, int next);
 void mon_wakeup(int id, int cpu);
 void mon_migrate(int id, int to);
+void mon_neighbour(int id, int leader); /* a thread of another process */
+void mon_exit(int id);
+void mon_new(int id, int tid); /* another thread, in the place of one that has ended */
 void mon_tick(void);
 void *mon_counters(uint64_t *size);
 

@@ -32,6 +32,7 @@ def check_same_seed():
                     ["-m", "one", "-t", "16", "-l", "mcs"],
                     *(["-m", "one", "-t", "8", "-d", "0.3", "-O", o]
                       for o in ("rwlock", "cond", "barrier", "sem", "spin"))):
+        options = [*options, "--warm-up", "1"]
         first = figures(*options, "-s", "1")
         assert figures(*options, "-s", "1") == first, f"{options}: two runs with one seed differ"
         assert figures(*options, "-s", "2") != first, f"{options}: the seed changes nothing"
@@ -52,6 +53,49 @@ def check_numa_locks_stay_on_a_socket():
 
 def lock_line(r):
     return sum(r["transfers"]["lock"])  # a section
+
+
+def check_hash_table_is_of_few_locks():
+    zipf, uniform = (figures("-m", "one", "-t", "16", "-L", "hash-table", "--keys", keys)
+                     for keys in ("zipf", "uniform"))
+    assert 2 * zipf["per_ms"] < uniform["per_ms"], \
+        f"operations a ms, popular and any keys: {zipf['per_ms']}, {uniform['per_ms']}"
+
+
+def check_index_of_millions_of_locks():
+    # Nearly all of its locks are free: what is waited for is at a dozen of them.
+    index, one = (figures("-m", "one", "-t", "16", "-L", "index", *options)
+                  for options in ((), ("-n", "1")))
+    assert 2 * one["per_ms"] < index["per_ms"] and lock_line(index) < 2, \
+        f"operations a ms with one lock and millions: {one['per_ms']}, {index['per_ms']}"
+
+
+def check_pipeline():
+    r = figures("-m", "one", "-t", "16", "-L", "pipeline")  # what is put is taken: sum() of cond.c
+    assert r["min_ops"] > 0, "a producer or a consumer had no turn"
+
+
+def check_rounds():
+    r = figures("-m", "one", "-t", "16", "-L", "rounds")
+    assert 16 * (r["min_ops"] + 2) >= r["sections"], \
+        f"somebody is rounds behind: {r['min_ops']} of {r['sections']}"
+
+
+def check_busy_neighbours():
+    alone, busy = (figures("-m", "one", "-t", "16", "-w", "1000", "-o", "1000", *options)
+                   for options in ((), ("--busy", "16", "--others", "4")))
+    assert busy["preempted"] > alone["preempted"] and busy["others_sections"] > 0, busy
+    assert busy["runnable"] <= 16, "those of other processes are not counted"
+    assert 0 < busy["per_ms"] < alone["per_ms"], \
+        f"sections a ms alone and beside others: {alone['per_ms']}, {busy['per_ms']}"
+
+
+def check_threads_come_and_go():
+    r = figures("-m", "one", "-t", "16", "-L", "connections", "--life", "20")
+    assert r["lives"] > 16 and 20 * (r["lives"] + 2 * 16) >= r["sections"], \
+        f"{r['lives']} threads had {r['sections']} sections"
+    # the one that starts the simulation has one, too
+    assert r["indices"] <= 17, f"16 threads at a time have used {r['indices']} indices"
 
 
 def check_waiters_leave_the_lock_alone():
@@ -76,6 +120,56 @@ def check_hands_over_within_the_node():
         f"{remote:.1f} of {lines:.1f} transfers a section between the sockets"
     assert r["min_ops"] > 0 and r["fairness"] <= 0.6, \
         f"the least that a thread had: {r['min_ops']}; {r['fairness']}"
+
+
+# Of the other objects: options, their lines, so many of them an operation, however many wait.
+SHORT = ("-d", "0.6", "--warm-up", "0.6")
+OBJECTS = {
+    "rwlock, reads": (("-O", "rwlock"), ("lock",), 0.1),
+    "rwlock, one in ten writes": (("-L", "readers"), ("lock",), 14),
+    "condition variables and their mutex": (("-L", "pipeline"), ("lock", "node"), 14),
+    "barrier": (("-L", "rounds"), ("lock",), 13),
+}
+# All that wait for these look at their one word: so many a waiter.
+WORDS = {"semaphore": ("-O", "sem", "-w", "1000", "-o", "1000"),
+         "spinlock": ("-O", "spin", "-w", "1000", "-o", "1000")}
+OF_EACH = 4
+
+
+def lines(r, classes):
+    return sum(sum(r["transfers"][c]) for c in classes)
+
+
+def check_waiters_leave_the_other_objects_alone():
+    for name, (options, classes, most) in OBJECTS.items():
+        for threads in ("8", "26", "104"):
+            n = lines(figures("-m", "intel104", "-t", threads, *options, *SHORT), classes)
+            assert n <= most, f"{name}, {threads} threads: {n:.1f} transfers of its lines"
+    for name, options in WORDS.items():
+        for threads in (8, 26, 104):
+            r = figures("-m", "intel104", "-t", str(threads), *options, *SHORT)
+            assert lock_line(r) <= OF_EACH * threads, \
+                f"{name}, {threads} threads: {lock_line(r):.1f} transfers of its line"
+
+
+def check_other_objects_with_more_threads_than_cpus():
+    # At the barrier with enough work that a switch for each thread is not what is counted.
+    for name, (options, *_) in {**OBJECTS, **{n: (o,) for n, o in WORDS.items()}}.items():
+        more = ("-o", "20000") if name == "barrier" else ()
+        one, two = (figures("-m", "one", "-t", threads, *options, *more)["per_ms"]
+                    for threads in ("16", "32"))
+        assert two >= 0.8 * one, f"{name}, operations a ms with 16 and 32 threads: {one}, {two}"
+
+
+def check_everybody_gets_the_other_objects():
+    # By an equal share.
+    for name, least in {"rwlock, reads": 0.9, "rwlock, one in ten writes": 0.5,
+                        "condition variables and their mutex": 0.3, "barrier": 0.9,
+                        "semaphore": 0.1, "spinlock": 0.3}.items():
+        options = OBJECTS[name][0] if name in OBJECTS else WORDS[name]
+        r = figures("-m", "one", "-t", "16", *options)
+        share = r["min_ops"] * r["threads"] / r["sections"]
+        assert share >= least, f"{name}: a thread had {share:.2f} of an equal share"
 
 
 def check_more_threads_than_cpus():

@@ -29,6 +29,7 @@ static struct {
 	bool flag;
 } pair[SIM_THREADS / 64] __attribute__((aligned(64)));
 static int inside;
+static int64_t in_buffer; /* put and not taken, as a load counts */
 
 /* A consumer that somebody cancels; it may be done by then. */
 static UNSEEN bool is_victim(const struct thread *t)
@@ -45,6 +46,7 @@ static UNSEEN void reset(void)
 	memset(&buffer, 0, sizeof(buffer));
 	memset(pair, 0, sizeof(pair));
 	inside = 0;
+	in_buffer = 0;
 	buffer.capacity = load.checks ? 1 + rng() % 2 : 8;
 	for (int i = 0; load.checks && i < load.threads; i++)
 		buffer.workers += !(load.cancels && i % 3 == 2);
@@ -131,6 +133,11 @@ static void tell_and_unlock(struct fg_cond *c)
 		unlock();
 }
 
+static UNSEEN void moved(int n)
+{
+	in_buffer += n;
+}
+
 static void op(struct thread *t)
 {
 	uint64_t from = now(), got;
@@ -141,15 +148,25 @@ static void op(struct thread *t)
 			wait_somehow(&not_full);
 		got = now();
 		buffer.have++;
+		moved(1);
 		tell_and_unlock(&not_empty);
 	} else {
 		while (!buffer.have)
 			wait_somehow(&not_empty);
 		got = now();
 		buffer.have--;
+		moved(-1);
 		tell_and_unlock(&not_full);
 	}
 	record(t, from, got);
+}
+
+static UNSEEN void sum(void)
+{
+	/* One may be between the two. */
+	if (buffer.have > buffer.capacity || in_buffer + 1 < (int64_t)buffer.have ||
+	    in_buffer > (int64_t)buffer.have + 1)
+		violation("the buffer does not have what was put and not taken");
 }
 
 static bool produces(const struct thread *t)
@@ -294,5 +311,10 @@ static UNSEEN void after(void)
 		violation("a mutex counts a waiter that is gone");
 }
 
-const struct object object_cond = {
-    .name = "cond", .reset = reset, .op = op, .check = check, .after = after, .renew = renew};
+const struct object object_cond = {.name = "cond",
+				   .reset = reset,
+				   .op = op,
+				   .sum = sum,
+				   .check = check,
+				   .after = after,
+				   .renew = renew};

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "lock/lock.h"
 #include "zoo/zoo.h"
@@ -16,7 +17,8 @@ static struct place {
 	uint64_t data[8] __attribute__((aligned(64)));
 	uint64_t unused[8], second[8];
 } __attribute__((aligned(64))) * place;
-static int *inside; /* of no cache line: see enter() */
+static uint8_t *inside;	 /* of no cache line: see enter() */
+static uint64_t counted; /* in all of them */
 static const struct zoo_lock *zoo;
 
 static const struct {
@@ -38,30 +40,46 @@ static bool choose(const char *name)
 	return false;
 }
 
+/* Of millions of locks most are never touched. */
+static UNSEEN void *zeroes(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		abort();
+	return p;
+}
+
 static UNSEEN void reset(void)
 {
 	size_t n = (size_t)load.locks;
 
-	if (!place) {
-		place = aligned_alloc(64, n * sizeof(*place));
-		inside = malloc(n * sizeof(*inside));
-		if (!place || !inside)
-			abort();
+	if (place) {
+		memset(place, 0, n * sizeof(*place));
+		memset(inside, 0, n * sizeof(*inside));
+	} else {
+		place = zeroes(n * sizeof(*place));
+		inside = zeroes(n * sizeof(*inside));
 	}
-	memset(place, 0, n * sizeof(*place));
-	memset(inside, 0, n * sizeof(*inside));
+	counted = 0;
 	for (int i = 0; i < load.locks && i < 4; i++) {
 		weak_watch(place[i].data);
 		weak_watch(place[i].second);
-		mem_class(&place[i].lock, sizeof(place[i].lock), C_LOCK);
-		mem_class(place[i].data, sizeof(place[i].data) + 128, C_DATA);
 	}
+	mem_class_each(&place->lock, sizeof(place->lock), sizeof(*place), n, C_LOCK);
+	mem_class_each(place->data, sizeof(place->data) + 128, sizeof(*place), n, C_DATA);
 }
 
-static UNSEEN void enter(int which)
+/* True: it changes what the mutex guards. */
+static UNSEEN bool enter(struct thread *t, int which)
 {
+	bool changes = !load.half_look || t->ops % 2;
+
 	if (inside[which]++)
 		violation("two threads have the mutex");
+	counted += changes;
+	return changes;
 }
 
 static UNSEEN void leave(int which)
@@ -99,9 +117,12 @@ static void section(struct thread *t, struct place *p, uint64_t from)
 	int which = (int)(p - place);
 	uint64_t got = now();
 
-	enter(which);
-	p->data[0]++;
-	p->second[0]++;
+	if (enter(t, which)) {
+		p->data[0]++;
+		p->second[0]++;
+	} else if (p->data[0] != p->second[0]) {
+		violation("a section saw half of another");
+	}
 	if (load.cs)
 		sim_work(load.cs);
 	if (load.forks)
@@ -118,6 +139,16 @@ static void op(struct thread *t)
 
 	lock(p);
 	section(t, p, from);
+}
+
+static UNSEEN void sum(void)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < load.locks; i++)
+		n += place[i].second[0];
+	if (n > counted || n + (uint64_t)load.threads < counted)
+		violation("what the sections counted does not add up");
 }
 
 /* Or tries to, or for some time only. */
@@ -180,6 +211,7 @@ const struct object object_mutex = {.name = "mutex",
 				    .lock = choose,
 				    .reset = reset,
 				    .op = op,
+				    .sum = sum,
 				    .check = check,
 				    .after = after,
 				    .renew = renew,

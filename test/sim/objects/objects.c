@@ -97,9 +97,15 @@ void fork_sometimes(struct thread *t, void (*release)(void *), void *arg)
 	sim_exit();
 }
 
-UNSEEN int load_which(void)
+/* What some loads do between two operations, besides `think`. */
+static UNSEEN void between(struct thread *t)
 {
-	return load.locks > 1 ? (int)(rng() % (uint64_t)load.locks) : 0;
+	if (load.uneven)
+		sim_work(rng() % (load.think + 1));
+	if (load.ends_after && ++t->made == (uint64_t)load.ends_after) {
+		t->made = 0;
+		sim_replaced();
+	}
 }
 
 void load_body(struct thread *t)
@@ -113,5 +119,6 @@ void load_body(struct thread *t)
 	for (;;) {
 		load.object->op(t);
 		sim_work(load.think);
+		between(t);
 	}
 }

@@ -19,6 +19,8 @@ struct object {
 	void (*reset)(void);
 	/* One operation of a load, forever; record() is told of it. */
 	void (*op)(struct thread *t);
+	/* While a load runs: is what its threads have counted there?  NULL: they count nothing. */
+	void (*sum)(void);
 	/* The program of a thread in a random schedule. */
 	void (*check)(struct thread *t);
 	/* All of them have ended: is everything free, and nothing written after its end? */
@@ -31,6 +33,8 @@ struct object {
 extern const struct object object_mutex, object_rwlock, object_cond, object_barrier, object_sem,
     object_spin;
 
+enum keys { KEYS_UNIFORM, KEYS_ZIPF, KEYS_SELF_SIMILAR };
+
 extern struct load {
 	const struct object *object;
 	int locks, rounds, threads, most; /* `most` threads of a schedule */
@@ -38,6 +42,11 @@ extern struct load {
 	int writes;		       /* of rwlocks: one in so many; 0: none */
 	bool checks, cancels, forking; /* a random schedule; with these in it */
 	bool forks;		       /* and it has not forked yet */
+	enum keys keys;		       /* which of the locks (keys.c) */
+	bool half_look;		       /* half of the mutex' sections only read */
+	bool uneven;		       /* outside up to twice as long */
+	int ends_after;		       /* so many operations is a thread's life; 0: for ever */
+	int busy, others;	       /* threads of other processes (neighbours.c) */
 } load;
 extern struct results {
 	volatile int started;
@@ -63,8 +72,11 @@ void fork_sometimes(struct thread *t, void (*release)(void *), void *arg);
 /* The same at once, in a signal handler: it returns to what it has interrupted. */
 void fork_here(void);
 
-/* A lock of load.locks. */
+/* A lock of load.locks (keys.c). */
 int load_which(void);
+/* load.busy and load.others, from that thread on (neighbours.c), and what the others got done. */
+void neighbours_begin(int from);
+uint64_t neighbours_sections(void);
 /* A time of some microseconds: a deadline, in nanoseconds from now. */
 uint64_t some_ns(void);
 void some_work(void);

@@ -12,6 +12,9 @@ struct sim_cleanup {
 void sim_cleanup_push(struct sim_cleanup *c);
 void sim_cleanup_pop(void);
 
+int sim_key_create(pthread_key_t *key, void (*destructor)(void *));
+#define pthread_key_create sim_key_create
+
 #undef pthread_cleanup_push
 #undef pthread_cleanup_pop
 #define pthread_cleanup_push(routine_, arg_)                              \

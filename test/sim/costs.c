@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What this machine costs, by the names of struct model (sim.h), in ns: medians of batches, with
+ * the lowest and the highest.  For an idle machine.  usage: costs [CPU CPU]
+ */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCHES 15
+
+static int cpu_a = 0, cpu_b = 1;
+static struct {
+	_Atomic uint32_t word __attribute__((aligned(128)));
+	char end[124];
+} line;
+
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void say(const char *name, double *ns, const char *what)
+{
+	qsort(ns, BATCHES, sizeof(*ns), by_size);
+	printf("{\"cost\":\"%s\",\"ns\":%.1f,\"from\":%.1f,\"to\":%.1f,\"what\":\"%s\"}\n", name,
+	       ns[BATCHES / 2], ns[0], ns[BATCHES - 1], what);
+	fflush(stdout);
+}
+
+/* ---- of one thread ----------------------------------------------------------------- */
+
+static void rmw(void)
+{
+	atomic_fetch_add(&line.word, 1);
+}
+
+static void pauses(void)
+{
+	__builtin_ia32_pause();
+}
+
+static void reads_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+}
+
+static void calls(void)
+{
+	syscall(SYS_getppid);
+}
+
+static void wakes_nobody(void)
+{
+	syscall(SYS_futex, &line.word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static void creates(void)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, nothing, NULL);
+	pthread_join(t, NULL);
+}
+
+static void alone(const char *name, void (*of)(void), int n, const char *what)
+{
+	double ns[BATCHES];
+
+	for (int b = 0; b < BATCHES; b++) {
+		double from = now_ns();
+
+		for (int i = 0; i < n; i++)
+			of();
+		ns[b] = (now_ns() - from) / n;
+	}
+	say(name, ns, what);
+}
+
+/* ---- of two ------------------------------------------------------------------------ */
+
+#define TURNS 20000
+
+static void *answers(void *arg)
+{
+	pin(cpu_b);
+	for (uint32_t i = 0; i < TURNS; i++) {
+		while (atomic_load_explicit(&line.word, memory_order_acquire) != 2 * i + 1)
+			;
+		atomic_store_explicit(&line.word, 2 * i + 2, memory_order_release);
+	}
+	return arg;
+}
+
+static void lines(void)
+{
+	double ns[BATCHES];
+
+	for (int b = 0; b < BATCHES; b++) {
+		pthread_t t;
+		double from = 0;
+
+		atomic_store(&line.word, 0);
+		pthread_create(&t, NULL, answers, NULL);
+		for (uint32_t i = 0; i < TURNS; i++) {
+			if (i == TURNS / 10)
+				from = now_ns();
+			atomic_store_explicit(&line.word, 2 * i + 1, memory_order_release);
+			while (atomic_load_explicit(&line.word, memory_order_acquire) != 2 * i + 2)
+				;
+		}
+		ns[b] = (now_ns() - from) / (TURNS * .9) / 2;
+		pthread_join(t, NULL);
+	}
+	say("cluster", ns, "a line from the other CPU: half a round of turns by loads and stores");
+}
+
+static void *yields(void *arg)
+{
+	pin(cpu_a);
+	for (int i = 0; i < TURNS; i++)
+		sched_yield();
+	return arg;
+}
+
+static void switches(void)
+{
+	double ns[BATCHES];
+
+	for (int b = 0; b < BATCHES; b++) {
+		pthread_t t[2];
+		double from = now_ns();
+
+		for (int i = 0; i < 2; i++)
+			pthread_create(&t[i], NULL, yields, NULL);
+		for (int i = 0; i < 2; i++)
+			pthread_join(t[i], NULL);
+		ns[b] = (now_ns() - from) / (2 * TURNS);
+	}
+	say("cswitch", ns, "sched_yield() to another thread of the same CPU, less syscall");
+}
+
+#define WAKES 200
+static double woken_at;
+static _Atomic int asleep;
+
+static void *sleeps(void *arg)
+{
+	pin(*(const int *)arg);
+	for (uint32_t i = 0; i < WAKES; i++) {
+		atomic_store(&asleep, 1);
+		while (atomic_load(&line.word) == i)
+			syscall(SYS_futex, &line.word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, i, NULL,
+				NULL, 0);
+		woken_at = now_ns();
+		atomic_store(&asleep, 2);
+	}
+	return NULL;
+}
+
+/* The sleeper's CPU has been idle for `idle_us`. */
+static void wake_ups(const char *name, int idle_us, const char *latency, const char *what)
+{
+	double call[BATCHES], late[BATCHES];
+
+	for (int b = 0; b < BATCHES; b++) {
+		double calling = 0, waiting = 0;
+		pthread_t t;
+
+		atomic_store(&line.word, 0);
+		atomic_store(&asleep, 0);
+		pthread_create(&t, NULL, sleeps, &cpu_b);
+		for (int i = 0; i < WAKES; i++) {
+			double from, to;
+
+			while (atomic_load(&asleep) != 1)
+				;
+			for (from = now_ns(); now_ns() - from < idle_us * 1000;)
+				;
+			atomic_store(&asleep, 0);
+			from = now_ns();
+			atomic_fetch_add(&line.word, 1);
+			syscall(SYS_futex, &line.word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL,
+				NULL, 0);
+			to = now_ns();
+			while (atomic_load(&asleep) == 0)
+				;
+			calling += to - from;
+			waiting += woken_at - from;
+		}
+		pthread_join(t, NULL);
+		call[b] = calling / WAKES;
+		late[b] = waiting / WAKES;
+	}
+	if (name)
+		say(name, call,
+		    "futex(FUTEX_WAKE) of one sleeper, the caller's time, less syscall");
+	say(latency, late, what);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3) {
+		cpu_a = atoi(argv[1]);
+		cpu_b = atoi(argv[2]);
+	}
+	pin(cpu_a);
+	alone("rmw", rmw, 200000, "an atomic on a line of its own");
+	alone("pause", pauses, 100000, "the pause instruction");
+	alone("clock", reads_clock, 100000, "clock_gettime()");
+	alone("syscall", calls, 100000, "getppid()");
+	alone("futex", wakes_nobody, 100000, "futex(FUTEX_WAKE), nobody sleeps, less syscall");
+	alone("create", creates, 200, "pthread_create() and join, on one CPU");
+	switches();
+	lines();
+	wake_ups("wake", 20, "latency_20us",
+		 "from before FUTEX_WAKE until the other runs, idle 20 us");
+	wake_ups(NULL, 500, "latency_500us", "the same, idle for 500 us");
+	return 0;
+}
