@@ -21,6 +21,7 @@ class Experiment:
     categories = False  # x is a name, or stands for one: nothing lies between two of them
     others_are_ours = False  # CPU time of processes that are not our children's counts as ours
     simulated = False  # the machine does not matter
+    time_unit = "s"  # of what is drawn over time
     in_bundle = True  # a shell can run it, too
     # a point is done with so many, and half its interval by the median at most that
     min_samples, narrow = 3, 0.05

@@ -133,7 +133,11 @@ def panel(ax, figure, experiment, results):
     ax.grid(True, axis="y", linewidth=0.4, alpha=0.6)
 
 
-def of_simulation(results, experiments):
+def many_seeds(n):
+    return f"{n} seeds (1, 2, ...)" if n > 1 else "one seed"
+
+
+def of_simulation(figure, results, experiments):
     """What it is, its seeds, and what the paper says."""
     ids = {e.id for e in experiments}
     seeds = [len(p["y"].values) for (e, _, _), p in results.points.items() if e in ids]
@@ -141,9 +145,11 @@ def of_simulation(results, experiments):
             for *_, words in simulated.PUBLISHED.get((e.load.experiment.id, e.machine), [])]
     date = (results.context.get("date") or "no date")[:10]
     text = ("SIMULATED (fgsim), not measured: the shipped locks on a model; medians and ranges of "
-            f"{max(seeds, default=0)} seeds (1, 2, ...); {date}")
-    return text + (f". Stars and dotted lines, the paper's text, by futex's time: {'; '.join(said)}"
-                   if said else "")
+            f"{many_seeds(max(seeds, default=0))}; {date}")
+    drawn = "Stars and dotted lines, the paper's text, by futex's time"
+    if figure.over_time:
+        text, drawn = f"{text}; dotted: the CPUs", "The paper's text"
+    return text + (f". {drawn}: {'; '.join(said)}" if said else "")
 
 
 def published(ax, experiment, results, xs):
@@ -159,7 +165,7 @@ def published(ax, experiment, results, xs):
 def where_and_when(figure, results, experiments):
     """Under each picture: a picture goes alone."""
     if figure.simulated:
-        return of_simulation(results, experiments)
+        return of_simulation(figure, results, experiments)
     c = results.context
     runs = [len(p["y"].values) for (e, _, _), p in results.points.items() if "y" in p
             and e in {e.id for e in experiments}]
@@ -181,16 +187,21 @@ def short(experiment, x):
 
 
 def over_time(axes, figure, experiment, results):
-    for ax, s in zip(axes, figure.series_of(experiment, results)):
-        trace = results.traces.get(experiment.id, {}).get(s, [])
+    names, traces = figure.series_of(experiment, results), results.traces.get(experiment.id, {})
+    most = max((n for trace in traces.values() for _, n in trace), default=1)
+    for ax, s in zip(axes, names):
+        trace = traces.get(s, [])
         ax.step([t for t, _ in trace], [n for _, n in trace], where="post", color=style(s)["color"],
                 linewidth=0.9)
         one = results.median(experiment.id, s, results.xs_of(experiment.id)[0], "one")
         ax.set_title(s if one is None else f"{s}\none runnable for {one:.0%} of the time",
                      fontsize=9)
-        ax.set_xlabel("time, s")
-        ax.set_ylim(-0.2, max((n for _, n in trace), default=1) + 0.5)
-    axes[0].set_ylabel("runnable threads")
+        ax.set_xlabel(f"time, {experiment.time_unit}")
+        ax.set_ylim(-0.02 * most - 0.1, 1.05 * most + 0.2)  # one for all: they share it
+        if experiment.simulated:
+            ax.axhline(experiment.cpus, color="#444444", linestyle=":", linewidth=0.9)
+    where = f"{experiment.machine}, simulated\n" if experiment.simulated else ""
+    axes[0].set_ylabel(f"{where}runnable threads", fontsize=8)
 
 
 def footer(fig, figure, results, experiments, inches, legend):
@@ -215,10 +226,15 @@ def draw(figure, results, out):
     if not measured:
         return []
     if figure.over_time:
-        n = len(figure.series_of(measured[0], results))
-        fig, axes = plt.subplots(1, n, figsize=(3 * n, 2.6), sharey=True, squeeze=False)
-        over_time(list(axes[0]), figure, measured[0], results)
-        footer(fig, figure, results, measured, 2.6, 0)
+        n = max(len(figure.series_of(e, results)) for e in measured)
+        inches = 2.6 * len(measured)
+        fig, axes = plt.subplots(len(measured), n, figsize=(3 * n, inches), sharey="row",
+                                 squeeze=False)
+        for row, e in zip(axes, measured):
+            over_time(list(row), figure, e, results)
+            for ax in row[len(figure.series_of(e, results)):]:
+                ax.axis("off")
+        footer(fig, figure, results, measured, inches, 0)
     else:
         columns = min(3, len(measured))
         rows = math.ceil(len(measured) / columns)

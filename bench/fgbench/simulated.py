@@ -8,7 +8,7 @@ again.  What is simulated has names, pictures and verdicts of its own, never tho
 import copy
 import os
 
-from fgbench.experiments import OfThreads
+from fgbench.experiments import Beside, OfThreads
 from fgbench.figure import Figure
 from fgbench.running import Failed, own_env, run_json
 
@@ -28,6 +28,9 @@ PUBLISHED = {
         ("flexguard-paper-built", None, 0.08, "5.2: FlexGuard up to 92 % lower")],
     ("shared-memory", "amd512"): [
         ("flexguard-paper-built", None, 0.005, "5.2: FlexGuard up to 100 % lower")],
+    ("runnable", "intel104"): [
+        ("futex", None, None, "5.3: one runnable for 49 % of the time with the blocking lock"),
+        ("mcs", None, None, "all 140 with MCS")],
 }
 
 
@@ -61,15 +64,62 @@ def machines_of(results):
 class Load:
     """A paper's experiment in the simulator: options of fgsim, and what is made of its line."""
 
-    def __init__(self, experiment, options=(), metrics=None, threads=None):
-        """options: of x, where that is no number of threads, which are `threads` a CPU then."""
-        self.experiment, self.options, self.threads = experiment, options, threads
+    def __init__(self, experiment, options=(), metrics=None, per_cpu=None, x_option=None):
+        """x_option: what x is, where it is no number of threads; these are `per_cpu` then."""
+        self.experiment, self.options, self.x_option = experiment, options, x_option
+        self.per_cpu = per_cpu
         self.metrics = metrics or self.of_a_section
 
     @staticmethod
-    def of_a_section(x, r):
+    def of_a_section(r):
         """us a section; where there was none, as if it had been one: it took longer."""
         return {"y": r["threads"] / (r["per_ms"] / 1000 or 1 / r["us"])}
+
+    def xs(self, cpus, numbers):
+        return numbers
+
+    def threads(self, cpus, x):
+        return int(self.per_cpu * cpus) if self.x_option else x
+
+
+class BetweenSections(Load):
+    def __init__(self, per_cpu):
+        from fgbench.flexguard import Fairness
+        super().__init__(Fairness(per_cpu), (), lambda r: {"y": of_some(r, "fairness")}, per_cpu,
+                         "-o")
+
+    def xs(self, cpus, numbers):
+        return self.experiment.xs(None)
+
+
+class BesideBusy(Load):
+    def __init__(self, load, per_cpu):
+        super().__init__(Beside(load.experiment, per_cpu), load.options, load.metrics, per_cpu,
+                         "--busy")
+
+    def xs(self, cpus, numbers):
+        return [0] + [n for n in numbers if n <= 2 * cpus]
+
+
+class Awake(Load):
+    """How many threads do not sleep: looked at 4,000 times a second, of simulated ones."""
+    EVERY_MS = 0.25
+
+    def __init__(self):
+        from fgbench.flexguard import Runnable
+        super().__init__(Runnable(), ("--runnable",), self.of_looks)
+
+    def xs(self, cpus, numbers):
+        return [round(cpus * 1.35)]
+
+    @staticmethod
+    def of_looks(r):
+        seen = r["runnable_at"]
+        return {"y": sum(seen) / len(seen), "min": min(seen), "max": max(seen),
+                "one": seen.count(1) / len(seen)}
+
+    def trace(self, r):
+        return [(round(i * self.EVERY_MS, 2), n) for i, n in enumerate(r["runnable_at"])]
 
 
 def of_some(r, field):
@@ -81,12 +131,20 @@ def of_some(r, field):
 def loads():
     from fgbench import flexguard, product
     at_1us = ("-w", "1000", "-o", "1000")
+
+    def throughput(r):
+        return {"y": r["per_ms"]}
+
+    hash_table, index = (Load(of, ("-L", of.id), throughput)
+                         for of in (flexguard.HashTable(), flexguard.Index()))
     return {load.experiment.id: load for load in [
         Load(flexguard.SharedMemory()), Load(flexguard.Variants()),
-        Load(product.Latency(), at_1us, lambda x, r: {"y": of_some(r, "p999_us")}),
-        Load(product.Sweet(), at_1us, lambda x, r: {"y": r["per_ms"]}),
-        *(Load(flexguard.Fairness(n), None, lambda x, r: {"y": of_some(r, "fairness")}, n)
-          for n in (0.5, 1, 2))]}
+        Load(flexguard.HashVariants(), hash_table.options, throughput),
+        Load(product.Latency(), at_1us, lambda r: {"y": of_some(r, "p999_us")}),
+        Load(product.Sweet(), at_1us, throughput),
+        hash_table, index, *(BesideBusy(of, n) for of in (hash_table, index) for n in (0.5, 1)),
+        Load(flexguard.BusyWaiting(), ("--looks",), lambda r: {"y": r["looks_us"]}), Awake(),
+        *(BetweenSections(n) for n in (0.5, 1, 2))]}
 
 
 class Simulated(OfThreads):
@@ -95,6 +153,7 @@ class Simulated(OfThreads):
     others_are_ours = True
     in_bundle = False
     min_samples, narrow = SEEDS, 1e9
+    time_unit = "ms"
 
     def __init__(self, load, machine):
         of = load.experiment
@@ -103,7 +162,8 @@ class Simulated(OfThreads):
         self.id = name(of.id, machine)
         self.title = f"simulated, {machine}:\n{of.title}"
         self.x_label, self.y_label, self.x_of = of.x_label, of.y_label, of.x_of
-        self.x_is_threads, self.locks = of.x_is_threads, of.locks
+        self.x_is_threads = not load.x_option
+        self.locks = of.of.locks if isinstance(of, Beside) else of.locks
 
     def missing(self, env):
         return missing(env.build)
@@ -116,9 +176,7 @@ class Simulated(OfThreads):
         return [s for s in env.locks or self.locks if can(s)]
 
     def xs(self, env):
-        if self.load.threads:
-            return self.load.experiment.xs(env)
-        return env.args.threads or self.numbers
+        return self.load.xs(self.cpus, env.args.threads or self.numbers)
 
     def sensible(self, env, series, x):
         return True
@@ -127,12 +185,16 @@ class Simulated(OfThreads):
         got = env.results.points.get((self.id, series, x), {}).get("y")
         seed = 1 + (len(got.values) if got else 0)
         ms = 1000 * env.args.seconds if env.args.seconds else QUICK_MS if env.quick else MS
-        options = ("-o", str(x)) if self.load.threads else self.load.options
-        threads = int(self.load.threads * self.cpus) if self.load.threads else x
-        raw = run_json([program(env.build), "-m", self.machine, "-t", str(threads), "-l", series,
-                        "-d", f"{ms:g}", "-s", str(seed), *options], own_env(), 600)
-        return {"metrics": self.load.metrics(x, {**raw, "us": 1000 * ms}), "raw": raw,
-                "simulated": {"machine": self.machine, "seed": seed, "ms": ms}}
+        options = [*self.load.options, *((self.load.x_option, str(x)) if self.load.x_option
+                                         else ())]
+        raw = run_json([program(env.build), *options, "-m", self.machine, "-t",
+                        str(self.load.threads(self.cpus, x)), "-l", series, "-d", f"{ms:g}", "-s",
+                        str(seed)], own_env(), 600)
+        out = {"metrics": self.load.metrics({**raw, "us": 1000 * ms}), "raw": raw,
+               "simulated": {"machine": self.machine, "seed": seed, "ms": ms}}
+        if isinstance(self.load, Awake):
+            out["trace"] = self.load.trace(raw)
+        return out
 
 
 def experiments_of(figures, machines):

@@ -501,6 +501,20 @@ def check_simulated():
     same("status", p.returncode, 0)
     again = [r for r in records(folder) if r["type"] == "sample"][len(samples):]
     same("the next seed", {s["simulated"]["seed"] for s in again}, {2})
+    other = os.path.join(TMP, "simulated-5")
+    p = run("bench", "--simulate", "intel104", "--figure", "flexguard-5a", "--figure",
+            "flexguard-5c", "--quick", "--threads", "2", "--locks", "futex,flexguard", "--seconds",
+            "0.001", "--rounds", "1", "-o", other, timeout=120)
+    same("status", p.returncode, 0)
+    got = {(s["experiment"], s["series"]): s for s in records(other) if s["type"] == "sample"}
+    same("what was simulated", set(got), {(e + "@intel104", l) for e in ("runnable", "busy-waiting")
+                                          for l in ("futex", "flexguard")})
+    of = got["runnable@intel104", "futex"]
+    same("1.35 threads a CPU, looked at every 250 us", (of["x"], [t for t, _ in of["trace"]]),
+         (140, [0, 0.25, 0.5, 0.75]))
+    true("a lock that does not spin looks at nothing",
+         got["busy-waiting@intel104", "futex"]["metrics"]["y"] == 0
+         < got["busy-waiting@intel104", "flexguard"]["metrics"]["y"])
     build = os.path.join(TMP, "installed")
     p = subprocess.run([os.path.join(os.path.dirname(FLEXGUARD), "bench/scripts/flexguard-bench"),
                         "--build", build, *simulate], capture_output=True, text=True)
