@@ -15,6 +15,7 @@ CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite
 KERNELS_PACKAGES := qemu-system-x86 busybox-static python3
 SYNCORD_PACKAGES := $(KERNELS_PACKAGES) git perl flex bison bc libelf-dev libssl-dev lz4 xz-utils \
 	ccache bpftool
+RUST_PACKAGES  := cargo rustc python3
 DEMO_PACKAGES  := rocksdb-tools sysbench
 BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools sysbench \
 	kyotocabinet-utils libleveldb-dev libtdb-dev pbzip2 memcached libmemcached-tools
@@ -36,6 +37,9 @@ deps-kernels: deps-build
 	@./packaging/need-packages $(KERNELS_PACKAGES)
 deps-syncord: deps-build
 	@./packaging/need-packages $(SYNCORD_PACKAGES)
+# A Rust of one's own will do.
+deps-rust: deps-build
+	@command -v cargo >/dev/null || ./packaging/need-packages $(RUST_PACKAGES)
 deps-fuzz: deps-build
 	@./packaging/need-packages $(FUZZ_PACKAGES)
 deps-demo: deps-build
@@ -83,6 +87,15 @@ syncord: deps-syncord
 syncord-check: deps-syncord
 	@PYTHONDONTWRITEBYTECODE=1 ./test/syncord/check
 
+# The crates of rust/: their tests and examples, parking_lot's tests on their types, and all with
+# the oldest compiler that they promise.  Takes crates from the registry, unless Cargo has them.
+rust: deps-rust
+	@$(MAKE) --no-print-directory all
+	@cd rust && export PKG_CONFIG_PATH="$(abspath $(BUILD))/meson-uninstalled" && \
+		cargo test --workspace --locked && cargo build --locked --no-default-features \
+		-p flexguard && cargo run --locked --example queue && ./parking-lot-suite && \
+		{ ./msrv || [ $$? = 77 ]; }
+
 # What comes over the monitor's socket, from both ends: FUZZ_SECONDS=60.
 fuzz: deps-fuzz
 	@$(MAKE) --no-print-directory all
@@ -112,4 +125,4 @@ clean:
 
 .PHONY: all demo test format conformance zoo-check kernels syncord syncord-check fuzz soak bench \
 	bench-bundle install clean deps-build deps-test deps-conformance deps-kernels deps-syncord \
-	deps-fuzz deps-demo deps-bench
+	deps-fuzz deps-demo deps-bench deps-rust rust
