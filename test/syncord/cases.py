@@ -30,15 +30,29 @@ class Case:
     cpus: int
     nodes: int
     append: str
+    hypervisor: bool
+    full: bool
+    option: str
+
+    def lacks(self, kernel, full):
+        """In one sentence, why it is not run; what takes no machine to know."""
+        if self.full and not full:
+            return "takes minutes: --full"
+        if self.option and not kernel.has(self.option):
+            return f"this kernel has no CONFIG_{self.option}"
+        return None
 
 
-def case(name, threads="single", cpus=machine.CPUS, nodes=machine.NODES, append=None):
+def case(name, threads="single", cpus=machine.CPUS, nodes=machine.NODES, append=None,
+         hypervisor=False, full=False, option=None):
     """Under thread=multi keys must not flip while CPUs run (the emulator loses the trap): they are
-    on from boot."""
+    on from boot.  `hypervisor`: the machine says that it is a virtual one.  `full`: only with
+    --full; `option`: of the kernel's config."""
     def decorator(run):
         about = " ".join(run.__doc__.split()).rstrip(".")
         CASES.append(Case(name, about, run, threads, cpus, nodes,
-                          append or f"syncord={'on' if threads == 'multi' else 'auto'}"))
+                          append or f"syncord={'on' if threads == 'multi' else 'auto'}",
+                          hypervisor, full, option))
         return run
     return decorator
 
@@ -78,10 +92,13 @@ def need_policies(m, *names):
 
 @case("idle")
 def idle(m, t):
-    """Booted without a word, nothing is attached, and no key is on."""
+    """Booted without a word, nothing is attached, and no key is on; a warning would be seen."""
     status = lines(script(m, "cat $S/status"), "syncord")[0]
     for key in ("policies", "targets", "fast_key", "slow_key"):
         t.equal(key, status[key], 0)
+    # As WARN() says it: nothing else in the lab would fail if these were not heard.
+    script(m, "echo '<4>WARNING: of the lab itself' >/dev/kmsg; sleep 1")
+    t.equal("warnings that are heard", len(m.alarms()), 1)
 
 
 @case("exact")
@@ -96,7 +113,7 @@ def exact(m, t):
         target = lines(out, "target")[0]
         calls = dict(zip(HOOKS, map(int, target["calls"].split(","))))
         renames = load(out)["acquisitions"]
-        t.at_least(f"{policy}: renamings", renames, 1000)
+        t.at_least(f"{policy}: renamings", renames, 100)
         for hook in ("to_acquire", "acquired", "to_release"):
             t.equal(f"{policy}: calls of lock_{hook}", calls[hook], renames)
         t.equal(f"{policy}: hooks not run", target["missed"], 0)
@@ -138,10 +155,11 @@ def numa(m, t):
     with_it, target = policy_counters(out), lines(out, "target")[0]
     share = {name: c["across"] / max(1, c["heads"])
              for name, c in (("stock", stock), ("numa", with_it))}
-    t.at_least("rename_lock: heads of its queue", with_it["heads"], 1000)
+    t.at_least("rename_lock: heads of its queue", with_it["heads"], 300)
     t.tell("rename_lock: waiters moved", target["moved"])
     t.tell("rename_lock: hand-overs across nodes, only counted", share["stock"])
-    t.at_most("rename_lock: hand-overs across nodes, numa", share["numa"], share["stock"] / 10)
+    t.statistic("rename_lock: hand-overs across nodes, numa", share["numa"],
+                most=share["stock"] / 10)
     t.tell("rename_lock: longest batch of a node, before and after",
            f"{stock['max_batch']}, {with_it['max_batch']}")
 
@@ -158,7 +176,7 @@ def numa_testlock(m, t):
     t.equal("two inside at once, stock", wrong, 0)
     ops, with_it, wrong = shares(script(m, settings + "attach numa test:spin0; testlock 3; detach"))
     t.at_least("hand-overs, numa", ops, 1000)
-    t.at_most("share across nodes, numa", with_it, stock / 10)
+    t.statistic("share across nodes, numa", with_it, most=stock / 10)
     t.equal("two inside at once, numa", wrong, 0)
 
 
@@ -181,17 +199,18 @@ echo {hold} {hold} >$T/hold_ns; echo 0 0 >$T/pause_ns
         t.at_least("sections of fast CPUs", by_class[0], 100)
         return by_class[0] / max(1, by_class[1])
     t.tell("fast to slow, stock", ratio("testlock 3", 2000))
-    t.at_least("fast to slow, amp, a short queue",
-               ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach", 2000), 10)
-    t.at_least("fast to slow, amp-reorder, a short queue",
-               ratio("attach amp-reorder test:spin0 -o slow=4-7; testlock 3; detach", 2000), 2)
+    t.statistic("fast to slow, amp, a short queue",
+                ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach", 2000), least=10)
+    t.statistic("fast to slow, amp-reorder, a short queue",
+                ratio("attach amp-reorder test:spin0 -o slow=4-7; testlock 3; detach", 2000),
+                least=2)
     # What 224 threads have there 8 have here, by longer sections and a lower bound.
-    t.at_least("fast to slow, amp, a long queue",
-               ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach", 20000), 10)
+    t.statistic("fast to slow, amp, a long queue",
+                ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach", 20000), least=10)
     equal = ratio("attach amp-reorder test:spin0 -o slow=4-7 -o max_bypass_us=50; testlock 3; "
                   "detach", 20000)
-    t.at_most("fast to slow, amp-reorder, a long queue", equal, 1.25)
-    t.at_least("fast to slow, amp-reorder, a long queue", equal, 0.8)
+    t.statistic("fast to slow, amp-reorder, a long queue", equal, most=1.25)
+    t.statistic("fast to slow, amp-reorder, a long queue", equal, least=0.8)
 
 
 def two_classes(m, policy, options, seconds=4):
@@ -224,12 +243,13 @@ def prio(m, t):
     with_it, after = two_classes(m, "prio", "")
     t.at_least("heads of each class", min(after["boosted"], after["others"]), 100)
     t.tell("acquisitions, boosted to others, only counted", stock)
-    t.at_least("acquisitions, boosted to others, prio", with_it, 1.5 * stock)
+    t.statistic("acquisitions, boosted to others, prio", with_it, least=1.5 * stock)
     for name, counted in (("only counted", before), ("prio", after)):
         t.tell(f"median wait as a power of 2 ns, boosted and others, {name}",
                f"{median_bucket(counted['boosted_wait'])}, {median_bucket(counted['others_wait'])}")
-    t.at_most("median wait as a power of 2 ns, boosted, prio", median_bucket(after["boosted_wait"]),
-              median_bucket(after["others_wait"]) - 1)
+    t.statistic("median wait as a power of 2 ns, boosted, prio",
+                median_bucket(after["boosted_wait"]),
+                most=median_bucket(after["others_wait"]) - 1)
 
 
 @case("deadline")
@@ -246,7 +266,7 @@ def deadline(m, t):
             t.tell(f"late of the {who}, {name}", counted[f"{who}_late"] / max(1, counted[who]))
         t.tell(f"median wait as a power of 2 ns, urgent and others, {name}",
                f"{waits[0]}, {waits[1]}")
-    t.at_most("median wait as a power of 2 ns, urgent, deadline", waits[0], waits[1] - 1)
+    t.statistic("median wait as a power of 2 ns, urgent, deadline", waits[0], most=waits[1] - 1)
 
 
 @case("leaves")
@@ -311,10 +331,12 @@ def targets(m):
 
 @case("denied")
 def denied(m, t):
-    """Each lock that a hook might need itself is refused by its name, with the reason."""
+    """Each lock that a hook might need itself is refused by its name, with the reason; in a quick
+    run every fourth, for the kernel's own test tries them all."""
     need_policies(m, "sample")
     names = [target["name"] for target in targets(m) if target["denied"]]
     t.at_least("denied variables of this kernel", len(names), 5)
+    names = names if t.full else names[::4]
     out = script(m,
                  "".join(f"s=0; flexguard kernel attach sample {name}+0x0 >/dev/null 2>&1 || s=$?; "
                             f"echo end name={name} status=$s $(cat $S/last_error)\n"
@@ -391,7 +413,7 @@ for cpu in 3 6 3 6 3 6; do
 	echo 1 >/sys/devices/system/cpu/cpu$cpu/online
 done
 wait $load; cat $S/status /sys/devices/system/cpu/online; detach""")
-    t.at_least("renamings", load(out)["acquisitions"], 1000)
+    t.at_least("renamings", load(out)["acquisitions"], 100)
     t.true("all CPUs are back", "0-7" in out.split())
     t.at_least("waiters of the policy", lines(out, "target")[0]["slow"], 1)
 
@@ -438,6 +460,68 @@ def races(m, t):
         t.equal(f"{policy}: two inside at once", total["violations"], 0)
         t.tell(f"{policy}: waiters that queued, moved",
                "{slow}, {moved}".format(**lines(out, "target")[0]))
+
+
+@case("torture", option="LOCK_TORTURE_TEST",
+      append="syncord=auto locktorture.nwriters_stress=8 locktorture.stat_interval=2 "
+             "locktorture.stutter=0 locktorture.rt_boost=0")
+def torture(m, t):
+    """The kernel's own torture of a spinlock, which has one policy after the other: nothing that
+    it checks goes wrong."""
+    policies = {"numa": "", "amp": "-o slow=4-7", "cohort": "", "sample": ""}
+    need_policies(m, *policies)
+    out = script(m, MIN_SCAN + "".join(
+        f"attach {policy} torture_spinlock@spinlock_t {options}; sleep 4; cat $S/status; detach\n"
+        for policy, options in policies.items())
+                 + "sleep 3; dmesg | grep 'torture:.*Writes' | tail -n 1", limit=300)
+    for policy, target in zip(policies, lines(out, "target")):
+        t.at_least(f"{policy}: waiters", target["slow"], 100)
+        t.tell(f"{policy}: moved, held back", f"{target['moved']}, {target['backoffs']}")
+    total, failed = re.search(r"Total: (\d+) .*Fail: (\d+)", out).groups()
+    t.at_least("acquisitions", int(total), 1000)
+    t.equal("of them two at once", int(failed), 0)
+
+
+def progress(stats):
+    """Acquisitions of each thread of the test lock."""
+    return [fields(line)["ops"] for line in stats.splitlines() if line.startswith("thread=")]
+
+
+@case("virtual", hypervisor=True, option="PARAVIRT")
+def virtual(m, t):
+    """A guest that knows it is one, without paravirtual spinlocks: its waiters do not queue, so
+    policies of the queue are refused; without this rule (16) they starve those who polled."""
+    need_test_locks(m)
+    need_policies(m, "numa", "lockstat")
+    out = script(m, """s=0; flexguard kernel attach numa test:spin0 >/tmp/said 2>&1 || s=$?
+echo "end status=$s lines=$(wc -l </tmp/said) $(cat $S/last_error)"; cat $S/status
+attach lockstat test:spin0; testlock 1; cat $S/status; detach""")
+    end = lines(out, "end")[0]
+    t.equal("numa: status, lines, reason", [end["status"], end["lines"], end["reason"]],
+            [125, 1, "virt"])
+    t.equal("numa: policies", lines(out, "syncord")[0]["policies"], 0)
+    t.at_least("lockstat, which has no hook of the queue: calls",
+               int(lines(out, "target")[0]["calls"].split(",")[1]), 1000)
+    windows = 5
+
+    def starved(before, after):
+        """Of so many times two seconds, in how many a thread got nothing."""
+        out = script(m, "echo 0 >$T/lock; echo 2000 2000 >$T/hold_ns; echo 2000 2000 >$T/pause_ns\n"
+                        + f"""n=0; while [ $n -lt {windows} ]; do
+echo 1 >$T/run; sleep 1; {before}; echo "window n=$n"; cat $T/stats; sleep 2; echo "end n=$n"
+cat $T/stats; {after}; echo 0 >$T/run; n=$((n + 1)); done""", limit=200)
+        got = 0
+        for window in out.split("window n=")[1:]:
+            first, last = (progress(part) for part in window.split("end n="))
+            got += min(b - a for a, b in zip(first, last)) == 0
+        return got
+    t.tell(f"of {windows} times a thread starved, stock", starved("true", "true"))
+    if m.sh("[ -e /sys/kernel/debug/syncord/break ]").status:
+        raise Skip("rules cannot be taken out of this kernel")
+    script(m, f"echo {1 << 16} >/sys/kernel/debug/syncord/break")
+    t.at_least(f"of {windows} times a thread starved, numa without rule 16",
+               starved("attach numa test:spin0", "detach"), 1)
+    script(m, "echo 0 >/sys/kernel/debug/syncord/break")
 
 
 @case("command")

@@ -4,7 +4,8 @@ out.
 
 What emulation does to it (docs/design/syncord.md): with thread=single the emulated CPUs take turns,
 queues form and counts can be compared; with thread=multi they run on the host's, and what races may
-race.  CPUID.hypervisor is off, or the kernel would replace the queue by test-and-set.
+race.  CPUID.hypervisor is off, or a kernel with PARAVIRT would replace the queue by
+test-and-set.
 """
 import base64
 import dataclasses
@@ -29,6 +30,8 @@ SLACK_S = 60  # of the host, beyond the limit in the guest
 # A host that stands still (a suspended or a stopped emulator) makes all CPUs stuck at once: the
 # longest that can be set.
 PATIENCE = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300"
+# What follows WARN() is a warning, which a console that is `quiet` does not show.
+WARNINGS = "loglevel=5"
 # What the kernel says on its console where something is wrong.
 ALARM = re.compile(r"WARNING: |BUG: |Oops|general protection|Kernel panic|soft lockup|rcu: "
                    r"INFO|INFO: rcu|blocked for more than|"
@@ -84,12 +87,12 @@ class Machine:
     """Booted when it is made; ends with `close()`."""
 
     def __init__(self, kernel, initrd, threads="single", cpus=CPUS, nodes=NODES,
-                 append="syncord=on", log=None):
+                 append="syncord=on", hypervisor=False, log=None):
         self.work = tempfile.TemporaryDirectory(prefix="syncord-")
         self.console_file = pathlib.Path(self.work.name, "console")
         self.log, self.seen, self.serial = log, 0, 0
-        command = guest.qemu(kernel.image, initrd, f"{append} {PATIENCE}", cpus, nodes, threads,
-                             "max,cx16=on,-hypervisor")
+        command = guest.qemu(kernel.image, initrd, f"{append} {WARNINGS} {PATIENCE}", cpus, nodes,
+                             threads, f"max,cx16=on,{'+' if hypervisor else '-'}hypervisor")
         for boot in range(BOOTS):
             self.console_file.write_text("")
             self.qemu = subprocess.Popen([*command, "-serial", f"file:{self.console_file}",
@@ -105,7 +108,6 @@ class Machine:
             except Dead:
                 if boot == BOOTS - 1:
                     raise
-        self.alarms()
 
     def answer(self, name, limit):
         end = time.monotonic() + limit

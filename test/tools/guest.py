@@ -62,8 +62,10 @@ class Initrd:
 def qemu(kernel, initrd, append, cpus=2, nodes=1, threads="single", cpu="max", memory=2048):
     """The command line of a machine without virtualisation.  `threads`: single emulates one CPU at
     a time, multi all."""
+    # A node is a socket: CPUs that share a cache cannot be of two.
     command = ["qemu-system-x86_64", "-nodefaults", "-display", "none", "-monitor", "none",
-               "-no-reboot", "-m", str(memory), "-smp", str(cpus), "-cpu", cpu, "-accel",
+               "-no-reboot", "-m", str(memory), "-smp",
+               f"{cpus},sockets={nodes},cores={cpus // nodes},threads=1", "-cpu", cpu, "-accel",
                f"tcg,thread={threads}", "-kernel", str(kernel), "-initrd", str(initrd), "-append",
                f"console=ttyS0 quiet panic=-1 {append}".strip()]
     each = cpus // nodes

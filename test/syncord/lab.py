@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""lab.py SOURCES: the lab itself, without a kernel: what goes wrong in its guests is told, and
+fails what it has to.
+
+The machines here are pretended; how the lab runs its cases, judges and counts is its own.
+"""
+import contextlib
+import importlib.machinery
+import io
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import types
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(pathlib.Path(sys.argv[1], "test", folder)) for folder in ("syncord", "tools")]
+import build
+import cases
+import guest
+import judge
+import machine
+import selftests
+
+LOADER = importlib.machinery.SourceFileLoader(
+    "lab", str(pathlib.Path(sys.argv[1], "test/syncord/run").resolve()))
+lab = types.ModuleType("lab")
+lab.__file__ = LOADER.path
+LOADER.exec_module(lab)
+
+KERNEL = types.SimpleNamespace(folder=pathlib.Path("key"), image="bzImage",
+                               has=lambda option: False, about={"version": "7.3", "patches": 1})
+
+
+REAL_MACHINE = machine.Machine
+
+
+class Pretended:
+    """A machine that says `at_boot` on its console, and then what cases leave there."""
+    at_boot, boots = [], 0
+
+    def __init__(self, *_):
+        Pretended.boots += 1
+        self.said = list(self.at_boot)
+
+    def alarms(self):
+        said, self.said = self.said, []
+        return said
+
+    def left_behind(self):
+        return ""
+
+    def close(self):
+        pass
+
+
+def run_these(chosen, j):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        lab.run_all(chosen, KERNEL, None, j, build.Clock(float("inf")),
+                    types.SimpleNamespace(show=False))
+    j.said = out.getvalue()
+
+
+def make_case(n, body, hypervisor=False, full=False, option=None):
+    return cases.Case(f"case{n}", "", body, "single", 8, 2, "", hypervisor, full, option)
+
+
+def run(at_boot, *bodies, virtual=()):
+    """The judge, when cases with such bodies have been run; `virtual` by number."""
+    Pretended.at_boot, Pretended.boots = at_boot, 0
+    j = judge.Judge(pathlib.Path(os.devnull), KERNEL, False)
+    run_these([make_case(n, body, n in virtual) for n, body in enumerate(bodies)], j)
+    return j
+
+
+def fine(m, t):
+    t.equal("one", 1, 1)
+
+
+def noisy(m, t):
+    m.said.append("WARNING: in a case")
+    t.equal("one", 1, 1)
+
+
+def expect(what, ok):
+    print(f"{'ok' if ok else 'FAILED'}: {what}")
+    return bool(ok)
+
+
+def boot_is_heard():
+    j = run(["WARNING: while it boots"], fine, fine)
+    return expect("an alarm of the boot fails the first case of that machine, and no other",
+                  j.failed == {"case0"} and j.passed == {"case1"}
+                  and "WARNING: while it boots" in j.said)
+
+
+def boot_is_kept():
+    """An emulator that is pretended: it writes to its console, and is up."""
+    path = os.environ["PATH"]
+    with tempfile.TemporaryDirectory() as folder:
+        qemu = pathlib.Path(folder, "qemu-system-x86_64")
+        qemu.write_text("""#!/bin/sh
+for arg; do case $arg in file:*) echo "WARNING: while it boots" >"${arg#file:}" ;; esac; done
+echo "@ready 0 eA=="
+exec cat >/dev/null
+""")
+        qemu.chmod(0o755)
+        os.environ["PATH"] = f"{folder}:{path}"
+        m = REAL_MACHINE(KERNEL, "initrd")
+        heard = m.alarms()
+        m.close()
+        os.environ["PATH"] = path
+    return expect("what is said while a machine boots is kept",
+                  heard == ["WARNING: while it boots"])
+
+
+def case_is_heard():
+    j = run([], fine, noisy, fine)
+    return expect("an alarm fails the case in which it is said",
+                  j.failed == {"case1"} and j.passed == {"case0", "case2"})
+
+
+def warnings_are_shown():
+    """`quiet` is loglevel=4, and WARN() is of level 4: what comes last counts."""
+    words = guest.qemu("bzImage", "initrd", f"{machine.WARNINGS} {machine.PATIENCE}")[-1].split()
+    return expect("the console shows warnings",
+                  [w for w in words if re.match("quiet|loglevel=", w)][-1] == "loglevel=5"
+                  and machine.ALARM.search("WARNING: at some+0x4c/0x70, CPU#4: swapper/4/0"))
+
+
+def sockets_are_nodes():
+    command = guest.qemu("bzImage", "initrd", "", cpus=8, nodes=2)
+    return expect("each node of the guest is a socket",
+                  "8,sockets=2,cores=4,threads=1" in command)
+
+
+def no_compiler():
+    """Without clang one sentence, in the table and at the beginning; and another kernel's key."""
+    class NoSelftests(Pretended):
+        def sh(self, script, limit=60):
+            return machine.Result(1, "")
+    said, path, with_it = [], os.environ["PATH"], selftests.compiler()
+    with tempfile.TemporaryDirectory() as empty:
+        os.environ["PATH"] = empty
+        without = selftests.compiler()
+        build.tell_compiler(said.append)
+        try:
+            selftests.need(NoSelftests())
+            why = ""
+        except judge.Skip as e:
+            why = str(e)
+        os.environ["PATH"] = path
+    told = expect("no clang is told before the build and in the table",
+                  why == selftests.NO_COMPILER and len(said) == 1 and why in said[0])
+    return told & expect("a kernel without its tests is another one",
+                         without == "" and (with_it or not shutil.which("clang-19")))
+
+
+def once_more():
+    """What fails is counted; what passes later is not failed any more."""
+    answers = iter([2, 1])
+    j = run([], lambda m, t: t.equal("one", next(answers), 1))
+    first = j.failed == {"case0"}
+    run_these([make_case(0, fine)], j)
+    return expect("what passes when run once more is not failed",
+                  first and not j.failed and j.passed == {"case0"})
+
+
+def kinds_do_not_mix():
+    run([], fine, fine, fine, virtual=[1])
+    return expect("a case for a virtual machine has one of its own", Pretended.boots == 2)
+
+
+def statistics():
+    """Shares are judged on the lab's kernel only."""
+    failed = []
+    for changes in [], ["CONFIG_PROVE_LOCKING=y"]:
+        KERNEL.about["changes"] = changes
+        failed += run([], lambda m, t: t.statistic("share", 0.2, most=0.1)).failed
+    KERNEL.about["changes"] = []
+    return expect("a share that is too large fails, but not on a kernel that looks at itself",
+                  failed == ["case0"])
+
+
+def skipped_without_a_boot():
+    Pretended.boots = 0
+    j = judge.Judge(pathlib.Path(os.devnull), KERNEL, False)
+    run_these([make_case(0, fine, full=True), make_case(1, fine, option="PARAVIRT")], j)
+    return expect("what is skipped boots no machine, and says why",
+                  Pretended.boots == 0 and not j.failed and not j.passed
+                  and j.said.count("skipped: ") == 2)
+
+
+if __name__ == "__main__":
+    machine.Machine = Pretended
+    results = [boot_is_kept(), boot_is_heard(), case_is_heard(), warnings_are_shown(),
+               sockets_are_nodes(), skipped_without_a_boot(), no_compiler(), once_more(),
+               kinds_do_not_mix(), statistics()]
+    sys.exit(0 if all(results) else 1)
