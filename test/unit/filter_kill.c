@@ -334,9 +334,8 @@ static int hide_clocksource(void)
 		     MS_BIND, NULL);
 }
 
-static const char *const cases[] = {"prctl",   "syscall",      "syscall of prctl",
-				    "for all", "coarse clock", "exec",
-				    "fork",    "late",	       "none"};
+static const char *const cases[] = {
+    "prctl", "syscall", "syscall of prctl", "for all", "coarse clock", "exec", "fork", NULL};
 
 static int run_case(char **argv, const char *name)
 {
@@ -370,40 +369,55 @@ static int run_case(char **argv, const char *name)
 	return 0;
 }
 
+/* In a process of its own; policy NULL: as the environment says. */
+static pid_t begin_case(char **argv, const char *name, const char *policy)
+{
+	char *again[] = {argv[0], (char *)name, NULL};
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		if (policy)
+			setenv("FLEXGUARD_POLICY", policy, 1);
+		execv(argv[0], again);
+		_exit(CHECK_SETUP);
+	}
+	return pid;
+}
+
+static void end_case(pid_t pid, const char *name, const char *policy)
+{
+	int status;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	if (status)
+		check_say("%s, policy %s: status %#x", name, policy ? policy : "(own)", status);
+	CHECK_EQ(status, 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const policies[] = {"default", "paper", "fallback",
 					       "spin",	  "block", "spin-then-park"};
 	int own = getenv("FLEXGUARD_POLICY") || !getenv("CHECK_PRELOAD");
+	const char *first = own ? NULL : policies[0];
+	pid_t late;
 
 	if (argc > 1)
 		return run_case(argv, argv[1]);
 	check_begin(argv[0], 100);
 	if (prctl(PR_GET_SECCOMP) < 0)
 		check_skip("no seccomp here");
+	late = begin_case(argv, "late", first); /* it sleeps first */
 	for (int p = 0; p < (own ? 1 : 6); p++)
-		for (int c = 0; strcmp(cases[c], "none"); c++) {
-			char *again[] = {argv[0], (char *)cases[c], NULL};
-			int status;
-			pid_t pid;
+		for (int c = 0; cases[c]; c++) {
+			const char *policy = own ? NULL : policies[p];
 
 			/* Spinning threads, more than CPUs: slow. */
-			if (p &&
-			    (!strcmp(cases[c], "late") || (!strcmp(policies[p], "spin") && c > 0)))
+			if (!strcmp(policies[p], "spin") && c > 0)
 				continue;
-			pid = fork();
-			CHECK(pid >= 0);
-			if (!pid) {
-				if (!own)
-					setenv("FLEXGUARD_POLICY", policies[p], 1);
-				execv(argv[0], again);
-				_exit(CHECK_SETUP);
-			}
-			CHECK_EQ(waitpid(pid, &status, 0), pid);
-			if (status)
-				check_say("%s, policy %s: status %#x", cases[c],
-					  own ? "(own)" : policies[p], status);
-			CHECK_EQ(status, 0);
+			end_case(begin_case(argv, cases[c], policy), cases[c], policy);
 		}
+	end_case(late, "late", first);
 	return 0;
 }

@@ -254,7 +254,7 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < CASES; i++)
 		begin(i);
-	sleep_us(WAIT_US);
+	sleep_us(tells ? WAIT_US : 100000);
 	for (int i = 0; i < CASES; i++) {
 		struct watched *w = &watched[i];
 
