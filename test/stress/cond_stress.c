@@ -25,9 +25,9 @@ struct item {
 	long number;
 };
 
-static int n_producers = 3, n_consumers = 3, places = 4, seconds, do_timed, do_cancel, do_signals,
+static int n_producers = 3, n_consumers = 3, places = 4, do_timed, do_cancel, do_signals,
 	   kind = PTHREAD_MUTEX_NORMAL;
-static long n_items;
+static long run_us, n_items;
 static enum { SIGNAL, BROADCAST, MIXED } mode = SIGNAL;
 
 static pthread_mutex_t mutex;
@@ -250,14 +250,14 @@ static void parse(int argc, char **argv)
 		case 'C': do_cancel = 1; break;
 		case 'S': do_signals = 1; break;
 		default:
-			if (!progress_option(c, &seconds))
+			if (!progress_option(c, &run_us))
 				_exit(CHECK_SETUP);
 		}
 	if (n_producers < 1 || n_producers > MAX_PARTIES || n_consumers < 1 ||
 	    n_consumers > MAX_PARTIES || places < 1 || places > MAX_PLACES)
 		_exit(CHECK_SETUP);
-	if (!seconds && !n_items)
-		seconds = 2;
+	if (!run_us && !n_items)
+		run_us = 2000000;
 }
 
 int main(int argc, char **argv)
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(pthread_cond_init(&not_full, &a), 0);
 	for (int i = 0; i < 2 * MAX_PARTIES + EXTRA; i++)
 		rng[i] = rnd_seed(i);
-	watch = progress_begin(seconds);
+	watch = progress_begin(run_us);
 	if (do_signals) {
 		struct sigaction sa;
 
@@ -286,8 +286,8 @@ int main(int argc, char **argv)
 	start_numbered(p, n_producers, 0, produce);
 	if (do_signals || do_cancel)
 		disturber = start(disturb, NULL);
-	if (seconds) {
-		sleep_us(seconds * 1000000u);
+	if (run_us) {
+		sleep_us((unsigned)run_us);
 		STORE(stop, 1);
 	}
 	join_all(p, n_producers);

@@ -26,7 +26,8 @@ struct object {
 	int inside;
 };
 
-static int n_threads = 4, seconds = 2;
+static int n_threads = 4;
+static long run_us = 2000000;
 static enum { UNMAP, REUSE, COND } mode = UNMAP;
 static int stop;
 static struct object *mailbox[MAX_THREADS];
@@ -150,15 +151,15 @@ int main(int argc, char **argv)
 		case 't': n_threads = atoi(optarg); break;
 		case 'm': mode = *optarg == 'u' ? UNMAP : *optarg == 'r' ? REUSE : COND; break;
 		default:
-			if (!progress_option(c, &seconds))
+			if (!progress_option(c, &run_us))
 				_exit(CHECK_SETUP);
 		}
 	if (n_threads < 1 || n_threads > MAX_THREADS)
 		_exit(CHECK_SETUP);
 	rng = rnd_seed(77);
-	watch = progress_begin(seconds);
+	watch = progress_begin(run_us);
 	start_numbered(t, n_threads, 0, work);
-	end = in_us(CLOCK_MONOTONIC, seconds * 1000000l);
+	end = in_us(CLOCK_MONOTONIC, run_us);
 	while (!is_past(CLOCK_MONOTONIC, end)) {
 		struct object *o = object_new(&rng);
 

@@ -27,9 +27,9 @@
 #define MAX_NEST    4
 #define SLEEPERS    3
 
-static int n_threads = 4, n_locks = 4, seconds, do_signals, do_timed, do_cancel, do_fork, do_exec,
-	   do_churn, do_yield, quiet;
-static long n_sections;
+static int n_threads = 4, n_locks = 4, do_signals, do_timed, do_cancel, do_fork, do_exec, do_churn,
+	   do_yield, quiet;
+static long run_us, n_sections;
 static char *self;
 extern char **environ;
 
@@ -435,13 +435,13 @@ static void parse(int argc, char **argv)
 		case 'y': do_yield = 1; break;
 		case 'q': quiet = 1; break;
 		default:
-			if (!progress_option(c, &seconds))
+			if (!progress_option(c, &run_us))
 				_exit(CHECK_SETUP);
 		}
 	if (n_threads < 1 || n_threads > MAX_THREADS || n_locks < 1 || n_locks > MAX_LOCKS)
 		_exit(CHECK_SETUP);
-	if (!seconds && !n_sections)
-		seconds = 2;
+	if (!run_us && !n_sections)
+		run_us = 2000000;
 }
 
 static void make_objects(void)
@@ -492,7 +492,7 @@ int main(int argc, char **argv)
 	self = path;
 	parse(argc, argv);
 	make_objects();
-	watch = progress_begin(seconds);
+	watch = progress_begin(run_us);
 	if (do_signals) {
 		struct sigaction sa;
 
@@ -512,8 +512,8 @@ int main(int argc, char **argv)
 		signals = start(send_signals, NULL);
 	if (do_cancel)
 		canceller = start(cancel_waiters, NULL);
-	if (seconds) {
-		sleep_us(seconds * 1000000u);
+	if (run_us) {
+		sleep_us((unsigned)run_us);
 		STORE(stop, 1);
 	}
 	for (int i = 0; i < n_threads; i++) {

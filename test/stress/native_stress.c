@@ -54,7 +54,8 @@ static struct worker {
 	int done;
 } __attribute__((aligned(64))) workers[MAX_THREADS];
 
-static int n_threads = 4, n_children = 2, seconds = 2;
+static int n_threads = 4, n_children = 2;
+static long run_us = 2000000;
 
 static void object_make(struct object *o, int kind)
 {
@@ -188,7 +189,7 @@ static pid_t start_child(long id, int first)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	check_end_after((unsigned)seconds + 60);
+	check_end_after((unsigned)(run_us / 1000000) + 60);
 	start_workers(2, id, first);
 	for (int i = 0; i < 2; i++)
 		UNTIL(LOAD(workers[i].done));
@@ -208,7 +209,7 @@ static void kill_child(pid_t pid)
 
 static long kill_and_replace(void)
 {
-	struct timespec end = in_us(CLOCK_MONOTONIC, seconds * 1000000l);
+	struct timespec end = in_us(CLOCK_MONOTONIC, run_us);
 	pid_t pid[MAX_CHILDREN];
 	uint64_t rng = rnd_seed(7777);
 	long n = 0;
@@ -261,7 +262,7 @@ int main(int argc, char **argv)
 		case 't': n_threads = atoi(optarg); break;
 		case 'c': n_children = atoi(optarg); break;
 		default:
-			if (!progress_option(c, &seconds))
+			if (!progress_option(c, &run_us))
 				_exit(CHECK_SETUP);
 		}
 	if (n_threads < 1 || n_threads > MAX_THREADS || n_children < 0 || n_children > MAX_CHILDREN)
@@ -270,13 +271,13 @@ int main(int argc, char **argv)
 	CHECK(s != MAP_FAILED);
 	for (int i = 0; i < KINDS; i++)
 		object_make(&s->o[i], i);
-	watch = progress_begin((unsigned)seconds);
+	watch = progress_begin(run_us);
 	orderly = start_child(900, 0);
 	start_workers(n_threads, 1, 0);
 	if (n_children)
 		killed = kill_and_replace();
 	else
-		sleep_us((unsigned)seconds * 1000000u);
+		sleep_us((unsigned)run_us);
 	STORE(s->stop, 1);
 	for (int i = 0; i < n_threads; i++)
 		UNTIL(LOAD(workers[i].done));

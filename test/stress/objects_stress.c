@@ -20,7 +20,8 @@
 #define PER_BARRIER 200 /* rounds, then a new one */
 
 static enum { SPIN, SEM, BARRIER } mode;
-static int n_threads = 6, seconds = 2, signals;
+static int n_threads = 6, signals;
+static long run_us = 2000000;
 static int stop;
 
 static pthread_spinlock_t spins[2], handlers_spin;
@@ -156,7 +157,7 @@ static int parse(int argc, char **argv)
 		case 't': n_threads = atoi(optarg); break;
 		case 'S': signals = 1; break;
 		default:
-			if (!progress_option(opt, &seconds))
+			if (!progress_option(opt, &run_us))
 				return CHECK_SETUP;
 		}
 	}
@@ -191,9 +192,9 @@ int main(int argc, char **argv)
 	rng = rnd_seed(1000);
 	make_objects();
 	signal(SIGUSR1, on_signal);
-	dog = progress_begin((unsigned)seconds);
+	dog = progress_begin(run_us);
 	start_numbered(t, n_threads, 0, work[mode]);
-	end = in_us(CLOCK_MONOTONIC, seconds * 1000000L);
+	end = in_us(CLOCK_MONOTONIC, run_us);
 	while (!is_past(CLOCK_MONOTONIC, end)) {
 		if (mode == SEM) {
 			victim = start(to_be_cancelled, NULL);

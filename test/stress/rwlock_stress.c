@@ -28,8 +28,8 @@ struct object {
 	int refs;		       /* -U: guarded by lock, as written by writers only */
 } __attribute__((aligned(64)));
 
-static int n_threads = 8, n_locks = 2, seconds = 2, writes = 200, kind, recursive, timed, signals,
-	   unmap, yields;
+static int n_threads = 8, n_locks = 2, writes = 200, kind, recursive, timed, signals, unmap, yields;
+static long run_us = 2000000;
 static struct object *objects;
 static pthread_rwlock_t handlers_lock = PTHREAD_RWLOCK_INITIALIZER;
 static int stop;
@@ -206,7 +206,7 @@ static int parse(int argc, char **argv)
 		case 'U': unmap = 1; break;
 		case 'Y': yields = 1; break;
 		default:
-			if (!progress_option(opt, &seconds))
+			if (!progress_option(opt, &run_us))
 				return CHECK_SETUP;
 		}
 	}
@@ -246,9 +246,9 @@ int main(int argc, char **argv)
 	signal(SIGUSR1, on_signal);
 	pthread_barrier_init(&round_begins, NULL, (unsigned)n_threads + 1);
 	pthread_barrier_init(&round_ends, NULL, (unsigned)n_threads + 1);
-	dog = progress_begin((unsigned)seconds);
+	dog = progress_begin(run_us);
 	start_numbered(t, n_threads, 0, unmap ? work_unmap : work);
-	end = in_us(CLOCK_MONOTONIC, seconds * 1000000L);
+	end = in_us(CLOCK_MONOTONIC, run_us);
 	while (!is_past(CLOCK_MONOTONIC, end)) {
 		if (unmap) {
 			one_round(&rng);

@@ -13,6 +13,7 @@
  * LD_PRELOAD would pass every test); CHECK_SCALE multiplies the watchdog's time;
  * CHECK_WATCHDOG its seconds, where a hang is what is expected (must-fail);
  * CHECK_WORK how many of its rounds in a hundred a program does (check_rounds);
+ * CHECK_TIMES how many times as long as it is told a stress program goes on;
  * CHECK_STOP=1 stops a program that hangs or fails, for a debugger.
  */
 #ifndef CHECK_H

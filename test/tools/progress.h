@@ -54,8 +54,8 @@ static void *progress_watch(void *arg)
 	while (!LOAD(progress_stop)) {
 		int moved = 0;
 
-		for (int tenth = 0; tenth < 10 && !LOAD(progress_stop); tenth++)
-			sleep_us(100000);
+		for (int part = 0; part < 50 && !LOAD(progress_stop); part++)
+			sleep_us(20000);
 		for (int i = 0; i < PROGRESS_MAX; i++) {
 			uint64_t ops = __atomic_load_n(&progress[i].ops, __ATOMIC_RELAXED);
 			int is_busy = __atomic_load_n(&progress[i].where, __ATOMIC_RELAXED) != NULL;
@@ -75,14 +75,14 @@ static void *progress_watch(void *arg)
 }
 
 /* The alarm stays as a backstop for a watchdog that does not get to run. */
-static inline pthread_t progress_begin(unsigned seconds)
+static inline pthread_t progress_begin(long run_us)
 {
 	const char *scale = getenv("CHECK_SCALE");
 	sigset_t all, old;
 	pthread_t t;
 
 	progress_limit *= scale ? atoi(scale) : 1;
-	check_end_after(seconds + 3 * progress_limit + 30);
+	check_end_after((unsigned)(run_us / 1000000) + 3 * progress_limit + 30);
 	progress_stop = 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
@@ -92,13 +92,15 @@ static inline pthread_t progress_begin(unsigned seconds)
 }
 
 /*
- * What a stress program can be told: -d, its seconds; -s, the seed; -w, seconds without progress
- * that count as a hang.  0: it is another option.
+ * What a stress program can be told: -d, its seconds, also a part of one; -s, the seed; -w, seconds
+ * without progress that count as a hang.  0: it is another option.
  */
-CHECK_UNUSED static int progress_option(int option, int *seconds)
+CHECK_UNUSED static int progress_option(int option, long *run_us)
 {
+	const char *times = getenv("CHECK_TIMES");
+
 	switch (option) {
-	case 'd': *seconds = atoi(optarg); return 1;
+	case 'd': *run_us = (long)(atof(optarg) * 1e6) * (times ? atoi(times) : 1); return 1;
 	case 's': check_seed = strtoull(optarg, NULL, 0); return 1;
 	case 'w': progress_limit = (unsigned)atoi(optarg); return 1;
 	default: return 0;
