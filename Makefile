@@ -11,7 +11,12 @@ TEST_PACKAGES  := clang-format-19 spin python3 patchelf python3-prometheus-clien
 	kyotocabinet-utils pbzip2 faketime
 CROSS_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 FUZZ_PACKAGES  := libclang-rt-19-dev
-CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite
+CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite qtbase5-dev \
+	libabsl-dev libgtest-dev libgmock-dev rustc rust-src cargo librust-parking-lot-dev \
+	librust-rand-dev librust-bincode-dev
+FUTEXES_PACKAGES := g++ libglib2.0-dev qtbase5-dev libabsl-dev \
+	$(if $(shell command -v cargo),,rustc cargo) librust-parking-lot-dev librust-tokio-dev \
+	ripgrep gstreamer1.0-tools gstreamer1.0-plugins-base
 KERNELS_PACKAGES := qemu-system-x86 busybox-static python3
 SYNCORD_PACKAGES := $(KERNELS_PACKAGES) git perl flex bison bc libelf-dev libssl-dev lz4 xz-utils \
 	ccache bpftool
@@ -42,6 +47,10 @@ deps-rust: deps-build
 	@command -v cargo >/dev/null || ./packaging/need-packages $(RUST_PACKAGES)
 deps-fuzz: deps-build
 	@./packaging/need-packages $(FUZZ_PACKAGES)
+# What bench/futexes measures; a build folder that is there looks for them again.
+deps-futexes: deps-build
+	@./packaging/need-packages $(FUTEXES_PACKAGES)
+	@if [ -f $(BUILD)/build.ninja ]; then meson setup --reconfigure $(BUILD) >/dev/null; fi
 deps-demo: deps-build
 	@./packaging/need-packages $(DEMO_PACKAGES)
 deps-bench: deps-build
@@ -125,4 +134,4 @@ clean:
 
 .PHONY: all demo test format conformance zoo-check kernels syncord syncord-check fuzz soak bench \
 	bench-bundle install clean deps-build deps-test deps-conformance deps-kernels deps-syncord \
-	deps-fuzz deps-demo deps-bench deps-rust rust
+	deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust
