@@ -26,7 +26,7 @@ QUICK, FULL = "SYNCORD_ROUNDS=10 SYNCORD_GARBAGE=50", "SYNCORD_ROUNDS=50 SYNCORD
 # rule: tests that fail without it
 RULES = {
     1: ["hooks unfair"],
-    2: ["hooks backoff_cap", "hooks backoff_cap_irqoff"],
+    2: ["hooks backoff_cap", "hooks backoff_cap_irqoff", "hooks throttle"],
     3: ["hooks nested"],
     4: ["hooks nmi"],
     5: ["attach denied", "attach denied_task", "kunit denied", "kunit denied_percpu_chunk"],
