@@ -335,6 +335,8 @@ def check_recorded_targets():
          [("some_mutex@spinlock_t", "0xffffffff82a3f300")])
     wait = json.loads(ok(recorded("targets", "--json", "some_mutex@mutex.wait_lock")))["targets"][0]
     same("member", wait["type"], "raw_spinlock_t")
+    whole = json.loads(ok(recorded("targets", "--json", "some_mutex@mutex")))["targets"][0]
+    same("a mutex", (whole["type"], whole["address"]), ("mutex", "0xffffffff82a3f300"))
     same("rcu",
          json.loads(ok(recorded("targets", "--json",
                                 "rcu_state@spinlock_t")))["targets"][0]["denied"],
@@ -347,7 +349,7 @@ def check_recorded_targets():
          json.loads(ok(recorded("targets", "--json", "rename_lock+0x4")))["targets"][0]["address"],
          "0xffffffff82a3f104")
     for name, word in {"some_mutex": "does not tell the type",
-                       "some_mutex@mutex": "policies are for spinlocks",
+                       "some_mutex@rw_semaphore": "policies are for spinlocks and mutexes",
                        "twice_lock@spinlock_t": "2 variables", "nope": "no variable",
                        "_text": "no variable",
                        "rename_lock@nope_t": "no type", "rename_lock@seqlock_t.nope": "no member",

@@ -61,7 +61,7 @@ static int resolve(struct job *job, int argc, char **argv)
 				err = -EINVAL;
 			}
 		job->address[job->targets++] = (struct fg_policy_target){.address = t->address,
-									 .type = 1};
+									 .type = fg_kernel_type(t)};
 	}
 	fg_kernel_symbols_close(symbols);
 	return err;

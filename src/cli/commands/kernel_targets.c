@@ -68,6 +68,18 @@ static bool is_spinlock(const char *type)
 	return false;
 }
 
+static bool is_mutex(const char *type)
+{
+	return !strcmp(type, "mutex");
+}
+
+uint16_t fg_kernel_type(const struct fg_kernel_target *t)
+{
+	enum { SPIN = 1, MUTEX = 3 }; /* include/linux/syncord.h of the series */
+
+	return is_mutex(t->type) ? MUTEX : SPIN;
+}
+
 /* ---- resolving ----------------------------------------------------------------- */
 
 static int read_hex(const char *text, uint64_t *address)
@@ -193,8 +205,9 @@ static int resolve_symbol(struct fg_kernel_symbols *symbols, const char *text,
 	err = member_offset(type, member, &offset, t->type, sizeof(t->type), why, size);
 	if (err)
 		return err;
-	if (!is_spinlock(t->type)) {
-		snprintf(why, size, "'%s' is of type %s, and policies are for spinlocks", text,
+	if (!is_spinlock(t->type) && !is_mutex(t->type)) {
+		snprintf(why, size,
+			 "'%s' is of type %s, and policies are for spinlocks and mutexes", text,
 			 t->type);
 		return -EINVAL;
 	}
@@ -214,7 +227,8 @@ int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
 		return -EINVAL;
 	}
 	if (!strncmp(text, "test:", 5)) {
-		snprintf(t->type, sizeof(t->type), "raw_spinlock_t");
+		snprintf(t->type, sizeof(t->type), "%s",
+			 strncmp(text + 5, "mutex", 5) ? "raw_spinlock_t" : "mutex");
 		return find_test_lock(text + 5, &t->address, why, size);
 	}
 	if (!*text || strchr(text, ':')) {
