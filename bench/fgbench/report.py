@@ -32,11 +32,44 @@ class Judged(collections.namedtuple("Judged", "claim lock holds sentence machine
         return WORD[self.holds].replace(" here", "") if self.machine else WORD[self.holds]
 
 
+class Asked:
+    """Results that note which experiments somebody asked for."""
+
+    def __init__(self, results):
+        self.results, self.ids = results, {}
+
+    def __getattr__(self, name):
+        value = getattr(self.results, name)
+        if name not in ("xs_of", "series_of", "get"):
+            return value
+
+        def noting(experiment, *args):
+            self.ids[experiment] = True
+            return value(experiment, *args)
+        return noting
+
+
+def concerns(why, lock):
+    """Whether what was left out is this lock, too: "lock, lock: why", or why all was."""
+    names = why.split(": ")[0].split(", ")
+    return lock in names or any(" " in name for name in names)
+
+
 def judged(figure, results):
-    """A verdict for each claim and lock, of what was measured."""
-    cpus = results.context.get("cpus", 1)
-    return [Judged(c, lock, *c.judge(lock, results, cpus), None) for c in figure.claims
-            for lock in c.locks]
+    """A verdict for each claim and lock, of what was measured; for what was not, why this machine
+    could not show it."""
+    out = []
+    for c in figure.claims:
+        for lock in c.locks:
+            asked = Asked(results)
+            holds, sentence = c.judge(lock, asked, results.context.get("cpus", 1))
+            if sentence.startswith("not measured"):
+                whys = dict.fromkeys(why for e in asked.ids for why in results.left_out.get(e, [])
+                                     if concerns(why, lock))
+                sentence = "; ".join(dict.fromkeys(sentence.split("; "))) \
+                    + (f": {'; '.join(whys)}" if whys else "")
+            out.append(Judged(c, lock, holds, sentence, None))
+    return out
 
 
 def judged_simulated(figure, results):
