@@ -11,6 +11,7 @@
 
 #include "lock/attempt.h"
 #include "lock/foreign_process.h"
+#include "sys/probe.h"
 
 /*
  * A thread that goes to sleep first sleeps for a short time, so often: if the CPU that it left is
@@ -339,8 +340,10 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 	uint64_t outer_node = t->slot->node;
 	struct attempt a = {.wait.self = t, .deadline = deadline};
 	enum outcome o = UNDECIDED;
+	int r;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
+	FG_PROBE1(contended, l);
 	if (fg_unlikely(t->turn_over)) {
 		/* Its sleep comes first thing below; no short one. */
 		wake_one(l, t, true);
@@ -369,5 +372,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		fg_store_relaxed(&t->slot->node, outer_node);
 		fg_set_role(t, outer_role);
 	}
-	return o == ACQUIRED ? 0 : ETIMEDOUT;
+	r = o == ACQUIRED ? 0 : ETIMEDOUT;
+	FG_PROBE2(acquired, l, r);
+	return r;
 }

@@ -5,6 +5,7 @@
 #include "arch/arch.h"
 #include "lock/rwlock_paths.h"
 #include "runtime/count.h"
+#include "sys/probe.h"
 
 /*
  * Counted readers until the bias is set again: one for so many ns that it took to take it back last
@@ -179,7 +180,9 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 		return 0;
 	if (at_once) /* a writer that waited for the gate as well counts once */
 		fg_count(t, FG_STAT_CONTENDED, 1);
+	FG_PROBE1(contended, rw);
 	r = drain(rw, t, deadline);
+	FG_PROBE2(acquired, rw, r);
 	if (r)
 		_fg_unlock(&rw->gate);
 	return r;

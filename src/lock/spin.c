@@ -22,6 +22,7 @@
 #include "runtime/count.h"
 #include "runtime/decide.h"
 #include "sys/filter.h"
+#include "sys/probe.h"
 
 struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 
@@ -252,10 +253,13 @@ static void lock_contended(int32_t *lock, struct fg_self *t)
 	uint64_t limit_ns = CHECK_NS;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
+	FG_PROBE1(contended, lock);
 	for (;;) {
 		if (spin(lock, t)) {
-			if (_fg_spin_trylock(lock, t))
+			if (_fg_spin_trylock(lock, t)) {
+				FG_PROBE2(acquired, lock, 0);
 				return;
+			}
 			continue;
 		}
 		sleep_on(lock, t, limit_ns);

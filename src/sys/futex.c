@@ -9,6 +9,7 @@
 #include "arch/arch.h"
 #include "sys/filter.h"
 #include "sys/libc.h"
+#include "sys/probe.h"
 
 /* FUTEX_WAIT_BITSET takes an absolute time on either clock; FUTEX_WAIT a relative one. */
 static int wait_op(int private, const struct fg_deadline *deadline)
@@ -29,11 +30,16 @@ static bool before_epoch(const struct fg_deadline *deadline)
 int fg_futex_wait(uint32_t *word, uint32_t expected, uint32_t channels,
 		  const struct fg_deadline *deadline)
 {
+	int r;
+
 	if (before_epoch(deadline))
 		return -ETIMEDOUT;
-	return (int)fg_syscall6(SYS_futex, (long)word, wait_op(FUTEX_PRIVATE_FLAG, deadline),
-				expected, (long)(deadline ? &deadline->at : NULL), 0,
-				fg_is_filtered() ? FUTEX_BITSET_MATCH_ANY : channels);
+	FG_PROBE1(parked, word);
+	r = (int)fg_syscall6(SYS_futex, (long)word, wait_op(FUTEX_PRIVATE_FLAG, deadline), expected,
+			     (long)(deadline ? &deadline->at : NULL), 0,
+			     fg_is_filtered() ? FUTEX_BITSET_MATCH_ANY : channels);
+	FG_PROBE2(woken, word, r);
+	return r;
 }
 
 int fg_futex_wake(uint32_t *word, int count, uint32_t channels)
@@ -56,10 +62,15 @@ int fg_futex_wake_shared(uint32_t *word, int count)
 
 int fg_futex_wait_shared(uint32_t *word, uint32_t expected, const struct fg_deadline *deadline)
 {
+	int r;
+
 	if (before_epoch(deadline))
 		return -ETIMEDOUT;
-	return (int)fg_syscall6(SYS_futex, (long)word, wait_op(0, deadline), expected,
-				(long)(deadline ? &deadline->at : NULL), 0, FUTEX_BITSET_MATCH_ANY);
+	FG_PROBE1(parked, word);
+	r = (int)fg_syscall6(SYS_futex, (long)word, wait_op(0, deadline), expected,
+			     (long)(deadline ? &deadline->at : NULL), 0, FUTEX_BITSET_MATCH_ANY);
+	FG_PROBE2(woken, word, r);
+	return r;
 }
 
 static int wait_cancellable(uint32_t *word, uint32_t expected, int private,
@@ -71,12 +82,14 @@ static int wait_cancellable(uint32_t *word, uint32_t expected, int private,
 		fg_testcancel();
 		return -ETIMEDOUT;
 	}
+	FG_PROBE1(parked, word);
 	/* libc's own cancellation points do the same. */
 	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	r = (int)fg_syscall6_called(SYS_futex, (long)word, wait_op(private, deadline), expected,
 				    (long)(deadline ? &deadline->at : NULL), 0,
 				    FUTEX_BITSET_MATCH_ANY);
 	fg_libc_pthread_setcanceltype()(type, NULL);
+	FG_PROBE2(woken, word, r);
 	return r;
 }
 
