@@ -178,7 +178,7 @@ void sim_others_stop(void)
 
 		c->queue = NULL;
 		c->queued = 0;
-		c->kicked = c->resched = armed[i] = false;
+		c->kicked = c->resched = c->displaced = armed[i] = false;
 		away[i] = NULL;
 		if (c != mine)
 			c->cur = NULL;
@@ -280,7 +280,7 @@ static void start_slice(struct cpu *c)
 	uint64_t end = c->now + (chaos ? rng() % (20 * US) : M.slice),
 		 phase = M.tick * (uint64_t)c->id / (uint64_t)M.cpus;
 
-	c->cur->started = c->now;
+	c->cur->started = c->slice_began = c->now;
 	c->slice_end = chaos ? end : (end - phase + M.tick - 1) / M.tick * M.tick + phase;
 }
 
@@ -330,9 +330,24 @@ static void reschedule(struct cpu *c, bool preempt)
 		return;
 	next->state = T_RUN;
 	next->cpu = c->id;
+	c->displaced = false;
 	*next->rseq_cpu = (uint32_t)c->id;
 	start_slice(c);
 	arm(c, c->now);
+}
+
+/*
+ * Of Linux 6.6 and later, where all slices are alike (check_preempt_wakeup_fair() and, by
+ * RUN_TO_PARITY, protect_slice() in kernel/sched/fair.c): who has run for a slice makes room for a
+ * woken thread that has had less.
+ */
+static bool comes_first(const struct thread *t, const struct cpu *c)
+{
+	const struct thread *cur = c->cur;
+
+	return M.wakeup_preemption && !chaos && cur && cur->state == T_RUN &&
+	       here->now > c->slice_began && here->now - c->slice_began >= M.slice &&
+	       t->vruntime < cur->vruntime + (here->now - cur->started);
 }
 
 void sim_wake(struct thread *t)
@@ -343,9 +358,16 @@ void sim_wake(struct thread *t)
 	if (t->vruntime < minv[c->id])
 		t->vruntime = minv[c->id];
 	enqueue(c, t);
-	if (idle(c))
+	if (idle(c)) {
 		arm(c, here->now + (chaos ? rng() % (50 * US) : M.idle_exit));
-	else if (!c->kicked && M.cpus > 1) {
+		return;
+	}
+	if (comes_first(t, c)) {
+		c->displaced = true;
+		if (c == here)
+			horizon = c->now;
+	}
+	if (!c->kicked && M.cpus > 1) {
 		c->kicked = true; /* an idle CPU elsewhere finds it at a tick */
 		sim_post(here->now + 1 + rng() % M.tick, E_KICK, c->id, 0);
 	}
@@ -411,10 +433,10 @@ static void run_cpu(struct cpu *c, uint64_t at)
 		arm(c, c->now + M.cswitch + M.noise_len);
 		return;
 	}
-	if (c->resched || (c->now >= c->slice_end && c->queue)) {
+	if (c->resched || (c->queue && (c->displaced || c->now >= c->slice_end))) {
 		bool yields = c->resched;
 
-		c->resched = false;
+		c->resched = c->displaced = false;
 		/* The tick of a CPU with two wakes an idle one (nohz_balancer_kick() of Linux). */
 		if (!yields && !chaos && !c->kicked) {
 			c->kicked = true;
