@@ -77,6 +77,9 @@ def scale_x(ax, experiment, xs):
     if min(xs) > 0 and max(xs) / min(xs) >= 8:
         ax.set_xscale("log", base=10 if max(xs) >= 1000 else 2)
         ax.minorticks_off()
+    elif len(xs) > 2 and min(xs) == 0 and max(xs) / sorted(xs)[1] >= 8:  # none, and then by powers
+        ax.set_xscale("symlog", base=2, linthresh=sorted(xs)[1])
+        ax.minorticks_off()
     ax.set_xticks(xs)
     close = any((b - a) < (xs[-1] - xs[0]) / 20
                 for a, b in zip(xs, xs[1:])) and ax.get_xscale() == "linear"
@@ -124,7 +127,7 @@ def panel(ax, figure, experiment, results):
     if figure.log and wide:
         ax.set_yscale("log")
     elif seen:
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, max(ax.get_ylim()[1], 1.06 * max(seen)))
     label = figure.label(experiment)
     if figure.relative_to:
         label += f":\ntimes {figure.relative_to}'s"
@@ -134,7 +137,7 @@ def panel(ax, figure, experiment, results):
 
 
 def many_seeds(n):
-    return f"{n} seeds (1, 2, ...)" if n > 1 else "one seed"
+    return f"medians and ranges of {n} seeds (1, 2, ...)" if n > 1 else "one seed"
 
 
 def of_simulation(figure, results, experiments):
@@ -144,7 +147,7 @@ def of_simulation(figure, results, experiments):
     said = [f"{e.machine}, {words}" for e in experiments
             for *_, words in simulated.PUBLISHED.get((e.load.experiment.id, e.machine), [])]
     date = (results.context.get("date") or "no date")[:10]
-    text = ("SIMULATED (fgsim), not measured: the shipped locks on a model; medians and ranges of "
+    text = ("SIMULATED (fgsim), not measured: the shipped locks on a model; "
             f"{many_seeds(max(seeds, default=0))}; {date}")
     drawn = "Stars and dotted lines, the paper's text, by futex's time"
     if figure.over_time:
