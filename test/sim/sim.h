@@ -25,7 +25,7 @@ struct model {
 	uint64_t syscall, futex, wake, cswitch, idle_exit; /* futex: under the bucket's lock */
 	uint64_t slice, tick;
 	bool wakeup_preemption; /* by who is woken (kernel.c) */
-	uint64_t quantum; /* how far one CPU may run ahead of another in one go */
+	uint64_t quantum;	/* how far one CPU may run ahead of another in one go */
 	/* mean time between interrupts' threads of a CPU (0: none), and how long they run */
 	uint64_t noise, noise_len;
 	/* a guest: mean time until its host takes a CPU away, and for how long; 0: none */
@@ -101,9 +101,9 @@ struct cpu {
 	bool in_kernel, resched, kicked;
 	bool displaced;	      /* a woken thread comes before its current one */
 	uint64_t slice_began; /* from then on for M.slice it is not displaced */
-	uint32_t pace;	     /* 10: full speed */
-	uint64_t next_steal; /* when the hypervisor takes it away */
-	uint64_t armed_at;   /* schedules by priorities: when it may go on */
+	uint32_t pace;	      /* 10: full speed */
+	uint64_t next_steal;  /* when the hypervisor takes it away */
+	uint64_t armed_at;    /* schedules by priorities: when it may go on */
 };
 struct thread {
 	void *sp, *stack;
