@@ -134,7 +134,8 @@ static void bash_command(const struct fg_command *c)
 static void bash(void)
 {
 	printf(
-	    "# SPDX-License-Identifier: MIT\n# bash completion for flexguard, made from src/cli/common/table.c\n"
+	    "# SPDX-License-"
+	    "Identifier: MIT\n# bash completion for flexguard, made from src/cli/common/table.c\n"
 	    "_flexguard()\n{\n"
 	    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} cmd=${COMP_WORDS[1]} i\n"
 	    "\tlocal commands='");
@@ -204,9 +205,9 @@ static void zsh_option(const struct fg_option *o, char letter)
 
 static void zsh(void)
 {
-	printf(
-	    "#compdef flexguard\n# SPDX-License-Identifier: MIT\n# made from src/cli/common/table.c\n"
-	    "_flexguard()\n{\n\tlocal -a commands\n\tcommands=(\n");
+	printf("#compdef flexguard\n# SPDX-License-"
+	       "Identifier: MIT\n# made from src/cli/common/table.c\n"
+	       "_flexguard()\n{\n\tlocal -a commands\n\tcommands=(\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++) {
 		printf("\t\t'%s:", c->name);
 		quoted(c->brief, ":");
@@ -262,7 +263,8 @@ static const char *fish_offer(enum fg_complete offer)
 static void fish(void)
 {
 	printf(
-	    "# SPDX-License-Identifier: MIT\n# fish completion for flexguard, made from src/cli/common/table.c\n"
+	    "# SPDX-License-"
+	    "Identifier: MIT\n# fish completion for flexguard, made from src/cli/common/table.c\n"
 	    "complete -c flexguard -n __fish_use_subcommand -f\n"
 	    "complete -c flexguard -n __fish_use_subcommand -l version -s V -d 'its version'\n"
 	    "complete -c flexguard -n __fish_use_subcommand -a help -d 'say what a command does'\n");

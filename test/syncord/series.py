@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 SUBJECT = 75  # columns, as scripts/checkpatch.pl wants them
-LICENCE = re.compile(r"\+(//|/\*|#|\.\.) SPDX-License-Identifier: GPL-2\.0(-only)?\b")
+LICENCE = re.compile(r"\+(//|/\*|#|\.\.) SPDX-License-[I]dentifier: GPL-2\.0(-only)?\b")
 
 
 class Patch:
