@@ -128,10 +128,16 @@ bench-bundle: deps-bench
 
 install: all
 	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(DESTDIR))
+	$(if $(DESTDIR),,@./packaging/installed)
+
+# What `make install` of the same build put there.
+uninstall:
+	@./packaging/uninstall $(BUILD) $(DESTDIR)
+	$(if $(DESTDIR),,@./packaging/installed)
 
 clean:
 	rm -rf $(BUILD)
 
 .PHONY: all demo test format conformance zoo-check kernels syncord syncord-check fuzz soak bench \
-	bench-bundle install clean deps-build deps-test deps-conformance deps-kernels deps-syncord \
-	deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust
+	bench-bundle install uninstall clean deps-build deps-test deps-conformance deps-kernels \
+	deps-syncord deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust

@@ -105,6 +105,19 @@ def check_pkg_config():
     runs(f"{TMP}/make", {"LD_LIBRARY_PATH": LIB})
 
 
+def check_static():
+    """All of it in the program; under `flexguard run`, whose library is there as well, on the
+    fallback."""
+    need("gcc")
+    call("gcc", f"{EXAMPLES}/queue.c", "-o", f"{TMP}/static",
+         f"-I{MOVED}/{OPTIONS['includedir']}", f"-L{LIB}", "-l:libflexguard.a", "-pthread")
+    true("no library", "libflexguard" not in call("readelf", "-dW", f"{TMP}/static"))
+    for env in {}, {"FLEXGUARD_POLICY": "block"}:
+        same("static", call(f"{TMP}/static", env=env), EXPECTED["queue"])
+    same("static, under run", call(f"{MOVED}/bin/flexguard", "run", f"{TMP}/static",
+                                   env={"FLEXGUARD_VERBOSE": "0"}), EXPECTED["queue"])
+
+
 def configure(source, directory):
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     return subprocess.run(["cmake", "-S", source, "-B", directory, f"-DCMAKE_PREFIX_PATH={MOVED}",
