@@ -3,12 +3,14 @@
 BUILD   ?= build
 PREFIX  ?= /usr/local
 NINJA   := $(shell command -v ninja || echo ninja)
+# Of those that can run side by side (test/meson.build); a model may need a gigabyte.
+TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 
 BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev \
 	clang-19 llvm-19 bpftool libncurses-dev libdw-dev libmicrohttpd-dev scdoc systemtap-sdt-dev
-TEST_PACKAGES  := clang-format-19 spin python3 patchelf python3-prometheus-client g++ util-linux \
-	procps cmake valgrind rocksdb-tools sysbench stress-ng memcached libmemcached-tools \
-	kyotocabinet-utils pbzip2 faketime bpftrace abigail-tools
+TEST_PACKAGES  := clang-format-19 spin python3 patchelf python3-prometheus-client g++ \
+	util-linux procps cmake valgrind rocksdb-tools sysbench stress-ng memcached \
+	libmemcached-tools kyotocabinet-utils pbzip2 faketime bpftrace abigail-tools
 CROSS_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 FUZZ_PACKAGES  := libclang-rt-19-dev
 CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite qtbase5-dev \
@@ -62,7 +64,8 @@ demo: deps-demo
 
 test: deps-test
 	@$(MAKE) --no-print-directory all
-	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --num-processes 1 $(TESTFLAGS)
+	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --num-processes $(TEST_JOBS) \
+		$(TESTFLAGS)
 
 # What `make test` checks: C as .clang-format says, and 100 columns.
 format: deps-test
