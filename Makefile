@@ -8,7 +8,7 @@ TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 
 BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev \
 	clang-19 llvm-19 bpftool libncurses-dev libdw-dev libmicrohttpd-dev scdoc systemtap-sdt-dev
-TEST_PACKAGES  := clang-format-19 spin python3 patchelf python3-prometheus-client g++ \
+TEST_PACKAGES  := clang-format-19 spin tcc python3 patchelf python3-prometheus-client g++ \
 	util-linux procps cmake valgrind rocksdb-tools sysbench stress-ng memcached \
 	libmemcached-tools kyotocabinet-utils pbzip2 faketime bpftrace abigail-tools
 CROSS_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
