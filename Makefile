@@ -138,9 +138,17 @@ uninstall:
 	@./packaging/uninstall $(BUILD) $(DESTDIR)
 	$(if $(DESTDIR),,@./packaging/installed)
 
+# Debian's packages, built, read by lintian, installed and removed in a bare Debian; rpm's; the same
+# bytes from two folders.  About 10 minutes, downloads a Debian.
+packages:
+	@./packaging/reproducible
+	@./packaging/deb $(BUILD)-packages/deb
+	@./packaging/deb-try $(BUILD)-packages/deb
+	@./packaging/rpm/build $(BUILD)-packages/rpm
+
 clean:
 	rm -rf $(BUILD)
 
 .PHONY: all demo test format conformance zoo-check kernels syncord syncord-check fuzz soak bench \
-	bench-bundle install uninstall clean deps-build deps-test deps-conformance deps-kernels \
-	deps-syncord deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust
+	bench-bundle install uninstall packages clean deps-build deps-test deps-conformance \
+	deps-kernels deps-syncord deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust

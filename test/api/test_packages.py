@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""What is installed has a tag (meson install --tags), is in one package of Debian's and in one of
+rpm's, and is gone after packaging/uninstall."""
+import fnmatch
+import json
+import re
+
+from climod import *
+
+SOURCE, BUILD = HELPERS
+OPTIONS = {o["name"]: o["value"] for o in json.loads(subprocess.run(
+    ["meson", "introspect", "--buildoptions", BUILD], check=True, text=True,
+    stdout=subprocess.PIPE).stdout)}
+STAGE = f"{TMP}/stage"
+TAGS = {"runtime", "monitor", "bench", "devel", "man"}
+
+
+def call(*args):
+    p = subprocess.run(args, text=True, timeout=120, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT)
+    same(f"{' '.join(args)}:\n{p.stdout}", p.returncode, 0)
+    return p.stdout
+
+
+def install(*options):
+    call("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", STAGE, *options)
+
+
+def files():
+    """Below the prefix."""
+    prefix = STAGE + OPTIONS["prefix"]
+    return {os.path.relpath(os.path.join(folder, name), prefix)
+            for folder, _, names in os.walk(prefix) for name in names}
+
+
+def check_tags():
+    install()
+    everything = files()
+    shutil.rmtree(STAGE)
+    install("--tags", ",".join(sorted(TAGS)))
+    same("without a tag", everything - files(), set())
+    shutil.rmtree(STAGE)
+    install("--tags", "monitor")
+    true("the monitor's alone", any("flexguard-monitor.so" in f or "systemd" in f for f in files())
+         or "libflexguard-monitor.so" not in str(everything))
+    true("and nothing else", not any(f.startswith("bin/") for f in files()))
+    shutil.rmtree(STAGE)
+
+
+def holders(lists, path):
+    """Which of {package: [patterns]} have it: a pattern that is a folder has all below."""
+    return [package for package, patterns in lists.items()
+            if any(fnmatch.fnmatchcase(path, p) or fnmatch.fnmatchcase(path, p + "/*")
+                   for p in patterns)]
+
+
+def check_debian():
+    lists = {}
+    for name in os.listdir(f"{SOURCE}/packaging/debian"):
+        if name.endswith(".install"):
+            lines = open(f"{SOURCE}/packaging/debian/{name}").read().split()
+            lists[name] = [line.removeprefix("usr/") for line in lines]
+    install()
+    libdir = OPTIONS["libdir"]
+    for path in sorted(files()):
+        # Debian's libdir is lib/ARCHITECTURE, which another build may not have.
+        there = "lib/any" + path[len(libdir):] if path.startswith(libdir + "/") else path
+        same(path, len(holders(lists, there)), 1)
+    shutil.rmtree(STAGE)
+
+
+def check_rpm():
+    text = open(f"{SOURCE}/packaging/rpm/flexguard.spec").read()
+    macros = {"_prefix": "", "_bindir": OPTIONS["bindir"], "_libdir": OPTIONS["libdir"],
+              "_datadir": OPTIONS["datadir"], "_mandir": OPTIONS["mandir"],
+              "_includedir": OPTIONS["includedir"]}
+    lists = {}
+    for section in re.split(r"^%files", text, flags=re.M)[1:]:
+        package, *lines = section.split("\n%changelog")[0].splitlines()
+        lists[package.strip()] = [
+            re.sub(r"%\{(\w+)\}", lambda m: macros[m[1]], line).lstrip("/")
+            for line in lines if line and not re.match(r"%(dir|doc|license)\b", line)]
+    install()
+    for path in sorted(files()):
+        same(path, len(holders(lists, path)), 1)
+    for package, patterns in lists.items():
+        for pattern in patterns:
+            true(f"%files {package}: {pattern}", not OPTIONS["bench"] or "monitor" in package
+                 or any(holders({"": [pattern]}, path) for path in files()))
+    shutil.rmtree(STAGE)
+
+
+def check_versions():
+    """One version, in all of them."""
+    version = re.search(r"version: '([\d.]+)'", open(f"{SOURCE}/meson.build").read())[1]
+    spec = open(f"{SOURCE}/packaging/rpm/flexguard.spec").read()
+    same("spec", re.search(r"^Version:\s+(\S+)", spec, re.M)[1], version)
+    changelog = open(f"{SOURCE}/packaging/debian/changelog").readline()
+    same("debian/changelog", re.match(r"flexguard \(([\d.]+)-\d+\)", changelog)[1], version)
+    true("CHANGELOG.md", f"\n## {version} " in open(f"{SOURCE}/CHANGELOG.md").read())
+
+
+def check_uninstall():
+    install()
+    before = files()
+    prefix = STAGE + OPTIONS["prefix"]
+    others = [f"{prefix}/{OPTIONS['libdir']}/libflexguard-others.so",
+              f"{prefix}/share/man/man1/others.1"]
+    for path in others:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        open(path, "w").close()
+    changed = f"{prefix}/{OPTIONS['includedir']}/flexguard.hpp"
+    with open(changed, "a") as f:
+        f.write("// changed\n")
+    said = call(f"{SOURCE}/packaging/uninstall", BUILD, STAGE)
+    true(said, said.count("\n") == 1 and "flexguard.hpp" in said)
+    left = files()
+    same("left", left, {os.path.relpath(path, prefix) for path in [*others, changed]})
+    true("there was more", len(before) > 50)
+    folders = call("find", prefix, "-type", "d", "-name", "flexguard*")
+    same("folders of ours", folders, "")
+    shutil.rmtree(STAGE)
+
+
+main(globals())
