@@ -353,12 +353,34 @@ def check_metrics():
             for name, value in m.items():
                 if name[0].endswith("_total"):
                     true(f"{name} only grows", later[name] >= value)
+            groups_are_told()
             if shutil.which("promtool"):
                 q = subprocess.run(["promtool", "check", "metrics"], input=ask("metrics"),
                                    text=True, capture_output=True)
                 same("promtool", (q.returncode, q.stderr), (0, ""))
         finally:
             end(p)
+
+
+def of_groups(text):
+    """(name, labels) -> value of what has labels of the operator's asking."""
+    found = {}
+    for line in text.splitlines():
+        if m := re.match(r'flexguard_group_(\w+)\{(.*)\} (\S+)$', line):
+            found[m[1], m[2]] = float(m[3])
+    return found
+
+
+def groups_are_told():
+    name = os.path.basename(CONTEND)[:15]
+    uid, program = f'uid="{os.geteuid()}"', f'program="{name}"'
+    for by, labels in (("uid", uid), ("program", program), ("program,uid", f"{uid},{program}")):
+        m = of_groups(ask("metrics", "--by", by))
+        true(f"--by {by}: {m}", m["processes", labels] >= 1)
+        true(f"--by {by}: {m}", m["contended_total", labels] > 0)
+    wrong = run("metrics", "--by", "pid")
+    same("--by pid", wrong.returncode, 125)
+    one_line(wrong.stderr)
 
 
 def http(sock, request):
@@ -422,6 +444,68 @@ def check_metrics_served():
     finally:
         q.terminate()
         q.wait(60)
+
+
+def check_addresses():
+    """Any that the operator names, and none by a mistake."""
+    for family, address in ((socket.AF_INET, "127.0.0.2"), (socket.AF_INET6, "::1")):
+        with socket.socket(family) as s:
+            try:
+                s.bind((address, 0))
+            except OSError:
+                continue  # this machine has no such address
+            port = s.getsockname()[1]
+        shown = f"[{address}]" if ":" in address else address
+        q = start("metrics", "--listen", f"{shown}:{port}", "--socket", f"{TMP}/none")
+        try:
+            def answers():
+                try:
+                    with socket.create_connection((address, port), 60):
+                        return True
+                except OSError:
+                    return q.poll() is not None
+            wait_until("it serves", answers)
+            if q.poll() is not None:
+                raise Skip(q.stderr.read())
+        finally:
+            q.terminate()
+            q.wait(60)
+    for wrong in ("::1:80", "[::1]", "[]:80", "localhost:80", "127.0.0.1:", "1.2.3:4:5", ":80"):
+        p = run("metrics", "--listen", wrong)
+        same(wrong, p.returncode, 125)
+        one_line(p.stderr)
+
+
+def check_group_counts_grow():
+    """A program that ends leaves what it has counted in its group."""
+    need_daemon()
+    path = f"{TMP}/groups.sock"
+    get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    label = f'program="{os.path.basename(CONTEND)[:15]}"'
+    with Daemon():
+        q = start("metrics", "--listen", f"unix:{path}", "--by", "program", "--socket", SOCK)
+        try:
+            wait_until("it listens", lambda: os.path.exists(path) or q.poll() is not None)
+            if q.poll() is not None:
+                raise Skip(q.stderr.read())
+
+            def now():
+                return of_groups(http(unix_stream(path), get)[2])
+            before = 0
+            for _ in range(2):
+                p = contend(60000)
+                try:
+                    wait_until("it counts",
+                               lambda: now().get(("contended_total", label), 0) > before)
+                    before = now()["contended_total", label]
+                finally:
+                    end(p)
+                wait_until("it is gone", lambda: now()["processes", label] == 0)
+                true("its counts are not", now()["contended_total", label] >= before)
+                before = now()["contended_total", label]
+        finally:
+            q.terminate()
+            q.wait(60)
 
 
 main(globals())

@@ -4,9 +4,8 @@
  * (https://prometheus.io/docs/instrumenting/exposition_formats/), once or over HTTP.
  * A process of its own: what parses HTTP needs no privilege, and the monitor has some.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/metrics.h"
 #include "cli/common/arguments.h"
 #include "cli/common/exit.h"
 #include "cli/common/message.h"
@@ -88,32 +88,26 @@ static void print_monitor(FILE *f, const struct fg_answer *a)
 
 static void print_locks(FILE *f, const struct fg_report *r)
 {
-	const struct metric m[] = {
-	    {"contended_total", "counter", "Acquisitions that found the lock held.", NULL,
-	     (double)r->stats[FG_SLOT_CONTENDED]},
-	    {"spun_total", "counter", "Of these, got while spinning.", NULL,
-	     (double)r->stats[FG_SLOT_SPUN]},
-	    {"parks_total", "counter", "Times a waiter went to sleep.", NULL,
-	     (double)r->stats[FG_SLOT_PARKS]},
-	    {"wakeups_total", "counter", "Wake-up calls by a releaser.", NULL,
-	     (double)r->stats[FG_SLOT_WAKEUPS]},
-	    {"holder_preemptions_total", "counter",
-	     "Times a waiter saw the critical path off its CPU.", NULL,
-	     (double)r->stats[FG_SLOT_PREEMPTIONS]},
-	    {"blocking_seconds_total", "counter", "Time of all threads in blocking mode.", NULL,
-	     (double)r->stats[FG_SLOT_BLOCKED_NS] / 1e9},
-	    {"cond_waits_total", "counter", "Condition variable waits that slept.", NULL,
-	     (double)r->stats[FG_SLOT_COND_WAITS]},
-	};
+	for (size_t i = 0; i < FG_LOCK_METRICS; i++) {
+		const struct fg_lock_metric *m = &fg_lock_metric[i];
+		const struct metric sum = {m->name, "counter", m->help, NULL,
+					   (double)r->stats[m->stat] / m->unit};
 
-	print_metrics(f, m, sizeof(m) / sizeof(m[0]));
+		print_metric(f, &sum, NULL);
+	}
 }
 
-static void print_all(FILE *f, const char *path)
+/* What was asked for on the command line. */
+struct asked {
+	const char *path; /* of the monitor's socket */
+	int by;		  /* FG_GROUP_*; 0: no groups */
+};
+
+static void print_all(FILE *f, const struct asked *asked)
 {
 	struct fg_answer a;
 	char why[300];
-	bool up = !fg_query(path, &a, why, sizeof(why));
+	bool up = !fg_query(asked->path, &a, why, sizeof(why));
 	const struct metric is_up = {"up", "gauge", "Whether the monitor answers.", NULL, up};
 
 	print_metric(f, &is_up, NULL);
@@ -121,6 +115,8 @@ static void print_all(FILE *f, const char *path)
 		return;
 	print_monitor(f, &a);
 	print_locks(f, &a.sum);
+	if (asked->by)
+		fg_groups_print(f, &a, asked->by);
 	fg_answer_free(&a);
 }
 
@@ -170,7 +166,7 @@ static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const ch
 	return result;
 }
 
-static enum MHD_Result serve(void *path, struct MHD_Connection *c, const char *url,
+static enum MHD_Result serve(void *asked, struct MHD_Connection *c, const char *url,
 			     const char *method, const char *version, const char *data,
 			     size_t *size, void **state)
 {
@@ -189,7 +185,7 @@ static enum MHD_Result serve(void *path, struct MHD_Connection *c, const char *u
 	f = open_memstream(&text, &length);
 	if (!f)
 		return MHD_NO;
-	print_all(f, path);
+	print_all(f, asked);
 	if (fclose(f)) {
 		free(text);
 		return MHD_NO;
@@ -222,31 +218,46 @@ static int listen_unix(const char *path)
 	return fd;
 }
 
+/* PORT: of 127.0.0.1, since what is counted is not for everybody; ADDRESS:PORT, [ADDRESS]:PORT. */
 static int listen_port(const char *text)
 {
-	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	uint64_t port;
-	int fd, one = 1;
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+				       .ai_socktype = SOCK_STREAM,
+				       .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
+	char host[64] = "127.0.0.1";
+	struct addrinfo *to;
+	uint64_t number;
+	int fd, one = 1, err;
 
-	if (!strncmp(text, "127.0.0.1:", 10))
-		text += 10;
-	if (!fg_integer(text, 0, 65535, &port)) {
+	errno = EINVAL;
+	if (colon) {
+		bool brackets = *text == '[' && colon > text + 2 && colon[-1] == ']';
+		int length = (int)(colon - text) - 2 * brackets;
+
+		/* Without brackets the last part of an address would be the port. */
+		if (!length || length >= (int)sizeof(host) ||
+		    (!brackets && memchr(text, ':', (size_t)length)))
+			return -1;
+		snprintf(host, sizeof(host), "%.*s", length, text + brackets);
+	}
+	if (!fg_integer(port, 0, 65535, &number) || getaddrinfo(host, port, &hints, &to)) {
 		errno = EINVAL;
 		return -1;
 	}
-	in.sin_port = htons((uint16_t)port);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -1;
+	fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&in, sizeof(in)) || listen(fd, 16)) {
+	err = fd < 0 || bind(fd, to->ai_addr, to->ai_addrlen) || listen(fd, 16) ? errno : 0;
+	freeaddrinfo(to);
+	if (!err)
+		return fd;
+	if (fd >= 0)
 		close(fd);
-		return -1;
-	}
-	return fd;
+	errno = err;
+	return -1;
 }
 
-static int serve_at(const char *address, const char *path)
+static int serve_at(const char *address, const struct asked *asked)
 {
 	bool is_unix = !strncmp(address, "unix:", 5);
 	int fd = is_unix ? listen_unix(address + 5) : listen_port(address), got;
@@ -259,7 +270,9 @@ static int serve_at(const char *address, const char *path)
 	}
 	if (fd < 0) {
 		fg_error("metrics: cannot listen on '%s': %s", address,
-			 errno == EINVAL ? "unix:PATH or a port is wanted" : strerror(errno));
+			 errno == EINVAL ? "unix:PATH, PORT, ADDRESS:PORT or "
+					   "[ADDRESS]:PORT is wanted" :
+					   strerror(errno));
 		return FG_EXIT_OWN;
 	}
 	sigemptyset(&stop);
@@ -268,7 +281,7 @@ static int serve_at(const char *address, const char *path)
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	d = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL, NULL, serve,
-			     (void *)path, MHD_OPTION_LISTEN_SOCKET, fd,
+			     (void *)asked, MHD_OPTION_LISTEN_SOCKET, fd,
 			     MHD_OPTION_CONNECTION_LIMIT, 32u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
 			     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_END);
 	if (!d) {
@@ -285,9 +298,9 @@ static int serve_at(const char *address, const char *path)
 
 #else
 
-static int serve_at(const char *address, const char *path)
+static int serve_at(const char *address, const struct asked *asked)
 {
-	(void)address, (void)path;
+	(void)address, (void)asked;
 	fg_error(
 	    "metrics: built without libmicrohttpd: --listen is not there; without it the text goes "
 	    "to stdout");
@@ -298,21 +311,30 @@ static int serve_at(const char *address, const char *path)
 
 int fg_cmd_metrics(int argc, char **argv)
 {
-	const char *path = fg_socket_path(), *address = NULL;
+	struct asked asked = {.path = fg_socket_path()};
+	const char *address = NULL;
 	struct fg_arguments a = fg_arguments(argc, argv);
 	int option;
 
 	while ((option = fg_arguments_next(&a)) >= 0)
 		if (option == FG_METRICS_LISTEN)
 			address = a.value;
-		else if (!fg_socket_option(&a, &path))
+		else if (option == FG_METRICS_BY) {
+			asked.by = fg_groups_by(a.value);
+			if (!asked.by) {
+				fg_error(
+				    "metrics: --by '%s': uid, program or uid,program is wanted",
+				    a.value);
+				return FG_EXIT_OWN;
+			}
+		} else if (!fg_socket_option(&a, &asked.path))
 			return FG_EXIT_OWN;
 	if (option == FG_ARGUMENTS_EXIT)
 		return a.status;
 	if (!fg_arguments_no_more(&a))
 		return FG_EXIT_OWN;
 	if (address)
-		return serve_at(address, path);
-	print_all(stdout, path);
+		return serve_at(address, &asked);
+	print_all(stdout, &asked);
 	return 0;
 }
