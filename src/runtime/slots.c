@@ -59,18 +59,30 @@ static struct fg_slot_rest *rest(void)
 	return (struct fg_slot_rest *)fg_chunks[0]->slot;
 }
 
-static uint32_t highest_index; /* ever handed out */
+/*
+ * How many indices of each chunk have been handed out; a few more may have been asked for.  The
+ * highest ever is that of the last chunk in use.  All of it is sequentially consistent: a writer of
+ * rwlock_write.c, which looks at all indices below after it has withdrawn the bias, must not miss a
+ * thread that has seen the bias after it had been counted here.
+ */
+static uint32_t handed_out[FG_CHUNKS];
+static uint32_t last_chunk;
+
+/* Index 0 is nobody's. */
+static uint32_t first_of(uint32_t chunk)
+{
+	return chunk ? chunk * FG_PIECE : 1;
+}
 
 uint32_t fg_threads_highest(void)
 {
-	return fg_load_seq_cst(&highest_index);
+	uint32_t chunk = fg_load_seq_cst(&last_chunk);
+	uint32_t next = first_of(chunk) + fg_load_seq_cst(&handed_out[chunk]);
+
+	return (next < (chunk + 1) * FG_PIECE ? next : (chunk + 1) * FG_PIECE) - 1;
 }
 
-/*
- * Raises *p to `value`.  Sequentially consistent, also where another thread has raised it already:
- * a writer of rwlock_write.c, which looks at all indices below after it has withdrawn the bias,
- * must not miss a thread that has seen the bias after it had raised this.
- */
+/* Raises *p to `value`; sequentially consistent, also where another thread has done so. */
 static void raise_to(uint32_t *p, uint32_t value)
 {
 	uint32_t have = fg_load_seq_cst(p);
@@ -80,11 +92,37 @@ static void raise_to(uint32_t *p, uint32_t value)
 		;
 }
 
+uint32_t fg_slots_next(void)
+{
+	uint32_t chunk = fg_load_seq_cst(&last_chunk), index;
+
+	for (; chunk < FG_CHUNKS; chunk++) {
+		uint32_t end = (chunk + 1) * FG_PIECE, *count = &handed_out[chunk];
+
+		if (!fg_chunk_map(chunk))
+			return 0;
+		if (first_of(chunk) + fg_load_relaxed(count) >= end)
+			continue;
+		index = first_of(chunk) + __atomic_fetch_add(count, 1, __ATOMIC_SEQ_CST);
+		if (index >= end)
+			continue;
+		raise_to(&last_chunk, chunk);
+		return index;
+	}
+	return 0;
+}
+
+/*
+ * The monitor looks at a few slots more than there are threads, so that not each thread that comes
+ * writes here.  Not varied.
+ */
+#define HIGHEST_STEP 32u
+_Static_assert(FG_PIECE % HIGHEST_STEP == 0, "of slots that are there");
+
 void fg_slots_used_up_to(uint32_t index)
 {
-	raise_to(&highest_index, index);
 	/* behind the array too: the monitor knows how long that is */
-	raise_to(&rest()->highest, index);
+	raise_to(&rest()->highest, index | (HIGHEST_STEP - 1));
 }
 
 void fg_slot_clear(struct fg_slot *slot, uint32_t id)

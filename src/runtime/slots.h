@@ -28,7 +28,13 @@ static inline struct fg_slot *fg_slot_of(uint32_t index)
  */
 void fg_slot_clear(struct fg_slot *slot, uint32_t id);
 
-/* What fg_threads_highest() says from now on; the monitor is told how long the array in use is. */
+/*
+ * The next index that no thread has had, its chunk mapped: fg_threads_highest() counts it from now
+ * on.  0: there is none, or no memory for it.
+ */
+uint32_t fg_slots_next(void);
+
+/* The monitor is told how long the array in use is. */
 void fg_slots_used_up_to(uint32_t index);
 
 /*

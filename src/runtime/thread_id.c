@@ -13,35 +13,89 @@
 #include "arch/arch.h"
 #include "runtime/slots.h"
 #include "sys/filter.h"
+#include "sys/spread.h"
 
-static uint64_t used[FG_MAX_THREADS / 64]; /* indices handed out; index 0 is never */
+/*
+ * Who has an index is said by its bit in `used`, and by nothing else; all the rest says where to
+ * look.  Indices that nobody has had are handed out in turn (slots.c), so that a thousand threads
+ * that begin at once do not ask for the same one: an atomic addition each.  Those that were given
+ * back are searched for, lowest first; a thread that loses a race for one looks elsewhere.
+ */
+static uint64_t used[FG_MAX_THREADS / 64]; /* index 0 is nobody's */
 static uint32_t lowest_word;		   /* hint: no free index below this word of `used` */
+static int32_t spare; /* hint: indices that were given back; may be -1 for a moment */
 
-static uint32_t find_free(void)
+/* Acquire: pairs with the release in index_give_back; the node states are seen. */
+static bool take_bit(uint32_t index)
 {
-	uint32_t word;
+	uint64_t bit = 1ull << index % 64;
 
-	for (word = fg_load_relaxed(&lowest_word); word < FG_MAX_THREADS / 64; word++) {
-		uint64_t have = fg_load_relaxed(&used[word]) | (word == 0);
+	return !(fg_or_acquire(&used[index / 64], bit) & bit);
+}
 
-		if (~have && !fg_chunk_map(word * 64 / FG_PIECE))
+/* The bits of a word that are free, of indices from 1 to `highest`. */
+static uint64_t free_in(uint32_t word, uint32_t highest)
+{
+	uint64_t have = fg_load_relaxed(&used[word]) | (word == 0);
+
+	if (word == highest / 64)
+		have |= ~1ull << highest % 64;
+	return ~have;
+}
+
+/* In any word, beginning with one of its own. */
+static uint32_t find_anywhere(uint32_t highest)
+{
+	uint32_t words = highest / 64 + 1, at = fg_spread(), i;
+
+	for (i = 0; i < words; i++) {
+		uint32_t word = (at + i) % words, turn = at >> 16 & 63;
+		uint64_t free = free_in(word, highest);
+
+		if (free && !fg_chunk_map(word * 64 / FG_PIECE))
 			return 0;
-		while (~have) {
-			uint32_t bit = (uint32_t)__builtin_ctzll(~have);
+		for (; free; free = free_in(word, highest)) {
+			uint64_t turned = free >> turn | free << (-turn & 63);
+			uint32_t index = word * 64 +
+					 (((uint32_t)__builtin_ctzll(turned) + turn) & 63);
 
-			/*
-			 * Acquire: pairs with the release in index_give_back; the node states are
-			 * seen.
-			 */
-			have = fg_or_acquire(&used[word], 1ull << bit) | (word == 0);
-			if (!(have & (1ull << bit))) {
-				fg_store_relaxed(&lowest_word, word);
-				fg_slots_used_up_to(word * 64 + bit);
-				return word * 64 + bit;
-			}
+			if (take_bit(index))
+				return index;
 		}
 	}
 	return 0;
+}
+
+/* One that a thread has had. */
+static uint32_t find_free(void)
+{
+	uint32_t highest = fg_threads_highest(), from = fg_load_relaxed(&lowest_word), word, index;
+	uint64_t free = 0;
+
+	for (word = from; word <= highest / 64 && !(free = free_in(word, highest)); word++)
+		;
+	if (free && !fg_chunk_map(word * 64 / FG_PIECE))
+		return 0;
+	index = word * 64 + (free ? (uint32_t)__builtin_ctzll(free) : 0);
+	if (!free || !take_bit(index))
+		index = find_anywhere(highest);
+	if (!index)
+		return 0;
+	if (word != from && index / 64 == word)
+		fg_store_relaxed(&lowest_word, word);
+	fg_add_relaxed((uint32_t *)&spare, -1u);
+	return index;
+}
+
+/* One that no thread has had; 0: there is none, or no memory for it. */
+static uint32_t find_fresh(void)
+{
+	uint32_t index;
+
+	do
+		index = fg_slots_next();
+	while (index && !take_bit(index));
+	return index;
 }
 
 /*
@@ -61,6 +115,7 @@ static void index_give_back(uint32_t index)
 	fg_and_release(&used[word], ~(1ull << (index % 64)));
 	if (word < fg_load_relaxed(&lowest_word))
 		fg_store_relaxed(&lowest_word, word);
+	fg_add_relaxed((uint32_t *)&spare, 1);
 }
 
 /*
@@ -97,12 +152,19 @@ static void sweep(void)
 
 uint32_t fg_index_take(void)
 {
-	uint32_t index = find_free();
+	uint32_t index = fg_load_relaxed(&spare) > 0 ? find_free() : 0;
 
-	if (fg_likely(index))
-		return index;
-	sweep();
-	return find_free();
+	if (!index)
+		index = find_fresh();
+	if (fg_unlikely(!index)) /* whatever the hint says */
+		index = find_free();
+	if (fg_unlikely(!index)) {
+		sweep();
+		index = find_free();
+	}
+	if (index)
+		fg_slots_used_up_to(index);
+	return index;
 }
 
 static uint32_t process; /* its id, from the start of the library on */
@@ -221,6 +283,7 @@ void fg_ids_after_fork(uint32_t mine)
 	}
 	memset(used, 0, sizeof(used));
 	lowest_word = 0;
+	spare = (int32_t)fg_threads_highest() - (mine != 0);
 	if (!mine)
 		return;
 	used[mine / 64] = 1ull << (mine % 64);

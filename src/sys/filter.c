@@ -11,6 +11,7 @@
 #include "arch/arch.h"
 #include "sys/clock.h"
 #include "sys/libc.h"
+#include "sys/spread.h"
 
 uint32_t fg_filters;
 
@@ -41,11 +42,14 @@ bool fg_call_begins(uint32_t whose)
 
 void fg_call_ends(uint32_t whose)
 {
-	uint32_t *calls = &about[whose % COUNTERS].calls, have = fg_load_relaxed(calls);
+	uint32_t *calls = &about[whose % COUNTERS].calls;
 
-	/* 0: a signal handler that came in between has forked, and this is the child. */
-	while (have && !fg_cas_release(calls, &have, have - 1))
-		;
+	/*
+	 * 0: a signal handler that came in between has forked, and this is the child.  No
+	 * compare-and-swap: a thousand threads that begin at once would repeat it for 70 ms.
+	 */
+	if (fg_load_relaxed(calls) && !fg_add_release(calls, -1u))
+		fg_add_release(calls, 1);
 }
 
 void fg_filter_after_fork(void)
@@ -212,11 +216,11 @@ static uint32_t tid_of_owner(void)
 
 uint32_t fg_tid(void)
 {
-	uint32_t tid;
+	uint32_t tid, whose = fg_spread();
 
-	if (!fg_call_begins(0))
+	if (!fg_call_begins(whose))
 		return tid_of_owner();
 	tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
-	fg_call_ends(0);
+	fg_call_ends(whose);
 	return tid;
 }
