@@ -8,7 +8,9 @@
  * the two, which may hold the store back.  The sleeper counts itself, then makes
  * all CPUs that run this process pass a barrier (membarrier(2)), then looks at
  * the lock: either it sees it free, or the release sees the count (Dice, Huang,
- * Yang, "Asymmetric Dekker Synchronization", 2001).  Where the kernel lacks
+ * Yang, "Asymmetric Dekker Synchronization", 2001).  One barrier serves all who come while the lock
+ * has sleepers: a release that began before it is seen by then, a later one sees that there are
+ * some, and counts up what the new one sleeps on.  Where the kernel lacks
  * the call, where it may not be made (sys/filter.h), and for releases by other
  * processes, every sleep has a time limit.
  */
@@ -35,7 +37,8 @@ struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 #define SLEEPER	  1ull
 #define SLEEPERS  0xffffull
 #define SPINNER	  0x10000ull
-#define SPINNERS  0xfff0000ull
+#define SPINNERS  0x7ff0000ull
+#define FENCED	  0x8000000ull
 #define EPOCH	  0xf0000000ull
 #define ONE_EPOCH 0x10000000ull
 #define KEY	  0xffffffff00000000ull
@@ -49,6 +52,7 @@ static uint32_t anybody_slept;
 struct place {
 	struct fg_spin_way *way; /* NULL: nowhere */
 	uint64_t epoch;
+	bool fenced; /* as it was */
 };
 
 /*
@@ -79,7 +83,7 @@ static bool count_in(struct fg_spin_way *way, uint64_t key, uint64_t one, struct
 		if ((have & all) == all)
 			return false;
 	} while (!fg_cas64_seq_cst(&way->who, &have, ((have & ~KEY) + one) | key));
-	*place = (struct place){.way = way, .epoch = have & EPOCH};
+	*place = (struct place){.way = way, .epoch = have & EPOCH, .fenced = have & FENCED};
 	return true;
 }
 
@@ -94,6 +98,8 @@ static void count_out(struct place *place, uint64_t one)
 		if ((have & EPOCH) != place->epoch)
 			break;
 		left = have - one;
+		if (!(left & SLEEPERS))
+			left &= ~FENCED;
 		if (!(left & (SLEEPERS | SPINNERS)))
 			left &= EPOCH;
 	} while (!fg_cas64_seq_cst(&place->way->who, &have, left));
@@ -103,7 +109,7 @@ static void count_out(struct place *place, uint64_t one)
 static struct place place_of_sleeper(const int32_t *lock)
 {
 	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
-	struct place place = {NULL, 0};
+	struct place place = {0};
 	uint32_t i;
 
 	for (i = 0; i < LAST_WAY; i++)
@@ -116,7 +122,7 @@ static struct place place_of_sleeper(const int32_t *lock)
 static struct place place_of_spinner(const int32_t *lock)
 {
 	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
-	struct place place = {NULL, 0};
+	struct place place = {0};
 	uint32_t i;
 
 	for (i = 0; i < LAST_WAY; i++)
@@ -173,19 +179,31 @@ void _fg_spin_after_fork(void)
 
 /* ---- waiting ------------------------------------------------------------------ */
 
-static void barrier_everywhere(uint32_t id)
+/* True if all CPUs that run this process have passed it. */
+static bool barrier_everywhere(uint32_t id)
 {
 	long r;
 
 	if (!fg_call_begins(id))
-		return;
+		return false;
 	r = fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
 
 	/* Not registered: this process has not been here yet, or is the child of a fork. */
 	if (r == -EPERM &&
 	    !fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0))
-		fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
+		r = fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
 	fg_call_ends(id);
+	return !r;
+}
+
+/* Where this thread is counted. */
+static void set_fenced(const struct place *place)
+{
+	uint64_t have = fg_load_relaxed(&place->way->who);
+
+	while ((have & EPOCH) == place->epoch && !(have & FENCED) &&
+	       !fg_cas64_seq_cst(&place->way->who, &have, have | FENCED))
+		;
 }
 
 static uint32_t owner_of(int32_t value)
@@ -200,7 +218,7 @@ static bool spin(int32_t *lock, struct fg_self *t)
 {
 	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
 	struct fg_wait w = {.self = t};
-	struct place place = {NULL, 0};
+	struct place place = {0};
 	bool is_free;
 
 	for (;;) {
@@ -230,22 +248,24 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 
 	if (!fg_load_relaxed(&anybody_slept))
 		fg_store_relaxed(&anybody_slept, 1);
+	/* One that is counted in a way is so in the bucket, where releases look: first and last. */
+	epoch = fg_add_relaxed(&b->sleepers, 1) & ~FG_SPIN_SLEEPERS;
 	place = place_of_sleeper(lock);
 	/* not counted where 65,535 are: until its time is over */
 	way = place.way ? place.way : &b->way[LAST_WAY];
-	epoch = fg_add_relaxed(&b->sleepers, 1) & ~FG_SPIN_SLEEPERS;
-	barrier_everywhere(t->id);
+	if (!place.fenced && barrier_everywhere(t->id) && place.way)
+		set_fenced(&place);
 	wakes = fg_load_acquire(&way->wakes);
 	if (fg_load_relaxed(lock) != FG_SPIN_FREE) {
 		fg_deadline_in(&limit, limit_ns);
 		fg_count(t, FG_STAT_PARKS, 1);
 		fg_futex_wait(&way->wakes, wakes, channel(lock), &limit);
 	}
+	count_out(&place, SLEEPER);
 	have = fg_load_relaxed(&b->sleepers);
 	while ((have & ~FG_SPIN_SLEEPERS) == epoch &&
 	       !fg_cas_relaxed(&b->sleepers, &have, have - 1))
 		;
-	count_out(&place, SLEEPER);
 }
 
 static void lock_contended(int32_t *lock, struct fg_self *t)

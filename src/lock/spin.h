@@ -36,8 +36,10 @@
  * Legend of `who`.  A way belongs to a lock as long as anybody is counted in it.
  *
  *   0..15   sleepers: asleep, or about to be
- *   16..27  spinners: a release that finds one need not wake anybody.  Only those
+ *   16..26  spinners: a release that finds one need not wake anybody.  Only those
  *           beside sleepers count themselves
+ *   27      fenced: all CPUs have passed a barrier since there are sleepers, so whoever releases
+ *           the lock sees that, and one sleeper more needs none (spin.c)
  *   28..31  epoch: raised by a fork that has emptied the way in the child, so that a
  *           wait that a signal handler's fork interrupted does not count itself out there
  *   32..63  key: which lock's; 0: nobody's, or the last way's

@@ -3,8 +3,8 @@
  * The spinlock's sleep without a bit in the lock.  Mirrors [spin.h:_fg_spin_unlock],
  * [spin.c:_fg_spin_wake], [spin.c:count_in], [spin.c:count_out],
  * [spin.c:place_of_sleeper], [spin.c:place_of_spinner], [spin.c:barrier_everywhere],
- * [spin.c:sleep_on], [spin.c:_fg_spin_lock_slow] with [spin.c:spin].  The store of a
- * release stays in its CPU's store buffer for as long as it likes; membarrier(2)
+ * [spin.c:set_fenced], [spin.c:sleep_on], [spin.c:_fg_spin_lock_slow] with [spin.c:spin].  The
+ * store of a release stays in its CPU's store buffer for as long as it likes; membarrier(2)
  * empties it.  The time limit of a sleep, which would repair any loss, is left out.
  *
  *   N threads (2 to 4), R rounds each, LOCKS that share a bucket with WAYS ways, the last one
@@ -12,7 +12,9 @@
  *   (channel).  Mutants: MUT_NO_BARRIER, MUT_LOOK_FIRST (the
  *   release looks for sleepers before it stores), MUT_NO_RECHECK (of the lock
  *   by the sleeper), MUT_RELAXED (the count of wake-ups is seen before the store),
- *   MUT_ANY_SPINNER (one that spins for another lock keeps a release from waking).
+ *   MUT_ANY_SPINNER (one that spins for another lock keeps a release from waking),
+ *   MUT_FENCED_STAYS (the way goes on being fenced without sleepers), MUT_WAY_FIRST,
+ *   MUT_BUCKET_FIRST (a sleeper is counted in a way and not in the bucket).
  */
 #ifndef N
 #define N 2
@@ -35,6 +37,7 @@ byte total;	     /* sleepers of all ways */
 byte key[WAYS];	     /* 1 + lock; these three are one word */
 byte sleepers[WAYS], spinners[WAYS];
 byte wakes[WAYS];
+bit fenced[WAYS];    /* of the same word */
 byte inside[LOCKS];
 byte asleep[N];	     /* 1 + way */
 byte wants[N];	     /* the lock that each waits for */
@@ -117,9 +120,9 @@ inline place_of_sleeper()
 	i = 0;
 	do
 	:: atomic { i < LAST && (key[i] == 1 + l || key[i] == 0) ->
-		key[i] = 1 + l; sleepers[i]++; way = i }; break
+		key[i] = 1 + l; sleepers[i]++; way = i; had = fenced[i] }; break
 	:: atomic { i < LAST && key[i] != 1 + l && key[i] != 0 -> i++ }
-	:: atomic { i == LAST -> sleepers[LAST]++; way = LAST }; break
+	:: atomic { i == LAST -> sleepers[LAST]++; way = LAST; had = fenced[LAST] }; break
 	od;
 	i = 0
 }
@@ -145,6 +148,12 @@ inline count_out(sleeper)
 	atomic {
 		sleepers[way] = sleepers[way] - sleeper;
 		spinners[way] = spinners[way] - (1 - sleeper);
+#ifndef MUT_FENCED_STAYS
+		if
+		:: sleepers[way] == 0 -> fenced[way] = 0
+		:: else
+		fi;
+#endif
 		if
 		:: sleepers[way] == 0 && spinners[way] == 0 -> key[way] = 0
 		:: else
@@ -156,6 +165,7 @@ inline count_out(sleeper)
 proctype Thread(byte me)
 {
 	byte rounds, seen, count, l, i, way = NO;
+	bit had;
 
 	do
 	:: rounds < R ->
@@ -183,11 +193,21 @@ proctype Thread(byte me)
 			if
 			:: seen -> seen = 0
 			:: else ->
+#ifdef MUT_WAY_FIRST
 				place_of_sleeper();
 				total++;
+#else
+				total++;
+				place_of_sleeper();
+#endif
 #ifndef MUT_NO_BARRIER
-				atomic { buffered[0] == 0 && buffered[1] == 0 &&
-					 buffered[N - 2] == 0 && buffered[N - 1] == 0 };
+				if
+				:: had -> had = 0
+				:: else ->
+					atomic { buffered[0] == 0 && buffered[1] == 0 &&
+						 buffered[N - 2] == 0 && buffered[N - 1] == 0 };
+					fenced[way] = 1
+				fi;
 #endif
 				count = wakes[way];
 				if
@@ -204,8 +224,13 @@ proctype Thread(byte me)
 					fi
 				fi;
 				count = 0;
+#ifdef MUT_BUCKET_FIRST
 				total--;
 				count_out(1)
+#else
+				count_out(1);
+				total--
+#endif
 			fi
 		od;
 		inside[l]++;
