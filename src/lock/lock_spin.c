@@ -84,11 +84,12 @@ struct head {
 
 /*
  * While others wait to be told they do not look who the owner is.  So only an owner promises that
- * whose CPU the monitor watches: of another they would spin until their cap.
+ * whose CPU the monitor watches: of another they would spin until their cap.  And that has no other
+ * lock: only the release of its last one tells.
  */
-static bool may_promise(const struct fg_self *t)
+static bool may_promise(const struct fg_lock *l, const struct fg_self *t)
 {
-	return fg_policy_has_monitor() && fg_is_watched(t->id);
+	return t->only == address(l) && fg_policy_has_monitor() && fg_is_watched(t->id);
 }
 
 /* To the one that this thread has granted the head's role to. */
@@ -155,7 +156,8 @@ static bool look_as_told(struct fg_lock *l, struct fg_self *t, struct attempt *a
 	if (notice == FG_NOTICE_FREE)
 		return take_told(l, t, a) || look(l, t, a, h);
 	if (h->n) {
-		if (notice == FG_NOTICE_STANDBY && h->behind.next)
+		/* One promise at a time: it may owe one to those behind another lock. */
+		if (notice == FG_NOTICE_STANDBY && h->behind.next && !fg_thread_mine(t)->notifies)
 			become_standby(l, t, h);
 		else
 			_fg_queue_bring_near(t, h->n, &h->behind);
@@ -280,13 +282,13 @@ enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt 
 			 * where rounds are short: one that comes past it then is welcome.
 			 */
 			if (o == ACQUIRED && h.behind.more && !rounds_are_short(t) &&
-			    may_promise(t) && t->only == address(l))
+			    may_promise(l, t))
 				h.behind.notice = FG_NOTICE_STANDBY;
 			_fg_queue_hand_over(l, t, h.n, &h.behind);
 		} else {
 			fg_set_role(t, FG_ROLE_NONE);
-			tell(t,
-			     o == ACQUIRED && may_promise(t) ? FG_NOTICE_STANDBY : FG_NOTICE_FREE);
+			tell(t, o == ACQUIRED && may_promise(l, t) ? FG_NOTICE_STANDBY :
+								     FG_NOTICE_FREE);
 		}
 	}
 	fg_count(t, FG_STAT_SPINS, a->wait.asked - asked);
