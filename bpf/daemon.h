@@ -105,9 +105,12 @@ int tick(struct fg_tick *args)
 	if (args->generation) {
 		c->generation = args->generation;
 		c->cpu_shift = cpu_shift;
+		c->domains_only = domains_only;
 		for (int i = 0; i < FG_MAX_CPUS; i++)
-			WRITE_ONCE(c->cpu[i].near, cpu_near[i]);
+			WRITE_ONCE(c->near[i], cpu_near[i]);
 	}
+	if (args->online_cpus)
+		WRITE_ONCE(online_cpus, args->online_cpus);
 	c->processes = active;
 	WRITE_ONCE(c->heartbeat_ns, bpf_ktime_get_ns());
 	return 0;
@@ -123,7 +126,7 @@ static long reset_domain(__u32 domain, void *unused)
 	c->dom[domain].preempted = 0;
 	c->dom[domain].blocked = 0;
 	for (i = 0; i < FG_MAX_CPUS; i++)
-		WRITE_ONCE(c->queued[domain][i], 0);
+		WRITE_ONCE(c->queued[i][domain], 0);
 	for (i = 0; i < FG_CPU_GROUPS; i++)
 		WRITE_ONCE(c->usable[domain][i], 0);
 	return 0;

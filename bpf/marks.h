@@ -48,9 +48,12 @@ struct {
 	__type(value, struct fg_counters);
 } counters SEC(".maps");
 
+/* Told by the daemon, now and then: CPUs come and go. */
+__u32 online_cpus = 1;
+
 /* Set by the loader, once. */
-const volatile __u32 online_cpus = 1;
 const volatile __u8 cpu_near[FG_MAX_CPUS] = {}; /* enum fg_near */
+const volatile bool domains_only = false;	/* fg_counters.domains_only */
 const volatile __u32 cpu_shift = 0; /* up to 4: FG_MAX_CPUS CPUs in FG_CPU_GROUPS groups */
 
 static __always_inline __u64 make_mark(__u32 kind, __u32 cpu, __u32 domain, __u32 groups)
@@ -99,7 +102,7 @@ static __noinline __u32 groups_of(struct task_struct *task)
 	__u64 bits[FG_MAX_CPUS / 64];
 	__u32 groups = 0, word, i;
 
-	if (task->nr_cpus_allowed >= online_cpus)
+	if (task->nr_cpus_allowed >= READ_ONCE(online_cpus))
 		return 0;
 	/* May read beyond a mask of fewer bits: what is there stands for CPUs that do not exist. */
 	if (bpf_probe_read_kernel(bits, sizeof(bits), task->cpus_ptr))
@@ -159,45 +162,40 @@ __noinline int count(__u64 mark, __u32 by)
 	 */
 	barrier_var(cpu);
 	if (mark_kind(mark) == MARK_PREEMPTED) {
-		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].preempted, by);
+		if (!domains_only)
+			__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].preempted, by);
 		if (cpu < FG_MAX_CPUS)
 			__sync_fetch_and_add(&c->cpu[cpu].preempted, by);
 		if (domain == FG_DOMAIN_ALL)
 			return 0;
 		if (cpu < FG_MAX_CPUS)
-			__sync_fetch_and_add(&c->queued[domain][cpu], by);
+			__sync_fetch_and_add(&c->queued[cpu][domain], by);
 		if (!groups)
 			__sync_fetch_and_add(&c->dom[domain].preempted, by);
 		for (g = 0; g < FG_CPU_GROUPS && groups; g++, groups >>= 1)
 			if (groups & 1)
 				__sync_fetch_and_add(&c->usable[domain][g], by);
 	} else if (mark_kind(mark) == MARK_BLOCKED) {
-		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].blocked, by);
+		if (!domains_only)
+			__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].blocked, by);
 		if (domain != FG_DOMAIN_ALL)
 			__sync_fetch_and_add(&c->dom[domain].blocked, by);
 	}
 	return 0;
 }
 
-/* One more event in the totals, which only ever grow. */
+/* One more event in the totals, which only ever grow.  CPUs that have no place share others'. */
 __noinline int count_event(__u64 mark)
 {
 	struct fg_counters *c = get_counters();
-	__u32 cpu = mark_cpu(mark), domain = bounded_domain(mark);
+	__u32 cpu = mark_cpu(mark) % FG_MAX_CPUS;
 
 	if (!c)
 		return 0;
-	if (mark_kind(mark) == MARK_PREEMPTED) {
-		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_preempted, 1);
-		if (domain != FG_DOMAIN_ALL)
-			__sync_fetch_and_add(&c->dom[domain].total_preempted, 1);
-		if (cpu < FG_MAX_CPUS)
-			__sync_fetch_and_add(&c->cpu[cpu].total_preempted, 1);
-	} else if (mark_kind(mark) == MARK_BLOCKED) {
-		__sync_fetch_and_add(&c->dom[FG_DOMAIN_ALL].total_blocked, 1);
-		if (domain != FG_DOMAIN_ALL)
-			__sync_fetch_and_add(&c->dom[domain].total_blocked, 1);
-	}
+	if (mark_kind(mark) == MARK_PREEMPTED)
+		__sync_fetch_and_add(&c->cpu[cpu].total_preempted, 1);
+	else if (mark_kind(mark) == MARK_BLOCKED)
+		__sync_fetch_and_add(&c->cpu[cpu].total_blocked, 1);
 	return 0;
 }
 

@@ -31,7 +31,8 @@ struct fg_owner {
 
 /* Argument of the `tick` program. */
 struct fg_tick {
-	__u64 generation; /* 0: leave it and cpu_shift as they are */
+	__u64 generation;  /* 0: leave it and what never changes as they are */
+	__u64 online_cpus; /* 0: leave it as it is */
 };
 #define FG_TICK_BLIND 2 /* its answer: this kernel does not tell whose memory may be read (who.h) */
 

@@ -20,7 +20,7 @@
 #include <linux/types.h>
 #endif
 
-#define FG_ABI_VERSION 4
+#define FG_ABI_VERSION 5
 #define FG_CACHE_LINE \
 	64 /* of x86-64 and most arm64; where lines are longer, neighbours share one */
 
@@ -169,17 +169,31 @@ struct fg_slot_rest {
 
 /* ---- counters: one read-only page set for all processes ------------------ */
 
-#define FG_MAX_DOMAINS 64  /* users beyond are refused (process.c); not varied */
-#define FG_MAX_CPUS    512 /* those above count as none; not varied */
-#define FG_DOMAIN_ALL  0   /* the paper's system-wide counter */
+#define FG_MAX_DOMAINS 64 /* users beyond are refused (process.c); not varied */
+#ifndef FG_MAX_CPUS
+#define FG_MAX_CPUS 512 /* those above count as none; not varied */
+#endif
+#define FG_DOMAIN_ALL 0 /* the paper's system-wide counter */
 
+/*
+ * Words that waiters poll have lines in which nothing else is written: each store there takes the
+ * line from all CPUs that wait.
+ */
+
+/* Of a domain. */
 struct fg_count {
-	__u32 preempted;       /* critical threads that are runnable but off CPU now */
-	__u32 blocked;	       /* critical threads that sleep now */
-	__u64 total_preempted; /* events since the monitor started */
-	__u64 total_blocked;
-	__u32 near; /* of cpu[] only: enum fg_near */
-	__u32 unused[9];
+	/* critical threads that are runnable but off CPU now; polled */
+	__u32 preempted __attribute__((aligned(FG_CACHE_LINE)));
+	/* critical threads that sleep now */
+	__u32 blocked __attribute__((aligned(FG_CACHE_LINE)));
+};
+
+/* Of a CPU, and written by it alone, mostly; not polled. */
+struct fg_cpu_count {
+	__u32 preempted; /* critical threads that are queued on it now */
+	__u32 unused;
+	__u64 total_preempted; /* critical threads that lost it since the monitor started */
+	__u64 total_blocked;   /* and that went to sleep on it */
 } __attribute__((aligned(FG_CACHE_LINE)));
 
 /*
@@ -196,25 +210,32 @@ enum fg_near {
  * one, a waiter on CPU c needs room to be made for the threads that could use c:
  *	dom[d].preempted		those that may run anywhere
  *	usable[d][c >> shift]	those with an affinity or cpuset of which c is part
- *	queued[d][c]		of both, those that wait for c at this moment
- * dom[FG_DOMAIN_ALL] and cpu[] count all threads of all domains.
+ *	queued[c][d]		of both, those that wait for c at this moment
+ * dom[FG_DOMAIN_ALL] counts all threads of all domains, unless there is `domains_only`; cpu[] does
+ * always.
+ *
+ * The rows of queued[] are CPUs, so that no two share a line. Those of usable[] are domains: a
+ * thread that may use half of the CPUs is counted in half of its row, under the lock of a run
+ * queue, and that is one line or two.
  */
 #define FG_CPU_GROUPS 32 /* up to so many CPUs, each is a group of its own (cpu_shift is 0) */
 
 struct fg_counters {
 	__u64 generation;   /* of the monitor; changes when it restarts */
 	__u64 heartbeat_ns; /* CLOCK_MONOTONIC of its last sign of life, every FG_HEARTBEAT_NS */
-	__u64 missed;	    /* switch events found missing by the audit (monitor.md, case 20) */
 	__u64 cpu_shift;    /* group of a CPU: its number >> this */
-	__u64 processes;    /* registered, at the last heartbeat */
+	/* 1: dom[FG_DOMAIN_ALL] stays 0, since it is one line for all CPUs of all users */
+	__u64 domains_only;
+	/* switch events found missing by the audit (monitor.md, case 20) */
+	__u64 missed __attribute__((aligned(FG_CACHE_LINE)));
+	__u64 processes; /* registered, at the last heartbeat */
 	/* time in the hook on the context switch, in one switch of FG_COST_EVERY */
 	__u64 cost_ns;
 	__u64 cost_samples; /* so many switches were timed */
-	__u64 unused;
+	__u8 near[FG_MAX_CPUS] __attribute__((aligned(FG_CACHE_LINE))); /* enum fg_near */
 	struct fg_count dom[FG_MAX_DOMAINS];
-	/* by the CPU that the thread is queued on; preempted only */
-	struct fg_count cpu[FG_MAX_CPUS];
-	__u32 queued[FG_MAX_DOMAINS][FG_MAX_CPUS];
+	struct fg_cpu_count cpu[FG_MAX_CPUS];
+	__u32 queued[FG_MAX_CPUS][FG_MAX_DOMAINS];
 	__u32 usable[FG_MAX_DOMAINS][FG_CPU_GROUPS];
 } __attribute__((aligned(FG_CACHE_LINE)));
 
@@ -357,7 +378,8 @@ _Static_assert(sizeof(struct fg_report) % 8 == 0 && sizeof(struct fg_report_proc
 	       "wire format");
 _Static_assert(sizeof(struct fg_slot) == 2 * FG_CACHE_LINE, "two lines, two writers");
 _Static_assert(sizeof(struct fg_slot_rest) == FG_CACHE_LINE, "the first line of a slot");
-_Static_assert(sizeof(struct fg_count) == FG_CACHE_LINE, "one line a counter");
+_Static_assert(sizeof(struct fg_count) == 2 * FG_CACHE_LINE, "one line is polled");
+_Static_assert(sizeof(struct fg_cpu_count) == FG_CACHE_LINE, "one line a CPU");
 _Static_assert(sizeof(struct fg_hello) == 24 && sizeof(struct fg_welcome) == 24, "wire format");
 #endif
 

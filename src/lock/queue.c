@@ -40,7 +40,7 @@ static uint32_t near_of(const struct fg_self *t)
 
 	if (cpu >= FG_MAX_CPUS || !fg_policy_has_monitor())
 		return 0;
-	return fg_load_relaxed(&fg_load_relaxed(&fg_counters)->cpu[cpu].near) &
+	return fg_load_relaxed(&fg_load_relaxed(&fg_counters)->near[cpu]) &
 	       (FG_NEAR_NODE | FG_NEAR_CACHE);
 }
 

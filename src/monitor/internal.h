@@ -137,6 +137,7 @@ struct fg_monitor {
 	uint32_t nr_unread, max_unread; /* the latter: of one user */
 
 	int epoll_fd;
+	uint32_t ticks;
 	uint64_t audit_next_ns;
 
 	/* For reports, since the start. */

@@ -100,10 +100,10 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	if (err)
 		return fg_why_load(err, OUTSIDE, why, size);
 	bpf_map__set_max_entries(m->skel->maps.processes, m->cfg.max_processes * FG_PIECES);
-	m->skel->rodata->online_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	for (int cpus = libbpf_num_possible_cpus(); FG_CPU_GROUPS << shift < cpus && shift < 4;)
 		shift++;
 	m->skel->rodata->cpu_shift = shift;
+	m->skel->rodata->domains_only = m->cfg.domains_only;
 	fg_topology_read("/sys/devices/system", (uint8_t *)m->skel->rodata->cpu_near, FG_MAX_CPUS);
 	uname(&u);
 	if (fg_release_is(u.release, 7, 0)) /* bpf/vmlinux_min.h; no earlier kernel has it */

@@ -6,6 +6,7 @@
 #ifndef FG_MONITOR_H
 #define FG_MONITOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,7 @@ struct fg_monitor_config {
 	uint32_t max_connections_per_uid; /* that have not said hello yet */
 	char secret[FG_SECRET + 1];	  /* what a hello has to have behind it; "": nothing */
 	enum fg_domains domains;
+	bool domains_only; /* as fg_counters.domains_only */
 	enum fg_holder_test holder_test;
 	enum fg_kernel_threads kernel_threads;
 };

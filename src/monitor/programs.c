@@ -23,9 +23,15 @@ int fg_monitor_reset(struct fg_monitor *m)
 	return run_program(m->skel->progs.reset, NULL, 0);
 }
 
+/* Ticks between two looks how many CPUs there are: it reads a file.  Not varied. */
+#define ONLINE_EVERY 16
+
 int fg_monitor_tick(struct fg_monitor *m, uint64_t generation)
 {
 	struct fg_tick args = {.generation = generation};
+
+	if (m->ticks++ % ONLINE_EVERY == 0)
+		args.online_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 
 	return run_program(m->skel->progs.tick, &args, sizeof(args));
 }

@@ -231,6 +231,19 @@ void fg_report_tick(struct fg_monitor *m)
 	}
 }
 
+/* Of all domains, and of all CPUs. */
+static void add_counts(const struct fg_counters *c, struct fg_report *r)
+{
+	for (uint32_t i = 1; i < FG_MAX_DOMAINS; i++) {
+		r->preempted += __atomic_load_n(&c->dom[i].preempted, __ATOMIC_RELAXED);
+		r->blocked += __atomic_load_n(&c->dom[i].blocked, __ATOMIC_RELAXED);
+	}
+	for (uint32_t i = 0; i < FG_MAX_CPUS; i++) {
+		r->total_preempted += __atomic_load_n(&c->cpu[i].total_preempted, __ATOMIC_RELAXED);
+		r->total_blocked += __atomic_load_n(&c->cpu[i].total_blocked, __ATOMIC_RELAXED);
+	}
+}
+
 static void add_summary(const struct fg_monitor *m, struct fg_report *r)
 {
 	const struct fg_counters *c = m->counters;
@@ -244,11 +257,7 @@ static void add_summary(const struct fg_monitor *m, struct fg_report *r)
 	r->registered = m->registered;
 	r->refused = m->refused;
 	r->dropped = m->dropped;
-	r->preempted = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].preempted, __ATOMIC_RELAXED);
-	r->blocked = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].blocked, __ATOMIC_RELAXED);
-	r->total_preempted = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].total_preempted,
-					     __ATOMIC_RELAXED);
-	r->total_blocked = __atomic_load_n(&c->dom[FG_DOMAIN_ALL].total_blocked, __ATOMIC_RELAXED);
+	add_counts(c, r);
 	r->missed = __atomic_load_n(&c->missed, __ATOMIC_RELAXED);
 	r->cost_ns = __atomic_load_n(&c->cost_ns, __ATOMIC_RELAXED);
 	r->cost_samples = __atomic_load_n(&c->cost_samples, __ATOMIC_RELAXED);

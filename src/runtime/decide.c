@@ -97,7 +97,7 @@ static enum fg_verdict decide_default(struct fg_wait *w)
 	uint32_t cpu = fg_load_relaxed(w->self->cpu), domain = fg_load_relaxed(&fg_domain);
 	uint64_t now;
 
-	if (cpu < FG_MAX_CPUS && fg_load_relaxed(&c->queued[domain][cpu]))
+	if (cpu < FG_MAX_CPUS && fg_load_relaxed(&c->queued[cpu][domain]))
 		return preempted(w);
 	if (fg_likely(!could_run_on(c, domain, cpu) && !owner_off_cpu(w->owner))) {
 		w->off_ns = 0;
@@ -112,7 +112,7 @@ static enum fg_verdict decide_default(struct fg_wait *w)
 /* SOSP'25, section 3.1: one counter for the whole machine and nothing else. */
 static enum fg_verdict decide_paper(struct fg_wait *w)
 {
-	return fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].preempted) ? preempted(w) : FG_SPIN;
+	return fg_policy_anybody_preempted() ? preempted(w) : FG_SPIN;
 }
 
 /* 0 if the thread is gone. */
@@ -274,6 +274,16 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 
 static uint64_t participants_until_ns;
 
+/*
+ * One waiter looks at all of them for the others, who read what it found, and no more often than
+ * this: two lines a participant, which are written by that one and its scheduler.  About the time
+ * between two questions of one waiter that come here.  Not varied.
+ */
+#define PARTICIPANTS_LOOK_NS 2000u
+
+/* When the last look began << 1 | whether one was kept off.  In a line of its own: polled. */
+static uint64_t participants_looked __attribute__((aligned(FG_CACHE_LINE)));
+
 void fg_participants_are_late(void)
 {
 	fg_store_relaxed(&participants_until_ns, fg_now_ns() + PARTICIPANTS_NS);
@@ -284,6 +294,19 @@ void fg_participants_are_late(void)
  */
 #define PARTICIPANTS_MAX 256u
 
+static bool is_one_kept_off(void)
+{
+	uint32_t i, n = fg_threads_highest();
+
+	if (n > PARTICIPANTS_MAX)
+		n = PARTICIPANTS_MAX;
+	for (i = 1; i <= n; i++)
+		if (fg_load_relaxed(&fg_slot_look(i)->participant) &&
+		    fg_load_relaxed(&fg_slot_look(i)->state) == FG_STATE_RUNNABLE)
+			return true;
+	return false;
+}
+
 /*
  * Is a thread kept off the CPUs for which others wait at a barrier?  Whoever
  * spins in this process, for whatever, may be what keeps it.  Asked by
@@ -292,18 +315,20 @@ void fg_participants_are_late(void)
  */
 static bool participant_kept_off(uint64_t now)
 {
-	uint32_t i, n;
+	uint64_t looked, found;
 
 	if (fg_likely(now > fg_load_relaxed(&participants_until_ns)))
 		return false;
-	n = fg_threads_highest();
-	if (n > PARTICIPANTS_MAX)
-		n = PARTICIPANTS_MAX;
-	for (i = 1; i <= n; i++)
-		if (fg_load_relaxed(&fg_slot_look(i)->participant) &&
-		    fg_load_relaxed(&fg_slot_look(i)->state) == FG_STATE_RUNNABLE)
-			return true;
-	return false;
+	looked = fg_load_relaxed(&participants_looked);
+	found = looked & 1;
+	/* Of two that would look, one does. */
+	if (now - (looked >> 1) < PARTICIPANTS_LOOK_NS ||
+	    !__atomic_compare_exchange_n(&participants_looked, &looked, now << 1 | found, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return looked & 1;
+	found = is_one_kept_off();
+	fg_store_relaxed(&participants_looked, now << 1 | found);
+	return found;
 }
 
 /* For a registration, or for more slots. */

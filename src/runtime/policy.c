@@ -73,6 +73,14 @@ bool fg_policy_has_monitor(void)
 	return fg_load_relaxed(&fg_counters) != &no_counters;
 }
 
+bool fg_policy_anybody_preempted(void)
+{
+	const struct fg_counters *c = fg_load_relaxed(&fg_counters);
+	uint32_t domain = c->domains_only ? fg_load_relaxed(&fg_domain) : FG_DOMAIN_ALL;
+
+	return fg_load_relaxed(&c->dom[domain].preempted) != 0;
+}
+
 void fg_policy_clock_changed(void)
 {
 	fg_policy_set(fg_policy);

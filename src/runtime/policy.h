@@ -26,6 +26,8 @@ void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain);
 /* Which one is in force depends on the clock: for fg_filter_setup(). */
 void fg_policy_clock_changed(void);
 bool fg_policy_has_monitor(void);
+/* A critical thread of the whole machine, or of this domain where the monitor counts no more. */
+bool fg_policy_anybody_preempted(void);
 /* Has its heartbeat stopped?  `now`: CLOCK_MONOTONIC, read before the call. */
 bool fg_policy_monitor_is_gone(uint64_t now);
 

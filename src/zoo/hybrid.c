@@ -105,7 +105,7 @@ static bool owner_is_preempted(struct zoo_mutex *m)
 {
 	uint32_t holder = fg_load_relaxed(&m->holder);
 
-	if (forced.how == PUBLISHED && !fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].preempted))
+	if (forced.how == PUBLISHED && !fg_policy_anybody_preempted())
 		return false;
 	return fg_id_has_slot(holder) && fg_is_off_cpu(fg_id_index(holder));
 }
@@ -172,8 +172,7 @@ static bool calm(void)
 {
 	static __thread uint32_t waits;
 
-	return ++waits % CALM_EVERY == 0 &&
-	       !fg_load_relaxed(&fg_counters->dom[FG_DOMAIN_ALL].preempted);
+	return ++waits % CALM_EVERY == 0 && !fg_policy_anybody_preempted();
 }
 
 static int wanted_side(struct zoo_mutex *m, int curr, bool for_signal)

@@ -82,7 +82,7 @@ INLINE bool spinning(struct zoo_mutex *m, struct fg_self *t, unsigned variant)
 		fg_monitor_look(t);
 	if (fg_unlikely(!monitored()))
 		return false;
-	if (!fg_load_relaxed(&fg_load_relaxed(&fg_counters)->dom[FG_DOMAIN_ALL].preempted))
+	if (!fg_policy_anybody_preempted())
 		return true;
 	return variant & PER_LOCK && !is_off(fg_load_relaxed(&m->holder)) &&
 	       !is_off(fg_load_relaxed(head_of(m)));

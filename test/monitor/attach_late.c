@@ -29,7 +29,7 @@ int main(void)
 		actor_acquire(&a[i]);
 	}
 	usleep(1000);
-	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked == 0 && all_zero(c.counters));
+	CHECK(ever_blocked(c.counters) == 0 && all_zero(c.counters));
 	for (i = 1; i <= THREADS; i++) {
 		actor_tell(&a[i], ACT_YIELD);
 		WAIT_FOR(a[i].rounds > 3);

@@ -16,7 +16,6 @@ int main(void)
 		CHECK(!fg_skeleton_open(&skel, &early));
 		bpf_map__set_max_entries(skel->maps.processes, 16);
 		skel->rodata->cpu_shift = shift;
-		skel->rodata->online_cpus = FG_CPU_GROUPS << shift;
 		if (monitor_bpf__load(skel))
 			fail("%d CPUs: not accepted", FG_CPU_GROUPS << shift);
 		monitor_bpf__destroy(skel);

@@ -79,12 +79,12 @@ int main(int argc, char **argv)
 
 		from_thread = i & 1;
 		hello_again = i & 2;
-		total = c.counters->dom[FG_DOMAIN_ALL].total_blocked;
+		total = ever_blocked(c.counters);
 		pid = spawn(child, NULL);
 		reap(pid);
 		WAIT_FOR(all_zero(c.counters));
 		if (hello_again)
-			CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked >= total + 5);
+			CHECK(ever_blocked(c.counters) >= total + 5);
 	}
 	monitor_stop(&m);
 	return 0;

@@ -268,6 +268,24 @@ void unbind_thread(void)
 	tls_bind.slot = 0;
 }
 
+uint64_t ever_preempted(const struct fg_counters *c)
+{
+	uint64_t all = 0;
+
+	for (int i = 0; i < FG_MAX_CPUS; i++)
+		all += __atomic_load_n(&c->cpu[i].total_preempted, __ATOMIC_RELAXED);
+	return all;
+}
+
+uint64_t ever_blocked(const struct fg_counters *c)
+{
+	uint64_t all = 0;
+
+	for (int i = 0; i < FG_MAX_CPUS; i++)
+		all += __atomic_load_n(&c->cpu[i].total_blocked, __ATOMIC_RELAXED);
+	return all;
+}
+
 bool all_sane(const struct fg_counters *c, uint32_t limit)
 {
 	const struct fg_counters *v = c;
@@ -282,7 +300,7 @@ bool all_sane(const struct fg_counters *c, uint32_t limit)
 			return false;
 	for (i = 0; i < FG_MAX_DOMAINS; i++) {
 		for (k = 0; k < FG_MAX_CPUS; k++)
-			if (__atomic_load_n(&v->queued[i][k], __ATOMIC_RELAXED) > limit)
+			if (__atomic_load_n(&v->queued[k][i], __ATOMIC_RELAXED) > limit)
 				return false;
 		for (k = 0; k < FG_CPU_GROUPS; k++)
 			if (__atomic_load_n(&v->usable[i][k], __ATOMIC_RELAXED) > limit)

@@ -96,6 +96,10 @@ void bind_thread(struct client *c, uint32_t slot);
 /* Back to no slot; what an atfork handler does before the child says hello. */
 void unbind_thread(void);
 
+/* Events since the monitor started, of all CPUs. */
+uint64_t ever_preempted(const struct fg_counters *c);
+uint64_t ever_blocked(const struct fg_counters *c);
+
 /* All counts of all domains and CPUs are 0. */
 bool all_zero(const struct fg_counters *c);
 /* No count is below zero (in its unsigned disguise) or above `limit`. */

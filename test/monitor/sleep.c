@@ -24,7 +24,7 @@ int main(void)
 	/* a moment after the count */
 	WAIT_FOR(slot->state == FG_STATE_SLEEP && slot->blocked == 1);
 	CHECK(c.counters->dom[FG_DOMAIN_ALL].preempted == 0);
-	CHECK(c.counters->dom[FG_DOMAIN_ALL].total_blocked == 1);
+	CHECK(ever_blocked(c.counters) == 1);
 
 	actor_tell(&a, ACT_BUSY);
 	WAIT_FOR(slot->state == FG_STATE_ON);

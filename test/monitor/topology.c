@@ -67,7 +67,7 @@ int main(void)
 	client_join(&c, m.name, 8);
 	fg_topology_read("/sys/devices/system", near, FG_MAX_CPUS);
 	for (int cpu = 0; cpu < FG_MAX_CPUS; cpu++)
-		CHECK(c.counters->cpu[cpu].near == near[cpu]);
+		CHECK(c.counters->near[cpu] == near[cpu]);
 	client_leave(&c);
 	monitor_stop(&m);
 	return 0;

@@ -177,8 +177,8 @@ void mon_new(int id, int tid)
 void mon_reset(void)
 {
 	memset(&page, 0, sizeof(page));
-	for (int i = 0; i < M.cpus; i++)
-		page.cpu[i].near = (__u32)(cpus[i].socket << 5 | cpus[i].cluster % M.clusters % 32);
+	for (int i = 0; i < M.cpus && i < FG_MAX_CPUS; i++)
+		page.near[i] = (__u8)(cpus[i].socket << 5 | cpus[i].cluster % M.clusters % 32);
 }
 void mon_rseq(int id, void *area)
 {

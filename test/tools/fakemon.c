@@ -91,17 +91,16 @@ static void flip_counts(uint64_t *r)
 	switch (rnd(r) % 4) {
 	case 0:
 		SET(counters->dom[FG_DOMAIN_ALL].preempted, p);
-		SET(counters->dom[FG_DOMAIN_ALL].total_preempted,
-		    counters->dom[FG_DOMAIN_ALL].total_preempted + p);
+		SET(counters->domains_only, rnd(r) & 1);
 		break;
 	case 1:
 		SET(counters->dom[1].preempted, p);
-		SET(counters->dom[1].total_preempted, counters->dom[1].total_preempted + p);
+		SET(counters->cpu[cpu].total_preempted, counters->cpu[cpu].total_preempted + p);
 		break;
 	case 2: SET(counters->dom[1].blocked, p); break;
 	default:
 		SET(counters->cpu[cpu].preempted, p);
-		SET(counters->queued[1][cpu], p);
+		SET(counters->queued[cpu][1], p);
 		SET(counters->usable[1][cpu % FG_CPU_GROUPS], rnd(r) & 1 ? p : 0);
 	}
 }

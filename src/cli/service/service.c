@@ -200,6 +200,7 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 		    "kernel.unprivileged_bpf_disabled=2");
 		err = -EPERM;
 	}
+	s->cfg.domains_only = s->for_all;
 	if (!err)
 		err = fg_monitor_open(&s->monitor, &s->cfg, why, size);
 	if (!err && s->listener < 0)
