@@ -39,9 +39,10 @@
  */
 #define LOOK_EVERY	    16384u
 #define LOOK_EVERY_FALLBACK 64u
+#define LOOKS_BEHIND	    2u
 
 /* A head that waits to be told looks at the word once in so many questions all the same. */
-#define UNTOLD_EVERY 256u
+#define UNTOLD_EVERY 1024u
 
 static bool timed_out(const struct attempt *a)
 {
@@ -215,15 +216,33 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 }
 
 /*
- * Often where the owner is all there is to go by, or when it has been seen off its CPU: another may
- * have the lock since.
+ * What a waiter behind the head knows of the owner.  With a monitor it looks at the word rarely,
+ * and how many look must not grow with the queue: only the one whose predecessor waits no more,
+ * which is the next; and each once, or twice, when the owner that it knows has been seen off its
+ * CPU, since another may have the lock by then.  After that it judges no owner.
  */
-static bool time_to_look(const struct fg_wait *w)
+struct view {
+	uint32_t before; /* the node that it joined behind */
+	uint32_t looks;	 /* because of an owner off its CPU */
+	uint32_t off;	 /* the owner that was seen at the last of them */
+};
+
+static bool time_to_look(struct fg_wait *w, struct view *v)
 {
 	if (w->asked % LOOK_EVERY_FALLBACK)
 		return false;
-	return w->asked % LOOK_EVERY == 0 || w->off_ns || !fg_policy_has_monitor() ||
-	       !fg_is_watched(w->owner);
+	if (!fg_policy_has_monitor() || !fg_is_watched(w->owner))
+		return true;
+	if (!w->off_ns && w->asked % LOOK_EVERY)
+		return false;
+	if (!_fg_queue_still_waits(v->before))
+		return true;
+	if (!w->off_ns || w->owner == v->off)
+		return false;
+	if (v->looks++ < LOOKS_BEHIND)
+		return true;
+	w->owner = 0;
+	return false;
 }
 
 /*
@@ -231,8 +250,9 @@ static bool time_to_look(const struct fg_wait *w)
  * look.  UNDECIDED: the head, or no longer in the queue.
  */
 static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct attempt *a,
-				  uint32_t n, bool *head)
+				  uint32_t n, uint32_t before, bool *head)
 {
+	struct view view = {.before = before};
 	bool was_free = false;
 
 	for (;;) {
@@ -243,8 +263,8 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 			*head = poll == FG_QUEUE_HEAD;
 			return UNDECIDED;
 		}
-		if (time_to_look(&a->wait)) {
-			a->wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+		if (time_to_look(&a->wait, &view)) {
+			view.off = a->wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
 			/* Kept free for a head that does not come, or a moment before it does. */
 			if (!a->wait.owner && (was_free || fg_policy_has_monitor()) &&
 			    take_over(l, t, a)) {
@@ -266,13 +286,14 @@ enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt 
 	struct head h = {0};
 	enum outcome o = UNDECIDED;
 	bool head;
-	uint32_t asked = a->wait.asked;
+	uint32_t asked = a->wait.asked, before;
 
-	h.n = _fg_queue_join(l, t, &head);
+	h.n = _fg_queue_join(l, t, &before);
 	if (!h.n)
 		return UNDECIDED;
+	head = !before;
 	if (!head)
-		o = spin_in_queue(l, t, a, h.n, &head);
+		o = spin_in_queue(l, t, a, h.n, before, &head);
 	if (head) {
 		if (o != ACQUIRED)
 			o = spin_as_head(l, t, a, &h);

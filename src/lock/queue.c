@@ -107,12 +107,12 @@ static void become_head(struct fg_self *t, struct fg_node *node)
 	fg_set_role(t, FG_ROLE_HEAD);
 }
 
-uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
+uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, uint32_t *behind)
 {
 	uint32_t n = node_alloc(t), before, pred_number;
 	struct fg_node *node;
 
-	*head = false;
+	*behind = 0;
 	if (!n)
 		return 0;
 	node = node_at(n);
@@ -131,7 +131,6 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
 	if (!before || before >> NODE_BITS != (fg_epoch & EPOCH_MASK) ||
 	    !fg_thread_was(pred_number / FG_NODES)) {
 		become_head(t, node);
-		*head = true;
 	} else {
 		struct fg_node *pred = node_at(pred_number);
 
@@ -139,12 +138,17 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head)
 		    FG_NODE_HANDED) {
 			node_free(pred); /* its owner left the role here for us */
 			become_head(t, node);
-			*head = true;
 		} else {
+			*behind = pred_number;
 			fg_set_role(t, FG_ROLE_WAITING);
 		}
 	}
 	return n;
+}
+
+bool _fg_queue_still_waits(uint32_t before)
+{
+	return state_of(fg_load_relaxed(&node_at(before)->state)) == FG_NODE_WAITING;
 }
 
 enum fg_queue_poll _fg_queue_poll(struct fg_self *t, uint32_t n)

@@ -26,10 +26,13 @@
 
 /*
  * Joins the queue of `l` if a node is to be had.  Returns its number, 0 if all
- * nodes of this thread are in use.  *head says whether the caller is the head
- * now; if not, _fg_queue_poll tells.
+ * nodes of this thread are in use.  *behind is the node that it joined behind; 0: the caller is the
+ * head now; if not, _fg_queue_poll tells.
  */
-uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, bool *head);
+uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, uint32_t *behind);
+
+/* A hint: does the node that the caller joined behind still wait, or wait again? */
+bool _fg_queue_still_waits(uint32_t before);
 
 enum fg_queue_poll {
 	FG_QUEUE_WAIT, /* still behind somebody */

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The simulator (README.md) runs the lock code as it is now, twice alike; figures that depend on
-no machine.  usage: test_sim.py FGSIM"""
+no machine.  usage: test_sim.py FGSIM FGSIM-FEW"""
 import json
 import subprocess
 import sys
 
-SHIPPED = sys.argv[1]
+SHIPPED, FEW = sys.argv[1:]
 
 
-def run(*options):
-    p = subprocess.run([SHIPPED, *options], capture_output=True, text=True, timeout=60)
+def run(*options, program=SHIPPED):
+    p = subprocess.run([program, *options], capture_output=True, text=True, timeout=120)
     if p.returncode == 77:
         print(p.stderr, end="")
         sys.exit(77)
     return p
 
 
-def figures(*options):
-    p = run("-d", "2", *options)
+def figures(*options, program=SHIPPED):
+    p = run("-d", "2", *options, program=program)
     assert p.returncode == 0, f"{options}: exit status {p.returncode}: {p.stderr}"
     r = json.loads(p.stdout)
     del r["host_s"]  # the one that is this machine's
@@ -164,10 +164,11 @@ def check_other_objects_with_more_threads_than_cpus():
 
 
 def check_everybody_gets_the_other_objects():
-    # By an equal share, in 6 ms.
+    # By an equal share, in 6 ms.  Not of a semaphore: who sleeps there may be overtaken by those
+    # who spin, and a thread had from nothing to a third, by how lines of memory lie.
     for name, least in {"rwlock, reads": 0.9, "rwlock, one in ten writes": 0.5,
                         "condition variables and their mutex": 0.3, "barrier": 0.9,
-                        "semaphore": 0.2, "spinlock": 0.3}.items():
+                        "spinlock": 0.3}.items():
         options = OBJECTS[name][0] if name in OBJECTS else WORDS[name]
         r = figures("-m", "one", "-t", "16", *options, "-d", "6", "--warm-up", "1")
         share = r["min_ops"] * r["threads"] / r["sections"]
@@ -177,6 +178,21 @@ def check_everybody_gets_the_other_objects():
 def check_more_threads_than_cpus():
     one, two = (figures("-m", "one", "-t", threads)["per_ms"] for threads in ("16", "32"))
     assert two >= 0.8 * one, f"sections a ms with 16 and 32 threads on 16 CPUs: {one}, {two}"
+
+
+def check_long_queues_leave_the_lock_alone():
+    r = figures("-m", "amd512", "-t", "40", "-w", "15000", "-o", "15000")  # waits of 600 us
+    assert lock_line(r) <= 4, f"{lock_line(r):.1f} transfers of the lock's line a section"
+
+
+def check_threads_begin_together():
+    ready = figures("-m", "intel104", "-t", "104", "-d", "0.1")["started_us"]
+    assert ready <= 300, f"104 threads have their identities after {ready} us of simulated time"
+
+
+def check_cpus_that_there_is_no_room_for():
+    all_, few = (figures("-m", "intel104", "-t", "208", program=p) for p in (SHIPPED, FEW))
+    assert 2 * few["per_ms"] >= all_["per_ms"], (all_, few)
 
 
 def check_everybody_gets_the_lock():
