@@ -18,8 +18,10 @@ MAGIC = 0x4b4c4746
 
 # struct fg_counters (src/abi/protocol.h)
 DOMAINS, CPUS, GROUPS, LINE = 64, 512, 32, 64
-DOM = LINE
-CPU = DOM + DOMAINS * LINE
+MISSED = LINE
+NEAR = 2 * LINE
+DOM = NEAR + CPUS
+CPU = DOM + DOMAINS * 2 * LINE
 QUEUED = CPU + CPUS * LINE
 USABLE = QUEUED + DOMAINS * CPUS * 4
 SIZE = USABLE + DOMAINS * GROUPS * 4
@@ -153,26 +155,26 @@ class Counters:
 
     def processes(self):
         """Registered, this one excluded."""
-        return self.u64(32) - 1
+        return self.u64(MISSED + 8) - 1
 
     def p(self, domain=0):
-        return self.u32(DOM + domain * LINE)
+        return self.u32(DOM + domain * 2 * LINE)
 
     def b(self, domain=0):
-        return self.u32(DOM + domain * LINE + 4)
+        return self.u32(DOM + domain * 2 * LINE + LINE)
 
     def total_preempted(self):
-        return self.u64(DOM + 8)
+        return sum(self.u64(CPU + i * LINE + 8) for i in range(CPUS))
 
     def queued(self, domain, cpu):
-        return self.u32(QUEUED + (domain * CPUS + cpu) * 4)
+        return self.u32(QUEUED + (cpu * DOMAINS + domain) * 4)
 
     def counts(self):
         """All that is not zero: {name: value}."""
         found = {}
         for i in range(DOMAINS):
-            for name, at in (("p", 0), ("b", 4)):
-                v = self.u32(DOM + i * LINE + at)
+            for name, at in (("p", 0), ("b", LINE)):
+                v = self.u32(DOM + i * 2 * LINE + at)
                 if v:
                     found[f"dom[{i}].{name}"] = v
         for i in range(CPUS):
