@@ -11,8 +11,8 @@
 #include "runtime/decide.h"
 
 /*
- * Three waiters and the owner have to have CPUs at once: one round in hundreds, on two.  So until it
- * has been seen so often, and no longer than this.
+ * Three waiters and the owner have to have CPUs at once: one round in hundreds, on two.  So until
+ * it has been seen so often, and no longer than this.
  */
 #define ENOUGH	 4
 #define LIMIT_NS 10000000000
