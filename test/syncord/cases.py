@@ -195,7 +195,8 @@ echo {hold} {hold} >$T/hold_ns; echo 0 0 >$T/pause_ns
         out = script(m, settings + how)
         by_class = {line["class"]: line["ops"]
                     for line in lines(out, "class=0") + lines(out, "class=1")}
-        t.equal(f"two inside at once: {how.split(';')[0]}", lines(out, "total")[0]["violations"], 0)
+        policy = how.split("; testlock")[0].split("; ")[-1]
+        t.equal(f"two inside at once: {policy}", lines(out, "total")[0]["violations"], 0)
         t.at_least("sections of fast CPUs", by_class[0], 100)
         return by_class[0] / max(1, by_class[1])
     t.tell("fast to slow, stock", ratio("testlock 3", 2000))
@@ -207,8 +208,10 @@ echo {hold} {hold} >$T/hold_ns; echo 0 0 >$T/pause_ns
     # What 224 threads have there 8 have here, by longer sections and a lower bound.
     t.statistic("fast to slow, amp, a long queue",
                 ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach", 20000), least=10)
-    equal = ratio("attach amp-reorder test:spin0 -o slow=4-7 -o max_bypass_us=50; testlock 3; "
-                  "detach", 20000)
+    # On a fast machine the watchdog ends a policy all of whose waiters are overdue; here that is
+    # what is looked at.
+    equal = ratio("echo 0 >$S/max_overdue; attach amp-reorder test:spin0 -o slow=4-7 "
+                  "-o max_bypass_us=50; testlock 3; detach; echo 20000 >$S/max_overdue", 20000)
     t.statistic("fast to slow, amp-reorder, a long queue", equal, most=1.25)
     t.statistic("fast to slow, amp-reorder, a long queue", equal, least=0.8)
 

@@ -57,7 +57,7 @@ attach() {
 	done
 }
 detach() {
-	kill $pid
+	kill $pid || { echo "the policy has ended before: $(cat /tmp/attach)"; exit 1; }
 	wait $pid
 }
 testlock() { # seconds; the settings are files
