@@ -476,6 +476,28 @@ def check_addresses():
         one_line(p.stderr)
 
 
+def check_names_that_look_alike():
+    """Two programs whose names differ in bytes that no label may have are one group: a server takes
+    no series twice, and refuses all."""
+    need_daemon()
+    programs = []
+    with Daemon():
+        try:
+            for name in (b"x\xff\"\\", b"x\xfe\"\\", b"(others)"):
+                path = os.path.join(os.fsencode(TMP), name)
+                shutil.copy(CONTEND, path)
+                programs.append(program(path, "60000"))
+            label = r'program="x?\"\\"'
+            wait_until("both are registered", lambda: of_groups(
+                ask("metrics", "--by", "program")).get(("processes", label)) == 2)
+            text = ask("metrics", "--by", "program")
+            series = [line.rsplit(" ", 1)[0] for line in text.splitlines() if line[0] != "#"]
+            same("each once", len(set(series)), len(series))
+        finally:
+            for p in programs:
+                end(p)
+
+
 def check_group_counts_grow():
     """A program that ends leaves what it has counted in its group."""
     need_daemon()

@@ -15,7 +15,8 @@
  * server of Prometheus keeps.  Beyond so many, groups are one.  Not varied.
  */
 #define MAX_GROUPS 256
-#define THE_OTHERS "(others)"
+/* Longer than the kernel lets a program's name be: one series of the same labels would be two. */
+#define THE_OTHERS "(all others together)"
 
 struct group {
 	uint32_t uid;
@@ -63,13 +64,25 @@ static int by_identity(const void *a, const void *b)
 	return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
+/*
+ * ASCII, since the text format wants UTF-8 and a name may be anything.  Made so before names are
+ * compared: two that look the same then would be one series twice, and the answer is refused whole.
+ */
+static void name_of(int pid, char *name, size_t size)
+{
+	fg_program_name(pid, name, size);
+	for (char *c = name; *c; c++)
+		if ((unsigned char)*c >= 0x80)
+			*c = '?';
+}
+
 static struct group *group_of(const struct fg_report_process *p, int by)
 {
 	struct group key = {.uid = by & FG_GROUP_UID ? p->uid : 0};
 	size_t i;
 
 	if (by & FG_GROUP_PROGRAM)
-		fg_program_name(p->pid, key.program, sizeof(key.program));
+		name_of(p->pid, key.program, sizeof(key.program));
 	for (i = 0; i < groups; i++)
 		if (group[i].uid == key.uid && !strcmp(group[i].program, key.program))
 			return &group[i];
@@ -119,14 +132,13 @@ static void update(struct fg_answer *a, int by)
 	nr_known = a->count;
 }
 
-/* As the text format wants it: what is not ASCII may be no UTF-8 either. */
 static void print_quoted(FILE *f, const char *text)
 {
 	putc('"', f);
 	for (; *text; text++) {
 		if (*text == '"' || *text == '\\')
 			putc('\\', f);
-		putc((unsigned char)*text < 0x80 ? *text : '?', f);
+		putc(*text, f);
 	}
 	putc('"', f);
 }
