@@ -19,7 +19,7 @@ import types
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(sys.argv[1], "test", folder)) for folder in ("syncord", "tools")]
 import build
-import cases
+import case
 import guest
 import judge
 import machine
@@ -65,7 +65,7 @@ def run_these(chosen, j):
 
 
 def make_case(n, body, hypervisor=False, full=False, option=None):
-    return cases.Case(f"case{n}", "", body, "single", 8, 2, "", hypervisor, full, option)
+    return case.Case(f"case{n}", "", body, "single", 8, 2, "", hypervisor, full, option)
 
 
 def run(at_boot, *bodies, virtual=()):

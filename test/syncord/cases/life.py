@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""How policies come, are replaced and end, while locks and CPUs come and go."""
+import json
+
+from case import MIN_SCAN, case, lines, load, need_policies, policy_counters, script
+from judge import Skip
+
+
+@case("leaves")
+def leaves(m, t):
+    """However a policy ends, nothing of it is left: signal, kill -9, --for, detach, sysrq-L."""
+    need_policies(m, "sample")
+    gone = """n=0
+while [ $n -lt 100 ] && grep -q '^policy' $S/status; do n=$((n + 1)); sleep 0.1; done
+cat $S/status"""
+    ways = {"SIGTERM": "kill $pid; wait $pid || true", "kill -9": "kill -9 $pid; wait $pid || true",
+            "detach": "flexguard kernel detach --all; wait $pid || true",
+            "sysrq-L": "echo L >/proc/sysrq-trigger; wait $pid || true"}
+    for name, end in ways.items():
+        out = script(m,
+                     "attach sample rename_lock; syncord-load-mwrl -d 2 & sleep 1; "
+                     f"{end}\n{gone}\nwait")
+        status = lines(out, "syncord")[0]
+        t.equal(f"{name}: policies, targets, keys on",
+                [status[k] for k in ("policies", "targets", "fast_key", "slow_key")], [0] * 4)
+        t.at_least(f"{name}: renamings meanwhile", load(out)["acquisitions"], 100)
+    t.equal("sysrq-L: its reason",
+            lines(script(m, "sed 's/^/ejection /' $S/ejections"), "ejection")[-1]["reason"],
+            "sysrq")
+    out = script(m,
+                 "attach sample rename_lock --for 3s; s=0; wait $pid || s=$?; echo \"end "
+                 "status=$s\"; cat $S/status")
+    t.equal("--for: status of the command", lines(out, "end")[0]["status"], 0)
+    t.equal("--for: policies", lines(out, "syncord")[0]["policies"], 0)
+
+
+@case("reuse")
+def reuse(m, t):
+    """A lock in memory that is freed and used again under the policy: another lock is counted, and
+    nothing breaks."""
+    need_policies(m, "sample")
+    out = script(m, """syncord-load-lock1 -d 240 & load=$!
+flexguard kernel profile --type spin --by lock --json -d 2s 2>/dev/null
+echo; echo "load pid=$load" """, limit=180)
+    found = [row
+             for row in json.loads(next(line for line in out.splitlines()
+                                        if '"rows"' in line))["rows"]
+             if row["slab"] == "files_cache"]
+    if not found:
+        raise Skip("nobody waited for a files_struct's lock while it was looked for")
+    # A process on each CPU frees it there; what is forked there then finds it among the last that
+    # were freed.
+    out = script(m, f"""taken() {{
+	sed -n 's/^target .* calls=[0-9]*,\\([0-9]*\\),.*/\\1/p' $S/status
+}}
+attach sample addr:{found[0]['address']}
+sleep 1; echo "before n=$(taken)"; kill {lines(out, "load")[0]["pid"]} || true; sleep 1
+was=$(taken) n=0
+forks='for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1 & done; wait' pids=
+while [ "$(taken)" = "$was" ] && [ $n -lt 30 ]; do
+	for cpu in 0 1 2 3 4 5 6 7; do
+		taskset -c $cpu sh -c "$forks" &
+		pids="$pids $!"
+	done
+	wait $pids; pids= n=$((n + 1))
+done
+echo "again n=$(($(taken) - was)) rounds=$n"; cat $S/status; detach""", limit=300)
+    t.at_least("acquisitions while it was the load's", lines(out, "before")[0]["n"], 1)
+    t.at_least("acquisitions when it was another's", lines(out, "again")[0]["n"], 1)
+    t.equal("policies at the end of it", lines(out, "syncord")[0]["policies"], 1)
+
+
+@case("hotplug")
+def hotplug(m, t):
+    """CPUs leave and come back under load, with a policy attached; nobody is lost."""
+    need_policies(m, "numa")
+    out = script(m, MIN_SCAN + """attach numa rename_lock
+syncord-load-mwrl -d 8 & load=$!; sleep 2
+for cpu in 3 6 3 6 3 6; do
+	echo 0 >/sys/devices/system/cpu/cpu$cpu/online
+	echo 1 >/sys/devices/system/cpu/cpu$cpu/online
+done
+wait $load; cat $S/status /sys/devices/system/cpu/online; detach""")
+    t.at_least("renamings", load(out)["acquisitions"], 100)
+    t.true("all CPUs are back", "0-7" in out.split())
+    t.at_least("waiters of the policy", lines(out, "target")[0]["slow"], 1)
+
+
+@case("churn", threads="multi")
+def churn(m, t):
+    """Attached, replaced and detached again and again under load: no waiter is lost, no counter
+    goes wrong."""
+    need_policies(m, "numa", "lockstat")
+    rounds = 100 if t.full else 8
+    out = script(m, f"""syncord-load-mwrl -d {rounds * 3} & load=$!
+round=0
+while [ $round -lt {rounds} ]; do
+	attach numa rename_lock
+	id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status)
+	flexguard kernel replace $id lockstat >/dev/null
+	flexguard kernel detach $id >/dev/null
+	wait $pid || true
+	round=$((round + 1))
+done
+echo "end rounds=$round"
+wait $load; cat $S/status""", limit=60 + rounds * 20)
+    t.equal("rounds", lines(out, "end")[0]["rounds"], rounds)
+    t.equal("keys, on from boot", [lines(out, "syncord")[0][k] for k in ("fast_key", "slow_key")],
+            [1, 1])
+    t.at_least("renamings of the slowest thread", min(load(out)["threads"]), 1)
+    t.equal("policies left", lines(out, "syncord")[0]["policies"], 0)
+
+
+@case("command")
+def command(m, t):
+    """The verifier accepts every policy; two as one, pinned; one replaced with its counters kept;
+    conflict and denial by name."""
+    need_policies(m, "numa", "amp", "lockstat")
+    out = script(m,
+                 """cd /fg/kernel/policies
+for p in $PWD/*.bpf.o $PWD/numa.bpf.o+$PWD/amp.bpf.o; do
+	s=0; flexguard kernel check $p >/tmp/said 2>&1 || s=$?
+	echo "checked status=$s policy=${p##*/}"
+done""", limit=200)
+    t.equal("refused by the verifier",
+            [line["policy"] for line in lines(out, "checked") if line["status"]], [])
+    out = script(m, """flexguard kernel attach numa+amp -o slow=4-7 rename_lock --pin
+syncord-load-mwrl -d 2; flexguard kernel status --json
+flexguard kernel detach --all; cat $S/status; echo "pins n=$(ls /sys/fs/bpf | wc -l)" """)
+    counted = policy_counters(out)
+    t.at_least("numa+amp: heads of the queue", counted["heads"], 100)
+    t.at_least("numa+amp: waits before the queue", counted["backoffs"], 1)
+    t.equal("numa+amp: left, pinned",
+            [lines(out, "syncord")[0]["policies"], lines(out, "pins")[0]["n"]], [0, 0])
+    out = script(m,
+                 """attach numa rename_lock; syncord-load-mwrl -d 2; flexguard kernel status --json
+id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status)
+flexguard kernel replace $id numa --keep -o reorder=no; flexguard kernel status --json
+s=0; flexguard kernel attach lockstat rename_lock 2>/tmp/said || s=$?
+echo "conflict status=$s"; cat /tmp/said
+s=0; flexguard kernel attach lockstat rcu_state@spinlock_t 2>/tmp/said || s=$?
+echo "denied status=$s"; cat /tmp/said; detach""")
+    before, after = (policy_counters(line) for line in out.splitlines()
+                     if line.startswith('{"abi"'))
+    t.at_least("replaced, kept: heads of the queue", after["heads"], before["heads"])
+    t.equal("refused", [lines(out, what)[0]["status"] for what in ("conflict", "denied")],
+            [125, 125])
+    t.true("refused, and why",
+           "has policy numa" in out and "at rcu_state@spinlock_t: denied" in out)

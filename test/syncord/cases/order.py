@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""In what order waiters get a lock: each policy, and the statistic that proves it."""
+from case import (MIN_SCAN, case, lines, load, need_policies, need_test_locks, policy_counters,
+                  script)
+
+
+def shares(stats):
+    """Of the test locks: hand-overs, and the share that went to another node."""
+    total = lines(stats, "total")[0]
+    return total["ops"], total["cross"] / max(1, total["ops"]), total["violations"]
+
+
+@case("numa")
+def numa(m, t):
+    """Hand-overs that cross nodes: at most a tenth of what they are without the policy."""
+    need_policies(m, "numa")
+    out = script(m,
+                 MIN_SCAN
+                 + "attach numa rename_lock -o reorder=0; syncord-load-mwrl -d 4; flexguard "
+                   "kernel status --json; detach")
+    stock = policy_counters(out)
+    out = script(m,
+                 MIN_SCAN
+                 + "attach numa rename_lock; syncord-load-mwrl -d 4; cat $S/status; flexguard "
+                   "kernel status --json; detach")
+    with_it, target = policy_counters(out), lines(out, "target")[0]
+    share = {name: c["across"] / max(1, c["heads"])
+             for name, c in (("stock", stock), ("numa", with_it))}
+    t.at_least("rename_lock: heads of its queue", with_it["heads"], 300)
+    t.tell("rename_lock: waiters moved", target["moved"])
+    t.tell("rename_lock: hand-overs across nodes, only counted", share["stock"])
+    t.statistic("rename_lock: hand-overs across nodes, numa", share["numa"],
+                most=share["stock"] / 10)
+    t.tell("rename_lock: longest batch of a node, before and after",
+           f"{stock['max_batch']}, {with_it['max_batch']}")
+
+
+@case("numa-testlock")
+def numa_testlock(m, t):
+    """The same of a lock that counts its own hand-overs, whatever the policy says."""
+    need_test_locks(m)
+    need_policies(m, "numa")
+    settings = MIN_SCAN + "echo 0 >$T/lock; echo 2000 2000 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
+    ops, stock, wrong = shares(script(m, settings + "testlock 3"))
+    t.at_least("hand-overs, stock", ops, 1000)
+    t.tell("share across nodes, stock", stock)
+    t.equal("two inside at once, stock", wrong, 0)
+    ops, with_it, wrong = shares(script(m, settings + "attach numa test:spin0; testlock 3; detach"))
+    t.at_least("hand-overs, numa", ops, 1000)
+    t.statistic("share across nodes, numa", with_it, most=stock / 10)
+    t.equal("two inside at once, numa", wrong, 0)
+
+
+@case("amp")
+def amp(m, t):
+    """CPUs 4 to 7 count as slow: they back off, and the fast ones get ten times as much, however
+    many wait; by reordering, until a round of the queue takes longer than anybody may be passed:
+    then all get the same (the paper's Table 4)."""
+    need_test_locks(m)
+    need_policies(m, "amp", "amp-reorder")
+
+    def ratio(how, hold):
+        settings = MIN_SCAN + f"""echo 0 >$T/lock; echo 0xf0 >$T/classes
+echo {hold} {hold} >$T/hold_ns; echo 0 0 >$T/pause_ns
+"""
+        out = script(m, settings + how)
+        by_class = {line["class"]: line["ops"]
+                    for line in lines(out, "class=0") + lines(out, "class=1")}
+        policy = how.split("; testlock")[0].split("; ")[-1]
+        t.equal(f"two inside at once: {policy}", lines(out, "total")[0]["violations"], 0)
+        t.at_least("sections of fast CPUs", by_class[0], 100)
+        return by_class[0] / max(1, by_class[1])
+    t.tell("fast to slow, stock", ratio("testlock 3", 2000))
+    t.statistic("fast to slow, amp, a short queue",
+                ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach", 2000), least=10)
+    t.statistic("fast to slow, amp-reorder, a short queue",
+                ratio("attach amp-reorder test:spin0 -o slow=4-7; testlock 3; detach", 2000),
+                least=2)
+    # What 224 threads have there 8 have here, by longer sections and a lower bound.
+    t.statistic("fast to slow, amp, a long queue",
+                ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach", 20000), least=10)
+    # On a fast machine the watchdog ends a policy all of whose waiters are overdue; here that is
+    # what is looked at.
+    equal = ratio("echo 0 >$S/max_overdue; attach amp-reorder test:spin0 -o slow=4-7 "
+                  "-o max_bypass_us=50; testlock 3; detach; echo 20000 >$S/max_overdue", 20000)
+    t.statistic("fast to slow, amp-reorder, a long queue", equal, most=1.25)
+    t.statistic("fast to slow, amp-reorder, a long queue", equal, least=0.8)
+
+
+def two_classes(m, policy, options, seconds=4):
+    """Acquisitions of the threads with nice -5 for one of the others', and the policy's
+    counters."""
+    out = script(m,
+                 MIN_SCAN
+                 + f"attach {policy} rename_lock {options}; syncord-load-mwrl -d {seconds} -u; "
+                               "flexguard kernel status --json; detach")
+    threads = load(out)["threads"]
+    return sum(threads[1::2]) / max(1, sum(threads[0::2])), policy_counters(out)
+
+
+def median_bucket(waits):
+    """Of a histogram of powers of two."""
+    half, sum_ = sum(waits) / 2, 0
+    for i, n in enumerate(waits):
+        sum_ += n
+        if sum_ >= half:
+            return i
+    return 0
+
+
+@case("prio")
+def prio(m, t):
+    """Two classes of threads, by nice: those that are boosted wait less than the others, and get
+    the lock more often."""
+    need_policies(m, "prio")
+    stock, before = two_classes(m, "prio", "-o reorder=no")
+    with_it, after = two_classes(m, "prio", "")
+    t.at_least("heads of each class", min(after["boosted"], after["others"]), 100)
+    t.tell("acquisitions, boosted to others, only counted", stock)
+    t.statistic("acquisitions, boosted to others, prio", with_it, least=1.5 * stock)
+    for name, counted in (("only counted", before), ("prio", after)):
+        t.tell(f"median wait as a power of 2 ns, boosted and others, {name}",
+               f"{median_bucket(counted['boosted_wait'])}, {median_bucket(counted['others_wait'])}")
+    t.statistic("median wait as a power of 2 ns, boosted, prio",
+                median_bucket(after["boosted_wait"]),
+                most=median_bucket(after["others_wait"]) - 1)
+
+
+@case("deadline")
+def deadline(m, t):
+    """Two classes of threads, by nice: those that are urgent wait less than the others, which
+    without the policy wait as long."""
+    need_policies(m, "deadline")
+    for name, options in (("only counted", "-o reorder=no"), ("deadline", "")):
+        counted = two_classes(m, "deadline", options)[1]
+        waits = [median_bucket(counted[f"{who}_wait"]) for who in ("urgent", "others")]
+        t.at_least(f"heads of each class, {name}", min(counted["urgent"], counted["others"]), 100)
+        # By which time they are late is this emulator's, which has others; the order is not.
+        for who in ("urgent", "others"):
+            t.tell(f"late of the {who}, {name}", counted[f"{who}_late"] / max(1, counted[who]))
+        t.tell(f"median wait as a power of 2 ns, urgent and others, {name}",
+               f"{waits[0]}, {waits[1]}")
+    t.statistic("median wait as a power of 2 ns, urgent, deadline", waits[0], most=waits[1] - 1)
