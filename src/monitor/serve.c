@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 #include "monitor/internal.h"
@@ -108,6 +109,19 @@ static int loop(struct fg_monitor *m, int listen_fd, int lock_fd, int timer_fd)
 	}
 }
 
+/*
+ * systemd's may be longer.  Not at an abstract name: the kernel would tell those who connect that
+ * it is this user who listens, and not root any more, whom they trust there.
+ */
+static void shorten_queue(int listen_fd)
+{
+	struct sockaddr_un name = {0};
+	socklen_t size = sizeof(name);
+
+	if (!getsockname(listen_fd, (struct sockaddr *)&name, &size) && name.sun_path[0])
+		listen(listen_fd, FG_BACKLOG);
+}
+
 int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_fd)
 {
 	int timer_fd = -1, err = 0;
@@ -118,7 +132,7 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_
 	/* accept must not wait for a client that has changed its mind. */
 	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) | O_NONBLOCK);
 	fg_pass_credentials(listen_fd);
-	listen(listen_fd, FG_BACKLOG); /* systemd's may have a longer queue */
+	shorten_queue(listen_fd);
 	timer_fd = start_timer();
 	if (timer_fd < 0)
 		err = -errno;

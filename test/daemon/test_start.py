@@ -106,7 +106,24 @@ def check_started_as_nobody():
         same("user", status(d.p.pid, "Uid").split()[0], "65534")
         same("effective", int(status(d.p.pid, "CapEff"), 16), 1 << 39)
         same("ambient", int(status(d.p.pid, "CapAmb"), 16), 0)
-        d.stop()
+        said = d.stop().splitlines()
+        same(f"its start, whom it serves, its end: {said}", len(said), 3)
+        true(said, "only programs of user 65534" in said[1])
+
+
+def check_abstract_name():
+    """Where root has begun to listen, all users' programs trust the monitor, whoever it has become
+    since."""
+    need_daemon()
+    need_root()
+    path = f"@flexguard-test-{os.getpid()}"
+    with Daemon(path=path) as d:
+        true("another user", status(d.p.pid, "Uid").split()[0] != "0")
+        c = Counters(path)
+        p = contend(100000, path=path, prefix=NOBODY)
+        registered(c, 1)
+        end(p)
+        same("nothing to say but its start and end", len(d.stop().splitlines()), 2)
 
 
 def check_without_capabilities():

@@ -247,6 +247,11 @@ int fg_cmd_monitor(int argc, char **argv)
 	fg_systemd_notify("READY=1\nSTATUS=Serving");
 	fg_note("monitor: " FG_VERSION " serves at %s as user %d",
 		!passed ? o.s.socket : "the socket that it was passed", (int)geteuid());
+	/* Else silence: the programs of others go on as if nobody listened. */
+	if (!passed && o.s.socket[0] == '@' && geteuid() && !o.s.change_user)
+		fg_note("monitor: only programs of user %d trust an abstract name that root does "
+			"not listen at; for all: start it as root, or with a path",
+			(int)geteuid());
 	err = fg_service_run(&o.s, stop_fd);
 	fg_systemd_notify("STOPPING=1");
 	fg_service_close(&o.s);
