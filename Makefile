@@ -10,7 +10,8 @@ BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-d
 	clang-19 llvm-19 bpftool libncurses-dev libdw-dev libmicrohttpd-dev scdoc systemtap-sdt-dev
 TEST_PACKAGES  := clang-format-19 spin tcc python3 patchelf python3-prometheus-client g++ \
 	util-linux procps cmake valgrind rocksdb-tools sysbench stress-ng memcached \
-	libmemcached-tools kyotocabinet-utils pbzip2 faketime bpftrace abigail-tools
+	libmemcached-tools kyotocabinet-utils pbzip2 faketime bpftrace abigail-tools \
+	bubblewrap python3-yaml systemd
 CROSS_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 FUZZ_PACKAGES  := libclang-rt-19-dev
 CONFORMANCE_PACKAGES := g++ python3 libglib2.0-tests libpython3.11-testsuite qtbase5-dev \
