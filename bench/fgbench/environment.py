@@ -10,7 +10,7 @@ import tempfile
 from fgbench import machine, monitors
 from fgbench.experiments import threads_for
 from fgbench.running import Contender, Failed, contender_of_lock
-from fgbench.text import say
+from fgbench.text import instead, say
 
 
 class Environment:
@@ -111,7 +111,8 @@ class OfExperiments(Environment):
                 self.collapses.add(lock["name"])
         unknown = [lock for lock in self.locks or [] if lock not in self.available]
         if unknown:
-            raise ValueError(f"no lock '{unknown[0]}' here; see flexguard locks")
+            raise ValueError(f"no lock '{unknown[0]}' here: "
+                             f"{instead(unknown[0], self.available)}")
 
     @contextlib.contextmanager
     def shared_monitor(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Numbers, tables and progress on a terminal."""
+import difflib
 import shutil
 import sys
 import textwrap
@@ -54,15 +55,28 @@ def table(head, rows, left=1):
 
 def part(head, rows, left):
     width = [max(len(str(r[i])) for r in [head] + rows) for i in range(len(head))]
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1 << 30
+    under = " " * (4 + width[0] if 4 + width[0] < columns // 2 else 4)
     for r in [head] + rows:
-        print("  " + "  ".join(str(c).ljust(w) if i < left else str(c).rjust(w)
-                               for i, (c, w) in enumerate(zip(r, width))).rstrip())
+        line = "  " + "  ".join(str(c).ljust(w) if i < left else str(c).rjust(w)
+                                for i, (c, w) in enumerate(zip(r, width))).rstrip()
+        if len(line) > columns:  # of text; numbers do fit
+            line = textwrap.fill(line, columns, subsequent_indent=under, break_long_words=False,
+                                 break_on_hyphens=False)
+        print(line)
 
 
 def metric_table(title, samples, points, contenders, label, base="glibc"):
     print(f"\n{title}")
     table([label] + contenders,
           [[str(p)] + [cell(samples, p, c, base) for c in contenders] for p in points])
+
+
+def instead(word, known):
+    """What a user may have meant who wrote a word that is none of these."""
+    known = list(known)
+    near = difflib.get_close_matches(word, known, 1, 0.75)
+    return f"did you mean '{near[0]}'?" if near else f"one of: {', '.join(known)}"
 
 
 def say(text):

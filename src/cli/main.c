@@ -8,6 +8,8 @@
 #include "cli/common/arguments.h"
 #include "cli/common/exit.h"
 #include "cli/common/message.h"
+#include "cli/common/nearest.h"
+#include "cli/common/text.h"
 #include "cli/launch/embed.h"
 #include "cli/launch/embedded.h"
 
@@ -24,14 +26,19 @@ static const struct {
 
 static void help(void)
 {
+	char text[200], folded[300];
+
 	for (const struct fg_command *c = fg_commands; c->name; c++)
 		printf("%s flexguard %s%s%s%s\n", c == fg_commands ? "usage:" : "      ", c->name,
 		       c->options[0].name ? " [options]" : "", c->operands ? " " : "",
 		       c->operands ? c->operands : "");
 	puts("       flexguard help [command]\n"
 	     "       flexguard --version\n");
-	for (const struct fg_command *c = fg_commands; c->name; c++)
-		printf("  %-8s %s\n", c->name, c->brief);
+	for (const struct fg_command *c = fg_commands; c->name; c++) {
+		snprintf(text, sizeof(text), "  %-8s %s", c->name, c->brief);
+		fg_fold(folded, sizeof(folded), text, 0, 11, fg_help_columns());
+		puts(folded);
+	}
 }
 
 /* "run, doctor, ..., help" */
@@ -46,45 +53,85 @@ static const char *names(void)
 	return list;
 }
 
+static bool has_verb(const struct fg_command *c, const char *verb)
+{
+	size_t n = strlen(verb);
+
+	for (const char *v = c->verbs; v && n; v = strchr(v, '|') ? strchr(v, '|') + 1 : NULL)
+		if (!strncmp(v, verb, n) && (!v[n] || v[n] == '|'))
+			return true;
+	return false;
+}
+
+static bool has_option(const struct fg_command *c, const char *word)
+{
+	size_t n = strcspn(word, "=");
+
+	for (const struct fg_option *o = c->options; o->name; o++)
+		if (n > 2 && strlen(o->name) == n - 2 && !strncmp(o->name, word + 2, n - 2))
+			return true;
+	return false;
+}
+
+static int unknown_option(const char *word)
+{
+	for (const struct fg_command *c = fg_commands; c->name; c++)
+		if (!strncmp(word, "--", 2) && has_option(c, word)) {
+			fg_error("unknown option '%s': behind its command, flexguard %s %s?", word,
+				 c->name, word);
+			return FG_EXIT_OWN;
+		}
+	return fg_arguments_unknown("option", word, "--help, --version");
+}
+
+static int unknown_command(const char *word)
+{
+	char nearest[80];
+
+	if (strchr(word, '/')) {
+		fg_error("unknown command '%s': a program is run by flexguard run %s", word, word);
+		return FG_EXIT_OWN;
+	}
+	for (const struct fg_command *c = fg_commands; c->name; c++)
+		if (has_verb(c, word) && !fg_nearest(word, names(), nearest, sizeof(nearest))) {
+			fg_error("unknown command '%s': did you mean flexguard %s %s?", word,
+				 c->name, word);
+			return FG_EXIT_OWN;
+		}
+	return fg_arguments_unknown("command", word, names());
+}
+
+static int help_of(const char *word)
+{
+	const struct fg_command *c = fg_command_by_name(word);
+
+	if (!strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h"))
+		help();
+	else if (c)
+		fg_command_help(c);
+	else
+		return unknown_command(word);
+	return 0;
+}
+
 static int command(int argc, char **argv)
 {
-	const struct fg_command *c;
-
 	if (argc < 2) {
-		fg_error("which command? one of: %s (flexguard --help says more)", names());
+		fg_error("no command: one of: %s (flexguard --help says more)", names());
 		return FG_EXIT_OWN;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		puts("flexguard " FG_VERSION);
 		return 0;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
-	    (!strcmp(argv[1], "help") && argc == 2)) {
-		help();
-		return 0;
-	}
-	if (!strcmp(argv[1], "help")) {
-		if (!strcmp(argv[2], "help") || !strcmp(argv[2], "--help") ||
-		    !strcmp(argv[2], "-h")) {
-			help();
-			return 0;
-		}
-		c = fg_command_by_name(argv[2]);
-		if (c) {
-			fg_command_help(c);
-			return 0;
-		}
-		fg_error("no command '%s'; one of: %s", argv[2], names());
-		return FG_EXIT_OWN;
-	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return help_of(argc > 2 && argv[1][0] == 'h' ? argv[2] : "help");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (!strcmp(commands[i].name, argv[1]))
+		if (!strcmp(commands[i].name, argv[1])) {
+			fg_messages_of(commands[i].name);
 			return commands[i].main(argc - 1, argv + 1);
-	if (argv[1][0] == '-')
-		fg_error("unknown option '%s'; one of: --help, --version", argv[1]);
-	else
-		fg_error("unknown command '%s'; one of: %s", argv[1], names());
-	return FG_EXIT_OWN;
+		}
+	return argv[1][0] == '-' ? unknown_option(argv[1]) : unknown_command(argv[1]);
 }
 
 /* `syncord attach ...`, a link to this program, is `flexguard kernel attach ...`. */
@@ -104,6 +151,7 @@ static int syncord(int argc, char **argv)
 		return 0;
 	}
 	argv[0] = kernel;
+	fg_messages_of("kernel");
 	return fg_cmd_kernel(argc, argv);
 }
 

@@ -229,7 +229,9 @@ int fg_policy_replace(struct fg_policy *p, uint32_t id, const struct fg_policy_t
 	if (!err)
 		err = fg_link_id(link, &p->link_id, &map_id);
 	if (err || !map_id) {
-		snprintf(why, size, "nothing is attached with id %u", id);
+		snprintf(why, size,
+			 "nothing is attached with id %u: flexguard kernel status shows what is",
+			 id);
 		err = err ? err : -ENOLINK;
 		goto out;
 	}
@@ -254,7 +256,9 @@ int fg_policy_detach(uint32_t id, char *why, size_t size)
 	int link = bpf_link_get_fd_by_id(id), err = link < 0 ? link : bpf_link_detach(link);
 
 	if (err == -ENOENT || err == -ENOLINK)
-		snprintf(why, size, "nothing is attached with id %u", id);
+		snprintf(why, size,
+			 "nothing is attached with id %u: flexguard kernel status shows what is",
+			 id);
 	else if (err)
 		snprintf(why, size, "cannot detach %u: %s", id, strerror(-err));
 	if (link >= 0)

@@ -5,6 +5,7 @@ Each test is called with the path of the command and, where it needs them, of
 small programs that Meson built.  Functions named check_* are run in order.
 """
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -60,7 +61,7 @@ def true(what, cond):
 
 def one_line(text):
     """Our own messages are one line each."""
-    true(f"one line, got {text!r}", text.startswith("flexguard: ") and text.count("\n") == 1)
+    true(f"one line, got {text!r}", re.match(r"flexguard( \w+)*: ", text) and text.count("\n") == 1)
 
 
 def wait_until(what, f, timeout=60):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command on a terminal of 80 columns, as somebody sees it who has just installed it."""
 import fcntl
+import glob
 import pty
 import re
 import struct
@@ -8,7 +9,7 @@ import termios
 
 from climod import *
 
-CONTEND = HELPERS[0]
+CONTEND, SOURCES = HELPERS
 COMMANDS = "run doctor demo bench locks monitor status top stat kernel metrics".split()
 COMPLETION = os.path.join(os.path.dirname(FLEXGUARD), "docs/flexguard")
 
@@ -62,6 +63,44 @@ def check_tables():
         true(f"{args}: {lines}", len(lines) > 5)
 
 
+def check_every_command():
+    """On 80 columns and on 60, with a monitor where one can be had; no colour, so NO_COLOR has
+    nothing to forbid.  What cannot be broken is one word, as a path."""
+    socket = f"{TMP}/monitor"
+    env = {"FLEXGUARD_SOCKET": socket}
+    monitor = start("monitor", env=env) if can_monitor() else None
+    program = start("run", "--", CONTEND, "60000", env=env)
+    try:
+        if monitor:
+            wait_until("the monitor answers", lambda: run("status", env=env).returncode == 0)
+        wait_until("the program runs", lambda: program.stdout.readline() == "ready\n")
+        pid = str(program.pid)
+        commands = [["--help"], ["locks"], ["doctor"], ["doctor", CONTEND], ["stat", "-d", "0.1"],
+                    ["stat", "-d", "0.1", pid], ["stat", "--by", "lock", "-d", "0.1", pid],
+                    ["run", "--stats", CONTEND, "50"], ["bench", "--help"], ["bench", "--list"],
+                    ["kernel", "doctor"], ["kernel", "list"], ["kernel", "status"],
+                    ["kernel", "targets", "rename_lock"], ["kernel", "check", "numa+amp"],
+                    ["kernel", "check", "sample"], ["demo", "--help"],
+                    *[[c, "--help"] for c in COMMANDS]]
+        if monitor:
+            commands += [["status"], ["top", "-bn1", "-d", "0.1"], ["top", "-bkn1", "-d", "0.1"],
+                         ["kernel", "profile", "-d", "0.1"],
+                         ["kernel", "profile", "--by", "caller", "-d", "0.1"],
+                         ["kernel", "profile", "--by", "task", "-d", "0.1"]]
+        for columns in 60, 80:
+            for args in commands if columns == 60 else commands[:5] + commands[-3:]:
+                _, lines = on_terminal(*args, columns=columns,
+                                       env=dict(env, COLUMNS=str(columns)))
+                true(f"{args}: {lines}", len(lines) > 1)
+                narrow(args, [line for line in lines if not re.match(r" *\S* *\S* *\S*$", line)],
+                       columns)
+                true(f"{args}: {lines}", not re.search(r"\x1b\[[\d;]*[349]\dm", "".join(lines)))
+    finally:
+        for p in filter(None, (program, monitor)):
+            p.terminate()
+            p.communicate()
+
+
 def check_errors():
     for args in (["nope"], ["run", "--lock", "nope", "true"], ["run", "--policy", "nope", "true"],
                  ["run", "--nope"], ["run", "nope"], ["monitor", "--nope"],
@@ -74,6 +113,77 @@ def check_errors():
         true(f"{args}: status {status}", status >= 125)
         true(f"{args}: {lines}", lines[0].startswith("flexguard"))
         narrow(args, lines)
+
+
+def check_habit():
+    """flexguard COMMAND: what: what to do; nobody writes the command's name himself."""
+    errors = 0
+    for path in glob.glob(f"{SOURCES}/src/cli/**/*.c", recursive=True):
+        for text in re.findall(r'fg_(?:error|arguments_bad)\(\s*((?:"(?:[^"\\]|\\.)*"\s*|'
+                               r'[A-Z_]{3,}\s+)+)', open(path).read()):
+            said = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text))
+            errors += 1
+            true(f"{path}: {said}",
+                 said in ("%s", "out of memory") or re.search(r"\S: \S|%s%s", said))
+            true(f"{path}: {said}", not re.match(f"({'|'.join(COMMANDS)}): ", said))
+            true(f"{path}: {said}", "; " not in said.replace("; see", ""))
+    true(f"{errors} errors", errors > 50)
+    for args in (["run"], ["run", "./nope"], ["run", "--stats=", "true"], ["run", "--lock"],
+                 ["status"], ["top"], ["top", "-b"], ["top", "-n", "0"], ["stat"], ["stat", "x"],
+                 ["stat", "1", "2"], ["monitor", "--max-slots", "0"], ["monitor", "--mode", "9"],
+                 ["metrics", "--listen", "nope"], ["doctor", "a", "b"], ["locks", "x"],
+                 ["kernel"], ["kernel", "attach"], ["kernel", "profile", "--pin"],
+                 ["kernel", "detach", "x"], ["kernel", "check", "nope"], ["bench", "--rounds", "x"],
+                 ["bench", "--append"], ["demo", "x"]):
+        p = run(*args, env={"FLEXGUARD_SOCKET": f"{TMP}/nobody"})
+        true(f"{args}: status {p.returncode}", p.returncode in (77, 125, 127))
+        one_line(p.stderr)
+        true(f"{args}: {p.stderr}",
+             re.match(rf"flexguard {args[0]}( [a-z]+)?: [^ ].*?: [^ ]", p.stderr))
+
+
+def check_control_characters():
+    """What was typed is said back, and obeyed by no terminal."""
+    for args in (["no\x1b[2Jpe"], ["run", "--lock", "a\nb", "true"], ["run", "./no\x1b]0;pe\a"]):
+        p = run(*args)
+        one_line(p.stderr)
+        true(p.stderr, not re.search("[\x00-\x09\x0b-\x1f\x7f]", p.stderr))
+
+
+def check_did_you_mean():
+    for args, said in ((["rnu"], "did you mean 'run'?"), (["help", "kernl"], "'kernel'?"),
+                       (["monitro"], "'monitor'?"), (["--verson"], "'--version'?"),
+                       (["attach", "numa", "x"], "did you mean flexguard kernel attach?"),
+                       (["--lock", "mcs", "true"], "flexguard run --lock?"),
+                       (["./nope"], "flexguard run ./nope"),
+                       (["run", "--polcy", "spin", "true"], "did you mean '--policy'?"),
+                       (["run", "--polcy=spin", "true"], "did you mean '--policy'?"),
+                       (["run", "-lock", "mcs", "true"], "did you mean '--lock'?"),
+                       (["run", "--lock", "mcz", "true"], "did you mean 'mcs'?"),
+                       (["run", "--policy", "spn", "true"], "did you mean 'spin'?"),
+                       (["run", "--policy", "spin-then", "true"], "did you mean 'spin-then-park'?"),
+                       (["run", "--monitor", "alter", "true"], "did you mean 'later'?"),
+                       (["top", "--sort", "thread"], "did you mean 'threads'?"),
+                       (["top", "-s", "thread"], "did you mean 'threads'?"),
+                       (["top", "--batsh"], "did you mean '--batch'?"),
+                       (["monitor", "--max-proceses", "3"], "did you mean '--max-processes'?"),
+                       (["kernel", "atach"], "did you mean 'attach'?"),
+                       (["kernel", "profile", "--by", "calller"], "did you mean 'caller'?"),
+                       (["bench", "--quik"], "did you mean '--quick'?"),
+                       (["bench", "--figure", "flexguard-22"], "did you mean 'flexguard-2'?")):
+        p = run(*args)
+        same(args, p.returncode, 125)
+        one_line(p.stderr)
+        true(f"{args}: {p.stderr}", said in p.stderr)
+    for args in (["frobnicate"], ["run", "--frobnicate"], ["run", "--lock", "zzzzz", "true"],
+                 ["run", "--policy", "zzzzz", "true"], ["top", "--sort", "contended|parks"],
+                 ["run", "--policy=", "true"], ["kernel", "x"], ["-x"]):
+        p = run(*args)
+        same(args, p.returncode, 125)
+        true(f"{args}: {p.stderr}", "one of: " in p.stderr and "did you" not in p.stderr)
+    for setting in "LOCK", "POLICY", "FUTEX":
+        p = run("run", "true", env={f"FLEXGUARD_{setting}": "zzzz"})
+        true(p.stderr, f"unknown FLEXGUARD_{setting} 'zzzz': one of: " in p.stderr)
 
 
 def check_times():

@@ -20,8 +20,8 @@ def check_keeps_one_capability():
         same("a mode for all", os.stat(SOCK).st_mode & 0o777, 0o666)
         said = d.stop().splitlines()
         same(f"its start and its end: {said}", len(said), 2)
-        true(said, re.fullmatch(rf"flexguard: monitor: \S+ serves at {SOCK} as user \d+", said[0]))
-        true(said, said[1].startswith("flexguard: monitor: ends by SIGTERM"))
+        true(said, re.fullmatch(rf"flexguard monitor: \S+ serves at {SOCK} as user \d+", said[0]))
+        true(said, said[1].startswith("flexguard monitor: ends by SIGTERM"))
         true("no lock file stays behind", not os.path.exists(SOCK + ".lock"))
     with Daemon(env=dict(os.environ, FLEXGUARD_VERBOSE="0")) as d:
         same("silenced", d.stop(), "")

@@ -32,7 +32,7 @@ int fg_cmd_bench(int argc, char **argv)
 	size_t i;
 
 	if (n < 0) {
-		fg_error("bench: cannot find myself: %s", strerror(errno));
+		fg_error("cannot find myself: %s", strerror(errno));
 		return FG_EXIT_OWN;
 	}
 	self[n] = 0;
@@ -44,14 +44,14 @@ int fg_cmd_bench(int argc, char **argv)
 			break;
 	}
 	if (i == sizeof(places) / sizeof(places[0])) {
-		fg_error("bench: cannot find the harness beside %s; build it (make) or install "
+		fg_error("cannot find the harness beside %s: build it (make) or install "
 			 "FlexGuard",
 			 dir);
 		return FG_EXIT_OWN;
 	}
 	args = calloc((size_t)argc + 7, sizeof(*args));
 	if (!args) {
-		fg_error("bench: %s", strerror(errno));
+		fg_error("%s", strerror(errno));
 		return FG_EXIT_OWN;
 	}
 	args[1] = script;
@@ -64,7 +64,7 @@ int fg_cmd_bench(int argc, char **argv)
 		args[0] = (char *)pythons[i];
 		execvp(args[0], args);
 	}
-	fg_error("bench: needs python3: %s", strerror(errno));
+	fg_error("cannot start python3: %s", strerror(errno));
 	free(args);
 	return FG_EXIT_OWN;
 }

@@ -212,20 +212,20 @@ int fg_cmd_demo(int argc, char **argv)
 		return err - 1;
 	if (!in_path("db_bench") || !in_path("sysbench")) {
 		fg_error(
-		    "demo needs db_bench and sysbench: run `make demo` as root, or apt-get install "
+		    "db_bench and sysbench are missing: run `make demo` as root, or apt-get install "
 		    "rocksdb-tools sysbench");
 		return FG_EXIT_SKIP;
 	}
 	if (o.json) {
 		json = o.json_file ? fopen(o.json_file, "we") : stdout;
 		if (!json) {
-			fg_error("demo: cannot write '%s': %s", o.json_file, strerror(errno));
+			fg_error("cannot write '%s': %s", o.json_file, strerror(errno));
 			return FG_EXIT_OWN;
 		}
 	}
 	n = readlink("/proc/self/exe", d.self, sizeof(d.self) - 1);
 	if (n <= 0 || !make_dir(&d)) {
-		fg_error("demo: cannot make a directory in /dev/shm, TMPDIR or /tmp: %s",
+		fg_error("cannot make a directory in /dev/shm, TMPDIR or /tmp: %s",
 			 strerror(errno));
 		return FG_EXIT_OWN;
 	}
@@ -244,7 +244,7 @@ int fg_cmd_demo(int argc, char **argv)
 		fprintf(stderr, "\r\033[K");
 	nftw(d.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	if (err && err != -EINTR) {
-		fg_error("demo: db_bench failed: %s", why);
+		fg_error("db_bench failed: %s", why);
 		return FG_EXIT_OWN;
 	}
 	if (json != stdout)
@@ -254,7 +254,7 @@ int fg_cmd_demo(int argc, char **argv)
 	if (json) {
 		fg_demo_json(json, &d);
 		if (json != stdout && fclose(json))
-			fg_error("demo: cannot write '%s': %s", o.json_file, strerror(errno));
+			fg_error("cannot write '%s': %s", o.json_file, strerror(errno));
 	}
 	return n ? 128 + (int)n : 0;
 }

@@ -262,7 +262,7 @@ static void find_monitor(struct fg_demo *d, char *out, size_t size)
 	if (f && fgets(line, sizeof(line), f) && number_after(line, "\"monitored\":", &n)) {
 		snprintf(d->monitor, sizeof(d->monitor), "yes");
 	} else {
-		const char *note = strstr(out, "flexguard: no preemption monitor");
+		const char *note = strstr(out, "flexguard run: no preemption monitor");
 
 		snprintf(d->monitor, sizeof(d->monitor), "no%s%.*s", note ? ": " : "",
 			 note ? (int)strcspn(note, "\n") : 0, note ? note : "");

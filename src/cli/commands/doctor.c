@@ -26,8 +26,7 @@ int fg_cmd_doctor(int argc, char **argv)
 	if (a.next < argc)
 		program = argv[a.next++];
 	if (a.next < argc)
-		return fg_arguments_bad(&a, "one program at a time; '%s' is too much",
-					argv[a.next]);
+		return fg_arguments_bad("'%s' is too much: one program at a time", argv[a.next]);
 
 	machine = fg_doctor_machine(&t);
 	system_rows = t.nr;

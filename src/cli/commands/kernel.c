@@ -11,6 +11,7 @@
 #include "cli/commands/kernel_policy.h"
 #include "cli/common/arguments.h"
 #include "cli/common/exit.h"
+#include "cli/common/message.h"
 #include "cli/common/units.h"
 
 #define OPTIONS_OF_POLICY 32		 /* -o on one command line; not varied */
@@ -28,38 +29,34 @@ static int index_of(const char *const *names, const char *name)
 static const char *read_option(struct fg_kernel_options *o, int option, const char *value)
 {
 	uint64_t n;
-	int i;
 
 	switch (option) {
 	case FG_KERNEL_BY:
-		i = index_of(fg_kernel_by_name, value);
-		o->by = i < 0 ? FG_KBY_LOCK : (enum fg_kernel_by)i;
-		return i < 0 ? "--by needs one of: lock, type, slab, caller, task, cgroup, owner" :
-			       NULL;
+		o->by = (enum fg_kernel_by)index_of(fg_kernel_by_name, value);
+		return NULL;
 	case FG_KERNEL_SORT:
-		i = index_of(fg_kernel_sort_name, value);
-		o->sort = i < 0 ? FG_KSORT_TOTAL : (enum fg_kernel_sort)i;
-		return i < 0 ? "-s needs one of: total, waits, max, average, across" : NULL;
+		o->sort = (enum fg_kernel_sort)index_of(fg_kernel_sort_name, value);
+		return NULL;
 	case FG_KERNEL_TYPE:
-		for (o->class = FG_CLASSES - 1; o->class >= 0; o->class --)
+		for (o->class = FG_CLASSES - 1; o->class > 0; o->class --)
 			if (!strcmp(fg_lock_class_name[o->class], value))
-				return NULL;
-		return "-t needs one of: spin, rwlock, mutex, rwsem, percpu, rt, semaphore";
+				break;
+		return NULL;
 	case FG_KERNEL_DURATION:
 		o->for_ns = fg_duration_ns(value);
-		return o->for_ns ? NULL :
-				   "-d needs a time of more than 0, such as 10, 300ms or 5min";
+		return o->for_ns ? NULL : "-d needs a time: more than 0, such as 10, 300ms or 5min";
 	case FG_KERNEL_LOCK:
 		o->lock = value;
-		return *value ? NULL : "-l needs a name, or a pattern such as '*mmap_lock'";
+		return *value ? NULL : "-l needs a name: or a pattern, such as '*mmap_lock'";
 	case FG_KERNEL_PID:
 		if (!fg_integer(value, 1, INT_MAX, &n))
-			return "-p needs the number of a process";
+			return "-p needs the number of a process: pidof PROGRAM tells it";
 		o->pid = (unsigned)n;
 		return NULL;
 	case FG_KERNEL_ROWS:
-		return fg_integer(value, 0, UINT64_MAX, &o->rows) ? NULL :
-								    "-n needs a number of rows";
+		return fg_integer(value, 0, UINT64_MAX, &o->rows) ?
+			   NULL :
+			   "-n needs a number: of rows, 0 for all";
 	case FG_KERNEL_HOLDS: o->holds = true; return NULL;
 	default: o->json = true; return NULL;
 	}
@@ -71,14 +68,14 @@ static const char *read_policy_option(struct fg_policy_options *p, const char **
 	switch (option) {
 	case FG_KERNEL_OPTION:
 		if (!strchr(value, '=') || *value == '=')
-			return "-o needs KEY=VALUE";
+			return "-o needs KEY=VALUE: flexguard kernel list shows which";
 		if (p->options == OPTIONS_OF_POLICY)
-			return "too many times -o";
+			return "too many times -o: 32 at most";
 		set[p->options++] = value;
 		return NULL;
 	case FG_KERNEL_FOR:
 		p->for_ns = fg_duration_ns(value);
-		return p->for_ns ? NULL : "--for needs a time of more than 0, such as 30s or 10min";
+		return p->for_ns ? NULL : "--for needs a time: more than 0, such as 30s or 10min";
 	case FG_KERNEL_PIN: p->pin = true; return NULL;
 	case FG_KERNEL_KEEP: p->keep = true; return NULL;
 	default: p->all = true; return NULL;
@@ -128,16 +125,16 @@ static const char *verb_names(void)
 	return list;
 }
 
-static int run_policy_verb(const struct fg_arguments *a, const struct verb *v, int argc,
-			   char **argv, const struct fg_policy_options *o)
+static int run_policy_verb(const struct verb *v, int argc, char **argv,
+			   const struct fg_policy_options *o)
 {
 	bool detach = v->run == fg_kernel_detach;
 
 	if (argc < v->least || argc > v->most || (detach && o->all == (argc == 1)))
-		return fg_arguments_bad(a, "%s takes %s", v->name, v->operands);
+		return fg_arguments_bad("wrong operands: it takes %s", v->operands);
 	if (o->pin && o->for_ns)
 		return fg_arguments_bad(
-		    a, "--for ends with this command, and --pin stays: one of them");
+		    "--for ends with this command and --pin stays: give one of them");
 	return v->run(argc, argv, o);
 }
 
@@ -148,6 +145,7 @@ int fg_cmd_kernel(int argc, char **argv)
 	const char *set[OPTIONS_OF_POLICY], *wrong;
 	struct fg_policy_options p = {.option = set};
 	const struct verb *v = NULL;
+	static char speaker[32];
 	unsigned given = 0, others;
 	int option;
 
@@ -156,7 +154,7 @@ int fg_cmd_kernel(int argc, char **argv)
 			    read_option(&o, option, a.value) :
 			    read_policy_option(&p, set, option, a.value);
 		if (wrong)
-			return fg_arguments_bad(&a, "%s", wrong);
+			return fg_arguments_bad("%s", wrong);
 		given |= 1u << option;
 	}
 	if (option == FG_ARGUMENTS_EXIT)
@@ -164,11 +162,15 @@ int fg_cmd_kernel(int argc, char **argv)
 	for (size_t i = 0; i < VERBS && a.next < argc; i++)
 		if (!strcmp(verbs[i].name, argv[a.next]))
 			v = &verbs[i];
+	if (!v && a.next < argc)
+		return fg_arguments_unknown("verb", argv[a.next], verb_names());
 	if (!v)
-		return fg_arguments_bad(&a, "what? one of: %s", verb_names());
+		return fg_arguments_bad("no verb: one of: %s", verb_names());
+	snprintf(speaker, sizeof(speaker), "kernel %s", v->name);
+	fg_messages_of(speaker);
 	others = given & ~v->options;
 	if (others)
-		return fg_arguments_bad(&a, "%s has no --%s", v->name,
+		return fg_arguments_bad("--%s is of other verbs: see flexguard kernel --help",
 					a.command->options[__builtin_ctz(others)].name);
 	argc -= ++a.next;
 	argv += a.next;
@@ -177,13 +179,12 @@ int fg_cmd_kernel(int argc, char **argv)
 		if (given & OPTION(DURATION))
 			p.for_ns = o.for_ns;
 		p.tables = given & OPTION(ROWS) ? o.rows : 0;
-		return run_policy_verb(&a, v, argc, argv, &p);
+		return run_policy_verb(v, argc, argv, &p);
 	}
 	if (argc)
-		return fg_arguments_bad(&a, "'%s' is too much", argv[0]);
+		return fg_arguments_bad("'%s' is too much: see flexguard kernel --help", argv[0]);
 	if (o.holds && (!o.for_ns || o.for_ns > HOLDS_NS))
-		return fg_arguments_bad(&a,
-					"--holds needs -d of at most %dmin: every release of a "
+		return fg_arguments_bad("--holds needs -d of at most %dmin: every release of a "
 					"mutex or an rwsem in the kernel takes longer until then",
 					(int)(HOLDS_NS / 60000000000));
 	return !strcmp(v->name, "profile") ? fg_kernel_profile(&o) : fg_kernel_doctor(o.json);

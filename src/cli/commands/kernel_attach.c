@@ -56,7 +56,8 @@ static int resolve(struct job *job, int argc, char **argv)
 			snprintf(job->why, sizeof(job->why), "%s", why);
 		for (size_t k = 0; k < job->targets && !err; k++)
 			if (job->target[k].address == t->address) {
-				snprintf(job->why, sizeof(job->why), "%s and %s are one lock",
+				snprintf(job->why, sizeof(job->why),
+					 "%s and %s are one lock: name it once",
 					 job->target[k].name, t->name);
 				err = -EINVAL;
 			}
@@ -83,7 +84,7 @@ static int load(struct job *job, uint32_t keep_of)
 }
 
 /* What the kernel says of it is more than an errno. */
-static int refused(struct job *job, const char *verb, int err)
+static int refused(struct job *job, int err)
 {
 	char more[400], at[300] = "";
 	size_t len = 0;
@@ -101,7 +102,7 @@ static int refused(struct job *job, const char *verb, int err)
 		snprintf(job->why, sizeof(job->why), "the kernel refuses %s%s: %s",
 			 job->parts.count ? job->parts.part[0].name : "it", at, more);
 	}
-	return fg_kernel_refused(verb, err == -ENOTSUP || err == -ENOSYS ? -EINVAL : err, job->why);
+	return fg_kernel_refused(err == -ENOTSUP || err == -ENOSYS ? -EINVAL : err, job->why);
 }
 
 static void finish(struct job *job)
@@ -236,7 +237,7 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 		err = load(&job, 0);
 	if (err) {
 		finish(&job);
-		return fg_kernel_refused("attach", err, job.why);
+		return fg_kernel_refused(err, job.why);
 	}
 	/* From here on they end the wait, and what has been counted is told. */
 	sigemptyset(&signals);
@@ -247,7 +248,7 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 	fg_catch_interrupts();
 	err = job.calls->attach(job.policy, job.address, job.targets, job.why, sizeof(job.why));
 	if (err) {
-		err = refused(&job, "attach", err);
+		err = refused(&job, err);
 		finish(&job);
 		return err;
 	}
@@ -255,7 +256,7 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 	if (o->pin) {
 		err = pin(&job, id);
 		if (err)
-			err = fg_kernel_refused("attach", err, job.why);
+			err = fg_kernel_refused(err, job.why);
 		else
 			say_attached(&job, id, argv[0]);
 		finish(&job);
@@ -269,8 +270,7 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 		if (o->json)
 			say_counted(&job, id, ejected ? "ejected" : "detached");
 		if (ejected)
-			fg_error("kernel attach: the kernel ejected %s (%u): %s", argv[0], id,
-				 job.why);
+			fg_error("the kernel ejected %s (%u): %s", argv[0], id, job.why);
 		else
 			fg_note("%s (%u) was detached by somebody else", argv[0], id);
 		err = ejected;
@@ -290,7 +290,8 @@ int fg_kernel_replace(int argc, char **argv, const struct fg_policy_options *o)
 	int err;
 
 	if (!fg_kernel_id(argv[0], &id)) {
-		fg_error("kernel replace: '%s' is not the number of a policy", argv[0]);
+		fg_error("'%s' is not the number of a policy: flexguard kernel status shows them",
+			 argv[0]);
 		return FG_EXIT_OWN;
 	}
 	err = begin(&job, argv[1], argc - 2, argv + 2);
@@ -298,12 +299,12 @@ int fg_kernel_replace(int argc, char **argv, const struct fg_policy_options *o)
 		err = load(&job, o->keep ? id : 0);
 	if (err) {
 		finish(&job);
-		return fg_kernel_refused("replace", err, job.why);
+		return fg_kernel_refused(err, job.why);
 	}
 	err = job.calls->replace(job.policy, id, job.address, job.targets, job.why,
 				 sizeof(job.why));
 	if (err) {
-		err = refused(&job, "replace", err);
+		err = refused(&job, err);
 	} else if (o->json) {
 		struct fg_json j = {.f = stdout};
 
@@ -330,7 +331,8 @@ int fg_kernel_detach(int argc, char **argv, const struct fg_policy_options *o)
 	int err;
 
 	if (!o->all && !fg_kernel_id(argv[0], &one)) {
-		fg_error("kernel detach: '%s' is not the number of a policy", argv[0]);
+		fg_error("'%s' is not the number of a policy: flexguard kernel status shows them",
+			 argv[0]);
 		return FG_EXIT_OWN;
 	}
 	err = fg_policy_preflight(why, sizeof(why));
@@ -339,7 +341,7 @@ int fg_kernel_detach(int argc, char **argv, const struct fg_policy_options *o)
 		err = calls ? 0 : -ENOSYS;
 	}
 	if (err)
-		return fg_kernel_refused("detach", err, why);
+		return fg_kernel_refused(err, why);
 	n = fg_syncord_ids(&ids);
 	if (!o->all) {
 		/* A link of another kind is not ours; a pinned one may have been ejected. */
@@ -350,8 +352,11 @@ int fg_kernel_detach(int argc, char **argv, const struct fg_policy_options *o)
 		snprintf(path, sizeof(path), FG_BPFFS "/syncord_%u", one);
 		free(ids);
 		if (!attached && !(ejected && !access(path, F_OK))) {
-			snprintf(why, sizeof(why), "nothing is attached with id %u", one);
-			return fg_kernel_refused("detach", -ENOENT, why);
+			snprintf(
+			    why, sizeof(why),
+			    "nothing is attached with id %u: flexguard kernel status shows what is",
+			    one);
+			return fg_kernel_refused(-ENOENT, why);
 		}
 		ids = NULL;
 		n = 1;
@@ -369,7 +374,7 @@ int fg_kernel_detach(int argc, char **argv, const struct fg_policy_options *o)
 			e = 0;
 		/* With --all it may have ended by itself meanwhile. */
 		if (e && !(o->all && (e == -ENOENT || e == -ENOLINK)))
-			err = fg_kernel_refused("detach", e, why);
+			err = fg_kernel_refused(e, why);
 		else if (o->json)
 			fg_json_count(&j, NULL, id);
 	}

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands/kernel_policy.h"
 #include "cli/common/exit.h"
+#include "cli/common/text.h"
 
 static void hooks_text(unsigned hooks, char *text, size_t size)
 {
@@ -15,7 +17,7 @@ static void hooks_text(unsigned hooks, char *text, size_t size)
 	*text = '\0';
 	for (int i = 0; i < FG_HOOKS && len < size; i++)
 		if (hooks & (1u << i))
-			len += (size_t)snprintf(text + len, size - len, "%s%s", len ? "," : "",
+			len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : "",
 						fg_hook_name[i]);
 }
 
@@ -33,11 +35,25 @@ static void json_about(struct fg_json *j, const char *name, const struct fg_poli
 	fg_json_close(j, '}');
 }
 
-static void print_options(const struct fg_policy_about *about)
+/* `text` behind `at` columns, and below them where the terminal is narrower. */
+static void print_at(int at, const char *text)
 {
-	for (size_t i = 0; i < about->options; i++)
-		printf("%s%s=%s", i ? " " : "", about->option[i].name, about->option[i].value);
-	putchar('\n');
+	char folded[600];
+
+	fg_fold(folded, sizeof(folded), text, at, at, fg_columns(STDOUT_FILENO));
+	puts(folded);
+}
+
+/* Behind `at` columns that have been written. */
+static void print_options(int at, const struct fg_policy_about *about)
+{
+	char text[400] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < about->options && len < sizeof(text); i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s=%s", i ? " " : "",
+					about->option[i].name, about->option[i].value);
+	print_at(at, text);
 }
 
 /* A row of the list. */
@@ -65,11 +81,9 @@ static int list_one(const struct fg_policy_calls *calls, const char *name, struc
 		return 0;
 	}
 	hooks_text(about.hooks, text, sizeof(text));
-	printf("%-12s %-8s %s\n", name, "spin", text);
-	if (about.options) {
-		printf("%22s", "");
-		print_options(&about);
-	}
+	print_at(printf("%-12s %-8s ", name, "spin"), text);
+	if (about.options)
+		print_options(printf("%22s", ""), &about);
 	return 0;
 }
 
@@ -82,10 +96,10 @@ int fg_kernel_list(int argc, char **argv, const struct fg_policy_options *o)
 
 	calls = fg_policy_calls(why, sizeof(why));
 	if (!calls)
-		return fg_kernel_refused("list", -ENOSYS, why);
+		return fg_kernel_refused(-ENOSYS, why);
 	n = fg_kernel_built_in(&names, why, sizeof(why));
 	if (n < 0)
-		return fg_kernel_refused("list", n, why);
+		return fg_kernel_refused(n, why);
 	status = fg_kernel_text(FG_SYNCORD "/status");
 	if (o->json) {
 		fg_json_open(&j, NULL, '{');
@@ -114,7 +128,7 @@ int fg_kernel_list(int argc, char **argv, const struct fg_policy_options *o)
 		puts("\nNothing can be attached: this kernel has no SynCord.");
 	}
 	free(status);
-	return err ? fg_kernel_refused("list", err, why) : 0;
+	return err ? fg_kernel_refused(err, why) : 0;
 }
 
 /* What a reader of the design would look for; count of them. */
@@ -177,14 +191,12 @@ static void print_checked(const struct fg_policy_parts *parts, const struct fg_p
 
 	for (size_t i = 0; i < parts->count; i++) {
 		hooks_text(about[i].hooks, text, sizeof(text));
-		printf("%s: %s\n", parts->part[i].name, *text ? text : "hooks not known");
-		if (about[i].options) {
-			printf("  options: ");
-			print_options(&about[i]);
-		}
+		print_at(printf("%s: ", parts->part[i].name), *text ? text : "hooks not known");
+		if (about[i].options)
+			print_options(printf("  options: "), &about[i]);
 		n = warnings(about[i].hooks, warning);
 		for (size_t k = 0; k < n; k++)
-			printf("  warning: %s\n", warning[k]);
+			print_at(printf("  warning: "), warning[k]);
 	}
 	if (!err)
 		puts("the verifier accepts it");
@@ -208,7 +220,7 @@ int fg_kernel_check(int argc, char **argv, const struct fg_policy_options *o)
 		err = calls->about(&parts.part[i], &about[i], why, sizeof(why));
 	if (err) {
 		fg_kernel_parts_free(&parts);
-		return fg_kernel_refused("check", err, why);
+		return fg_kernel_refused(err, why);
 	}
 	cfg = (struct fg_policy_config){.part = parts.part,
 					.parts = parts.count,
@@ -229,6 +241,6 @@ int fg_kernel_check(int argc, char **argv, const struct fg_policy_options *o)
 	fflush(stdout);
 	if (!err)
 		return 0;
-	fg_kernel_refused("check", err, why);
+	fg_kernel_refused(err, why);
 	return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : err == -EACCES ? 1 : FG_EXIT_OWN;
 }

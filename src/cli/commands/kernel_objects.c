@@ -11,15 +11,16 @@
 #include "cli/common/exit.h"
 #include "cli/common/library.h"
 #include "cli/common/message.h"
+#include "cli/common/nearest.h"
 #include "cli/common/units.h"
 
 #define FOLDER "kernel/policies"
 #define ENDING ".bpf.o"
 #define CPUS   512 /* SYNCORD_CPUS in syncord.bpf.h */
 
-int fg_kernel_refused(const char *verb, int err, const char *why)
+int fg_kernel_refused(int err, const char *why)
 {
-	fg_error("kernel %s: %s", verb, why);
+	fg_error("%s", why);
 	return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
 }
 
@@ -69,7 +70,7 @@ void fg_kernel_free_names(char **names, int n)
 
 static char *file_of(const char *name, char *why, size_t size)
 {
-	char path[300], list[300] = "", **names;
+	char path[300], list[300] = "", instead[320], **names;
 	size_t len = 0;
 	char *file;
 	int n;
@@ -91,7 +92,8 @@ static char *file_of(const char *name, char *why, size_t size)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "",
 					names[i]);
 	fg_kernel_free_names(names, n);
-	snprintf(why, size, "no policy '%s'; one of: %s, or the file of one", name, list);
+	snprintf(why, size, "no policy '%s': %s or the file of one", name,
+		 fg_instead(name, list, instead, sizeof(instead)));
 	return NULL;
 }
 

@@ -41,7 +41,7 @@ char *fg_kernel_line(const char *path);
 char *fg_kernel_text(const char *path);
 
 /* "kernel VERB: ..."; the exit status for -errno. */
-int fg_kernel_refused(const char *verb, int err, const char *why);
+int fg_kernel_refused(int err, const char *why);
 
 /* ---- kernel_objects.c: policies by name ---- */
 struct fg_policy_parts {
@@ -91,8 +91,7 @@ void fg_syncord_print_json(const char *status, uint32_t id, const struct fg_poli
 bool fg_syncord_next_line(const char **text, char *line, size_t size);
 bool fg_syncord_begins(const char *line, const char *word);
 /* Of status and top: 0 and the number that is asked for (0: none), or the exit status. */
-int fg_syncord_start(const char *verb, int argc, char **argv, uint32_t *id,
-		     const struct fg_policy_calls **calls);
+int fg_syncord_start(int argc, char **argv, uint32_t *id, const struct fg_policy_calls **calls);
 #define FG_SYNCORD "/sys/kernel/syncord"
 
 #endif

@@ -324,7 +324,7 @@ static int profile(struct fg_contention *c, const struct fg_kernel_options *o,
 	if (!o->for_ns)
 		fg_note("counting waits for the kernel's locks; Ctrl-C ends");
 	if (o->holds)
-		fg_note("kernel profile: until then each release of a mutex or an rwsem in the "
+		fg_note("until then each release of a mutex or an rwsem in the "
 			"kernel takes longer");
 	count(c, names, o->for_ns);
 	p.took_ns = fg_now_ns() - start;
@@ -332,7 +332,7 @@ static int profile(struct fg_contention *c, const struct fg_kernel_options *o,
 	p.nodes = has_several_nodes();
 	p.row = fg_kernel_rows(p.v, o, names, &p.rows);
 	if (!p.row) {
-		fg_error("kernel profile: out of memory");
+		fg_error("out of memory");
 		return FG_EXIT_OWN;
 	}
 	sum_up(&p);
@@ -361,7 +361,7 @@ int fg_kernel_profile(const struct fg_kernel_options *o)
 	}
 	if (err) {
 		fg_kernel_names_close(names);
-		fg_error("kernel profile: %s", why);
+		fg_error("%s", why);
 		return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
 	}
 	fg_catch_interrupts();

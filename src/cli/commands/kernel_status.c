@@ -409,8 +409,7 @@ static bool has_id(uint32_t id)
 	return has;
 }
 
-int fg_syncord_start(const char *verb, int argc, char **argv, uint32_t *id,
-		     const struct fg_policy_calls **calls)
+int fg_syncord_start(int argc, char **argv, uint32_t *id, const struct fg_policy_calls **calls)
 {
 	char why[400], *status = fg_kernel_text(FG_SYNCORD "/status");
 	int err;
@@ -418,8 +417,10 @@ int fg_syncord_start(const char *verb, int argc, char **argv, uint32_t *id,
 	*id = 0;
 	if (argc && !fg_kernel_id(argv[0], id)) {
 		free(status);
-		snprintf(why, sizeof(why), "'%s' is not the number of a policy", argv[0]);
-		return fg_kernel_refused(verb, -EINVAL, why);
+		snprintf(why, sizeof(why),
+			 "'%s' is not the number of a policy: flexguard kernel status shows them",
+			 argv[0]);
+		return fg_kernel_refused(-EINVAL, why);
 	}
 	if (!status) {
 		err = fg_policy_preflight(why, sizeof(why));
@@ -428,16 +429,18 @@ int fg_syncord_start(const char *verb, int argc, char **argv, uint32_t *id,
 				 "no %s/status: this kernel's SynCord is older or newer than "
 				 "this command",
 				 FG_SYNCORD);
-		return fg_kernel_refused(verb, err ? err : -ENOTSUP, why);
+		return fg_kernel_refused(err ? err : -ENOTSUP, why);
 	}
 	free(status);
 	if (!has_id(*id)) {
 		if (fg_syncord_ejection(*id,
 					why + snprintf(why, sizeof(why), "%u was ejected: ", *id),
 					sizeof(why) - 40))
-			return fg_kernel_refused(verb, -ENOENT, why);
-		snprintf(why, sizeof(why), "nothing is attached with id %u", *id);
-		return fg_kernel_refused(verb, -ENOENT, why);
+			return fg_kernel_refused(-ENOENT, why);
+		snprintf(why, sizeof(why),
+			 "nothing is attached with id %u: flexguard kernel status shows what is",
+			 *id);
+		return fg_kernel_refused(-ENOENT, why);
 	}
 	/* Without them the kernel's own numbers are left. */
 	*calls = *fg_kernel_root() ? NULL : fg_policy_calls(why, sizeof(why));
@@ -449,7 +452,7 @@ int fg_kernel_status(int argc, char **argv, const struct fg_policy_options *o)
 	const struct fg_policy_calls *calls = NULL;
 	char *status;
 	uint32_t id;
-	int exit = fg_syncord_start("status", argc, argv, &id, &calls);
+	int exit = fg_syncord_start(argc, argv, &id, &calls);
 
 	if (exit)
 		return exit;

@@ -108,7 +108,7 @@ static int find_symbol(struct fg_kernel_symbols *symbols, const char *name, uint
 	if (n)
 		snprintf(
 		    why, size,
-		    "'%s': the kernel has %zu variables of this name; give its address, addr:0x...",
+		    "'%s': the kernel has %zu variables of this name: give its address, addr:0x...",
 		    name, n);
 	else
 		snprintf(why, size, "no variable '%s' in /proc/kallsyms%s", name,
@@ -164,7 +164,7 @@ static int resolve_symbol(struct fg_kernel_symbols *symbols, const char *text,
 	int err;
 
 	if (strlen(text) >= sizeof(name)) {
-		snprintf(why, size, "'%.40s...' is too long for a name", text);
+		snprintf(why, size, "'%.40s...' is too long for a name: NAME, or addr:0x...", text);
 		return -EINVAL;
 	}
 	strcpy(name, text);
@@ -367,7 +367,7 @@ int fg_kernel_targets(int argc, char **argv, const struct fg_policy_options *o)
 		err = fg_kernel_resolve(l.symbols, l.pattern, &t, why, sizeof(why));
 	else if (!fg_kernel_has_variables(l.symbols)) {
 		snprintf(why, sizeof(why),
-			 "/proc/kallsyms has functions only (CONFIG_KALLSYMS_ALL)");
+			 "/proc/kallsyms has functions only: it needs CONFIG_KALLSYMS_ALL");
 		err = -ENOTSUP;
 	} else if (!is_listed(&l)) /* why not? */
 		err = fg_kernel_resolve(l.symbols, l.pattern, &t, why, sizeof(why));
@@ -391,5 +391,5 @@ int fg_kernel_targets(int argc, char **argv, const struct fg_policy_options *o)
 out:
 	free(rules);
 	fg_kernel_symbols_close(l.symbols);
-	return err ? fg_kernel_refused("targets", err, why) : 0;
+	return err ? fg_kernel_refused(err, why) : 0;
 }

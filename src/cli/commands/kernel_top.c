@@ -65,7 +65,7 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 	uint64_t delay_ns = o->for_ns ? o->for_ns : FG_DELAY_NS;
 	char *status, *before;
 	uint32_t id;
-	int exit = fg_syncord_start("top", argc, argv, &id, &calls);
+	int exit = fg_syncord_start(argc, argv, &id, &calls);
 
 	if (exit)
 		return exit;

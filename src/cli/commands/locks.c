@@ -81,16 +81,22 @@ static const char *oversubscribed(const struct row *r)
 /* Without family, fairness and paper. */
 static void print_narrow_table(void)
 {
-	printf("%-31s %6s %6s  %-5s  %-7s  %-6s\n", "", "LOCK", "THREAD", "", "", "");
-	printf("%-31s %6s %6s  %-5s  %-7s  %-6s\n", "NAME", "B", "B", "TIMED", "OVERSUB", "SHARED");
+	char folded[160];
+
+	fg_put_row("%-31s %6s %6s", "", "LOCK", "THREAD");
+	fg_put_row("%-31s %6s %6s  %-5s  %-7s  %-6s", "NAME", "B", "B", "TIMED", "OVERSUB",
+		   "SHARED");
 	for (size_t i = 0; i < NR_ROWS; i++) {
 		const struct row *r = &rows[i];
 
-		printf("%-30s%s %6u %6u  %-5s  %-7s  %s\n", r->name, unavailable(r) ? "*" : " ",
-		       r->lock_bytes, r->thread_bytes, r->can & ZOO_TIMED ? "own" : "polls",
-		       oversubscribed(r), r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no");
+		fg_put_row("%-30s%s %6u %6u  %-5s  %-7s  %s", r->name, unavailable(r) ? "*" : " ",
+			   r->lock_bytes, r->thread_bytes, r->can & ZOO_TIMED ? "own" : "polls",
+			   oversubscribed(r), r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no");
 	}
-	puts("\nfamily, fairness and paper: flexguard locks --json, or | less -S");
+	fg_fold(folded, sizeof(folded),
+		"\nfamily, fairness and paper: flexguard locks --json, or | less -S", 0, 2,
+		fg_help_columns());
+	puts(folded);
 }
 
 #define FULL_COLUMNS 195 /* of the table with all of it */

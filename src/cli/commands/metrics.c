@@ -147,8 +147,7 @@ static bool load_microhttpd(void)
 	MHD_FUNCTIONS(X)
 #undef X
 	if (!ok)
-		fg_error("metrics: --listen needs libmicrohttpd (package libmicrohttpd12): %s",
-			 dlerror());
+		fg_error("--listen needs libmicrohttpd (package libmicrohttpd12): %s", dlerror());
 	return ok;
 }
 
@@ -269,7 +268,7 @@ static int serve_at(const char *address, const struct asked *asked)
 		return FG_EXIT_OWN;
 	}
 	if (fd < 0) {
-		fg_error("metrics: cannot listen on '%s': %s", address,
+		fg_error("cannot listen on '%s': %s", address,
 			 errno == EINVAL ? "unix:PATH, PORT, ADDRESS:PORT or "
 					   "[ADDRESS]:PORT is wanted" :
 					   strerror(errno));
@@ -285,7 +284,7 @@ static int serve_at(const char *address, const struct asked *asked)
 			     MHD_OPTION_CONNECTION_LIMIT, 32u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
 			     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_END);
 	if (!d) {
-		fg_error("metrics: cannot start the HTTP server");
+		fg_error("cannot start the HTTP server: out of memory or descriptors");
 		close(fd);
 		return FG_EXIT_OWN;
 	}
@@ -301,9 +300,8 @@ static int serve_at(const char *address, const struct asked *asked)
 static int serve_at(const char *address, const struct asked *asked)
 {
 	(void)address, (void)asked;
-	fg_error(
-	    "metrics: built without libmicrohttpd: --listen is not there; without it the text goes "
-	    "to stdout");
+	fg_error("--listen is not there, built without libmicrohttpd: without it the text goes "
+		 "to stdout");
 	return FG_EXIT_OWN;
 }
 
@@ -322,9 +320,8 @@ int fg_cmd_metrics(int argc, char **argv)
 		else if (option == FG_METRICS_BY) {
 			asked.by = fg_groups_by(a.value);
 			if (!asked.by) {
-				fg_error(
-				    "metrics: --by '%s': uid, program or uid,program is wanted",
-				    a.value);
+				fg_error("--by '%s': uid, program or uid,program is wanted",
+					 a.value);
 				return FG_EXIT_OWN;
 			}
 		} else if (!fg_socket_option(&a, &asked.path))

@@ -52,8 +52,7 @@ static bool set_limit(struct options *o, const struct fg_arguments *a, int optio
 	uint64_t value;
 
 	if (!fg_size(a->value, 1, limits[option].max, &value)) {
-		fg_arguments_bad(a, "--%s needs a number from 1 to %llu",
-				 a->command->options[option].name,
+		fg_arguments_bad("--%s needs a number: 1 to %llu", a->command->options[option].name,
 				 (unsigned long long)limits[option].max);
 		return false;
 	}
@@ -69,58 +68,33 @@ static bool set_mode(struct options *o, const char *text)
 	uint64_t mode;
 
 	if (!fg_octal(text, 0, 0777, &mode)) {
-		fg_error("monitor: --mode needs an octal number, such as 0660");
+		fg_error("--mode needs an octal number: such as 0660");
 		return false;
 	}
 	o->s.mode = (unsigned)mode;
 	return true;
 }
 
-/* Options with two values, of which the second is set in *value as 1. */
-static bool set_choice(const struct fg_arguments *a, const char *option, const char *const names[2],
-		       int *value)
-{
-	for (int i = 0; i < 2; i++) {
-		if (strcmp(a->value, names[i]))
-			continue;
-		*value = i;
-		return true;
-	}
-	fg_arguments_bad(a, "unknown %s '%s'; one of: %s, %s", option, a->value, names[0],
-			 names[1]);
-	return false;
-}
-
-static const char *const domains[] = {[FG_DOMAINS_UID] = "uid", [FG_DOMAINS_CPUSET] = "cpuset"};
-static const char *const holder_tests[] = {[FG_HOLDER_SLOT] = "slot", [FG_HOLDER_MCS] = "mcs"};
-static const char *const kernel_threads[] = {
-    [FG_KTHREADS_DEFER] = "defer", [FG_KTHREADS_COUNT] = "count"};
-
 static bool set(struct options *o, const struct fg_arguments *a, int option)
 {
-	int chosen = 0;
-	bool ok;
-
 	switch (option) {
 	case FG_MONITOR_SOCKET: return fg_socket_option(a, &o->s.socket);
 	case FG_MONITOR_USER:
 		o->user = a->value;
 		if (!*o->user)
-			fg_arguments_bad(a, "--user needs a name or a number");
+			fg_arguments_bad("--user has no value: a name or a number is wanted");
 		return *o->user;
 	case FG_MONITOR_MODE: return set_mode(o, a->value);
 	case FG_MONITOR_DOMAINS:
-		ok = set_choice(a, "domains", domains, &chosen);
-		o->s.cfg.domains = (enum fg_domains)chosen;
-		return ok;
+		o->s.cfg.domains = strcmp(a->value, "cpuset") ? FG_DOMAINS_UID : FG_DOMAINS_CPUSET;
+		return true;
 	case FG_MONITOR_HOLDER_TEST:
-		ok = set_choice(a, "holder-test", holder_tests, &chosen);
-		o->s.cfg.holder_test = (enum fg_holder_test)chosen;
-		return ok;
+		o->s.cfg.holder_test = strcmp(a->value, "mcs") ? FG_HOLDER_SLOT : FG_HOLDER_MCS;
+		return true;
 	case FG_MONITOR_KERNEL_THREADS:
-		ok = set_choice(a, "kernel-threads", kernel_threads, &chosen);
-		o->s.cfg.kernel_threads = (enum fg_kernel_threads)chosen;
-		return ok;
+		o->s.cfg.kernel_threads = strcmp(a->value, "count") ? FG_KTHREADS_DEFER :
+								      FG_KTHREADS_COUNT;
+		return true;
 	default: return set_limit(o, a, option);
 	}
 }
@@ -175,7 +149,7 @@ static bool choose_user(struct options *o)
 
 	if (geteuid() != 0) {
 		if (o->user)
-			fg_error("monitor: --user is for root");
+			fg_error("--user needs root: without it the monitor runs as its caller");
 		return !o->user;
 	}
 	o->s.change_user = true;
@@ -186,7 +160,7 @@ static bool choose_user(struct options *o)
 	} else {
 		p = getpwnam(o->user);
 		if (!p && !fg_integer(o->user, 0, UINT32_MAX - 1, &number)) {
-			fg_error("monitor: no user '%s'", o->user);
+			fg_error("no user '%s': name another, or give a number", o->user);
 			return false;
 		}
 		if (!p) {
@@ -229,7 +203,7 @@ int fg_cmd_monitor(int argc, char **argv)
 		return FG_EXIT_OWN;
 	o.s.listener = fg_systemd_listener(why, sizeof(why));
 	if (o.s.listener < -1) {
-		fg_error("monitor: %s", why);
+		fg_error("%s", why);
 		return FG_EXIT_OWN;
 	}
 	passed = o.s.listener >= 0;
@@ -241,24 +215,23 @@ int fg_cmd_monitor(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	stop_fd = signalfd(-1, &stop, SFD_CLOEXEC);
 	if (stop_fd < 0 || fg_service_open(&o.s, why, sizeof(why))) {
-		fg_error("monitor: %s", stop_fd < 0 ? strerror(errno) : why);
+		fg_error("%s", stop_fd < 0 ? "cannot wait for signals: too many open files" : why);
 		return FG_EXIT_OWN;
 	}
 	fg_systemd_notify("READY=1\nSTATUS=Serving");
-	fg_note("monitor: " FG_VERSION " serves at %s as user %d",
+	fg_note(FG_VERSION " serves at %s as user %d",
 		!passed ? o.s.socket : "the socket that it was passed", (int)geteuid());
 	/* Else silence: the programs of others go on as if nobody listened. */
 	if (!passed && o.s.socket[0] == '@' && geteuid() && !o.s.change_user)
-		fg_note("monitor: only programs of user %d trust an abstract name that root does "
+		fg_note("only programs of user %d trust an abstract name that root does "
 			"not listen at; for all: start it as root, or with a path",
 			(int)geteuid());
 	err = fg_service_run(&o.s, stop_fd);
 	fg_systemd_notify("STOPPING=1");
 	fg_service_close(&o.s);
 	if (err)
-		fg_error("monitor: %s", strerror(-err));
+		fg_error("it had to end: %s", strerror(-err));
 	else
-		fg_note("monitor: ends by %s; programs go on with the fallback",
-			name_of_signal(stop_fd));
+		fg_note("ends by %s; programs go on with the fallback", name_of_signal(stop_fd));
 	return err ? FG_EXIT_OWN : 0;
 }

@@ -50,51 +50,26 @@ static int parse(struct run *r, int argc, char **argv)
 		switch (option) {
 		case FG_RUN_LOCK:
 			r->lock = a.value;
-			if (fg_lock_by_name(r->lock) < 0) {
-				fg_error("unknown lock '%s'; one of: %s", r->lock, fg_lock_names());
-				return FG_EXIT_OWN + 1;
-			}
+			if (fg_lock_by_name(r->lock) < 0)
+				return fg_arguments_unknown("lock", r->lock, fg_lock_names()) + 1;
 			break;
-		case FG_RUN_POLICY:
-			r->policy = a.value;
-			if (fg_policy_by_name(r->policy) < 0) {
-				fg_error("unknown policy '%s'; one of: %s", r->policy,
-					 fg_policy_names());
-				return FG_EXIT_OWN + 1;
-			}
-			break;
-		case FG_RUN_FUTEX:
-			r->futex = a.value;
-			if (fg_futex_by_name(r->futex) < 0) {
-				fg_error("--futex: one of %s, not '%s'", fg_futex_names(),
-					 r->futex);
-				return FG_EXIT_OWN + 1;
-			}
-			break;
-		case FG_RUN_MONITOR:
-			r->monitor_now = !strcmp(a.value, "now");
-			if (!r->monitor_now && strcmp(a.value, "later")) {
-				fg_error("--monitor: now or later, not '%s'", a.value);
-				return FG_EXIT_OWN + 1;
-			}
-			break;
+		case FG_RUN_POLICY: r->policy = a.value; break;
+		case FG_RUN_FUTEX: r->futex = a.value; break;
+		case FG_RUN_MONITOR: r->monitor_now = !strcmp(a.value, "now"); break;
 		case FG_RUN_STATS:
 			r->stats = true;
 			r->stats_file = a.value;
-			if (a.value && !*a.value) {
-				fg_error(
-				    "--stats= needs the name of a file; --stats alone prints on "
-				    "stderr");
-				return FG_EXIT_OWN + 1;
-			}
+			if (a.value && !*a.value)
+				return fg_arguments_bad("--stats= has no value: name a file, or "
+							"--stats alone for stderr") +
+				       1;
 			break;
 		}
 	if (option == FG_ARGUMENTS_EXIT)
 		return a.status + 1;
 	if (a.next >= argc)
 		return fg_arguments_bad(
-			   &a,
-			   "which program? usage: flexguard run [options] [--] program [args...]") +
+			   "no program: flexguard run [options] [--] program [args...]") +
 		       1;
 	r->argv = argv + a.next;
 	return 0;
@@ -108,8 +83,7 @@ static bool choose_futex(struct run *r)
 	if (!choice || !*choice)
 		return true;
 	if (fg_futex_by_name(choice) < 0) {
-		fg_error("unknown value '%s' in " FG_FUTEX_ENV "; one of: %s", choice,
-			 fg_futex_names());
+		fg_arguments_unknown(FG_FUTEX_ENV, choice, fg_futex_names());
 		return false;
 	}
 	if (fg_futex_by_name(choice) == FG_FUTEX_ON && !fg_filters_pass_looks()) {
@@ -133,19 +107,18 @@ static int choose(struct run *r, bool *monitor)
 	const char *why = lock ? fg_lock_unavailable(lock) : NULL;
 
 	if (why) {
-		fg_error("--lock %s: %s", lock, why);
+		fg_error("--lock %s cannot run here: %s", lock, why);
 		return -1;
 	}
 	why = lock ? fg_lock_caveat(lock) : NULL;
 	if (why)
 		fg_note("--lock %s: %s", lock, why);
 	if (l < 0) {
-		fg_error("unknown lock '%s' in " FG_LOCK_ENV "; one of: %s", lock, fg_lock_names());
+		fg_arguments_unknown(FG_LOCK_ENV, lock, fg_lock_names());
 		return -1;
 	}
 	if (p < 0) {
-		fg_error("unknown policy '%s' in " FG_POLICY_ENV "; one of: %s", policy,
-			 fg_policy_names());
+		fg_arguments_unknown(FG_POLICY_ENV, policy, fg_policy_names());
 		return -1;
 	}
 	if (!choose_futex(r))
@@ -225,7 +198,7 @@ static FILE *open_report(const char *file)
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!f)
-		fg_error("--stats: cannot write '%s': %s", file ? file : "stderr", strerror(errno));
+		fg_error("cannot write '%s': %s", file ? file : "stderr", strerror(errno));
 	return f;
 }
 
@@ -239,7 +212,7 @@ static void report(FILE *f, const char *file, const struct fg_stats *s,
 	else
 		fg_stats_print(f, s, r);
 	if (fclose(f))
-		fg_error("--stats: cannot write '%s': %s", file ? file : "stderr", strerror(errno));
+		fg_error("cannot write '%s': %s", file ? file : "stderr", strerror(errno));
 }
 
 static int supervised(const struct run *r, const struct fg_target *t, struct fg_embed *mon)
@@ -264,7 +237,7 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 	if (r->stats) {
 		err = fg_statsfile_create(&sf);
 		if (err || setenv(FG_STATS_ENV, sf.path, 1)) {
-			fg_error("--stats: cannot create memory for the counts: %s",
+			fg_error("--stats cannot create memory for the counts: %s",
 				 strerror(err ? -err : errno));
 			fg_statsfile_remove(&sf);
 			return FG_EXIT_OWN;

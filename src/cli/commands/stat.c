@@ -75,16 +75,19 @@ static int prepare(const struct target *t, struct fg_trace *table)
 	bool used = table->lost;
 
 	if (err) {
-		fg_error("stat: cannot read process %d: %s", (int)t->pid, reason(err));
+		fg_error("cannot read process %d: %s", (int)t->pid, reason(err));
 		return FG_EXIT_OWN;
 	}
 	if (table->magic != FG_TRACE_MAGIC || table->abi != FG_TRACE_ABI ||
 	    table->entries != FG_TRACE_ENTRIES) {
-		fg_error("stat: the library in process %d is of another version", (int)t->pid);
+		fg_error(
+		    "the library in process %d is of another version: start it with this flexguard",
+		    (int)t->pid);
 		return FG_EXIT_OWN;
 	}
 	if (table->until_ns > fg_now_ns()) {
-		fg_error("stat: another flexguard stat looks at process %d", (int)t->pid);
+		fg_error("another flexguard stat looks at process %d: wait for its end",
+			 (int)t->pid);
 		return FG_EXIT_OWN;
 	}
 	for (size_t i = 0; i < FG_TRACE_ENTRIES && !used; i++)
@@ -98,7 +101,7 @@ static int prepare(const struct target *t, struct fg_trace *table)
 	if (!err)
 		err = set_until(t, fg_now_ns() + LEASE_NS);
 	if (err)
-		fg_error("stat: cannot write to process %d: %s", (int)t->pid, reason(err));
+		fg_error("cannot write to process %d: %s", (int)t->pid, reason(err));
 	return err ? FG_EXIT_OWN : 0;
 }
 
@@ -200,11 +203,14 @@ struct result {
 static void print_table(const struct result *r, const struct options *o, struct fg_symbols *s)
 {
 	int columns = fg_columns(STDOUT_FILENO);
-	char c[3][24], text[512];
+	char c[3][24], text[512], title[600];
 
-	printf("flexguard stat: %s (%d), %.1f s: %s waits, %s in all\n", r->program, (int)o->pid,
-	       (double)r->took_ns / 1e9, fg_human_count(c[0], sizeof(c[0]), (double)r->waits),
-	       fg_human_ns(c[1], sizeof(c[1]), (double)r->total_ns));
+	snprintf(text, sizeof(text), "flexguard stat: %s (%d), %.1f s: %s waits, %s in all",
+		 r->program, (int)o->pid, (double)r->took_ns / 1e9,
+		 fg_human_count(c[0], sizeof(c[0]), (double)r->waits),
+		 fg_human_ns(c[1], sizeof(c[1]), (double)r->total_ns));
+	fg_fold(title, sizeof(title), text, 0, 2, columns);
+	puts(title);
 	if (r->lost)
 		printf("%" PRIu64 " more had no room in the table\n", r->lost);
 	if (!r->rows)
@@ -273,13 +279,13 @@ static int look(const struct options *o)
 
 	symbols = fg_symbols_open(o->pid, why, sizeof(why));
 	if (!symbols) {
-		fg_error("stat: %s", why);
+		fg_error("%s", why);
 		return FG_EXIT_OWN;
 	}
 	fg_program_name(o->pid, r.program, sizeof(r.program));
 	t.table = fg_symbols_find(symbols, FG_TRACE_SYMBOL);
 	if (!t.table)
-		fg_error("stat: process %d (%s) does not run on FlexGuard's locks; start it with: "
+		fg_error("process %d (%s) does not run on FlexGuard's locks: start it with "
 			 "flexguard run",
 			 (int)o->pid, r.program);
 	status = t.table ? prepare(&t, &table) : FG_EXIT_OWN;
@@ -330,33 +336,29 @@ int fg_cmd_stat(int argc, char **argv)
 		case FG_STAT_JSON: o.json = true; break;
 		case FG_STAT_PID:
 			if (!set_pid(&o, a.value))
-				return fg_arguments_bad(&a, "-p needs the number of a process");
+				return fg_arguments_bad(
+				    "-p needs the number of a process: pidof PROGRAM tells it");
 			break;
 		case FG_STAT_DURATION:
 			o.for_ns = fg_duration_ns(a.value);
 			if (!o.for_ns)
 				return fg_arguments_bad(
-				    &a,
-				    "-d needs a time of more than 0, such as 10, 300ms or 5min");
+				    "-d needs a time: more than 0, such as 10, 300ms or 5min");
 			break;
 		case FG_STAT_ROWS:
 			if (!fg_integer(a.value, 0, UINT64_MAX, &o.rows))
-				return fg_arguments_bad(&a, "-n needs a number of rows");
+				return fg_arguments_bad("-n needs a number: of rows, 0 for all");
 			break;
-		case FG_STAT_BY:
-			o.by_lock = !strcmp(a.value, "lock");
-			if (!o.by_lock && strcmp(a.value, "caller"))
-				return fg_arguments_bad(&a, "--by needs one of: caller, lock");
-			break;
+		case FG_STAT_BY: o.by_lock = !strcmp(a.value, "lock"); break;
 		}
 	if (option == FG_ARGUMENTS_EXIT)
 		return a.status;
 	if (a.next < argc && o.pid)
-		return fg_arguments_bad(&a, "one process at a time");
+		return fg_arguments_bad("too many processes: one at a time");
 	if (a.next < argc && !set_pid(&o, argv[a.next++]))
 		return fg_arguments_bad(
-		    &a, "which process? its number is wanted (pidof PROGRAM tells it)");
+		    "which process: its number is wanted (pidof PROGRAM tells it)");
 	if (a.next < argc)
-		return fg_arguments_bad(&a, "one process at a time");
-	return o.pid ? look(&o) : fg_arguments_bad(&a, "which process? flexguard stat PID");
+		return fg_arguments_bad("too many processes: one at a time");
+	return o.pid ? look(&o) : fg_arguments_bad("no process: flexguard stat PID");
 }

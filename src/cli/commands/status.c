@@ -141,14 +141,16 @@ static void print_table(const struct fg_answer *a, const struct group *g, size_t
 		fg_user_name(g[i].uid, user, sizeof(user));
 		width = (int)strlen(user) > width ? (int)strlen(user) : width;
 	}
-	printf("\n%-*s  %9s  %7s  %9s  %9s  %s\n", width, "USER", "PROCESSES", "THREADS",
-	       "CONTENDED", "PREEMPTED", "PROGRAM");
+	putchar('\n');
+	fg_put_row("%-*s  %9s  %7s  %9s  %9s  %s", width, "USER", "PROCESSES", "THREADS",
+		   "CONTENDED", "PREEMPTED", "PROGRAM");
 	for (size_t i = 0; i < n; i++) {
 		fg_user_name(g[i].uid, user, sizeof(user));
-		printf("%-*s  %9u  %7u  %9s  %9s  %s\n", width, user, g[i].processes, g[i].threads,
-		       fg_human_count(c1, sizeof(c1), (double)g[i].stats[FG_SLOT_CONTENDED]),
-		       fg_human_count(c2, sizeof(c2), (double)g[i].stats[FG_SLOT_PREEMPTIONS]),
-		       g[i].program);
+		fg_put_row("%-*s  %9u  %7u  %9s  %9s  %s", width, user, g[i].processes,
+			   g[i].threads,
+			   fg_human_count(c1, sizeof(c1), (double)g[i].stats[FG_SLOT_CONTENDED]),
+			   fg_human_count(c2, sizeof(c2), (double)g[i].stats[FG_SLOT_PREEMPTIONS]),
+			   g[i].program);
 	}
 }
 
@@ -217,12 +219,12 @@ int fg_cmd_status(int argc, char **argv)
 	if (!fg_arguments_no_more(&args))
 		return FG_EXIT_OWN;
 	if (fg_query(path, &a, why, sizeof(why))) {
-		fg_error("status: %s", why);
+		fg_error("%s", why);
 		return FG_EXIT_OWN;
 	}
 	g = calloc(a.count + 1, sizeof(*g));
 	if (!g || uname(&os)) {
-		fg_error("status: out of memory");
+		fg_error("out of memory");
 		return FG_EXIT_OWN;
 	}
 	n = group_clients(&a, g);

@@ -213,7 +213,7 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 	if (err)
 		return err;
 	if (!newterm(NULL, stdout, stdin)) {
-		snprintf(why, size, "this terminal cannot be drawn on (TERM); use -b");
+		snprintf(why, size, "this terminal cannot be drawn on (TERM): use -b");
 		return -ENOTTY;
 	}
 	cbreak();

@@ -8,6 +8,7 @@
 
 #include "cli/common/exit.h"
 #include "cli/common/message.h"
+#include "cli/common/nearest.h"
 #include "cli/common/text.h"
 
 #define MAX_OPTIONS 24	/* of a command: more than any has */
@@ -52,8 +53,21 @@ static void print_folded(const char *text, int at, int indent)
 {
 	char folded[2000];
 
-	fg_fold(folded, sizeof(folded), text, at, indent, PROSE_COLUMNS);
+	fg_fold(folded, sizeof(folded), text, at, indent, fg_help_columns());
 	fputs(folded, stdout);
+}
+
+/* Names, and below each what it is, further in. */
+static void print_list(const char *list)
+{
+	char line[400];
+
+	for (size_t n; *list; list += n + (list[n] == '\n')) {
+		n = strcspn(list, "\n");
+		snprintf(line, sizeof(line), "%.*s", (int)n, list);
+		print_folded(line, 0, (int)strspn(line, " "));
+		putchar('\n');
+	}
 }
 
 static void print_option(const struct fg_option *o, int width)
@@ -71,7 +85,7 @@ static void print_option(const struct fg_option *o, int width)
 	print_folded(o->help, at, width);
 	putchar('\n');
 	if (o->list)
-		fputs(o->list, stdout);
+		print_list(o->list);
 }
 
 void fg_command_help(const struct fg_command *c)
@@ -103,7 +117,7 @@ void fg_command_help(const struct fg_command *c)
 	{
 		char folded[900];
 
-		fg_fold(folded, sizeof(folded), usage, indent, indent, PROSE_COLUMNS);
+		fg_fold(folded, sizeof(folded), usage, indent, indent, fg_help_columns());
 		for (char *p = folded; *p; p++)
 			putchar(*p == '\1' ? ' ' : *p);
 	}
@@ -131,16 +145,24 @@ struct fg_arguments fg_arguments(int argc, char **argv)
 	    .argc = argc, .argv = argv, .command = fg_command_by_name(argv[0])};
 }
 
-int fg_arguments_bad(const struct fg_arguments *a, const char *fmt, ...)
+int fg_arguments_bad(const char *fmt, ...)
 {
-	char text[600];
+	char text[900];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fg_error("%s: %s", a->command->name, text);
+	fg_error("%s", text);
 	return FG_EXIT_OWN;
+}
+
+int fg_arguments_unknown(const char *what, const char *word, const char *list)
+{
+	char text[800];
+
+	return fg_arguments_bad("unknown %s '%s': %s", what, word,
+				fg_instead(word, list, text, sizeof(text)));
 }
 
 static int exit_with(struct fg_arguments *a, int status)
@@ -149,24 +171,77 @@ static int exit_with(struct fg_arguments *a, int status)
 	return FG_ARGUMENTS_EXIT;
 }
 
-static int unknown(struct fg_arguments *a, const char *what)
+/* "--lock NAME, -o, --option KEY=VALUE, --help"; or only "lock, option, help". */
+static void list_options(const struct fg_command *c, bool whole, char *list, size_t size)
 {
-	char list[400] = "", text[100];
+	char text[100];
 	size_t len = 0;
 
-	if (count_of(a->command) > LIST_UP_TO)
-		return exit_with(
-		    a,
-		    fg_arguments_bad(a, "unknown option or argument '%s'; see flexguard %s --help",
-				     what, a->command->name));
-	for (const struct fg_option *o = a->command->options; o->name; o++) {
-		fg_option_text(o, text, sizeof(text));
-		if (o->letter)
-			len += (size_t)snprintf(list + len, sizeof(list) - len, "-%c, ", o->letter);
-		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s, ", text);
+	for (const struct fg_option *o = c->options; o->name && len < size; o++) {
+		if (whole && o->letter)
+			len += (size_t)snprintf(list + len, size - len, "-%c, ", o->letter);
+		if (len < size)
+			len += (size_t)snprintf(list + len, size - len, "%s, ",
+						whole ? fg_option_text(o, text, sizeof(text)) :
+							o->name);
 	}
-	return exit_with(a,
-			 fg_arguments_bad(a, "unknown option '%s'; one of: %s--help", what, list));
+	if (len < size)
+		snprintf(list + len, size - len, whole ? "--help" : "help");
+}
+
+static int unknown(struct fg_arguments *a, const char *what)
+{
+	char list[600], name[80], nearest[80];
+	const char *command = a->command->name;
+
+	if (what[0] != '-' || !what[1])
+		return exit_with(a, fg_arguments_bad("'%s' is too much: see flexguard %s --help",
+						     what, command));
+	list_options(a->command, false, list, sizeof(list));
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(what + strspn(what, "-"), "="),
+		 what + strspn(what, "-"));
+	if (name[0] && name[1] && fg_nearest(name, list, nearest, sizeof(nearest)))
+		return exit_with(a, fg_arguments_bad("unknown option '%s': did you mean '--%s'?",
+						     what, nearest));
+	if (count_of(a->command) > LIST_UP_TO)
+		return exit_with(a, fg_arguments_bad("unknown option '%s': see flexguard %s --help",
+						     what, command));
+	list_options(a->command, true, list, sizeof(list));
+	return exit_with(a, fg_arguments_bad("unknown option '%s': one of: %s", what, list));
+}
+
+static bool is_one_of(const char *value, const char *choices)
+{
+	size_t n = strlen(value);
+
+	for (const char *c = choices; n && !strchr(value, '|') && c;
+	     c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL)
+		if (!strncmp(c, value, n) && (!c[n] || c[n] == '|'))
+			return true;
+	return false;
+}
+
+/* The option, unless it has choices and its value is none. */
+static int checked(struct fg_arguments *a, int option)
+{
+	const struct fg_option *o = &a->command->options[option];
+	char list[300], text[400];
+	size_t len = 0;
+
+	if (!o->value || !strchr(o->value, '|') || (o->optional && !a->value) ||
+	    is_one_of(a->value, o->value))
+		return option;
+	for (const char *c = o->value; *c && len + 3 < sizeof(list); c++) {
+		if (*c == '|')
+			list[len++] = ',';
+		list[len++] = *c == '|' ? ' ' : *c;
+	}
+	list[len] = '\0';
+	if (!*a->value)
+		return exit_with(a,
+				 fg_arguments_bad("--%s has no value: one of: %s", o->name, list));
+	return exit_with(a, fg_arguments_bad("unknown --%s '%s': %s", o->name, a->value,
+					     fg_instead(a->value, list, text, sizeof(text))));
 }
 
 static void describe(const struct fg_command *c, struct option *longs, char *shorts)
@@ -233,11 +308,14 @@ int fg_arguments_next(struct fg_arguments *a)
 		return exit_with(a, 0);
 	}
 	if (c >= LONG && c < HELP)
-		return c - LONG;
+		return checked(a, c - LONG);
 	for (int i = 0; c != '?' && a->command->options[i].name; i++)
 		if (a->command->options[i].letter == c)
-			return i;
+			return checked(a, i);
 	letter[1] = (char)optopt;
+	arg = optind < a->argc ? a->argv[optind] : "";
+	if (optopt && arg[0] == '-' && arg[1] == optopt && arg[2])
+		return unknown(a, arg); /* -lock */
 	return unknown(a, optopt && optopt < LONG ? letter : a->argv[optind - 1]);
 }
 

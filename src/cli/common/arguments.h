@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the options of a command by its row in the table (table.h), and says what is wrong with
- * them.
+ * them.  A value that is one of "a|b" there is one of them when the command gets it.
  */
 #ifndef FG_CLI_ARGUMENTS_H
 #define FG_CLI_ARGUMENTS_H
@@ -24,9 +24,10 @@ struct fg_arguments {
 struct fg_arguments fg_arguments(int argc, char **argv); /* argv[0] is the command's name */
 /* The next option: its index in the table, or one of these. */
 int fg_arguments_next(struct fg_arguments *a);
-/* An error of the command's: "COMMAND: ..."; returns FG_EXIT_OWN. */
-int fg_arguments_bad(const struct fg_arguments *a, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/* An error of the command's; returns FG_EXIT_OWN. */
+int fg_arguments_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* "unknown WHAT 'WORD'", and what it may be instead of `list` ("a, b"); returns FG_EXIT_OWN. */
+int fg_arguments_unknown(const char *what, const char *word, const char *list);
 /* Operands where there are none: false, and the error is said. */
 bool fg_arguments_no_more(struct fg_arguments *a);
 

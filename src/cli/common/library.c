@@ -38,7 +38,7 @@ char *fg_library(const char *name, char *why, size_t why_size)
 	if (!file || access(file, R_OK)) {
 		snprintf(why, why_size,
 			 "cannot find %s beside the command or in " FG_PREFIX "/" FG_LIBDIR
-			 "; build it (ninja) or install FlexGuard",
+			 ": build it (make) or install FlexGuard",
 			 name);
 		free(file);
 		return NULL;
@@ -54,7 +54,7 @@ char *fg_preload_library(const char *name, char *why, size_t why_size)
 	if (file && strpbrk(file, " :")) {
 		snprintf(
 		    why, why_size,
-		    "LD_PRELOAD cannot name '%s', because of the space or colon in it; move it",
+		    "LD_PRELOAD cannot name '%s', because of the space or colon in it: move it",
 		    file);
 		free(file);
 		return NULL;

@@ -11,18 +11,28 @@
 #include "abi/options.h"
 #include "cli/common/text.h"
 
+static const char *speaker;
+
+void fg_messages_of(const char *command)
+{
+	speaker = command;
+}
+
 /*
  * One line, on a terminal as many as it takes; one write(), so that lines of several processes do
  * not mix.
  */
 static void say(const char *fmt, va_list ap)
 {
-	char text[1024] = "flexguard: ", line[1400];
-	size_t len = strlen(text);
-	int n = vsnprintf(text + len, sizeof(text) - len, fmt, ap);
+	char text[1024], line[1400];
+	size_t len = (size_t)snprintf(text, sizeof(text), "flexguard%s%s: ", speaker ? " " : "",
+				      speaker ? speaker : "");
 
-	if (n < 0)
+	if (vsnprintf(text + len, sizeof(text) - len, fmt, ap) < 0)
 		return;
+	for (char *p = text; *p; p++) /* a terminal obeys; and it is one line */
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
 	fg_fold(line, sizeof(line) - 1, text, 0, 2, fg_prose_columns(STDERR_FILENO));
 	len = strlen(line);
 	line[len++] = '\n';

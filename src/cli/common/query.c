@@ -119,9 +119,11 @@ int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
 		return 0;
 	fg_answer_free(a);
 	if (err == -ENOENT || err == -ECONNREFUSED)
-		snprintf(why, size, "no monitor listens on %s; start one: flexguard monitor", path);
+		snprintf(why, size, "no monitor listens on %s: start one (flexguard monitor)",
+			 path);
 	else if (err == -EPROTONOSUPPORT || err == -EPROTO)
-		snprintf(why, size, "the monitor on %s is of another version", path);
+		snprintf(why, size,
+			 "the monitor on %s is of another version: restart it with this one", path);
 	else
 		snprintf(why, size, "the monitor on %s does not answer: %s", path, strerror(-err));
 	return err;
@@ -137,7 +139,7 @@ void fg_answer_free(struct fg_answer *a)
 bool fg_socket_option(const struct fg_arguments *a, const char **path)
 {
 	if (!*a->value) {
-		fg_arguments_bad(a, "--socket needs a path");
+		fg_arguments_bad("--socket has no value: a path is wanted, or @NAME");
 		return false;
 	}
 	*path = a->value;

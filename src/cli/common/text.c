@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/common/text.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -20,6 +22,30 @@ int fg_prose_columns(int fd)
 	int columns = fg_columns(fd);
 
 	return columns > PROSE_COLUMNS ? PROSE_COLUMNS : columns;
+}
+
+int fg_help_columns(void)
+{
+	int columns = fg_prose_columns(STDOUT_FILENO);
+
+	return columns ? columns : PROSE_COLUMNS;
+}
+
+void fg_put_row(const char *fmt, ...)
+{
+	int columns = fg_columns(STDOUT_FILENO), n;
+	char text[1000];
+	va_list ap;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	n = n < (int)sizeof(text) ? n : (int)sizeof(text) - 1;
+	if (columns && n > columns)
+		n = columns;
+	while (n > 0 && text[n - 1] == ' ')
+		n--;
+	printf("%.*s\n", n, text);
 }
 
 void fg_fold(char *out, size_t size, const char *text, int at, int indent, int columns)

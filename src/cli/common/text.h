@@ -8,11 +8,14 @@
 #define PROSE_COLUMNS 80      /* of an ordinary terminal */
 int fg_columns(int fd);	      /* of the terminal; 0: it is none, and lines may be long */
 int fg_prose_columns(int fd); /* the same, 80 at most */
+int fg_help_columns(void);    /* of stdout: the same, 80 if it is no terminal */
 /*
  * `text` with line breaks, so that no line is longer than `columns` (0: as it is) unless a word is.
  * The first line begins at column `at`, the others at `indent`.
  */
 void fg_fold(char *out, size_t size, const char *text, int at, int indent, int columns);
+/* Of a table: a row and a newline on stdout, on a terminal without what goes beyond its edge. */
+void fg_put_row(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void fg_cut(char *text, int columns); /* ends in "..." where it was longer; 0: as it is */
 
 #endif

@@ -64,7 +64,7 @@ int fg_embedded_main(const char *socket)
 	    fcntl(FG_EMBEDDED_KNOCK, F_SETFD, FD_CLOEXEC) ||
 	    fcntl(FG_EMBEDDED_SOCKET, F_SETFD, FD_CLOEXEC) ||
 	    recv(FG_EMBEDDED_CONTROL, secret, FG_SECRET, 0) != FG_SECRET) {
-		fg_error("%s is started by flexguard run", FG_EMBEDDED_NAME);
+		fg_error("%s is no command: flexguard run starts it", FG_EMBEDDED_NAME);
 		return FG_EXIT_OWN;
 	}
 	fg_monitor_find(); /* while root may still look into a folder that is closed to others */

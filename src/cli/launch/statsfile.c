@@ -23,6 +23,7 @@
 #include "abi/stats.h"
 #include "cli/common/descriptors.h"
 #include "cli/common/json.h"
+#include "cli/common/text.h"
 #include "cli/common/units.h"
 #include "cli/launch/statsfile.h"
 
@@ -132,23 +133,31 @@ static bool is_ns(int what)
 
 void fg_stats_print(FILE *f, const struct fg_stats *s, const struct fg_stats_report *r)
 {
-	char value[24];
-	int width = 0;
+	char value[24], label[120], folded[160], head[4200], title[4300];
+	int width = 0, columns = fg_columns(fileno(f));
 
 	for (int i = 0; i < FG_STAT_COUNT; i++) {
 		int len = (int)strlen(stat_text[i].text) - (is_ns(i) ? 5 : 0);
 
 		width = len > width ? len : width;
 	}
-	fprintf(f, "flexguard: locks of '%s' and its children, %.2f s\n", r->program,
-		(double)r->took_ns / 1e9);
+	if (columns && width > columns - 15)
+		width = columns - 15;
+	snprintf(head, sizeof(head), "flexguard: locks of '%s' and its children, %.2f s",
+		 r->program, (double)r->took_ns / 1e9);
+	fg_fold(title, sizeof(title), head, 0, 2, columns);
+	fprintf(f, "%s\n", title);
 	for (int i = 0; i < FG_STAT_COUNT; i++) {
 		double v = (double)sum(s, i);
 		const char *text = stat_text[i].text,
-			   *unit = is_ns(i) ? strstr(text, " (ns)") : NULL;
+			   *unit = is_ns(i) ? strstr(text, " (ns)") : NULL, *last;
 
-		fprintf(f, "  %-*.*s  %10s\n", width,
-			(int)(unit ? unit - text : (long)strlen(text)), text,
+		snprintf(label, sizeof(label), "  %.*s",
+			 (int)(unit ? unit - text : (long)strlen(text)), text);
+		fg_fold(folded, sizeof(folded), label, 0, 6, width + 2);
+		last = strrchr(folded, '\n'); /* the number stands behind the last line */
+		last = last ? last + 1 : folded;
+		fprintf(f, "%.*s%-*s  %10s\n", (int)(last - folded), folded, width + 2, last,
 			is_ns(i) ? fg_human_ns(value, sizeof(value), v) :
 				   fg_human_count(value, sizeof(value), v));
 	}

@@ -139,12 +139,13 @@ static bool follow(struct fg_target *t, const char *name)
 				return true; /* some other binary format: the kernel decides */
 			refuse(t, FG_TARGET_SCRIPT,
 			       "'%s' is a text file without a #! line, so no program is named that "
-			       "would run it; name one: flexguard run -- sh %s",
+			       "would run it: name one, flexguard run -- sh %s",
 			       t->binary, t->binary);
 			return false;
 		}
 		if (depth == MAX_CHAIN) {
-			refuse(t, FG_TARGET_SCRIPT, "the #! lines that '%s' leads to do not end",
+			refuse(t, FG_TARGET_SCRIPT,
+			       "the #! lines that '%s' leads to do not end: name the interpreter",
 			       name);
 			return false;
 		}
@@ -154,7 +155,7 @@ static bool follow(struct fg_target *t, const char *name)
 			refuse(
 			    t, FG_TARGET_SCRIPT,
 			    "the #! line of '%s' names the interpreter '%s', which cannot be run "
-			    "(%s); install it or correct the line",
+			    "(%s): install it or correct the line",
 			    t->binary, wanted, strerror(err));
 			return false;
 		}
@@ -173,7 +174,7 @@ static void check_binary(struct fg_target *t)
 		return;
 	if ((st.st_mode & S_ISUID) || ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP))) {
 		refuse(t, FG_TARGET_SETID,
-		       "'%s' is a %s program, for which the loader ignores LD_PRELOAD; run the "
+		       "'%s' is a %s program, for which the loader ignores LD_PRELOAD: run the "
 		       "program that it starts instead (inside it), or a copy without that bit",
 		       t->binary, st.st_mode & S_ISUID ? "setuid" : "setgid");
 		return;
@@ -181,7 +182,7 @@ static void check_binary(struct fg_target *t)
 	if (getxattr(t->binary, "security.capability", NULL, 0) > 0) {
 		refuse(
 		    t, FG_TARGET_SETID,
-		    "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it; "
+		    "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it: "
 		    "run a copy without them, with the capabilities given otherwise",
 		    t->binary);
 		return;
@@ -194,35 +195,35 @@ static void check_binary(struct fg_target *t)
 		refuse(
 		    t, FG_TARGET_DAMAGED,
 		    "'%s' is a damaged ELF file: its headers promise what is not in it (cut off, "
-		    "perhaps); get it again",
+		    "perhaps): get it again",
 		    t->binary);
 	else if (elf.type == ET_CORE || elf.type == ET_REL)
 		refuse(t, FG_TARGET_DAMAGED, "'%s' is %s, not a program%s", t->binary,
 		       elf.type == ET_CORE ? "a core file" : "an object file (.o)",
-		       elf.type == ET_CORE ? "; name the program that left it" : "; link it");
+		       elf.type == ET_CORE ? ": name the program that left it" : ": link it");
 	else if (elf.type != ET_EXEC && elf.type != ET_DYN)
 		refuse(t, FG_TARGET_DAMAGED, "'%s' is an ELF file of type %u, not a program",
 		       t->binary, elf.type);
 	else if (elf.library)
 		refuse(t, FG_TARGET_DAMAGED,
-		       "'%s' is a shared library, not a program; name one that uses it", t->binary);
+		       "'%s' is a shared library, not a program: name one that uses it", t->binary);
 	else if (!elf.native)
 		refuse(
 		    t, FG_TARGET_ARCHITECTURE,
-		    "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s; use a FlexGuard "
+		    "'%s' is a %d-bit %s program, this FlexGuard is for %d-bit %s: use a FlexGuard "
 		    "built for its architecture",
 		    t->binary, elf.elf_class, fg_elf_machine(elf.machine, m1, sizeof(m1)),
 		    8 * (int)sizeof(void *), fg_elf_machine(fg_elf_own_machine(), m2, sizeof(m2)));
 	else if (!elf.dynamic)
 		refuse(t, FG_TARGET_STATIC,
-		       "'%s' is a static program, into which no library can be loaded; link it "
+		       "'%s' is a static program, into which no library can be loaded: link it "
 		       "dynamically (without -static)",
 		       t->binary);
 	else if (strstr(elf.interp, "ld-musl") || strstr(elf.interp, "/linker"))
 		refuse(
 		    t, FG_TARGET_LIBC,
 		    "'%s' uses another C library (loader %s), and FlexGuard replaces glibc's locks "
-		    "only; use a build for glibc",
+		    "only: use a build for glibc",
 		    t->binary, elf.interp);
 }
 
@@ -236,8 +237,8 @@ void fg_target_find(struct fg_target *t, const char *name)
 		if (err == ENOENT || err == ENOTDIR)
 			refuse(t, FG_TARGET_NOTFOUND, "cannot find '%s'%s", name,
 			       strchr(name, '/') ?
-				   "" :
-				   " in PATH; a program in this directory is ./NAME");
+				   ": there is no such file" :
+				   " in PATH: a program in this directory is ./NAME");
 		else
 			refuse(t, FG_TARGET_NOEXEC, "cannot execute '%s': %s", name, strerror(err));
 		return;

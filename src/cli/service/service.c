@@ -159,7 +159,9 @@ static int listen_at(struct fg_service *s, char *why, size_t size)
 	fd = s->lock >= 0 || s->lock == FG_NO_LOCK ? fg_monitor_listen(s->socket, s->mode) :
 						     s->lock;
 	if (fd == -EADDRINUSE)
-		snprintf(why, size, "another monitor listens on %s already", s->socket);
+		snprintf(why, size,
+			 "another monitor listens on %s already: end it, or give --socket",
+			 s->socket);
 	else if (fd < 0)
 		snprintf(why, size, "cannot listen on %s: %s", s->socket, strerror(-fd));
 	if (fd < 0)

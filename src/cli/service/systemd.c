@@ -34,7 +34,7 @@ int fg_systemd_listener(char *why, size_t size)
 	if (!pid || !fds || strtol(pid, NULL, 10) != getpid())
 		return -1;
 	if (strcmp(fds, "1")) {
-		snprintf(why, size, "one socket is wanted, %s were passed (LISTEN_FDS)", fds);
+		snprintf(why, size, "%s sockets were passed (LISTEN_FDS): one is wanted", fds);
 		return -EINVAL - 1;
 	}
 	if (option(FIRST_FD, SO_DOMAIN) != AF_UNIX || option(FIRST_FD, SO_TYPE) != SOCK_SEQPACKET ||
