@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""The examples of the manual pages: each page has some, the command takes those of section 1, and
+those of section 3 compile."""
+import glob
+import re
+import shlex
+
+from climod import *
+
+SOURCES, = HELPERS
+PAGES = sorted(glob.glob(f"{SOURCES}/docs/man/*.scd"))
+
+
+def examples_of(page):
+    """The literal blocks of the section EXAMPLES."""
+    text = open(page).read()
+    m = re.search(r"^# EXAMPLES\n(.*?)(?=^# |\Z)", text, re.M | re.S)
+    true(f"{os.path.basename(page)}: no section EXAMPLES", m)
+    blocks = re.findall(r"^```\n(.*?)^```$", m[1], re.M | re.S)
+    true(f"{os.path.basename(page)}: nothing between ``` there", blocks)
+    return blocks
+
+
+def commands_of(page):
+    for block in examples_of(page):
+        for line in block.splitlines():
+            words = shlex.split(line, comments=True)
+            while words and re.match("[A-Z_]+=", words[0]):
+                words.pop(0)
+            if words[:1] == ["flexguard"]:
+                yield words[1:]
+
+
+def is_value(options, word):
+    """Whether the word behind `word` belongs to it, by the usage."""
+    return re.search(rf"\[{re.escape(word)} [A-Z]|\[{re.escape(word)} \w+\|", options)
+
+
+def parsed(words):
+    """The same with --help behind its options, which are read first."""
+    options = run(words[0], "--help").stdout
+    options += "".join(f"[{long} X" for long in re.findall(r"\[(--[a-z-]+) ", options))
+    at = 1
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        at += 2 if is_value(options, words[at]) else 1
+    return run(*words[:at], "--help") if words[0] == "run" else run(*words, "--help")
+
+
+def check_each_page_has_some():
+    true(f"pages: {PAGES}", len(PAGES) > 15)
+    for page in PAGES:
+        examples_of(page)
+
+
+def check_commands():
+    seen = set()
+    for page in PAGES:
+        if not page.endswith(".1.scd"):
+            continue
+        commands = list(commands_of(page))
+        true(f"{page}: no command", commands)
+        for words in commands:
+            seen.add(words[0])
+            if words[0] == "bench":  # argparse answers --help before it has read all
+                offered = run("bench", "--help").stdout
+                for word in words[1:]:
+                    true(f"{words}: {word}",
+                         not word.startswith("-") or re.search(rf"(?<!\S){word}\b", offered))
+                continue
+            p = parsed(words)
+            true(f"{words}: {p.stderr}", p.returncode == 0 and p.stdout.startswith("usage: "))
+    true(f"commands without example: {set(COMMANDS) - seen}", set(COMMANDS) <= seen)
+
+
+def check_parser_is_asked():
+    """What this test would say of an example that is wrong."""
+    for words in (["run", "--polcy", "paper", "--", "x"], ["stat", "--by", "lok", "1"],
+                  ["top", "--sort", "park"], ["run", "--lock", "nope", "x"]):
+        true(words, parsed(words).returncode == 125)
+
+
+def check_programs():
+    cc = shutil.which("cc")
+    if not cc:
+        raise Skip("no C compiler")
+    for page in PAGES:
+        if page.endswith(".1.scd"):
+            continue
+        source = "".join(f"#include <{h}>\n" for h in
+                         ("errno.h", "stdint.h", "time.h", "flexguard.h", "flexguard_async.h"))
+        source += "\n".join(examples_of(page))
+        p = subprocess.run([cc, "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                            f"-I{SOURCES}/include", "-xc", "-"], input=source, text=True,
+                           capture_output=True)
+        true(f"{os.path.basename(page)}: {p.stderr}", p.returncode == 0)
+
+
+COMMANDS = "run doctor demo bench locks monitor status top stat kernel metrics".split()
+main(globals())
