@@ -194,9 +194,19 @@ def skipped_without_a_boot():
                   and j.said.count("skipped: ") == 2)
 
 
+def cases_are_named_anywhere():
+    sys.argv[1:] = ["build", "--kernel", "lockdep", "idle", "--full", "exact"]
+    try:
+        a = lab.arguments()
+    except SystemExit:
+        return expect("cases are named before, between and behind options", False)
+    return expect("cases are named before, between and behind options",
+                  [c.name for c in a.chosen] == ["idle", "exact"] and a.full)
+
+
 if __name__ == "__main__":
     machine.Machine = Pretended
     results = [boot_is_kept(), boot_is_heard(), case_is_heard(), warnings_are_shown(),
                sockets_are_nodes(), skipped_without_a_boot(), no_compiler(), once_more(),
-               kinds_do_not_mix(), statistics()]
+               kinds_do_not_mix(), statistics(), cases_are_named_anywhere()]
     sys.exit(0 if all(results) else 1)
