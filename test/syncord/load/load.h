@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 256 };
+enum { THREADS_MAX = 4096 };
 
 /*
  * Of the load: what thread `i` prepares before anybody begins, and one operation, which returns
