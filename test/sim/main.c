@@ -18,6 +18,7 @@
 #include "check.h"
 #include "loads.h"
 #include "objects/objects.h"
+#include "report.h"
 #include "sim.h"
 
 /* In the place of monitor_client.c: there is a monitor from the start, or none. */
@@ -100,113 +101,8 @@ static const char *policies[] = {
 #undef X
 };
 
-static uint64_t started; /* when all threads had an identity */
 static struct fg_stats counts;
-static bool show_runnable, count_looks;
-
-static int by_ops(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double wait_quantile(double q, uint64_t all)
-{
-	uint64_t seen = 0;
-
-	for (int b = 0; b < 256; b++)
-		if ((seen += results.wait_hist[b]) >= q * (double)all)
-			return (double)(1ull << b / 4) * (1 + (b % 4 + 1) / 4.0) / 1000;
-	return 0;
-}
-
-/* Of waiters that spin, at a held lock. */
-static uint64_t looks(void)
-{
-	uint64_t n = 0;
-
-	for (int i = 0; i < FG_STATS_SHARDS; i++)
-		n += counts.shard[i].v[FG_STAT_SPINS];
-	return n;
-}
-
-static void report_runnable(void)
-{
-	uint64_t n = kernel_stats.runnable_samples;
-
-	printf(",\"one_runnable\":%.2f", n ? (double)kernel_stats.one_runnable / (double)n : 0);
-	if (!show_runnable)
-		return;
-	printf(",\"runnable_at\":[");
-	for (uint64_t i = 0; i < n && i < SAMPLES; i++)
-		printf("%s%u", i ? "," : "", runnable_at[i]);
-	printf("]");
-}
-
-static void report(const char *lock, int n, uint64_t ps, double host_s)
-{
-	static uint64_t ops[SIM_THREADS];
-	uint64_t all = 0, half = 0, max_wait = 0, sum = 0, lives = 0;
-	double s;
-
-	for (int i = 0; i < n; i++) {
-		all += ops[i] = threads[i].ops;
-		sum += threads[i].sum_wait;
-		lives += threads[i].lives;
-		if (threads[i].max_wait > max_wait)
-			max_wait = threads[i].max_wait;
-	}
-	qsort(ops, (size_t)n, sizeof(*ops), by_ops);
-	for (int i = n - n / 2; i < n; i++)
-		half += ops[i];
-	s = all ? (double)all : 1;
-	printf(
-	    "{\"object\":\"%s\",\"lock\":\"%s\",\"cpus\":%d,\"threads\":%d,\"sections\":%lu,\"per_ms\":%.1f,\"cs_us\":%.3f,"
-	    "\"p50_us\":%.2f,\"p999_us\":%.1f,\"max_wait_us\":%.0f,\"fairness\":%.2f,\"min_ops\":%lu,"
-	    "\"waits\":%.4f,\"wakes\":%.4f,\"timeouts\":%.4f,\"switches\":%.4f,\"preempted\":%lu,\"pulls\":%lu,"
-	    "\"runnable\":%.1f",
-	    load.object->name, lock, M.cpus, n, all, (double)all / ((double)ps / MS),
-	    (double)sum / s / US, wait_quantile(.5, all), wait_quantile(.999, all),
-	    (double)max_wait / US, all ? (double)half / s : 0, ops[0],
-	    (double)kernel_stats.waits / s, (double)kernel_stats.wakes / s,
-	    (double)kernel_stats.timeouts / s, (double)kernel_stats.switches / s,
-	    kernel_stats.preempted, kernel_stats.pulls,
-	    kernel_stats.runnable_samples ?
-		(double)kernel_stats.runnable_sum / (double)kernel_stats.runnable_samples :
-		0);
-	report_runnable();
-	if (count_looks)
-		printf(",\"looks_us\":%.1f", (double)looks() / ((double)ps / US));
-	printf(",\"others_sections\":%lu,\"lives\":%lu,\"indices\":%u", neighbours_sections(),
-	       lives, fg_threads_highest());
-	printf(",\"transfers\":{");
-	for (int c = 0; c < C_CLASSES; c++)
-		printf("%s\"%s\":[%.2f,%.2f]", c ? "," : "", class_name[c],
-		       (double)mem_stats.local[c] / s, (double)mem_stats.remote[c] / s);
-	printf(
-	    "},\"started_us\":%llu,\"violations\":%lu,\"hooks\":%lu,\"fibers\":%lu,\"host_s\":%.1f}\n",
-	    (unsigned long long)(started / US), results.violations, kernel_stats.hooks,
-	    kernel_stats.fibers, host_s);
-}
-
-static int by_n(const void *a, const void *b)
-{
-	const struct site *x = a, *y = b;
-
-	return x->n < y->n ? 1 : x->n > y->n ? -1 : 0;
-}
-
-/* The places in the code that most lines were moved for. */
-static void report_sites(uint64_t sections)
-{
-	qsort(sites, SITES, sizeof(*sites), by_n);
-	for (int i = 0; i < 16 && sites[i].n; i++) {
-		printf("%8.2f %-8s ", (double)sites[i].n / (double)(sections ? sections : 1),
-		       class_name[sites[i].class]);
-		print_place(sites[i].pc);
-	}
-}
+static bool count_looks;
 
 static double seconds(void)
 {
@@ -236,6 +132,7 @@ enum {
 	OPT_LIFE,
 	OPT_RUNNABLE,
 	OPT_LOOKS,
+	OPT_WHERE,
 	OPT_WARM_UP,
 };
 static const struct option options[] = {
@@ -257,6 +154,7 @@ static const struct option options[] = {
     {"life", required_argument, NULL, OPT_LIFE},
     {"runnable", no_argument, NULL, OPT_RUNNABLE},
     {"looks", no_argument, NULL, OPT_LOOKS},
+    {"where", no_argument, NULL, OPT_WHERE},
     {"warm-up", required_argument, NULL, OPT_WARM_UP},
     {NULL, 0, NULL, 0},
 };
@@ -290,6 +188,7 @@ static int usage(void)
 	    "  -e US     wake-up latency of an idle CPU\n"
 	    "  -P        the places in the code that most lines were moved for, a section\n"
 	    "  --runnable    how many threads did not sleep, every 250 us\n"
+	    "  --where       where each thread is, at the end\n"
 	    "  --looks       at a held lock, by waiters that spin, a us\n"
 	    "  -O OBJECT mutex, rwlock, cond, barrier, sem or spin     -r N   one in N of rwlock's writes\n"
 	    "  -x N      N random schedules instead, of 2 to -t threads: what the object promises, lost wake-ups\n"
@@ -311,7 +210,7 @@ static struct {
 	int threads, cpus;
 	uint64_t ms10, quantum, noise, idle_exit; /* quantum: + 1; 0: the machine's own */
 	uint64_t warm_up;			  /* a tick, for the balancing of load */
-	bool profile;
+	bool profile, where;
 } opt = {.check = {.changes = -1, .bound = 7 * MS, .search_s = 10, .seed = 1},
 	 .object = "mutex",
 	 .lock = "flexguard",
@@ -390,7 +289,8 @@ static bool parse(int argc, char **argv)
 		case OPT_BUSY: load.busy = atoi(optarg); break;
 		case OPT_OTHERS: load.others = atoi(optarg); break;
 		case OPT_LIFE: load.ends_after = atoi(optarg); break;
-		case OPT_RUNNABLE: show_runnable = true; break;
+		case OPT_RUNNABLE: figures.show_runnable = true; break;
+		case OPT_WHERE: opt.where = true; break;
 		case OPT_LOOKS: count_looks = true; break;
 		case OPT_WARM_UP: opt.warm_up = (uint64_t)(1000 * atof(optarg)) * US; break;
 		case OPT_RELAX: opt.check.relax = weak = true; break;
@@ -468,7 +368,7 @@ static void measure(double t0)
 
 	load.threads = n;
 	if (count_looks) {
-		fg_stats = &counts;
+		fg_stats = figures.counts = &counts;
 		mem_unseen(&counts, sizeof(counts));
 	}
 	load_reset();
@@ -480,7 +380,7 @@ static void measure(double t0)
 	neighbours_begin(n);
 	while (results.started < n)
 		sim_run(from += 100 * US);
-	started = from;
+	figures.started = from;
 	sim_run(from += opt.warm_up);
 	memset(&mem_stats, 0, sizeof(mem_stats));
 	memset(&kernel_stats, 0, sizeof(kernel_stats));
@@ -497,6 +397,8 @@ static void measure(double t0)
 		all += threads[i].ops;
 	if (opt.profile)
 		report_sites(all);
+	if (opt.where)
+		report_places(n);
 }
 
 int main(int argc, char **argv)

@@ -262,6 +262,7 @@ void mem_access(const void *p, enum access kind)
 		return;
 	kernel_stats.hooks++;
 	if (!c->in_kernel) {
+		c->cur->place = pc;
 		if (at - (uint64_t)c->cur->stack < 65536) {
 			c->now += at_pace(c, M.hit / 4);
 			return;

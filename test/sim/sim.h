@@ -107,6 +107,7 @@ struct cpu {
 };
 struct thread {
 	void *sp, *stack;
+	const void *place; /* of its latest access */
 	uint64_t fs;
 	uint32_t *rseq_cpu;
 	int id, cpu;
