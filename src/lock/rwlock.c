@@ -54,7 +54,10 @@ static bool take_out(uint32_t line, const struct fg_rwlock *rw)
 	return false;
 }
 
-/* True if this thread reads now. */
+/*
+ * True if this thread reads now.  As everywhere here, it is in a section from before others may see
+ * it: a writer waits for it from then on, also if it loses its CPU before it knows that it reads.
+ */
 static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 {
 	uint64_t none = 0, *entry;
@@ -62,8 +65,11 @@ static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 	if (!fg_load_relaxed(&rw->bias) || !fg_id_has_slot(t->id))
 		return false;
 	entry = entry_in(line_of(t), rw);
-	if (fg_load_relaxed(entry) || !fg_cas64_seq_cst(entry, &none, entry_for(rw)))
+	if (fg_load_relaxed(entry))
 		return false; /* read by this thread already, or a neighbour's */
+	fg_section_enter(t);
+	if (!fg_cas64_seq_cst(entry, &none, entry_for(rw)))
+		goto left;
 	/*
 	 * Dekker with revoke_bias(): it clears the bias and then looks here.  Acquire:
 	 * the reader that set the bias had seen what the last writer did.
@@ -71,7 +77,7 @@ static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 	if (fg_likely(fg_load_seq_cst(&rw->bias)))
 		return true;
 	if (take_out(line_of(t), rw))
-		return false;
+		goto left;
 	/*
 	 * A neighbour has left with our entry, and left its place in the count, which keeps the
 	 * writers out, to us.
@@ -79,6 +85,9 @@ static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 	/* pairs with its release in take_out(): we see what it saw of the last writer */
 	fg_fence_acquire();
 	return true;
+left:
+	fg_section_leave(t);
+	return false;
 }
 
 /*
@@ -158,26 +167,29 @@ static void set_bias_again(struct fg_rwlock *rw)
 }
 
 /*
- * 0, EBUSY or EAGAIN.  The order of all changes of `readers` decides against a writer: a
- * reader that is counted before its CAS keeps it waiting, one that is counted after sees all
- * that it did to the gate.
+ * 0, in a section; EBUSY or EAGAIN, in none.  The order of all changes of `readers` decides against
+ * a writer: a reader that is counted before its CAS keeps it waiting, one that is counted after
+ * sees all that it did to the gate.
  */
-static int enter_counted(struct fg_rwlock *rw, bool may_pass)
+static int enter_counted(struct fg_rwlock *rw, struct fg_self *t, bool may_pass)
 {
-	uint32_t r = fg_add_acq_rel(&rw->readers, 1);
+	int err = EBUSY;
+	uint32_t r;
 
+	fg_section_enter(t);
+	r = fg_add_acq_rel(&rw->readers, 1);
 	if (fg_likely(!writer_at_gate(rw))) {
-		if (fg_unlikely((r & COUNT) == COUNT - 1)) {
-			leave(rw);
-			return EAGAIN;
+		if (fg_likely((r & COUNT) != COUNT - 1)) {
+			set_bias_again(rw);
+			return 0;
 		}
-		set_bias_again(rw);
+		err = EAGAIN;
+	} else if (may_pass && !(r & WRITER_IN)) {
 		return 0;
 	}
-	if (may_pass && !(r & WRITER_IN))
-		return 0;
 	leave(rw);
-	return EBUSY;
+	fg_section_leave(t);
+	return err;
 }
 
 /* ---- reading ------------------------------------------------------------------ */
@@ -261,7 +273,7 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 			 * writer_at_gate().
 			 */
 			fg_store_release(&rw->gate.tag, 0);
-			r = enter_counted(rw, true);
+			r = enter_counted(rw, t, true);
 			_fg_unlock(&rw->gate);
 			return r;
 		}
@@ -272,7 +284,7 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 		 * A signal handler may have taken all the time: what can be had at once is had,
 		 * late or not.
 		 */
-		r = enter_counted(rw, !writers_first);
+		r = enter_counted(rw, t, !writers_first);
 		if (r != EBUSY || late)
 			return r == EBUSY ? ETIMEDOUT : r;
 	}
@@ -283,30 +295,25 @@ int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 	struct fg_self *t = fg_self();
 	int r;
 
-	if (enter_visible(rw, t)) {
-		fg_section_enter(t);
+	if (enter_visible(rw, t))
 		return 0;
-	}
 	round_ends(t);
 	if (fg_unlikely(writer_at_gate(rw)) && !fg_sections)
 		r = EBUSY; /* most likely; without a write to the line that the writer needs */
 	else
-		r = enter_counted(rw, fg_sections && rw->kind != FG_RW_WRITERS_FIRST);
+		r = enter_counted(rw, t, fg_sections && rw->kind != FG_RW_WRITERS_FIRST);
 	if (fg_unlikely(r == EBUSY))
 		r = rdlock_contended(rw, t, deadline);
-	if (fg_likely(!r))
-		fg_section_enter(t);
 	return r;
 }
 
 int _fg_rwlock_tryrdlock(struct fg_rwlock *rw)
 {
 	struct fg_self *t = fg_self();
-	int r = enter_visible(rw, t) ? 0 : enter_counted(rw, rw->kind != FG_RW_WRITERS_FIRST);
 
-	if (!r)
-		fg_section_enter(t);
-	return r;
+	if (enter_visible(rw, t))
+		return 0;
+	return enter_counted(rw, t, rw->kind != FG_RW_WRITERS_FIRST);
 }
 
 /* ---- both ----------------------------------------------------------------------- */

@@ -157,10 +157,20 @@ def check_waiters_leave_the_other_objects_alone():
 def check_other_objects_with_more_threads_than_cpus():
     # At the barrier with enough work that a switch for each thread is not what is counted.
     for name, (options, *_) in {**OBJECTS, **{n: (o,) for n, o in WORDS.items()}}.items():
+        if name == "rwlock, one in ten writes":
+            continue  # below
         more = ("-o", "20000") if name == "barrier" else ()
         one, two = (figures("-m", "one", "-t", threads, *options, *more)["per_ms"]
                     for threads in ("16", "32"))
         assert two >= 0.8 * one, f"{name}, operations a ms with 16 and 32 threads: {one}, {two}"
+
+
+def check_readers_are_critical_as_soon_as_they_count():
+    # One that loses its CPU between the two stops all for ms: a seed of three made nothing here.
+    for seed in ("1", "3", "4"):
+        one, two = (figures("-m", "one", "-t", threads, "-L", "readers", "-s", seed)["per_ms"]
+                    for threads in ("16", "32"))
+        assert two >= 0.8 * one, f"operations a ms with 16 and 32 threads: {one}, {two}"
 
 
 def check_everybody_gets_the_other_objects():
