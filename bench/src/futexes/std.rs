@@ -1,19 +1,37 @@
 // SPDX-License-Identifier: MIT
 //! Rust's std: Mutex, mpsc::channel.  With `--cfg condvar`, places are Mutex and Condvar.
-use std::sync::Mutex;
+#[cfg(condvar)]
+use std::sync::Condvar;
+use std::sync::{Mutex, MutexGuard};
 
-static LOCK: Mutex<()> = Mutex::new(());
+#[cfg(condvar)]
+mod places;
+
+static LOCK: Mutex<()> = new(());
+
+const fn new<T>(value: T) -> Mutex<T> {
+    Mutex::new(value)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap()
+}
+
+#[cfg(condvar)]
+fn wait<'a, T>(changed: &Condvar, held: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    changed.wait(held).unwrap()
+}
 
 #[no_mangle]
 pub extern "C" fn bench_section(inside: extern "C" fn()) {
-    let _held = LOCK.lock().unwrap();
+    let _held = lock(&LOCK);
     inside();
 }
 
 #[cfg(not(condvar))]
 mod places {
+    use crate::{lock, Mutex};
     use std::sync::mpsc::{channel, Receiver, Sender};
-    use std::sync::Mutex;
 
     // Nothing says that a receiver has one thread: each is in a lock of its own.
     type Place = (Mutex<Sender<()>>, Mutex<Receiver<()>>);
@@ -24,7 +42,7 @@ mod places {
     }
 
     thread_local!(static SENDERS: Vec<Sender<()>> =
-        places().iter().map(|p| p.0.lock().unwrap().clone()).collect());
+        places().iter().map(|p| lock(&p.0).clone()).collect());
 
     #[no_mangle]
     pub extern "C" fn bench_begin(n: u32) {
@@ -42,35 +60,6 @@ mod places {
 
     #[no_mangle]
     pub extern "C" fn bench_take(place: u32) {
-        places()[place as usize].1.lock().unwrap().recv().unwrap();
-    }
-}
-
-#[cfg(condvar)]
-mod places {
-    use std::sync::{Condvar, Mutex};
-
-    #[allow(clippy::declare_interior_mutable_const)]
-    const NEW: (Mutex<u64>, Condvar) = (Mutex::new(0), Condvar::new());
-    static PLACES: [(Mutex<u64>, Condvar); 256] = [NEW; 256];
-
-    #[no_mangle]
-    pub extern "C" fn bench_begin(_places: u32) {}
-
-    #[no_mangle]
-    pub extern "C" fn bench_put(place: u32) {
-        let (have, changed) = &PLACES[place as usize];
-        *have.lock().unwrap() += 1;
-        changed.notify_one();
-    }
-
-    #[no_mangle]
-    pub extern "C" fn bench_take(place: u32) {
-        let (have, changed) = &PLACES[place as usize];
-        let mut n = have.lock().unwrap();
-        while *n == 0 {
-            n = changed.wait(n).unwrap();
-        }
-        *n -= 1;
+        lock(&places()[place as usize].1).recv().unwrap();
     }
 }
