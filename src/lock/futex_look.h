@@ -23,4 +23,11 @@ void _fg_futex_accepted(const uint32_t *word);
  */
 bool _fg_futex_look(const uint32_t *word, uint32_t value);
 
+/*
+ * Around the kernel's wait for a known word.  The first gives 0, or what the second is told:
+ * `woken`, by another thread.
+ */
+uint64_t _fg_futex_sleeps(const uint32_t *word);
+void _fg_futex_slept(const uint32_t *word, uint64_t since, bool woken);
+
 #endif

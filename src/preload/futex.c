@@ -56,6 +56,17 @@ static uint32_t looking;
 #define LEAVES_OUT(nr, op) false
 #endif
 
+static long sleep_known(long nr, long a, long b, long c, long d, long e, long f)
+{
+	const uint32_t *word = (const uint32_t *)a;
+	uint64_t since = _fg_futex_sleeps(word);
+	long r = fg_next_syscall(nr, a, b, c, d, e, f);
+
+	if (since)
+		_fg_futex_slept(word, since, r == 0);
+	return r;
+}
+
 static long wait(long nr, long a, long b, long c, long d, long e, long f)
 {
 	const uint32_t *word = (const uint32_t *)a;
@@ -76,7 +87,7 @@ static long wait(long nr, long a, long b, long c, long d, long e, long f)
 		errno = EAGAIN;
 		r = -1;
 	} else {
-		r = fg_next_syscall(nr, a, b, c, d, e, f);
+		r = sleep_known(nr, a, b, c, d, e, f);
 	}
 	LOOKS(-1);
 	return r;

@@ -10,11 +10,18 @@
 #include "sys/filter.h"
 #include "sys/quota.h"
 
-/* Of the time that passes, for looks in vain: 3 % of a CPU for each group.  Not varied. */
-#define FG_BUDGET_PART 32
+/* What a group may have saved up, and has at first.  Not varied. */
+#define GROUP_CAP_NS   (64 * (int64_t)FG_LOOK_NS)
+#define GROUP_FIRST_NS (2 * (int64_t)FG_LOOK_NS)
 
-/* What a group may have saved up. */
-#define GROUP_CAP_NS (64 * (int64_t)FG_LOOK_NS)
+/*
+ * Looks in vain may take this part of the process's CPU time.  It is read once a ms at the most,
+ * and less often where that takes long: the kernel adds up all threads.  Not varied.
+ */
+#define VAIN_PART     32u
+#define READ_EVERY_NS 1000000u
+#define READ_PART     64u
+#define READ_MOST_NS  200000u
 
 #define GROUP_CPUS 16u
 #define GROUPS	   (FG_MAX_CPUS / GROUP_CPUS)
@@ -46,22 +53,20 @@ static uint64_t no_looks_until_ns;
 /* An event's thread may be queued on the looker's own CPU.  As in the prototype. */
 #define YIELD_EVERY_NS 3000u
 
-int64_t fg_budget_left(struct fg_budget *b, int64_t cap, uint64_t now)
-{
-	uint64_t at = fg_load_relaxed(&b->at_ns);
-	int64_t have = fg_load_relaxed(&b->left_ns), more;
+#ifdef FG_BROKEN_BUDGET /* to test what else keeps threads from looking */
+#define IS_FREE true
+#else
+#define IS_FREE false
+#endif
 
-	/* Each unit of it is put in once: by whoever moves the time on. */
-	if (now > at && now - at > 1000 * FG_BUDGET_PART &&
-	    __atomic_compare_exchange_n(&b->at_ns, &at, now, false, __ATOMIC_RELAXED,
-					__ATOMIC_RELAXED)) {
-		more = (int64_t)((now - at) / FG_BUDGET_PART);
-		have = more > cap - have ? cap : have + more;
-		fg_store_relaxed(&b->left_ns, have);
-	} else if (have > cap) {
-		have = cap;
-		fg_store_relaxed(&b->left_ns, have);
-	}
+int64_t fg_budget_left(struct fg_budget *b, int64_t cap)
+{
+	int64_t have = fg_load_relaxed(&b->left_ns);
+
+	if (have <= cap && have >= -FG_LOOK_COST_NS && !IS_FREE)
+		return have;
+	have = have < -FG_LOOK_COST_NS && !IS_FREE ? -FG_LOOK_COST_NS : cap;
+	fg_store_relaxed(&b->left_ns, have);
 	return have;
 }
 
@@ -83,6 +88,8 @@ void fg_look_setup(void)
 		return;
 	quota = fg_quota_cpus();
 	fg_call_ends(0);
+	for (uint32_t i = 0; i < GROUPS; i++)
+		groups[i].budget.left_ns = GROUP_FIRST_NS;
 }
 
 static uint32_t cpus_for_us(void)
@@ -92,13 +99,50 @@ static uint32_t cpus_for_us(void)
 	return cpus < quota ? cpus : quota;
 }
 
-/* CPUs that are numbered in a row are in one group, or take turns in as many as are needed. */
-static struct group *group_of(uint32_t cpu, uint32_t cpus, uint32_t *place)
+static uint64_t read_next_ns, cpu_read_ns;
+
+/* What the process has used since the last time gives some to who asks, for the group. */
+static void put_in(struct fg_budget *b, const struct fg_self *self, uint64_t now)
+{
+	uint64_t next = fg_load_relaxed(&read_next_ns), had, used, took;
+	struct timespec t;
+	int err;
+
+	if (now < next ||
+	    !__atomic_compare_exchange_n(&read_next_ns, &next, now + READ_EVERY_NS, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+	    !fg_call_begins(self->id))
+		return;
+	err = fg_clock_read(CLOCK_PROCESS_CPUTIME_ID, &t);
+	fg_call_ends(self->id);
+	if (err)
+		return;
+	had = fg_load_relaxed(&cpu_read_ns);
+	used = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	fg_store_relaxed(&cpu_read_ns, used);
+	if (used > had) /* not in the child of fork, which begins at 0 */
+		fg_budget_add(b, used - had < VAIN_PART * (uint64_t)GROUP_CAP_NS ?
+				     (int64_t)((used - had) / VAIN_PART) :
+				     GROUP_CAP_NS);
+	took = fg_now_ns() - now;
+	if (took > READ_MOST_NS)
+		took = READ_MOST_NS;
+	if (took > READ_EVERY_NS / READ_PART)
+		fg_store_relaxed(&read_next_ns, now + took * READ_PART);
+}
+
+static uint32_t nr_groups(uint32_t cpus)
 {
 	uint32_t n = (cpus + GROUP_CPUS - 1) / GROUP_CPUS;
 
-	if (n > GROUPS)
-		n = GROUPS;
+	return n < GROUPS ? n : GROUPS;
+}
+
+/* CPUs that are numbered in a row are in one group, or take turns in as many as are needed. */
+static struct group *group_of(uint32_t cpu, uint32_t cpus, uint32_t *place)
+{
+	uint32_t n = nr_groups(cpus);
+
 	*place = cpu / n % GROUP_CPUS;
 	return &groups[cpu % n];
 }
@@ -118,17 +162,17 @@ static bool is_fresh(uint32_t mark, uint64_t now)
 /* Do so many CPUs of the group look that, with this one, all would?  Then none works. */
 static bool is_crowded(const struct group *g, uint32_t cpu, uint32_t cpus, uint64_t now)
 {
-	uint32_t others = 0;
+	uint32_t others = 0, all = cpus / nr_groups(cpus);
 
 	for (uint32_t i = 0; i < GROUP_CPUS; i++) {
 		uint32_t mark = fg_load_relaxed(&g->mark[i]);
 
 		others += mark >> MARK_TIME_BITS != cpu && is_fresh(mark, now);
 	}
-	return others + 1 >= (cpus < GROUP_CPUS ? cpus : GROUP_CPUS);
+	return others + 1 >= (all < GROUP_CPUS ? all : GROUP_CPUS);
 }
 
-enum fg_look_room fg_look_may_begin(const struct fg_self *self, uint64_t most_ns, uint64_t now)
+enum fg_look_room fg_look_may_begin(struct fg_look *l, const struct fg_self *self, uint64_t now)
 {
 	uint32_t cpu = fg_load_relaxed(self->cpu), cpus = cpus_for_us(), place;
 	struct group *g;
@@ -138,11 +182,15 @@ enum fg_look_room fg_look_may_begin(const struct fg_self *self, uint64_t most_ns
 	    now < fg_load_relaxed(&no_looks_until_ns) || fg_displaces(self))
 		return FG_LOOK_NO_ROOM;
 	g = group_of(cpu, cpus, &place);
-	if (fg_budget_left(&g->budget, GROUP_CAP_NS, now) < (int64_t)most_ns)
-		return FG_LOOK_NO_BUDGET;
-	if (is_crowded(g, cpu, cpus, now))
-		return FG_LOOK_NO_ROOM;
-	fg_store_relaxed(&g->mark[place], mark_of(cpu, now));
+	if (fg_budget_left(&g->budget, GROUP_CAP_NS) < (int64_t)l->most_ns) {
+		put_in(&g->budget, self, now);
+		if (fg_budget_left(&g->budget, GROUP_CAP_NS) < (int64_t)l->most_ns)
+			return FG_LOOK_NO_BUDGET;
+	}
+	l->mark = &g->mark[place];
+	l->late = is_crowded(g, cpu, cpus, now);
+	if (!l->late)
+		fg_store_relaxed(l->mark, mark_of(cpu, now));
 	return FG_LOOK;
 }
 
@@ -157,7 +205,7 @@ static void yield(struct fg_look *l, const struct fg_self *self)
 
 bool fg_look_goes_on(struct fg_look *l, const struct fg_self *self, uint64_t now)
 {
-	uint32_t cpu = fg_load_relaxed(self->cpu), place;
+	uint32_t cpu = fg_load_relaxed(self->cpu), cpus = cpus_for_us(), place;
 	struct group *g;
 
 	if (!l->clock_ns)
@@ -169,11 +217,29 @@ bool fg_look_goes_on(struct fg_look *l, const struct fg_self *self, uint64_t now
 	if (now - l->began_ns >= l->most_ns || fg_displaces(self) || cpu >= FG_MAX_CPUS)
 		return false;
 	l->clock_ns = now;
-	g = group_of(cpu, cpus_for_us(), &place);
-	fg_store_relaxed(&g->mark[place], mark_of(cpu, now));
+	g = group_of(cpu, cpus, &place);
+	/*
+	 * Two that hand something to each other may both look for a moment: one has not seen yet
+	 * what the other has done.
+	 */
+	if (l->late && now > l->began_ns) {
+		if (is_crowded(g, cpu, cpus, now))
+			return false;
+		l->late = false;
+	}
+	l->mark = &g->mark[place];
+	if (!l->late)
+		fg_store_relaxed(l->mark, mark_of(cpu, now));
 	if (l->yields && now - l->yielded_ns >= YIELD_EVERY_NS)
 		yield(l, self);
 	return true;
+}
+
+/* A mark of the CPU that the thread was on before stays till it is old. */
+void fg_look_ends(struct fg_look *l)
+{
+	if (!l->late)
+		fg_store_relaxed(l->mark, 0);
 }
 
 void fg_look_earned(const struct fg_self *self, int64_t ns)
@@ -182,4 +248,36 @@ void fg_look_earned(const struct fg_self *self, int64_t ns)
 
 	if (cpu < FG_MAX_CPUS)
 		fg_budget_add(&group_of(cpu, cpus_for_us(), &place)->budget, ns);
+}
+
+/* ---- what a sleep costs ------------------------------------------------------------ */
+
+/*
+ * The waiter's half of a sleep, smoothed.  At first, and at the least and the most, what was
+ * seen on 2-CPU VMs and is thinkable elsewhere.
+ */
+#define SLEEP_FIRST_NS 1500u
+#define SLEEP_LEAST_NS 500u
+#define SLEEP_MOST_NS  6000u
+#define SMOOTH	       8
+
+static uint32_t sleep_ns = SLEEP_FIRST_NS;
+
+/* The waker's half is as long (docs/design/experiments.md). */
+uint32_t fg_look_saves(void)
+{
+	return 2 * fg_load_relaxed(&sleep_ns);
+}
+
+uint32_t fg_look_slept(uint64_t cpu_ns, bool woken)
+{
+	uint32_t had = fg_load_relaxed(&sleep_ns), ns;
+
+	ns = cpu_ns > SLEEP_MOST_NS ? SLEEP_MOST_NS : (uint32_t)cpu_ns;
+	if (!woken)
+		return ns;
+	if (ns < SLEEP_LEAST_NS)
+		ns = SLEEP_LEAST_NS;
+	fg_store_relaxed(&sleep_ns, (had * (SMOOTH - 1) + ns) / SMOOTH);
+	return 2 * ns;
 }

@@ -2,8 +2,9 @@
 /*
  * From inside: what is known of the words of other libraries, and what a process pays for looking
  * at them.  A word that the kernel has not accepted is not known; one in the same entry does not
- * drive it out while it is in use.  Looks in vain come to an end; a real-time thread makes none,
- * nor a process with a quota below two CPUs.  Quotas of both versions of cgroups.
+ * drive it out while it is in use.  Looks in vain come to an end, whatever time passes; sleeps let
+ * them go on, for a 32nd of the process's CPU time; a real-time thread makes none, nor a process
+ * with a quota below two CPUs.  Quotas of both versions of cgroups.
  */
 #include <sched.h>
 #include <sys/mman.h>
@@ -29,15 +30,23 @@ static uint64_t counted(enum fg_stat what)
 	return sum;
 }
 
+/* So many waits for another word take an entry, while there is none for its own. */
+enum { OTHERS = 16 };
+
+static void accepted(const uint32_t *word)
+{
+	for (int i = 0; i <= OTHERS; i++)
+		_fg_futex_accepted(word);
+}
+
 /* Of many neighbours of a word, the one that has its place in the table. */
 static uint32_t *find_twin(uint32_t *words, size_t n)
 {
 	_fg_futex_accepted(&words[0]);
 	CHECK(_fg_futex_is_known(&words[0]));
-	sleep_us(20000); /* not in use any more */
 	for (size_t i = 1; i < n; i++) {
 		CHECK(!_fg_futex_is_known(&words[i]));
-		_fg_futex_accepted(&words[i]);
+		accepted(&words[i]);
 		if (!_fg_futex_is_known(&words[0]))
 			return &words[i];
 	}
@@ -52,34 +61,100 @@ static void knows(void)
 	CHECK(twin != NULL);
 	CHECK(_fg_futex_is_known(twin));
 	for (int i = 0; i < 1000; i++) {
-		uint64_t began = fg_now_ns();
-
 		_fg_futex_look(twin, 1); /* in use */
-		_fg_futex_accepted(&words[0]);
-		if (fg_now_ns() - began > 5000000)
-			continue; /* kept off the CPU for longer than it counts as used */
+		for (int k = 0; k < OTHERS; k++)
+			_fg_futex_accepted(&words[0]);
 		CHECK(_fg_futex_is_known(twin));
 	}
-	sleep_us(20000);
-	_fg_futex_accepted(&words[0]);
+	accepted(&words[0]);
 	CHECK(_fg_futex_is_known(&words[0]));
 }
 
-/* Each costs 2 us at least, and the word has 30 us at first, then a 32nd of the time. */
+static uint64_t looks_in_vain(const uint32_t *word)
+{
+	uint64_t before = counted(FG_STAT_LOOKS_IN_VAIN);
+
+	CHECK(!_fg_futex_look(word, *word));
+	return counted(FG_STAT_LOOKS_IN_VAIN) - before;
+}
+
+static uint64_t cpu_ns(void)
+{
+	return (uint64_t)clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/*
+ * A word has 30 us at first, and the process 60, and a look costs all its time, 15 us and more.
+ * Then a sleep lets the word cost as much as it has cost itself, here 1 us and one of its waker;
+ * but all words together a 32nd of the process's CPU time.
+ */
 static void comes_to_an_end(void)
 {
+	enum { FIRST_NS = 60000, LOOK_NS = 15000 };
 	static uint32_t word;
-	uint64_t began, vain, before = counted(FG_STAT_LOOKS_IN_VAIN);
+	uint64_t vain = 0;
 
 	_fg_futex_accepted(&word);
 	CHECK(_fg_futex_look(&word, 1)); /* it is 0 */
-	began = fg_now_ns();
-	for (int i = 0; i < 20000; i++)
-		CHECK(!_fg_futex_look(&word, 0));
-	vain = counted(FG_STAT_LOOKS_IN_VAIN) - before;
-	CHECK(vain <= (30000 + (fg_now_ns() - began) / 32) / 2000 + 1);
-	if (fg_cpus() > 1 && counted(FG_STAT_LOOKS))
-		CHECK(counted(FG_STAT_LOOKS_NO_BUDGET) > 0);
+	for (int i = 0; i < 20000; i++) {
+		vain += looks_in_vain(&word);
+		if (i % 200 == 0)
+			sleep_us(1000);
+	}
+	CHECK(vain <= 30000 / LOOK_NS);
+	if (!counted(FG_STAT_LOOKS)) {
+		check_say("nobody looks here: looks in vain are not tested");
+		return;
+	}
+	CHECK(counted(FG_STAT_LOOKS_NO_BUDGET) > 0);
+	for (int i = 0; i < 20000; i++) {
+		_fg_futex_slept(&word, cpu_ns() - 1000, true);
+		vain += looks_in_vain(&word);
+	}
+	CHECK(vain <= (FIRST_NS + (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 32) / LOOK_NS + 1);
+	UNTIL((_fg_futex_slept(&word, cpu_ns() - 1000, true), looks_in_vain(&word)));
+}
+
+/*
+ * One CPU does not look, as long as the others do, and no longer: a thread that is about to wait
+ * for one that has just seen something looks at once, and one that came too early has room at its
+ * next reading of the clock.
+ */
+static void leaves_one_cpu(void)
+{
+	uint32_t cpu = 0, n = fg_cpus() < fg_quota_cpus() ? fg_cpus() : fg_quota_cpus();
+	uint64_t now = fg_now_ns() + 3600000000000u; /* after all pauses that there may be */
+	struct fg_look looks[16], again;
+	struct fg_self me = *fg_self();
+
+	if (n < 2 || n > 16)
+		return;
+	me.cpu = &cpu;
+	for (cpu = 0; cpu < n; cpu++) {
+		looks[cpu] = (struct fg_look){.most_ns = 10000};
+		CHECK_EQ(fg_look_may_begin(&looks[cpu], &me, now), FG_LOOK);
+		CHECK_EQ(looks[cpu].late, cpu == n - 1);
+	}
+	cpu = n - 1;
+	again = looks[cpu];
+	CHECK(fg_look_goes_on(&looks[cpu], &me, now));
+	CHECK(!fg_look_goes_on(&looks[cpu], &me, now + 1000));
+	CHECK(fg_look_goes_on(&again, &me, now));
+	fg_look_ends(&looks[0]);
+	CHECK(fg_look_goes_on(&again, &me, now + 1000));
+	CHECK(!again.late);
+	/* Now that one is counted, and the first is too many. */
+	cpu = 0;
+	CHECK_EQ(fg_look_may_begin(&looks[0], &me, now + 1000), FG_LOOK);
+	CHECK(looks[0].late);
+	fg_look_ends(&looks[0]);
+	for (cpu = 1; cpu < n - 1; cpu++)
+		fg_look_ends(&looks[cpu]);
+	fg_look_ends(&again);
+	cpu = 0;
+	CHECK_EQ(fg_look_may_begin(&looks[0], &me, now + 1000), FG_LOOK);
+	CHECK(!looks[0].late);
+	fg_look_ends(&looks[0]);
 }
 
 static void *real_time(void *arg)
@@ -175,6 +250,7 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 30);
 	fg_stats = &counts;
 	fg_look_setup();
+	leaves_one_cpu();
 	knows();
 	comes_to_an_end();
 	in_thread(real_time, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which waits by syscall(SYS_futex, ...) are never looked at, though all else would let them: each
- * is made many times, with a budget, at words that are looked at before and afterwards.  Looks are
- * counted in a file of FLEXGUARD_STATS that this program makes before it executes itself.
+ * is made many times at words that are looked at before and afterwards, with a library in which
+ * looks cost nothing.  They are counted in a file of FLEXGUARD_STATS that this program makes before
+ * it executes itself.
  *
  * Not looked at: shared words, bits of their own, PI, requeue, new words and unmapped ones; threads
  * of SCHED_FIFO; processes with a quota below two CPUs; any after a seccomp filter.
@@ -46,7 +47,7 @@ static void wait_plainly(const uint32_t *w, int op)
 		 -ETIMEDOUT);
 }
 
-/* What a look needs comes with time: the word's budget, the process's, a CPU of its own. */
+/* It may take a while: after a look that has lost its CPU there are none. */
 static void is_looked_at(const uint32_t *w)
 {
 	uint64_t before = looks();
