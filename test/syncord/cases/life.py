@@ -2,7 +2,8 @@
 """How policies come, are replaced and end, while locks and CPUs come and go."""
 import json
 
-from case import MIN_SCAN, case, lines, load, need_policies, policy_counters, script
+from case import (MIN_SCAN, case, lines, load, need_policies, need_test_locks, policy_counters,
+                  script)
 
 
 @case("leaves")
@@ -31,6 +32,37 @@ cat $S/status"""
                  "status=$s\"; cat $S/status")
     t.equal("--for: status of the command", lines(out, "end")[0]["status"], 0)
     t.equal("--for: policies", lines(out, "syncord")[0]["policies"], 0)
+
+
+def close_to_a_lockup(m):
+    """Each of 7 CPUs waits and works for 7 s without a break, where the watchdog warns after 7.5:
+    the command's status and the reason of the last ejection."""
+    out = script(m, """thresh=/proc/sys/kernel/watchdog_thresh was=$(cat $thresh)
+echo 0 >$T/lock; echo 1000000000 1000000000 >$T/hold_ns; echo 0 0 >$T/pause_ns; echo 7 >$T/threads
+attach lockstat test:spin0
+echo 3 >$thresh; echo 1 >$T/run; end=$(($(date +%s) + 30))
+while [ $(date +%s) -lt $end ] && grep -q '^policy' $S/status; do sleep 1; done
+echo 1000 1000 >$T/hold_ns; echo 0 >$T/run; echo $was >$thresh; echo 8 >$T/threads
+kill $pid 2>/dev/null || true; s=0; wait $pid || s=$?; echo "end status=$s"
+sed 's/^/ejection /' $S/ejections""", limit=300)
+    reasons = [line["reason"] for line in lines(out, "ejection")]
+    return lines(out, "end")[0]["status"], reasons[-1:]
+
+
+@case("soft-lockup")
+def soft_lockup(m, t):
+    """Close to a soft lockup all policies are ejected, with that reason."""
+    need_test_locks(m)
+    need_policies(m, "lockstat")
+    t.equal("status of the command, reason", close_to_a_lockup(m), (1, ["soft_lockup"]))
+    if t.full and m.sh("[ -e /sys/kernel/debug/syncord/break ]").status == 0:
+        script(m, "echo $((1 << 10)) >/sys/kernel/debug/syncord/break")
+        t.equal("without rule 10", close_to_a_lockup(m)[0], 0)
+        script(m, "echo 0 >/sys/kernel/debug/syncord/break")
+    # A host that stands still for a moment makes a lockup of what is close to one.
+    for line in m.alarms():
+        if "soft lockup" not in line:
+            t.true("the kernel is content", False, line)
 
 
 def contended_files(m):
