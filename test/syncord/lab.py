@@ -97,8 +97,9 @@ def boot_is_heard():
                   and "WARNING: while it boots" in j.said)
 
 
-def boot_is_kept():
-    """An emulator that is pretended: it writes to its console, and is up."""
+@contextlib.contextmanager
+def pretended_emulator():
+    """It writes to its console, and is up."""
     path = os.environ["PATH"]
     with tempfile.TemporaryDirectory() as folder:
         qemu = pathlib.Path(folder, "qemu-system-x86_64")
@@ -109,12 +110,34 @@ exec cat >/dev/null
 """)
         qemu.chmod(0o755)
         os.environ["PATH"] = f"{folder}:{path}"
+        try:
+            yield
+        finally:
+            os.environ["PATH"] = path
+
+
+def boot_is_kept():
+    with pretended_emulator():
         m = REAL_MACHINE(KERNEL, "initrd")
         heard = m.alarms()
         m.close()
-        os.environ["PATH"] = path
     return expect("what is said while a machine boots is kept",
                   heard == ["WARNING: while it boots"])
+
+
+def boot_is_ended():
+    """A signal to end the lab is an exception, wherever it comes."""
+    machines = []
+
+    class Interrupted(REAL_MACHINE):
+        def answer(self, *_):
+            machines.append(self)
+            sys.exit(143)
+    with pretended_emulator(), contextlib.suppress(SystemExit):
+        Interrupted(KERNEL, "initrd")
+    ended = machines[0].qemu.poll() is not None
+    machines[0].close()
+    return expect("an emulator that boots when the lab is told to end is ended", ended)
 
 
 def case_is_heard():
@@ -206,7 +229,7 @@ def cases_are_named_anywhere():
 
 if __name__ == "__main__":
     machine.Machine = Pretended
-    results = [boot_is_kept(), boot_is_heard(), case_is_heard(), warnings_are_shown(),
+    results = [boot_is_kept(), boot_is_ended(), boot_is_heard(), case_is_heard(), warnings_are_shown(),
                sockets_are_nodes(), skipped_without_a_boot(), no_compiler(), once_more(),
                kinds_do_not_mix(), statistics(), cases_are_named_anywhere()]
     sys.exit(0 if all(results) else 1)

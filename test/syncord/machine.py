@@ -108,6 +108,9 @@ class Machine:
             except Dead:
                 if boot == BOOTS - 1:
                     raise
+            except BaseException:  # a signal to end: nobody else has this machine yet
+                self.close()
+                raise
 
     def answer(self, name, limit):
         end = time.monotonic() + limit
