@@ -229,7 +229,8 @@ def cases_are_named_anywhere():
 
 if __name__ == "__main__":
     machine.Machine = Pretended
-    results = [boot_is_kept(), boot_is_ended(), boot_is_heard(), case_is_heard(), warnings_are_shown(),
-               sockets_are_nodes(), skipped_without_a_boot(), no_compiler(), once_more(),
-               kinds_do_not_mix(), statistics(), cases_are_named_anywhere()]
+    results = [boot_is_kept(), boot_is_ended(), boot_is_heard(), case_is_heard(),
+               warnings_are_shown(), sockets_are_nodes(), skipped_without_a_boot(),
+               no_compiler(), once_more(), kinds_do_not_mix(), statistics(),
+               cases_are_named_anywhere()]
     sys.exit(0 if all(results) else 1)
