@@ -172,19 +172,24 @@ static bool spin(struct word *w, struct fg_self *t, struct fg_look *look, const 
 	struct fg_wait wait = {.self = t, .look = look};
 	int64_t earned;
 	uint64_t took;
-	bool in_time;
+	bool in_time, paid;
 
 	fg_store_relaxed(&w->looked_until, (uint32_t)((began + look->most_ns) >> 10));
 	in_time = fg_spin_while(&wait, word, ~0u, value, NULL);
 	fg_store_relaxed(&w->looked_until, 0);
 	took = fg_now_ns() - began;
+	/*
+	 * After a yield a thread of this CPU has changed it: to switch to that one and back costs
+	 * about what a sleep does.
+	 */
+	paid = in_time && !look->has_yielded;
 	if (in_time) {
 		uint64_t typical = fg_load_relaxed(&w->typical_ns);
 
 		typical = (3 * typical + (took < FG_LOOK_NS ? took : FG_LOOK_NS)) / 4;
 		fg_store_relaxed(&w->typical_ns, (uint32_t)typical);
 	}
-	earned = (in_time ? (int64_t)fg_look_saves() : 0) - cost(took);
+	earned = (paid ? (int64_t)fg_look_saves() : 0) - cost(took);
 	fg_budget_add(&w->budget, earned);
 	fg_look_earned(t, earned);
 	fg_count(t, in_time ? FG_STAT_LOOKS_IN_TIME : FG_STAT_LOOKS_IN_VAIN, 1);

@@ -18,7 +18,7 @@
  * Looks in vain may take this part of the process's CPU time.  It is read once a ms at the most,
  * and less often where that takes long: the kernel adds up all threads.  Not varied.
  */
-#define VAIN_PART     32u
+#define VAIN_PART     64u
 #define READ_EVERY_NS 1000000u
 #define READ_PART     64u
 #define READ_MOST_NS  200000u
@@ -200,6 +200,7 @@ static void yield(struct fg_look *l, const struct fg_self *self)
 		return;
 	fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	fg_call_ends(self->id);
+	l->has_yielded = true;
 	l->yielded_ns = fg_now_ns();
 }
 

@@ -44,6 +44,7 @@ struct fg_look {
 	bool yields;	   /* whom it waits for may be queued on this CPU */
 	uint64_t clock_ns; /* last reading; 0: none yet */
 	uint64_t began_ns, yielded_ns;
+	bool has_yielded;
 	bool late;	/* it began while enough others looked, and has not been counted yet */
 	uint32_t *mark; /* the looker's, of its CPU */
 };

@@ -3,7 +3,7 @@
  * From inside: what is known of the words of other libraries, and what a process pays for looking
  * at them.  A word that the kernel has not accepted is not known; one in the same entry does not
  * drive it out while it is in use.  Looks in vain come to an end, whatever time passes; sleeps let
- * them go on, for a 32nd of the process's CPU time; a real-time thread makes none, nor a process
+ * them go on, for a 64th of the process's CPU time; a real-time thread makes none, nor a process
  * with a quota below two CPUs.  Quotas of both versions of cgroups.
  */
 #include <sched.h>
@@ -86,7 +86,7 @@ static uint64_t cpu_ns(void)
 /*
  * A word has 30 us at first, and the process 60, and a look costs all its time, 15 us and more.
  * Then a sleep lets the word cost as much as it has cost itself, here 1 us and one of its waker;
- * but all words together a 32nd of the process's CPU time.
+ * but all words together a 64th of the process's CPU time.
  */
 static void comes_to_an_end(void)
 {
@@ -111,7 +111,7 @@ static void comes_to_an_end(void)
 		_fg_futex_slept(&word, cpu_ns() - 1000, true);
 		vain += looks_in_vain(&word);
 	}
-	CHECK(vain <= (FIRST_NS + (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 32) / LOOK_NS + 1);
+	CHECK(vain <= (FIRST_NS + (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 64) / LOOK_NS + 1);
 	UNTIL((_fg_futex_slept(&word, cpu_ns() - 1000, true), looks_in_vain(&word)));
 }
 
