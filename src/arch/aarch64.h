@@ -34,6 +34,28 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 	return x0;
 }
 
+/* As x86_64.h's: x19 to x30 and sp, by their DWARF numbers (AADWARF64). */
+#define FG_HAVE_REGISTERS
+#define FG_REGISTER_SP 31
+static inline __attribute__((always_inline)) uint64_t fg_registers(uint64_t *r)
+{
+	uint64_t pc, sp;
+
+	__asm__ volatile("stp x19, x20, [%2, #152]\n\t"
+			 "stp x21, x22, [%2, #168]\n\t"
+			 "stp x23, x24, [%2, #184]\n\t"
+			 "stp x25, x26, [%2, #200]\n\t"
+			 "stp x27, x28, [%2, #216]\n\t"
+			 "stp x29, x30, [%2, #232]\n\t"
+			 "mov %1, sp\n\t"
+			 "adr %0, ."
+			 : "=&r"(pc), "=&r"(sp)
+			 : "r"(r)
+			 : "memory");
+	r[31] = sp;
+	return pc;
+}
+
 /*
  * fg__syscall, which is exported as syscall(); see x86_64.h.  All arguments are in registers, and
  * x16 belongs to calls between libraries.

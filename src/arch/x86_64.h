@@ -35,6 +35,31 @@ static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, 
 }
 
 /*
+ * Those that a function finds as its caller left them, by their DWARF numbers (System V ABI, AMD64,
+ * figure 3.36): rbx, rbp, rsp, r12 to r15.  Returns where it is.
+ */
+#define FG_HAVE_REGISTERS
+#define FG_REGISTER_SP 7
+static inline __attribute__((always_inline)) uint64_t fg_registers(uint64_t *r)
+{
+	uint64_t pc;
+
+	__asm__ volatile("movq %%rbx, 24(%1)\n\t"
+			 "movq %%rbp, 48(%1)\n\t"
+			 "movq %%rsp, 56(%1)\n\t"
+			 "movq %%r12, 96(%1)\n\t"
+			 "movq %%r13, 104(%1)\n\t"
+			 "movq %%r14, 112(%1)\n\t"
+			 "movq %%r15, 120(%1)\n\t"
+			 "leaq 0(%%rip), %0"
+			 : "=&r"(pc)
+			 : "r"(r)
+			 : "memory");
+	r[16] = pc;
+	return pc;
+}
+
+/*
  * fg__syscall, which is exported as syscall(): numbers `a` and `b`, and all before there is a next
  * one, are fg_syscall_watched()'s affair.  The others go on to the next one with registers and
  * stack as they came, as if this were not here (a child of CLONE_VM returns from it).

@@ -3,8 +3,10 @@
 
 #include <stddef.h>
 
-struct fg_trace fg_trace_here = {
-    .magic = FG_TRACE_MAGIC, .abi = FG_TRACE_ABI, .entries = FG_TRACE_ENTRIES};
+struct fg_trace fg_trace_here = {.magic = FG_TRACE_MAGIC,
+				 .abi = FG_TRACE_ABI,
+				 .entries = FG_TRACE_ENTRIES,
+				 .stacks = FG_TRACE_STACKS_HERE};
 
 /* For others to find.  Ours is hidden: no detour through the global offset table. */
 extern struct fg_trace fg_trace __attribute__((alias("fg_trace_here"), visibility("default")));
@@ -37,6 +39,19 @@ static uint32_t contended(void)
 	return fg_load_relaxed(&fg_self()->slot->stats[FG_SLOT_CONTENDED]);
 }
 
+static bool is_wanted(void)
+{
+	uint32_t tid = fg_load_relaxed(&fg_trace_here.thread[0]), own, i;
+
+	if (!tid)
+		return true;
+	own = fg_thread_tid(fg_self());
+	for (i = 0; i < FG_TRACE_THREADS && (tid = fg_load_relaxed(&fg_trace_here.thread[i])); i++)
+		if (tid == own)
+			return true;
+	return false;
+}
+
 struct fg_traced fg_trace_begins(void)
 {
 	return (struct fg_traced){.since_ns = fg_now_ns(), .contended = contended()};
@@ -50,7 +65,8 @@ void fg_trace_ends(const struct fg_traced *t, const void *lock, const void *call
 
 void fg_trace_wait(uint64_t since_ns, const void *lock, const void *caller)
 {
-	uint64_t now = fg_now_ns(), took = now - since_ns, longest;
+	uint64_t now = fg_now_ns(), took = now - since_ns, longest,
+		 period = fg_load_relaxed(&fg_trace_here.period_ns);
 	struct fg_trace_entry *e;
 
 	if (now > fg_load_relaxed(&fg_trace_here.until_ns)) {
@@ -58,6 +74,10 @@ void fg_trace_wait(uint64_t since_ns, const void *lock, const void *caller)
 		fg_store_relaxed(&fg_trace_here.until_ns, 0);
 		return;
 	}
+	if (!is_wanted())
+		return;
+	if (period && now / period != since_ns / period)
+		fg_trace_stack(lock, caller, took, (now / period - since_ns / period) * period);
 	e = find((uint64_t)(uintptr_t)lock, (uint64_t)(uintptr_t)caller);
 	if (!e) {
 		fg_add_relaxed(&fg_trace_here.lost, 1);

@@ -9,6 +9,7 @@
 #define FG_RUNTIME_TRACE_H
 
 #include "abi/trace.h"
+#include "arch/arch.h"
 #include "runtime/thread.h"
 #include "sys/futex.h"
 
@@ -28,6 +29,15 @@ struct fg_traced fg_trace_begins(void);
 void fg_trace_ends(const struct fg_traced *t, const void *lock, const void *caller);
 /* A wait that is one whatever was counted; errno stays. */
 void fg_trace_wait(uint64_t since_ns, const void *lock, const void *caller);
+
+/* The calling thread's, if there is room. */
+void fg_trace_stack(const void *lock, const void *caller, uint64_t took_ns, uint64_t weight_ns);
+#ifdef FG_HAVE_REGISTERS
+extern struct fg_trace_stacks fg_trace_stacks __attribute__((visibility("hidden")));
+#define FG_TRACE_STACKS_HERE (&fg_trace_stacks)
+#else
+#define FG_TRACE_STACKS_HERE NULL
+#endif
 
 /* In a function that the program calls, or that such a one jumps to. */
 #define FG_CALLER __builtin_return_address(0)

@@ -162,6 +162,32 @@ def check_why_the_folder():
             end(p)
 
 
+def check_stat_from_outside():
+    """Who waits in a container, by the machine's number of it and the container's files."""
+    need_bwrap()
+    make_root()
+    mounts = [("--ro-bind", BUILD, f"{ARCH}/flexguard")]
+    env = {"LD_PRELOAD": f"{ARCH}/flexguard/libflexguard-preload.so"}
+    p = subprocess.Popen(container(mounts, env, "served", "100000"), text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        same("ready", p.stdout.readline(), "ready\n")
+        inside = next(pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+                      if (f := stat_fields(pid)) and f[0] == "served")
+        thread = max(map(int, os.listdir(f"/proc/{inside}/task")))
+        for args in ([], ["--thread", str(thread)], ["--by", "stack"]):
+            for seconds in "0.5", "5", "20":
+                q = run("stat", "-p", str(inside), "-d", seconds, "--json", *args)
+                need("without libdw" not in q.stderr, q.stderr)
+                same("stat", (q.returncode, q.stderr), (0, ""))
+                if rows := json.loads(q.stdout)["rows"]:
+                    break
+            name = rows[0]["stack"][0]["place"] if "stack" in args else rows[0]["caller"]
+            same("the place", re.sub(r"\+0x.*", "", name), "work")
+    finally:
+        end(p)
+
+
 def check_glibc():
     """The page says which glibc an image must have."""
     says = re.search(r"needs glibc (2\.\d+) or later", section("Containers"))[1]

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `flexguard stat`: switches on the table of abi/trace.h in a running process, reads
- * it after a while, and shows it.  The table is on for two seconds at a time, so
- * that it goes off by itself if this command is killed.
+ * it after a while (stat_watch.c), and shows it.
  */
 #include "cli/commands/stat.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "abi/trace.h"
 #include "cli/commands/commands.h"
 #include "cli/common/arguments.h"
 #include "cli/common/exit.h"
@@ -26,111 +21,6 @@
 #include "cli/common/text.h"
 #include "cli/common/units.h"
 #include "monitor/clock.h"
-
-/* How long the table is on, and how often that is renewed.  Not varied. */
-#define LEASE_NS 2000000000ull
-#define RENEW_NS 500000000ull
-
-struct options {
-	pid_t pid;
-	uint64_t for_ns; /* 0: no limit */
-	bool by_lock, json;
-	uint64_t rows;
-};
-
-struct target {
-	pid_t pid;
-	uint64_t table; /* its address there */
-};
-
-/* 0 or -errno. */
-static int transfer(const struct target *t, size_t offset, void *here, size_t size, bool out)
-{
-	struct iovec local = {here, size}, remote = {(void *)(uintptr_t)(t->table + offset), size};
-	ssize_t n = out ? process_vm_writev(t->pid, &local, 1, &remote, 1, 0) :
-			  process_vm_readv(t->pid, &local, 1, &remote, 1, 0);
-
-	if (n < 0)
-		return -errno;
-	return (size_t)n == size ? 0 : -EFAULT;
-}
-
-static int set_until(const struct target *t, uint64_t until_ns)
-{
-	return transfer(t, offsetof(struct fg_trace, until_ns), &until_ns, sizeof(until_ns), true);
-}
-
-static const char *reason(int err)
-{
-	if (err == -EPERM)
-		return "not permitted: this takes the right to debug it (its user, or "
-		       "CAP_SYS_PTRACE; kernel.yama.ptrace_scope)";
-	return err == -ESRCH ? "it has ended" : strerror(-err);
-}
-
-/* Checks what lies there, and empties it.  0 or an exit status; says why. */
-static int prepare(const struct target *t, struct fg_trace *table)
-{
-	int err = transfer(t, 0, table, sizeof(*table), false);
-	bool used = table->lost;
-
-	if (err) {
-		fg_error("cannot read process %d: %s", (int)t->pid, reason(err));
-		return FG_EXIT_OWN;
-	}
-	if (table->magic != FG_TRACE_MAGIC || table->abi != FG_TRACE_ABI ||
-	    table->entries != FG_TRACE_ENTRIES) {
-		fg_error(
-		    "the library in process %d is of another version: start it with this flexguard",
-		    (int)t->pid);
-		return FG_EXIT_OWN;
-	}
-	if (table->until_ns > fg_now_ns()) {
-		fg_error("another flexguard stat looks at process %d: wait for its end",
-			 (int)t->pid);
-		return FG_EXIT_OWN;
-	}
-	for (size_t i = 0; i < FG_TRACE_ENTRIES && !used; i++)
-		used = table->entry[i].caller;
-	if (used) {
-		table->lost = 0;
-		table->until_ns = 0;
-		memset(table->entry, 0, sizeof(table->entry));
-		err = transfer(t, 0, table, sizeof(*table), true);
-	}
-	if (!err)
-		err = set_until(t, fg_now_ns() + LEASE_NS);
-	if (err)
-		fg_error("cannot write to process %d: %s", (int)t->pid, reason(err));
-	return err ? FG_EXIT_OWN : 0;
-}
-
-/*
- * Until something ends it; the last state of the table is in `table`.  True if the process has
- * ended.
- */
-static bool watch(const struct target *t, uint64_t for_ns, struct fg_trace *table)
-{
-	uint64_t start = fg_now_ns(), end = for_ns ? start + for_ns : UINT64_MAX;
-	static struct fg_trace copy;
-	bool gone = false;
-
-	while (!fg_interrupted && !gone && fg_now_ns() < end) {
-		uint64_t left = end - fg_now_ns(), step = RENEW_NS;
-		struct timespec ts = {0};
-
-		ts.tv_nsec = (long)(left < step ? left : step);
-		nanosleep(&ts, NULL);
-		gone = set_until(t, fg_now_ns() + LEASE_NS) ||
-		       transfer(t, 0, &copy, sizeof(copy), false);
-		if (!gone)
-			memcpy(table, &copy, sizeof(copy));
-	}
-	set_until(t, 0);
-	if (!gone && !transfer(t, 0, &copy, sizeof(copy), false))
-		memcpy(table, &copy, sizeof(copy));
-	return gone;
-}
 
 /* ---- what was found --------------------------------------------------------- */
 
@@ -154,14 +44,18 @@ static int by_key(const void *a, const void *b)
 }
 
 /* One row for each key, the longest waits first. */
-static size_t make_rows(const struct fg_trace *table, bool by_lock, struct row *row)
+static size_t make_rows(const struct fg_trace *table, const struct fg_stat_options *o,
+			struct fg_symbols *symbols, struct row *row)
 {
+	bool by_lock = o->by == FG_STAT_BY_LOCK;
 	size_t n = 0, rows = 0;
 
 	for (size_t i = 0; i < FG_TRACE_ENTRIES; i++) {
 		const struct fg_trace_entry *e = &table->entry[i];
 
-		if (e->lock && e->count)
+		if (e->lock && e->count &&
+		    (!o->library || o->by == FG_STAT_BY_STACK ||
+		     fg_symbols_in(symbols, e->caller, o->library)))
 			row[n++] = (struct row){by_lock ? e->lock : e->caller, e->count,
 						e->total_ns, e->max_ns};
 	}
@@ -181,10 +75,10 @@ static size_t make_rows(const struct fg_trace *table, bool by_lock, struct row *
 	return rows;
 }
 
-static void name_of(struct fg_symbols *s, const struct options *o, uint64_t key, char *text,
+static void name_of(struct fg_symbols *s, const struct fg_stat_options *o, uint64_t key, char *text,
 		    size_t size)
 {
-	if (o->by_lock)
+	if (o->by == FG_STAT_BY_LOCK)
 		fg_symbols_data(s, key, text, size);
 	else if (key == 1)
 		snprintf(text, size, "?");
@@ -198,9 +92,41 @@ struct result {
 	uint64_t waits, total_ns, lost;
 	uint64_t took_ns;
 	char program[32];
+	/* by stack: */
+	struct fg_stack *const *stack;
+	size_t stacks;
+	uint64_t samples;
+	double scale; /* what a ns of a sample stands for: samples are shares of the whole */
 };
 
-static void print_table(const struct result *r, const struct options *o, struct fg_symbols *s)
+static void print_stacks(const struct result *r, const struct fg_stat_options *o,
+			 struct fg_symbols *s)
+{
+	int columns = fg_columns(STDOUT_FILENO);
+	char c[2][24], text[512];
+
+	if (!r->stacks)
+		return;
+	printf("\n%10s %6s %8s %10s  %s\n", "TOTAL", "SHARE", "SAMPLES", "MAX", "STACK");
+	for (size_t i = 0; i < r->stacks && (!o->rows || i < o->rows); i++) {
+		const struct fg_stack *w = r->stack[i];
+		double ns = (double)w->weight_ns * r->scale;
+
+		printf("%10s %5.1f%% %8" PRIu64 " %10s", fg_human_ns(c[0], sizeof(c[0]), ns),
+		       r->total_ns ? 100 * ns / (double)r->total_ns : 0, w->samples,
+		       fg_human_ns(c[1], sizeof(c[1]), (double)w->max_ns));
+		for (size_t k = 0; k < w->frames; k++) {
+			fg_symbols_code(s, w->pc[k], text, sizeof(text));
+			fg_cut(text, columns > 50 ? columns - 40 : 0);
+			printf("%*s%s\n", k ? 39 : 2, "", text);
+		}
+	}
+	if (o->rows && r->stacks > o->rows)
+		printf("%10s and %zu more (-n 0 shows all)\n", "", r->stacks - o->rows);
+}
+
+static void print_table(const struct result *r, const struct fg_stat_options *o,
+			struct fg_symbols *s)
 {
 	int columns = fg_columns(STDOUT_FILENO);
 	char c[3][24], text[512], title[600];
@@ -213,10 +139,12 @@ static void print_table(const struct result *r, const struct options *o, struct 
 	puts(title);
 	if (r->lost)
 		printf("%" PRIu64 " more had no room in the table\n", r->lost);
-	if (!r->rows)
+	if (o->by == FG_STAT_BY_STACK)
+		print_stacks(r, o, s);
+	if (!r->rows || o->by == FG_STAT_BY_STACK)
 		return;
 	printf("\n%10s %10s %10s %10s  %s\n", "CONTENDED", "TOTAL", "MAX", "AVERAGE",
-	       o->by_lock ? "LOCK" : "CALLER");
+	       o->by == FG_STAT_BY_LOCK ? "LOCK" : "CALLER");
 	for (size_t i = 0; i < r->rows && (!o->rows || i < o->rows); i++) {
 		const struct row *w = &r->row[i];
 
@@ -232,9 +160,42 @@ static void print_table(const struct result *r, const struct options *o, struct 
 		printf("%10s and %zu more (-n 0 shows all)\n", "", r->rows - o->rows);
 }
 
-static void print_json(const struct result *r, const struct options *o, struct fg_symbols *s)
+static void json_of_stacks(struct fg_json *j, const struct result *r,
+			   const struct fg_stat_options *o, struct fg_symbols *s)
 {
-	const char *what = o->by_lock ? "lock" : "caller";
+	char text[512];
+
+	for (size_t i = 0; i < r->stacks && (!o->rows || i < o->rows); i++) {
+		const struct fg_stack *w = r->stack[i];
+
+		fg_json_open(j, NULL, '{');
+		fg_json_count(j, "samples", w->samples);
+		fg_json_count(j, "total_wait_ns",
+			      (unsigned long long)((double)w->weight_ns * r->scale));
+		fg_json_count(j, "max_wait_ns", w->max_ns);
+		fg_json_open(j, "stack", '[');
+		for (size_t k = 0; k < w->frames && w->pc[k]; k++) {
+			fg_json_open(j, NULL, '{');
+			fg_symbols_function(s, w->pc[k], text, sizeof(text));
+			fg_json_text(j, "function", text);
+			fg_symbols_code(s, w->pc[k], text, sizeof(text));
+			fg_json_text(j, "place", text);
+			snprintf(text, sizeof(text), "0x%" PRIx64, w->pc[k]);
+			fg_json_text(j, "address", text);
+			fg_json_close(j, '}');
+		}
+		fg_json_close(j, ']');
+		fg_json_flag(j, "cut_off", w->frames && !w->pc[w->frames - 1]);
+		fg_json_close(j, '}');
+	}
+}
+
+static void print_json(const struct result *r, const struct fg_stat_options *o,
+		       struct fg_symbols *s)
+{
+	const char *what = o->by == FG_STAT_BY_STACK ? "stack" :
+			   o->by == FG_STAT_BY_LOCK  ? "lock" :
+						       "caller";
 	struct fg_json j = {.f = stdout};
 	char text[512];
 
@@ -246,8 +207,13 @@ static void print_json(const struct result *r, const struct options *o, struct f
 	fg_json_count(&j, "total_wait_ns", r->total_ns);
 	fg_json_count(&j, "lost", r->lost);
 	fg_json_text(&j, "by", what);
+	if (o->by == FG_STAT_BY_STACK)
+		fg_json_count(&j, "samples", r->samples);
 	fg_json_open(&j, "rows", '[');
-	for (size_t i = 0; i < r->rows && (!o->rows || i < o->rows); i++) {
+	if (o->by == FG_STAT_BY_STACK)
+		json_of_stacks(&j, r, o, s);
+	for (size_t i = 0; o->by != FG_STAT_BY_STACK && i < r->rows && (!o->rows || i < o->rows);
+	     i++) {
 		const struct row *w = &r->row[i];
 
 		fg_json_open(&j, NULL, '{');
@@ -266,15 +232,85 @@ static void print_json(const struct result *r, const struct options *o, struct f
 	fg_json_end(&j);
 }
 
-static int look(const struct options *o)
+/* What was counted, from the table and the samples. */
+static void find_out(struct result *r, const struct fg_trace *table,
+		     const struct fg_stat_options *o, struct fg_symbols *symbols,
+		     struct fg_stacks *stacks, struct row *row)
+{
+	uint64_t weight;
+
+	r->row = row;
+	r->rows = make_rows(table, o, symbols, row);
+	r->lost = table->lost;
+	for (size_t i = 0; i < r->rows; i++) {
+		r->waits += row[i].count;
+		r->total_ns += row[i].total_ns;
+	}
+	if (!stacks)
+		return;
+	r->stacks = fg_stacks_rows(stacks, &r->stack);
+	weight = fg_stacks_weight(stacks, &r->samples);
+	r->scale = weight ? (double)r->total_ns / (double)weight : 0;
+}
+
+static int show(const struct result *r, const struct fg_stat_options *o, struct fg_symbols *symbols)
+{
+	char title[200], c[2][24];
+	int err;
+
+	if (o->folded)
+		fg_flame_folded(stdout, symbols, r->stack, r->stacks, r->program, r->scale);
+	else if (o->json)
+		print_json(r, o, symbols);
+	else
+		print_table(r, o, symbols);
+	if (!o->svg)
+		return 0;
+	snprintf(title, sizeof(title), "%s: %s waited for locks in %.1f s, %s waits", r->program,
+		 fg_human_ns(c[0], sizeof(c[0]), (double)r->total_ns), (double)r->took_ns / 1e9,
+		 fg_human_count(c[1], sizeof(c[1]), (double)r->waits));
+	err = fg_flame_svg(o->svg, symbols, r->stack, r->stacks, r->program, title, r->scale);
+	if (err)
+		fg_error("cannot write %s: %s", o->svg, strerror(-err));
+	return err ? FG_EXIT_OWN : 0;
+}
+
+static int watch_and_show(const struct fg_stat_target *t, const struct fg_stat_options *o,
+			  struct fg_symbols *symbols, struct result *r, struct fg_trace *table)
+{
+	static struct row row[FG_TRACE_ENTRIES];
+	struct fg_stacks *stacks = NULL;
+	uint64_t start;
+	int status;
+
+	if (o->by == FG_STAT_BY_STACK) {
+		stacks = fg_stacks_new(symbols, o->library);
+		if (!stacks) {
+			fg_error("out of memory");
+			return FG_EXIT_OWN;
+		}
+	}
+	fg_catch_interrupts();
+	if (isatty(STDERR_FILENO) && !o->for_ns)
+		fg_note("looking at process %d; Ctrl-C ends", (int)o->pid);
+	start = fg_now_ns();
+	if (fg_stat_watch(t, o, table, stacks))
+		fg_note("process %d has ended; this is how it was half a second before",
+			(int)o->pid);
+	r->took_ns = fg_now_ns() - start;
+	find_out(r, table, o, symbols, stacks, row);
+	status = show(r, o, symbols);
+	fg_stacks_free(stacks);
+	return status;
+}
+
+static int look(const struct fg_stat_options *o)
 {
 	static struct fg_trace table;
-	static struct row row[FG_TRACE_ENTRIES];
-	struct target t = {.pid = o->pid};
-	struct result r = {.row = row};
+	struct fg_stat_target t = {.pid = o->pid};
+	struct result r = {0};
 	struct fg_symbols *symbols;
 	char why[300];
-	uint64_t start;
 	int status;
 
 	symbols = fg_symbols_open(o->pid, why, sizeof(why));
@@ -288,34 +324,16 @@ static int look(const struct options *o)
 		fg_error("process %d (%s) does not run on FlexGuard's locks: start it with "
 			 "flexguard run",
 			 (int)o->pid, r.program);
-	status = t.table ? prepare(&t, &table) : FG_EXIT_OWN;
-	if (!status) {
-		fg_catch_interrupts();
-		if (isatty(STDERR_FILENO) && !o->for_ns)
-			fg_note("looking at process %d; Ctrl-C ends", (int)o->pid);
-		start = fg_now_ns();
-		if (watch(&t, o->for_ns, &table))
-			fg_note("process %d has ended; this is how it was half a second before",
-				(int)o->pid);
-		r.took_ns = fg_now_ns() - start;
-		r.rows = make_rows(&table, o->by_lock, row);
-		r.lost = table.lost;
-		for (size_t i = 0; i < r.rows; i++) {
-			r.waits += row[i].count;
-			r.total_ns += row[i].total_ns;
-		}
-		if (o->json)
-			print_json(&r, o, symbols);
-		else
-			print_table(&r, o, symbols);
-	}
+	status = t.table ? fg_stat_prepare(&t, o, &table) : FG_EXIT_OWN;
+	if (!status)
+		status = watch_and_show(&t, o, symbols, &r, &table);
 	fg_symbols_close(symbols);
 	return status;
 }
 
 /* ---- command line ------------------------------------------------------------ */
 
-static bool set_pid(struct options *o, const char *text)
+static bool set_pid(struct fg_stat_options *o, const char *text)
 {
 	uint64_t pid;
 
@@ -325,10 +343,18 @@ static bool set_pid(struct options *o, const char *text)
 	return true;
 }
 
+static enum fg_stat_by by_of(const char *text)
+{
+	return !strcmp(text, "stack") ? FG_STAT_BY_STACK :
+	       !strcmp(text, "lock")  ? FG_STAT_BY_LOCK :
+					FG_STAT_BY_CALLER;
+}
+
 int fg_cmd_stat(int argc, char **argv)
 {
 	struct fg_arguments a = fg_arguments(argc, argv);
-	struct options o = {.rows = 40};
+	struct fg_stat_options o = {.rows = 40};
+	bool by = false;
 	int option;
 
 	while ((option = fg_arguments_next(&a)) >= 0)
@@ -349,10 +375,23 @@ int fg_cmd_stat(int argc, char **argv)
 			if (!fg_integer(a.value, 0, UINT64_MAX, &o.rows))
 				return fg_arguments_bad("-n needs a number: of rows, 0 for all");
 			break;
-		case FG_STAT_BY: o.by_lock = !strcmp(a.value, "lock"); break;
+		case FG_STAT_BY:
+			o.by = by_of(a.value);
+			by = true;
+			break;
+		case FG_STAT_FOLDED: o.folded = true; break;
+		case FG_STAT_SVG: o.svg = a.value; break;
+		case FG_STAT_THREAD: o.thread = a.value; break;
+		case FG_STAT_LIBRARY: o.library = a.value; break;
 		}
 	if (option == FG_ARGUMENTS_EXIT)
 		return a.status;
+	if (o.folded && o.json)
+		return fg_arguments_bad("--folded and --json: one of them");
+	if ((o.folded || o.svg) && by && o.by != FG_STAT_BY_STACK)
+		return fg_arguments_bad("--folded and --svg are of stacks: with --by stack");
+	if (o.folded || o.svg)
+		o.by = FG_STAT_BY_STACK;
 	if (a.next < argc && o.pid)
 		return fg_arguments_bad("too many processes: one at a time");
 	if (a.next < argc && !set_pid(&o, argv[a.next++]))

@@ -1,24 +1,82 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of addresses in another process, by elfutils' libdw (debug information, symbol tables). */
+/*
+ * Names of addresses in another process, and its callers' frames, by elfutils' libdw (debug
+ * information, symbol tables, unwind tables).
+ */
 #include "cli/commands/stat.h"
 
 #include <stdio.h>
 
 #ifdef FG_HAVE_LIBDW
 #include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <stdbool.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "monitor/clock.h"
+
+/* Libraries that are loaded while we look are looked for, so often.  Not varied. */
+#define REPORT_NS 500000000ull
 
 struct fg_symbols {
 	Dwfl *dwfl;
+	pid_t pid;
+	Elf *own; /* this command: it says for which machine frames are unwound */
+	int own_fd;
+	bool unwinds; /* the callbacks below are attached */
+	uint64_t reported_ns;
+	const struct fg_trace_stack *stack; /* that is unwound */
+	bool beyond;			    /* the end of its copy was asked for */
 };
 
+/* Where the process finds its files: a container's are not this command's.  "": as here. */
+static char root[32];
+
+static void find_root(pid_t pid)
+{
+	struct stat here, there;
+
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+	if (stat("/", &here) || stat(root, &there) ||
+	    (here.st_dev == there.st_dev && here.st_ino == there.st_ino))
+		root[0] = '\0';
+}
+
+static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+		    char **file, Elf **elf)
+{
+	char path[PATH_MAX];
+	int fd = -1;
+
+	if (root[0] && name[0] == '/' &&
+	    snprintf(path, sizeof(path), "%s%s", root, name) < (int)sizeof(path))
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return dwfl_linux_proc_find_elf(module, data, name, base, file, elf);
+	*file = strdup(path);
+	return fd;
+}
+
 static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_linux_proc_find_elf,
+    .find_elf = find_elf,
     .find_debuginfo = dwfl_standard_find_debuginfo,
 };
+
+static const char *reason(int err)
+{
+	if (err == EACCES || err == EPERM)
+		return "not permitted: this takes the right to debug it (its user, or "
+		       "CAP_SYS_PTRACE; kernel.yama.ptrace_scope)";
+	if (err == ENOENT || err == ESRCH)
+		return "there is none of this number here (one of another machine or container "
+		       "has another number here, or none)";
+	return err > 0 ? strerror(err) : "libdw says no more";
+}
 
 struct fg_symbols *fg_symbols_open(pid_t pid, char *why, size_t size)
 {
@@ -34,12 +92,14 @@ struct fg_symbols *fg_symbols_open(pid_t pid, char *why, size_t size)
 	 * Not over the network, whatever DEBUGINFOD_URLS says: this is a look at a running program.
 	 */
 	setenv("DEBUGINFOD_URLS", "", 1);
+	s->pid = pid;
+	s->own_fd = -1;
+	find_root(pid);
 	s->dwfl = dwfl_begin(&callbacks);
 	if (s->dwfl)
 		err = dwfl_linux_proc_report(s->dwfl, pid);
 	if (err || dwfl_report_end(s->dwfl, NULL, NULL)) {
-		snprintf(why, size, "cannot read the mappings of process %d: %s", (int)pid,
-			 err > 0 ? strerror(err) : "libdw says no more");
+		snprintf(why, size, "cannot look at process %d: %s", (int)pid, reason(err));
 		fg_symbols_close(s);
 		return NULL;
 	}
@@ -50,6 +110,10 @@ void fg_symbols_close(struct fg_symbols *s)
 {
 	if (s && s->dwfl)
 		dwfl_end(s->dwfl);
+	if (s && s->own)
+		elf_end(s->own);
+	if (s && s->own_fd >= 0)
+		close(s->own_fd);
 	free(s);
 }
 
@@ -111,19 +175,45 @@ static Dwfl_Module *module_at(struct fg_symbols *s, uint64_t address, const char
 	return m;
 }
 
-static bool name_at(Dwfl_Module *m, uint64_t address, bool code, char *text, size_t size)
+static bool name_at(Dwfl_Module *m, uint64_t address, bool code, bool offsets, char *text,
+		    size_t size)
 {
 	GElf_Off offset;
 	GElf_Sym sym;
 	const char *name = dwfl_module_addrinfo(m, address, &offset, &sym, NULL, NULL, NULL);
 
+	char plain[400];
+
 	if (!name || (GELF_ST_TYPE(sym.st_info) == STT_FUNC) != code)
 		return false;
-	if (offset)
+	if (fg_demangle(name, plain, sizeof(plain)))
+		name = plain;
+	if (offset && offsets)
 		snprintf(text, size, "%s+0x%" PRIx64, name, (uint64_t)offset);
 	else
 		snprintf(text, size, "%s", name);
 	return true;
+}
+
+bool fg_symbols_in(struct fg_symbols *s, uint64_t address, const char *file)
+{
+	const char *name = NULL;
+	uint64_t start;
+
+	return module_at(s, address - 1, &name, &start) && name &&
+	       !strncmp(name, file, strlen(file));
+}
+
+void fg_symbols_function(struct fg_symbols *s, uint64_t address, char *text, size_t size)
+{
+	const char *file = NULL;
+	uint64_t start = 0;
+	Dwfl_Module *m = module_at(s, address - 1, &file, &start);
+
+	if (!m)
+		snprintf(text, size, "0x%" PRIx64, address);
+	else if (!name_at(m, address - 1, true, false, text, size))
+		snprintf(text, size, "[%s]", file);
 }
 
 void fg_symbols_code(struct fg_symbols *s, uint64_t address, char *text, size_t size)
@@ -135,12 +225,14 @@ void fg_symbols_code(struct fg_symbols *s, uint64_t address, char *text, size_t 
 	int number = 0;
 	size_t len;
 
-	if (!m) {
+	if (!address)
+		snprintf(text, size, "[what is below was not copied]");
+	else if (!m)
 		snprintf(text, size, "0x%" PRIx64, address);
+	if (!m)
 		return;
-	}
 	/* A return address: the call is before it. */
-	if (!name_at(m, address - 1, true, text, size))
+	if (!name_at(m, address - 1, true, true, text, size))
 		snprintf(text, size, "%s+0x%" PRIx64, file, address - start);
 	len = strlen(text);
 	line = dwfl_module_getsrc(m, address - 1);
@@ -157,8 +249,119 @@ void fg_symbols_data(struct fg_symbols *s, uint64_t address, char *text, size_t 
 	uint64_t start = 0;
 	Dwfl_Module *m = module_at(s, address, &file, &start);
 
-	if (!m || !name_at(m, address, false, text, size))
+	if (!m || !name_at(m, address, false, true, text, size))
 		snprintf(text, size, "0x%" PRIx64, address);
+}
+
+/* ---- frames -------------------------------------------------------------------- */
+
+/* One thread, of which only the copy is known. */
+static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
+{
+	struct fg_symbols *s = arg;
+
+	(void)dwfl;
+	if (*thread_arg)
+		return 0;
+	*thread_arg = s;
+	return s->pid;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
+{
+	(void)dwfl, (void)tid;
+	*thread_arg = arg;
+	return true;
+}
+
+static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void *arg)
+{
+	struct fg_symbols *s = arg;
+	const struct fg_trace_stack *t = s->stack;
+
+	(void)dwfl;
+	if (address < t->from)
+		return false;
+	if (address - t->from + sizeof(*result) > t->bytes) {
+		s->beyond = true;
+		return false;
+	}
+	memcpy(result, t->stack + (address - t->from), sizeof(*result));
+	return true;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *arg)
+{
+	const struct fg_trace_stack *t = ((struct fg_symbols *)arg)->stack;
+
+	/* As many as the architecture has, of which the last is its program counter or none. */
+	for (unsigned n = FG_TRACE_REGISTERS; n > 16; n--)
+		if (dwfl_thread_state_registers(thread, 0, n, t->reg)) {
+			dwfl_thread_state_register_pc(thread, t->pc);
+			return true;
+		}
+	return false;
+}
+
+static const Dwfl_Thread_Callbacks threads = {.next_thread = next_thread,
+					      .get_thread = get_thread,
+					      .memory_read = read_memory,
+					      .set_initial_registers = set_registers};
+
+struct frames {
+	struct fg_symbols *s;
+	uint64_t *pc;
+	size_t n;
+};
+
+static int take_frame(Dwfl_Frame *frame, void *arg)
+{
+	struct frames *f = arg;
+	bool activation;
+	Dwarf_Addr pc;
+
+	if (!dwfl_frame_pc(frame, &pc, &activation) || f->n == FG_FRAMES - 1)
+		return DWARF_CB_ABORT;
+	/* All are taken for return addresses afterwards. */
+	pc += activation;
+	if (f->n || !fg_symbols_in(f->s, pc, "libflexguard"))
+		f->pc[f->n++] = pc;
+	return DWARF_CB_OK;
+}
+
+/*
+ * libdw would take the machine from one of the process's files, and keep a pointer into what it
+ * knows of it; the process may unmap that file, and it is forgotten.
+ */
+static bool attach(struct fg_symbols *s)
+{
+	s->own_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	elf_version(EV_CURRENT);
+	if (s->own_fd >= 0)
+		s->own = elf_begin(s->own_fd, ELF_C_READ_MMAP, NULL);
+	return s->own && dwfl_attach_state(s->dwfl, s->own, s->pid, &threads, s);
+}
+
+size_t fg_symbols_unwind(struct fg_symbols *s, const struct fg_trace_stack *stack, uint64_t *pc)
+{
+	struct frames f = {.s = s, .pc = pc};
+	uint64_t now = fg_now_ns();
+
+	s->stack = stack;
+	s->beyond = false;
+	if (!dwfl_addrmodule(s->dwfl, stack->caller - 1) && now - s->reported_ns > REPORT_NS) {
+		s->reported_ns = now;
+		dwfl_report_begin(s->dwfl);
+		dwfl_linux_proc_report(s->dwfl, s->pid);
+		dwfl_report_end(s->dwfl, NULL, NULL);
+	}
+	if (!s->own)
+		s->unwinds = attach(s);
+	if (s->unwinds)
+		dwfl_getthread_frames(s->dwfl, s->pid, take_frame, &f);
+	if (f.n && (s->beyond || f.n == FG_FRAMES - 1))
+		pc[f.n++] = 0;
+	return f.n;
 }
 
 #else
@@ -191,6 +394,24 @@ void fg_symbols_data(struct fg_symbols *s, uint64_t address, char *text, size_t 
 {
 	(void)s, (void)address;
 	*text = '\0', (void)size;
+}
+
+void fg_symbols_function(struct fg_symbols *s, uint64_t address, char *text, size_t size)
+{
+	(void)s, (void)address;
+	*text = '\0', (void)size;
+}
+
+bool fg_symbols_in(struct fg_symbols *s, uint64_t address, const char *file)
+{
+	(void)s, (void)address, (void)file;
+	return false;
+}
+
+size_t fg_symbols_unwind(struct fg_symbols *s, const struct fg_trace_stack *stack, uint64_t *pc)
+{
+	(void)s, (void)stack, (void)pc;
+	return 0;
 }
 
 #endif

@@ -170,13 +170,30 @@ static const struct fg_option stat[] = {
 			  .help = "seconds, or 300ms, 5min; default: no limit"},
     [FG_STAT_BY] =
 	{.name = "by",
-	 .value = "caller|lock",
-	 .help = "one row for each place in the program that waited (default), or for each lock"},
+	 .value = "caller|lock|stack",
+	 .help = "one row for each place in the program that waited (default), for each lock, or "
+		 "for each stack of calls"},
     [FG_STAT_ROWS] = {.name = "rows",
 		      .letter = 'n',
 		      .value = "N",
 		      .help = "the first N rows only, default 40; 0: all"},
     [FG_STAT_JSON] = {.name = "json", .help = "for scripts; times in nanoseconds"},
+    [FG_STAT_THREAD] = {.name = "thread",
+			.letter = 't',
+			.value = "THREAD",
+			.help = "waits of this thread only: its number, or a name that several "
+				"may have"},
+    [FG_STAT_LIBRARY] = {.name = "library",
+			 .letter = 'l',
+			 .value = "NAME",
+			 .help = "waits in this library or program only: how its file's name "
+				 "begins; by stack: also those below a call of it"},
+    [FG_STAT_FOLDED] = {.name = "folded",
+			.help = "stacks for flame graphs: a line each, with us waited"},
+    [FG_STAT_SVG] = {.name = "svg",
+		     .value = "FILE",
+		     .offer = FG_OFFER_FILES,
+		     .help = "write a flame graph of the stacks"},
     {0}};
 
 static const struct fg_option metrics[] = {

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""flexguard stat: by stack, as flame graph, of some threads or libraries; what it says where it
+cannot."""
+import json
+import re
+import xml.etree.ElementTree
+
+from climod import *
+
+STACKS = HELPERS[0]
+PRELOAD = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so")
+DEEP = ["start_thread", "deep", "through_library", *["bank::deeper"] * 6,
+        "bank::Account<long>::transfer"]
+FLAT = ["start_thread", "flat", "bank::Account<long>::transfer"]
+
+
+class Program:
+    """stacks.cpp, running, also behind a filter."""
+
+    def __init__(self, *prefix):
+        self.p = subprocess.Popen(
+            [*prefix, "env", f"LD_PRELOAD={PRELOAD}", STACKS], text=True, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, env=dict(os.environ, FLEXGUARD_SOCKET="@flexguard-test-none"))
+        line = self.p.stdout.readline()
+        if not line and self.p.wait() == 77:
+            raise Skip("no seccomp filters here")
+        same("ready", line, "ready\n")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.p.stdin.close()
+        self.p.wait()
+
+    def stat(self, *args):
+        p = run("stat", "-p", str(self.p.pid), *args, timeout=120)
+        if "built without libdw" in p.stderr:
+            raise Skip(p.stderr)
+        same(f"stat {args}", (p.returncode, p.stderr), (0, ""))
+        return p.stdout
+
+    def until(self, shows, *args):
+        """What it says in a time in which all stacks were seen that are wanted."""
+        for seconds in "0.4", "2", "10", "30":
+            out = self.stat("-d", seconds, *args)
+            if shows(out):
+                return out
+        raise Failed(f"stat {args}: {out}")
+
+
+def folded(text):
+    """{stack: us}, from start_thread on."""
+    found = {}
+    for line in text.splitlines():
+        frames, us = line.rsplit(" ", 1)
+        frames = frames.split(";")
+        same("the program first", frames[0], os.path.basename(STACKS)[:15])
+        if "start_thread" in frames:
+            found[tuple(frames[frames.index("start_thread"):])] = int(us)
+    return found
+
+
+def both(out):
+    return {tuple(DEEP), tuple(FLAT)} <= set(folded(out))
+
+
+def check_folded():
+    """Whole stacks, by the unwind tables: no program has to keep frame pointers."""
+    with Program() as p:
+        found = folded(p.until(both, "--folded"))
+        same("no others", set(found), {tuple(DEEP), tuple(FLAT)})
+        true(f"each some us: {found}", min(found.values()) > 0)
+
+
+def check_behind_a_filter():
+    """The library makes no call there that a filter might forbid, and stacks are copied all the
+    same."""
+    with Program(HELPERS[1], "extends-slices") as p:
+        p.until(both, "--folded")
+
+
+def check_table_and_json():
+    with Program() as p:
+        def reads(out):
+            s = json.loads(out)
+            same("by", s["by"], "stack")
+            true(s, sum(r["samples"] for r in s["rows"]) <= s["samples"])
+            true(s, sum(r["total_wait_ns"] for r in s["rows"]) <= s["total_wait_ns"] * 1.001)
+            for r in s["rows"]:
+                true(r, r["max_wait_ns"] > 0 and not r["cut_off"])
+                true(r, all(f["address"].startswith("0x") and f["place"] for f in r["stack"]))
+            names = [[f["function"] for f in r["stack"]][::-1] for r in s["rows"]]
+            return all(any(n[n.index("start_thread"):] == want for n in names)
+                       for want in (DEEP, FLAT))
+        p.until(reads, "--by", "stack", "--json")
+        out = p.until(lambda out: "through_library" in out, "--by=stack")
+        true(out, re.search(r"^ +TOTAL +SHARE +SAMPLES +MAX  STACK$", out, re.M))
+        one = p.until(lambda out: "STACK" in out, "--by=stack", "-n1")
+        same("one row", len(re.findall(r"^ .*%", one, re.M)), 1)
+
+
+def check_filters():
+    with Program() as p:
+        for thread, want in (("deep", DEEP), ("flat", FLAT)):
+            found = folded(p.until(folded, "--folded", "--thread", thread))
+            same(f"of {thread}", set(found), {tuple(want)})
+        tid = next(t for t in os.listdir(f"/proc/{p.p.pid}/task")
+                   if open(f"/proc/{p.p.pid}/task/{t}/comm").read() == "deep\n")
+        found = folded(p.until(folded, "--folded", "-t", tid))
+        same("of one", set(found), {tuple(DEEP)})
+        found = folded(p.until(folded, "--folded", "--library=cli-stacks-library"))
+        same("through the library", set(found), {tuple(DEEP)})
+
+        def rows(out):
+            return json.loads(out)["rows"]
+        p.until(rows, "--json", "-l", os.path.basename(STACKS))
+        # The place that waits is in the program itself.
+        same("none in the library", rows(p.stat("-d", "1", "--json", "-l", "cli-stacks-lib")), [])
+        for args, word in ((["-t", "nobody"], "/task"), (["--by", "lock", "--svg", "x"], "--by"),
+                           (["--folded", "--json"], "--json")):
+            q = run("stat", "-p", str(p.p.pid), "-d", "0.1", *args)
+            same(args, (q.returncode, q.stdout), (125, ""))
+            one_line(q.stderr)
+            true(q.stderr, word in q.stderr)
+
+
+def check_svg():
+    """A picture by itself: well-formed, with each name, and nothing to fetch or to run."""
+    path = f"{TMP}/waits.svg"
+    with Program() as p:
+        p.until(lambda out: "through_library" in out and " flat" in out, "--by=stack",
+                f"--svg={path}")
+        picture = open(path).read()
+        q = run("stat", "-p", str(p.p.pid), "-d", "0.1", "--svg", f"{TMP}/no/such/folder")
+        same("no folder", q.returncode, 125)
+        one_line(q.stderr)
+    root = xml.etree.ElementTree.fromstring(picture)
+    space = "{http://www.w3.org/2000/svg}"
+    same("root", root.tag, space + "svg")
+    titles = [t.text for t in root.iter(space + "title")]
+    for name in DEEP + FLAT:
+        true(f"{name}: {titles}", any(t.startswith(f"{name}: ") for t in titles))
+    true("no script, no link", not re.search(r"<script|href|url\(|<style", picture))
+    width, height = float(root.get("width")), float(root.get("height"))
+    for r in root.iter(space + "rect"):
+        if r.get("x"):
+            true("inside", 0 <= float(r.get("x")) and 0 <= float(r.get("y")) and
+                 float(r.get("x")) + float(r.get("width")) <= width and
+                 float(r.get("y")) + float(r.get("height")) <= height)
+    if shutil.which("rsvg-convert"):
+        subprocess.run(["rsvg-convert", path, "-o", f"{TMP}/waits.png"], check=True)
+
+
+def check_refusals():
+    """In one line: another user's, one that is not there."""
+    unused = open("/proc/sys/kernel/pid_max").read().strip()
+    q = run("stat", "-p", unused, "-d", "0.1")
+    if "built without libdw" in q.stderr:
+        raise Skip(q.stderr)
+    same("nobody", (q.returncode, q.stdout), (125, ""))
+    one_line(q.stderr)
+    true(q.stderr, "there is none" in q.stderr)
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
+    if os.geteuid() or subprocess.run([*nobody, FLEXGUARD, "--version"], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL).returncode:
+        raise Skip("nobody cannot be tried here")
+    with Program() as p:
+        q = subprocess.run([*nobody, FLEXGUARD, "stat", "-p", str(p.p.pid), "-d", "0.1"], text=True,
+                           capture_output=True)
+    same("another's", (q.returncode, q.stdout), (125, ""))
+    one_line(q.stderr)
+    true(q.stderr, "CAP_SYS_PTRACE" in q.stderr)
+
+
+main(globals())
