@@ -204,7 +204,7 @@ static const struct fg_option metrics[] = {
 	 .help = "serve: unix:PATH on a unix socket, PORT on this port of the loopback address "
 		 "127.0.0.1, ADDRESS:PORT or [ADDRESS]:PORT on any other"},
     [FG_METRICS_BY] = {.name = "by",
-		       .value = "uid|program|uid,program",
+		       .value = "uid|program|uid,program|program,uid",
 		       .help = "also what the registered programs count, with these labels: uid, "
 			       "program, or uid,program"},
     [FG_METRICS_SOCKET] = SOCKET("where the monitor listens"),
