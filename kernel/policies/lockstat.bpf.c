@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * lockstat: the counters of Documentation/locking/lockstat.rst for the targets alone, on a kernel
- * without CONFIG_LOCK_STAT.  `-o only=1`: acquisitions, and no other.
+ * without CONFIG_LOCK_STAT.  `-o only=1`: acquisitions, and no other.  Of locks that sleep it has
+ * no waits, for the task may come back on another CPU, and of readers no holds: they have them
+ * together.
  *
  * Proved by: acquisitions = those that programs counted.
  */
@@ -21,7 +23,7 @@ void BPF_PROG(lockstat_lock_to_acquire, struct syncord_lock *lock, u32 how)
 {
 	struct counters *n = counters_of(lock);
 
-	if (n && !only)
+	if (n && !only && lock->type == SYNCORD_SPIN)
 		n->asked_ = bpf_ktime_get_ns();
 }
 
@@ -38,15 +40,17 @@ void BPF_PROG(lockstat_lock_acquired, struct syncord_lock *lock, u32 how)
 		return;
 	now = bpf_ktime_get_ns();
 	n->acq_bounces += lock->aux[LAST_CPU] != cpu;
+	n->contentions += !!(how & SYNCORD_SLOW);
 	if ((how & SYNCORD_SLOW) && n->asked_) {
 		wait = now - n->asked_;
-		n->contentions++;
 		n->con_bounces += lock->aux[LAST_CPU] != cpu;
 		n->wait_ns += wait;
 		at_least(&n->min_wait_ns, wait);
 		at_most(&n->max_wait_ns, wait);
 	}
 	n->asked_ = 0; /* a trylock does not say that it asks */
+	if (how & SYNCORD_READ)
+		return;
 	lock->aux[LAST_CPU] = cpu;
 	lock->aux[SINCE] = now;
 }
@@ -57,8 +61,8 @@ void BPF_PROG(lockstat_lock_to_release, struct syncord_lock *lock, u32 how)
 	struct counters *n = counters_of(lock);
 	u64 hold = bpf_ktime_get_ns() - lock->aux[SINCE];
 
-	if (!n || only || !lock->aux[SINCE])
-		return; /* taken before the policy was attached */
+	if (!n || only || (how & SYNCORD_READ) || !lock->aux[SINCE])
+		return; /* or taken before the policy was attached */
 	n->hold_ns += hold;
 	at_least(&n->min_hold_ns, hold);
 	at_most(&n->max_hold_ns, hold);

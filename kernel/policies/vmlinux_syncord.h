@@ -69,6 +69,8 @@ struct task_struct {
 
 #pragma clang attribute pop
 
+enum { SYNCORD_SPIN = 1, SYNCORD_MUTEX = 3, SYNCORD_RWSEM = 4 }; /* type */
+
 enum {
 	SYNCORD_READ = 1,
 	SYNCORD_TRY = 2,
@@ -90,7 +92,7 @@ struct syncord_ops {
 	bool (*skip_reorder)(struct syncord_lock *lock, struct syncord_node *anchor);
 	u32 flags;
 	u32 max_bypass_us; /* how long waiters may be passed; 0: 10000, which is the most */
-	u32 max_wait_us;   /* of a back-off; the same */
+	u32 max_wait_us;   /* of a back-off; the same, but a second at most without a spinlock */
 	char name[16];
 };
 

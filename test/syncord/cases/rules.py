@@ -20,9 +20,10 @@ QUICK, FULL = "SYNCORD_ROUNDS=10 SYNCORD_GARBAGE=50", "SYNCORD_ROUNDS=50 SYNCORD
 # rule: tests that fail without it
 RULES = {
     1: ["hooks unfair"],
-    2: ["hooks backoff_cap", "hooks backoff_cap_irqoff", "hooks throttle"],
+    2: ["hooks backoff_cap", "hooks backoff_cap_irqoff", "hooks throttle",
+        "hooks rwsem_throttle"],
     3: ["hooks nested"],
-    4: ["hooks nmi"],
+    4: ["hooks nmi", "kunit interrupts_off"],
     5: ["attach denied", "attach denied_task", "kunit denied", "kunit denied_percpu_chunk"],
     6: ["attach address"],
     8: ["attach conflict", "attach replace_refused"],
