@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How long each thread has held a lock, of late: what scl and scl-reorder go by (scheduler-
+ * cooperative locks: Patel et al., EuroSys 2020; SynCord, Figure 8).  Both numbers of a share are
+ * halved from one window to the next, so that nobody pays for ever.  Threads whose numbers are
+ * equal modulo SLOTS are one.
+ *
+ * Who holds the lock writes, and who waits reads beside that: a number that is a section old makes
+ * one wait a little longer or shorter.  Readers of an rwsem are not accounted: they hold it
+ * together.
+ */
+#ifndef SCL_BPF_H
+#define SCL_BPF_H
+
+#include "syncord.bpf.h"
+
+#define SLOTS 256 /* a power of 2 */
+
+const volatile u64 window_ns = 1000000000;
+
+struct share {
+	u64 held, window;
+};
+struct total {
+	u64 held, window, since, users, users_before;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SYNCORD_TARGETS *SLOTS);
+	__type(key, u32);
+	__type(value, struct share);
+} shares SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SYNCORD_TARGETS);
+	__type(key, u32);
+	__type(value, struct total);
+} totals SEC(".maps");
+
+static __always_inline struct share *share_of(const struct syncord_lock *lock, u32 thread)
+{
+	u32 key = (lock->id & (SYNCORD_TARGETS - 1)) * SLOTS + (thread & (SLOTS - 1));
+
+	return bpf_map_lookup_elem(&shares, &key);
+}
+
+static __always_inline struct total *total_of(const struct syncord_lock *lock)
+{
+	u32 key = lock->id;
+
+	return bpf_map_lookup_elem(&totals, &key);
+}
+
+/* What is left of it in window `now`. */
+static __always_inline u64 aged(u64 held, u64 window, u64 now)
+{
+	return now <= window ? held : now - window < 64 ? held >> (now - window) : 0;
+}
+
+/* By how much it has had more than its part of all: the time in which others may catch up. */
+static __always_inline u64 beyond(const struct syncord_lock *lock, u32 thread)
+{
+	struct share *s = share_of(lock, thread);
+	struct total *t = total_of(lock);
+	u64 now, users, all, mine;
+
+	if (!s || !t)
+		return 0;
+	now = bpf_ktime_get_ns() / window_ns;
+	users = t->users > t->users_before ? t->users : t->users_before;
+	mine = aged(s->held, s->window, now) * users;
+	all = aged(t->held, t->window, now);
+	return users > 1 && mine > all ? mine - all : 0;
+}
+
+/* By the new owner. */
+static __always_inline void account_begin(const struct syncord_lock *lock, u32 how)
+{
+	struct total *t = total_of(lock);
+	u64 now = bpf_ktime_get_ns(), window = now / window_ns;
+
+	if (!t || (how & SYNCORD_READ))
+		return;
+	if (window > t->window) {
+		t->held = aged(t->held, t->window, window);
+		t->users_before = window == t->window + 1 ? t->users : 0;
+		t->users = 0;
+		t->window = window;
+	}
+	t->since = now;
+}
+
+/* By the owner, before it leaves; for how long it has been inside. */
+static __always_inline u64 account_end(const struct syncord_lock *lock, u32 how, u32 thread)
+{
+	struct share *s = share_of(lock, thread);
+	struct total *t = total_of(lock);
+	u64 held;
+
+	if (!s || !t || !t->since || (how & SYNCORD_READ))
+		return 0; /* it came before the policy */
+	held = bpf_ktime_get_ns() - t->since;
+	if (s->window < t->window || !s->held) {
+		s->held = aged(s->held, s->window, t->window);
+		s->window = t->window;
+		t->users++;
+	}
+	s->held += held;
+	t->held += held;
+	t->since = 0;
+	return held;
+}
+#endif
