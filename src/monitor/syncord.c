@@ -356,4 +356,5 @@ const struct fg_policy_calls fg_policy_module_calls = {
     .counters = fg_counters_read,
     .free_counters = fg_counters_free,
     .member = fg_policy_member,
+    .object = fg_policy_object_at,
 };

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* A test (test/monitor/policy.c) has a struct_ops type here that stock kernels have, too. */
 #ifndef FG_POLICY_OPS
@@ -33,7 +34,7 @@ extern const char *const fg_hook_name[FG_HOOKS];
 
 struct fg_policy_target {
 	uint64_t address;
-	uint16_t type; /* 1: a spinlock */
+	uint16_t type; /* 1 a spinlock, 3 a mutex, 4 an rwsem */
 };
 
 struct fg_policy_part {
@@ -110,6 +111,12 @@ struct fg_policy_calls {
 	 */
 	int (*member)(const char *btf, const char *type, const char *path, uint32_t *offset,
 		      char *leaf, size_t leaf_size, char *why, size_t size);
+	/*
+	 * The address of what `path` leads to from struct task_struct of a process, or from struct
+	 * file of a descriptor of ours (`file` >= 0), and its type.  -ENOENT: nothing, now.
+	 */
+	int (*object)(pid_t pid, int file, const char *path, uint64_t *address, char *leaf,
+		      size_t leaf_size, char *why, size_t size);
 };
 
 /* NULL and one sentence: there is no module, or it was built without eBPF. */

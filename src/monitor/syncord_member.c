@@ -7,9 +7,8 @@
 #include "monitor/internal.h"
 #include "monitor/syncord_policy.h"
 
-/* One step: *t becomes the type of the member, `leaf` the name that it is written by. */
-static bool step(const struct btf *btf, const struct btf_type **t, const char *name,
-		 uint32_t *offset, char *leaf, size_t size)
+bool fg_policy_step(const struct btf *btf, const struct btf_type **t, const char *name,
+		    uint32_t *offset, char *leaf, size_t size)
 {
 	const struct btf_type *outer = *t, *named;
 	const struct btf_member *m;
@@ -62,7 +61,7 @@ int fg_policy_member(const char *from, const char *type, const char *path, uint3
 	snprintf(leaf, leaf_size, "%s", type);
 	for (; *path; path += strcspn(path, "."), path += *path == '.') {
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(path, "."), path);
-		if (!step(btf, &t, name, offset, leaf, leaf_size)) {
+		if (!fg_policy_step(btf, &t, name, offset, leaf, leaf_size)) {
 			snprintf(why, size, "%s has no member '%s'", leaf, name);
 			goto out;
 		}

@@ -9,7 +9,8 @@ from climod import *
 
 RECORDED, SOURCES = HELPERS[0], HELPERS[1]
 BUILD = os.path.dirname(FLEXGUARD)
-POLICIES = ["amp", "amp-reorder", "cohort", "deadline", "lockstat", "numa", "prio", "sample"]
+POLICIES = ["amp", "amp-reorder", "cohort", "deadline", "lockstat", "numa", "prio", "sample", "scl",
+            "scl-reorder", "vcpu"]
 HOOKS = ("lock_to_acquire lock_acquired lock_to_release lock_released lock_to_enter_slowpath "
          "lock_enable_fastpath should_reorder skip_reorder").split()
 HAS = os.path.exists("/sys/kernel/syncord")
@@ -144,7 +145,7 @@ def check_check():
     same(p.stderr, p.returncode, 0 if HAS else 77)
     p = run("kernel", "check", "lockstat", "--json")
     true("says what it costs",
-         any("every spinlock" in w for w in json.loads(p.stdout)["objects"][0]["warnings"]))
+         any("every lock" in w for w in json.loads(p.stdout)["objects"][0]["warnings"]))
 
 
 def check_wrong_policies():
@@ -349,7 +350,8 @@ def check_recorded_targets():
          json.loads(ok(recorded("targets", "--json", "rename_lock+0x4")))["targets"][0]["address"],
          "0xffffffff82a3f104")
     for name, word in {"some_mutex": "does not tell the type",
-                       "some_mutex@rw_semaphore": "policies are for spinlocks and mutexes",
+                       "some_mutex@rwlock_t": "raw_lock.wait_lock",
+                       "some_mutex@list_head": "spinlocks, mutexes and rwsems",
                        "twice_lock@spinlock_t": "2 variables", "nope": "no variable",
                        "_text": "no variable",
                        "rename_lock@nope_t": "no type", "rename_lock@seqlock_t.nope": "no member",
@@ -364,6 +366,41 @@ def check_recorded_targets():
             refused(p, 125, word)
         else:
             true(p, p.returncode in (0, 125) and p.stderr.count("\n") == p.returncode // 125)
+
+
+def check_objects():
+    """Locks in objects of the kernel that runs: two ways to one lock, and one for each object."""
+    need_module()
+    me = os.getpid()
+
+    def at(name):
+        return json.loads(ok(run("kernel", "targets", "--json", name)))["targets"][0]
+    p = run("kernel", "targets", f"task:{me}.files.file_lock")
+    if p.returncode:
+        if os.geteuid() or "no addresses" in p.stderr:
+            raise Skip(p.stderr.strip())
+        ok(p)
+    same("type", at(f"mm:{me}.mmap_lock")["type"], "rw_semaphore")
+    same("two ways", at(f"mm:{me}.mmap_lock")["address"], at(f"task:{me}.mm.mmap_lock")["address"])
+    same("two ways", at(f"sb:{TMP}.s_umount")["address"],
+         at(f"inode:{TMP}.i_sb.s_umount")["address"])
+    same("a mutex", at(f"sb:{TMP}.s_vfs_rename_mutex")["type"], "mutex")
+    os.makedirs(f"{TMP}/a.b", exist_ok=True)
+    same("of one file", at(f"inode:{TMP}/a.b.i_rwsem")["address"],
+         at(f"inode:{TMP}/../{os.path.basename(TMP)}/a.b.i_rwsem")["address"])
+    true("of two files", at(f"inode:{TMP}/a.b.i_rwsem") != at(f"inode:{TMP}.i_rwsem"))
+    with subprocess.Popen(["sleep", "60"]) as other:
+        true("of two processes", at(f"task:{other.pid}.files.file_lock")["address"]
+             != at(f"task:{me}.files.file_lock")["address"])
+        other.kill()
+    for name, word in {f"task:{other.pid}.files.file_lock": "no such process",
+                       f"task:{me}": "no process and member", f"task:{me}.nope": "no member",
+                       "task:x.mm": "no process and member", f"task:{me}.mm": "is a pointer",
+                       f"task:{me}.files": "is a pointer", f"task:{me}.mm.pgd.x": "no member",
+                       "mm:2.mmap_lock": "no such object", f"sb:{TMP}/no": "no file and member",
+                       f"sb:{TMP}.s_root.d_lockref.count": "of type",
+                       f"sb:{TMP}.nope": "no member", f"inode:{TMP}": "no file and member"}.items():
+        refused(run("kernel", "targets", name), 125, word)
 
 
 def check_recorded_hidden():

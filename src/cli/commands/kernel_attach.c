@@ -21,6 +21,7 @@
 #include "monitor/clock.h"
 
 #define BPF_MAGIC 0xcafe4a11 /* linux/magic.h */
+#define LOOK_NS	  1000000000ull
 
 struct job {
 	const struct fg_policy_calls *calls;
@@ -49,7 +50,7 @@ static int resolve(struct job *job, int argc, char **argv)
 	for (int i = 0; i < argc && !err; i++) {
 		struct fg_kernel_target *t = &job->target[job->targets];
 
-		if (!symbols && strncmp(argv[i], "addr:", 5) && strncmp(argv[i], "test:", 5))
+		if (!symbols && !strchr(argv[i], ':'))
 			symbols = fg_kernel_symbols_open();
 		err = fg_kernel_resolve(symbols, argv[i], t, why, sizeof(why));
 		if (err)
@@ -181,26 +182,57 @@ static void say_counted(const struct job *job, uint32_t id, const char *ended)
 	free(status);
 }
 
-/* Until a signal, the time, or the kernel: which of them. */
-static const char *stay(const struct job *job, const sigset_t *unblocked)
+/* A lock in an object has gone with it, or the name leads to another one now: which. */
+static const struct fg_kernel_target *gone(const struct job *job)
+{
+	for (size_t i = 0; i < job->targets; i++) {
+		struct fg_kernel_target now;
+		char why[400];
+
+		if (fg_kernel_in_object(&job->target[i]) &&
+		    (fg_kernel_resolve(NULL, job->target[i].name, &now, why, sizeof(why)) ||
+		     now.address != job->target[i].address))
+			return &job->target[i];
+	}
+	return NULL;
+}
+
+/*
+ * Until a signal, the time, the kernel, or the end of an object: which of them.  Locks in objects
+ * are looked for once a second: the kernel goes by addresses, and a policy would soon hold for
+ * whatever comes to lie there.
+ */
+static const char *stay(struct job *job, const sigset_t *unblocked)
 {
 	uint64_t end = job->o->for_ns ? fg_now_ns() + job->o->for_ns : 0;
+	bool objects = false;
 
+	for (size_t i = 0; i < job->targets; i++)
+		objects |= fg_kernel_in_object(&job->target[i]);
 	for (;;) {
 		struct pollfd link = {.fd = job->calls->link(job->policy)};
 		uint64_t now = fg_now_ns(), left = end > now ? end - now : 0;
-		struct timespec ts = fg_timespec(left);
+		const struct fg_kernel_target *lost;
+		struct timespec ts;
 		int n;
 
 		if (fg_interrupted)
 			return "signal";
 		if (end && !left)
 			return "time";
-		n = ppoll(&link, 1, end ? &ts : NULL, unblocked);
+		if (objects && (!end || left > LOOK_NS))
+			left = LOOK_NS;
+		ts = fg_timespec(left);
+		n = ppoll(&link, 1, end || objects ? &ts : NULL, unblocked);
 		if (n > 0 && link.revents)
 			return "kernel";
 		if (n < 0 && errno != EINTR)
 			return "signal";
+		lost = n ? NULL : gone(job);
+		if (lost) {
+			snprintf(job->why, sizeof(job->why), "%s", lost->name);
+			return "gone";
+		}
 	}
 }
 
@@ -228,6 +260,13 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 	int err;
 
 	err = begin(&job, argv[0], argc - 1, argv + 1);
+	for (size_t i = 0; !err && o->pin && i < job.targets; i++)
+		if (fg_kernel_in_object(&job.target[i])) {
+			snprintf(job.why, sizeof(job.why),
+				 "--pin: nobody would look whether %s is still there",
+				 job.target[i].name);
+			err = -EINVAL;
+		}
 	if (!err && o->pin && !has_bpffs()) {
 		snprintf(job.why, sizeof(job.why),
 			 "--pin needs the BPF file system: mount -t bpf bpf " FG_BPFFS);
@@ -275,6 +314,8 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 			fg_note("%s (%u) was detached by somebody else", argv[0], id);
 		err = ejected;
 	} else {
+		if (!strcmp(ended, "gone"))
+			fg_note("%s has gone: %s (%u) ends", job.why, argv[0], id);
 		say_counted(&job, id, ended);
 	}
 	finish(&job);
@@ -295,6 +336,13 @@ int fg_kernel_replace(int argc, char **argv, const struct fg_policy_options *o)
 		return FG_EXIT_OWN;
 	}
 	err = begin(&job, argv[1], argc - 2, argv + 2);
+	for (size_t i = 0; !err && i < job.targets; i++)
+		if (fg_kernel_in_object(&job.target[i])) {
+			snprintf(job.why, sizeof(job.why),
+				 "nobody would look whether %s is still there: attach it",
+				 job.target[i].name);
+			err = -EINVAL;
+		}
 	if (!err)
 		err = load(&job, o->keep ? id : 0);
 	if (err) {

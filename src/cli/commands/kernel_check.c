@@ -56,6 +56,14 @@ static void print_options(int at, const struct fg_policy_about *about)
 	print_at(at, text);
 }
 
+/* Which locks it can be attached to: only spinlocks have a queue that is reordered. */
+static const char *const lock_types[] = {"spin", "mutex", "rwsem"};
+
+static size_t types_of(unsigned hooks)
+{
+	return hooks & (FG_HOOK_REORDER | FG_HOOK_SKIP) ? 1 : 3;
+}
+
 /* A row of the list. */
 static int list_one(const struct fg_policy_calls *calls, const char *name, struct fg_json *j,
 		    char *why, size_t size)
@@ -75,13 +83,14 @@ static int list_one(const struct fg_policy_calls *calls, const char *name, struc
 		fg_json_open(j, NULL, '{');
 		json_about(j, name, &about);
 		fg_json_open(j, "lock_types", '[');
-		fg_json_text(j, NULL, "spin");
+		for (size_t i = 0; i < types_of(about.hooks); i++)
+			fg_json_text(j, NULL, lock_types[i]);
 		fg_json_close(j, ']');
 		fg_json_close(j, '}');
 		return 0;
 	}
 	hooks_text(about.hooks, text, sizeof(text));
-	print_at(printf("%-12s %-8s ", name, "spin"), text);
+	print_at(printf("%-12s %-8s ", name, types_of(about.hooks) > 1 ? "all" : "spin"), text);
 	if (about.options)
 		print_options(printf("%22s", ""), &about);
 	return 0;
@@ -142,8 +151,8 @@ static size_t warnings(unsigned hooks, const char **warning)
 		    "loaded";
 	if (hooks & FG_HOOKS_OF_EVERY_LOCK)
 		warning[n++] =
-		    "has hooks of the fast path: while it is attached, every spinlock of the "
-		    "machine looks whether it is a target";
+		    "has hooks of the fast path: while it is attached, every lock of the machine "
+		    "of its targets' types looks whether it is one";
 	if ((hooks & FG_HOOK_REORDER) && !(hooks & FG_HOOK_SKIP))
 		warning[n++] =
 		    "reorders and never skips: others come only when they have waited for the "

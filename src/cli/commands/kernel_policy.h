@@ -66,11 +66,18 @@ struct fg_kernel_target {
 	char name[FG_KERNEL_NAME], type[40];
 	uint64_t address;
 };
-/* "rename_lock", "inode_hash_lock@spinlock_t", "addr:0xffff...", "test:mutex0". */
+/* "rename_lock", "inode_hash_lock@spinlock_t", "sb:/.s_umount", "addr:0xffff...", "test:mutex0". */
 int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
 		      struct fg_kernel_target *target, char *why, size_t size);
 /* What the kernel calls it, enum syncord_type: an address alone is a spinlock's. */
 uint16_t fg_kernel_type(const struct fg_kernel_target *target);
+
+/* ---- kernel_in_object.c ---- */
+/* It lies in an object, which may go, and another come to lie there. */
+bool fg_kernel_in_object(const struct fg_kernel_target *target);
+/* Its address, and of which type it is. */
+int fg_kernel_resolve_object(const char *text, struct fg_kernel_target *target, char *why,
+			     size_t size);
 
 /* ---- kernel_status.c: /sys/kernel/syncord ---- */
 /* Of "key=value key=value text=to the end"; false: there is no such key. */

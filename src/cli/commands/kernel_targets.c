@@ -68,16 +68,29 @@ static bool is_spinlock(const char *type)
 	return false;
 }
 
-static bool is_mutex(const char *type)
+static bool sleeps(const char *type)
 {
-	return !strcmp(type, "mutex");
+	return !strcmp(type, "mutex") || !strcmp(type, "rw_semaphore");
 }
 
 uint16_t fg_kernel_type(const struct fg_kernel_target *t)
 {
-	enum { SPIN = 1, MUTEX = 3 }; /* include/linux/syncord.h of the series */
+	enum { SPIN = 1, MUTEX = 3, RWSEM = 4 }; /* include/linux/syncord.h of the series */
 
-	return is_mutex(t->type) ? MUTEX : SPIN;
+	return !sleeps(t->type) ? SPIN : *t->type == 'm' ? MUTEX : RWSEM;
+}
+
+/* A lock that a policy may have; NULL: what it is instead is said. */
+static int accept(const char *text, const char *type, char *why, size_t size)
+{
+	if (is_spinlock(type) || sleeps(type))
+		return 0;
+	snprintf(why, size,
+		 "'%.200s' is of type %s, and policies are for spinlocks, mutexes and rwsems%s",
+		 text, type,
+		 !strcmp(type, "rwlock_t") ? ": the queue of an rwlock is .raw_lock.wait_lock" :
+					     "");
+	return -EINVAL;
 }
 
 /* ---- resolving ----------------------------------------------------------------- */
@@ -205,19 +218,15 @@ static int resolve_symbol(struct fg_kernel_symbols *symbols, const char *text,
 	err = member_offset(type, member, &offset, t->type, sizeof(t->type), why, size);
 	if (err)
 		return err;
-	if (!is_spinlock(t->type) && !is_mutex(t->type)) {
-		snprintf(why, size,
-			 "'%s' is of type %s, and policies are for spinlocks and mutexes", text,
-			 t->type);
-		return -EINVAL;
-	}
 	t->address += offset;
-	return 0;
+	return accept(text, t->type, why, size);
 }
 
 int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
 		      struct fg_kernel_target *t, char *why, size_t size)
 {
+	int err;
+
 	snprintf(t->name, sizeof(t->name), "%s", text);
 	snprintf(t->type, sizeof(t->type), "-");
 	if (!strncmp(text, "addr:", 5)) {
@@ -228,13 +237,21 @@ int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
 	}
 	if (!strncmp(text, "test:", 5)) {
 		snprintf(t->type, sizeof(t->type), "%s",
-			 strncmp(text + 5, "mutex", 5) ? "raw_spinlock_t" : "mutex");
+			 !strncmp(text + 5, "mutex", 5) ? "mutex" :
+			 !strncmp(text + 5, "rwsem", 5) ? "rw_semaphore" :
+							  "raw_spinlock_t");
 		return find_test_lock(text + 5, &t->address, why, size);
 	}
+	if (fg_kernel_in_object(t)) {
+		err = fg_kernel_resolve_object(text, t, why, size);
+		return err ? err : accept(text, t->type, why, size);
+	}
 	if (!*text || strchr(text, ':')) {
-		snprintf(why, size,
-			 "'%s' names no lock: NAME, NAME@TYPE.member, addr:0x... and test:NAME do",
-			 text);
+		snprintf(
+		    why, size,
+		    "'%s' names no lock: NAME, NAME@TYPE.member, task:PID.MEMBER, mm:, inode:, "
+		    "sb:PATH.MEMBER, addr:0x... and test:NAME do",
+		    text);
 		return -EINVAL;
 	}
 	return resolve_symbol(symbols, text, t, why, size);
