@@ -281,8 +281,20 @@ static uint64_t participants_until_ns;
  */
 #define PARTICIPANTS_LOOK_NS 2000u
 
-/* When the last look began << 1 | whether one was kept off.  In a line of its own: polled. */
-static uint64_t participants_looked __attribute__((aligned(FG_CACHE_LINE)));
+/*
+ * The same one as long as it goes on and finds none: it has their lines in its cache.  After so
+ * long another takes over.  Not varied.
+ */
+#define PARTICIPANTS_LOOKER_NS 16000u
+
+/*
+ * When the last look began << 1 | whether one was kept off, and who looked: a hint.  In a line of
+ * their own: polled.
+ */
+static struct {
+	uint64_t looked;
+	const struct fg_self *looker;
+} participants __attribute__((aligned(FG_CACHE_LINE)));
 
 void fg_participants_are_late(void)
 {
@@ -313,21 +325,25 @@ static bool is_one_kept_off(void)
  * those that have spun for a while, and not counted by the monitor: what a
  * process wants from its own threads is nobody else's business.
  */
-static bool participant_kept_off(uint64_t now)
+static bool participant_kept_off(const struct fg_self *self, uint64_t now)
 {
-	uint64_t looked, found;
+	uint64_t looked, found, age;
 
 	if (fg_likely(now > fg_load_relaxed(&participants_until_ns)))
 		return false;
-	looked = fg_load_relaxed(&participants_looked);
+	looked = fg_load_relaxed(&participants.looked);
 	found = looked & 1;
+	age = now - (looked >> 1);
+	if (age < PARTICIPANTS_LOOK_NS || (!found && age < PARTICIPANTS_LOOKER_NS &&
+					   fg_load_relaxed(&participants.looker) != self))
+		return found;
 	/* Of two that would look, one does. */
-	if (now - (looked >> 1) < PARTICIPANTS_LOOK_NS ||
-	    !__atomic_compare_exchange_n(&participants_looked, &looked, now << 1 | found, false,
+	if (!__atomic_compare_exchange_n(&participants.looked, &looked, now << 1 | found, false,
 					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return looked & 1;
+	fg_store_relaxed(&participants.looker, self);
 	found = is_one_kept_off();
-	fg_store_relaxed(&participants_looked, now << 1 | found);
+	fg_store_relaxed(&participants.looked, now << 1 | found);
 	return found;
 }
 
@@ -377,7 +393,7 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 		/* `ended`: the credentials have changed, as a daemon's that gives up root. */
 		if (fg_policy_monitor_is_gone(now) || fg_load_relaxed(&fg_slot_look(0)->ended))
 			fg_policy_monitor(NULL, 0); /* until fg_monitor_retry finds another */
-		if (w->asked > FG_CLOCK_EVERY && participant_kept_off(now))
+		if (w->asked > FG_CLOCK_EVERY && participant_kept_off(w->self, now))
 			return preempted(w);
 		if (fg_policy_now == FG_POLICY_DEFAULT && fg_unlikely(!fg_is_watched(w->owner)))
 			return decide_fallback(w, now);

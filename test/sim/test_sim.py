@@ -154,6 +154,14 @@ def check_waiters_leave_the_other_objects_alone():
                 f"{name}, {threads} threads: {lock_line(r):.1f} transfers of its line"
 
 
+def check_one_looks_for_late_participants():
+    # If each that waits looked at all: 32 to 34, by seed; one of them, another each time: 12 to 14.
+    r = figures("-m", "intel104", "-t", "104", "-L", "rounds", "-o", "20000", "--busy", "1",
+                "-d", "8")
+    n = lines(r, ["slot"])
+    assert 1 < n <= 9, f"{n:.1f} transfers of slots, where one of 104 is kept off its CPU"
+
+
 def check_other_objects_with_more_threads_than_cpus():
     # At the barrier with enough work that a switch for each thread is not what is counted.
     for name, (options, *_) in {**OBJECTS, **{n: (o,) for n, o in WORDS.items()}}.items():
