@@ -13,8 +13,17 @@
 
 /* True if the value was above 0 and has been decremented. */
 bool _fg_sem_trywait(uint64_t *sem);
-/* The same, after spinning for a post as long as fg_decide() says so. */
+/* The same, but for a value that is left to those that sleep. */
+bool _fg_sem_fast(uint64_t *sem);
+/*
+ * The same, after spinning for a post as long as fg_decide() says so.  Leaves some values to those
+ * that sleep.
+ */
 bool _fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline);
+/* A hint. */
+bool _fg_sem_is_empty(uint64_t *sem);
+/* One that has slept has it.  Touches nothing of the semaphore, which may be gone. */
+void _fg_sem_slept(const uint64_t *sem);
 
 /* The whole of it, for semaphores of one process; no cancellation points. */
 

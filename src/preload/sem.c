@@ -25,34 +25,51 @@ static uint64_t *sem_of(sem_t *sem)
 static bool taken(sem_t *sem, const struct fg_deadline *deadline)
 {
 	fg_testcancel();
-	return _fg_sem_trywait(sem_of(sem)) || _fg_sem_spin(sem_of(sem), deadline);
+	return _fg_sem_fast(sem_of(sem)) || _fg_sem_spin(sem_of(sem), deadline);
+}
+
+/* After glibc's wait, which found no value when it began. */
+static int waited(sem_t *sem, bool was_empty, int r)
+{
+	if (!r && was_empty)
+		_fg_sem_slept(sem_of(sem));
+	return r;
 }
 
 int sem_wait(sem_t *sem)
 {
-	return taken(sem, NULL) ? 0 : fg_native_sem_wait()(sem);
+	bool was_empty;
+
+	if (taken(sem, NULL))
+		return 0;
+	was_empty = _fg_sem_is_empty(sem_of(sem));
+	return waited(sem, was_empty, fg_native_sem_wait()(sem));
 }
 
 int sem_timedwait(sem_t *sem, const struct timespec *abstime)
 {
 	struct timespec real;
 	struct fg_deadline deadline = {.clock = CLOCK_REALTIME};
+	bool was_empty;
 
 	abstime = fg_given_time(&real, CLOCK_REALTIME, abstime, FG_CALLER);
 	deadline.at = *abstime;
-	return fg_valid_timespec(abstime) && taken(sem, &deadline) ?
-		   0 :
-		   fg_native_sem_timedwait()(sem, abstime);
+	if (fg_valid_timespec(abstime) && taken(sem, &deadline))
+		return 0;
+	was_empty = _fg_sem_is_empty(sem_of(sem));
+	return waited(sem, was_empty, fg_native_sem_timedwait()(sem, abstime));
 }
 
 int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *abstime)
 {
 	struct timespec real;
 	struct fg_deadline deadline = {.clock = clock};
+	bool was_empty;
 
 	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
 	deadline.at = *abstime;
-	return fg_valid_clock(clock) && fg_valid_timespec(abstime) && taken(sem, &deadline) ?
-		   0 :
-		   fg_native_sem_clockwait()(sem, clock, abstime);
+	if (fg_valid_clock(clock) && fg_valid_timespec(abstime) && taken(sem, &deadline))
+		return 0;
+	was_empty = _fg_sem_is_empty(sem_of(sem));
+	return waited(sem, was_empty, fg_native_sem_clockwait()(sem, clock, abstime));
 }

@@ -221,7 +221,9 @@ void fg_event_over(struct fg_wait *w, bool in_time)
  * varied.
  */
 #define NO_ROOM_FACTOR 32u
-#define NO_ROOM_NS     250000u
+/* A yield that nobody has used takes less.  Not varied. */
+#define ALONE_NS   2000u
+#define NO_ROOM_NS 250000u
 
 /*
  * Not counted as time spent spinning; moves the caller's `now`.  False if others kept the CPU for
@@ -238,6 +240,7 @@ static bool yield_turn(struct fg_wait *w, uint64_t *now)
 	*now = fg_now_ns();
 	away = *now - left;
 	w->since_ns += away;
+	w->crowded |= away >= ALONE_NS;
 	if (fg_likely(away < NO_ROOM_NS))
 		return true;
 	fg_store_relaxed(&no_room_until_ns, left + away * NO_ROOM_FACTOR);

@@ -64,6 +64,7 @@ struct fg_wait {
 	uint64_t off_ns;
 	uint64_t cpu_ns; /* fallback: owner's CPU clock at `cpu_at_ns` */
 	uint64_t cpu_at_ns;
+	bool crowded;		  /* others had its CPU while it yielded */
 	fg_spin_history *history; /* of an event's object; NULL: for a lock */
 	struct fg_look *look;	  /* of a word of another library (look.h), or NULL */
 };

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Semaphores, and the turns of those that sleep for one.  Mirrors [sem.c:_fg_sem_fast],
+ * [sem.c:_fg_sem_trywait], [sem.c:take_past], [sem.c:note_barging], [sem.c:sleepers_turn_ns],
+ * [sem.c:leave_it], [sem.c:_fg_sem_spin], [sem.c:_fg_sem_slept], [sem.c:sleep_for],
+ * [sem.c:_fg_sem_wait], [sem.c:_fg_sem_post]; glibc's sem_wait() and sem_post() are the same steps.
+ * A spin may end at any time, and turns end when the clock says so, which is at any time.
+ *
+ *   N threads, R rounds each, UNITS; the sleepers have TURNS turns at most.  -DDEAD: one of another
+ *   process has died in its sleep and is counted for ever.  Of the first thread: -DTIMED, its
+ *   sleeps may end by themselves; -DSTAYS, it spins until it has it.
+ *   No more are in than there are units, none waits for ever, and in a turn of the sleepers no
+ *   thread takes it past them that has not looked whose turn it is before that turn began.
+ *   Mutants: MUT_ALWAYS (the awake leave nothing), MUT_NO_GRACE (their turn ends only when a
+ *   sleeper comes), MUT_ONE (a post wakes only if one sleeps), MUT_TAKES_WAKE (one whose time is up
+ *   though it has been woken goes without a look).
+ */
+#ifndef N
+#define N 3
+#endif
+#ifndef R
+#define R 2
+#endif
+#ifndef UNITS
+#define UNITS 1
+#endif
+#ifndef TURNS
+#define TURNS 2
+#endif
+#ifdef DEAD
+#define GONE 1
+#else
+#define GONE 0
+#endif
+
+#ifdef STAYS
+#define ENDS (me != 0)
+#else
+#define ENDS true
+#endif
+
+byte value = UNITS, sleepers = GONE; /* one word */
+bit asleep[N];
+byte turn; /* 0: nobody's, 1: of the awake, 2: of those that sleep */
+byte passed[N]; /* so often the thread has gone past a sleeper in this turn of theirs */
+byte inside, ended;
+
+proctype Clock()
+{
+	byte turns, i;
+
+end:
+	do
+	:: atomic { turns < TURNS && turn == 1 ->
+		turns++;
+		turn = 2;
+		i = 0;
+		do
+		:: i < N -> passed[i] = 0; i++
+		:: else -> break
+		od;
+		i = 0 }
+#ifndef MUT_NO_GRACE
+	:: atomic { turn == 2 -> turn = 0 }
+#endif
+	od
+}
+
+inline wake_one()
+{
+	atomic {
+		if
+		:: asleep[0] -> asleep[0] = 0
+		:: asleep[1] -> asleep[1] = 0
+		:: N > 2 && asleep[2 % N] -> asleep[2 % N] = 0
+		:: !asleep[0] && !asleep[1] && !(N > 2 && asleep[2 % N])
+		fi
+	}
+}
+
+/* By one that has looked whose turn it is, or found no sleepers. */
+inline trywait()
+{
+	atomic {
+		if
+		:: value > 0 ->
+			value--;
+			got = 1;
+			if
+			:: sleepers > 0 && turn == 2 ->
+				passed[me]++;
+				assert(passed[me] <= 1)
+			:: else
+			fi
+		:: else
+		fi
+	}
+}
+
+inline spin()
+{
+	do
+	:: got -> break
+	:: atomic { !got && value > 0 && sleepers == 0 -> value--; got = 1 }
+	:: !got && value > 0 && sleepers > 0 ->
+		if
+#ifdef MUT_ALWAYS
+		:: turn == 2
+#else
+		:: atomic { turn == 2 -> left = 1 }
+#endif
+		:: atomic { turn != 2 -> turn = 1 }
+		fi;
+		if
+		:: !left -> trywait()
+		:: left && (value == 0 || turn != 2)
+		:: left && ENDS -> break
+		fi;
+		left = 0
+	:: !got && ENDS -> break
+	od;
+	left = 0
+}
+
+inline sleep_for()
+{
+	sleepers++;
+	do
+	:: atomic { value > 0 ->
+		value--;
+		sleepers--;
+		got = 1;
+		if
+		:: slept -> turn = 0
+		:: else
+		fi }; break
+	:: atomic { value == 0 -> asleep[me] = 1 };
+		if
+		:: atomic { !asleep[me] -> slept = 1 }
+#ifdef TIMED
+#ifdef MUT_TAKES_WAKE
+		:: atomic { me == 0 -> asleep[me] = 0; sleepers-- }; break
+#else
+		:: atomic { me == 0 && asleep[me] -> asleep[me] = 0; sleepers-- }; break
+#endif
+#endif
+		fi
+	od;
+	slept = 0
+}
+
+proctype Thread(byte me)
+{
+	byte rounds;
+	bit got, left, slept, woke;
+
+	do
+	:: rounds == R -> break
+	:: rounds < R ->
+		rounds++;
+		spin();
+		if
+		:: !got -> sleep_for()
+		:: got
+		fi;
+		if
+		:: got ->
+			atomic { inside++; assert(inside <= UNITS) };
+			inside--;
+			atomic {
+				got = 0;
+				value++;
+#ifdef MUT_ONE
+				woke = sleepers == 1
+#else
+				woke = sleepers > 0
+#endif
+			};
+			if
+			:: woke -> wake_one(); woke = 0
+			:: else
+			fi
+		:: !got
+		fi
+	od;
+	ended++
+}
+
+init {
+	byte k;
+
+	atomic {
+		run Clock();
+		do
+		:: k < N -> run Thread(k); k++
+		:: else -> break
+		od
+	}
+	ended == N;
+	assert(value == UNITS && sleepers == GONE)
+}
