@@ -139,12 +139,15 @@ uninstall:
 	@./packaging/uninstall $(BUILD) $(DESTDIR)
 	$(if $(DESTDIR),,@./packaging/installed)
 
-# Debian's packages, built, read by lintian, installed and removed in a bare Debian; rpm's; the same
-# bytes from two folders.  About 10 minutes, downloads a Debian.
+# The same bytes from two folders; Debian's packages, built, read by lintian, installed and removed
+# in a bare Debian; a bill of their materials; a container image of them, tried; rpm's.  Some 15
+# minutes, downloads a Debian.
 packages:
 	@./packaging/reproducible
 	@./packaging/deb $(BUILD)-packages/deb
+	@./packaging/sbom $(BUILD)-packages/deb
 	@./packaging/deb-try $(BUILD)-packages/deb
+	@./packaging/image $(BUILD)-packages/deb $(BUILD)-packages/image
 	@./packaging/rpm/build $(BUILD)-packages/rpm
 
 clean:
