@@ -70,7 +70,7 @@ def contended_files(m):
     out = script(m, """syncord-load-lock1 -d 600 >/dev/null & load=$!
 flexguard kernel profile --type spin --by lock --json -d 2s 2>/dev/null
 echo; echo "load pid=$load" """, limit=180)
-    rows = json.loads(next(line for line in out.splitlines() if '"rows"' in line))["rows"]
+    rows = json.loads(out[out.index("{"):out.rindex("}") + 1])["rows"]
     return (lines(out, "load")[0]["pid"],
             next((row["address"] for row in rows if row["slab"] == "files_cache"), None))
 
