@@ -46,7 +46,8 @@ class Case:
 def case(name, threads="single", cpus=machine.CPUS, nodes=machine.NODES, append=None,
          hypervisor=False, full=False, option=None):
     """Under thread=multi keys must not flip while CPUs run (the emulator loses the trap): they are
-    on from boot.  `hypervisor`: the machine says that it is a virtual one.  `full`: only with
+    on from boot.  thread=counted is for shares and waits: what the host does besides does not
+    change them.  `hypervisor`: the machine says that it is a virtual one.  `full`: only with
     --full; `option`: of the kernel's config."""
     def decorator(run):
         about = " ".join(run.__doc__.split()).rstrip(".")

@@ -160,6 +160,17 @@ def sockets_are_nodes():
                   "8,sockets=2,cores=4,threads=1" in command)
 
 
+def order_is_counted():
+    """What is about order does not go by the host's clock."""
+    counted, single = (guest.qemu("bzImage", "initrd", "", threads=threads)
+                       for threads in ("counted", "single"))
+    return expect("the clock of cases about order counts instructions",
+                  "-icount" in counted and "tcg,thread=single" in counted
+                  and "-icount" not in single
+                  and {c.threads for c in case.CASES if c.run.__module__ == "cases.order"}
+                  == {"counted"})
+
+
 def no_compiler():
     """Without clang one sentence, in the table and at the beginning; and another kernel's key."""
     class NoSelftests(Pretended):
@@ -230,7 +241,7 @@ def cases_are_named_anywhere():
 if __name__ == "__main__":
     machine.Machine = Pretended
     results = [boot_is_kept(), boot_is_ended(), boot_is_heard(), case_is_heard(),
-               warnings_are_shown(), sockets_are_nodes(), skipped_without_a_boot(),
-               no_compiler(), once_more(), kinds_do_not_mix(), statistics(),
-               cases_are_named_anywhere()]
+               warnings_are_shown(), sockets_are_nodes(), order_is_counted(),
+               skipped_without_a_boot(), no_compiler(), once_more(), kinds_do_not_mix(),
+               statistics(), cases_are_named_anywhere()]
     sys.exit(0 if all(results) else 1)

@@ -27,6 +27,7 @@ CPUS, NODES = 8, 2
 # up: so a few boots, each with a watchdog.
 READY_S, BOOTS = 120, 3
 SLACK_S = 60  # of the host, beyond the limit in the guest
+COUNTED = 10  # times as long a guest may take whose clock counts instructions
 # A host that stands still (a suspended or a stopped emulator) makes all CPUs stuck at once: the
 # longest that can be set.
 PATIENCE = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300"
@@ -91,6 +92,7 @@ class Machine:
         self.work = tempfile.TemporaryDirectory(prefix="syncord-")
         self.console_file = pathlib.Path(self.work.name, "console")
         self.log, self.seen, self.serial = log, 0, 0
+        self.patience = COUNTED if threads == "counted" else 1
         command = guest.qemu(kernel.image, initrd, f"{append} {WARNINGS} {PATIENCE}", cpus, nodes,
                              threads, f"max,cx16=on,{'+' if hypervisor else '-'}hypervisor")
         for boot in range(BOOTS):
@@ -103,7 +105,7 @@ class Machine:
             self.poll.register(self.qemu.stdout, selectors.EVENT_READ)
             self.pending = b""
             try:
-                self.release = self.answer("ready", READY_S).out.strip()
+                self.release = self.answer("ready", READY_S * self.patience).out.strip()
                 break
             except Dead:
                 if boot == BOOTS - 1:
@@ -138,7 +140,7 @@ class Machine:
         encoded = base64.b64encode((PREAMBLE + script).encode()).decode()
         self.qemu.stdin.write(f"{self.serial} {limit} {encoded}\n".encode())
         self.qemu.stdin.flush()
-        result = self.answer(self.serial, limit + SLACK_S)
+        result = self.answer(self.serial, (limit + SLACK_S) * self.patience)
         if self.log:
             print(f"    $ {script}\n"
                   + "".join(f"    | {line}\n"

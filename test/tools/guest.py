@@ -61,13 +61,17 @@ class Initrd:
 
 def qemu(kernel, initrd, append, cpus=2, nodes=1, threads="single", cpu="max", memory=2048):
     """The command line of a machine without virtualisation.  `threads`: single emulates one CPU at
-    a time, multi all."""
+    a time, multi all, counted one at a time, and its clock counts instructions, of 8 ns each: it
+    stands still while the host has other work."""
     # A node is a socket: CPUs that share a cache cannot be of two.
     command = ["qemu-system-x86_64", "-nodefaults", "-display", "none", "-monitor", "none",
                "-no-reboot", "-m", str(memory), "-smp",
                f"{cpus},sockets={nodes},cores={cpus // nodes},threads=1", "-cpu", cpu, "-accel",
-               f"tcg,thread={threads}", "-kernel", str(kernel), "-initrd", str(initrd), "-append",
+               f"tcg,thread={'multi' if threads == 'multi' else 'single'}",
+               "-kernel", str(kernel), "-initrd", str(initrd), "-append",
                f"console=ttyS0 quiet panic=-1 {append}".strip()]
+    if threads == "counted":
+        command += ["-icount", "shift=3,sleep=off"]
     each = cpus // nodes
     for node in range(nodes if nodes > 1 else 0):
         command += ["-object", f"memory-backend-ram,id=m{node},size={memory // nodes}M",

@@ -10,21 +10,7 @@ def shares(stats):
     return total["ops"], total["cross"] / max(1, total["ops"]), total["violations"]
 
 
-def undisturbed(t, what, measure, most, tries=5):
-    """The first measurement of a share, of so many, that is small enough; or the last.
-
-    While a host that has other work takes the emulator off its CPUs, all waiters become overdue,
-    and nobody may pass them: the more often that happens, the more of the stock order is left.
-    """
-    for n in range(1, tries + 1):
-        share, measured = measure()
-        if share <= most:
-            break
-    t.tell(f"{what}: measured so many times", n)
-    return share, measured
-
-
-@case("numa")
+@case("numa", threads="counted")
 def numa(m, t):
     """Hand-overs that cross nodes: at most a tenth of what they are without the policy."""
     need_policies(m, "numa")
@@ -33,25 +19,23 @@ def numa(m, t):
                  + "attach numa rename_lock -o reorder=0; syncord-load-mwrl -d 4; flexguard "
                    "kernel status --json; detach")
     stock = policy_counters(out)
-    share = stock["across"] / max(1, stock["heads"])
-
-    def ordered():
-        out = script(m,
-                     MIN_SCAN
-                     + "attach numa rename_lock; syncord-load-mwrl -d 4; cat $S/status; flexguard "
-                       "kernel status --json; detach")
-        counted = policy_counters(out)
-        return counted["across"] / max(1, counted["heads"]), (counted, lines(out, "target")[0])
-    left, (with_it, target) = undisturbed(t, "rename_lock", ordered, share / 10)
+    out = script(m,
+                 MIN_SCAN
+                 + "attach numa rename_lock; syncord-load-mwrl -d 4; cat $S/status; flexguard "
+                   "kernel status --json; detach")
+    with_it, target = policy_counters(out), lines(out, "target")[0]
+    share = {name: c["across"] / max(1, c["heads"])
+             for name, c in (("stock", stock), ("numa", with_it))}
     t.at_least("rename_lock: heads of its queue", with_it["heads"], 300)
     t.tell("rename_lock: waiters moved", target["moved"])
-    t.tell("rename_lock: hand-overs across nodes, only counted", share)
-    t.statistic("rename_lock: hand-overs across nodes, numa", left, most=share / 10)
+    t.tell("rename_lock: hand-overs across nodes, only counted", share["stock"])
+    t.statistic("rename_lock: hand-overs across nodes, numa", share["numa"],
+                most=share["stock"] / 10)
     t.tell("rename_lock: longest batch of a node, before and after",
            f"{stock['max_batch']}, {with_it['max_batch']}")
 
 
-@case("numa-testlock")
+@case("numa-testlock", threads="counted")
 def numa_testlock(m, t):
     """The same of a lock that counts its own hand-overs, whatever the policy says."""
     need_test_locks(m)
@@ -61,18 +45,13 @@ def numa_testlock(m, t):
     t.at_least("hand-overs, stock", ops, 1000)
     t.tell("share across nodes, stock", stock)
     t.equal("two inside at once, stock", wrong, 0)
-
-    def ordered():
-        ops, left, wrong = shares(script(m, settings
-                                         + "attach numa test:spin0; testlock 3; detach"))
-        t.equal("two inside at once, numa", wrong, 0)
-        return left, ops
-    left, ops = undisturbed(t, "test lock", ordered, stock / 10)
+    ops, with_it, wrong = shares(script(m, settings + "attach numa test:spin0; testlock 3; detach"))
     t.at_least("hand-overs, numa", ops, 1000)
-    t.statistic("share across nodes, numa", left, most=stock / 10)
+    t.statistic("share across nodes, numa", with_it, most=stock / 10)
+    t.equal("two inside at once, numa", wrong, 0)
 
 
-@case("amp")
+@case("amp", threads="counted")
 def amp(m, t):
     """CPUs 4 to 7 count as slow: they back off, and the fast ones get ten times as much, however
     many wait; by reordering, until a round of the queue takes longer than anybody may be passed:
@@ -129,7 +108,7 @@ def median_bucket(waits):
     return 0
 
 
-@case("prio")
+@case("prio", threads="counted")
 def prio(m, t):
     """Two classes of threads, by nice: those that are boosted wait less than the others, and get
     the lock more often."""
@@ -147,7 +126,7 @@ def prio(m, t):
                 most=median_bucket(after["others_wait"]) - 1)
 
 
-@case("deadline")
+@case("deadline", threads="counted")
 def deadline(m, t):
     """Two classes of threads, by nice: those that are urgent wait less than the others, which
     without the policy wait as long."""
