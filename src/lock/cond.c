@@ -12,7 +12,10 @@
 
 enum { WAITING = 0, ASLEEP = 1, SIGNALED = 2, LAST = 3, GONE = 4 };
 
-_Static_assert(offsetof(struct fg_cond, flags) == 36, "glibc marks process-shared ones there");
+_Static_assert(offsetof(struct fg_cond, flags) == 36 &&
+		   offsetof(struct fg_cond, first) + 4 == FG_COND_FLAGS_AT &&
+		   _Alignof(struct fg_waiter) > FG_COND_GLIBC,
+	       "glibc marks process-shared ones there");
 
 /* How often a waiter that nobody can wake looks for itself.  Not varied. */
 #define SPURIOUS_NS 1000000u
@@ -23,7 +26,7 @@ static void forget(void *cond)
 	struct fg_cond *c = cond;
 
 	c->lock = (struct fg_lock){0};
-	fg_store_relaxed(&c->first, NULL);
+	_fg_cond_set_first(c, NULL);
 	c->last = NULL;
 }
 
@@ -49,7 +52,7 @@ static void list_append(struct fg_cond *c, struct fg_waiter *n)
 	if (c->last)
 		c->last->next = n;
 	else
-		fg_store_relaxed(&c->first, n);
+		_fg_cond_set_first(c, n);
 	c->last = n;
 }
 
@@ -58,7 +61,7 @@ static void list_remove(struct fg_cond *c, struct fg_waiter *prev, struct fg_wai
 	if (prev)
 		prev->next = next;
 	else
-		fg_store_relaxed(&c->first, next);
+		_fg_cond_set_first(c, next);
 	if (next)
 		next->prev = prev;
 	else
@@ -109,10 +112,10 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 {
 	struct fg_waiter *n, *next;
 
-	for (n = c->first; n; n = next) {
+	for (n = _fg_cond_first(c); n; n = next) {
 		struct fg_waiter *prev = n->prev;
 		struct fg_mutex *mutex = n->mutex;
-		bool last = broadcast || c->first == c->last, at_release;
+		bool last = broadcast || _fg_cond_first(c) == c->last, at_release;
 		enum given given;
 
 		next = n->next;

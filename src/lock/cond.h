@@ -50,9 +50,14 @@ struct fg_waiter {
 	struct fg_mutex *mutex; /* that it has to take before it returns; NULL: not one of ours */
 };
 
+/*
+ * Those that are process-shared are glibc's, and told by bit 0 of a word of flags that glibc has at
+ * offset 36 up to 2.40, and at 28 from 2.41 on (__wrefs).  Which of the two is known only when the
+ * process runs (preload/cond_bridge.c), so in ours that bit is 0 at both places.
+ */
 struct fg_cond {
-	struct fg_lock lock;	 /* lock.tag: waiters in SIGNALED; atomic */
-	struct fg_waiter *first; /* guarded by lock, as `last` */
+	struct fg_lock lock; /* lock.tag: waiters in SIGNALED; atomic */
+	uint64_t first;	     /* guarded by lock, as `last`: _fg_cond_first() */
 	/* fork epoch of lock and list: a parent's threads do not exist in the child */
 	uint32_t epoch;
 	/* FG_COND_*, and from bit FG_COND_HISTORY on an fg_spin_history, guarded by lock */
@@ -62,8 +67,29 @@ struct fg_cond {
 #define FG_COND_SHARED	  1u /* glibc's bit: initialised as process-shared, not ours */
 #define FG_COND_MONOTONIC 2u /* glibc's bit: timed waits are on CLOCK_MONOTONIC */
 #define FG_COND_GLIBC	  3u
-#define FG_COND_HISTORY	  8 /* of private ones only */
+#define FG_COND_HISTORY	  8  /* of private ones only */
+#define FG_COND_FLAGS_AT  28 /* glibc's, from 2.41 on */
 _Static_assert(sizeof(struct fg_cond) == 48, "in place of pthread_cond_t");
+
+/* An address with its halves swapped, so that the one that ends in zeroes is at offset 28. */
+static inline uint64_t _fg_cond_swapped(uint64_t address)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return address << 32 | address >> 32;
+#else
+	return address;
+#endif
+}
+
+static inline struct fg_waiter *_fg_cond_first(const struct fg_cond *c)
+{
+	return (struct fg_waiter *)(uintptr_t)_fg_cond_swapped(c->first);
+}
+
+static inline void _fg_cond_set_first(struct fg_cond *c, const struct fg_waiter *n)
+{
+	fg_store_relaxed(&c->first, _fg_cond_swapped((uintptr_t)n));
+}
 
 /* That of its timed waits. */
 static inline clockid_t _fg_cond_clock(const struct fg_cond *c)

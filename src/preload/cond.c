@@ -18,11 +18,6 @@ FG_EXPORT(pthread_cond_signal);
 FG_EXPORT(pthread_cond_broadcast);
 FG_EXPORT(pthread_cond_destroy);
 
-static bool is_shared(pthread_cond_t *cond)
-{
-	return fg_load_relaxed(&fg_cond_of(cond)->flags) & FG_COND_SHARED;
-}
-
 /*
  * One of glibc's, with a condition variable of ours: a waiter stays one of its users, as with one
  * of glibc's, so that it is not destroyed meanwhile.  Robust ones are destroyed without a look at
@@ -68,8 +63,12 @@ int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 	if (attr) {
 		pthread_condattr_getpshared(attr, &shared);
 		pthread_condattr_getclock(attr, &clock);
-		if (shared != PTHREAD_PROCESS_PRIVATE)
-			return fg_native_pthread_cond_init()(cond, attr);
+		if (shared != PTHREAD_PROCESS_PRIVATE) {
+			int r = fg_native_pthread_cond_init()(cond, attr);
+
+			/* of a C library with yet another layout, it would be taken for ours */
+			return r || fg_cond_find_flags(cond) ? r : ENOTSUP;
+		}
 	}
 	*c = (struct fg_cond){.epoch = fg_epoch,
 			      .flags = clock == CLOCK_MONOTONIC ? FG_COND_MONOTONIC : 0};
@@ -96,7 +95,7 @@ static int wait_on(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock
 
 int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
-	if (fg_unlikely(is_shared(cond)))
+	if (fg_unlikely(fg_cond_is_shared(cond)))
 		return fg_cond_pshared_wait(cond, mutex, -1, NULL);
 	return wait_on(cond, mutex, CLOCK_REALTIME, NULL);
 }
@@ -106,8 +105,8 @@ int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
 {
 	struct timespec real;
 
-	abstime = fg_given_time(&real, _fg_cond_clock(fg_cond_of(cond)), abstime, FG_CALLER);
-	if (fg_unlikely(is_shared(cond)))
+	abstime = fg_given_time(&real, fg_cond_clock(cond), abstime, FG_CALLER);
+	if (fg_unlikely(fg_cond_is_shared(cond)))
 		return fg_cond_pshared_wait(cond, mutex, -1, abstime);
 	return wait_on(cond, mutex, _fg_cond_clock(fg_cond_of(cond)), abstime);
 }
@@ -120,14 +119,14 @@ int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid
 	abstime = fg_given_time(&real, clock, abstime, FG_CALLER);
 	if (!fg_valid_clock(clock))
 		return EINVAL;
-	if (fg_unlikely(is_shared(cond)))
+	if (fg_unlikely(fg_cond_is_shared(cond)))
 		return fg_cond_pshared_wait(cond, mutex, clock, abstime);
 	return wait_on(cond, mutex, clock, abstime);
 }
 
 int pthread_cond_signal(pthread_cond_t *cond)
 {
-	if (fg_unlikely(is_shared(cond)))
+	if (fg_unlikely(fg_cond_is_shared(cond)))
 		return fg_cond_pshared_wake(cond, false);
 	_fg_chosen_cond_signal(fg_cond_of(cond));
 	return 0;
@@ -135,7 +134,7 @@ int pthread_cond_signal(pthread_cond_t *cond)
 
 int pthread_cond_broadcast(pthread_cond_t *cond)
 {
-	if (fg_unlikely(is_shared(cond)))
+	if (fg_unlikely(fg_cond_is_shared(cond)))
 		return fg_cond_pshared_wake(cond, true);
 	_fg_chosen_cond_broadcast(fg_cond_of(cond));
 	return 0;
@@ -143,7 +142,7 @@ int pthread_cond_broadcast(pthread_cond_t *cond)
 
 int pthread_cond_destroy(pthread_cond_t *cond)
 {
-	if (is_shared(cond))
+	if (fg_cond_is_shared(cond))
 		return fg_cond_pshared_destroy(cond);
 	_fg_chosen_cond_destroy(fg_cond_of(cond));
 	return 0;

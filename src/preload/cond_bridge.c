@@ -3,6 +3,7 @@
 #include "preload/cond_pshared.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 #include "lock/bridge.h"
 #include "preload/preload.h"
@@ -40,6 +41,39 @@ static struct fg_bridges bridges = {.table = natives,
 				    .lock = lock_bridge,
 				    .unlock = unlock_bridge,
 				    .renew = renew};
+
+/* ---- whose it is --------------------------------------------------------------- */
+
+uint32_t fg_cond_flags_at = offsetof(pthread_cond_t, __data.__wrefs);
+
+bool fg_cond_find_flags(const pthread_cond_t *cond)
+{
+	static const uint8_t places[] = {FG_COND_FLAGS_AT, offsetof(struct fg_cond, flags)};
+
+	/* All else is 0 in a new one. */
+	for (size_t i = 0; i < sizeof(places); i++)
+		if (*(const uint32_t *)((const char *)cond + places[i]) & FG_COND_SHARED) {
+			fg_store_relaxed(&fg_cond_flags_at, places[i]);
+			return true;
+		}
+	return false;
+}
+
+__attribute__((constructor)) static void find_flags(void)
+{
+	pthread_condattr_t attr;
+	pthread_cond_t cond;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	if (!fg_native_pthread_cond_init()(&cond, &attr)) {
+		fg_cond_find_flags(&cond);
+		fg_native_pthread_cond_destroy()(&cond);
+	}
+	pthread_condattr_destroy(&attr);
+}
+
+/* ---- waits --------------------------------------------------------------------- */
 
 struct native_wait {
 	pthread_cond_t *cond;

@@ -27,7 +27,7 @@ int fg_cond_pshared_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t
 	if (!_fg_mutex_may_be_shared())
 		return fg_cond_bridge_wait(cond, mutex, clock, at);
 	if (clock < 0)
-		deadline.clock = _fg_cond_clock(fg_cond_of(cond));
+		deadline.clock = fg_cond_clock(cond);
 	if (at) {
 		if (!fg_valid_timespec(at))
 			return EINVAL;

@@ -35,6 +35,7 @@ ATTRIBUTES = PLUGIN | {f"pthread_{name}": INIT for name in (
     "barrierattr_getpshared", "condattr_getclock", "condattr_getpshared", "mutexattr_getprotocol",
     "mutexattr_getpshared", "mutexattr_getrobust", "mutexattr_gettype", "rwlockattr_getkind_np",
     "rwlockattr_getpshared")}
+ATTRIBUTES |= {f"pthread_condattr_{name}": START for name in ("init", "setpshared", "destroy")}
 OTHER_LOCKS = {name: "a lock of the zoo, not ours: made of that, or its choice and refusal at the "
                      "start" for name in (
     "_exit", "dprintf", "snprintf", "strchr", "strcspn", "strerror", "strtoul", "kill", "fcntl64",
