@@ -270,13 +270,18 @@ FG_API int fg_sem_post(fg_sem_t *sem);
 
 /* ---- spinlock ------------------------------------------------------------------- */
 
-/* 4 bytes; the contents are the library's.  Zeroes are no free one. */
+/* 4 bytes; the contents are the library's.  Zeroes are no free one on every CPU. */
 typedef struct {
 	int fg_state;
 } fg_spin_t;
 
 /* clang-format off */
-#define FG_SPIN_INIT { 1 }
+#if defined(__x86_64__) || defined(__i386__)
+#define FG_SPIN_INIT_ 1
+#else
+#define FG_SPIN_INIT_ 0
+#endif
+#define FG_SPIN_INIT { FG_SPIN_INIT_ }
 /* clang-format on */
 
 /* Both always 0; when it is destroyed, nobody may hold it. */

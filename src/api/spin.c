@@ -7,7 +7,7 @@
 #include "lock/spin.h"
 
 FG_SAME_LAYOUT(fg_spin_t, int32_t);
-_Static_assert(FG_SPIN_FREE == 1, "the header's initialiser");
+_Static_assert(FG_SPIN_FREE == FG_SPIN_INIT_, "the header's initialiser");
 
 int fg_spin_init(fg_spin_t *spin)
 {

@@ -210,7 +210,7 @@ static uint32_t owner_of(int32_t value)
 {
 	uint32_t index = (uint32_t)value >> 12 & (FG_MAX_THREADS - 1);
 
-	return value < FG_SPIN_FREE ? fg_load_relaxed(&fg_slot_look(index)->owner_id) : 0;
+	return value < 0 ? fg_load_relaxed(&fg_slot_look(index)->owner_id) : 0;
 }
 
 /* True if the lock became free meanwhile. */

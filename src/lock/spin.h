@@ -3,9 +3,13 @@
  * The spinlock: the 4 bytes of a pthread_spinlock_t, with glibc's values, since
  * one in shared memory may be used by processes that run glibc's code.
  *
- *   1      free
- *   <= 0   held.  glibc's own waiters decrement it while they wait, and its unlock
- *          stores 1 and wakes nobody.
+ *          x86                                     other CPUs
+ *   free   1                                       0
+ *   held   <= 0.  glibc's own waiters decrement    1, and all else that is not 0.
+ *          it while they wait.                     They write 1 over it.
+ *
+ *          glibc's unlock stores what is free and wakes nobody.
+ *
  *   ours   bits 12..27: index of the owner's slot, 0 = none; bit 31, which makes it
  *          negative; bits 28, 29 and 11, which are there to be borrowed from.  So
  *          a few thousand of those decrements spoil the hint at most, and the word
@@ -24,7 +28,11 @@
 #include "runtime/thread.h"
 #include "runtime/trace.h"
 
+#if defined(__x86_64__) || defined(__i386__)
 #define FG_SPIN_FREE 1
+#else
+#define FG_SPIN_FREE 0
+#endif
 #define FG_SPIN_HELD 0xb0000800u
 
 /* Not varied. */

@@ -44,7 +44,14 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	check_begin(argv[0], 60);
+	/* As with glibc's, of which each CPU has its own. */
+#if defined(__x86_64__) || defined(__i386__)
 	CHECK_EQ(pthread_spin_trylock(&zero), EBUSY);
+#else
+	CHECK_EQ(pthread_spin_trylock(&zero), 0);
+	CHECK_EQ(pthread_spin_trylock(&zero), EBUSY);
+	CHECK_EQ(pthread_spin_unlock(&zero), 0);
+#endif
 	for (int i = 0; i < LOCKS; i++)
 		CHECK_EQ(pthread_spin_init(&o[i].lock, PTHREAD_PROCESS_PRIVATE), 0);
 	CHECK_EQ(pthread_spin_lock(&o[0].lock), 0);
