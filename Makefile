@@ -24,6 +24,8 @@ KERNELS_PACKAGES := qemu-system-x86 busybox-static python3
 SYNCORD_PACKAGES := $(KERNELS_PACKAGES) git perl flex bison bc libelf-dev libssl-dev lz4 xz-utils \
 	ccache bpftool
 RUST_PACKAGES  := cargo rustc python3
+SITE_PACKAGES  := cmark-gfm mandoc
+CROSSED_PACKAGES := mmdebstrap util-linux
 DEMO_PACKAGES  := rocksdb-tools sysbench
 BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools sysbench \
 	kyotocabinet-utils libleveldb-dev libtdb-dev pbzip2 memcached libmemcached-tools
@@ -38,7 +40,8 @@ $(BUILD)/build.ninja:
 deps-build:
 	@./packaging/need-packages $(BUILD_PACKAGES)
 deps-test: deps-build
-	@./packaging/need-packages $(TEST_PACKAGES) $(FUZZ_PACKAGES) $(CROSS_PACKAGES)
+	@./packaging/need-packages $(TEST_PACKAGES) $(FUZZ_PACKAGES) $(CROSS_PACKAGES) \
+		$(SITE_PACKAGES)
 deps-conformance: deps-build
 	@./packaging/need-packages $(CONFORMANCE_PACKAGES)
 deps-kernels: deps-build
@@ -54,6 +57,10 @@ deps-fuzz: deps-build
 deps-futexes: deps-build
 	@./packaging/need-packages $(FUTEXES_PACKAGES)
 	@if [ -f $(BUILD)/build.ninja ]; then meson setup --reconfigure $(BUILD) >/dev/null; fi
+deps-site: deps-build
+	@./packaging/need-packages $(SITE_PACKAGES) python3-matplotlib
+deps-cross: deps-build
+	@./packaging/need-packages $(CROSSED_PACKAGES)
 deps-demo: deps-build
 	@./packaging/need-packages $(DEMO_PACKAGES)
 deps-bench: deps-build
@@ -109,6 +116,16 @@ rust: deps-rust
 		-p flexguard && cargo run --locked --example queue && ./parking-lot-suite && \
 		{ ./msrv || [ $$? = 77 ]; }
 
+# The documents as a static site, in build/site; needs no network.
+site: deps-site
+	@$(MAKE) --no-print-directory all
+	@./docs/site/make $(BUILD) $(BUILD)/site
+
+# Other CPUs: Debian's cross compilers, unit tests under qemu-user.  Downloads a Debian, once.
+# CPUS= names some.
+cross: deps-cross
+	@PYTHONDONTWRITEBYTECODE=1 ./test/cross/run $(BUILD) $(CPUS)
+
 # What comes over the monitor's socket, from both ends: FUZZ_SECONDS=60.
 fuzz: deps-fuzz
 	@$(MAKE) --no-print-directory all
@@ -155,4 +172,5 @@ clean:
 
 .PHONY: all demo test format conformance zoo-check kernels syncord syncord-check fuzz soak bench \
 	bench-bundle install uninstall packages clean deps-build deps-test deps-conformance \
-	deps-kernels deps-syncord deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust
+	deps-kernels deps-syncord deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust \
+	deps-site site deps-cross cross

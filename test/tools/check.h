@@ -113,6 +113,14 @@ __attribute__((noreturn, format(printf, 1, 2))) static inline void check_skip(co
 	check_end(CHECK_SKIP);
 }
 
+/* For many threads: 64 KiB, where the CPU's least is not more (aarch64: 128). */
+static inline size_t check_small_stack(void)
+{
+	long least = sysconf(_SC_THREAD_STACK_MIN);
+
+	return least > 64 * 1024 ? (size_t)least : 64 * 1024;
+}
+
 static inline void check_alarm(int sig)
 {
 	(void)sig;

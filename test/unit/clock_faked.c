@@ -137,8 +137,8 @@ static void *holder(void *arg)
 static void *waiter(void *arg)
 {
 	int i = (int)(intptr_t)arg, r;
+	long long began = kernel_us(), took; /* before it asks for the time: it may be preempted */
 	struct timespec at = in_us(waits[i].clock, WAIT_US);
-	long long began = kernel_us(), took;
 
 	lock(&mutex);
 	r = waits[i].wait(&at);

@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(pthread_spin_init(&spin, 0), 0);
 	CHECK_EQ(pipe(gate), 0);
 	CHECK_EQ(pthread_attr_init(&a), 0);
-	CHECK_EQ(pthread_attr_setstacksize(&a, 64 * 1024), 0);
+	CHECK_EQ(pthread_attr_setstacksize(&a, check_small_stack()), 0);
 	while (n < THREADS && !pthread_create(&t[n], &a, n % 10 ? work : others, NULL))
 		some += n++ % 10 == 0;
 	if (n < THREADS)

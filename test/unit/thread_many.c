@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 
 	check_begin(argv[0], 60);
 	CHECK_EQ(pthread_attr_init(&a), 0);
-	CHECK_EQ(pthread_attr_setstacksize(&a, 64 * 1024), 0);
+	CHECK_EQ(pthread_attr_setstacksize(&a, check_small_stack()), 0);
 	while (n < THREADS && !pthread_create(&t[n], &a, work, NULL))
 		n++;
 	if (n < 1000)

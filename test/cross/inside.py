@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""The part of test/cross/run that runs in the Debian made for it, as root of a user namespace:
+registers the emulator, builds for one CPU in /work, runs the unit tests."""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+BUILD = pathlib.Path("/work/build")
+SLOWER = 6  # what the watchdogs of the programs are multiplied with
+FIRST = 2  # the same, on glibc's own locks: what hangs there is not waited for long
+WORK = 10  # rounds of a hundred that a program does
+# ELF header up to e_machine, which is in the byte order of the CPU; the emulator's path.
+HEAD = {"aarch64": (1, 183), "riscv64": (1, 243), "s390x": (2, 22)}
+# Objects that stand in the place of glibc's: ours is no larger than the first.
+SIZES = {"pthread_mutex_t": "struct fg_mutex", "pthread_cond_t": "struct fg_cond",
+         "pthread_rwlock_t": "struct fg_rwlock", "pthread_barrier_t": "struct fg_barrier"}
+
+
+def register(cpu):
+    order, machine = HEAD[cpu]
+    magic = bytes([0x7f, *b"ELF", 2, order, 1, 0, *bytes(8)])
+    magic += (b"\0\2" if order == 2 else b"\2\0") + machine.to_bytes(2, "big" if order == 2
+                                                                     else "little")
+    # programs and shared objects; any ABI
+    mask = bytes([0xff] * 7 + [0, *bytes(8)]) + (b"\xff\xfe" if order == 2 else b"\xfe\xff") \
+        + b"\xff\xff"
+    text = "".join(f"\\x{b:02x}" for b in magic), "".join(f"\\x{b:02x}" for b in mask)
+    with open("/proc/sys/fs/binfmt_misc/register", "w") as f:
+        f.write(f":flexguard-{cpu}:M::{text[0]}:{text[1]}:/usr/bin/qemu-{cpu}:F")
+
+
+def cross_file(cpu, triple):
+    endian = "big" if HEAD[cpu][0] == 2 else "little"
+    file = pathlib.Path("/work/cross.ini")
+    file.write_text(f"""[binaries]
+c = '{triple}-gcc'
+cpp = '{triple}-g++'
+ar = '{triple}-gcc-ar'
+strip = '{triple}-strip'
+pkg-config = 'pkg-config'
+[properties]
+needs_exe_wrapper = false
+pkg_config_libdir = ['/usr/lib/{triple}/pkgconfig', '/usr/share/pkgconfig']
+[host_machine]
+system = 'linux'
+cpu_family = '{cpu}'
+cpu = '{cpu}'
+endian = '{endian}'
+""")
+    return file
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def run(*command):
+    p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                       stdin=subprocess.DEVNULL)
+    if p.returncode:
+        say(f"{' '.join(map(str, command))}: status {p.returncode}")
+        say("\n".join("    | " + line for line in p.stdout.splitlines()[-40:]))
+    return p.returncode == 0
+
+
+def build(cpu, triple):
+    if not (BUILD / "build.ninja").exists() and not run(
+            "meson", "setup", BUILD, "/sources", "--cross-file", cross_file(cpu, triple),
+            "-Dbench=false", "-Dncurses=disabled", "-Dmicrohttpd=disabled", "-Dlibdw=disabled"):
+        return False
+    return run("ninja", "-C", BUILD, *needed())
+
+
+def introspect(what):
+    p = subprocess.run(["meson", "introspect", BUILD, what], capture_output=True, text=True,
+                       check=True)
+    return json.loads(p.stdout)
+
+
+def needed():
+    """What is installed, and what the unit tests are made of; all would take ten times as long."""
+    ids = {i for t in introspect("--tests") if is_unit(t) for i in t["depends"]}
+    return sorted({os.path.relpath(f, BUILD) for t in introspect("--targets")
+                   if t["id"] in ids or t["installed"] for f in t["filename"]})
+
+
+def is_unit(test):
+    return any(suite.endswith(":unit") for suite in test["suite"])
+
+
+def sizes(triple):
+    """Ours and glibc's, by the compiler, in words."""
+    source = "#include <pthread.h>\n#include <stdio.h>\n"
+    for header in "mutex cond rwlock barrier".split():
+        source += f'#include "lock/{header}.h"\n'
+    source += "int main(void)\n{\n"
+    for theirs, ours in SIZES.items():
+        source += f'printf("{theirs} %zu/%zu ", sizeof({ours}), sizeof({theirs}));\n'
+        source += f'_Static_assert(sizeof({ours}) <= sizeof({theirs}), "{theirs}");\n'
+    source += "return 0;\n}\n"
+    program = "/tmp/sizes"
+    subprocess.run([f"{triple}-gcc", "-std=gnu17", "-D_GNU_SOURCE", "-I/sources/src",
+                    "-I/sources/src/lock/chosen", "-I/sources/include", "-xc", "-", "-o", program],
+                   input=source, text=True, check=True)
+    return subprocess.run([program], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def unit_tests(only):
+    found = [t for t in introspect("--tests") if is_unit(t) and only in t["name"]]
+    return sorted(found, key=lambda t: -t["priority"])
+
+
+def run_test(test, scale):
+    """Exit status, or "hangs", and what it said.  Children that it leaves end with it."""
+    env = dict(os.environ, CHECK_SCALE=str(scale), CHECK_WORK=str(WORK), **test["env"])
+    p = subprocess.Popen(test["cmd"], env=env, cwd=test["workdir"] or BUILD,
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        out, _ = p.communicate(timeout=scale * test["timeout"])
+        return p.returncode, out.decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, 9)
+        return "hangs", p.communicate()[0].decode(errors="replace")
+
+
+class Tests:
+    """Each program on glibc's own locks first: where these fail, the others are not run."""
+    def __init__(self, until, show):
+        self.until, self.show = until, show
+        self.counts = {"passed": 0, "skipped": 0, "emulator's limit": 0, "failed": 0, "not run": 0}
+        self.limits = set()
+
+    def result(self, test):
+        if time.monotonic() > self.until:
+            return "not run", ""
+        if program(test) in self.limits:
+            return "emulator's limit", ""
+        status, said = run_test(test, FIRST if on_glibc(test) else SLOWER)
+        if status in (0, 77):
+            return "skipped" if status else "passed", said
+        if on_glibc(test):
+            self.limits.add(program(test))
+            return "emulator's limit", f"status {status}, on glibc's locks\n{said}"
+        return "failed", f"status {status}\n{said}"
+
+    def run(self, tests, jobs):
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            todo = {pool.submit(self.result, t): t for t in tests}
+            for done in concurrent.futures.as_completed(todo):
+                what, said = done.result()
+                self.counts[what] += 1
+                if said and what in ("emulator's limit", "failed") or self.show:
+                    say(f"    {todo[done]['name']}: {what}: {said.splitlines()[:1]}")
+                    for line in said.splitlines()[1 if self.show else -3:]:
+                        say(f"        {line}")
+
+
+def on_glibc(test):
+    return test["name"].endswith("(glibc)")
+
+
+def program(test):
+    return test["name"].split(" (")[0].split(" ")[0]
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("cpu")
+    ap.add_argument("triple")
+    ap.add_argument("--only", default="")
+    ap.add_argument("--jobs", type=int, default=1)
+    ap.add_argument("--minutes", type=float, default=1e6)
+    ap.add_argument("--show", action="store_true")
+    a = ap.parse_args()
+    register(a.cpu)
+    if not build(a.cpu, a.triple):
+        say(f"{a.cpu}: does not build")
+        return 1
+    say(f"{a.cpu}: builds; bytes, ours/glibc's: {sizes(a.triple)}")
+    tests = Tests(time.monotonic() + 60 * a.minutes, a.show)
+    todo = unit_tests(a.only)
+    for first in True, False:
+        tests.run([t for t in todo if on_glibc(t) == first], a.jobs)
+    say(f"{a.cpu}: " + ", ".join(f"{n} {what}" for what, n in tests.counts.items()))
+    return 1 if tests.counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
