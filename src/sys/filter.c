@@ -149,7 +149,10 @@ static bool field(const char *line, const char *name, long *value)
 	return true;
 }
 
-/* proc(5).  Where there is no /proc, nobody knows: -1. */
+/*
+ * proc(5).  Where there is no /proc, nobody knows: -1.  A kernel that says nothing of filters was
+ * built without them.
+ */
 static void read_status(long *mode, long *filters)
 {
 	struct reader r = {.fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/status",
@@ -159,6 +162,7 @@ static void read_status(long *mode, long *filters)
 	*mode = *filters = -1;
 	if (r.fd < 0)
 		return;
+	*mode = 0;
 	while (next_line(&r, line, sizeof(line)))
 		if (field(line, "Seccomp:", mode) || field(line, "Seccomp_filters:", filters))
 			continue;
