@@ -194,7 +194,6 @@ void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind)
 	}
 }
 
-/* True if the successor waits and runs, and is the head from now on. */
 /* No longer in the child of a fork that a signal handler made: all nodes are new there. */
 static bool is_head(uint32_t n)
 {
@@ -248,6 +247,7 @@ void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *be
 	behind->more = false;
 }
 
+/* True if the successor waits and runs, and is the head from now on. */
 static bool grant(uint32_t n, uint32_t state, enum fg_notice notice)
 {
 	struct fg_node *node = node_at(n);
