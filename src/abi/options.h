@@ -33,6 +33,13 @@
 	X(ON, "on", "they look at their word for some us before they sleep")
 /* clang-format on */
 
+/* Time-slice extension. */
+/* clang-format off */
+#define FG_SLICE_TABLE(X)                                                                      \
+	X(ON, "on", "owners of waited-for locks ask for it where the kernel has it (default)")  \
+	X(OFF, "off", "nobody asks")
+/* clang-format on */
+
 enum fg_lock_kind {
 #define X(id, name, help) FG_LOCK_##id,
 	FG_LOCK_TABLE(X)
@@ -54,6 +61,13 @@ enum fg_futex_choice {
 	    FG_FUTEX_COUNT
 };
 
+enum fg_slice_choice {
+#define X(id, name, help) FG_SLICE_##id,
+	FG_SLICE_TABLE(X)
+#undef X
+	    FG_SLICE_COUNT
+};
+
 /*
  * Environment, set by `flexguard run` and read once by the library's constructor; not in setuid
  * programs.
@@ -63,6 +77,7 @@ enum fg_futex_choice {
 #define FG_SPIN_NS_ENV "FLEXGUARD_SPIN_NS" /* spin-then-park: ns, default 3000 */
 #define FG_VERBOSE_ENV "FLEXGUARD_VERBOSE" /* messages of command and library: 0 silences them */
 #define FG_FUTEX_ENV   "FLEXGUARD_FUTEX"   /* a name of FG_FUTEX_TABLE */
+#define FG_SLICE_ENV   "FLEXGUARD_SLICE"   /* a name of FG_SLICE_TABLE */
 /* FLEXGUARD_SOCKET: src/abi/protocol.h.  FLEXGUARD_STATS: src/abi/stats.h. */
 
 #endif

@@ -14,7 +14,7 @@
 
 #define FG_STATS_ENV	"FLEXGUARD_STATS"
 #define FG_STATS_MAGIC	0x54534746u
-#define FG_STATS_ABI	3
+#define FG_STATS_ABI	4
 #define FG_STATS_SHARDS 64 /* not varied */
 
 /* id, name in --json, what `flexguard run --stats` prints */
@@ -33,6 +33,8 @@
 	X(COND_WAITS, "cond_waits", "condition variable waits that slept")     \
 	X(UNMONITORED, "unmonitored_threads", "threads that the monitor had no slot for as they began") \
 	X(MONITORED, "monitored", "processes that registered with a monitor")  \
+	X(EXTENSIONS, "slice_extensions", "time slices that the kernel extended for an owner") \
+	X(EXTENSIONS_IN_TIME, "slice_extensions_in_time", "  of these, released before it was over") \
 	X(LOOKS, "futex_looks", "waits of other libraries that looked before they slept") \
 	X(LOOKS_IN_TIME, "futex_looks_in_time", "  of these, need not sleep")  \
 	X(LOOKS_IN_VAIN, "futex_looks_in_vain", "  of these, slept after all") \

@@ -10,6 +10,7 @@
 #include "lock/lock_paths.h"
 #include "lock/rounds.h"
 #include "runtime/decide.h"
+#include "runtime/slice.h"
 #include "sys/futex.h"
 
 /*
@@ -113,6 +114,7 @@ static void real_time_turn(struct fg_self *t)
 static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_self *t,
 						   const struct fg_deadline *deadline)
 {
+	bool contended;
 	uint64_t prev;
 
 	round_ends(t);
@@ -120,7 +122,8 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		yield_to_woken(l, t, deadline);
 	prev = announce_once(l, t);
 	/* Free, perhaps with sleepers or with a head that is about to take it: barge. */
-	if (!barge(l, t)) {
+	contended = !barge(l, t);
+	if (contended) {
 		bool as_head = false;
 		int r = _fg_lock_contended(l, t, deadline, &as_head);
 
@@ -135,6 +138,8 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		}
 	}
 	acquired(l, t, prev);
+	if (fg_slice_may_ask() && (contended || (fg_load_relaxed(&l->word) & FG_WORD_WAITERS)))
+		fg_slice_begin(t);
 	return 0;
 }
 

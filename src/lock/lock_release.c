@@ -20,6 +20,7 @@
 #include "lock/held.h"
 #include "lock/lock_paths.h"
 #include "lock/rounds.h"
+#include "runtime/slice.h"
 
 /*
  * Measured on a 2-CPU VM with Linux 6.18.  Titles in quotation marks: docs/design/experiments.md.
@@ -222,11 +223,13 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 	}
 	/* Not 0: the count is of 16 bits, and of what others say that they have released. */
 	held = t->only == FG_ONLY_SEVERAL && t->held ? t->held : 1;
-	if (held == 1 && pending == address(l) && release_busy(l, t, w))
+	if (held == 1 && pending == address(l) && release_busy(l, t, w)) {
+		fg_slice_end(t);
 		return;
+	}
 	if (pending != address(l)) { /* not the latest: what is pending stays so */
 		prev = pending;
-		t->unordered = held > 2;
+		t->unordered = held > 2 || fg_slice_is_asked(t);
 	} else {
 		prev = held > 1 ? l->prev : 0;
 	}
@@ -246,6 +249,7 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 		round_releases(t);
 		if (over)
 			force_slow_path(t);
+		fg_slice_end(t);
 	}
 }
 

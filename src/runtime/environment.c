@@ -17,7 +17,7 @@ struct fg_stats *fg_stats;
 bool fg_silent;
 
 #define X(id, name, help) " " name
-static const char policy_names[] = FG_POLICY_TABLE(X);
+static const char policy_names[] = FG_POLICY_TABLE(X), slice_names[] = FG_SLICE_TABLE(X);
 #undef X
 
 static bool is_told_to_be_silent(void)
@@ -59,27 +59,39 @@ void fg_env_say_unknown(const char *what, const char *setting, const char *value
 	(void)!writev(STDERR_FILENO, line, sizeof(line) / sizeof(line[0]));
 }
 
+/* Which of these names stands in the variable; -1: it is not set, or has another value. */
+static int choice(const char *what, const char *variable, const char *const names[], unsigned count,
+		  const char *known)
+{
+	const char *value = secure_getenv(variable);
+
+	if (!value || !*value)
+		return -1;
+	for (unsigned i = 0; i < count; i++)
+		if (!strcmp(value, names[i]))
+			return (int)i;
+	fg_env_say_unknown(what, variable, value, known);
+	return -1;
+}
+
 void fg_env_read(void)
 {
-	static const char *const policies[] = {
 #define X(id, name, help) name,
-		FG_POLICY_TABLE(X)
+	static const char *const policies[] = { FG_POLICY_TABLE(X) };
+	static const char *const slices[] = { FG_SLICE_TABLE(X) };
 #undef X
-	};
-	const char *policy = secure_getenv(FG_POLICY_ENV), *spin_ns = secure_getenv(FG_SPIN_NS_ENV);
-	unsigned i;
+	const char *spin_ns = secure_getenv(FG_SPIN_NS_ENV);
+	int policy;
 
 	fg_silent = is_told_to_be_silent();
 
 	if (spin_ns)
 		fg_spin_ns = strtoull(spin_ns, NULL, 10);
-	for (i = 0; policy && *policy && i < FG_POLICY_COUNT; i++)
-		if (!strcmp(policy, policies[i])) {
-			fg_policy_set((enum fg_policy)i);
-			policy = NULL;
-		}
-	if (policy && *policy)
-		fg_env_say_unknown("policy", FG_POLICY_ENV, policy, policy_names);
+	policy = choice("policy", FG_POLICY_ENV, policies, FG_POLICY_COUNT, policy_names);
+	if (policy >= 0)
+		fg_policy_set((enum fg_policy)policy);
+	if (choice("value", FG_SLICE_ENV, slices, FG_SLICE_COUNT, slice_names) == FG_SLICE_OFF)
+		fg_store_relaxed(&fg_slices, FG_SLICES_NONE);
 }
 
 void fg_stats_open(void)

@@ -9,6 +9,7 @@
 enum fg_policy fg_policy = FG_POLICY_DEFAULT;
 enum fg_policy fg_policy_now = FG_POLICY_FALLBACK;
 uint32_t fg_domain = FG_DOMAIN_ALL;
+uint32_t fg_slices;
 uint64_t fg_spin_ns = 3000; /* of the policy spin-then-park; not varied */
 
 static const struct fg_counters no_counters;

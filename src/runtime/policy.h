@@ -20,6 +20,14 @@ extern const struct fg_counters *fg_counters;
 extern uint32_t fg_domain;
 extern uint64_t fg_spin_ns; /* spin-then-park */
 
+/* Whether owners ask for longer time slices (slice.h). */
+enum fg_slices {
+	FG_SLICES_UNTRIED,
+	FG_SLICES_OFFERED,
+	FG_SLICES_NONE, /* not by this kernel or C library, or not wanted */
+};
+extern uint32_t fg_slices;
+
 void fg_policy_set(enum fg_policy policy);
 /* A monitor came (its counters) or went (NULL). */
 void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain);

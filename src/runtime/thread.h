@@ -84,7 +84,7 @@ struct fg_thread {
 	uint16_t
 	    notifies;	/* index of the head that my next release tells; 0 = none (lock_spin.c) */
 	uint8_t notice; /* to me as the head: enum fg_notice; others write it, too */
-	uint8_t unused;
+	uint8_t slice;	/* of mine: enum fg_slice (slice.h) */
 	/* a timed round (rounds.h): when it began, low bits of the clock */
 	uint32_t round_began_ns;
 	/* the lock that I keep busy (lock_release.c), low bits of its address */
@@ -107,7 +107,10 @@ struct fg_self {
 	uint16_t held;	       /* locks held; valid iff only == FG_ONLY_SEVERAL */
 	uint8_t role : 2;      /* what slot->role says */
 	uint8_t turn_over : 1; /* sleep when I next have to wait (lock_paths.h) */
-	/* locks were not released in reverse order: `prev` chains are stale */
+	/*
+	 * locks were not released in reverse order: `prev` chains are stale; or treated so, to have
+	 * the releases come the long way (slice.h)
+	 */
 	uint8_t unordered : 1;
 	uint8_t short_rounds : 2; /* of the timed ones, were most short? (rounds.h) */
 	/* I often release `kept_busy` while others sleep for it (lock_release.c) */

@@ -9,32 +9,34 @@
 #include "zoo/zoo.h"
 
 static __thread unsigned depth;
-static __thread volatile unsigned char *control; /* request, granted */
+static __thread volatile struct fg_slice_ctrl *control;
 
 static __attribute__((noinline, cold)) void enable(void)
 {
 	zoo_extension_enable(); /* the process could, so this thread can */
-	control = (volatile unsigned char *)fg_self()->cpu - sizeof(uint32_t) + FG_RSEQ_SLICE_CTRL;
+	control = fg_slice_ctrl(fg_self()->cpu);
 }
 
 void zoo_extend_begin(void)
 {
 	if (fg_unlikely(!control))
 		enable();
-	depth++;
-	/* also when I hold another one: what I asked for may have been granted, and be over */
-	control[0] = 1;
+	if (!depth++)
+		control->request = 1;
 	fg_fence_local();
 }
 
 void zoo_extend_end(void)
 {
+	bool unused;
+
 	fg_fence_local();
 	if (--depth)
 		return;
-	control[0] = 0;
+	unused = control->request;
+	control->request = 0;
 	fg_fence_local();
-	if (control[1]) /* it was granted: the CPU is due */
+	if (!unused || control->granted) /* the CPU is due, or has been taken */
 		fg_syscall6(FG_SYS_SLICE_YIELD, 0, 0, 0, 0, 0, 0);
 }
 

@@ -99,6 +99,19 @@ def check_looks():
     same("a filter that lets it pass", (p.returncode, p.stderr), (0, ""))
 
 
+def check_slices():
+    """Owners ask for their time slices by a call that is tried, too."""
+    p = behind("kills-slices", FLEXGUARD, "run", "--policy=fallback", "--", CONTEND, "100")
+    same("lives", (p.returncode, p.stderr), (0, ""))
+    p = behind("kills-slices", FLEXGUARD, "run", "--policy=fallback", "--", "sh", "-c",
+               "echo $FLEXGUARD_SLICE")
+    same("off", p.stdout.strip(), "off")
+    lib = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so")
+    p = behind("kills-slices", "env", f"LD_PRELOAD={lib}", "FLEXGUARD_FILTERS=allow", CONTEND,
+               "100")
+    same("who says that it may call is believed", p.returncode, -signal.SIGSYS)
+
+
 def check_no_bpf():
     """A filter that says ENOSYS is not a kernel without the call."""
     if not can_monitor():

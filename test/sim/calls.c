@@ -374,6 +374,7 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_gettid: return tid_of(here->cur);
 	case SYS_getpid: return 1 + (long)sim_process * SIM_THREADS;
 	case SYS_sched_getscheduler: return SCHED_OTHER;
+	case SYS_prctl: return -EINVAL; /* no time-slice extension */
 	case SYS_sched_getaffinity:
 		memset((void *)c, 0, (size_t)b);
 		for (int i = 0; i < M.cpus; i++)

@@ -20,6 +20,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import guest
+import source
 
 HERE = pathlib.Path(__file__).resolve().parent
 CPUS, NODES = 8, 2
@@ -175,7 +176,8 @@ def make_initrd(build, kernel, work):
     """The command, its policies, the loads; the kernel's own tests, where they have been built with
     it."""
     initrd = guest.Initrd(work / "root")
-    for program in ("flexguard", "libflexguard-monitor.so", "libflexguard-preload.so"):
+    for program in ("flexguard", "libflexguard-monitor.so", "libflexguard-preload.so",
+                    "libflexguard-zoo.so"):
         initrd.add(build / program, "fg")
     for load in sorted(p for p in (build / "test/syncord").glob("syncord-load-*") if p.is_file()):
         initrd.add(load, "fg/load")
@@ -185,4 +187,7 @@ def make_initrd(build, kernel, work):
         shutil.copy(policy, folder)
     if (kernel / "selftests").is_dir():
         shutil.copytree(kernel / "selftests", initrd.root / "fg/selftests")
+    (initrd.root / "fg/libc").mkdir()
+    for library in source.newer_libc():
+        shutil.copy(library, initrd.root / "fg/libc")
     return initrd.pack(HERE / "init", work / "initrd")

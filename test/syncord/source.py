@@ -25,6 +25,8 @@ PAHOLE = (1, 26)  # what the BTF of 7.x asks for [scripts/Makefile.btf]
 PAHOLE_SUITE = "trixie"
 PAHOLE_PACKAGES = ("pahole libc6 libbpf1 libdw1t64 libelf1t64 zlib1g liblzma5 libbz2-1.0 "
                    "libzstd1").split()
+LIBC = ["ld-linux-x86-64.so.2", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0",
+        "librt.so.1"]
 BUILD_PACKAGES = {"git": "git", "flex": "flex", "bison": "bison", "bc": "bc", "ccache": "ccache",
                   "gcc": "gcc", "make": "make", "lz4": "lz4",
                   "xz": "xz-utils", "perl": "perl", "dpkg-deb": "dpkg"}
@@ -211,6 +213,13 @@ def version_of(command):
     except OSError:
         return ""
     return out.stdout.strip().split("\n")[0] if out.returncode == 0 else ""
+
+
+def newer_libc():
+    """The C library that came with pahole; none where the machine's own pahole, and so its C
+    library, is of today."""
+    folder = cache() / "pahole/root/usr/lib/x86_64-linux-gnu"
+    return [p for p in (folder / name for name in LIBC) if p.exists()]
 
 
 def pahole(say):

@@ -24,9 +24,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/options.h"
 #include "cli/common/message.h"
 #include "cli/launch/filter.h"
 #include "sys/filter.h"
+#include "sys/slice.h"
 
 /* A filter may also leave a call without an answer; looks every TRY_LOOK_NS.  Not varied. */
 #define TRY_NS	    1000000000u
@@ -97,6 +99,14 @@ static _Noreturn void try_looks(void)
 	_exit(0);
 }
 
+/* What owners ask for (runtime/slice.h). */
+static _Noreturn void try_slices(void)
+{
+	prctl(FG_PR_RSEQ_SLICE, FG_RSEQ_SLICE_GET, 0, 0, 0);
+	syscall(FG_SYS_SLICE_YIELD);
+	_exit(0);
+}
+
 static bool survives(void (*calls)(void))
 {
 	static const struct timespec tick = {.tv_nsec = TRY_LOOK_NS};
@@ -135,7 +145,8 @@ bool fg_filters_tell(void)
 		return true;
 	snprintf(count, sizeof(count), "%d", filters);
 	if (filters > 0 && fg_filters_pass())
-		return !setenv(FG_FILTERS_ENV, count, 1);
+		return (survives(try_slices) || !setenv(FG_SLICE_ENV, "off", 1)) &&
+		       !setenv(FG_FILTERS_ENV, count, 1);
 	unsetenv(FG_FILTERS_ENV);
 	fg_note(
 	    "a seccomp filter does not let the library's calls pass: the program runs without the "
