@@ -9,10 +9,12 @@
 #include "sys/slice.h"
 
 /*
- * For this thread.  What one is refused, the others are: no kernel support, or too short an area.
+ * For this thread.  What the first one is refused, the others are: no kernel support, or too short
+ * an area.  A later one alone, since others may have asked for something by then.
  */
 static bool enable(const struct fg_self *t, struct fg_thread *me)
 {
+	uint32_t untried = FG_SLICES_UNTRIED;
 	long r = -1;
 
 	if (fg_call_begins(t->id)) {
@@ -20,9 +22,8 @@ static bool enable(const struct fg_self *t, struct fg_thread *me)
 				0, 0, 0);
 		fg_call_ends(t->id);
 	}
-	fg_store_relaxed(&fg_slices, r ? FG_SLICES_NONE : FG_SLICES_OFFERED);
-	if (!r)
-		me->slice = FG_SLICE_QUIET;
+	me->slice = r ? FG_SLICE_REFUSED : FG_SLICE_QUIET;
+	fg_cas_relaxed(&fg_slices, &untried, r ? FG_SLICES_NONE : FG_SLICES_OFFERED);
 	return !r;
 }
 
@@ -35,7 +36,7 @@ __attribute__((noinline, cold)) void fg_slice_begin(struct fg_self *t)
 		return;
 	me = fg_thread_mine(t);
 	/* Once for all its locks, also if that has been granted and is over: sys/slice.h. */
-	if (me->slice == FG_SLICE_ASKED || (me->slice == FG_SLICE_UNTRIED && !enable(t, me)))
+	if (me->slice != FG_SLICE_QUIET && (me->slice != FG_SLICE_UNTRIED || !enable(t, me)))
 		return;
 	ctrl = fg_slice_ctrl(t->cpu);
 	if (ctrl->all) /* the program's own, which it will end itself */

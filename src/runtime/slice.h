@@ -18,6 +18,7 @@
 
 enum fg_slice {
 	FG_SLICE_UNTRIED, /* the kernel wants to be asked once by each thread */
+	FG_SLICE_REFUSED,
 	FG_SLICE_QUIET,
 	FG_SLICE_ASKED, /* for the locks that it has */
 };
