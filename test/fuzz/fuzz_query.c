@@ -29,9 +29,9 @@ void fg_error(const char *fmt, ...)
 	(void)fmt;
 }
 
-int fg_arguments_bad(const struct fg_arguments *a, const char *fmt, ...)
+int fg_arguments_bad(const char *fmt, ...)
 {
-	(void)a, (void)fmt;
+	(void)fmt;
 	return 0;
 }
 
