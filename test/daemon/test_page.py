@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """docs/production.md: what it tells an operator to type, copy and watch is typed, copied and looked
 for here; its containers in test_containers.py."""
+import contextlib
+import glob
 import shlex
 
 from pagemod import *
@@ -64,13 +66,32 @@ def check_drop_in():
 
 
 # A user's systemd, in a mount namespace where it believes that the machine was booted with systemd;
-# it ends with the test, whose end of the pipe is its standard input.
+# it ends with the test, whose end of the pipe is its standard input.  In groups of its own, where
+# it may: from the root's it would move every process of the machine into a scope.
 MANAGER = """
+tops=/sys/fs/cgroup
+[ -e $tops/cgroup.procs ] ||
+	tops=$(cd $tops && ls -d $PWD/unified $PWD/systemd $PWD/cpu $PWD/memory $PWD/pids 2>/dev/null)
+for top in $tops; do
+	mkdir $top/$2 && echo $$ >$top/$2/cgroup.procs || exit
+done
 mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system /run/user /run/flexguard &&
 mount --bind "$1" /run/flexguard && export XDG_RUNTIME_DIR=/run/user &&
 { /lib/systemd/systemd --user --log-target=console --log-level=warning & } && echo up && cat &&
 kill $!
 """
+
+
+def remove_groups(name):
+    """What systemd has made in them, too; its processes may still be ending."""
+    def gone():
+        groups = sorted(glob.glob(f"/sys/fs/cgroup/{name}") + glob.glob(f"/sys/fs/cgroup/*/{name}"))
+        for top in groups:
+            for folder, _, _ in os.walk(top, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+        return not groups
+    wait_until("no group is left", gone, 20)
 
 
 def check_systemd():
@@ -85,11 +106,13 @@ def check_systemd():
     drop_in = text.replace(library, PRELOAD)
     home = {"XDG_CONFIG_HOME": f"{TMP}/config", "SYSTEMD_UNIT_PATH": f"{units}:", "HOME": TMP}
     with Folder() as folder:
-        m = subprocess.Popen(["unshare", "--mount", "sh", "-c", MANAGER, "sh", FOLDER], text=True,
-                             env=dict(os.environ, **home), stdin=subprocess.PIPE,
+        groups, before = f"flexguard-test-{os.getpid()}", open("/proc/self/cgroup").read()
+        m = subprocess.Popen(["unshare", "--mount", "sh", "-c", MANAGER, "sh", FOLDER, groups],
+                             text=True, env=dict(os.environ, **home), stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            need(m.stdout.readline() == "up\n", "no mount namespaces may be made here")
+            need(m.stdout.readline() == "up\n",
+                 "no mount namespaces or control groups may be made here")
 
             def systemctl(*args):
                 return subprocess.run(
@@ -143,6 +166,8 @@ def check_systemd():
         finally:
             m.stdin.close()
             m.wait(60)
+            remove_groups(groups)
+        same("the groups of others", open("/proc/self/cgroup").read(), before)
 
 
 def check_units():
