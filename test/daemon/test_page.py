@@ -71,7 +71,7 @@ def check_drop_in():
 MANAGER = """
 tops=/sys/fs/cgroup
 [ -e $tops/cgroup.procs ] ||
-	tops=$(cd $tops && ls -d $PWD/unified $PWD/systemd $PWD/cpu $PWD/memory $PWD/pids 2>/dev/null)
+	tops=$(for v1 in unified systemd cpu memory pids; do ls -d $tops/$v1; done 2>/dev/null)
 for top in $tops; do
 	mkdir $top/$2 && echo $$ >$top/$2/cgroup.procs || exit
 done
