@@ -50,8 +50,7 @@ attach() {
 	pid=$!
 	until grep -q "^policy .* pid=$pid " $S/status; do
 		if ! kill -0 $pid 2>/dev/null || [ $n = 300 ]; then
-			wait $pid
-			echo "attach $*: status $?: $(cat /tmp/attach)"
+			wait $pid || echo "attach $*: status $?: $(cat /tmp/attach)"
 			exit 1
 		fi
 		n=$((n + 1))

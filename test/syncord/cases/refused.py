@@ -61,7 +61,7 @@ def everywhere(m, t):
     """A policy with all hooks on every lock that is allowed, under loads that take many of them."""
     need_policies(m, "sample")
     allowed = [target["name"] for target in targets(m)
-               if not target["denied"] and target["type"] != "mutex"]
+               if not target["denied"] and target["type"] not in ("mutex", "rw_semaphore")]
     groups = [allowed[i:i + 16] for i in range(0, len(allowed), 16)]
     loads = """syncord-load-mwrl -d 4 & mwrl=$!; syncord-load-lock1 -d 4 & lock1=$!
 (n=0; while [ $n -lt 60 ]; do /bin/busybox true; n=$((n + 1)); done) &
