@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The part of test/cross/run that runs in the Debian made for it, as root of a user namespace:
-registers the emulator, builds for one CPU in /work, runs the unit tests."""
+registers the emulator, builds for one CPU in /output, runs the unit tests."""
 import argparse
 import concurrent.futures
 import json
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-BUILD = pathlib.Path("/work/build")
+BUILD = pathlib.Path("/output/build")
 SLOWER = 6  # what the watchdogs of the programs are multiplied with
 # What of the library's inside is there only with restartable sequences.
 NEED_RSEQ = {"futex_looks"}
@@ -38,7 +38,7 @@ def register(cpu):
 
 def cross_file(cpu, triple):
     endian = "big" if HEAD[cpu][0] == 2 else "little"
-    file = pathlib.Path("/work/cross.ini")
+    file = pathlib.Path("/output/cross.ini")
     file.write_text(f"""[binaries]
 c = '{triple}-gcc'
 cpp = '{triple}-g++'
