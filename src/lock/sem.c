@@ -17,9 +17,6 @@
 #define TURN_NS	 1000000u
 #define GRACE_NS FG_EVENT_NS
 
-/* One barging in so many looks at the clock. */
-#define BARGES_TIMED 16u
-
 /*
  * One that sees values come and others take them, and has its CPU to itself, need not sleep after
  * FG_EVENT_NS: what it waits for does happen.  For so long in all.  Not varied; where threads share
@@ -39,8 +36,6 @@ static uint32_t turns[256];
 #define SLEEPERS_TURN 1u /* with the next value */
 #define TURN_BEGUN    2u /* there is one, and somebody has left it */
 #define TURN_BITS     3u
-
-static __thread uint32_t barges;
 
 static uint32_t *turn_at(const uint64_t *sem)
 {
@@ -94,9 +89,12 @@ static void note_barging(const uint64_t *sem)
 /* There are sleepers. */
 static __attribute__((noinline)) bool take_past(uint64_t *sem)
 {
+	struct fg_self *t = fg_self();
+
 	if ((fg_load_relaxed(turn_at(sem)) & SLEEPERS_TURN) || !_fg_sem_trywait(sem))
 		return false;
-	if (++barges % BARGES_TIMED == 0)
+	/* One barging in 16 looks at the clock. */
+	if (!fg_has_slot(t) || !++fg_thread_mine(t)->barges)
 		note_barging(sem);
 	return true;
 }

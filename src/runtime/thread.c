@@ -58,7 +58,7 @@ void fg_thread_init(struct fg_self *t)
 
 		me->nodes_used = me->yields = 0;
 		me->notifies = 0;
-		me->slice = 0;
+		me->slice = me->barges = 0;
 		t->slot = fg_slot_of(index);
 		fg_slot_clear(t->slot, id);
 		fg_fence_local();

@@ -84,7 +84,8 @@ struct fg_thread {
 	uint16_t
 	    notifies;	/* index of the head that my next release tells; 0 = none (lock_spin.c) */
 	uint8_t notice; /* to me as the head: enum fg_notice; others write it, too */
-	uint8_t slice;	/* of mine: enum fg_slice (slice.h) */
+	uint8_t slice : 2;  /* of mine: enum fg_slice (slice.h) */
+	uint8_t barges : 4; /* counts values taken past sleepers, to time some (sem.c) */
 	/* a timed round (rounds.h): when it began, low bits of the clock */
 	uint32_t round_began_ns;
 	/* the lock that I keep busy (lock_release.c), low bits of its address */

@@ -195,7 +195,7 @@ def check_everybody_gets_the_other_objects():
 
 def check_sleepers_get_the_semaphore():
     # Nobody spins for so long: all that wait sleep, and one that is awake would have it for good.
-    r = figures("-m", "one", "-t", "16", "-O", "sem", "-w", "60000", "-o", "1000", "-d", "200")
+    r = figures("-m", "one", "-t", "16", "-O", "sem", "-w", "60000", "-o", "1000", "-d", "600")
     share = r["min_ops"] * r["threads"] / r["sections"]
     assert share >= 0.2, f"a thread had {share:.2f} of an equal share"
 
