@@ -211,7 +211,7 @@ static uint32_t *caller_of(struct zoo_mutex *m, uint32_t number)
 
 static bool ticket_trylock(struct zoo_mutex *m)
 {
-	uint32_t called = fg_load_relaxed(&m->s.u32[3]);
+	uint32_t called = fg_load_acquire(&m->s.u32[3]); /* pairs with ticket_unlock() */
 
 	return fg_cas_acquire(&m->s.u32[2], &called, called + 1);
 }

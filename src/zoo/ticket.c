@@ -22,7 +22,7 @@ static uint32_t *called_of(struct zoo_mutex *m)
 
 static bool trylock(struct zoo_mutex *m)
 {
-	uint32_t called = fg_load_relaxed(called_of(m));
+	uint32_t called = fg_load_acquire(called_of(m)); /* pairs with unlock() */
 
 	/* A number that is called at once, or none. */
 	return fg_cas_acquire(next_of(m), &called, called + 1);
