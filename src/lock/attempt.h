@@ -30,13 +30,22 @@ struct attempt {
 	bool in_vain; /* woken by a release or by its time limit, and the lock was taken again */
 };
 
-/* Takes the word if it is free, without our obligation; HANDOFF goes as well, we have waited. */
-static inline bool take_over(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+/*
+ * Takes the word, seen as `word`, if it is free, without our obligation; HANDOFF goes as well, we
+ * have waited.
+ */
+static inline bool take_over_seen(struct fg_lock *l, struct fg_self *t, struct attempt *a,
+				  uint32_t word)
 {
-	if (!take(l, t, a->obligation | FG_WORD_HANDOFF, 0))
+	if (!take_seen(l, t, word, a->obligation | FG_WORD_HANDOFF, 0))
 		return false;
 	a->obligation = 0;
 	return true;
+}
+
+static inline bool take_over(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	return take_over_seen(l, t, a, fg_load_relaxed(&l->word));
 }
 
 /*

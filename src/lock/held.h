@@ -95,11 +95,12 @@ static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
 static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 {
 	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
-	l->prev = prev;
 	if (t->only == FG_ONLY_SEVERAL) {
+		l->prev = prev;
 		t->held++;
 		return;
 	}
+	/* Nothing reads the `prev` of the first, and those who wait may have the line again. */
 	t->held = 1;
 	t->pending = address(l);
 	fg_fence_local();

@@ -19,10 +19,13 @@
  */
 #define YIELD_SLEEPS 3u
 
-/* Announces `l` unless the fast path has done so (and then failed).  Returns what was pending. */
-static uint64_t announce_once(struct fg_lock *l, struct fg_self *t)
+/*
+ * Announces `l`, whose word has been seen to be `word`, unless the fast path has done so (and then
+ * failed).  Returns what was pending.
+ */
+static uint64_t announce_once(struct fg_lock *l, struct fg_self *t, uint32_t word)
 {
-	if (t->only == address(l) && (fg_load_relaxed(&l->word) & FG_WORD_ID) != t->id) {
+	if (t->only == address(l) && (word & FG_WORD_ID) != t->id) {
 		released_for_me(t); /* if anything, this one: it looks held by us and is not */
 		return 0;
 	}
@@ -38,14 +41,13 @@ static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
 	uint64_t prev = t->only;
 	uint32_t held = 1;
 
-	if (fg_load_relaxed(&l->word) || t->round_is_timed || !fg_has_slot(t) ||
-	    fg_thread_has_released_by_others(t))
-		return false;
 	if (prev == FG_ONLY_SEVERAL) {
 		prev = t->pending;
 		held = t->held;
 	}
-	if (!held || prev == FG_ONLY_NONE || prev == address(l))
+	/* The word last: of one that waits, each look costs the owner the line. */
+	if (!held || prev == FG_ONLY_NONE || prev == address(l) || t->round_is_timed ||
+	    !fg_has_slot(t) || fg_thread_has_released_by_others(t) || fg_load_relaxed(&l->word))
 		return false;
 	announce_beside(l, t, held);
 	if (!_fg_take_free(l, t)) {
@@ -114,18 +116,27 @@ static void real_time_turn(struct fg_self *t)
 static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_self *t,
 						   const struct fg_deadline *deadline)
 {
-	bool contended;
+	bool contended = true;
+	uint32_t word = 0;
 	uint64_t prev;
 
-	round_ends(t);
+	round_ends(l, t);
 	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->yields))
 		yield_to_woken(l, t, deadline);
-	prev = announce_once(l, t);
+	if (t->only == FG_ONLY_SEVERAL && !t->held && !t->keeps_busy) {
+		/* What the fast path does, which this thread was kept off: no look first. */
+		prev = announce(l, t);
+		contended = !_fg_take_free_word(l, t, &word);
+	} else {
+		word = fg_load_relaxed(&l->word);
+		prev = announce_once(l, t, word);
+	}
 	/* Free, perhaps with sleepers or with a head that is about to take it: barge. */
-	contended = !barge(l, t);
+	if (contended)
+		contended = !barge(l, t, word);
 	if (contended) {
 		bool as_head = false;
-		int r = _fg_lock_contended(l, t, deadline, &as_head);
+		int r = _fg_lock_contended(l, t, word, deadline, &as_head);
 
 		if (r) {
 			not_acquired(t, prev);
@@ -133,8 +144,11 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		}
 		if (as_head) {
 			real_time_turn(t);
+			if (fg_has_slot(t))
+				fg_thread_mine(t)->sleepers = (fg_load_relaxed(&l->word) &
+							       FG_WORD_WAITERS) != 0;
 			if (t->only == address(l))
-				_fg_round_begins(t);
+				_fg_round_begins(l, t);
 		}
 	}
 	acquired(l, t, prev);
@@ -153,7 +167,7 @@ __attribute__((noinline)) int _fg_lock_slow(struct fg_lock *l, const struct fg_d
 __attribute__((noinline)) bool _fg_trylock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
-	uint64_t prev = announce_once(l, t);
+	uint64_t prev = announce_once(l, t, fg_load_relaxed(&l->word));
 
 	/* In a child of fork the head that has asked for it may be one of the parent. */
 	if (!take(l, t, fg_epoch ? FG_WORD_HANDOFF : 0, 0)) {
@@ -167,8 +181,8 @@ __attribute__((noinline)) bool _fg_trylock_slow(struct fg_lock *l)
 void _fg_lock_adopt(struct fg_lock *l, uint32_t former)
 {
 	struct fg_self *t = fg_self();
-	uint64_t prev = announce_once(l, t);
 	uint32_t w = fg_load_relaxed(&l->word);
+	uint64_t prev = announce_once(l, t, w);
 
 	while ((w & FG_WORD_ID) == former &&
 	       !fg_cas_relaxed(&l->word, &w, (w & ~FG_WORD_ID) | t->id))

@@ -49,11 +49,10 @@ static inline bool keeps_busy(const struct fg_lock *l, const struct fg_self *t)
 	return t->keeps_busy && fg_thread_mine(t)->kept_busy == (uint32_t)address(l);
 }
 
-/* Takes a free word, without the flags in `drop` and with those in `set`. */
-static inline bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t set)
+/* Takes a free word, seen as `w`, without the flags in `drop` and with those in `set`. */
+static inline bool take_seen(struct fg_lock *l, struct fg_self *t, uint32_t w, uint32_t drop,
+			     uint32_t set)
 {
-	uint32_t w = fg_load_relaxed(&l->word);
-
 #ifdef FG_BROKEN_LOCK
 	return _fg_take_free(l, t);
 #endif
@@ -71,10 +70,15 @@ static inline bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uin
 	return false;
 }
 
-/* Takes a free word past those that wait, unless it is promised to the head. */
-static inline bool barge(struct fg_lock *l, struct fg_self *t)
+static inline bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t set)
 {
-	return !(fg_load_relaxed(&l->word) & FG_WORD_TAKEN) && take(l, t, 0, 0);
+	return take_seen(l, t, fg_load_relaxed(&l->word), drop, set);
+}
+
+/* Takes the word, seen as `word`, past those that wait, if it is free and not promised. */
+static inline bool barge(struct fg_lock *l, struct fg_self *t, uint32_t word)
+{
+	return !(word & FG_WORD_TAKEN) && take_seen(l, t, word, 0, 0);
 }
 
 /* Sleepers are told apart by the CPU that they ran on last. */
@@ -95,10 +99,10 @@ static inline void wake_one(struct fg_lock *l, const struct fg_self *t, bool nea
 }
 
 /*
- * The lock is held, and announced.  0, or ETIMEDOUT.  *as_head: it was got by spinning at the head
- * of the queue.
+ * The lock is held, its word has been seen as `word`, and it is announced.  0, or ETIMEDOUT.
+ * *as_head: it was got by spinning at the head of the queue.
  */
-int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, const struct fg_deadline *deadline,
-		       bool *as_head);
+int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, uint32_t word,
+		       const struct fg_deadline *deadline, bool *as_head);
 
 #endif

@@ -30,12 +30,45 @@
  */
 #define BUSY_NS 50000u
 
+/* Not varied. */
+#define TURN_SECTIONS 16u
+#define TURN_MAX_NS   (8 * TURN_NS)
+
 /*
  * One release in so many reads the clock: 27 ns of a section of 60 ("Reading the clock at each
  * release").
  */
 #define BUSY_LOOKS 16u
 _Static_assert(BUSY_LOOKS == 16, "fg_self.busy_releases wraps there");
+
+/* Of the one lock that this thread has: with a second one it owes nobody anything yet. */
+static bool has_standby(const struct fg_self *t)
+{
+	return fg_has_slot(t) && t->held == 1 && fg_thread_mine(t)->notifies;
+}
+
+/*
+ * The standby does not look at the word, but waits to be told (lock_spin.c).  Told right before the
+ * release, it comes for the word when that is free; told sooner it would come in vain, and look on.
+ */
+static void tell_standby(const struct fg_self *t)
+{
+	if (has_standby(t))
+		fg_store_relaxed(&fg_thread_of(fg_thread_mine(t)->notifies)->notice,
+				 FG_NOTICE_FREE);
+}
+
+/*
+ * In a long queue a thread has but few sections in TURN_NS, and to change places with a sleeper
+ * costs a dozen journeys of lines: a turn is of some sections then.
+ */
+static uint32_t turn_in_queue(uint32_t since_last_us)
+{
+	uint32_t most = TURN_MAX_NS / 1000 / TURN_SECTIONS, ns;
+
+	ns = (since_last_us < most ? since_last_us : most) * 1000 * TURN_SECTIONS;
+	return ns > TURN_NS ? ns : TURN_NS;
+}
 
 /*
  * Others sleep, and somebody checks the lock.  False: wake one all the
@@ -47,7 +80,7 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 {
 	struct fg_thread *me = fg_id_has_slot(t->id) ? fg_thread_mine(t) : NULL;
 	bool same;
-	uint32_t now;
+	uint32_t now, turn_ns;
 
 	if (!me) /* then never "busy" either */
 		return word & FG_WORD_SPINNER;
@@ -59,8 +92,9 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 	now = turn_clock(fg_now_ns());
 	t->keeps_busy = same &&
 			!is_past(now, t->released_us, (t->keeps_busy ? BUSY_LOOKS : 1) * BUSY_NS);
+	turn_ns = has_standby(t) ? turn_in_queue(now - t->released_us) : TURN_NS;
 	t->released_us = now;
-	if (fg_unlikely(is_past(now, t->turn_began_us, TURN_NS))) {
+	if (fg_unlikely(is_past(now, t->turn_began_us, turn_ns))) {
 		if (t->turn_over) {
 			t->turn_over = 0;
 			t->turn_began_us = now;
@@ -71,7 +105,8 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 		/* over again after the grace */
 		t->turn_began_us = now - (TURN_NS - TURN_GRACE_NS) / 1000;
 	}
-	return t->keeps_busy || (word & FG_WORD_SPINNER);
+	/* The standby has been told: it is awake, and has not had to touch the word for it. */
+	return t->keeps_busy || (word & FG_WORD_SPINNER) || has_standby(t);
 }
 
 /* After a wake-up for this lock.  True if this thread's next lock has to look whether to yield. */
@@ -124,6 +159,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 		return false;
 	for (;;) {
 		if (!(w & FG_WORD_WAITERS)) {
+			tell_standby(t);
 			/* The designated waiter's obligation goes on, whoever is woken. */
 			if (fg_cas_release(&l->word, &w, w & FG_WORD_OUTLIVES))
 				return wake;
@@ -134,6 +170,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 			asked = true;
 		}
 		if (leave && (w & FG_WORD_DESIGNATED)) {
+			tell_standby(t);
 			if (fg_cas_release(&l->word, &w, w & ~FG_WORD_ID)) {
 				if (!wake)
 					fg_count(t, FG_STAT_WAKEUPS_SAVED, 1);
@@ -177,6 +214,7 @@ static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 	    t->busy_releases == 0 || t->round_is_timed)
 		return false;
 	fg_set_cs(t, 0);
+	tell_standby(t);
 	if (!fg_cas_release(&l->word, &w, w & ~FG_WORD_ID))
 		return false;
 	t->busy_releases++;
@@ -253,16 +291,16 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 	}
 }
 
-/*
- * The standby does not look at the word, but waits to be told (lock_spin.c).  Told before the
- * release, it comes for the word when that is free.
- */
+/* Where others sleep, release() has some things to do before it tells the standby. */
 static __attribute__((noinline)) void notify_and_unlock(struct fg_lock *l, struct fg_self *t,
 							struct fg_thread *me)
 {
-	fg_store_relaxed(&fg_thread_of(me->notifies)->notice, FG_NOTICE_FREE);
+	if (!me->sleepers)
+		tell_standby(t);
 	if (!unlock_nested(l, t))
 		release_and_wake(l, t);
+	else if (me->sleepers) /* no more */
+		tell_standby(t);
 	/* Not before: the line is one that others read, and the release would wait for it. */
 	me->notifies = 0;
 }

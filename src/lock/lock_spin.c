@@ -41,8 +41,12 @@
 #define LOOK_EVERY_FALLBACK 64u
 #define LOOKS_BEHIND	    2u
 
-/* A head that waits to be told looks at the word once in so many questions all the same. */
-#define UNTOLD_EVERY 1024u
+/*
+ * A head that waits to be told looks at the word once in so many questions all the same; sooner if
+ * a critical thread is off its CPU, which may be the one that has to tell.  Not varied.
+ */
+#define UNTOLD_EVERY	 1024u
+#define UNTOLD_EVERY_OFF 64u
 
 static bool timed_out(const struct attempt *a)
 {
@@ -79,6 +83,7 @@ struct head {
 	uint32_t n; /* its node; 0: the standby */
 	struct fg_successor behind;
 	bool asked;	/* for the lock: HANDOFF */
+	bool waits;	/* to be told */
 	bool overtaken; /* by others, as far as it knows */
 	uint64_t now, due, backoff;
 };
@@ -102,11 +107,18 @@ static void tell(struct fg_self *t, enum fg_notice notice)
 		fg_store_relaxed(&fg_thread_of(me->notifies)->notice, (uint8_t)notice);
 }
 
+static void hand_over(struct fg_lock *l, struct fg_self *t, struct head *h)
+{
+	if (h->due) /* it has waited as the head */
+		h->behind.waited_us = (uint32_t)((h->now - (h->due - HANDOFF_NS)) / 1000);
+	_fg_queue_hand_over(l, t, h->n, &h->behind);
+}
+
 /* Now, while it waits, and not with the lock in hand. */
 static void become_standby(struct fg_lock *l, struct fg_self *t, struct head *h)
 {
 	h->behind.notice = FG_NOTICE_COMES;
-	_fg_queue_hand_over(l, t, h->n, &h->behind);
+	hand_over(l, t, h);
 	h->n = 0;
 	fg_set_role(t, FG_ROLE_HEAD);
 }
@@ -114,7 +126,13 @@ static void become_standby(struct fg_lock *l, struct fg_self *t, struct head *h)
 /* Just told that it becomes free: without the look that would cost a journey of the line more. */
 static bool take_told(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
-	if (!a->obligation && _fg_take_free(l, t))
+	uint32_t word = 0;
+
+	if (a->obligation)
+		word = fg_load_relaxed(&l->word);
+	else if (_fg_take_free_word(l, t, &word))
+		return true;
+	if (take_over_seen(l, t, a, word)) /* others sleep */
 		return true;
 	fg_store_relaxed(&fg_thread_mine(t)->notice, FG_NOTICE_NONE);
 	return false;
@@ -126,7 +144,7 @@ static bool look(struct fg_lock *l, struct fg_self *t, struct attempt *a, struct
 	uint32_t word = fg_load_relaxed(&l->word);
 
 	if (!(word & FG_WORD_ID)) {
-		if (take_over(l, t, a))
+		if (take_over_seen(l, t, a, word))
 			return true;
 		h->overtaken = true;
 		h->now = fg_now_ns();
@@ -136,9 +154,9 @@ static bool look(struct fg_lock *l, struct fg_self *t, struct attempt *a, struct
 	}
 	/*
 	 * No longer designated: SPINNER and DESIGNATED are two threads, since one may be off its
-	 * CPU.
+	 * CPU.  An owner that tells the standby knows without SPINNER that there is one.
 	 */
-	if ((word & FG_WORD_ID) && (word & FG_WORD_WAKEUP_CLEARS) == FG_WORD_WAITERS &&
+	if (!h->waits && (word & FG_WORD_ID) && (word & FG_WORD_WAKEUP_CLEARS) == FG_WORD_WAITERS &&
 	    fg_cas_relaxed(&l->word, &word, (word & ~a->obligation) | FG_WORD_SPINNER))
 		a->obligation = FG_WORD_SPINNER;
 	if (h->now >= h->due && !(word & FG_WORD_HANDOFF) &&
@@ -154,6 +172,8 @@ static bool look(struct fg_lock *l, struct fg_self *t, struct attempt *a, struct
 static bool look_as_told(struct fg_lock *l, struct fg_self *t, struct attempt *a, struct head *h,
 			 enum fg_notice notice, uint32_t looks)
 {
+	uint32_t every;
+
 	if (notice == FG_NOTICE_FREE)
 		return take_told(l, t, a) || look(l, t, a, h);
 	if (h->n) {
@@ -163,7 +183,8 @@ static bool look_as_told(struct fg_lock *l, struct fg_self *t, struct attempt *a
 		else
 			_fg_queue_bring_near(t, h->n, &h->behind);
 	}
-	if (a->wait.off_ns || looks % UNTOLD_EVERY == UNTOLD_EVERY - 1)
+	every = a->wait.off_ns ? UNTOLD_EVERY_OFF : UNTOLD_EVERY;
+	if (looks % every == every - 1)
 		return look(l, t, a, h);
 	a->wait.owner = 0;
 	return false;
@@ -198,8 +219,9 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 				_fg_queue_bring_near(t, h->n, &h->behind);
 			}
 		}
-		if (fg_likely(notice == FG_NOTICE_NONE) ? look(l, t, a, h) :
-							  look_as_told(l, t, a, h, notice, looks))
+		h->waits = notice != FG_NOTICE_NONE;
+		if (fg_unlikely(h->waits) ? look_as_told(l, t, a, h, notice, looks) :
+					    look(l, t, a, h))
 			break;
 		o = UNDECIDED;
 		if (fg_decide(&a->wait) == FG_BLOCK)
@@ -219,7 +241,7 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
  * What a waiter behind the head knows of the owner.  With a monitor it looks at the word rarely,
  * and how many look must not grow with the queue: only the one whose predecessor waits no more,
  * which is the next; and each once, or twice, when the owner that it knows has been seen off its
- * CPU, since another may have the lock by then.  After that it judges no owner.
+ * CPU and may have the lock still.  After that, or if it has not, it judges no owner.
  */
 struct view {
 	uint32_t before; /* the node that it joined behind */
@@ -227,9 +249,27 @@ struct view {
 	uint32_t off;	 /* the owner that was seen at the last of them */
 };
 
-static bool time_to_look(struct fg_wait *w, struct view *v)
+/* By what a thread that is off its CPU has published, so that the lock's line stays where it is. */
+static bool may_hold(uint32_t owner, const struct fg_lock *l)
 {
-	if (w->asked % LOOK_EVERY_FALLBACK)
+	const struct fg_slot *slot = fg_slot_look(fg_id_index(owner));
+
+	if (fg_load_relaxed(&slot->owner_id) != owner || fg_load_relaxed(&slot->cs))
+		return true;
+	return fg_load_relaxed(&slot->pending) == address(l) &&
+	       fg_load_relaxed(&slot->role) == FG_ROLE_NONE;
+}
+
+static bool time_to_look(const struct fg_lock *l, struct fg_wait *w, struct view *v)
+{
+	/*
+	 * Each question about one that is off its CPU reads the clock.  Where that is a system call
+	 * or a device, so many of them outlast the grace: before it ends, not after.
+	 */
+	bool doubted = w->off_ns && w->grace_ends && w->owner && w->owner != v->off &&
+		       v->looks < LOOKS_BEHIND;
+
+	if (!doubted && w->asked % LOOK_EVERY_FALLBACK)
 		return false;
 	if (!fg_policy_has_monitor() || !fg_is_watched(w->owner))
 		return true;
@@ -237,9 +277,10 @@ static bool time_to_look(struct fg_wait *w, struct view *v)
 		return false;
 	if (!_fg_queue_still_waits(v->before))
 		return true;
-	if (!w->off_ns || w->owner == v->off)
+	/* It may be another critical thread that is off. */
+	if (!w->off_ns || w->owner == v->off || !fg_is_owner_off(w->owner))
 		return false;
-	if (v->looks++ < LOOKS_BEHIND)
+	if (may_hold(w->owner, l) && v->looks++ < LOOKS_BEHIND)
 		return true;
 	w->owner = 0;
 	return false;
@@ -263,8 +304,10 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 			*head = poll == FG_QUEUE_HEAD;
 			return UNDECIDED;
 		}
-		if (time_to_look(&a->wait, &view)) {
-			view.off = a->wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+		if (time_to_look(l, &a->wait, &view)) {
+			a->wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+			if (a->wait.off_ns)
+				view.off = a->wait.owner;
 			/* Kept free for a head that does not come, or a moment before it does. */
 			if (!a->wait.owner && (was_free || fg_policy_has_monitor()) &&
 			    take_over(l, t, a)) {
@@ -305,7 +348,7 @@ enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt 
 			if (o == ACQUIRED && h.behind.more && !rounds_are_short(t) &&
 			    may_promise(l, t))
 				h.behind.notice = FG_NOTICE_STANDBY;
-			_fg_queue_hand_over(l, t, h.n, &h.behind);
+			hand_over(l, t, &h);
 		} else {
 			fg_set_role(t, FG_ROLE_NONE);
 			tell(t, o == ACQUIRED && may_promise(l, t) ? FG_NOTICE_STANDBY :

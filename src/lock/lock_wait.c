@@ -329,6 +329,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 }
 
 __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct fg_self *t,
+						       uint32_t word,
 						       const struct fg_deadline *deadline,
 						       bool *as_head)
 {
@@ -352,7 +353,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		t->turn_over = 0;
 	}
 	while (o == UNDECIDED || o == SLEEP_AGAIN) {
-		a.wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+		a.wait.owner = word & FG_WORD_ID;
 		if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
 			o = _fg_lock_spin(l, t, &a);
 		if (o == ACQUIRED) {
@@ -364,6 +365,8 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 			o = sleep_on(l, t, &a);
 			a.wait = (struct fg_wait){.self = t};
 		}
+		if (o == UNDECIDED)
+			word = fg_load_relaxed(&l->word);
 	}
 	/* At its deadline a thread takes a free lock all the same, promised or not. */
 	if (o == TIMED_OUT && (drop_obligation(l, t, &a) || take_over(l, t, &a)))

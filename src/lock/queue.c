@@ -16,7 +16,8 @@ _Static_assert(FG_MAX_THREADS *FG_NODES == 1u << NODE_BITS, "node numbers fit in
 
 /*
  * A node's `next` names the successor, says where that one is (enum fg_near), and how often others
- * came past it while it was the first.
+ * came past it while it was the first; one for whom it waited for some microseconds counts as so
+ * many.
  */
 #define LINK_NODE	((1u << NODE_BITS) - 1)
 #define LINK_NEAR_SHIFT NODE_BITS
@@ -247,6 +248,20 @@ void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *be
 	behind->more = false;
 }
 
+/*
+ * The one that is granted the role now has been brought past the first waiter, and that one has
+ * waited for long: it counts as several.  Before the grant, while the links are still ours.
+ */
+static void count_time(uint32_t n, uint32_t us)
+{
+	uint32_t link = fg_load_relaxed(&node_at(n)->next), passed = link / LINK_PASSED, more;
+
+	if (us < 2 || !passed || passed >= LINK_PASSED_MAX)
+		return;
+	more = us - 1 < LINK_PASSED_MAX - passed ? us - 1 : LINK_PASSED_MAX - passed;
+	fg_store_relaxed(&node_at(n)->next, link + more * LINK_PASSED);
+}
+
 /* True if the successor waits and runs, and is the head from now on. */
 static bool grant(uint32_t n, uint32_t state, enum fg_notice notice)
 {
@@ -306,6 +321,7 @@ void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 		at = next & LINK_NODE;
 		if (state_of(state) != FG_NODE_WAITING)
 			state = fg_load_acquire(&node_at(at)->state);
+		count_time(at, behind->waited_us);
 		if (grant(at, state, behind->notice)) {
 			if (behind->notice != FG_NOTICE_NONE)
 				fg_thread_mine(t)->notifies = (uint16_t)(at / FG_NODES);

@@ -52,6 +52,7 @@ struct fg_successor {
 	bool more;	       /* and there was somebody behind it */
 	uint8_t walked;	       /* nodes behind it that have been looked at */
 	uint32_t before;       /* the last of these */
+	uint32_t waited_us;    /* of the head: for so long all behind it have waited, too */
 	enum fg_notice notice; /* what a head that promises to tell it tells it now */
 };
 

@@ -12,12 +12,42 @@
 #define TIMED_EVERY 16u
 _Static_assert(TIMED_EVERY == 16, "fg_self.times_head wraps there");
 
-void _fg_round_begins(struct fg_self *t)
+/* Low bits: in a millisecond's distance a round looks short, now and then. */
+static uint16_t coarse_clock(void)
 {
+	return (uint16_t)(fg_now_ns() / FG_ROUND_UNIT_NS);
+}
+
+static uint16_t part_of_address(const struct fg_lock *l)
+{
+	return (uint16_t)(address(l) / sizeof(uint64_t));
+}
+
+void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
+{
+	struct fg_thread *me;
+
 	if (t->times_head++ || !fg_id_has_slot(t->id))
 		return;
-	fg_thread_mine(t)->round_began_ns = round_clock();
+	me = fg_thread_mine(t);
+	me->round_began = coarse_clock();
+	me->round_of = part_of_address(l);
 	t->round_is_timed = 1;
+}
+
+/*
+ * Past other locks it goes on: a lock that threads leave for others lies free while its head keeps
+ * away from it.
+ */
+void _fg_round_ends(const struct fg_lock *l, struct fg_self *t)
+{
+	const struct fg_thread *me = fg_thread_mine(t);
+	uint32_t ns = (uint16_t)(coarse_clock() - me->round_began) * FG_ROUND_UNIT_NS;
+
+	if (ns <= SHORT_ROUND_NS && me->round_of != part_of_address(l))
+		return;
+	_fg_round_took(t, ns);
+	t->round_is_timed = 0;
 }
 
 void _fg_round_took(struct fg_self *t, uint32_t ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timed rounds: a section and what is between two.  Where a thread is back for
+ * Timed rounds: a section and what is between two of the same lock.  Where a thread is back for
  * the lock a few dozen ns after it has released it, the cache lines that change
  * hands with the lock cost more than the sections.  A head that knows its own
  * rounds to be that short looks at the word rarely, and the owner takes the lock
@@ -25,7 +25,10 @@ static inline uint32_t round_clock(void)
 }
 
 /* The head has got the lock, its only one. */
-void _fg_round_begins(struct fg_self *t);
+void _fg_round_begins(const struct fg_lock *l, struct fg_self *t);
+
+/* It takes a lock again. */
+void _fg_round_ends(const struct fg_lock *l, struct fg_self *t);
 
 /* A round has taken so long. */
 void _fg_round_took(struct fg_self *t, uint32_t ns);
@@ -37,13 +40,10 @@ static inline void round_releases(struct fg_self *t)
 		force_slow_path(t);
 }
 
-/* It takes a lock again. */
-static inline void round_ends(struct fg_self *t)
+static inline void round_ends(const struct fg_lock *l, struct fg_self *t)
 {
-	if (fg_likely(!t->round_is_timed) || t->only != FG_ONLY_SEVERAL || t->held)
-		return;
-	_fg_round_took(t, round_clock() - fg_thread_mine(t)->round_began_ns);
-	t->round_is_timed = 0;
+	if (fg_unlikely(t->round_is_timed) && t->only == FG_ONLY_SEVERAL && !t->held)
+		_fg_round_ends(l, t);
 }
 
 #endif

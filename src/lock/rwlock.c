@@ -297,7 +297,7 @@ int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 
 	if (enter_visible(rw, t))
 		return 0;
-	round_ends(t);
+	round_ends(&rw->gate, t);
 	if (fg_unlikely(writer_at_gate(rw)) && !fg_sections)
 		r = EBUSY; /* most likely; without a write to the line that the writer needs */
 	else

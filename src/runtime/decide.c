@@ -48,7 +48,7 @@ bool fg_is_off_cpu(uint32_t index)
 	return state >= FG_STATE_RUNNABLE && fg_policy_has_monitor();
 }
 
-static bool owner_off_cpu(uint32_t owner)
+bool fg_is_owner_off(uint32_t owner)
 {
 	const struct fg_slot *slot;
 
@@ -99,13 +99,14 @@ static enum fg_verdict decide_default(struct fg_wait *w)
 
 	if (cpu < FG_MAX_CPUS && fg_load_relaxed(&c->queued[cpu][domain]))
 		return preempted(w);
-	if (fg_likely(!could_run_on(c, domain, cpu) && !owner_off_cpu(w->owner))) {
+	if (fg_likely(!could_run_on(c, domain, cpu) && !fg_is_owner_off(w->owner))) {
 		w->off_ns = 0;
 		return FG_SPIN;
 	}
 	now = fg_now_ns();
 	if (!w->off_ns)
 		w->off_ns = now;
+	w->grace_ends = now - w->off_ns >= PREEMPTION_GRACE_NS / 2;
 	return now - w->off_ns < PREEMPTION_GRACE_NS ? FG_SPIN : preempted(w);
 }
 

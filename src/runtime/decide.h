@@ -64,6 +64,7 @@ struct fg_wait {
 	uint64_t off_ns;
 	uint64_t cpu_ns; /* fallback: owner's CPU clock at `cpu_at_ns` */
 	uint64_t cpu_at_ns;
+	bool grace_ends;	  /* with off_ns: half of what it is given has passed */
 	bool crowded;		  /* others had its CPU while it yielded */
 	fg_spin_history *history; /* of an event's object; NULL: for a lock */
 	struct fg_look *look;	  /* of a word of another library (look.h), or NULL */
@@ -108,6 +109,9 @@ bool fg_is_real_time(const struct fg_self *t);
 
 /* Does the monitor say where the owner with this id is?  0, nobody: yes. */
 bool fg_is_watched(uint32_t owner);
+
+/* Is the owner with this id known to be off its CPU, or gone?  0, nobody: no. */
+bool fg_is_owner_off(uint32_t owner);
 
 /* True if the thread with this index is known to be off its CPU: do not hand it anything. */
 bool fg_is_off_cpu(uint32_t index);

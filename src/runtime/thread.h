@@ -84,10 +84,13 @@ struct fg_thread {
 	uint16_t
 	    notifies;	/* index of the head that my next release tells; 0 = none (lock_spin.c) */
 	uint8_t notice; /* to me as the head: enum fg_notice; others write it, too */
-	uint8_t slice : 2;  /* of mine: enum fg_slice (slice.h) */
-	uint8_t barges : 4; /* counts values taken past sleepers, to time some (sem.c) */
-	/* a timed round (rounds.h): when it began, low bits of the clock */
-	uint32_t round_began_ns;
+	uint8_t slice : 2;    /* of mine: enum fg_slice (slice.h) */
+	uint8_t barges : 4;   /* counts values taken past sleepers, to time some (sem.c) */
+	uint8_t sleepers : 1; /* others slept when I took the lock as the head (lock.c) */
+	/* a timed round (rounds.h): when it began, and part of the address of its lock */
+	uint16_t round_began; /* in units of so many ns, low bits */
+#define FG_ROUND_UNIT_NS 16u
+	uint16_t round_of;
 	/* the lock that I keep busy (lock_release.c), low bits of its address */
 	uint32_t kept_busy;
 	uint32_t native_began_ns; /* a timed round of a native lock; 0 = none is timed */

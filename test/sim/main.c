@@ -129,6 +129,7 @@ enum {
 	OPT_KEYS,
 	OPT_BUSY,
 	OPT_OTHERS,
+	OPT_REGISTERED,
 	OPT_LIFE,
 	OPT_RUNNABLE,
 	OPT_LOOKS,
@@ -151,6 +152,7 @@ static const struct option options[] = {
     {"keys", required_argument, NULL, OPT_KEYS},
     {"busy", required_argument, NULL, OPT_BUSY},
     {"others", required_argument, NULL, OPT_OTHERS},
+    {"registered", required_argument, NULL, OPT_REGISTERED},
     {"life", required_argument, NULL, OPT_LIFE},
     {"runnable", no_argument, NULL, OPT_RUNNABLE},
     {"looks", no_argument, NULL, OPT_LOOKS},
@@ -183,6 +185,7 @@ static int usage(void)
 	    "            options after it change it\n"
 	    "  --keys K  of the locks: uniform, zipf, self-similar     --life N       operations of a thread\n"
 	    "  --busy N  threads of other processes that only compute  --others N     of one with a lock\n"
+	    "  --registered N  of one with a lock as the product's, and a monitor\n"
 	    "  --warm-up MS  before the time that counts (4: a tick)\n"
 	    "  -s SEED   -q NS  quantum    -i US  mean time between interrupts of a CPU\n"
 	    "  -e US     wake-up latency of an idle CPU\n"
@@ -288,6 +291,7 @@ static bool parse(int argc, char **argv)
 			break;
 		case OPT_BUSY: load.busy = atoi(optarg); break;
 		case OPT_OTHERS: load.others = atoi(optarg); break;
+		case OPT_REGISTERED: load.registered = atoi(optarg); break;
 		case OPT_LIFE: load.ends_after = atoi(optarg); break;
 		case OPT_RUNNABLE: figures.show_runnable = true; break;
 		case OPT_WHERE: opt.where = true; break;
@@ -327,11 +331,13 @@ static bool choose(void)
 		opt.threads = M.cpus;
 	if (load.forking && (!load.object->renew || load.locks > 1))
 		return false;
-	if (load.busy < 0 || load.others < 0 || load.ends_after < 0 ||
-	    (opt.check.schedules && (load.busy || load.others || load.ends_after)))
+	if (load.busy < 0 || load.others < 0 || load.registered < 0 || load.ends_after < 0 ||
+	    (opt.check.schedules &&
+	     (load.busy || load.others || load.registered || load.ends_after)))
 		return false;
 	return opt.threads >= (opt.check.schedules ? 2 : 1) && load.busy <= SIM_THREADS &&
-	       load.others <= SIM_THREADS && opt.threads + load.busy + load.others <= SIM_THREADS &&
+	       load.others <= SIM_THREADS && load.registered <= SIM_THREADS &&
+	       opt.threads + load.busy + load.others + load.registered <= SIM_THREADS &&
 	       M.cpus >= 1 && M.cpus <= SIM_CPUS && load.locks >= 1;
 }
 
@@ -353,7 +359,7 @@ static void start_runtime(void)
 	mon_setup(chaos ? 2 * n : n, M.cpus,
 		  (char *)&fg_self_tls.bind - ((char *)__builtin_thread_pointer() + __rseq_offset));
 	/* as many again in the child of a fork */
-	sim_setup(chaos ? 2 * n : n + load.busy + load.others);
+	sim_setup(chaos ? 2 * n : n + load.busy + load.others + load.registered);
 	fg_policy_set((enum fg_policy)p);
 	fg_policy_monitor(monitor_on ? mon_counters(&size) : NULL, 1);
 	if (monitor_on)

@@ -146,15 +146,16 @@ void mon_setup(int nthreads, int ncpus, int64_t tls_offset)
 	active = monitor_on;
 }
 
-/* Nobody has registered its process, so it has no storage. */
-void mon_neighbour(int id, int leader)
+/* Where nobody has registered its process, it has no storage. */
+void mon_neighbour(int id, int leader, bool registered)
 {
 	task[id] = (struct task_struct){.pid = id + 1,
 					.tgid = leader + 1,
 					.group_leader = &task[leader],
 					.nr_cpus_allowed = task[0].nr_cpus_allowed,
+					.bpf_storage = registered ? (void *)1 : NULL,
 					.real_cred = &cred,
-					.mm = &other_mm};
+					.mm = registered ? &mm : &other_mm};
 }
 
 void mon_exit(int id)

@@ -103,11 +103,14 @@ static int by_n(const void *a, const void *b)
 	return x->n < y->n ? 1 : x->n > y->n ? -1 : 0;
 }
 
-/* The places in the code that most lines were moved for. */
+/* The places in the code that most lines were moved for; more of those for the lock's. */
 void report_sites(uint64_t sections)
 {
 	qsort(sites, SITES, sizeof(*sites), by_n);
-	for (int i = 0; i < 16 && sites[i].n; i++) {
+	for (int i = 0, locks = 0; i < SITES && sites[i].n && locks < 16; i++) {
+		locks += sites[i].class == C_LOCK;
+		if (i >= 16 && sites[i].class != C_LOCK)
+			continue;
 		printf("%8.2f %-8s ", (double)sites[i].n / (double)(sections ? sections : 1),
 		       class_name[sites[i].class]);
 		print_place(sites[i].pc);

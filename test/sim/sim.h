@@ -193,7 +193,7 @@ void mon_rseq(int id, void *area);
 void mon_switch(int cpu, int prev, bool prev_runnable, bool preempt, int next);
 void mon_wakeup(int id, int cpu);
 void mon_migrate(int id, int to);
-void mon_neighbour(int id, int leader); /* a thread of another process */
+void mon_neighbour(int id, int leader, bool registered); /* a thread of another process */
 void mon_exit(int id);
 void mon_new(int id, int tid); /* another thread, in the place of one that has ended */
 void mon_tick(void);

@@ -5,6 +5,7 @@ is found.  FGSIM_SCHEDULES: so many of each instead (25,000 to 500,000 take a mi
 FGSIM_SEED: of the first.
 usage: test_check.py FGSIM FGSIM-BROKEN-..."""
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -62,6 +63,15 @@ def check_zoo():
         schedules(1000, "-m", "intel104", "-c", "8", "-t", "8", "-l", lock)  # two sockets
     for lock in "furwock", "ulock-rw":
         schedules(1000, "-O", "rwlock", "-l", lock)
+
+
+def check_memory_orders_of_the_zoo():
+    # All but those of glibc and the kernel; fgsim has no semop(2), fcntl(2) and FUTEX_WAKE_OP.
+    table = (pathlib.Path(__file__).parents[2] / "src/zoo/table.h").read_text()
+    mutexes = table[:table.index("define ZOO_RWLOCK_TABLE")]
+    for lock in re.findall(r'^\tX\(\w+, "([\w-]+)"', mutexes, re.M):
+        if not lock.startswith("glibc-") and lock not in ("sysv", "fcntl", "futex-updown"):
+            schedules(150, "-l", lock, "--weak")
 
 
 def check_same_seed():

@@ -10,7 +10,7 @@ SHIPPED, FEW = sys.argv[1:]
 
 
 def run(*options, program=SHIPPED):
-    p = subprocess.run([program, *options], capture_output=True, text=True, timeout=120)
+    p = subprocess.run([program, *options], capture_output=True, text=True, timeout=300)
     if p.returncode == 77:
         print(p.stderr, end="")
         sys.exit(77)
@@ -91,6 +91,13 @@ def check_busy_neighbours():
         f"sections a ms alone and beside others: {alone['per_ms']}, {busy['per_ms']}"
 
 
+def check_a_neighbour_with_the_same_lock():
+    options = ("-d20", "-m", "one", "-t", "16", "-w", "1000", "-o", "1000")
+    alone, beside = (figures(*options, *more) for more in ((), ("--registered", "16")))
+    assert beside["per_ms"] >= 0.5 * alone["per_ms"], (alone["per_ms"], beside["per_ms"])
+    assert beside["others_sections"] >= 0.5 * alone["sections"], beside
+
+
 def check_threads_come_and_go():
     r = figures("-m", "one", "-t", "16", "-L", "connections", "--life", "20")
     assert r["lives"] > 16 and 20 * (r["lives"] + 2 * 16) >= r["sections"], \
@@ -111,6 +118,27 @@ def check_long_sections_leave_the_lock_alone():
         r = figures("-m", "intel104", "-t", threads, "-w", ns, "-o", ns)
         assert lock_line(r) <= 4, \
             f"{threads} threads, {ns} ns: {lock_line(r):.1f} transfers of the lock's line a section"
+
+
+def check_short_sections_far_apart_leave_the_lock_alone():
+    # Nobody is back at once, but some come past the queue.  If those who come look at the word
+    # five times on their way into it: 4.9 to 5.8, by seed; 4.2 now.
+    r = figures("-m", "intel104", "-t", "104", "-o", "2000", "-d", "0.5", "--warm-up", "0.5")
+    assert lock_line(r) <= 4.6, f"{lock_line(r):.1f} transfers of the lock's line a section"
+
+
+def check_sleepers_leave_the_lock_alone():
+    # Twice as many threads as CPUs, half of which sleep.  5.2 to 5.7 by seed, where the owner wakes
+    # one each time and tells the standby too soon; 3.8 to 4.0 now.
+    r = figures("-m", "amd512", "-c", "32", "-t", "64", "-w", "10000", "-o", "10000", "--warm-up",
+                "8", "-d", "16")
+    assert lock_line(r) <= 4.4, f"{lock_line(r):.1f} transfers of the lock's line a section"
+
+
+def check_near_first_is_bounded_by_time():
+    # By the number of those that come past alone: 462.
+    r = figures("-m", "intel104", "-t", "26", "-w", "5000", "-o", "5000", "-d", "4")
+    assert r["max_wait_us"] <= 300, f"a thread waited {r['max_wait_us']} us for sections of 5 us"
 
 
 def check_hands_over_within_the_node():

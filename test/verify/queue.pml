@@ -147,6 +147,16 @@ inline bring_near() {
 #endif
 }
 
+/* [queue.c:count_time]  Who waits for long counts as several that have been passed. */
+inline count_time() {
+	next = nx[at];
+	if
+	:: next > 7 && PASSED(next) < B -> d_step { assert(nx[at] == next); nx[at] = next + 8 }
+	:: true
+	fi;
+	next = 0
+}
+
 /* [queue.c:_fg_queue_hand_over] with [queue.c:grant] */
 inline hand_over() {
 	at = me;
@@ -186,6 +196,9 @@ inline hand_over() {
 	   at = NODE(next);
 	   s = st[at];
 	   assert(s == WAITING || s == LEFT);
+#ifndef MUT_COUNT_LATE
+	   count_time();
+#endif
 	   if
 	   :: s == WAITING ->
 		if
@@ -195,6 +208,9 @@ inline hand_over() {
 			:: st[at] == WAITING -> st[at] = GRANTED; granter[at] = me; heads--; ok = 1
 			:: else -> ok = 0
 			fi }
+#ifdef MUT_COUNT_LATE
+		   count_time();
+#endif
 		   if
 		   :: ok -> break
 		   :: ok -> /* it goes off its CPU */

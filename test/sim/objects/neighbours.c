@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Other processes on the same CPUs, which nobody has registered: threads that only compute, and
- * threads of one that has a lock of its own, on which they sleep and wake each other.
+ * Other processes on the same CPUs.  Nobody has registered threads that only compute, nor those of
+ * one that has a lock of its own, on which they sleep and wake each other.  Those of another have
+ * a lock as the product's, and a monitor: its slots are part of the program's array here, and its
+ * domain is the program's, as with two processes of one user.
  */
 #include "objects/objects.h"
 
@@ -9,9 +11,11 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
+#include "lock/lock.h"
 
 static uint32_t word __attribute__((aligned(64)));
-static uint64_t sections, inside; /* unseen */
+static struct fg_lock ours __attribute__((aligned(64)));
+static uint64_t sections, inside, ours_inside; /* unseen */
 
 /* 0 free, 1 held, 2 held and perhaps waited for: Drepper, "Futexes Are Tricky". */
 static void take(void)
@@ -31,16 +35,16 @@ static void release(void)
 		sim_syscall(SYS_futex, (long)&word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);
 }
 
-static UNSEEN void enter(void)
+static UNSEEN void enter(uint64_t *in)
 {
-	if (inside++)
+	if ((*in)++)
 		violation("two threads have the other process' lock");
 	sections++;
 }
 
-static UNSEEN void leave(void)
+static UNSEEN void leave(uint64_t *in)
 {
-	inside--;
+	(*in)--;
 }
 
 static void compute(struct thread *t)
@@ -55,22 +59,43 @@ static void compute_and_lock(struct thread *t)
 	(void)t;
 	for (;;) {
 		take();
-		enter();
+		enter(&inside);
 		sim_work(US);
-		leave();
+		leave(&inside);
 		release();
+		sim_work(US);
+	}
+}
+
+static void compute_and_lock_ours(struct thread *t)
+{
+	(void)t;
+	for (;;) {
+		_fg_lock(&ours);
+		enter(&ours_inside);
+		sim_work(US);
+		leave(&ours_inside);
+		_fg_unlock(&ours);
 		sim_work(US);
 	}
 }
 
 UNSEEN void neighbours_begin(int from)
 {
-	for (int i = from; i < from + load.busy + load.others; i++) {
-		bool alone = i < from + load.busy;
+	int others = from + load.busy, registered = others + load.others;
 
+	for (int i = from; i < registered + load.registered; i++) {
 		threads[i].neighbour = true;
-		mon_neighbour(i, alone ? i : from + load.busy);
-		sim_spawn(i, alone ? compute : compute_and_lock, (uint64_t)(i - from) * 100 * NS);
+		mon_neighbour(i,
+			      i < others     ? i :
+			      i < registered ? others :
+					       registered,
+			      i >= registered);
+		sim_spawn(i,
+			  i < others	 ? compute :
+			  i < registered ? compute_and_lock :
+					   compute_and_lock_ours,
+			  (uint64_t)(i - from) * 100 * NS);
 	}
 }
 

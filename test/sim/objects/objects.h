@@ -46,7 +46,7 @@ extern struct load {
 	bool half_look;		       /* half of the mutex' sections only read */
 	bool uneven;		       /* outside up to twice as long */
 	int ends_after;		       /* so many operations is a thread's life; 0: for ever */
-	int busy, others;	       /* threads of other processes (neighbours.c) */
+	int busy, others, registered;  /* threads of other processes (neighbours.c) */
 } load;
 extern struct results {
 	volatile int started;
@@ -74,7 +74,7 @@ void fork_here(void);
 
 /* A lock of load.locks (keys.c). */
 int load_which(void);
-/* load.busy and load.others, from that thread on (neighbours.c), and what the others got done. */
+/* Those of other processes, from that thread on (neighbours.c), and what had a lock got done. */
 void neighbours_begin(int from);
 uint64_t neighbours_sections(void);
 /* A time of some microseconds: a deadline, in nanoseconds from now. */
