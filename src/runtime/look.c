@@ -16,10 +16,12 @@
 
 /*
  * Looks in vain may take this part of the process's CPU time.  It is read once a ms at the most,
- * and less often where that takes long: the kernel adds up all threads.  Not varied.
+ * less often where that takes long, for the kernel adds up all threads, and not before the process
+ * can have used enough, if it goes on as since the last time.  Not varied.
  */
 #define VAIN_PART     64u
 #define READ_EVERY_NS 1000000u
+#define READ_LAST_NS  (64 * (uint64_t)READ_EVERY_NS)
 #define READ_PART     64u
 #define READ_MOST_NS  200000u
 
@@ -99,12 +101,28 @@ static uint32_t cpus_for_us(void)
 	return cpus < quota ? cpus : quota;
 }
 
-static uint64_t read_next_ns, cpu_read_ns;
+static uint64_t read_next_ns, read_last_ns, cpu_read_ns;
 
-/* What the process has used since the last time gives some to who asks, for the group. */
-static void put_in(struct fg_budget *b, const struct fg_self *self, uint64_t now)
+/* How long a process that has used `used` in `ns` takes to earn so much. */
+static uint64_t time_to_earn(int64_t wanted, uint64_t used, uint64_t ns)
 {
-	uint64_t next = fg_load_relaxed(&read_next_ns), had, used, took;
+	uint64_t time;
+
+	if (wanted <= 0)
+		return 0;
+	if (ns > READ_LAST_NS)
+		ns = READ_LAST_NS;
+	time = used ? (uint64_t)wanted * VAIN_PART * ns / used : READ_LAST_NS;
+	return time < READ_LAST_NS ? time : READ_LAST_NS;
+}
+
+/*
+ * What the process has used since the last time gives some to who asks, for the group: until it
+ * has `wanted`.
+ */
+static void put_in(struct fg_budget *b, const struct fg_self *self, uint64_t now, int64_t wanted)
+{
+	uint64_t next = fg_load_relaxed(&read_next_ns), had, used, wait, took;
 	struct timespec t;
 	int err;
 
@@ -120,15 +138,20 @@ static void put_in(struct fg_budget *b, const struct fg_self *self, uint64_t now
 	had = fg_load_relaxed(&cpu_read_ns);
 	used = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 	fg_store_relaxed(&cpu_read_ns, used);
-	if (used > had) /* not in the child of fork, which begins at 0 */
-		fg_budget_add(b, used - had < VAIN_PART * (uint64_t)GROUP_CAP_NS ?
-				     (int64_t)((used - had) / VAIN_PART) :
-				     GROUP_CAP_NS);
+	if (used >= had) /* else it is the child of fork, which begins at 0 */
+		used -= had;
+	fg_budget_add(b, used < VAIN_PART * (uint64_t)GROUP_CAP_NS ? (int64_t)(used / VAIN_PART) :
+								     GROUP_CAP_NS);
+	wait = time_to_earn(wanted - fg_load_relaxed(&b->left_ns), used,
+			    now - fg_load_relaxed(&read_last_ns));
+	fg_store_relaxed(&read_last_ns, now);
 	took = fg_now_ns() - now;
 	if (took > READ_MOST_NS)
 		took = READ_MOST_NS;
-	if (took > READ_EVERY_NS / READ_PART)
-		fg_store_relaxed(&read_next_ns, now + took * READ_PART);
+	if (wait < took * READ_PART)
+		wait = took * READ_PART;
+	if (wait > READ_EVERY_NS)
+		fg_store_relaxed(&read_next_ns, now + wait);
 }
 
 static uint32_t nr_groups(uint32_t cpus)
@@ -183,7 +206,7 @@ enum fg_look_room fg_look_may_begin(struct fg_look *l, const struct fg_self *sel
 		return FG_LOOK_NO_ROOM;
 	g = group_of(cpu, cpus, &place);
 	if (fg_budget_left(&g->budget, GROUP_CAP_NS) < (int64_t)l->most_ns) {
-		put_in(&g->budget, self, now);
+		put_in(&g->budget, self, now, (int64_t)l->most_ns);
 		if (fg_budget_left(&g->budget, GROUP_CAP_NS) < (int64_t)l->most_ns)
 			return FG_LOOK_NO_BUDGET;
 	}
