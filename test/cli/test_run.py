@@ -108,13 +108,27 @@ def check_environment():
         return {k: v for k, v in lines.items() if os.environ.get(k) != v
                 and k not in ("_", "LC_CTYPE")}
 
-    same("only the library", set(changed("--policy=block")), {"LD_PRELOAD", "FLEXGUARD_POLICY"})
+    mine = {"LD_PRELOAD", "FLEXGUARD_POLICY", "GOMP_SPINCOUNT"}
+    same("only the library and OpenMP's looks", set(changed("--policy=block")), mine)
     c = changed("--policy=block", "--futex=on")
     same("and the futexes", c.get("FLEXGUARD_FUTEX"), "on")
     same("not even that", set(changed("--lock=glibc")), {"FLEXGUARD_LOCK"})
     c = changed("--policy=block", f"--stats={TMP}/s")
-    same("and the statistics", set(c), {"LD_PRELOAD", "FLEXGUARD_POLICY", "FLEXGUARD_STATS"})
+    same("and the statistics", set(c), mine | {"FLEXGUARD_STATS"})
     true("gone at exit", not os.path.exists(c["FLEXGUARD_STATS"]))
+
+
+def check_openmp():
+    """Fewer looks before libgomp sleeps, where nobody has said how many."""
+    def looks(*args, **env):
+        return run("run", *args, "sh", "-c", "echo ${GOMP_SPINCOUNT-none}", **env).stdout.strip()
+
+    same("ours", looks(), "30000")
+    same("as the user says", looks(env={"GOMP_SPINCOUNT": "7"}), "7")
+    same("as a policy says", looks(env={"OMP_WAIT_POLICY": "active"}), "none")
+    same("glibc's locks", looks("--lock=glibc"), "none")
+    same("another lock", looks("--lock=mcs"), "none")
+    same("inside", looks(FLEXGUARD, "run", "--lock=glibc"), "none")
 
 
 def check_no_extra_descriptors():

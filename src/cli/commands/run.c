@@ -189,6 +189,23 @@ static int set_preload(const char *library, const char *asan)
 	return err;
 }
 
+/*
+ * GNU's OpenMP looks 300,000 times at a word before it sleeps, and less often only where its own
+ * threads outnumber the CPUs: other processes do not count.  With a tenth of that nothing was lost
+ * alone, and beside busy processes teams of two were twice as fast (docs/design/experiments.md).
+ * Who has chosen something keeps it.
+ */
+#define OPENMP_LOOKS "30000"
+
+static int set_openmp(bool ours)
+{
+	const char *chosen = getenv("GOMP_SPINCOUNT");
+
+	if (!ours) /* also inside another `flexguard run` */
+		return chosen && !strcmp(chosen, OPENMP_LOOKS) ? unsetenv("GOMP_SPINCOUNT") : 0;
+	return chosen || getenv("OMP_WAIT_POLICY") ? 0 : setenv("GOMP_SPINCOUNT", OPENMP_LOOKS, 1);
+}
+
 /* Appending: two runs at once that name the same file each leave a whole report in it. */
 static FILE *open_report(const char *file)
 {
@@ -304,6 +321,7 @@ int fg_cmd_run(int argc, char **argv)
 	    (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||
 	    (r.policy && setenv(FG_POLICY_ENV, r.policy, 1)) ||
 	    (r.futex && setenv(FG_FUTEX_ENV, r.futex, 1)) ||
+	    set_openmp(lock == FG_LOCK_FLEXGUARD) ||
 	    (mon.pid &&
 	     (setenv(FG_SOCKET_ENV, mon.socket, 1) || setenv(FG_SECRET_ENV, mon.secret, 1)))) {
 		fg_error("cannot set the environment: %s", strerror(errno));
