@@ -9,7 +9,7 @@
 #include "vmlinux_min.h"
 #include <bpf/bpf_helpers.h>
 #include "../src/abi/protocol.h"
-#include "marks.h"
+#include "once.h"
 
 /* Set by the loader, once. */
 const volatile bool mcs_test = false; /* judge threads with role MCS by their queue */

@@ -28,9 +28,7 @@
 #include "vmlinux_min.h"
 #include <bpf/bpf_helpers.h>
 #include "../src/abi/protocol.h"
-
-#define READ_ONCE(x)	 (*(const volatile typeof(x) *)&(x))
-#define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
+#include "once.h"
 
 enum mark_kind {
 	MARK_NONE = 0,

@@ -6,6 +6,7 @@
 #include "compat.h"
 #include "../src/abi/protocol.h"
 #include "monitor_types.h"
+#include "once.h"
 
 /* A bound thread.  Written by the CPU that switches it, but for `mark` (marks.h). */
 struct thread {

@@ -23,8 +23,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "compat.h"
-#include "marks.h"
 #include "monitor_types.h"
+#include "once.h"
 
 /* May the task be looked at for the process `who`?  By its real credentials, as ptrace(2) does. */
 static __always_inline bool is_same(struct task_struct *trusted, const struct fg_who *who)

@@ -18,10 +18,10 @@ static const struct {
 	const char *name;
 	int (*main)(int argc, char **argv);
 } commands[] = {
-    {"run", fg_cmd_run},       {"doctor", fg_cmd_doctor},   {"demo", fg_cmd_demo},
-    {"bench", fg_cmd_bench},   {"locks", fg_cmd_locks},	    {"monitor", fg_cmd_monitor},
-    {"status", fg_cmd_status}, {"top", fg_cmd_top},	    {"stat", fg_cmd_stat},
-    {"kernel", fg_cmd_kernel}, {"metrics", fg_cmd_metrics},
+    {"run", fg_cmd_run},       {"doctor", fg_cmd_doctor}, {"demo", fg_cmd_demo},
+    {"bench", fg_cmd_bench},   {"locks", fg_cmd_locks},	  {"monitor", fg_cmd_monitor},
+    {"status", fg_cmd_status}, {"top", fg_cmd_top},	  {"stat", fg_cmd_stat},
+    {"kernel", fg_cmd_kernel}, {"sched", fg_cmd_sched},	  {"metrics", fg_cmd_metrics},
 };
 
 static void help(void)

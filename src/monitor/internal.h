@@ -168,6 +168,11 @@ enum fg_event {
 int fg_watch(struct fg_monitor *m, int fd, enum fg_event kind, uint32_t index); /* events.c */
 
 void fg_hush_libbpf(void); /* it prints nothing, but with FLEXGUARD_VERBOSE=2 */
+/*
+ * load.c: offset of the member of this kernel's struct, in bytes; 0: it has none of that name, or
+ * not for sure.
+ */
+uint32_t fg_member_offset(const char *type, const char *member);
 
 /* programs.c: run one of the SEC("syscall") programs, or the audit. */
 int fg_monitor_tick(struct fg_monitor *m, uint64_t generation);

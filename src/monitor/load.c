@@ -67,11 +67,7 @@ int fg_skeleton_open(struct monitor_bpf **out, bool *early)
 	return err;
 }
 
-/*
- * Offset of the member of this kernel's struct, in bytes; 0: it has none of that name, or not for
- * sure.
- */
-static uint32_t member_offset(const char *type, const char *member)
+uint32_t fg_member_offset(const char *type, const char *member)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 	const struct btf_member *found;
@@ -107,7 +103,8 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	fg_topology_read("/sys/devices/system", (uint8_t *)m->skel->rodata->cpu_near, FG_MAX_CPUS);
 	uname(&u);
 	if (fg_release_is(u.release, 7, 0)) /* bpf/vmlinux_min.h; no earlier kernel has it */
-		m->skel->rodata->exec_state_dumpable = member_offset("task_exec_state", "dumpable");
+		m->skel->rodata->exec_state_dumpable = fg_member_offset("task_exec_state",
+									"dumpable");
 	m->skel->rodata->mcs_test = m->cfg.holder_test == FG_HOLDER_MCS;
 	m->skel->rodata->count_at_once = m->cfg.kernel_threads == FG_KTHREADS_COUNT;
 	/*

@@ -16,4 +16,5 @@ __attribute__((visibility("default"))) const struct fg_monitor_module fg_monitor
     .contention_missed = fg_contention_missed,
     .contention_close = fg_contention_close,
     .policies = &fg_policy_module_calls,
+    .sched = &fg_sched_module_calls,
 };

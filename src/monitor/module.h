@@ -9,6 +9,7 @@
 
 #include "monitor/contention.h"
 #include "monitor/monitor.h"
+#include "monitor/scheduler.h"
 #include "monitor/syncord.h"
 
 #define FG_MODULE_NAME	 "libflexguard-monitor.so"
@@ -32,6 +33,7 @@ struct fg_monitor_module {
 	uint64_t (*contention_missed)(const struct fg_contention *c);
 	void (*contention_close)(struct fg_contention *c);
 	const struct fg_policy_calls *policies; /* syncord.h */
+	const struct fg_sched_calls *sched;
 };
 
 extern const struct fg_monitor_module fg_monitor_module;

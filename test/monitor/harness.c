@@ -63,6 +63,18 @@ void test_begin(void)
 		skip("glibc has registered no rseq area (old kernel, or glibc.pthread.rseq=0)");
 }
 
+void look_from_another_cpu(void)
+{
+	cpu_set_t all, others;
+
+	if (sched_getaffinity(0, sizeof(all), &all) || CPU_COUNT(&all) < 2)
+		return;
+	others = all;
+	CPU_CLR(sched_getcpu(), &others);
+	sched_setaffinity(0, sizeof(others), &others);
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
 pid_t spawn(void (*child)(void *), void *arg)
 {
 	pid_t parent = getpid(), pid = fork();

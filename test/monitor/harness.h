@@ -38,12 +38,20 @@ _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)
 #define WAIT_FOR(cond)                                                                            \
 	do {                                                                                      \
 		uint64_t until_ = fg_now_ns() + DEADLINE_S * 1000000000ull;                       \
-		while (!(cond)) {                                                                 \
+		for (unsigned looks_ = 1; !(cond); looks_++) {                                    \
 			if (fg_now_ns() > until_)                                                 \
 				fail("%s:%d: waited in vain for: %s", __FILE__, __LINE__, #cond); \
 			usleep(100);                                                              \
+			if (looks_ % 64 == 0)                                                     \
+				look_from_another_cpu();                                          \
 		}                                                                                 \
 	} while (0)
+
+/*
+ * Who looks at a thread from that thread's own CPU has just taken it away, and never sees it
+ * running.  Where another process keeps the other CPUs, the kernel leaves the two together.
+ */
+void look_from_another_cpu(void);
 
 /* Writes `text` into a file of that folder (a cgroup's, /proc's): whether it took all of it. */
 bool write_file(const char *folder, const char *file, const char *text);

@@ -15,6 +15,7 @@ int fg_cmd_status(int argc, char **argv);
 int fg_cmd_top(int argc, char **argv);
 int fg_cmd_stat(int argc, char **argv);
 int fg_cmd_kernel(int argc, char **argv);
+int fg_cmd_sched(int argc, char **argv);
 int fg_cmd_metrics(int argc, char **argv);
 
 #endif

@@ -18,3 +18,15 @@ void fg_catch_interrupts(void)
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);
 }
+
+void fg_hold_interrupts(sigset_t *unblocked)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, unblocked);
+	fg_catch_interrupts();
+}

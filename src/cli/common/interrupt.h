@@ -7,5 +7,7 @@
 
 extern volatile sig_atomic_t fg_interrupted; /* the signal; 0: none has come */
 void fg_catch_interrupts(void);		     /* calls that wait end with EINTR */
+/* They are blocked besides, and come where the caller waits with the mask that it gets. */
+void fg_hold_interrupts(sigset_t *unblocked);
 
 #endif

@@ -23,7 +23,7 @@ static int connect_to(const char *path)
 	struct timeval patience = {.tv_sec = REPORT_WITHIN_NS / 1000000000u};
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	size_t len = strlen(path);
-	int fd, err;
+	int fd, err, yes = 1;
 
 	if (len == 0 || len >= sizeof(un.sun_path))
 		return -ENAMETOOLONG;
@@ -35,6 +35,7 @@ static int connect_to(const char *path)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
 	if (connect(fd, (struct sockaddr *)&un,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (*path != '@')))) {
 		err = -errno;
@@ -61,7 +62,34 @@ static int check(const struct fg_report *r, ssize_t size)
 	return 0;
 }
 
-static int ask(const char *path, uint32_t from, struct fg_report *r)
+/*
+ * Also who has sent it: who listens may be systemd, which SO_PEERCRED would name, but not who
+ * answers.
+ */
+static ssize_t hear(int fd, struct fg_report *r, pid_t *pid)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec iov = {.iov_base = r, .iov_len = sizeof(*r)};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+	struct ucred sender;
+
+	*pid = 0;
+	for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
+			memcpy(&sender, CMSG_DATA(c), sizeof(sender));
+			*pid = sender.pid;
+		}
+	return n;
+}
+
+static int ask(const char *path, uint32_t from, struct fg_report *r, pid_t *pid)
 {
 	struct fg_query q = {.magic = FG_QUERY_MAGIC, .abi = FG_ABI_VERSION, .from = from};
 	int fd = connect_to(path), err = 0;
@@ -71,7 +99,7 @@ static int ask(const char *path, uint32_t from, struct fg_report *r)
 		return fd;
 	if (send(fd, &q, sizeof(q), MSG_NOSIGNAL) < 0)
 		err = -errno;
-	n = err ? 0 : recv(fd, r, sizeof(*r), 0);
+	n = err ? 0 : hear(fd, r, pid);
 	if (n < 0)
 		err = errno == EAGAIN ? -ETIMEDOUT : -errno;
 	close(fd);
@@ -89,7 +117,7 @@ static int collect(const char *path, struct fg_answer *a)
 	do {
 		struct fg_report_process *more;
 
-		err = ask(path, from, &r);
+		err = ask(path, from, &r, &a->pid);
 		if (err)
 			return err;
 		if (r.next && r.next <= from)

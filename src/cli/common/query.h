@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "abi/protocol.h"
 #include "cli/common/arguments.h"
@@ -16,6 +17,7 @@ struct fg_answer {
 	struct fg_report_process *process;
 	size_t count;
 	uint64_t at_ns; /* CLOCK_MONOTONIC */
+	pid_t pid;	/* of the process that has answered; 0: it cannot be seen from here */
 };
 
 /* 0, or -errno and one sentence in `why`. */

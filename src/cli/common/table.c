@@ -196,6 +196,20 @@ static const struct fg_option stat[] = {
 		     .help = "write a flame graph of the stacks"},
     {0}};
 
+static const struct fg_option sched[] = {
+    [FG_SCHED_FOR] = {.name = "for",
+		      .value = "TIME",
+		      .help = "ends by itself after 30s, 10min; default: Ctrl-C"},
+    [FG_SCHED_EXTENSION] = {.name = "extension",
+			    .value = "TIME",
+			    .help = "how long a turn is extended for an owner that others wait "
+				    "for: default 2ms, rounded up to the kernel's tick; 0: not"},
+    [FG_SCHED_PLAIN] = {.name = "plain",
+			.help = "knows nothing of owners, to compare: virtual time alone"},
+    [FG_SCHED_SOCKET] = SOCKET("where the monitor listens"),
+    [FG_SCHED_JSON] = {.name = "json", .help = "the counts at the end for scripts"},
+    {0}};
+
 static const struct fg_option metrics[] = {
     [FG_METRICS_LISTEN] =
 	{.name = "listen",
@@ -392,6 +406,17 @@ const struct fg_command fg_commands[] = {
 	 "node; HOLD, where the kernel tells.  --json has more.\n\n"
 	 "Exit status: 0; 1 the kernel ejected the policy, or the verifier refuses what was "
 	 "checked; 77 this kernel lacks it; 125 refused: nothing is attached."},
+    {.name = "sched",
+     .brief = "replace the kernel's scheduler by one that knows lock owners",
+     .options = sched,
+     .about =
+	 "A scheduler for sched_ext (Linux 6.13 and later) that uses what the monitor knows: an "
+	 "owner that others wait for is not taken off its CPU at once, one that was goes on "
+	 "first, and waiters that spin make room for it. What owners get is charged, and taken "
+	 "from their own user. Lasts as long as the command: however that ends, the kernel's own "
+	 "scheduler goes on, and so it does when the kernel's watchdog ejects this one.",
+     .after = "Exit status: 0 ended by a signal or TIME; 1 the kernel ended it, or the monitor "
+	      "has; 77 this kernel has no sched_ext; 125 it could not start."},
     {.name = "metrics",
      .brief = "the monitor's counts for Prometheus",
      .options = metrics,

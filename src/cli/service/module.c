@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of monitor.h, contention.h and syncord.h that need libbpf: from the monitor's
- * module, loaded at the first of them.
+ * The functions of monitor.h, contention.h, syncord.h and scheduler.h that need libbpf: from the
+ * monitor's module, loaded at the first of them.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -133,4 +133,9 @@ void fg_contention_close(struct fg_contention *c)
 const struct fg_policy_calls *fg_policy_calls(char *why, size_t size)
 {
 	return module || !load(why, size) ? module->policies : NULL;
+}
+
+const struct fg_sched_calls *fg_sched_calls(char *why, size_t size)
+{
+	return module || !load(why, size) ? module->sched : NULL;
 }

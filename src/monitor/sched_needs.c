@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+/* Why the companion scheduler cannot be had here, as far as it shows without trying. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/utsname.h>
+
+#include "monitor/needs.h"
+#include "monitor/scheduler.h"
+
+int fg_sched_preflight(char *why, size_t size)
+{
+	struct fg_caps caps = fg_effective_caps();
+	struct utsname u;
+
+	uname(&u);
+	if (!fg_has_btf() || !fg_kernel_has(FG_HAS_SCHED_EXT)) {
+		snprintf(why, size, "Linux %s has no sched_ext: it takes %s", u.release,
+			 fg_feature_text(FG_HAS_SCHED_EXT));
+		return -ENOTSUP;
+	}
+	if (!fg_btf_names("scx_bpf_dsq_insert_vtime") ||
+	    !fg_btf_names("scx_bpf_dsq_move_to_local")) {
+		snprintf(why, size, "Linux %s has an older sched_ext: it takes that of 6.13",
+			 u.release);
+		return -ENOTSUP;
+	}
+	/* CAP_SYS_ADMIN: the monitor's maps are looked up by their numbers. */
+	if (!fg_caps_suffice(caps) || !caps.admin) {
+		snprintf(why, size,
+			 "no permission to replace the scheduler: run as root or grant %s",
+			 caps.admin ? fg_caps_missing(caps) : "CAP_SYS_ADMIN");
+		return -EPERM;
+	}
+	return 0;
+}
