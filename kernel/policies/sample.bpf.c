@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * sample: all hooks, each answering what the kernel does without a policy, and counted.  To copy
- * from:
+ * sample: all hooks of a spinlock, each answering what the kernel does without a policy, and
+ * counted.  To copy from:
  *   clang -target bpf -mcpu=v3 -O2 -g -D__TARGET_ARCH_x86 -c mine.bpf.c -o mine.bpf.o
  *   flexguard kernel attach ./mine.bpf.o LOCK
  *

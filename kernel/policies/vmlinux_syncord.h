@@ -76,7 +76,8 @@ enum {
 	SYNCORD_TRY = 2,
 	SYNCORD_SLOW = 4,
 	SYNCORD_IRQ = 8,
-	SYNCORD_IRQOFF = 16
+	SYNCORD_IRQOFF = 16,
+	SYNCORD_BIASED = 32 /* a reader who wrote to no word of the lock */
 }; /* how */
 
 /* Not relocated, but matched by the names of its members: all have to be in the kernel's. */
@@ -90,6 +91,7 @@ struct syncord_ops {
 	bool (*should_reorder)(struct syncord_lock *lock, struct syncord_node *anchor,
 			       struct syncord_node *curr);
 	bool (*skip_reorder)(struct syncord_lock *lock, struct syncord_node *anchor);
+	bool (*reader_bias)(struct syncord_lock *lock);
 	u32 flags;
 	u32 max_bypass_us; /* how long waiters may be passed; 0: 10000, which is the most */
 	u32 max_wait_us;   /* of a back-off; the same, but a second at most without a spinlock */

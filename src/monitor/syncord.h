@@ -15,15 +15,16 @@
 /* A test (test/monitor/policy.c) has a struct_ops type here that stock kernels have, too. */
 #ifndef FG_POLICY_OPS
 #define FG_POLICY_OPS "syncord_ops"
-#define FG_POLICY_HOOKS                                                         \
-	"lock_to_acquire", "lock_acquired", "lock_to_release", "lock_released", \
-	    "lock_to_enter_slowpath", "lock_enable_fastpath", "should_reorder", "skip_reorder"
+#define FG_POLICY_HOOKS                                                                         \
+	"lock_to_acquire", "lock_acquired", "lock_to_release", "lock_released",                 \
+	    "lock_to_enter_slowpath", "lock_enable_fastpath", "should_reorder", "skip_reorder", \
+	    "reader_bias"
 #endif
 
 #define FG_POLICY_TARGETS 16 /* of one policy, as in the kernel */
 #define FG_POLICY_PARTS	  4  /* objects attached as one: numa+amp */
 #define FG_POLICY_NAME	  16 /* with its end */
-#define FG_HOOKS	  8
+#define FG_HOOKS	  9
 
 /* In the order of struct syncord_ops; bit n of a set of hooks is number n. */
 extern const char *const fg_hook_name[FG_HOOKS];

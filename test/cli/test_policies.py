@@ -9,10 +9,10 @@ from climod import *
 
 RECORDED, SOURCES = HELPERS[0], HELPERS[1]
 BUILD = os.path.dirname(FLEXGUARD)
-POLICIES = ["amp", "amp-reorder", "cohort", "deadline", "lockstat", "numa", "prio", "sample", "scl",
-            "scl-reorder", "vcpu"]
+POLICIES = ["amp", "amp-reorder", "bias", "cohort", "deadline", "lockstat", "numa", "prio",
+            "sample", "scl", "scl-reorder", "vcpu"]
 HOOKS = ("lock_to_acquire lock_acquired lock_to_release lock_released lock_to_enter_slowpath "
-         "lock_enable_fastpath should_reorder skip_reorder").split()
+         "lock_enable_fastpath should_reorder skip_reorder reader_bias").split()
 HAS = os.path.exists("/sys/kernel/syncord")
 ROOT = f"{TMP}/root"
 
@@ -38,7 +38,8 @@ ffffffff82a40000 D tasklist_lock
 ffffffff82b00000 B _end
 """)
     write("sys/kernel/syncord/status", """\
-syncord abi=1 state=auto fast_key=0 slow_key=1 policies=2 targets=3 unwatched=0
+syncord abi=1 state=auto fast_key=0 slow_key=1 mutex_key=1 mutex_fast_key=1 rwsem_key=1 \
+policies=3 targets=4 unwatched=0
 policy id=7 name=numa pid=812 comm=load hooks=should_reorder,skip_reorder targets=2 \
 age_ms=1500 max_bypass_us=10000 max_wait_us=10000 flags=0x0 replaced=0
 target policy=7 addr=0xffffffff82a3f104 symbol=rename_lock+0x4 type=spin id=0 cookie=0x0 \
@@ -52,6 +53,12 @@ age_ms=10 max_bypass_us=10000 max_wait_us=10000 flags=0x0 replaced=3
 target policy=9 addr=0xffffffff82a3f140 symbol=inode_hash_lock type=spin id=0 cookie=0x0 \
 slow=4 scans=0 moved=0 skipped=0 overdue=0 backoffs=4 backoff_ns=40000000 \
 backoff_max_ns=10000000 wait_max_ns=10000001 missed=1 calls=0,0,0,0,4,0,0,0
+policy id=11 name=bias pid=901 comm=b hooks=lock_acquired,reader_bias targets=1 \
+age_ms=10 max_bypass_us=10000 max_wait_us=10000 flags=0x0 replaced=0
+target policy=11 addr=0xffffffff82a3f600 symbol=test_rwsem type=rwsem id=0 cookie=0x0 \
+slow=4 scans=0 moved=0 skipped=0 overdue=0 backoffs=0 backoff_ns=0 backoff_max_ns=0 \
+wait_max_ns=0 missed=0 calls=0,100,0,0,0,0,0,0,17 bias=1 biased=80 arms=3 revokes=2 \
+revoke_ns=9000000 revoke_max_ns=5000000
 """)
     write("sys/kernel/syncord/ejections",
           "id=3 name=numa reason=slow_hook at_ns=123 text=should_reorder took 70 us\nid=4 "
@@ -113,7 +120,7 @@ def check_list():
     same("names", sorted(rows), POLICIES)
     for name, row in rows.items():
         true(row, row["hooks"] and set(row["hooks"]) <= set(HOOKS))
-    same("sample has all", rows["sample"]["hooks"], HOOKS)
+    same("sample has all of a spinlock", rows["sample"]["hooks"], HOOKS[:-1])
     same("options", rows["numa"]["options"], {"reorder": "yes", "flush": "65536"})
     same("kernel", r["kernel"] is not None, HAS)
     text = ok(run("kernel", "list"))
@@ -270,7 +277,9 @@ def check_syncord():
 def check_recorded_status():
     r = json.loads(ok(recorded("status", "--json")))
     same("state", (r["abi"], r["state"], r["slow_key"]), (1, "auto", 1))
-    numa, amp = r["policies"]
+    same("keys of locks that sleep", (r["mutex_key"], r["mutex_fast_key"], r["rwsem_key"]),
+         (1, 1, 1))
+    numa, amp, bias = r["policies"]
     same("policy", (numa["id"], numa["name"], numa["pid"], numa["hooks"]),
          (7, "numa", 812, ["should_reorder", "skip_reorder"]))
     same("program", amp["comm"], "a?b")
@@ -279,6 +288,9 @@ def check_recorded_status():
          ("rename_lock+0x4", "0xffffffff82a3f104", 7))
     same("large", first["wait_max_ns"], 2 ** 64 - 1)
     same("calls", first["calls"], dict(zip(HOOKS, [0] * 6 + [12, 9])))
+    rwsem = bias["targets"][0]
+    same("bias", (rwsem["type"], rwsem["bias"], rwsem["biased"], rwsem["calls"]["reader_bias"]),
+         ("rwsem", 1, 80, 17))
     same("hidden", (second["symbol"], second["id"]), (None, 1))
     same("amp", (amp["targets"][0]["backoff_ns"], amp["replaced"]), (40000000, 3))
     same("ejections", [(e["id"], e["reason"], e["text"]) for e in r["ejections"]],
@@ -287,16 +299,18 @@ def check_recorded_status():
     same("one", [p["id"] for p in one["policies"]], [9])
     text = ok(recorded("status"))
     for word in ("7  numa, of load (812)", "rename_lock+0x4: 9 waited, 8 scans, 7 moved",
-                 "ejected: 3  numa: slow_hook: should_reorder took"):
+                 "ejected: 3  numa: slow_hook: should_reorder took",
+                 "look themselves up: contended spinlocks, every mutex, every rwsem",
+                 "biased, for 80 reads; ended 2 times, in 5.00 ms at most"):
         true(f"{word}: {text}", word in text)
     refused(recorded("status", "8"), 125, "nothing is attached with id 8")
     refused(recorded("status", "3"), 125, "ejected", "slow_hook")
     lines = ok(recorded("top", "-n", "2", "-d", "10ms", "--json")).splitlines()
-    same("tables", [len(json.loads(line)["policies"]) for line in lines], [2, 2])
+    same("tables", [len(json.loads(line)["policies"]) for line in lines], [3, 3])
     true("top", "rename_lock+0x4" in ok(recorded("top", "7", "-n", "1", "-d", "10ms")))
     same("list",
          [p["id"] for p in json.loads(ok(recorded("list", "--json")))["kernel"]["policies"]],
-         [7, 9])
+         [7, 9, 11])
 
 
 def check_recorded_nothing():

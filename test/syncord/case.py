@@ -15,7 +15,8 @@ from judge import Skip
 
 CASES = []
 HOOKS = ("to_acquire acquired to_release released to_enter_slowpath enable_fastpath "
-         "should_reorder skip_reorder").split()
+         "should_reorder skip_reorder reader_bias").split()
+KEYS = "fast_key slow_key mutex_key mutex_fast_key rwsem_key".split()  # in status
 # The head of a queue looks at so many waiters even if the lock is free: an emulated one seldom
 # finds its owner inside.
 MIN_SCAN = "echo 16 >/sys/kernel/debug/syncord/min_scan\n"

@@ -95,8 +95,11 @@ class Judge:
         return {name for name, *_ in self.rows}
 
     def table(self):
-        rows = [(name, what, textwrap.shorten(self.text(value), 60, placeholder=" ..."),
-                 bound or "", {True: "ok", False: "FAILED", None: ""}[ok])
+        def short(text, most):
+            return textwrap.shorten(text, most, placeholder=" ...")
+
+        rows = [(name, short(what, 60), short(self.text(value), 60), short(bound or "", 30),
+                 {True: "ok", False: "FAILED", None: ""}[ok])
                 for name, what, value, bound, ok in self.rows]
         widths = [max((len(r[i]) for r in rows), default=0) for i in range(5)]
         about = self.kernel.about

@@ -25,11 +25,19 @@ import judge
 import machine
 import selftests
 
-LOADER = importlib.machinery.SourceFileLoader(
-    "lab", str(pathlib.Path(sys.argv[1], "test/syncord/run").resolve()))
-lab = types.ModuleType("lab")
-lab.__file__ = LOADER.path
-LOADER.exec_module(lab)
+
+
+def script(name):
+    """One of the lab's programs, as a module."""
+    loader = importlib.machinery.SourceFileLoader(
+        name, str(pathlib.Path(sys.argv[1], "test/syncord", name).resolve()))
+    module = types.ModuleType(name)
+    module.__file__ = loader.path
+    loader.exec_module(module)
+    return module
+
+
+lab, evaluation = script("run"), script("evaluation")
 
 KERNEL = types.SimpleNamespace(folder=pathlib.Path("key"), image="bzImage",
                                has=lambda option: False, about={"version": "7.3", "patches": 1})
@@ -238,10 +246,59 @@ def cases_are_named_anywhere():
                   [c.name for c in a.chosen] == ["idle", "exact"] and a.full)
 
 
+class Asked:
+    """Results that note what somebody asked for, and have none of it."""
+
+    def __init__(self):
+        self.cases = set()
+
+    def value(self, of, what):
+        self.cases.add(of)
+
+    def why_not(self, of):
+        return of
+
+
+def every_claim_has_its_case():
+    r = Asked()
+    words = {evaluation.word_of(*c.judge("", r, 0)) for f in evaluation.paper.figures()
+             for c in f.claims if f.id != "table-5"}  # of lines of code
+    for f in evaluation.paper.figures():
+        for _, _, of in f.rows:
+            evaluation.here(r, of)
+    told = expect("the paper's rows and claims are of cases that there are",
+                  r.cases and r.cases <= {c.name for c in case.CASES})
+    return told & expect("without a result no claim about counts has a verdict",
+                         words == {evaluation.NOT_MEASURED, evaluation.WORD[None]})
+
+
+def verdict_of(*tries):
+    """Of Figure 5's first claim: [(share stock, share with numa, passed)]."""
+    r = evaluation.Results([])
+    about = {"case": "numa", "linux": "7.3", "kernel": "key"}
+    for stock, numa, passed in tries:
+        for name, share in ("only counted", stock), ("numa", numa):
+            r.add({**about, "what": f"{evaluation.paper.ACROSS}, {name}", "value": share})
+        r.add({**about, "passed": passed})
+    figure = next(f for f in evaluation.paper.figures() if f.id == "figure-5")
+    return evaluation.word_of(*figure.claims[0].judge("", r, 0))
+
+
+def claims_are_judged():
+    word = evaluation.WORD
+    found = [verdict_of((0.3, 0.01, True)), verdict_of((0.3, 0.2, True)),
+             verdict_of((0.3, 0.01, False)), verdict_of((0.3, 0.2, False), (0.3, 0.01, True)),
+             verdict_of()]
+    return expect("a claim holds, or not, by the last try, if that passed",
+                  found == [word[True], word[False], evaluation.NOT_MEASURED, word[True],
+                            evaluation.NOT_MEASURED])
+
+
 if __name__ == "__main__":
     machine.Machine = Pretended
     results = [boot_is_kept(), boot_is_ended(), boot_is_heard(), case_is_heard(),
                warnings_are_shown(), sockets_are_nodes(), order_is_counted(),
                skipped_without_a_boot(), no_compiler(), once_more(), kinds_do_not_mix(),
-               statistics(), cases_are_named_anywhere()]
+               statistics(), cases_are_named_anywhere(), every_claim_has_its_case(),
+               claims_are_judged()]
     sys.exit(0 if all(results) else 1)

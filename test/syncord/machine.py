@@ -178,6 +178,8 @@ def make_initrd(build, kernel, work):
     for program in ("flexguard", "libflexguard-monitor.so", "libflexguard-preload.so",
                     "libflexguard-zoo.so"):
         initrd.add(build / program, "fg")
+    for perf in sorted(source.cache().glob("perf-*/perf"))[-1:]:
+        initrd.add(perf, "fg")
     for load in sorted(p for p in (build / "test/syncord").glob("syncord-load-*") if p.is_file()):
         initrd.add(load, "fg/load")
     for policy in sorted((build / "kernel/policies").glob("*.bpf.o")):

@@ -254,7 +254,7 @@ static bool has_bpffs(void)
 int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 {
 	struct job job = {.o = o};
-	sigset_t signals, unblocked;
+	sigset_t unblocked;
 	const char *ended;
 	uint32_t id;
 	int err;
@@ -279,12 +279,7 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 		return fg_kernel_refused(err, job.why);
 	}
 	/* From here on they end the wait, and what has been counted is told. */
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &signals, &unblocked);
-	fg_catch_interrupts();
+	fg_hold_interrupts(&unblocked);
 	err = job.calls->attach(job.policy, job.address, job.targets, job.why, sizeof(job.why));
 	if (err) {
 		err = refused(&job, err);

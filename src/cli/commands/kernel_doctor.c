@@ -76,7 +76,7 @@ static void check_policies(struct fg_findings *t)
 	else
 		fg_found(t, "SynCord", FG_INFO, "no: this kernel's locks take no policies");
 	if (fg_kernel_has(FG_HAS_SCHED_EXT))
-		fg_found(t, "sched_ext", FG_INFO, "yes");
+		fg_found(t, "sched_ext", FG_INFO, "yes: flexguard sched may replace the scheduler");
 	else
 		fg_found(t, "sched_ext", FG_INFO, "no (%s)", fg_feature_text(FG_HAS_SCHED_EXT));
 	/* Whether this process may have it is not asked: nothing is changed. */

@@ -166,6 +166,40 @@ static void print_policy(const char *line)
 	       fg_human_ns(c, sizeof(c), 1e6 * (double)fg_syncord_number(line, "age_ms")), hooks);
 }
 
+/* Which locks of the machine pay for the policies, by the kernel's static keys. */
+static void print_keys(const char *line)
+{
+	static const struct {
+		const char *key, *text, *unless;
+	} shown[] = {{"fast_key", "every spinlock", ""},
+		     {"slow_key", "contended spinlocks", "fast_key"},
+		     {"mutex_fast_key", "every mutex", ""},
+		     {"mutex_key", "contended mutexes", "mutex_fast_key"},
+		     {"rwsem_key", "every rwsem", ""}};
+	const char *before = "look themselves up: ";
+
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		if (fg_syncord_number(line, shown[i].key) &&
+		    !fg_syncord_number(line, shown[i].unless)) {
+			printf("%s%s", before, shown[i].text);
+			before = ", ";
+		}
+	if (*before == ',')
+		putchar('\n');
+}
+
+static void print_bias(const char *line)
+{
+	char c[24];
+
+	if (fg_syncord_number(line, "biased") || fg_syncord_number(line, "arms"))
+		printf("        %sbiased, for %" PRIu64 " reads; ended %" PRIu64
+		       " times, in %s at most\n",
+		       fg_syncord_number(line, "bias") ? "" : "was ",
+		       fg_syncord_number(line, "biased"), fg_syncord_number(line, "revokes"),
+		       fg_human_ns(c, sizeof(c), (double)fg_syncord_number(line, "revoke_max_ns")));
+}
+
 static void print_target(const char *line)
 {
 	static const struct {
@@ -184,6 +218,7 @@ static void print_target(const char *line)
 		       shown[i].text);
 	printf(", longest wait %s\n",
 	       fg_human_ns(c, sizeof(c), (double)fg_syncord_number(line, "wait_max_ns")));
+	print_bias(line);
 }
 
 void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls)
@@ -201,6 +236,7 @@ void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_ca
 			printf("SynCord is %s; %" PRIu64 " %s on %" PRIu64 " lock%s\n", state,
 			       policies, policies == 1 ? "policy" : "policies", targets,
 			       targets == 1 ? "" : "s");
+			print_keys(line);
 		} else if (fg_syncord_begins(line, "policy")) {
 			if (shown && calls)
 				calls->free_counters(&counters);

@@ -31,6 +31,8 @@ def numa(m, t):
     t.tell("rename_lock: hand-overs across nodes, only counted", share["stock"])
     t.statistic("rename_lock: hand-overs across nodes, numa", share["numa"],
                 most=share["stock"] / 10)
+    t.tell("rename_lock: batch of a node in the mean, before and after",
+           [round(c["heads"] / max(1, c["across"]), 2) for c in (stock, with_it)])
     t.tell("rename_lock: longest batch of a node, before and after",
            f"{stock['max_batch']}, {with_it['max_batch']}")
 
@@ -59,29 +61,33 @@ def amp(m, t):
     need_test_locks(m)
     need_policies(m, "amp", "amp-reorder")
 
-    def ratio(how, hold):
+    def ratio(name, how, hold):
         settings = MIN_SCAN + f"""echo 0 >$T/lock; echo 0xf0 >$T/classes
 echo {hold} {hold} >$T/hold_ns; echo 0 0 >$T/pause_ns
 """
         out = script(m, settings + how)
         by_class = {line["class"]: line["ops"]
                     for line in lines(out, "class=0") + lines(out, "class=1")}
-        policy = how.split("; testlock")[0].split("; ")[-1]
-        t.equal(f"two inside at once: {policy}", lines(out, "total")[0]["violations"], 0)
-        t.at_least("sections of fast CPUs", by_class[0], 100)
+        t.equal(f"two inside at once: {name}", lines(out, "total")[0]["violations"], 0)
+        t.tell(f"sections of fast and slow CPUs: {name}", [by_class[0], by_class[1]])
+        t.at_least(f"sections of fast CPUs: {name}", by_class[0], 100)
         return by_class[0] / max(1, by_class[1])
-    t.tell("fast to slow, stock", ratio("testlock 3", 2000))
+    t.tell("fast to slow, stock", ratio("stock, a short queue", "testlock 3", 2000))
     t.statistic("fast to slow, amp, a short queue",
-                ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach", 2000), least=10)
+                ratio("amp, a short queue",
+                      "attach amp test:spin0 -o slow=4-7; testlock 3; detach", 2000), least=10)
     t.statistic("fast to slow, amp-reorder, a short queue",
-                ratio("attach amp-reorder test:spin0 -o slow=4-7; testlock 3; detach", 2000),
+                ratio("amp-reorder, a short queue",
+                      "attach amp-reorder test:spin0 -o slow=4-7; testlock 3; detach", 2000),
                 least=2)
     # What 224 threads have there 8 have here, by longer sections and a lower bound.
     t.statistic("fast to slow, amp, a long queue",
-                ratio("attach amp test:spin0 -o slow=4-7; testlock 3; detach", 20000), least=10)
+                ratio("amp, a long queue",
+                      "attach amp test:spin0 -o slow=4-7; testlock 3; detach", 20000), least=10)
     # On a fast machine the watchdog ends a policy all of whose waiters are overdue; here that is
     # what is looked at.
-    equal = ratio("echo 0 >$S/max_overdue; attach amp-reorder test:spin0 -o slow=4-7 "
+    equal = ratio("amp-reorder, a long queue",
+                  "echo 0 >$S/max_overdue; attach amp-reorder test:spin0 -o slow=4-7 "
                   "-o max_bypass_us=50; testlock 3; detach; echo 20000 >$S/max_overdue", 20000)
     t.statistic("fast to slow, amp-reorder, a long queue", equal, most=1.25)
     t.statistic("fast to slow, amp-reorder, a long queue", equal, least=0.8)

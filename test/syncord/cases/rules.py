@@ -33,6 +33,8 @@ RULES = {
     13: ["attach privilege"],
     14: ["attach leak"],
     18: ["hooks strangers", "kunit ordinary_waiter"],
+    19: ["attach bias_target", "kunit bias_allowed"],
+    20: ["hooks bias_writers"],
 }
 # Without these the kernel may not go on: each gets a machine of its own, which may end.
 UNSAFE_RULES = {1: "hooks unfair_irqoff", 12: "hooks waits"}

@@ -5,6 +5,7 @@ import re
 
 from case import (HOOKS, MIN_SCAN, case, lines, load, need_policies, need_test_locks,
                   policy_counters, script)
+from judge import Skip
 
 RENAME_MUTEX = "sb:/tmp.s_vfs_rename_mutex"
 
@@ -77,6 +78,91 @@ flexguard kernel status --json; detach; rm -rf /tmp/folder""")
                policy_counters(out)["acquisitions"], 200)
 
 
+# As often, one after the other, for so many us.
+HOLD = """hold() { # FILE TIMES US
+	local n=0
+	while [ $n -lt $2 ]; do echo $3 >$T/$1; n=$((n + 1)); done
+}
+"""
+
+
+@case("bias")
+def bias(m, t):
+    """Readers of a biased rwsem write none of its words; who writes ends the bias, and gets in;
+    with the policy gone nothing is left of it."""
+    need_test_locks(m)
+    need_policies(m, "bias")
+    out = script(m, HOLD + """attach bias test:rwsem0; hold rwsem_read 16 0; cat $T/rwsem_words
+pids=; for i in 1 2 3 4; do hold rwsem_read 50 0 & pids="$pids $!"; done; wait $pids
+cat $T/rwsem_words $S/status; flexguard kernel status --json; detach
+attach bias test:rwsem0 -o reads=1
+pids=; for i in 1 2 3; do hold rwsem_read 100 500 & pids="$pids $!"; done
+hold rwsem_write 40 500; wait $pids; cat $S/status; detach; cat $T/rwsem_words
+echo "wrong n=$(cat $T/rwsem_violations)" """, limit=300)
+    before, after, end = lines(out, "words")
+    quiet, busy = lines(out, "target")
+    t.equal("biased after 16 reads", quiet["bias"], 1)
+    t.equal("reads that wrote nothing, of 200", quiet["biased"], 200)
+    t.equal("words of the rwsem over these reads", (after["count"], after["owner"]),
+            (before["count"], before["owner"]))
+    t.equal("reads by the bias, as the policy counts them", policy_counters(out)["biased"], 200)
+    t.equal("ends of the bias meanwhile", quiet["revokes"], 0)
+    t.at_least("ends of the bias by 40 writes beside 300 reads", busy["revokes"], 1)
+    t.at_most("ends, of what came", busy["revokes"], busy["arms"])
+    age = lines(out, "policy")[-1]["age_ms"]
+    t.at_most("ends of the bias, of the time", round(
+        (busy["revoke_ns"] - busy["revoke_max_ns"]) / 1e6 / (age + 1), 4), 0.1)
+    t.tell("longest of them, ms", busy["revoke_max_ns"] / 1e6)
+    t.tell("reads beside writers that wrote nothing", busy["biased"])
+    t.equal("what the rwsem holds when the policy has gone", end["count"], "0x0")
+    t.equal("somebody beside a writer", lines(out, "wrong")[0]["n"], 0)
+
+
+@case("bias-writes")
+def bias_writes(m, t):
+    """Writes to the words of an rwsem, as watchpoints of the processors count them: of ordinary
+    reads, and of biased ones."""
+    if m.sh("[ -e /fg/selftests/hooks ]").status:
+        raise Skip("the kernel's own tests have not been built")
+    out = m.sh("/fg/selftests/hooks -t bias_no_shared_write 2>&1", 300).out
+    told = re.search(r"100 reads wrote to the rwsem (\d+) times, 100 by the bias (\d+)", out)
+    t.true("it counts", told, "" if told else out.strip()[-300:])
+    if not told:
+        return
+    if not int(told[1]):
+        raise Skip("watchpoints of this emulator see nothing")
+    t.at_least("writes to the rwsem by 100 reads", int(told[1]), 200)
+    t.equal("writes to the rwsem by 100 biased reads", int(told[2]), 0)
+
+
+@case("bias-multi", threads="multi", cpus=4)
+def bias_multi(m, t):
+    """The same where emulated CPUs run at the same time, and the policy comes, is replaced, and
+    goes, under readers and writers."""
+    need_test_locks(m)
+    need_policies(m, "bias", "lockstat")
+    out = script(m, HOLD + """pids=; work=
+for i in 1 2 3; do hold rwsem_read 400 100 & work="$work $!"; done
+hold rwsem_write 60 200 & work="$work $!"
+n=0
+while [ $n -lt 6 ]; do
+	attach bias test:rwsem0 -o reads=1; hold rwsem_read 3 0; hold rwsem_write 1 0
+	id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status)
+	flexguard kernel replace $id bias -o reads=2; hold rwsem_read 3 0
+	[ $((n % 2)) = 0 ] || flexguard kernel replace $id lockstat
+	hold rwsem_read 3 0; cat $S/status; detach; n=$((n + 1))
+done
+wait $work; cat $T/rwsem_words
+echo "wrong n=$(cat $T/rwsem_violations)" """, limit=400)
+    of = lines(out, "target")
+    t.equal("rounds", len(of), 6)
+    t.at_least("reads that wrote nothing", sum(target["biased"] for target in of), 1)
+    t.at_least("the bias came", sum(target["arms"] for target in of), 1)
+    t.at_least("and was ended by writers", sum(target["revokes"] for target in of), 1)
+    t.equal("what the rwsem holds at the end", lines(out, "words")[0]["count"], "0x0")
+    t.equal("somebody beside a writer", lines(out, "wrong")[0]["n"], 0)
+
+
 def hold_times(m, options, policy="scl"):
     """Of the threads of the load, each on its CPU; acquisitions and violations."""
     out = script(m, f"attach {policy} {RENAME_MUTEX} {options}; syncord-load-scl -t 4 -d 6; "
@@ -104,6 +190,7 @@ def scl(m, t):
         t.tell(f"{name}: violations of acquisitions",
                f"{counters['violations']} of {counters['acquisitions']}")
         t.tell(f"{name}: waits", target["backoffs"])
+        t.tell(f"{name}: found it taken", target["slow"])
     # A section of an emulated CPU lasts over the turns of others, so that a victim's are far longer
     # than what it does in them; hence more than the 0.5 of two who have all, and by luck.
     t.tell("Jain's index of the times held, only counted", jain(results["stock"][0]))
@@ -138,6 +225,11 @@ echo 2000 20000 >$T/hold_ns; echo 2000 2000 >$T/pause_ns
         counters = policy_counters(out)
         t.equal(f"{name}: two inside at once", total["violations"], 0)
         t.at_least(f"{name}: sections", total["ops"], 100)
+        t.tell(f"{name}: acquisitions", counters["acquisitions"])
+        t.tell(f"{name}: violations", counters["violations"])
+        t.tell(f"{name}: hand-overs across nodes", total["cross"])
+        t.tell(f"{name}: batch of a node in the mean",
+               round(total["ops"] / max(1, total["cross"]), 2))
         of[name] = (held[1] / max(1, held[0]),
                     counters["violations"] / max(1, counters["acquisitions"]),
                     total["cross"] / max(1, total["ops"]))
@@ -146,6 +238,26 @@ echo 2000 20000 >$T/hold_ns; echo 2000 2000 >$T/pause_ns
     t.statistic("held by long to held by short, scl", of["scl"][0], most=1.75)
     t.statistic("violations: scl to scl-reorder", of["scl"][1] / max(1e-9, of["scl-reorder"][1]),
                 most=0.9)
+
+
+@case("numa-scl", threads="counted")
+def numa_scl(m, t):
+    """Where a queue is left of those who need not wait, for nobody pauses, numa+scl keeps it in its
+    node, as numa does, and scl alone does not."""
+    need_test_locks(m)
+    need_policies(m, "scl", "numa")
+    across = {}
+    for policy in "scl", "numa+scl":
+        out = script(m, MIN_SCAN + f"""echo 0 >$T/lock; echo 0xcc >$T/classes
+echo 2000 20000 >$T/hold_ns; echo 0 0 >$T/pause_ns
+attach {policy} test:spin0; testlock 3; detach""")
+        total = lines(out, "total")[0]
+        t.equal(f"{policy}: two inside at once", total["violations"], 0)
+        t.at_least(f"{policy}: sections", total["ops"], 100)
+        across[policy] = total["cross"] / max(1, total["ops"])
+        t.tell(f"{policy}: hand-overs across nodes", across[policy])
+    t.statistic("hand-overs across nodes, numa+scl to scl",
+                across["numa+scl"] / max(1e-9, across["scl"]), most=0.7)
 
 
 @case("objects")
@@ -190,16 +302,18 @@ echo "wrong status=$s lines=$(wc -l </tmp/said)" """, limit=200)
             [(125, 1)] * 7)
 
 
-def torture(m, t, lock):
+def torture(m, t, lock, policies=("lockstat", "scl", "scl -o throttle=no")):
     """The kernel's own torture of it, with one policy after the other."""
-    policies = "lockstat", "scl", "scl -o throttle=no"
-    need_policies(m, "lockstat", "scl")
+    need_policies(m, *(policy.split()[0] for policy in policies))
     rounds = "".join(f"attach {policy.split()[0]} {lock} {' '.join(policy.split()[1:])}; sleep 4; "
                      "cat $S/status; detach\n" for policy in policies)
     out = script(m, rounds + "sleep 3; dmesg | grep 'Writes:' | tail -n 1", limit=300)
     for policy, target in zip(policies, lines(out, "target")):
         t.at_least(f"{policy}: acquisitions", counted(target)["acquired"], 10)
         t.tell(f"{policy}: found it taken, hooks not run", f"{target['slow']}, {target['missed']}")
+        if "reads" in policy:
+            t.tell(f"{policy}: it came, readers by it, ends",
+                   [target["arms"], target["biased"], target["revokes"]])
     told = re.search(r"Writes:.*Total: (\d+) .*Fail: (\d+)", out)
     t.true("it tells how it goes", told)
     if told:
@@ -207,8 +321,8 @@ def torture(m, t, lock):
         t.equal("of them two at once", int(told[2]), 0)
 
 
-def tortured(kind):
-    return (f"syncord=auto locktorture.torture_type={kind} locktorture.nwriters_stress=6 "
+def tortured(kind, writers=6):
+    return (f"syncord=auto locktorture.torture_type={kind} locktorture.nwriters_stress={writers} "
             "locktorture.stat_interval=2 locktorture.stutter=0 locktorture.rt_boost=0")
 
 
@@ -223,6 +337,13 @@ def torture_mutex(m, t):
 def torture_rwsem(m, t):
     """The same of an rwsem, by readers and writers."""
     torture(m, t, "torture_rwsem@rw_semaphore")
+
+
+@case("torture-bias", option="LOCK_TORTURE_TEST",
+      append=tortured("rwsem_lock", 1) + " locktorture.nreaders_stress=5")
+def torture_bias(m, t):
+    """The same of an rwsem that is biased towards readers, with one writer."""
+    torture(m, t, "torture_rwsem@rw_semaphore", ("bias -o reads=1", "bias -o reads=4"))
 
 
 @case("sleepers", threads="multi")

@@ -2,7 +2,8 @@
 /*
  * What the loads of the lab share: NAME [-t THREADS] [-d SECONDS] [-n OPERATIONS] [-u].  Thread i
  * runs on CPU i modulo their number; with -u every second one has nice -5.  At the end one line of
- * JSON says how often each has acquired the lock, to be compared with what the kernel counted.
+ * JSON says how often each has acquired the lock, to be compared with what the kernel counted, and
+ * how long the first took.
  */
 #ifndef SYNCORD_LOAD_H
 #define SYNCORD_LOAD_H
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { THREADS_MAX = 4096 };
@@ -31,12 +33,20 @@ static long threads = 0, seconds = 3, limit = 0;
 static bool two_classes;
 static struct {
 	_Alignas(64) unsigned long acquisitions;
+	long long ns;
 } done[THREADS_MAX];
 
 static _Noreturn void fail(const char *what)
 {
 	perror(what);
 	_exit(1);
+}
+
+static long long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
 static void *thread(void *arg)
@@ -52,9 +62,11 @@ static void *thread(void *arg)
 		fail("setpriority");
 	prepare(i);
 	pthread_barrier_wait(&all);
+	long long began = now();
 	for (long n = 0;
 	     !atomic_load_explicit(&stop, memory_order_relaxed) && (!limit || n < limit); n++)
 		done[i].acquisitions += (unsigned long)operation(i);
+	done[i].ns = now() - began;
 	return NULL;
 }
 
@@ -87,7 +99,8 @@ int main(int argc, char **argv)
 		pthread_join(ids[i], NULL);
 		sum += done[i].acquisitions;
 	}
-	printf("{\"pid\": %d, \"acquisitions\": %lu, \"threads\": [", getpid(), sum);
+	printf("{\"pid\": %d, \"acquisitions\": %lu, \"ns\": %lld, \"threads\": [", getpid(), sum,
+	       done[0].ns);
 	for (int i = 0; i < threads; i++)
 		printf("%s%lu", i ? ", " : "", done[i].acquisitions);
 	puts("]}");
