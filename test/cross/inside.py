@@ -3,12 +3,14 @@
 registers the emulator, builds for one CPU in /output, runs the unit tests."""
 import argparse
 import concurrent.futures
-import json
 import os
 import pathlib
 import subprocess
 import sys
 import time
+
+sys.path.insert(0, "/sources/test/tools")
+import units
 
 BUILD = pathlib.Path("/output/build")
 SLOWER = 6  # what the watchdogs of the programs are multiplied with
@@ -18,6 +20,8 @@ FIRST = 2  # the same, on glibc's own locks: what hangs there is not waited for 
 WORK = 10  # rounds of a hundred that a program does
 # ELF header up to e_machine, which is in the byte order of the CPU; the emulator's path.
 HEAD = {"aarch64": (1, 183), "riscv64": (1, 243), "s390x": (2, 22)}
+# bpftool writes eBPF objects of its own byte order only.
+OPTIONS = {"s390x": ["-Dmonitor=disabled"]}
 # Objects that stand in the place of glibc's: ours is no larger than the first.
 SIZES = {"pthread_mutex_t": "struct fg_mutex", "pthread_cond_t": "struct fg_cond",
          "pthread_rwlock_t": "struct fg_rwlock", "pthread_barrier_t": "struct fg_barrier"}
@@ -70,29 +74,26 @@ def run(*command):
     return p.returncode == 0
 
 
-def build(cpu, triple):
+def build(cpu, triple, targets):
     if not (BUILD / "build.ninja").exists() and not run(
             "meson", "setup", BUILD, "/sources", "--cross-file", cross_file(cpu, triple),
-            "-Dbench=false", "-Dncurses=disabled", "-Dmicrohttpd=disabled", "-Dlibdw=disabled"):
+            "-Dbench=false", "-Dncurses=disabled", "-Dmicrohttpd=disabled", "-Dlibdw=disabled",
+            *OPTIONS.get(cpu, [])):
         return False
-    return run("ninja", "-C", BUILD, *needed())
+    return run("ninja", "-C", BUILD, *targets())
 
 
-def introspect(what):
-    p = subprocess.run(["meson", "introspect", BUILD, what], capture_output=True, text=True,
-                       check=True)
-    return json.loads(p.stdout)
-
-
-def needed():
-    """What is installed, and what the unit tests are made of; all would take ten times as long."""
-    ids = {i for t in introspect("--tests") if is_unit(t) for i in t["depends"]}
-    return sorted({os.path.relpath(f, BUILD) for t in introspect("--targets")
+def needed(is_wanted=units.is_unit):
+    """What is installed, and what these tests are made of; all would take ten times as long."""
+    ids = {i for t in units.introspect(BUILD, "--tests") if is_wanted(t) for i in t["depends"]}
+    return sorted({os.path.relpath(f, BUILD) for t in units.introspect(BUILD, "--targets")
                    if t["id"] in ids or t["installed"] for f in t["filename"]})
 
 
-def is_unit(test):
-    return any(suite.endswith(":unit") for suite in test["suite"])
+def needed_in_guest():
+    """By test/kernels/run."""
+    return needed(lambda test: any(suite.endswith(":monitor") for suite in test["suite"])) \
+        + ["test/stress/mutex_stress"]
 
 
 def sizes(triple):
@@ -113,23 +114,9 @@ def sizes(triple):
     return p.stdout.strip(), p.returncode == 0
 
 
-def unit_tests(only):
-    found = [t for t in introspect("--tests") if is_unit(t) and only in t["name"]]
-    return sorted(found, key=lambda t: -t["priority"])
-
-
 def run_test(test, scale):
-    """Exit status, or "hangs", and what it said.  Children that it leaves end with it."""
-    env = dict(os.environ, CHECK_SCALE=str(scale), CHECK_WORK=str(WORK), **test["env"])
-    p = subprocess.Popen(test["cmd"], env=env, cwd=test["workdir"] or BUILD,
-                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                         stderr=subprocess.STDOUT, start_new_session=True)
-    try:
-        out, _ = p.communicate(timeout=scale * test["timeout"])
-        return p.returncode, out.decode(errors="replace")
-    except subprocess.TimeoutExpired:
-        os.killpg(p.pid, 9)
-        return "hangs", p.communicate()[0].decode(errors="replace")
+    return units.run_test(test, BUILD, scale * test["timeout"], CHECK_SCALE=str(scale),
+                          CHECK_WORK=str(WORK))
 
 
 class Tests:
@@ -142,16 +129,16 @@ class Tests:
     def result(self, test):
         if time.monotonic() > self.until:
             return "not run", ""
-        if program(test) in self.limits:
+        if units.program(test) in self.limits:
             return "emulator's limit", ""
         # Nobody knows the thread's CPU: neither a monitor is asked, nor does a wait look first.
-        if not self.rseq and (program(test) in NEED_RSEQ or "fakemon" in test["cmd"][0]):
+        if not self.rseq and (units.program(test) in NEED_RSEQ or "fakemon" in test["cmd"][0]):
             return "emulator's limit", ""
-        status, said = run_test(test, FIRST if on_glibc(test) else SLOWER)
+        status, said = run_test(test, FIRST if units.on_glibc(test) else SLOWER)
         if status in (0, 77):
             return "skipped" if status else "passed", said
-        if on_glibc(test):
-            self.limits.add(program(test))
+        if units.on_glibc(test):
+            self.limits.add(units.program(test))
             return "emulator's limit", f"status {status}, on glibc's locks\n{said}"
         return "failed", f"status {status}\n{said}"
 
@@ -167,14 +154,6 @@ class Tests:
                         say(f"        {line}")
 
 
-def on_glibc(test):
-    return test["name"].endswith("(glibc)")
-
-
-def program(test):
-    return test["name"].split(" (")[0].split(" ")[0]
-
-
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("cpu")
@@ -183,18 +162,21 @@ def main():
     ap.add_argument("--jobs", type=int, default=1)
     ap.add_argument("--minutes", type=float, default=1e6)
     ap.add_argument("--show", action="store_true")
+    ap.add_argument("--guest", action="store_true")
     a = ap.parse_args()
     register(a.cpu)
-    if not build(a.cpu, a.triple):
+    if not build(a.cpu, a.triple, needed_in_guest if a.guest else needed):
         say(f"{a.cpu}: does not build")
         return 1
+    if a.guest:
+        return 0
     bytes_, rseq = sizes(a.triple)
     say(f"{a.cpu}: builds; bytes, ours/glibc's: {bytes_}"
         f"{'' if rseq else '; no restartable sequences: no monitor'}")
     tests = Tests(time.monotonic() + 60 * a.minutes, a.show, rseq)
-    todo = unit_tests(a.only)
+    todo = units.unit_tests(BUILD, a.only)
     for first in True, False:
-        tests.run([t for t in todo if on_glibc(t) == first], a.jobs)
+        tests.run([t for t in todo if units.on_glibc(t) == first], a.jobs)
     say(f"{a.cpu}: " + ", ".join(f"{n} {what}" for what, n in tests.counts.items()))
     return 1 if tests.counts["failed"] else 0
 

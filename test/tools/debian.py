@@ -29,25 +29,34 @@ def mirror():
 class Apt:
     """With a list of sources and a state of its own: the machine's stay as they are."""
 
-    def __init__(self, work, kind, release=None):
-        """`kind` is deb or deb-src; by default the release of this machine."""
+    def __init__(self, work, kind, release=None, cpu=None, limit_s=None):
+        """`kind` is deb or deb-src; by default the release and (Debian's name of) the CPU of this
+        machine.  A call of apt may take so long."""
         self.work = pathlib.Path(work)
+        self.limit_s = limit_s
         state = self.work / "apt"
         (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
         site, own = mirror()
-        signed = f"[signed-by={KEYS}] " if os.path.exists(KEYS) else ""
-        (state / "sources.list").write_text(f"{kind} {signed}{site} {release or own} main\n")
+        words = [f"signed-by={KEYS}"] if os.path.exists(KEYS) else []
+        words += [f"arch={cpu}"] if cpu else []
+        (state / "sources.list").write_text(
+            f"{kind} {'[' + ' '.join(words) + '] ' if words else ''}{site} {release or own} main\n")
         self.options = ["-o", f"Dir::Etc::sourcelist={state}/sources.list", "-o",
                         "Dir::Etc::sourceparts=-",
                         "-o", f"Dir::State::lists={state}/lists", "-o", "APT::Sandbox::User=root",
                         "-o", f"Dir::Cache::pkgcache={state}/pkgcache.bin",
                         "-o", f"Dir::Cache::srcpkgcache={state}/srcpkgcache.bin"]
+        if cpu:
+            self.options += ["-o", f"APT::Architecture={cpu}"]
         # or it is content without a network
         self.run("apt-get", "-qq", "-o", "APT::Update::Error-Mode=any", "update")
 
     def run(self, command, *args):
-        p = subprocess.run([command, *self.options, *args], cwd=self.work, capture_output=True,
-                           text=True)
+        try:
+            p = subprocess.run([command, *self.options, *args], cwd=self.work, capture_output=True,
+                               text=True, timeout=self.limit_s)
+        except subprocess.TimeoutExpired:
+            raise Missing(f"cannot download: {command} has taken {self.limit_s} s") from None
         if p.returncode:
             said = (p.stderr or p.stdout).strip().splitlines() or [f"status {p.returncode}"]
             raise Missing("cannot download "

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 				_exit(1);
 			}
 		} else {
-			pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+			pid = check_clone();
 			if (!pid) {
 				alarm(60);
 				for (int j = 0; j < 1000; j++) {

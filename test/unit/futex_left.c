@@ -172,7 +172,7 @@ static void from_vfork(void)
 		works();
 	}
 	/* One that comes back from syscall() itself. */
-	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	pid = check_clone();
 	if (!pid) {
 		futex(&never, FUTEX_WAIT_PRIVATE, 0, &a_while, NULL, 0);
 		_exit(0);
