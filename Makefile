@@ -96,16 +96,30 @@ kernels: deps-kernels
 	@$(MAKE) --no-print-directory all
 	@PYTHONDONTWRITEBYTECODE=1 ./test/kernels/run $(BUILD) $(RELEASES)
 
+# The same on a 64-bit Arm that is emulated too, with what `make cross` builds for it: 20 minutes.
+kernels-arm64: deps-cross
+	@./packaging/need-packages qemu-system-arm busybox-static
+	@$(MAKE) --no-print-directory all
+	@PYTHONDONTWRITEBYTECODE=1 ./test/kernels/run $(BUILD) --cpu aarch64 $(RELEASES)
+
 # The kernel of kernel/patches: fetched, built, booted in an emulator, judged.  CASES= names some
 # (test/syncord/run --list); SYNCORD_MINUTES= is a box of time, SYNCORD_FULL=1 runs each case as
 # often as it wants.
 syncord: deps-syncord
 	@$(MAKE) --no-print-directory all
 	@PYTHONDONTWRITEBYTECODE=1 ./test/syncord/run $(BUILD) $(CASES) $(if $(SYNCORD_FULL),--full)
+	@$(if $(CASES),:,./test/syncord/evaluation $(BUILD)/syncord/results.jsonl)
 
 # The same series: does it apply, does checkpatch like it, does each patch compile.
 syncord-check: deps-syncord
 	@PYTHONDONTWRITEBYTECODE=1 ./test/syncord/check
+
+# perf with its BPF skeletons from that source, and the case of the lab in which it counts beside
+# `flexguard kernel profile`.
+syncord-perf: deps-syncord
+	@./packaging/need-packages libtraceevent-dev zlib1g-dev
+	@PYTHONDONTWRITEBYTECODE=1 ./test/syncord/perf
+	@$(MAKE) --no-print-directory syncord CASES=perf
 
 # The crates of rust/: their tests and examples, parking_lot's tests on their types, and all with
 # the oldest compiler that they promise.  Takes crates from the registry, unless Cargo has them.
@@ -157,7 +171,7 @@ uninstall:
 	$(if $(DESTDIR),,@./packaging/installed)
 
 # The same bytes from two folders; Debian's packages, built, read by lintian, installed and removed
-# in a bare Debian; a bill of their materials; a container image of them, tried; rpm's.  Some 15
+# in a bare Debian; a bill of their materials; a container image of them, tried; rpm's.  15 to 25
 # minutes, downloads a Debian.
 packages:
 	@./packaging/reproducible
@@ -170,7 +184,7 @@ packages:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test format conformance zoo-check kernels syncord syncord-check fuzz soak bench \
-	bench-bundle install uninstall packages clean deps-build deps-test deps-conformance \
-	deps-kernels deps-syncord deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust \
-	deps-site site deps-cross cross
+.PHONY: all demo test format conformance zoo-check kernels kernels-arm64 syncord syncord-check \
+	syncord-perf fuzz soak bench bench-bundle install uninstall packages clean deps-build \
+	deps-test deps-conformance deps-kernels deps-syncord deps-fuzz deps-futexes deps-demo \
+	deps-bench deps-rust rust deps-site site deps-cross cross
