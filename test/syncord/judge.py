@@ -15,22 +15,25 @@ class Judge:
         self.file, self.kernel, self.full = file.open("w"), kernel, full
         self.rows, self.case = [], None
         self.passed, self.failed = set(), set()
+        self.missed = set()  # of those that failed: by a statistic alone
         self.failures = collections.Counter()  # of each case, however often it was run
 
     def begin(self, case):
         """What was said of an earlier try is in the file, and no longer in the table."""
-        self.case, self.began, self.bad = case, time.monotonic(), False
+        self.case, self.began, self.bad, self.wrong = case, time.monotonic(), False, False
         self.rows = [row for row in self.rows if row[0] != case.name]
         self.failed.discard(case.name)
+        self.missed.discard(case.name)
         print(f"{case.name}: {case.about}", flush=True)
 
-    def row(self, what, value, bound, ok):
-        """`ok` None: a figure that is only told."""
-        self.rows.append((self.case.name, what, value, bound, ok))
+    def row(self, what, value, bound, ok, wrong="FAILED"):
+        """`ok` None: a figure that is only told.  `wrong`: what it is called if it is not ok."""
+        word = {True: "ok", False: wrong, None: ""}[ok]
+        self.rows.append((self.case.name, what, value, bound, word))
         self.bad |= ok is False
-        mark = {True: "ok", False: "FAILED", None: "-"}[ok]
-        print(f"    {mark:7}{what}: {self.text(value)}" + (f"   ({bound})" if bound else ""),
-              flush=True)
+        self.wrong |= word == "FAILED"
+        print(f"    {word or '-':7}{what}: {self.text(value)}"
+              + (f"   ({bound})" if bound else ""), flush=True)
         self.write(what=what, value=value, bound=bound, ok=ok)
 
     def write(self, **row):
@@ -59,13 +62,16 @@ class Judge:
         self.row(what, value, f">= {self.text(bound)}", value >= bound)
 
     def statistic(self, what, value, least=None, most=None):
-        """Judged on the lab's own kernel; on one that looks at itself only told, for that shows in
-        how long sections and waits are."""
+        """What depends on how long sections and waits are: on the host, too.  So one that is
+        missed is told apart from what is wrong; on a kernel that looks at itself it is not even
+        judged."""
         judged = not self.kernel.about.get("changes")
         if least is not None:
-            self.row(what, value, f">= {self.text(least)}", value >= least if judged else None)
+            self.row(what, value, f">= {self.text(least)}", value >= least if judged else None,
+                     "missed")
         if most is not None:
-            self.row(what, value, f"<= {self.text(most)}", value <= most if judged else None)
+            self.row(what, value, f"<= {self.text(most)}", value <= most if judged else None,
+                     "missed")
 
     def true(self, what, ok, said=""):
         self.row(what, said or ("yes" if ok else "no"), None, bool(ok))
@@ -73,7 +79,7 @@ class Judge:
     # What the lab calls.
     def skipped(self, why):
         print(f"    skipped: {why}", flush=True)
-        self.rows.append((self.case.name, "skipped", why, None, None))
+        self.rows.append((self.case.name, "skipped", why, None, ""))
         self.write(skipped=why)
 
     def died(self, how, console):
@@ -82,10 +88,12 @@ class Judge:
         self.end()
 
     def end(self):
-        done = [ok for name, _, _, _, ok in self.rows if name == self.case.name and ok is not None]
+        done = [word for name, *_, word in self.rows if name == self.case.name and word]
         if self.bad:
             self.failed.add(self.case.name)
             self.failures[self.case.name] += 1
+            if not self.wrong:
+                self.missed.add(self.case.name)
         elif done:
             self.passed.add(self.case.name)
         self.write(seconds=round(time.monotonic() - self.began, 1),
@@ -99,8 +107,8 @@ class Judge:
             return textwrap.shorten(text, most, placeholder=" ...")
 
         rows = [(name, short(what, 60), short(self.text(value), 60), short(bound or "", 30),
-                 {True: "ok", False: "FAILED", None: ""}[ok])
-                for name, what, value, bound, ok in self.rows]
+                 word)
+                for name, what, value, bound, word in self.rows]
         widths = [max((len(r[i]) for r in rows), default=0) for i in range(5)]
         about = self.kernel.about
         print(f"\nLinux {about['version']} with {about['patches']} patches, kernel "
@@ -109,5 +117,6 @@ class Judge:
         for r in rows:
             print("  ".join(cell.rjust(w) if i in (2, 3) else cell.ljust(w)
                             for i, (cell, w) in enumerate(zip(r, widths))).rstrip())
-        print(f"{len(self.passed)} passed, {len(self.failed)} failed; one object a line in "
-              f"{self.file.name}", flush=True)
+        print(f"{len(self.passed)} passed, {len(self.failed - self.missed)} failed, "
+              f"{len(self.missed)} missed a statistic; one object a line in {self.file.name}",
+              flush=True)

@@ -227,6 +227,22 @@ def statistics():
                   failed == ["case0"])
 
 
+def statistics_are_told_apart():
+    """A share that is missed, and a count that is wrong, each by itself and together."""
+    def share(m, t):
+        t.statistic("share", 0.2, most=0.1)
+
+    def count(m, t):
+        t.equal("count", 1, 2)
+
+    def both(m, t):
+        share(m, t), count(m, t)
+    found = [lab.status_of(run([], *cases), None)
+             for cases in ((fine, share), (fine, count), (share, count), (both,), (fine,))]
+    return expect("a run that misses statistics alone ends with a status of its own",
+                  found == [lab.STATISTICS, 1, 1, 1, 0])
+
+
 def skipped_without_a_boot():
     Pretended.boots = 0
     j = judge.Judge(pathlib.Path(os.devnull), KERNEL, False)
@@ -299,6 +315,6 @@ if __name__ == "__main__":
     results = [boot_is_kept(), boot_is_ended(), boot_is_heard(), case_is_heard(),
                warnings_are_shown(), sockets_are_nodes(), order_is_counted(),
                skipped_without_a_boot(), no_compiler(), once_more(), kinds_do_not_mix(),
-               statistics(), cases_are_named_anywhere(), every_claim_has_its_case(),
+               statistics(), statistics_are_told_apart(), cases_are_named_anywhere(), every_claim_has_its_case(),
                claims_are_judged()]
     sys.exit(0 if all(results) else 1)
