@@ -91,7 +91,10 @@ n=0
 until [ -e /tmp/begun ] || [ $n = 200 ]; do n=$((n + 1)); sleep 0.5; done
 [ -e /tmp/begun ] || { cat /tmp/perf.said; exit 1; }
 flexguard kernel profile --by task --json -n 0 >/tmp/ours.json 2>/tmp/ours.said & ours=$!
-until grep -q counting /tmp/ours.said; do kill -0 $ours || cat /tmp/ours.said; sleep 0.2; done
+until grep -q counting /tmp/ours.said; do
+	kill -0 $ours || { cat /tmp/ours.said; exit 1; }
+	sleep 0.2
+done
 kill -CONT $load; sleep 4; kill -STOP $load
 sleep 2; kill -TERM $ours; wait $ours; rm /tmp/goes-on; wait $perf
 echo "threads $(ls /proc/$load/task | tr '\\n' ' ')"; kill -9 $load
