@@ -155,7 +155,7 @@ static const struct {
     [FG_HAS_SLAB_ITERATOR] = {"bpf_iter__kmem_cache", "iter/kmem_cache, Linux 6.13 and later"},
     [FG_HAS_LOCKDEP] = {"btf_trace_lock_acquire", "CONFIG_LOCKDEP"},
     [FG_HAS_SYNCORD] = {"syncord_ops", "a kernel with the SynCord series"},
-    [FG_HAS_SCHED_EXT] = {"sched_ext_ops", "Linux 6.12 and later, CONFIG_SCHED_CLASS_EXT"},
+    [FG_HAS_SCHED_EXT] = {"sched_ext_ops", "Linux 6.13 and later, CONFIG_SCHED_CLASS_EXT"},
 };
 
 bool fg_kernel_has(enum fg_feature f)

@@ -20,7 +20,8 @@ struct fg_sched_config {
 	uint64_t extension_ns; /* 0: an owner's turn is not extended */
 };
 
-/* What can be seen without trying, needing no libbpf: 0, or as open(). */
+/* What can be seen without trying, needing no libbpf: 0, or as open(); of the kernel, of all. */
+int fg_sched_kernel(char *why, size_t size);
 int fg_sched_preflight(char *why, size_t size);
 
 struct fg_sched_calls {

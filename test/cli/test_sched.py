@@ -16,7 +16,7 @@ def check_refused():
     if not HAS:
         same("status", p.returncode, 77)
         same("reason", re.sub(r"Linux \S+ has", "Linux has", p.stderr.strip()),
-             "flexguard sched: Linux has no sched_ext: it takes Linux 6.12 and later, "
+             "flexguard sched: Linux has no sched_ext: it takes Linux 6.13 and later, "
              "CONFIG_SCHED_CLASS_EXT")
     elif not os.geteuid():
         true(p.stderr, "no monitor listens on @nobody-listens-here" in p.stderr)

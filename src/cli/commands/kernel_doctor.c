@@ -14,6 +14,7 @@
 #include "cli/common/exit.h"
 #include "monitor/contention.h"
 #include "monitor/needs.h"
+#include "monitor/scheduler.h"
 #include "sys/slice.h"
 
 static void check_tracepoints(struct fg_findings *t)
@@ -70,15 +71,19 @@ static void check_symbols(struct fg_findings *t)
 /* What may change how the kernel schedules and locks. */
 static void check_policies(struct fg_findings *t)
 {
+	char why[300];
+
 	if (fg_kernel_has(FG_HAS_SYNCORD))
 		fg_found(t, "SynCord", FG_GOOD, "this kernel has it%s",
 			 access("/sys/kernel/syncord", F_OK) ? ", switched off" : "");
 	else
 		fg_found(t, "SynCord", FG_INFO, "no: this kernel's locks take no policies");
-	if (fg_kernel_has(FG_HAS_SCHED_EXT))
+	if (!fg_sched_kernel(why, sizeof(why)))
 		fg_found(t, "sched_ext", FG_INFO, "yes: flexguard sched may replace the scheduler");
 	else
-		fg_found(t, "sched_ext", FG_INFO, "no (%s)", fg_feature_text(FG_HAS_SCHED_EXT));
+		fg_found(t, "sched_ext", FG_INFO, "%s (%s)",
+			 fg_kernel_has(FG_HAS_SCHED_EXT) ? "an older one" : "no",
+			 fg_feature_text(FG_HAS_SCHED_EXT));
 	/* Whether this process may have it is not asked: nothing is changed. */
 	if (prctl(FG_PR_RSEQ_SLICE, FG_RSEQ_SLICE_GET, 0, 0, 0) >= 0)
 		fg_found(t, "rseq slice", FG_INFO, "time-slice extensions can be asked for");

@@ -40,11 +40,11 @@ struct job {
 enum how { BY_SIGNAL, BY_TIME, BY_KERNEL, BY_MONITOR };
 static const char *const how_name[] = {"signal", "time", "kernel", "monitor"};
 
-/* -errno of what cannot be had: the kernel's lack is no error of ours. */
+/* -errno of what cannot be had: the kernel's lack, or this build's, is no error of ours. */
 static int refused(int err, const char *why)
 {
 	fg_error("%s", why);
-	return err == -ENOTSUP ? FG_EXIT_SKIP : FG_EXIT_OWN;
+	return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
 }
 
 /* The process that answers for the monitor: it has the maps. */
