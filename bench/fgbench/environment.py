@@ -112,7 +112,7 @@ class OfExperiments(Environment):
         unknown = [lock for lock in self.locks or [] if lock not in self.available]
         if unknown:
             raise ValueError(f"no lock '{unknown[0]}' here: "
-                             f"{instead(unknown[0], self.available)}")
+                             f"{instead(unknown[0], sorted(self.available))}")
 
     @contextlib.contextmanager
     def shared_monitor(self):

@@ -20,6 +20,19 @@ seconds = positive(float, "a number of seconds")
 minutes = positive(float, "a number of minutes")
 
 
+def whole(text):
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a number is wanted, not '{text}'") from None
+
+
+def name(text):
+    if not text:
+        raise argparse.ArgumentTypeError("it has no value")
+    return text
+
+
 def counts(text):
     one = positive(int, "a list of numbers")
     return sorted({one(x) for x in text.split(",")})

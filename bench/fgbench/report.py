@@ -248,13 +248,11 @@ def no_pictures():
 
 
 def write(figures, results, out):
-    """All files of a result; what could not be drawn is said."""
+    """All files of a result."""
     from fgbench import plot
 
     pictures = {}
-    if no_pictures():
-        print(f"{no_pictures()}; install it, then: flexguard bench --replot {out}")
-    else:
+    if not no_pictures():
         for f in simulated.with_simulated(figures, results):
             pictures[f.id] = plot.draw(f, results, out)
     page(figures, results, pictures, os.path.join(out, "report.html"))

@@ -117,6 +117,9 @@ def check_without_matplotlib():
     same(f"status: {p.stderr}", p.returncode, 0)
     true(p.stderr, p.stderr.startswith("no pictures: python3-matplotlib is missing"))
     true("the page", os.path.exists(os.path.join(folder, "report.html")))
+    p = run("bench", "--replot", folder, "--json", env={"PYTHONPATH": fake}, timeout=120)
+    true(p.stderr, p.stderr.startswith("no pictures: python3-matplotlib is missing"))
+    same("all of the output is the object", json.loads(p.stdout)["context"]["type"], "context")
 
 
 def result(name, points, failed=()):
@@ -473,7 +476,7 @@ def check_bundle():
     true("results", sum(line["raw"] is not None for line in raw) >= 10)
     same("no result", [line["raw"] for line in raw if line["series"].endswith("-ext")][:1], [None])
     p = run("bench", "--replot", result, timeout=120)
-    same("drawn", (p.returncode, p.stderr), (0, ""))
+    same("drawn", (p.returncode, re.sub("^no pictures: .*\n", "", p.stderr)), (0, ""))
     true("page", os.path.exists(os.path.join(TMP, "far", "report.html")))
 
 
@@ -537,13 +540,27 @@ def check_interrupt():
     true("and reported", "flexguard-2" in out and "Traceback" not in err)
 
 
+def damaged():
+    """Options with files that are none of samples."""
+    for i, text in enumerate(("", "42\n", "[]\n", "{}\n", '{"type": "sample"}\n', "\x07\n")):
+        path = os.path.join(TMP, f"damaged{i}.jsonl")
+        with open(path, "w") as f:
+            f.write(text)
+        yield ["--replot", path]
+        yield ["--compare", path, path]
+
+
 def check_mistakes():
     for args in (["--figure", "flexguard-99"], ["--locks", "nosuch"], ["--replot", "/nowhere"],
-                 ["--compare", "/a", "/b"], ["-o", "/proc/nowhere"]):
+                 ["--compare", "/a", "/b"], ["-o", "/proc/nowhere"], *damaged()):
         p = run("bench", *args)
-        true(args, p.returncode not in (0, 130))
+        same(f"{args}: {p.stderr}", p.returncode, 125)
         true(f"{args}: one line, got {p.stderr!r}",
              p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1)
+    bare = os.path.join(TMP, "nothing-made")
+    os.mkdir(bare)
+    same("refused", run("bench", "--locks", "nosuch", cwd=bare).returncode, 125)
+    same("and no folder made", os.listdir(bare), [])
 
 
 main(globals())
