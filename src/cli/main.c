@@ -6,6 +6,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/common/arguments.h"
+#include "cli/common/descriptors.h"
 #include "cli/common/exit.h"
 #include "cli/common/message.h"
 #include "cli/common/nearest.h"
@@ -129,6 +130,8 @@ static int command(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (!strcmp(commands[i].name, argv[1])) {
 			fg_messages_of(commands[i].name);
+			if (commands[i].main != fg_cmd_run) /* the program finds them closed */
+				fg_fds_reserve();
 			return commands[i].main(argc - 1, argv + 1);
 		}
 	return argv[1][0] == '-' ? unknown_option(argv[1]) : unknown_command(argv[1]);
@@ -152,6 +155,7 @@ static int syncord(int argc, char **argv)
 	}
 	argv[0] = kernel;
 	fg_messages_of("kernel");
+	fg_fds_reserve();
 	return fg_cmd_kernel(argc, argv);
 }
 

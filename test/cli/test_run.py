@@ -167,10 +167,14 @@ def check_version_and_help():
 def check_output_that_cannot_be_written():
     for args in (["--version"], ["--help"], ["help", "run"], ["run", "--help"], ["locks"],
                  ["locks", "--json"], ["doctor"], ["doctor", "--json", sys.executable],
-                 ["metrics", "--socket", f"{TMP}/none"]):
+                 ["metrics", "--socket", f"{TMP}/none"], ["bench", "--help"], ["bench", "--list"]):
         with open("/dev/full", "w") as full:
             p = subprocess.run([FLEXGUARD, *args], stdout=full, stderr=subprocess.PIPE, text=True)
         same(f"{args}: {p.stderr}", p.returncode, 125)
+        one_line(p.stderr)
+        p = subprocess.run([FLEXGUARD, *args], stderr=subprocess.PIPE, text=True,
+                           preexec_fn=lambda: os.close(1))
+        same(f"{args}, closed: {p.stderr}", p.returncode, 125)
         one_line(p.stderr)
     p = run("run", "--policy=block", "--stats=/dev/full", "true")
     one_line(p.stderr)

@@ -6,4 +6,7 @@
 int fg_fd_high(int fd);	 /* the same file, close-on-exec, never 0, 1 or 2 */
 void fg_fd_null(int fd); /* 0, 1 or 2: /dev/null */
 
+/* Those of 0, 1 and 2 that are closed stay of no use, and no other file takes their place. */
+void fg_fds_reserve(void);
+
 #endif
