@@ -105,7 +105,7 @@ static int set_option(struct fg_policy *p, const char *option, bool is_default, 
 			continue;
 		if (first && !is_default && fg_object_has(o, key)) {
 			snprintf(why, size,
-				 "-o %s: both %s and %s have it; name one, as in -o %s.%s", key,
+				 "-o %s: both %s and %s have it: name one, as in -o %s.%s", key,
 				 first, o->part.name, first, option);
 			return -EINVAL;
 		}
@@ -116,7 +116,7 @@ static int set_option(struct fg_policy *p, const char *option, bool is_default, 
 	}
 	if (first || is_default)
 		return 0;
-	snprintf(why, size, "no option '%s' in %s%s%s; flexguard kernel check shows what it has",
+	snprintf(why, size, "no option '%s' in %s%s%s: flexguard kernel check shows what it has",
 		 key, *part ? part : p->object[0].part.name, p->objects > 1 && !*part ? "+" : "",
 		 p->objects > 1 && !*part ? p->object[1].part.name : "");
 	return -EINVAL;

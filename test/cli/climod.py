@@ -50,6 +50,12 @@ def start(*args, env=None, **kw):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
 
 
+def commands():
+    """Those that --help lists."""
+    usage = run("--help").stdout
+    return re.findall(r"^(?:usage:)? +flexguard (\w+)\b(?! \[command\])", usage, re.M)
+
+
 def same(what, got, want):
     if got != want:
         raise Failed(f"{what}: got {got!r}, want {want!r}")

@@ -72,6 +72,17 @@ def check_commands():
     true(f"commands without example: {set(COMMANDS) - seen}", set(COMMANDS) <= seen)
 
 
+def check_options_of_pages():
+    """Each page names the options that --help has, and no others."""
+    for command in COMMANDS:
+        page = open(f"{SOURCES}/docs/man/flexguard-{command}.1.scd").read()
+        lines = re.findall(r"^\*-.*", page, re.M)
+        named = {o for line in lines for o in re.findall(r"\*(--?[a-zA-Z][a-z-]*)\*", line)}
+        offered = set(re.findall(r"(?:^ +|, |\[)(--?[a-zA-Z][a-z-]*)",
+                                 run(command, "--help").stdout, re.M)) - {"-h", "--help"}
+        same(command, sorted(named), sorted(offered))
+
+
 def check_parser_is_asked():
     """What this test would say of an example that is wrong."""
     for words in (["run", "--polcy", "paper", "--", "x"], ["stat", "--by", "lok", "1"],
@@ -95,5 +106,5 @@ def check_programs():
         true(f"{os.path.basename(page)}: {p.stderr}", p.returncode == 0)
 
 
-COMMANDS = "run doctor demo bench locks monitor status top stat kernel metrics".split()
+COMMANDS = commands()
 main(globals())

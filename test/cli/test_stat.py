@@ -152,6 +152,23 @@ def check_svg():
         subprocess.run(["rsvg-convert", path, "-o", f"{TMP}/waits.png"], check=True)
 
 
+def check_picture_nowhere():
+    """Said before the counting."""
+    with Program() as p:
+        pid = str(p.p.pid)
+        for file in "/nowhere/x.svg", TMP:
+            q = run("stat", pid, "--svg", file)  # without an end
+            same(file, (q.returncode, q.stdout), (125, ""))
+            one_line(q.stderr)
+            true(q.stderr, f"cannot write {file}: " in q.stderr)
+        same("two", run("stat", "-p", pid, "-p", pid).returncode, 125)
+        with open(f"{TMP}/shut.svg", "w") as f:
+            q = subprocess.run([FLEXGUARD, "stat", pid, "-d", "0.1", "--svg", f.name],
+                               stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1))
+        same("status without output", q.returncode, 125)
+        xml.etree.ElementTree.parse(f"{TMP}/shut.svg")
+
+
 def check_refusals():
     """In one line: another user's, one that is not there."""
     unused = open("/proc/sys/kernel/pid_max").read().strip()

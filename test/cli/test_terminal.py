@@ -10,7 +10,7 @@ import termios
 from climod import *
 
 CONTEND, SOURCES = HELPERS
-COMMANDS = "run doctor demo bench locks monitor status top stat kernel metrics".split()
+COMMANDS = commands()
 COMPLETION = os.path.join(os.path.dirname(FLEXGUARD), "docs/flexguard")
 
 
@@ -140,6 +140,67 @@ def check_habit():
         one_line(p.stderr)
         true(f"{args}: {p.stderr}",
              re.match(rf"flexguard {args[0]}( [a-z]+)?: [^ ].*?: [^ ]", p.stderr))
+
+
+def valued(command):
+    """The options of a command that take a value, by its help."""
+    return re.findall(r"\[(-[a-z-]+)(?: |\[=)\w", run(command, "--help").stdout)
+
+
+def check_choices_are_told():
+    """Each word that an option takes stands in the help of its command."""
+    told = 0
+    for command in COMMANDS:
+        text = run(command, "--help").stdout
+        for option in re.findall(r"\[(--[a-z-]+)[ =]", text):
+            p = run(command, option, "zzzzzzzz", "--nor-this")
+            m = re.search(f"unknown {option} 'zzzzzzzz': one of: (.*)", p.stderr)
+            for word in re.findall(r"(?<!\S)[\w-]+(?=, |$)", m[1]) if m else []:
+                told += 1
+                true(f"{command} {option}: {word}", re.search(rf"\b{re.escape(word)}\b", text))
+    true(told, told > 30)
+
+
+def check_empty_values():
+    """None is taken for an option that was not given."""
+    seen = 0
+    for command in COMMANDS:
+        for option in valued(command):
+            also = {"run": ["true"], "bench": ["--list"], "kernel": ["list"],
+                    "stat": [str(os.getpid())]}.get(command, [])
+            given = [f"{option}="] if option in ("--stats", "--json") else [option, ""]
+            given += [""] if option == "--compare" else []
+            p = run(command, *given, *also)
+            seen += 1
+            same(f"{command} {given}: {p.stderr}", p.returncode, 125)
+            one_line(p.stderr)
+            true(f"{command} {given}: {p.stderr}",
+                 re.search("value|needs|wanted|unknown|no figure|no machine|cannot", p.stderr))
+    true(seen, seen > 40)
+
+
+def check_sockets():
+    for command in "status", "top", "metrics", "monitor", "sched":
+        p = run(command, "--socket", "x" * 108)
+        same(command, p.returncode, 125)
+        true(p.stderr, "--socket is too long: sockets have 107 bytes at most" in p.stderr)
+        true(command, "--socket has no value" in run(command, "--socket", "@").stderr)
+
+
+def check_closed_descriptors():
+    """No file that a command opens takes the place of its output."""
+    path = f"{TMP}/metrics.sock"
+    p = start("metrics", "--listen", f"unix:{path}",
+              preexec_fn=lambda: [os.close(fd) for fd in range(3)])
+    try:
+        wait_until("it listens", lambda: os.path.exists(path) or p.poll() is not None)
+        if p.poll() is not None:
+            raise Skip("built without libmicrohttpd")
+        same("of the server", [os.readlink(f"/proc/{p.pid}/fd/{n}") for n in range(3)],
+             ["/dev/null"] * 3)
+    finally:
+        p.terminate()
+        p.communicate()
 
 
 def check_control_characters():

@@ -470,7 +470,8 @@ def check_addresses():
         finally:
             q.terminate()
             q.wait(60)
-    for wrong in ("::1:80", "[::1]", "[]:80", "localhost:80", "127.0.0.1:", "1.2.3:4:5", ":80"):
+    for wrong in ("0", "unix:", "127.0.0.1:0", "::1:80", "[::1]", "[]:80", "localhost:80",
+                  "127.0.0.1:", "1.2.3:4:5", ":80"):
         p = run("metrics", "--listen", wrong)
         same(wrong, p.returncode, 125)
         one_line(p.stderr)

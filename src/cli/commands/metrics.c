@@ -198,10 +198,9 @@ static int listen_unix(const char *path)
 	struct stat st;
 	int fd = -1;
 
-	if (!*path || strlen(path) >= sizeof(un.sun_path)) {
-		errno = ENAMETOOLONG;
+	errno = *path ? ENAMETOOLONG : EINVAL;
+	if (!*path || strlen(path) >= sizeof(un.sun_path))
 		return -1;
-	}
 	strcpy(un.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -240,7 +239,7 @@ static int listen_port(const char *text)
 			return -1;
 		snprintf(host, sizeof(host), "%.*s", length, text + brackets);
 	}
-	if (!fg_integer(port, 0, 65535, &number) || getaddrinfo(host, port, &hints, &to)) {
+	if (!fg_integer(port, 1, 65535, &number) || getaddrinfo(host, port, &hints, &to)) {
 		errno = EINVAL;
 		return -1;
 	}

@@ -52,8 +52,13 @@ static bool set_limit(struct options *o, const struct fg_arguments *a, int optio
 	uint64_t value;
 
 	if (!fg_size(a->value, 1, limits[option].max, &value)) {
-		fg_arguments_bad("--%s needs a number: 1 to %llu", a->command->options[option].name,
-				 (unsigned long long)limits[option].max);
+		if (limits[option].u64)
+			fg_arguments_bad("--%s needs a size: in bytes, or such as 64M or 1G",
+					 a->command->options[option].name);
+		else
+			fg_arguments_bad("--%s needs a number: 1 to %llu",
+					 a->command->options[option].name,
+					 (unsigned long long)limits[option].max);
 		return false;
 	}
 	if (limits[option].u32)

@@ -5,10 +5,13 @@
  */
 #include "cli/commands/stat.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
@@ -304,6 +307,22 @@ static int watch_and_show(const struct fg_stat_target *t, const struct fg_stat_o
 	return status;
 }
 
+/* Known before an hour of counting, not after it.  A pipe is opened once, at the end. */
+static bool can_write(const char *file)
+{
+	struct stat st;
+	int fd;
+
+	if (!stat(file, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return true;
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		fg_error("cannot write %s: %s", file, strerror(errno));
+	else
+		close(fd);
+	return fd >= 0;
+}
+
 static int look(const struct fg_stat_options *o)
 {
 	static struct fg_trace table;
@@ -324,7 +343,8 @@ static int look(const struct fg_stat_options *o)
 		fg_error("process %d (%s) does not run on FlexGuard's locks: start it with "
 			 "flexguard run",
 			 (int)o->pid, r.program);
-	status = t.table ? fg_stat_prepare(&t, o, &table) : FG_EXIT_OWN;
+	status = t.table && (!o->svg || can_write(o->svg)) ? fg_stat_prepare(&t, o, &table) :
+							     FG_EXIT_OWN;
 	if (!status)
 		status = watch_and_show(&t, o, symbols, &r, &table);
 	fg_symbols_close(symbols);
@@ -361,6 +381,8 @@ int fg_cmd_stat(int argc, char **argv)
 		switch (option) {
 		case FG_STAT_JSON: o.json = true; break;
 		case FG_STAT_PID:
+			if (o.pid)
+				return fg_arguments_bad("too many processes: one at a time");
 			if (!set_pid(&o, a.value))
 				return fg_arguments_bad(
 				    "-p needs the number of a process: pidof PROGRAM tells it");
@@ -386,6 +408,12 @@ int fg_cmd_stat(int argc, char **argv)
 		}
 	if (option == FG_ARGUMENTS_EXIT)
 		return a.status;
+	if (o.svg && !*o.svg)
+		return fg_arguments_bad("--svg has no value: name a file");
+	if (o.thread && !*o.thread)
+		return fg_arguments_bad("-t has no value: the number or the name of a thread");
+	if (o.library && !*o.library)
+		return fg_arguments_bad("-l has no value: how a file's name begins");
 	if (o.folded && o.json)
 		return fg_arguments_bad("--folded and --json: one of them");
 	if ((o.folded || o.svg) && by && o.by != FG_STAT_BY_STACK)

@@ -166,8 +166,13 @@ void fg_answer_free(struct fg_answer *a)
 
 bool fg_socket_option(const struct fg_arguments *a, const char **path)
 {
-	if (!*a->value) {
+	if (!*a->value || !strcmp(a->value, "@")) {
 		fg_arguments_bad("--socket has no value: a path is wanted, or @NAME");
+		return false;
+	}
+	if (strlen(a->value) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
+		fg_arguments_bad("--socket is too long: sockets have %zu bytes at most",
+				 sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
 		return false;
 	}
 	*path = a->value;

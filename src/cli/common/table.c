@@ -171,8 +171,8 @@ static const struct fg_option stat[] = {
     [FG_STAT_BY] =
 	{.name = "by",
 	 .value = "caller|lock|stack",
-	 .help = "one row for each place in the program that waited (default), for each lock, or "
-		 "for each stack of calls"},
+	 .help = "one row for each caller (the place in the program that waited; default), lock, "
+		 "or stack (of calls)"},
     [FG_STAT_ROWS] = {.name = "rows",
 		      .letter = 'n',
 		      .value = "N",
@@ -229,8 +229,8 @@ static const struct fg_option kernel[] = {
 	{.name = "by",
 	 .value = "lock|type|slab|caller|task|cgroup|owner",
 	 .help =
-	     "one row for each lock (default), type of lock, slab cache, place in the kernel that "
-	     "waited, thread, cgroup, or thread that held it"},
+	     "one row for each lock (default), type (of lock), slab (cache), caller (place in the "
+	     "kernel that waited), task (thread), cgroup, or owner (thread that held it)"},
     [FG_KERNEL_DURATION] = {.name = "duration",
 			    .letter = 'd',
 			    .value = "TIME",
@@ -240,9 +240,8 @@ static const struct fg_option kernel[] = {
 	{.name = "sort",
 	 .letter = 's',
 	 .value = "total|waits|max|average|across",
-	 .help =
-	     "by time waited (default), number of waits, the longest, the average, or hand-overs "
-	     "to another NUMA node"},
+	 .help = "by total (time waited; default), waits (their number), max, average, or across "
+		 "(hand-overs to another NUMA node)"},
     [FG_KERNEL_TYPE] =
 	{.name = "type",
 	 .letter = 't',
@@ -364,7 +363,8 @@ const struct fg_command fg_commands[] = {
 	 "Keys: q quit, h help, space pause, c p e b t i sort by contended, parks, preempted, "
 	 "blocked, threads, pid, K the kernel's locks or not, r reverse, + and - faster and "
 	 "slower, arrows and page keys scroll.\n\n"
-	 "Exit status: 0, or 125 if no monitor answers."},
+	 "Exit status: 0; 125 if no monitor answers; 77 if this kernel or this build lacks what "
+	 "--kernel takes."},
     {.name = "stat",
      .brief = "where the threads of one process wait",
      .options = stat,
