@@ -148,7 +148,7 @@ static int find_ops(struct fg_policy_object *o, const char *in, char *why, size_
 		return -EINVAL;
 	}
 	o->ops = ops;
-	o->data = bytes + v->offset;
+	o->data = o->image + (bytes - o->image) + v->offset;
 	return 0;
 }
 
@@ -372,12 +372,12 @@ int fg_object_set(struct fg_policy_object *o, const char *key, const char *value
 		  char *why, size_t size)
 {
 	const struct btf *btf = bpf_object__btf(o->obj);
-	const struct btf_type *type, *of;
+	const struct btf_type *type = NULL, *of;
 	struct bpf_map *map = rodata(o);
 	const char *wrong;
 	unsigned char *copy;
 	const void *now;
-	uint32_t offset, bytes;
+	uint32_t offset = 0, bytes = 0;
 	size_t all = 0;
 	int err;
 

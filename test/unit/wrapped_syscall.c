@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A library to preload that has a syscall() of its own, and passes all calls on. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdlib.h>
