@@ -315,6 +315,6 @@ if __name__ == "__main__":
     results = [boot_is_kept(), boot_is_ended(), boot_is_heard(), case_is_heard(),
                warnings_are_shown(), sockets_are_nodes(), order_is_counted(),
                skipped_without_a_boot(), no_compiler(), once_more(), kinds_do_not_mix(),
-               statistics(), statistics_are_told_apart(), cases_are_named_anywhere(), every_claim_has_its_case(),
-               claims_are_judged()]
+               statistics(), statistics_are_told_apart(), cases_are_named_anywhere(),
+               every_claim_has_its_case(), claims_are_judged()]
     sys.exit(0 if all(results) else 1)
