@@ -357,4 +357,5 @@ const struct fg_policy_calls fg_policy_module_calls = {
     .free_counters = fg_counters_free,
     .member = fg_policy_member,
     .object = fg_policy_object_at,
+    .cache = fg_policy_cache_at,
 };

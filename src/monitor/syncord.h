@@ -35,7 +35,18 @@ extern const char *const fg_hook_name[FG_HOOKS];
 
 struct fg_policy_target {
 	uint64_t address;
-	uint16_t type; /* 1 a spinlock, 3 a mutex, 4 an rwsem */
+	uint16_t type;	/* 1 a spinlock, 3 a mutex, 4 an rwsem */
+	uint16_t flags; /* FG_IN_SLAB and an offset: the address is a slab cache's */
+};
+
+/* include/linux/syncord.h of the series: SYNCORD_IN_SLAB, SYNCORD_OFFSET */
+#define FG_IN_SLAB	  0x8000u
+#define FG_IN_SLAB_OFFSET 0x7fffu
+
+struct fg_policy_cache {
+	uint64_t address; /* of its struct kmem_cache */
+	uint32_t bytes;	  /* of an object */
+	uint32_t kinds;	  /* more than 1: caches were merged */
 };
 
 struct fg_policy_part {
@@ -118,6 +129,8 @@ struct fg_policy_calls {
 	 */
 	int (*object)(pid_t pid, int file, const char *path, uint64_t *address, char *leaf,
 		      size_t leaf_size, char *why, size_t size);
+	/* The slab cache of this name.  -ENOENT: there is none. */
+	int (*cache)(const char *name, struct fg_policy_cache *out, char *why, size_t size);
 };
 
 /* NULL and one sentence: there is no module, or it was built without eBPF. */

@@ -111,6 +111,9 @@ static int put_targets(const struct fg_policy *p, unsigned char *value,
 		if (!fg_btf_member(p->btf, t, "type", &at, &of, &bytes) || bytes != 2)
 			return -ENOTSUP;
 		memcpy(to + at, &target[i].type, 2);
+		if (!fg_btf_member(p->btf, t, "flags", &at, &of, &bytes) || bytes != 2)
+			return -ENOTSUP;
+		memcpy(to + at, &target[i].flags, 2);
 	}
 	return 0;
 }

@@ -22,7 +22,7 @@ int fg_policy_hook_of(const struct fg_policy *p, unsigned n);
 /* "numa+amp", by the objects. */
 void fg_policy_name(const struct fg_policy *p, char *name);
 
-/* ---- syncord_attach.c, _member.c, _path.c: as in struct fg_policy_calls ---- */
+/* ---- syncord_attach.c, _cache.c, _member.c, _path.c: as in struct fg_policy_calls ---- */
 int fg_policy_attach(struct fg_policy *p, const struct fg_policy_target *target, size_t targets,
 		     char *why, size_t size);
 int fg_policy_pin(const struct fg_policy *p, const char *path, char *why, size_t size);
@@ -34,6 +34,7 @@ bool fg_policy_step(const struct btf *btf, const struct btf_type **t, const char
 		    uint32_t *offset, char *leaf, size_t size);
 int fg_policy_object_at(pid_t pid, int file, const char *path, uint64_t *address, char *leaf,
 			size_t leaf_size, char *why, size_t size);
+int fg_policy_cache_at(const char *name, struct fg_policy_cache *out, char *why, size_t size);
 int fg_policy_member(const char *btf, const char *type, const char *path, uint32_t *offset,
 		     char *leaf, size_t leaf_size, char *why, size_t size);
 

@@ -372,7 +372,9 @@ def check_recorded_targets():
                        "rename_lock@seqlock_t.lock.": "",
                        "test:spin9": "no lock 'spin9'", "addr:": "no address",
                        "addr:0x": "no address", "addr:0xg": "no address",
-                       "addr:0x11111111111111111": "no address", "slab:dentry": "names no lock",
+                       "addr:0x11111111111111111": "no address",
+                       "slab:dentry": "no slab cache and member",
+                       "slab:.lock": "no slab cache and member",
                        "rename_lock+4g": "offset",
                        "a" * 200: "", "": "names no lock"}.items():
         p = recorded("targets", name)
@@ -415,6 +417,36 @@ def check_objects():
                        f"sb:{TMP}.s_root.d_lockref.count": "of type",
                        f"sb:{TMP}.nope": "no member", f"inode:{TMP}": "no file and member"}.items():
         refused(run("kernel", "targets", name), 125, word)
+
+
+def check_slab():
+    """All locks of a slab cache of the kernel that runs, and which of them SynCord would deny."""
+    need_btf()
+    need_module()
+    p = recorded("targets", "--json", "slab:dentry.d_lockref.lock")
+    if p.returncode:
+        if os.geteuid() or re.search("slab caches|merged", p.stderr):
+            raise Skip(p.stderr.strip())
+        ok(p)
+
+    def at(name):
+        return json.loads(ok(recorded("targets", "--json", name)))["targets"][0]
+    one = json.loads(p.stdout)["targets"][0]
+    true("an address of the kernel, not denied",
+         int(one["address"], 16) >> 47 == 0x1ffff and one["denied"] is None)
+    same("an offset", at(f"slab:dentry+{one['offset']:#x}")["offset"], one["offset"])
+    same("another type's", at("slab:dentry@dentry.d_lockref.lock"),
+         {**one, "name": "slab:dentry@dentry.d_lockref.lock"})
+    true("another cache", at("slab:inode_cache.i_rwsem")["address"] != one["address"])
+    same("its type", at("slab:inode_cache.i_rwsem")["type"], "rw_semaphore")
+    same("denied", at("slab:task_struct.pi_lock")["denied"], "pi_lock")
+    for name, word in {"slab:no_such.lock": "no slab cache is called so",
+                       "slab:dentry.nope": "no member", "slab:dentry.d_name": "of type",
+                       "slab:dentry+5": "slab:CACHE+0x5c", "slab:dentry+0x": "slab:CACHE+0x5c",
+                       "slab:dentry+0x8000": "slab:CACHE+0x5c",
+                       "slab:dentry+0x7ffc": "bytes", "slab:" + "x" * 100 + ".y": "so long",
+                       "slab:dentry@task_struct.pi_lock": "bytes"}.items():
+        refused(recorded("targets", name), 125, word)
 
 
 def check_recorded_hidden():

@@ -56,14 +56,15 @@ static int resolve(struct job *job, int argc, char **argv)
 		if (err)
 			snprintf(job->why, sizeof(job->why), "%s", why);
 		for (size_t k = 0; k < job->targets && !err; k++)
-			if (job->target[k].address == t->address) {
+			if (job->target[k].address == t->address &&
+			    job->target[k].flags == t->flags) {
 				snprintf(job->why, sizeof(job->why),
 					 "%s and %s are one lock: name it once",
 					 job->target[k].name, t->name);
 				err = -EINVAL;
 			}
-		job->address[job->targets++] = (struct fg_policy_target){.address = t->address,
-									 .type = fg_kernel_type(t)};
+		job->address[job->targets++] = (struct fg_policy_target){
+		    .address = t->address, .type = fg_kernel_type(t), .flags = t->flags};
 	}
 	fg_kernel_symbols_close(symbols);
 	return err;
@@ -182,18 +183,30 @@ static void say_counted(const struct job *job, uint32_t id, const char *ended)
 	free(status);
 }
 
+/* An object or a slab cache, which may end before this process does. */
+static bool may_go(const struct fg_kernel_target *t)
+{
+	return fg_kernel_in_object(t) || fg_kernel_in_slab(t);
+}
+
+static bool has_gone(const struct fg_kernel_target *t)
+{
+	struct fg_kernel_target now;
+	char why[400];
+
+	if (fg_kernel_in_slab(t))
+		return !fg_kernel_slab_stays(t);
+	return fg_kernel_in_object(t) &&
+	       (fg_kernel_resolve(NULL, t->name, &now, why, sizeof(why)) ||
+		now.address != t->address);
+}
+
 /* A lock in an object has gone with it, or the name leads to another one now: which. */
 static const struct fg_kernel_target *gone(const struct job *job)
 {
-	for (size_t i = 0; i < job->targets; i++) {
-		struct fg_kernel_target now;
-		char why[400];
-
-		if (fg_kernel_in_object(&job->target[i]) &&
-		    (fg_kernel_resolve(NULL, job->target[i].name, &now, why, sizeof(why)) ||
-		     now.address != job->target[i].address))
+	for (size_t i = 0; i < job->targets; i++)
+		if (has_gone(&job->target[i]))
 			return &job->target[i];
-	}
 	return NULL;
 }
 
@@ -208,7 +221,7 @@ static const char *stay(struct job *job, const sigset_t *unblocked)
 	bool objects = false;
 
 	for (size_t i = 0; i < job->targets; i++)
-		objects |= fg_kernel_in_object(&job->target[i]);
+		objects |= may_go(&job->target[i]);
 	for (;;) {
 		struct pollfd link = {.fd = job->calls->link(job->policy)};
 		uint64_t now = fg_now_ns(), left = end > now ? end - now : 0;
@@ -261,7 +274,7 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 
 	err = begin(&job, argv[0], argc - 1, argv + 1);
 	for (size_t i = 0; !err && o->pin && i < job.targets; i++)
-		if (fg_kernel_in_object(&job.target[i])) {
+		if (may_go(&job.target[i])) {
 			snprintf(job.why, sizeof(job.why),
 				 "--pin: nobody would look whether %s is still there",
 				 job.target[i].name);
@@ -332,7 +345,7 @@ int fg_kernel_replace(int argc, char **argv, const struct fg_policy_options *o)
 	}
 	err = begin(&job, argv[1], argc - 2, argv + 2);
 	for (size_t i = 0; !err && i < job.targets; i++)
-		if (fg_kernel_in_object(&job.target[i])) {
+		if (may_go(&job.target[i])) {
 			snprintf(job.why, sizeof(job.why),
 				 "nobody would look whether %s is still there: attach it",
 				 job.target[i].name);

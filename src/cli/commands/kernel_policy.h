@@ -65,12 +65,19 @@ bool fg_kernel_id(const char *text, uint32_t *id);
 struct fg_kernel_target {
 	char name[FG_KERNEL_NAME], type[40];
 	uint64_t address;
+	uint16_t flags; /* as in struct fg_policy_target */
 };
-/* "rename_lock", "inode_hash_lock@spinlock_t", "sb:/.s_umount", "addr:0xffff...", "test:mutex0". */
+/*
+ * "rename_lock", "inode_hash_lock@spinlock_t", "sb:/.s_umount", "slab:dentry.d_lockref.lock",
+ * "addr:0xffff...", "test:mutex0".
+ */
 int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
 		      struct fg_kernel_target *target, char *why, size_t size);
 /* What the kernel calls it, enum syncord_type: an address alone is a spinlock's. */
 uint16_t fg_kernel_type(const struct fg_kernel_target *target);
+/* Where `member` lies in `type`, and in `leaf` what is there. */
+int fg_kernel_member(const char *type, const char *member, uint32_t *offset, char *leaf,
+		     size_t leaf_size, char *why, size_t size);
 
 /* ---- kernel_in_object.c ---- */
 /* It lies in an object, which may go, and another come to lie there. */
@@ -78,6 +85,16 @@ bool fg_kernel_in_object(const struct fg_kernel_target *target);
 /* Its address, and of which type it is. */
 int fg_kernel_resolve_object(const char *text, struct fg_kernel_target *target, char *why,
 			     size_t size);
+
+/* ---- kernel_in_slab.c ---- */
+/* It is all locks at one place of the objects of a slab cache: the address is the cache's. */
+bool fg_kernel_in_slab(const struct fg_kernel_target *target);
+int fg_kernel_resolve_slab(const char *text, struct fg_kernel_target *target, char *why,
+			   size_t size);
+/* The cache is there, where it was, and of one kind of objects only. */
+bool fg_kernel_slab_stays(const struct fg_kernel_target *target);
+/* "dentry" */
+void fg_kernel_slab_name(const struct fg_kernel_target *target, char *cache, size_t size);
 
 /* ---- kernel_status.c: /sys/kernel/syncord ---- */
 /* Of "key=value key=value text=to the end"; false: there is no such key. */

@@ -150,8 +150,8 @@ static int find_test_lock(const char *name, uint64_t *address, char *why, size_t
 	return err;
 }
 
-static int member_offset(const char *type, const char *member, uint32_t *offset, char *leaf,
-			 size_t leaf_size, char *why, size_t size)
+int fg_kernel_member(const char *type, const char *member, uint32_t *offset, char *leaf,
+		     size_t leaf_size, char *why, size_t size)
 {
 	const struct fg_policy_calls *calls = fg_policy_calls(why, size);
 	char path[4096];
@@ -215,7 +215,7 @@ static int resolve_symbol(struct fg_kernel_symbols *symbols, const char *text,
 		    name, name);
 		return -EINVAL;
 	}
-	err = member_offset(type, member, &offset, t->type, sizeof(t->type), why, size);
+	err = fg_kernel_member(type, member, &offset, t->type, sizeof(t->type), why, size);
 	if (err)
 		return err;
 	t->address += offset;
@@ -229,6 +229,7 @@ int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
 
 	snprintf(t->name, sizeof(t->name), "%s", text);
 	snprintf(t->type, sizeof(t->type), "-");
+	t->flags = 0;
 	if (!strncmp(text, "addr:", 5)) {
 		if (!strncmp(text + 5, "0x", 2) && !read_hex(text + 5, &t->address))
 			return 0;
@@ -246,11 +247,15 @@ int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
 		err = fg_kernel_resolve_object(text, t, why, size);
 		return err ? err : accept(text, t->type, why, size);
 	}
+	if (fg_kernel_in_slab(t)) {
+		err = fg_kernel_resolve_slab(text, t, why, size);
+		return err || *t->type == '-' ? err : accept(text, t->type, why, size);
+	}
 	if (!*text || strchr(text, ':')) {
 		snprintf(
 		    why, size,
 		    "'%s' names no lock: NAME, NAME@TYPE.member, task:PID.MEMBER, mm:, inode:, "
-		    "sb:PATH.MEMBER, addr:0x... and test:NAME do",
+		    "sb:PATH.MEMBER, slab:CACHE.MEMBER, addr:0x... and test:NAME do",
 		    text);
 		return -EINVAL;
 	}
@@ -259,19 +264,27 @@ int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
 
 /* ---- targets ------------------------------------------------------------------- */
 
-/* Lines of /sys/kernel/syncord/denied: "symbol NAME why", "prefix rcu_ why", and others. */
+/* Of /sys/kernel/syncord/denied: "symbol NAME why", "prefix rcu_ why", "cache task_struct why". */
 static const char *denied(const char *rules, const char *name, char *why, size_t size)
 {
 	char plain[FG_KERNEL_NAME], kind[16], what[80];
+	struct fg_kernel_target t;
+	bool slab;
 	int at;
 
-	snprintf(plain, sizeof(plain), "%.*s", (int)strcspn(name, "@+"), name);
+	snprintf(t.name, sizeof(t.name), "%s", name);
+	slab = fg_kernel_in_slab(&t);
+	if (slab)
+		fg_kernel_slab_name(&t, plain, sizeof(plain));
+	else
+		snprintf(plain, sizeof(plain), "%.*s", (int)strcspn(name, "@+"), name);
 	for (const char *line = rules; line && *line;
 	     line += strcspn(line, "\n"), line += *line == '\n') {
 		if (sscanf(line, "%15s %79s %n", kind, what, &at) != 2)
 			continue;
-		if ((!strcmp(kind, "symbol") && !strcmp(what, plain)) ||
-		    (!strcmp(kind, "prefix") && !strncmp(what, plain, strlen(what)))) {
+		if (slab ? !strcmp(kind, "cache") && !strcmp(what, plain) :
+			   (!strcmp(kind, "symbol") && !strcmp(what, plain)) ||
+			       (!strcmp(kind, "prefix") && !strncmp(what, plain, strlen(what)))) {
 			snprintf(why, size, "%.*s", (int)strcspn(line + at, "\n"), line + at);
 			return why;
 		}
@@ -297,6 +310,8 @@ static void show(struct list *l, const struct fg_kernel_target *t)
 		fg_json_open(&l->j, NULL, '{');
 		fg_json_text(&l->j, "name", t->name);
 		fg_json_text(&l->j, "address", address);
+		if (t->flags & FG_IN_SLAB)
+			fg_json_count(&l->j, "offset", t->flags & FG_IN_SLAB_OFFSET);
 		fg_json_text(&l->j, "type", *t->type == '-' ? NULL : t->type);
 		fg_json_text(&l->j, "denied", no);
 		fg_json_close(&l->j, '}');
