@@ -14,7 +14,7 @@ PAGES = sorted(glob.glob(f"{SOURCES}/docs/man/*.scd"))
 def examples_of(page):
     """The literal blocks of the section EXAMPLES."""
     text = open(page).read()
-    m = re.search(r"^# EXAMPLES\n(.*?)(?=^# |\Z)", text, re.M | re.S)
+    m = re.search(r"^# EXAMPLES\n(.*?)(?=^# [A-Z]|\Z)", text, re.M | re.S)
     true(f"{os.path.basename(page)}: no section EXAMPLES", m)
     blocks = re.findall(r"^```\n(.*?)^```$", m[1], re.M | re.S)
     true(f"{os.path.basename(page)}: nothing between ``` there", blocks)
@@ -23,7 +23,7 @@ def examples_of(page):
 
 def commands_of(page):
     for block in examples_of(page):
-        for line in block.splitlines():
+        for line in re.sub(r"\\\\\n\s*", " ", block).splitlines():
             words = shlex.split(line, comments=True)
             while words and re.match("[A-Z_]+=", words[0]):
                 words.pop(0)
@@ -50,6 +50,21 @@ def check_each_page_has_some():
     true(f"pages: {PAGES}", len(PAGES) > 15)
     for page in PAGES:
         examples_of(page)
+
+
+def check_shown():
+    """On 80 columns, and no word is broken, least of all an option: who copies it would copy the
+    hyphen."""
+    if not shutil.which("man"):
+        raise Skip("no man")
+    pages = glob.glob(os.path.join(os.path.dirname(FLEXGUARD), "docs/*.[13]"))
+    if not pages:
+        raise Skip("built without scdoc")
+    for page in pages:
+        text = subprocess.run(["man", "-l", page], text=True, capture_output=True, check=True,
+                              env=dict(os.environ, MANWIDTH="80", LC_ALL="C.UTF-8")).stdout
+        same(f"{page}: long", [line for line in text.split("\n") if len(line) > 80], [])
+        same(f"{page}: broken", re.findall(r"\S*\u2010$", text, re.M), [])
 
 
 def check_commands():

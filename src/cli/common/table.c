@@ -77,7 +77,7 @@ static const struct fg_option bench[] = {
     {.name = "seed", .value = "N"},
     {.name = "json"},
     {.name = "replot", .value = "DIR", .offer = FG_OFFER_FILES},
-    {.name = "compare", .value = "DIR", .offer = FG_OFFER_FILES},
+    {.name = "compare", .value = "A B", .offer = FG_OFFER_FILES},
     {0}};
 
 static const struct fg_option locks[] = {[FG_LOCKS_JSON] = {.name = "json", .help = "for scripts"},
