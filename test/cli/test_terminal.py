@@ -187,6 +187,15 @@ def check_sockets():
         true(command, "--socket has no value" in run(command, "--socket", "@").stderr)
 
 
+def check_nowhere_to_listen():
+    p = run("monitor", "--socket", f"{TMP}/nowhere/socket")
+    same("status", p.returncode, 125)
+    one_line(p.stderr)
+    true(p.stderr, "No such file or directory: " in p.stderr and "give --socket" in p.stderr)
+    p = run("monitor", "--socket", CONTEND)
+    true(p.stderr, f"{CONTEND} is no socket: give --socket another path" in p.stderr)
+
+
 def check_closed_descriptors():
     """No file that a command opens takes the place of its output."""
     path = f"{TMP}/metrics.sock"

@@ -339,7 +339,11 @@ static int look(const struct fg_stat_options *o)
 	}
 	fg_program_name(o->pid, r.program, sizeof(r.program));
 	t.table = fg_symbols_find(symbols, FG_TRACE_SYMBOL);
-	if (!t.table)
+	if (!t.table && !strcmp(r.program, "flexguard"))
+		fg_error("process %d is flexguard run itself: its program's number is wanted "
+			 "(pgrep -lP %d)",
+			 (int)o->pid, (int)o->pid);
+	else if (!t.table)
 		fg_error("process %d (%s) does not run on FlexGuard's locks: start it with "
 			 "flexguard run",
 			 (int)o->pid, r.program);

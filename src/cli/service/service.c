@@ -166,7 +166,10 @@ static int listen_at(struct fg_service *s, char *why, size_t size)
 			 "another monitor listens on %s already: end it, or give --socket",
 			 s->socket);
 	else if (fd < 0)
-		snprintf(why, size, "cannot listen on %s: %s", s->socket, strerror(-fd));
+		snprintf(why, size, "cannot listen on %s: %s%s", s->socket, strerror(-fd),
+			 fd != -EACCES && fd != -ENOENT ? "" :
+			 geteuid() ? ": start it as root, or give --socket a path of yours" :
+				     ": give --socket a path in a folder that is there");
 	if (fd < 0)
 		return fd;
 	s->listener = fd;
