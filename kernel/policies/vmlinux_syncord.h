@@ -65,6 +65,7 @@ struct css_set {
 };
 struct task_struct {
 	struct css_set *cgroups;
+	u8 on_cpu; /* of 7.3; before, an int */
 };
 
 #pragma clang attribute pop

@@ -204,6 +204,50 @@ def scl(m, t):
                 most=0.5)
 
 
+MUTEX = 32  # LCB_F_MUTEX of lock:contention_begin; with 1, LCB_F_SPIN, before it spins
+
+
+@case("hybrid")
+def hybrid(m, t):
+    """The mutex of renamings beside programs that take its owners off their CPUs: by hybrid who
+    finds that sleeps before he spins. How many spins got nothing, with and without, is told."""
+    need_policies(m, "hybrid")
+    if m.sh("[ -e /sys/kernel/tracing/events/lock/contention_begin/hist ]").status:
+        raise Skip("this kernel has no hist triggers")
+    for name, options in (("only counted", "-o nap_us=0"), ("hybrid", ""),
+                          ("hybrid, 10 ms", "-o nap_us=10000")):
+        out = script(m, f"""E=/sys/kernel/tracing/events/lock/contention_begin
+at=$(flexguard kernel targets {RENAME_MUTEX} --json | sed 's/.*"address": *"//;s/".*//' | grep 0x)
+hogs=; for cpu in 0 1 2 3 0 1 2 3; do
+	taskset -c $cpu sh -c 'while :; do :; done' & hogs="$hogs $!"
+done
+attach hybrid {RENAME_MUTEX} {options}; echo "hist:keys=flags if lock_addr==$at" >$E/trigger
+syncord-load-scl -t 4 -d 6; cat $E/hist; echo "!hist:keys=flags if lock_addr==$at" >$E/trigger
+kill $hogs; cat $S/status; flexguard kernel status --json; detach""", limit=200)
+        begins = {int(flags): int(n) for flags, n
+                  in re.findall(r"flags: *(\d+) .*hitcount: *(\d+)", out)}
+        target, counters, n = lines(out, "target")[0], policy_counters(out), load(out)
+        t.equal(f"{name}: acquisitions, by the policy", counters["acquisitions"],
+                n["acquisitions"])
+        t.equal(f"{name}: found it taken", counters["contended"], target["slow"])
+        t.at_least(f"{name}: of them, its owner was off", counters["owner_off"], 1)
+        t.equal(f"{name}: naps", target["backoffs"], counters["naps"])
+        if "nap_us=0" in options.split():
+            t.equal(f"{name}: naps that are not wanted", counters["naps"], 0)
+        else:
+            t.at_least(f"{name}: naps", counters["naps"], 1)
+        # Who queues has spun before, or seen that he need not.
+        for what, of in (("found it taken", target["slow"]), ("owner off", counters["owner_off"]),
+                         ("naps", counters["naps"]),
+                         ("spins that got nothing", begins.get(MUTEX, 0))):
+            t.tell(f"{name}: {what}, of acquisitions",
+                   f"{of / max(1, n['acquisitions']):.4f} ({of} of {n['acquisitions']})")
+        t.tell(f"{name}: spins that got nothing, of times found taken",
+               f"{begins.get(MUTEX, 0) / max(1, target['slow']):.3f}")
+        t.tell(f"{name}: operations of victims and bullies",
+               ", ".join(map(str, n["threads"][0::2] + n["threads"][1::2])))
+
+
 @case("scl-spin")
 def scl_spin(m, t):
     """Four CPUs hold a spinlock ten times as long as the others.  Entry (scl) keeps them to their
