@@ -48,6 +48,9 @@ static inline bool take_over(struct fg_lock *l, struct fg_self *t, struct attemp
 	return take_over_seen(l, t, a, fg_load_relaxed(&l->word));
 }
 
+/* Some looks of one that has just come, where nobody is in the queue.  True with the lock. */
+bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, struct attempt *a);
+
 /*
  * Spins in the queue while fg_decide() says so.  UNDECIDED: it says "sleep", or there is no node
  * for this thread.

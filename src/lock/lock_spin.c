@@ -27,6 +27,12 @@
 #define HANDOFF_UNSEEN 8u
 
 /*
+ * Looks of one that comes and finds nobody in the queue: less than a us, in which most sections of
+ * that length end.
+ */
+#define LOOKS_ALONE 16u
+
+/*
  * After a compare-and-swap that came too late the head leaves the line alone for so long, then for
  * twice as long each time.  Not varied.
  */
@@ -322,6 +328,24 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 		}
 		fg_pause();
 	}
+}
+
+/*
+ * Before any question, which begins by reading the clock, and before the queue, which is left with
+ * the lock in hand: of two threads none ever joins it.  As if it came a moment later, each time.
+ */
+bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	if (a->obligation || rounds_are_short(t) || !fg_policy_spins())
+		return false;
+	for (uint32_t looks = 0; looks < LOOKS_ALONE && !fg_load_relaxed(&l->tail); looks++) {
+		uint32_t word = fg_load_relaxed(&l->word);
+
+		if (!(word & FG_WORD_TAKEN) && take_over_seen(l, t, a, word))
+			return true;
+		fg_pause();
+	}
+	return false;
 }
 
 enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt *a)

@@ -354,7 +354,9 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 	}
 	while (o == UNDECIDED || o == SLEEP_AGAIN) {
 		a.wait.owner = word & FG_WORD_ID;
-		if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
+		if (o == UNDECIDED && _fg_lock_look_alone(l, t, &a))
+			o = ACQUIRED;
+		else if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
 			o = _fg_lock_spin(l, t, &a);
 		if (o == ACQUIRED) {
 			*as_head = true;

@@ -11,6 +11,7 @@
 
 #include "abi/options.h"
 #include "abi/protocol.h"
+#include "arch/arch.h"
 
 /* fg_counters always points to something readable: to zeroes without a monitor. */
 extern enum fg_policy fg_policy; /* as chosen by the user */
@@ -27,6 +28,12 @@ enum fg_slices {
 	FG_SLICES_NONE, /* not by this kernel or C library, or not wanted */
 };
 extern uint32_t fg_slices;
+
+/* False: not even for a moment. */
+static inline bool fg_policy_spins(void)
+{
+	return fg_load_relaxed(&fg_policy_now) != FG_POLICY_BLOCK;
+}
 
 void fg_policy_set(enum fg_policy policy);
 /* A monitor came (its counters) or went (NULL). */
