@@ -540,6 +540,25 @@ def check_interrupt():
     true("and reported", "flexguard-2" in out and "Traceback" not in err)
 
 
+def children(pid):
+    return open(f"/proc/{pid}/task/{pid}/children").read().split()
+
+
+def check_terminated():
+    folder = os.path.join(TMP, "terminated")
+    p = start("bench", "--figure", "flexguard-2", "-o", folder, "--seconds", "0.05")
+    samples = os.path.join(folder, "samples.jsonl")
+    wait_until("a sample", lambda: os.path.exists(samples)
+               and '"sample"' in open(samples).read())
+    started = children(p.pid)
+    p.terminate()
+    _, err = p.communicate(timeout=120)
+    same("status", p.returncode, 128 + signal.SIGTERM)
+    same("nothing that it has started is left",
+         [pid for pid in started if os.path.exists(f"/proc/{pid}")], [])
+    true("no trace", "Traceback" not in err)
+
+
 def damaged():
     """Options with files that are none of samples."""
     for i, text in enumerate(("", "42\n", "[]\n", "{}\n", '{"type": "sample"}\n', "\x07\n")):
