@@ -23,6 +23,8 @@ FUTEXES_PACKAGES := g++ libglib2.0-dev qtbase5-dev libabsl-dev \
 KERNELS_PACKAGES := qemu-system-x86 busybox-static python3
 SYNCORD_PACKAGES := $(KERNELS_PACKAGES) git perl flex bison bc libelf-dev libssl-dev lz4 xz-utils \
 	ccache bpftool
+BUNDLE_PACKAGES := $(SYNCORD_PACKAGES) patchelf dpkg-dev debhelper rsync kmod cpio mmdebstrap \
+	e2fsprogs
 RUST_PACKAGES  := cargo rustc python3
 SITE_PACKAGES  := cmark-gfm mandoc
 CROSSED_PACKAGES := mmdebstrap util-linux
@@ -48,6 +50,8 @@ deps-kernels: deps-build
 	@./packaging/need-packages $(KERNELS_PACKAGES)
 deps-syncord: deps-build
 	@./packaging/need-packages $(SYNCORD_PACKAGES)
+deps-syncord-bundle: deps-build
+	@./packaging/need-packages $(BUNDLE_PACKAGES)
 # A Rust of one's own will do.
 deps-rust: deps-build
 	@command -v cargo >/dev/null || ./packaging/need-packages $(RUST_PACKAGES)
@@ -113,6 +117,14 @@ syncord: deps-syncord
 # The same series: does it apply, does checkpatch like it, does each patch compile.
 syncord-check: deps-syncord
 	@PYTHONDONTWRITEBYTECODE=1 ./test/syncord/check
+
+# For real machines: its kernel as a package, with all that measures it there; installed, removed
+# and booted here.  A kernel of a server's size; BASELINE=1 builds another, without SynCord.
+syncord-bundle: deps-syncord-bundle
+	@$(MAKE) --no-print-directory all
+	@./test/syncord/bundle/make $(BUILD) $(BUILD)/flexguard-syncord-bundle \
+		$(if $(BASELINE),--baseline)
+	@./test/syncord/bundle/try $(BUILD)/flexguard-syncord-bundle
 
 # perf with its BPF skeletons from that source, and the case of the lab in which it counts beside
 # `flexguard kernel profile`.
@@ -185,6 +197,6 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all demo test format conformance zoo-check kernels kernels-arm64 syncord syncord-check \
-	syncord-perf fuzz soak bench bench-bundle install uninstall packages clean deps-build \
-	deps-test deps-conformance deps-kernels deps-syncord deps-fuzz deps-futexes deps-demo \
-	deps-bench deps-rust rust deps-site site deps-cross cross
+	syncord-bundle syncord-perf fuzz soak bench bench-bundle install uninstall packages clean \
+	deps-build deps-test deps-conformance deps-kernels deps-syncord deps-syncord-bundle \
+	deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust deps-site site deps-cross cross

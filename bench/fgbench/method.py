@@ -27,10 +27,11 @@ RETRIES = 2     # of a dirty sample, in a row
 class Results:
     """(experiment, series, x) -> metric -> Series; from a run, or from its file."""
 
-    def __init__(self):
+    def __init__(self, known=None):
+        """known: experiments by their ids, if others than those of `flexguard bench`."""
         self.points, self.failures, self.context, self.end = {}, {}, {}, {}
         self.contexts = []  # of each part that was measured on its own; `context` is the last
-        self.known = None
+        self.known = known
         self.left_out = {}  # experiment -> what of it that machine could not show: sentences
         self.traces = {}  # experiment -> series -> a list of pairs, for what is drawn over time
 
@@ -94,8 +95,8 @@ class Results:
         return sorted({x for e, _, x in [*self.points, *self.failures] if e == experiment})
 
 
-def load(path):
-    r = Results()
+def load(path, known=None):
+    r = Results(known)
     with open(path) as f:
         for line in f:
             if line.endswith("\n"):  # else it was cut off

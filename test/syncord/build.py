@@ -13,11 +13,12 @@ import sys
 import tempfile
 import time
 
+import package as debian_package
 import selftests
 import source
 from source import Missing
 
-KEEP = 4  # kernels in the cache
+KEEP = 6  # kernels in the cache: the lab's, and two of a bundle
 # Kernels that look at themselves: lines of a .config that come after the lab's.  That with KASAN
 # has what a guest has, too: both mean that every file is built again, and take no note of each
 # other.
@@ -121,14 +122,39 @@ class Build:
             fragment.flush()
             before = (self.tree / ".config").read_text() if (self.tree / ".config").exists() else ""
             self.make("configuring", "allnoconfig", extra={"KCONFIG_ALLCONFIG": fragment.name})
+        if ignored := refused(changes, (self.tree / ".config").read_text()):
+            raise Broken(f"the config does not take {' '.join(ignored)}")
         return (self.tree / ".config").read_text() != before
 
+    def package(self, version, folder):
+        """Debian's package of the kernel, into the folder; its name."""
+        self.make("building the package", "bindeb-pkg",
+                  extra={**debian_package.ENVIRONMENT, "KDEB_PKGVERSION": version})
+        made = [p for p in self.tree.parent.iterdir() if f"_{version}_" in p.name]
+        debs = [p for p in made if p.name.startswith("linux-image-") and p.suffix == ".deb"]
+        if len(debs) != 1:
+            raise Broken(f"bindeb-pkg has made no kernel's package of version {version}")
+        name = debian_package.finish(debs[0], folder)
+        for file in made:
+            file.unlink()
+        return name
 
-def key(tree, series, pahole, changes=()):
+
+def refused(changes, config):
+    """Lines that make has left out, or changed, of those of a .config that were asked for: an
+    option that another has to be on for, or that there is no more."""
+    last = {line.split("=")[0]: line for line in changes if line.startswith("CONFIG_")}
+    have = {line.split("=")[0]: line for line in config.splitlines() if line.startswith("CONFIG_")}
+    return [line for name, line in last.items()
+            if have.get(name, f"{name}=n") != line]
+
+
+def key(tree, series, pahole, changes=(), package=False):
     """What a kernel depends on, and the name of its folder in the cache."""
     parts = [tree.version, series.digest(), source.CONFIG.read_text(), *changes,
              source.version_of(["gcc", "--version"]), source.version_of([pahole, "--version"]),
-             selftests.compiler()]
+             pathlib.Path(debian_package.__file__).read_text() if package
+             else selftests.compiler()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -158,40 +184,53 @@ class Kernel:
         return f"CONFIG_{option}=y" in self.config.splitlines()
 
 
-def kernel(series, say, clock, changes=(), fresh=False):
-    """From the cache, or built."""
-    source.need_tools()
-    bpftool()
-    pahole = source.pahole(say)
-    tree, commits = source.applied(series, say, fresh)
-    folder = source.cache() / key(tree, series, pahole, changes)
-    if (folder / "about.json").exists():
-        os.utime(folder)
-        say(f"Linux {tree.upstream} with {len(commits)} patches: in the cache, key {folder.name}")
-        tell_compiler(say)
-        return Kernel(folder)
-    say(f"Linux {tree.upstream}: {len(commits)} patches applied; building, key {folder.name}; 13 "
-        "minutes on 2 cores the first time, then one")
-    tell_compiler(say)
-    clock.need("the build of the kernel")
-    began = time.monotonic()
-    b = Build(tree.checkout(commits[-1]), pahole, say, clock)
-    b.configure(changes)
-    b.make("building", "bzImage")
-    part = pathlib.Path(tempfile.mkdtemp(dir=source.cache(), prefix="part-"))
-    for name in ("arch/x86/boot/bzImage", "System.map", ".config"):
-        shutil.copy(b.tree / name, part / pathlib.Path(name).name.lstrip("."))
-    with (part / "vmlinux.h").open("w") as header:
+def tests(b, folder):
+    """What the kernel's own tests want, and they."""
+    with (folder / "vmlinux.h").open("w") as header:
         subprocess.run([bpftool(), "btf", "dump", "file", b.tree / "vmlinux", "format", "c"],
                        stdout=header, check=True)
     try:
-        selftests.build(b.tree, bpftool(), part / "selftests")
+        selftests.build(b.tree, bpftool(), folder / "selftests")
     except subprocess.CalledProcessError as e:
         raise Broken(f"the selftests: {e}\n{e.stderr[-2000:]}") from e
+
+
+def kernel(series, say, clock, changes=(), fresh=False, package=False):
+    """From the cache, or built; as a package it has no tests, and a work tree of its own."""
+    source.need_tools(source.DEB_PACKAGES if package else None)
+    bpftool()
+    pahole = source.pahole(say)
+    tree, commits = source.applied(series, say, fresh)
+    folder = source.cache() / key(tree, series, pahole, changes, package)
+    if (folder / "about.json").exists():
+        os.utime(folder)
+        say(f"Linux {tree.upstream} with {len(commits)} patches: in the cache, key {folder.name}")
+        if not package:
+            tell_compiler(say)
+        return Kernel(folder)
+    say(f"Linux {tree.upstream}: {len(commits)} patches applied; building, key {folder.name}; "
+        + ("half an hour on 2 cores the first time" if package else
+           "13 minutes on 2 cores the first time, then one"))
+    if not package:
+        tell_compiler(say)
+    clock.need("the build of the kernel")
+    began = time.monotonic()
+    b = Build(tree.checkout(commits[-1], "server" if package else "build"), pahole, say, clock)
+    b.configure(changes)
+    part = pathlib.Path(tempfile.mkdtemp(dir=source.cache(), prefix="part-"))
+    if package:
+        deb = b.package(f"{tree.upstream}-{folder.name}", part)
+    else:
+        deb = None
+        b.make("building", "bzImage")
+    for name in ("arch/x86/boot/bzImage", "System.map", ".config"):
+        shutil.copy(b.tree / name, part / pathlib.Path(name).name.lstrip("."))
+    if not package:
+        tests(b, part)
     about = {"version": tree.version, "patches": len(commits), "commit": commits[-1],
              "seconds": round(time.monotonic() - began), "changes": list(changes),
              "gcc": source.version_of(["gcc", "--version"]),
-             "pahole": source.version_of([pahole, "--version"])}
+             "pahole": source.version_of([pahole, "--version"]), "deb": deb}
     (part / "about.json").write_text(json.dumps(about, indent=1) + "\n")
     shutil.rmtree(folder, ignore_errors=True)
     part.rename(folder)

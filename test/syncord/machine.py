@@ -88,7 +88,8 @@ class Machine:
     """Booted when it is made; ends with `close()`."""
 
     def __init__(self, kernel, initrd, threads="single", cpus=CPUS, nodes=NODES,
-                 append="syncord=on", hypervisor=False, log=None):
+                 append="syncord=on", hypervisor=False, log=None, more=()):
+        """more: words of the emulator's command line."""
         self.work = tempfile.TemporaryDirectory(prefix="syncord-")
         self.console_file = pathlib.Path(self.work.name, "console")
         self.log, self.seen, self.serial = log, 0, 0
@@ -97,7 +98,7 @@ class Machine:
                              threads, f"max,cx16=on,{'+' if hypervisor else '-'}hypervisor")
         for boot in range(BOOTS):
             self.console_file.write_text("")
-            self.qemu = subprocess.Popen([*command, "-serial", f"file:{self.console_file}",
+            self.qemu = subprocess.Popen([*command, *more, "-serial", f"file:{self.console_file}",
                                           "-chardev", "stdio,id=scripts,signal=off",
                                           "-serial", "chardev:scripts"], stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

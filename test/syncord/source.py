@@ -30,6 +30,8 @@ LIBC = ["ld-linux-x86-64.so.2", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthr
 BUILD_PACKAGES = {"git": "git", "flex": "flex", "bison": "bison", "bc": "bc", "ccache": "ccache",
                   "gcc": "gcc", "make": "make", "lz4": "lz4",
                   "xz": "xz-utils", "perl": "perl", "dpkg-deb": "dpkg"}
+DEB_PACKAGES = {"dpkg-buildpackage": "dpkg-dev", "dh_builddeb": "debhelper", "rsync": "rsync",
+                "depmod": "kmod"}
 HEADERS = {"libelf.h": "libelf-dev", "openssl/opensslv.h": "libssl-dev"}
 
 
@@ -40,9 +42,9 @@ def cache():
     return folder
 
 
-def need_tools():
-    for tool, package in BUILD_PACKAGES.items():
-        if not shutil.which(tool):
+def need_tools(of=None):
+    for tool, package in {**BUILD_PACKAGES, **(of or {})}.items():
+        if not shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
             raise Missing(f"needs {tool} (package {package})")
     for header, package in HEADERS.items():
         if subprocess.run(["gcc", "-E", "-include", header, "-x", "c", "/dev/null"],
@@ -119,10 +121,10 @@ class Tree:
                 commits.append(parent)
         return commits
 
-    def checkout(self, commit):
+    def checkout(self, commit, kind="build"):
         """A work tree of its own at a commit; files that both commits have in common are not
         touched."""
-        folder = self.folder.parent / f"build-{self.version}"
+        folder = self.folder.parent / f"{kind}-{self.version}"
         if not (folder / ".git").exists():
             shutil.rmtree(folder, ignore_errors=True)
             git(self.folder, "worktree", "prune")

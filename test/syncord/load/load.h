@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the loads of the lab share: NAME [-t THREADS] [-d SECONDS] [-n OPERATIONS] [-u].  Thread i
- * runs on CPU i modulo their number; with -u every second one has nice -5.  At the end one line of
- * JSON says how often each has acquired the lock, to be compared with what the kernel counted, and
- * how long the first took.
+ * What the loads of the lab share: NAME [-t THREADS] [-d SECONDS] [-n OPERATIONS] [-f FOLDER] [-u]
+ * [-w].  Thread i runs on CPU i modulo their number; with -u every second one has nice -5.  At the
+ * end one line of JSON says how often each has acquired the lock, to be compared with what the
+ * kernel counted, and how long the first took.  Files are made in FOLDER, default /tmp.  With -w it
+ * says "ready", begins when it is sent a line, and ends when its input does: meanwhile its locks
+ * are there, and nobody takes them.
  */
 #ifndef SYNCORD_LOAD_H
 #define SYNCORD_LOAD_H
@@ -30,7 +32,8 @@ static int operation(int i);
 static atomic_bool stop;
 static pthread_barrier_t all;
 static long threads = 0, seconds = 3, limit = 0;
-static bool two_classes;
+static bool two_classes, waits;
+static const char *place = "/tmp";
 static struct {
 	_Alignas(64) unsigned long acquisitions;
 	long long ns;
@@ -62,6 +65,8 @@ static void *thread(void *arg)
 		fail("setpriority");
 	prepare(i);
 	pthread_barrier_wait(&all);
+	if (waits)
+		pthread_barrier_wait(&all);
 	long long began = now();
 	for (long n = 0;
 	     !atomic_load_explicit(&stop, memory_order_relaxed) && (!limit || n < limit); n++)
@@ -70,16 +75,27 @@ static void *thread(void *arg)
 	return NULL;
 }
 
-int main(int argc, char **argv)
+static void options(int argc, char **argv)
 {
-	for (int o; (o = getopt(argc, argv, "t:d:n:u")) != -1;) {
+	for (int o; (o = getopt(argc, argv, "t:d:n:f:uw")) != -1;) {
 		if (o == '?')
-			return 2;
+			exit(2);
 		if (o == 'u')
 			two_classes = true;
+		else if (o == 'w')
+			waits = true;
+		else if (o == 'f')
+			place = optarg;
 		else
 			*(o == 't' ? &threads : o == 'd' ? &seconds : &limit) = atol(optarg);
 	}
+}
+
+int main(int argc, char **argv)
+{
+	options(argc, argv);
+	if (chdir(place))
+		fail(place);
 	if (threads < 1)
 		threads = sysconf(_SC_NPROCESSORS_ONLN);
 	if (threads > THREADS_MAX)
@@ -90,6 +106,13 @@ int main(int argc, char **argv)
 		if (pthread_create(&ids[i], NULL, thread, (void *)i))
 			fail("pthread_create");
 	pthread_barrier_wait(&all);
+	if (waits) {
+		puts("ready");
+		fflush(stdout);
+		if (getchar() == EOF)
+			_exit(1);
+		pthread_barrier_wait(&all);
+	}
 	if (!limit) {
 		sleep((unsigned)seconds);
 		atomic_store(&stop, true);
@@ -104,6 +127,9 @@ int main(int argc, char **argv)
 	for (int i = 0; i < threads; i++)
 		printf("%s%lu", i ? ", " : "", done[i].acquisitions);
 	puts("]}");
+	fflush(stdout);
+	while (waits && getchar() != EOF)
+		;
 	return 0;
 }
 #endif

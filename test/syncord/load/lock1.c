@@ -13,7 +13,7 @@ static int fds[THREADS_MAX];
 static void prepare(int i)
 {
 	char name[32];
-	snprintf(name, sizeof(name), "/tmp/lock1-%d", i);
+	snprintf(name, sizeof(name), "lock1-%d", i);
 	fds[i] = open(name, O_CREAT | O_RDWR, 0644);
 	if (fds[i] < 0)
 		fail(name);

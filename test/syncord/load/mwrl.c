@@ -15,10 +15,10 @@ static struct {
 static void prepare(int i)
 {
 	char folder[32];
-	snprintf(folder, sizeof(folder), "/tmp/mwrl%d", i);
+	snprintf(folder, sizeof(folder), "mwrl%d", i);
 	mkdir(folder, 0755);
-	snprintf(files[i].one, sizeof(files[i].one), "/tmp/mwrl%d/a", i);
-	snprintf(files[i].other, sizeof(files[i].other), "/tmp/mwrl%d/b", i);
+	snprintf(files[i].one, sizeof(files[i].one), "mwrl%d/a", i);
+	snprintf(files[i].other, sizeof(files[i].other), "mwrl%d/b", i);
 	int fd = open(files[i].one, O_CREAT | O_WRONLY, 0644);
 	if (fd < 0)
 		fail(files[i].one);

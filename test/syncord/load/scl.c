@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bullies and victims of one mutex, s_vfs_rename_mutex of /tmp: each thread renames a file of its
- * own from one directory to another and back, for which the kernel takes the mutex, and under it
- * looks whether one directory is above the other.  Of odd threads, the bullies, both lie DEPTH
- * directories deep: they hold the mutex for as long as it takes to walk up there.  (The paper has
- * bullies with a directory of a million files, which takes a file system on a disk.)
+ * Bullies and victims of one mutex, s_vfs_rename_mutex of their file system: each thread renames a
+ * file of its own from one directory to another and back, for which the kernel takes the mutex, and
+ * under it looks whether one directory is above the other.  Of odd threads, the bullies, both lie
+ * DEPTH directories deep: they hold the mutex for as long as it takes to walk up there.  (The paper
+ * has bullies with a directory of a million files, which takes a file system on a disk.)
  */
 #include "load.h"
 
@@ -19,7 +19,7 @@ static int from[THREADS_MAX], to[THREADS_MAX];
 static int deep(int i, const char *name, int depth)
 {
 	char folder[32];
-	snprintf(folder, sizeof(folder), "/tmp/scl%d%s", i, name);
+	snprintf(folder, sizeof(folder), "scl%d%s", i, name);
 	mkdir(folder, 0755);
 	int at = open(folder, O_PATH | O_DIRECTORY);
 	while (at >= 0 && depth-- > 0) {
