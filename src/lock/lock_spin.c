@@ -332,7 +332,7 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 
 /*
  * Before any question, which begins by reading the clock, and before the queue, which is left with
- * the lock in hand: of two threads none ever joins it.  As if it came a moment later, each time.
+ * the lock in hand.  As if it came that much later.
  */
 bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
