@@ -4,13 +4,17 @@
 Each test is called with the path of the command and, where it needs them, of
 small programs that Meson built.  Functions named check_* are run in order.
 """
+import fcntl
 import os
+import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 FLEXGUARD = os.path.abspath(sys.argv[1])
@@ -118,6 +122,31 @@ def children(pid):
 
 def monitor_of(pid):
     return next((p for p, comm in children(pid).items() if comm == "flexguard-mon"), None)
+
+
+def on_terminal(*args, columns=80, env=None):
+    """(exit status, lines) of `flexguard args...` on a terminal."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        os.execve(FLEXGUARD, [FLEXGUARD, *args], dict(os.environ, TERM="xterm", **(env or {})))
+    text = b""
+    while True:
+        try:
+            more = os.read(fd, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        text += more
+    os.close(fd)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return status, text.decode().replace("\r", "").split("\n")
+
+
+def narrow(args, lines, columns=80):
+    for line in lines:
+        true(f"{args}: {len(line)} columns: {line!r}", len(line) <= columns)
 
 
 def script(name, text, mode=0o755):

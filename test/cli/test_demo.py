@@ -50,6 +50,14 @@ def check_table_and_json():
     same("nothing stays behind", folders() - before, set())
 
 
+def check_on_a_terminal():
+    status, lines = on_terminal("demo", "--quick", env=PATH)
+    same("status", status, 0)
+    lines = [line.split("\x1b[K")[-1] for line in lines]
+    true(lines, any(line.startswith("fillrandom ") for line in lines))
+    narrow("demo", lines)
+
+
 def check_json_on_stdout():
     p = run("demo", "--quick", "--json", env=PATH, timeout=120)
     true("only JSON", all(json.loads(l) for l in p.stdout.splitlines()))

@@ -1,42 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The command on a terminal of 80 columns, as somebody sees it who has just installed it."""
-import fcntl
 import glob
-import pty
 import re
-import struct
-import termios
 
 from climod import *
 
 CONTEND, SOURCES = HELPERS
 COMMANDS = commands()
 COMPLETION = os.path.join(os.path.dirname(FLEXGUARD), "docs/flexguard")
-
-
-def on_terminal(*args, columns=80, env=None):
-    """(exit status, lines) of `flexguard args...` on a terminal."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        os.execve(FLEXGUARD, [FLEXGUARD, *args], dict(os.environ, TERM="xterm", **(env or {})))
-    text = b""
-    while True:
-        try:
-            more = os.read(fd, 65536)
-        except OSError:
-            break
-        if not more:
-            break
-        text += more
-    os.close(fd)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return status, text.decode().replace("\r", "").split("\n")
-
-
-def narrow(args, lines, columns=80):
-    for line in lines:
-        true(f"{args}: {len(line)} columns: {line!r}", len(line) <= columns)
 
 
 def check_help():

@@ -20,6 +20,7 @@
 #include "cli/common/exit.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/message.h"
+#include "cli/common/text.h"
 #include "cli/common/units.h"
 #include "cli/launch/target.h"
 #include "monitor/clock.h"
@@ -86,16 +87,21 @@ static void progress(bool done, const char *fmt, ...) __attribute__((format(prin
 
 static void progress(bool done, const char *fmt, ...)
 {
-	bool tty = isatty(STDERR_FILENO);
+	int columns = fg_prose_columns(STDERR_FILENO);
+	char text[400];
 	va_list ap;
 
-	if (!tty && !done)
+	if (!columns && !done)
 		return;
-	fprintf(stderr, tty ? "\r\033[K" : "");
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, tty ? "" : "\n");
+	if (columns) { /* a line that can be taken back */
+		fg_cut(text, columns - 1);
+		fprintf(stderr, "\r\033[K%s", text);
+	} else {
+		fprintf(stderr, "%s\n", text);
+	}
 	fflush(stderr);
 }
 
@@ -233,10 +239,7 @@ int fg_cmd_demo(int argc, char **argv)
 	clean_environment();
 	context_at_start(&d);
 	make_cells(&d, o.quick);
-	progress(
-	    true,
-	    "flexguard demo: preparing a database and warming up; Ctrl-C ends early, with what is "
-	    "measured");
+	progress(true, "flexguard demo: preparing; Ctrl-C ends early, with what was measured");
 	err = fg_demo_prepare(&d, why, sizeof(why));
 	if (!err)
 		measure(&d, o.quick ? QUICK_BUDGET_NS : BUDGET_NS);

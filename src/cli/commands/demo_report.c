@@ -3,6 +3,8 @@
  * What `flexguard demo` says at the end: medians, spreads, the ratio of each
  * pair, and one sentence a workload that claims no more than the pairs show.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -13,6 +15,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/json.h"
 #include "cli/common/names.h"
+#include "cli/common/text.h"
 #include "cli/common/units.h"
 #include "monitor/clock.h"
 
@@ -63,6 +66,21 @@ static struct summary summarise(const struct fg_cell *c)
 	return s;
 }
 
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* A line, folded to the terminal. */
+static void say(const char *fmt, ...)
+{
+	char text[900], folded[1100];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fg_fold(folded, sizeof(folded), text, 0, 2, fg_prose_columns(STDOUT_FILENO));
+	puts(folded);
+}
+
 /* +1 faster, -1 slower, 0 no difference that stands out of the spread. */
 static int verdict(const struct summary *s)
 {
@@ -74,8 +92,10 @@ static int verdict(const struct summary *s)
 static void sentence(const struct fg_demo *d, enum fg_workload w)
 {
 	static const char *const word[] = {"slower", "within the spread", "faster"};
-	char text[3][200] = {"", "", ""};
+	char text[3][200] = {"", "", ""}, all[800];
 	int measured = 0, pairs = FG_DEMO_PAIRS;
+	bool said = false;
+	size_t n;
 
 	for (int i = 0; i < d->nr_cells; i++) {
 		const struct fg_cell *c = &d->cell[i];
@@ -93,48 +113,51 @@ static void sentence(const struct fg_demo *d, enum fg_workload w)
 		snprintf(t + len, sizeof(text[0]) - len, "%s%d (%.2fx)", len ? ", " : "",
 			 c->threads, s.ratio);
 	}
-	printf("%s: ", fg_workload_name[w]);
 	if (!measured) {
-		puts("nothing was measured.");
+		printf("%s: nothing was measured.\n", fg_workload_name[w]);
 		return;
 	}
-	printf("on FlexGuard,");
-	for (int k = 2, n = 0; k >= 0; k--)
-		if (*text[k])
-			printf("%s %s at %s threads", n++ ? ";" : "", word[k], text[k]);
-	puts(pairs < MIN_PAIRS ? "; too few pairs for more." : ".");
+	n = (size_t)snprintf(all, sizeof(all), "%s: on FlexGuard,", fg_workload_name[w]);
+	for (int k = 2; k >= 0; k--)
+		if (*text[k]) {
+			n += (size_t)snprintf(all + n, sizeof(all) - n, "%s %s at %s threads",
+					      said ? ";" : "", word[k], text[k]);
+			said = true;
+		}
+	say("%s%s", all, pairs < MIN_PAIRS ? "; too few pairs for more." : ".");
 }
 
 void fg_demo_table(const struct fg_demo *d)
 {
 	char a[24], b[24];
 
-	printf("\n%-10s %8s  %18s  %18s  %s\n", "workload", "threads", "glibc ops/s",
+	printf("\n%-10s %7s %15s %15s  %s\n", "workload", "threads", "glibc ops/s",
 	       "FlexGuard ops/s", "FlexGuard/glibc (pairs)");
 	for (int i = 0; i < d->nr_cells; i++) {
 		const struct fg_cell *c = &d->cell[i];
 		struct summary s;
 
 		if (c->failed[FG_SIDE_GLIBC] || c->failed[FG_SIDE_FLEXGUARD])
-			printf("%-10s %8d  failed: glibc %d, FlexGuard %d times\n",
+			printf("%-10s %7d  failed: glibc %d, FlexGuard %d times\n",
 			       fg_workload_name[c->workload], c->threads, c->failed[FG_SIDE_GLIBC],
 			       c->failed[FG_SIDE_FLEXGUARD]);
 		if (!c->pairs)
 			continue;
 		s = summarise(c);
-		printf("%-10s %8d  %10s +-%3.0f %%  %10s +-%3.0f %%  %5.2f  (%.2f to %.2f, %d)\n",
+		printf("%-10s %7d %7s +-%3.0f %% %7s +-%3.0f %%  %5.2f (%.2f to %.2f, %d)\n",
 		       fg_workload_name[c->workload], c->threads,
 		       fg_human_count(a, sizeof(a), s.median[FG_SIDE_GLIBC]),
 		       100 * s.spread[FG_SIDE_GLIBC],
 		       fg_human_count(b, sizeof(b), s.median[FG_SIDE_FLEXGUARD]),
 		       100 * s.spread[FG_SIDE_FLEXGUARD], s.ratio, s.low, s.high, c->pairs);
 	}
-	printf("\nMedians of runs of %d s; +- is half the range; preemption monitor: %s.\n\n",
-	       d->seconds, d->monitor);
+	putchar('\n');
+	say("Medians of runs of %d s; +- is half the range; preemption monitor: %s.\n", d->seconds,
+	    d->monitor);
 	if (d->load_start > 0.5 * (double)sysconf(_SC_NPROCESSORS_ONLN))
-		printf("The machine was not idle (load %.1f at the start): other work is in these "
-		       "figures.\n\n",
-		       d->load_start);
+		say("The machine was not idle (load %.1f at the start): other work is in these "
+		    "figures.\n",
+		    d->load_start);
 	for (int w = 0; w < FG_WORKLOADS; w++)
 		sentence(d, (enum fg_workload)w);
 }
