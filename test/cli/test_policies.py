@@ -150,6 +150,9 @@ def check_check():
     p = run("kernel", "check", "numa+amp", "-o", "amp.slow=1,3-5", "-o", "flush=9", "--json")
     same("both", [o["policy"] for o in json.loads(p.stdout)["objects"]], ["numa", "amp"])
     same(p.stderr, p.returncode, 0 if HAS else 77)
+    p = run("kernel", "check", "numa-scl", "--json")
+    same("by the paper's name", [o["policy"] for o in json.loads(p.stdout)["objects"]],
+         ["numa", "scl"])
     p = run("kernel", "check", "lockstat", "--json")
     true("says what it costs",
          any("every lock" in w for w in json.loads(p.stdout)["objects"][0]["warnings"]))

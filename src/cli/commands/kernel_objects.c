@@ -101,7 +101,9 @@ int fg_kernel_parts(const char *text, struct fg_policy_parts *parts, char *why, 
 {
 	char *next;
 
-	*parts = (struct fg_policy_parts){.text = strdup(text)};
+	/* The SynCord paper's name of two that are attached as one. */
+	*parts = (struct fg_policy_parts){
+	    .text = strdup(strcmp(text, "numa-scl") ? text : "numa+scl")};
 	next = parts->text;
 	while (next) {
 		char *name = next;
