@@ -323,7 +323,7 @@ int _fg_rwlock_unlock(struct fg_rwlock *rw)
 	struct fg_self *t = fg_self();
 
 	if (i_write(rw, t)) {
-		_fg_unlock(&rw->gate);
+		writer_leaves(rw);
 		return 0;
 	}
 	/* Once the lock is released its memory may be gone. */

@@ -50,7 +50,7 @@ enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its def
 #define FG_RW_PATIENCE_MOST 3u /* 640 ms; docs/design/experiments.md, "Patience" */
 
 struct fg_rwlock {
-	struct fg_lock gate; /* gate.tag: 1 if its owner is, or was last, a writer */
+	struct fg_lock gate; /* gate.tag: 1 if its owner is a writer */
 	uint32_t readers;
 	uint32_t shared; /* glibc's: not 0 if process-shared, and then not ours */
 	/* 1: readers may enter through the table.  Cleared by the owner of the gate */

@@ -86,4 +86,14 @@ static inline bool i_write(struct fg_rwlock *rw, const struct fg_self *t)
 	return owner == t->id && fg_load_relaxed(&rw->gate.tag);
 }
 
+/*
+ * Not the reader that gets the gate next clears the tag: another one, whose time is over, would
+ * take that one for a writer, and give up.  Release: as in rdlock_contended().
+ */
+static inline void writer_leaves(struct fg_rwlock *rw)
+{
+	fg_store_release(&rw->gate.tag, 0);
+	_fg_unlock(&rw->gate);
+}
+
 #endif

@@ -184,7 +184,7 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 	r = drain(rw, t, deadline);
 	FG_PROBE2(acquired, rw, r);
 	if (r)
-		_fg_unlock(&rw->gate);
+		writer_leaves(rw);
 	return r;
 }
 
@@ -200,7 +200,7 @@ int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
 		return 0;
 	if (!drain(rw, t, &past))
 		return 0;
-	_fg_unlock(&rw->gate);
+	writer_leaves(rw);
 	return EBUSY;
 }
 

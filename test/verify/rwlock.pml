@@ -43,7 +43,7 @@
 
 /* By lock. */
 byte gate[LOCKS];      /* 0 or who: 1.. readers, then writers */
-bit tag[LOCKS];	       /* its owner is, or was last, a writer */
+bit tag[LOCKS];	       /* its owner is a writer */
 byte counted[LOCKS];
 bit writer_in[LOCKS], drainer_sleeps[LOCKS];
 bit bias[LOCKS];
@@ -399,6 +399,7 @@ gave_up:
 		lines = 0;
 		got = 0;
 		again = 0;
+		tag[l] = 0;
 		gate[l] = 0 /* the last touch */
 	:: else -> break
 	od
