@@ -11,7 +11,7 @@
 
 #include "abi/options.h"
 #include "abi/protocol.h"
-#include "arch/arch.h"
+#include "sys/atomic.h"
 
 /* fg_counters always points to something readable: to zeroes without a monitor. */
 extern enum fg_policy fg_policy; /* as chosen by the user */

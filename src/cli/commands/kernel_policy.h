@@ -75,6 +75,8 @@ int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
 		      struct fg_kernel_target *target, char *why, size_t size);
 /* What the kernel calls it, enum syncord_type: an address alone is a spinlock's. */
 uint16_t fg_kernel_type(const struct fg_kernel_target *target);
+
+/* ---- kernel_member.c ---- */
 /* Where `member` lies in `type`, and in `leaf` what is there. */
 int fg_kernel_member(const char *type, const char *member, uint32_t *offset, char *leaf,
 		     size_t leaf_size, char *why, size_t size);

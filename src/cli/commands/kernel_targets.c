@@ -150,22 +150,6 @@ static int find_test_lock(const char *name, uint64_t *address, char *why, size_t
 	return err;
 }
 
-int fg_kernel_member(const char *type, const char *member, uint32_t *offset, char *leaf,
-		     size_t leaf_size, char *why, size_t size)
-{
-	const struct fg_policy_calls *calls = fg_policy_calls(why, size);
-	char path[4096];
-	int n;
-
-	if (!calls)
-		return -ENOSYS;
-	n = snprintf(path, sizeof(path), "%s/sys/kernel/btf/vmlinux", fg_kernel_root());
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENAMETOOLONG;
-	return calls->member(*fg_kernel_root() ? path : NULL, type, member, offset, leaf, leaf_size,
-			     why, size);
-}
-
 /* NAME, or NAME+0x4 as profile shows it, with a type of the table, or the one behind @. */
 static int resolve_symbol(struct fg_kernel_symbols *symbols, const char *text,
 			  struct fg_kernel_target *t, char *why, size_t size)
