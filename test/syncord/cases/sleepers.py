@@ -195,10 +195,10 @@ def scl(m, t):
     # than what it does in them; hence more than the 0.5 of two who have all, and by luck.
     t.tell("Jain's index of the times held, only counted", jain(results["stock"][0]))
     t.statistic("Jain's index of the times held, scl", jain(results["scl"][0]), least=0.9)
-    for name, bound in (("stock", {"least": 1.5}), ("scl", {"most": 1.5})):
-        held = results[name][0]
-        t.statistic(f"{name}: held by bullies for what victims did", sum(held[1::2])
-                    / max(1, sum(held[0::2])), **bound)
+    parts = {name: sum(held[1::2]) / max(1, sum(held[0::2]))
+             for name, (held, *_) in results.items()}
+    t.tell("stock: held by bullies for what victims did", parts["stock"])
+    t.statistic("scl: held by bullies for what victims did", parts["scl"], most=1.5)
     t.statistic("violations, of acquisitions, scl",
                 results["scl"][2]["violations"] / max(1, results["scl"][2]["acquisitions"]),
                 most=0.5)
