@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "abi/contention.h"
+#include "monitor/iterator.h"
 #include "percpu.skel.h"
 
 #define DEEPEST 8 /* members of members; not varied */
@@ -135,15 +135,11 @@ static bool find_bases(struct fg_percpu *p)
 {
 	const struct btf_var_secinfo *runqueues = find_variable(p, "runqueues");
 	struct percpu_bpf *skel = runqueues ? percpu_bpf__open_and_load() : NULL;
+	bool seen = skel && !percpu_bpf__attach(skel) &&
+		    !fg_run_iterator(bpf_link__fd(skel->links.queues));
 	bool found = false;
-	char none[64];
-	int fd = -1;
 
-	if (skel && !percpu_bpf__attach(skel))
-		fd = bpf_iter_create(bpf_link__fd(skel->links.queues));
-	while (fd >= 0 && read(fd, none, sizeof(none)) > 0)
-		;
-	for (uint32_t cpu = 0; fd >= 0 && cpu < p->cpus; cpu++) {
+	for (uint32_t cpu = 0; seen && cpu < p->cpus; cpu++) {
 		uint64_t queue = 0;
 
 		if (bpf_map_lookup_elem(bpf_map__fd(skel->maps.queue), &cpu, &queue) || !queue)
@@ -151,8 +147,6 @@ static bool find_bases(struct fg_percpu *p)
 		p->base[cpu] = queue - runqueues->offset;
 		found = true;
 	}
-	if (fd >= 0)
-		close(fd);
 	percpu_bpf__destroy(skel);
 	return found;
 }

@@ -5,6 +5,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "monitor/internal.h"
+#include "monitor/iterator.h"
 #include "monitor_types.h"
 #include "monitor.skel.h"
 
@@ -36,26 +37,9 @@ int fg_monitor_tick(struct fg_monitor *m, uint64_t generation)
 	return run_program(m->skel->progs.tick, &args, sizeof(args));
 }
 
-/* Reading an iterator runs its program over all its tasks; it prints nothing. */
-static int run_iterator(int link_fd)
-{
-	char buf[64];
-	ssize_t n;
-	int fd = bpf_iter_create(link_fd);
-
-	if (fd < 0)
-		return -errno;
-	do
-		n = read(fd, buf, sizeof(buf));
-	while (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)));
-	n = n < 0 ? -errno : 0;
-	close(fd);
-	return n;
-}
-
 int fg_monitor_audit(struct fg_monitor *m)
 {
-	return run_iterator(bpf_link__fd(m->skel->links.audit));
+	return fg_run_iterator(bpf_link__fd(m->skel->links.audit));
 }
 
 uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise)

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "monitor/internal.h"
+#include "monitor/iterator.h"
 #include "monitor/syncord_policy.h"
 
 #include <linux/types.h>
@@ -23,16 +23,10 @@ static struct cache_bpf *skel;
 static int look(void)
 {
 	struct bpf_link *link = bpf_program__attach_iter(skel->progs.find_cache, NULL);
-	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno, err = fd < 0 ? fd : 0;
-	char none[64];
-	ssize_t n = 0;
+	int err = link ? fg_run_iterator(bpf_link__fd(link)) : -errno;
 
-	while (!err && (n = read(fd, none, sizeof(none))) > 0)
-		;
-	if (fd >= 0)
-		close(fd);
 	bpf_link__destroy(link);
-	return err ? err : n < 0 ? -errno : 0;
+	return err;
 }
 
 int fg_policy_cache_at(const char *name, struct fg_policy_cache *out, char *why, size_t size)

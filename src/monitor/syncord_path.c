@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "monitor/internal.h"
+#include "monitor/iterator.h"
 #include "monitor/syncord_policy.h"
 
 #include <linux/types.h>
@@ -71,16 +72,10 @@ static int look(struct bpf_program *program, pid_t pid)
 	union bpf_iter_link_info info = {.task.pid = (uint32_t)pid};
 	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
 	struct bpf_link *link = bpf_program__attach_iter(program, &opts);
-	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno, err = fd < 0 ? fd : 0;
-	char none[64];
-	ssize_t n = 0;
+	int err = link ? fg_run_iterator(bpf_link__fd(link)) : -errno;
 
-	while (!err && (n = read(fd, none, sizeof(none))) > 0)
-		;
-	if (fd >= 0)
-		close(fd);
 	bpf_link__destroy(link);
-	return err ? err : n < 0 ? -errno : 0;
+	return err;
 }
 
 int fg_policy_object_at(pid_t pid, int file, const char *path, uint64_t *address, char *leaf,
