@@ -3,7 +3,6 @@
  * What `flexguard demo` says at the end: medians, spreads, the ratio of each
  * pair, and one sentence a workload that claims no more than the pairs show.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,21 +65,6 @@ static struct summary summarise(const struct fg_cell *c)
 	return s;
 }
 
-static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* A line, folded to the terminal. */
-static void say(const char *fmt, ...)
-{
-	char text[900], folded[1100];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	fg_fold(folded, sizeof(folded), text, 0, 2, fg_prose_columns(STDOUT_FILENO));
-	puts(folded);
-}
-
 /* +1 faster, -1 slower, 0 no difference that stands out of the spread. */
 static int verdict(const struct summary *s)
 {
@@ -124,7 +108,7 @@ static void sentence(const struct fg_demo *d, enum fg_workload w)
 					      said ? ";" : "", word[k], text[k]);
 			said = true;
 		}
-	say("%s%s", all, pairs < MIN_PAIRS ? "; too few pairs for more." : ".");
+	fg_put_text("%s%s", all, pairs < MIN_PAIRS ? "; too few pairs for more." : ".");
 }
 
 void fg_demo_table(const struct fg_demo *d)
@@ -152,10 +136,11 @@ void fg_demo_table(const struct fg_demo *d)
 		       100 * s.spread[FG_SIDE_FLEXGUARD], s.ratio, s.low, s.high, c->pairs);
 	}
 	putchar('\n');
-	say("Medians of runs of %d s; +- is half the range; preemption monitor: %s.\n", d->seconds,
-	    d->monitor);
+	fg_put_text("Medians of runs of %d s; +- is half the range; preemption monitor: %s.\n",
+		    d->seconds, d->monitor);
 	if (d->load_start > 0.5 * (double)sysconf(_SC_NPROCESSORS_ONLN))
-		say("The machine was not idle (load %.1f at the start): other work is in these "
+		fg_put_text(
+		    "The machine was not idle (load %.1f at the start): other work is in these "
 		    "figures.\n",
 		    d->load_start);
 	for (int w = 0; w < FG_WORKLOADS; w++)

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,43 +89,31 @@ static void sum_up(struct profile *p)
 
 /* ---- telling ---------------------------------------------------------------------- */
 
-static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* A sentence, folded to the terminal. */
-static void say(const char *fmt, ...)
-{
-	char text[400], folded[600];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	fg_fold(folded, sizeof(folded), text, 0, 0, fg_prose_columns(STDOUT_FILENO));
-	puts(folded);
-}
-
 static void print_head(const struct profile *p)
 {
 	const struct fg_contention_counts *n = p->v->counts;
 	char c[2][24];
 
-	say("flexguard kernel profile: %.1f s: %s waits, %s in all", (double)p->took_ns / 1e9,
-	    fg_human_count(c[0], sizeof(c[0]), (double)fg_waits_count(&p->sum)),
-	    fg_human_ns(c[1], sizeof(c[1]), (double)p->sum.wait_ns));
+	fg_put_text("flexguard kernel profile: %.1f s: %s waits, %s in all",
+		    (double)p->took_ns / 1e9,
+		    fg_human_count(c[0], sizeof(c[0]), (double)fg_waits_count(&p->sum)),
+		    fg_human_ns(c[1], sizeof(c[1]), (double)p->sum.wait_ns));
 	if (p->lost)
-		say("%" PRIu64 " events lost: no room for a lock %" PRIu64 ", a waiter %" PRIu64
-		    ", a wait %" PRIu64 ", nested %" PRIu64 ", not run by the kernel %" PRIu64,
-		    p->lost, (uint64_t)n->full_locks, (uint64_t)n->full_waiters,
-		    (uint64_t)n->full_waiting, (uint64_t)n->nested, p->missed);
+		fg_put_text("%" PRIu64 " events lost: no room for a lock %" PRIu64
+			    ", a waiter %" PRIu64 ", a wait %" PRIu64 ", nested %" PRIu64
+			    ", not run by the kernel %" PRIu64,
+			    p->lost, (uint64_t)n->full_locks, (uint64_t)n->full_waiters,
+			    (uint64_t)n->full_waiting, (uint64_t)n->nested, p->missed);
 	if (p->still)
-		say("%" PRIu64 " wait%s had not ended, and %s not counted", p->still,
-		    p->still == 1 ? "" : "s", p->still == 1 ? "is" : "are");
+		fg_put_text("%" PRIu64 " wait%s had not ended, and %s not counted", p->still,
+			    p->still == 1 ? "" : "s", p->still == 1 ? "is" : "are");
 	if (p->o->by == FG_KBY_OWNER)
-		say("Owners are told by mutexes and writers of rwsems only.");
+		fg_put_text("Owners are told by mutexes and writers of rwsems only.");
 	if (p->o->by == FG_KBY_SLAB && !p->v->slabs)
-		say("This kernel does not tell slab caches (Linux 6.13 and later).");
+		fg_put_text("This kernel does not tell slab caches (Linux 6.13 and later).");
 	if (!p->names)
-		say("Without names: /proc/kallsyms shows no addresses here (kernel.kptr_restrict, "
+		fg_put_text(
+		    "Without names: /proc/kallsyms shows no addresses here (kernel.kptr_restrict, "
 		    "CAP_SYSLOG).");
 }
 

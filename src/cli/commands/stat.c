@@ -132,14 +132,11 @@ static void print_table(const struct result *r, const struct fg_stat_options *o,
 			struct fg_symbols *s)
 {
 	int columns = fg_columns(STDOUT_FILENO);
-	char c[3][24], text[512], title[600];
+	char c[3][24], text[512];
 
-	snprintf(text, sizeof(text), "flexguard stat: %s (%d), %.1f s: %s waits, %s in all",
-		 r->program, (int)o->pid, (double)r->took_ns / 1e9,
-		 fg_human_count(c[0], sizeof(c[0]), (double)r->waits),
-		 fg_human_ns(c[1], sizeof(c[1]), (double)r->total_ns));
-	fg_fold(title, sizeof(title), text, 0, 2, columns);
-	puts(title);
+	fg_put_text("flexguard stat: %s (%d), %.1f s: %s waits, %s in all", r->program, (int)o->pid,
+		    (double)r->took_ns / 1e9, fg_human_count(c[0], sizeof(c[0]), (double)r->waits),
+		    fg_human_ns(c[1], sizeof(c[1]), (double)r->total_ns));
 	if (r->lost)
 		printf("%" PRIu64 " more had no room in the table\n", r->lost);
 	if (o->by == FG_STAT_BY_STACK)

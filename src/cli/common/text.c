@@ -31,6 +31,18 @@ int fg_help_columns(void)
 	return columns ? columns : PROSE_COLUMNS;
 }
 
+void fg_put_text(const char *fmt, ...)
+{
+	char text[900], folded[1100];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fg_fold(folded, sizeof(folded), text, 0, 2, fg_prose_columns(STDOUT_FILENO));
+	puts(folded);
+}
+
 void fg_put_row(const char *fmt, ...)
 {
 	int columns = fg_columns(STDOUT_FILENO), n;

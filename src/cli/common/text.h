@@ -14,6 +14,8 @@ int fg_help_columns(void);    /* of stdout: the same, 80 if it is no terminal */
  * The first line begins at column `at`, the others at `indent`.
  */
 void fg_fold(char *out, size_t size, const char *text, int at, int indent, int columns);
+/* A sentence and a newline on stdout: on a terminal as many lines as it takes. */
+void fg_put_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Of a table: a row and a newline on stdout, on a terminal without what goes beyond its edge. */
 void fg_put_row(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void fg_cut(char *text, int columns); /* ends in "..." where it was longer; 0: as it is */
