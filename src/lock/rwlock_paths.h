@@ -92,7 +92,9 @@ static inline bool i_write(struct fg_rwlock *rw, const struct fg_self *t)
  */
 static inline void writer_leaves(struct fg_rwlock *rw)
 {
+#ifndef FG_BROKEN_OLD_TAG /* a test proves that the tests notice */
 	fg_store_release(&rw->gate.tag, 0);
+#endif
 	_fg_unlock(&rw->gate);
 }
 

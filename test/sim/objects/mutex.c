@@ -17,7 +17,8 @@ static struct place {
 	uint64_t data[8] __attribute__((aligned(64)));
 	uint64_t unused[8], second[8];
 } __attribute__((aligned(64))) * place;
-static uint8_t *inside;	 /* of no cache line: see enter() */
+static uint8_t *inside; /* of no cache line: see enter() */
+static struct about *about;
 static uint64_t counted; /* in all of them */
 static const struct zoo_lock *zoo;
 
@@ -58,9 +59,11 @@ static UNSEEN void reset(void)
 	if (place) {
 		memset(place, 0, n * sizeof(*place));
 		memset(inside, 0, n * sizeof(*inside));
+		memset(about, 0, n * sizeof(*about));
 	} else {
 		place = zeroes(n * sizeof(*place));
 		inside = zeroes(n * sizeof(*inside));
+		about = zeroes(n * sizeof(*about));
 	}
 	counted = 0;
 	for (int i = 0; i < load.locks && i < 4; i++) {
@@ -171,11 +174,14 @@ static bool lock_somehow(struct place *p)
 static void check(struct thread *t)
 {
 	for (int i = 0; i < load.rounds; i++) {
-		struct place *p = &place[load_which()];
+		int which = load_which(), looked = come(&about[which]);
 		uint64_t from = now();
 
-		if (lock_somehow(p))
-			section(t, p, from);
+		if (lock_somehow(&place[which]))
+			section(t, &place[which], from);
+		else if (!zoo && !in_the_way(&about[which], looked))
+			violation("a thread gave up though nobody was about");
+		gone(&about[which]);
 		some_work();
 	}
 }

@@ -35,6 +35,32 @@ UNSEEN void violation(const char *what)
 		strncpy(results.what, what, sizeof(results.what) - 1);
 }
 
+UNSEEN int look_about(const struct about *a)
+{
+	return a->now ? -1 : a->ever;
+}
+
+UNSEEN int come(struct about *a)
+{
+	int looked;
+
+	a->ever++;
+	looked = look_about(a);
+	a->now++;
+	return looked;
+}
+
+UNSEEN void gone(struct about *a)
+{
+	a->now--;
+}
+
+UNSEEN bool in_the_way(const struct about *a, int looked)
+{
+	/* With --weak what is over may not have been seen everywhere yet. */
+	return weak || looked != a->ever;
+}
+
 UNSEEN uint64_t now(void)
 {
 	return here->now;

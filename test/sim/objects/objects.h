@@ -57,6 +57,19 @@ extern struct results {
 
 /* What an object promises does not hold. */
 void violation(const char *what);
+/*
+ * Threads between the beginning of a lock and the end of its unlock: who gives up, late or not
+ * waiting at all, must have had one of them in the way.
+ */
+struct about {
+	int now, ever;
+};
+/* For in_the_way(): of those that come from now on, and of those that are about. */
+int look_about(const struct about *a);
+/* The same, and comes itself, until gone(). */
+int come(struct about *a);
+void gone(struct about *a);
+bool in_the_way(const struct about *a, int looked);
 /* An operation that began at `from`, was granted at `got` and ended now. */
 void record(struct thread *t, uint64_t from, uint64_t got);
 uint64_t now(void);

@@ -23,6 +23,9 @@ static struct place {
 static struct {
 	int readers, writers;
 } inside[LOCKS];
+static struct {
+	struct about all, writers;
+} about[LOCKS];
 static const struct zoo_rwlock_ops *zoo;
 
 static bool choose(const char *name)
@@ -43,6 +46,7 @@ static UNSEEN void reset(void)
 {
 	memset(place, 0, sizeof(place));
 	memset(inside, 0, sizeof(inside));
+	memset(about, 0, sizeof(about));
 	for (int i = 0; i < LOCKS; i++) {
 		weak_watch(place[i].data);
 		weak_watch(place[i].second);
@@ -77,19 +81,56 @@ static UNSEEN void leave(int which, bool write)
 		inside[which].readers--;
 }
 
+static UNSEEN int comes(int which, bool write)
+{
+	int looked = come(&about[which].all);
+
+	return write ? (come(&about[which].writers), looked) : look_about(&about[which].writers);
+}
+
+static UNSEEN void has_left(int which, bool write)
+{
+	gone(&about[which].all);
+	if (write)
+		gone(&about[which].writers);
+}
+
+static UNSEEN void gave_up(int which, bool write, int looked)
+{
+	if (!zoo && !in_the_way(write ? &about[which].all : &about[which].writers, looked))
+		violation(write ? "a writer gave up though nobody was about" :
+				  "a reader gave up though no writer was about");
+	has_left(which, write);
+}
+
 static bool lock(struct place *p, bool write, const struct fg_deadline *d)
 {
+	int which = (int)(p - place), looked = comes(which, write);
+	bool got;
+
 	if (zoo)
-		return write ? zoo->wrlock(&p->lock.zoo, d) : zoo->rdlock(&p->lock.zoo, d);
-	return !(write ? _fg_rwlock_wrlock_untraced(&p->lock.fg, d) :
-			 _fg_rwlock_rdlock_untraced(&p->lock.fg, d));
+		got = write ? zoo->wrlock(&p->lock.zoo, d) : zoo->rdlock(&p->lock.zoo, d);
+	else
+		got = !(write ? _fg_rwlock_wrlock_untraced(&p->lock.fg, d) :
+				_fg_rwlock_rdlock_untraced(&p->lock.fg, d));
+	if (!got)
+		gave_up(which, write, looked);
+	return got;
 }
 
 static bool try_lock(struct place *p, bool write)
 {
+	int which = (int)(p - place), looked = comes(which, write);
+	bool got;
+
 	if (zoo)
-		return write ? zoo->trywr(&p->lock.zoo) : zoo->tryrd(&p->lock.zoo);
-	return !(write ? _fg_rwlock_trywrlock(&p->lock.fg) : _fg_rwlock_tryrdlock(&p->lock.fg));
+		got = write ? zoo->trywr(&p->lock.zoo) : zoo->tryrd(&p->lock.zoo);
+	else
+		got = !(write ? _fg_rwlock_trywrlock(&p->lock.fg) :
+				_fg_rwlock_tryrdlock(&p->lock.fg));
+	if (!got)
+		gave_up(which, write, looked);
+	return got;
 }
 
 static void unlock(struct place *p, bool write)
@@ -100,6 +141,7 @@ static void unlock(struct place *p, bool write)
 		zoo->wrunlock(&p->lock.zoo);
 	else
 		zoo->rdunlock(&p->lock.zoo);
+	has_left((int)(p - place), write);
 }
 
 static void section(struct thread *t, struct place *p, bool write, uint64_t from)
@@ -169,7 +211,7 @@ static void check(struct thread *t)
 				leave(which, false);
 			}
 			if (again)
-				_fg_rwlock_unlock(&p->lock.fg);
+				unlock(p, false);
 			section(t, p, write, from);
 		}
 		some_work();

@@ -12,10 +12,12 @@ static struct place {
 	uint64_t data[8] __attribute__((aligned(64)));
 } place[LOCKS];
 static int inside[LOCKS];
+static struct about about[LOCKS];
 
 static UNSEEN void reset(void)
 {
 	memset(inside, 0, sizeof(inside));
+	memset(about, 0, sizeof(about));
 	for (int i = 0; i < LOCKS; i++) {
 		place[i].lock = FG_SPIN_FREE;
 		weak_watch(place[i].data);
@@ -70,7 +72,7 @@ static void op(struct thread *t)
 static void check(struct thread *t)
 {
 	for (int i = 0; i < load.rounds; i++) {
-		int which = !load.forking && one_in(3);
+		int which = !load.forking && one_in(3), looked = come(&about[which]);
 		uint64_t from = now();
 		bool got = true;
 
@@ -80,6 +82,9 @@ static void check(struct thread *t)
 			_fg_spin_lock(&place[which].lock, NULL);
 		if (got)
 			section(t, which, from);
+		else if (!in_the_way(&about[which], looked))
+			violation("a thread gave up though nobody was about");
+		gone(&about[which]);
 		some_work();
 	}
 }
