@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""The harness: rounds, what is taken for a number, the suites of bench/run, what is installed."""
+from benchmod import *
+
+
+def check_rounds():
+    """Each job once a round, what is compared at a point beside each other; a run that failed is
+    told as one."""
+    modules()
+    from fgbench import method, running
+    jobs = [(p, c) for p in range(5) for c in "abc"]
+    order = method.interleaved(jobs, lambda job: job[0])
+    same("all of them", sorted(order), jobs)
+    same("beside each other", [{p for p, _ in order[i:i + 3]} for i in range(0, 15, 3)],
+         [{order[i][0]} for i in range(0, 15, 3)])
+    orders = {tuple(method.interleaved(jobs, lambda job: job[0])) for _ in range(20)}
+    true("in random order",
+         len({tuple(p for p, _ in o) for o in orders}) > 1
+         and len({tuple(c for _, c in o[:3]) for o in orders}) > 1)
+
+    def measure(point, contender):
+        if (point, contender) == (1, "b"):
+            raise running.Failed("no end")
+        return {"y": point}, {"raw": point}
+    runs = list(method.in_rounds([1, 2], "ab", 3, 0.1, "{} {}".format, measure))
+    same("runs", len(runs), 12)
+    for r in runs:
+        same("record", r.record(),
+             {"failed": "no end"}
+             if (r.point, r.contender) == (1, "b") else {"result": {"raw": r.point}})
+        same("shares", sorted(r.shares), ["others", "steal"])
+
+
+def check_checked():
+    """Of a run whose self-check failed, or that got nothing done, no number is taken."""
+    modules()
+    from fgbench import running, work
+    same("a number", work.checked({"check": True, "per_ms": 2.5})["per_ms"], 2.5)
+    for raw, kind in (({"check": False, "per_ms": 2.5}, running.Wrong),
+                      ({"check": True, "per_ms": 0}, running.Failed)):
+        try:
+            work.checked(raw)
+            same("taken", raw, None)
+        except running.Failed as e:
+            same(raw, type(e), kind)
+
+
+def check_no_monitor():
+    """One that does not start is a failure with its own words, and nothing of it stays."""
+    modules()
+    from fgbench import monitors, running
+    folder = os.path.join(TMP, "no-monitor")
+    os.mkdir(folder)
+    stub = script("no-monitor/flexguard",
+                  "#!/bin/sh\n[ $1 = monitor ] && echo 'no eBPF here' >&2\nexit 3\n")
+    try:
+        with monitors.monitor(stub, folder, 2):
+            true("it runs", False)
+    except running.Failed as e:
+        same("why", str(e), "no eBPF here")
+    same("left", os.listdir(folder), ["flexguard"])
+
+
+def check_suites():
+    """bench/run: the lines that bench/readme reads."""
+    path = os.path.join(TMP, "suites.jsonl")
+    command = [sys.executable, source("run"), os.path.dirname(FLEXGUARD)]
+    p = subprocess.run([*command, "uncontended", "paper", "sem", "--contenders", "glibc,preload",
+                        "--threads", "1,2", "--repeats", "1", "--seconds", "0.02", "--quick",
+                        "--seed", "1", "--json", path],
+                       text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+    same(p.stderr, (p.returncode, "Traceback" in p.stderr), (0, False))
+    lines = [json.loads(line) for line in open(path)]
+    same("kinds", sorted({line["type"] for line in lines}), ["context", "end", "run", "target"])
+    true("context",
+         {"cpus", "kernel", "commit", "units_per_us", "repeats", "seconds",
+          "contenders"} <= set(lines[0]))
+    for r in lines:
+        if r["type"] == "run":
+            # on a busy machine
+            outcome = "failed" if r.get("failed") == "nothing got done" else "result"
+            same(r, sorted(r),
+                 sorted(["type", "suite", "round", "point", "contender", outcome, "steal",
+                         "others"]))
+    of = {suite: {(r["point"], r["contender"]) for r in lines if r.get("suite") == suite
+                  and r["type"] == "run"}
+          for suite in ("uncontended", "paper", "sem")}
+    same("uncontended", of["uncontended"], {("all", c) for c in ("glibc", "preload")})
+    same("paper", of["paper"], {(n, c) for n in (1, 2) for c in ("glibc", "preload")})
+    true("sem", ("queue: 2", "preload") in of["sem"] and ("pingpong: 2", "glibc") in of["sem"])
+    for args in (["nosuch"], ["--threads", "0"], ["--contenders", "nosuch"]):
+        p = subprocess.run([*command, *args], text=True, capture_output=True, timeout=60)
+        true(f"{args}: {p.stderr}", p.returncode not in (0, 130) and "Traceback" not in p.stderr)
+
+
+def check_installed():
+    """What the command needs is what is installed: its programs, and its modules less the
+    suites."""
+    figures = modules()[0]
+    from fgbench import experiments
+    build = open(source("meson.build")).read()
+
+    def names(pattern):
+        return set(re.findall(r"'(\w+)'", re.search(pattern, build, re.S).group(1)))
+    installed = names(r"bench_installed = \[(.*?)\]")
+    programs = {e.program for e in figures.experiments_of(figures.all_figures())
+                if isinstance(e, experiments.OfThreads)
+                and not isinstance(e, experiments.Application)}
+    # where their libraries are
+    same("programs", programs - installed, {"leveldb_bench", "tdb_bench"})
+    files = {f[:-3] for f in os.listdir(source("fgbench")) if f.endswith(".py")}
+    same("modules", names(r"foreach name : \[('__init__'.*?)\]"), files)
+
+
+main(globals())
