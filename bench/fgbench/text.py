@@ -80,7 +80,9 @@ def instead(word, known):
 
 
 def say(text):
-    """One line on stderr; on a terminal, as many as it takes."""
+    """One line on stderr, "flexguard bench: what: what to do"; on a terminal, as many as it
+    takes."""
+    text = f"flexguard bench: {text}"
     if sys.stderr.isatty():
         text = textwrap.fill(text, min(80, shutil.get_terminal_size().columns),
                              subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

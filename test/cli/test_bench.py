@@ -69,6 +69,17 @@ def check_nothing_is_lost():
     same("without a folder", run("bench", "--append").returncode, 125)
 
 
+def check_append_to_nothing():
+    """It begins a result, and says so: the folder's name may be a mistake."""
+    folder = os.path.join(TMP, "new")
+    p = measured(folder, "--append", "--figure", "flexguard-1")
+    same("status", p.returncode, 0)
+    true(p.stderr, f"flexguard bench: {folder} has no result yet" in p.stderr)
+    same("each line says whose it is",
+         [line for line in p.stderr.splitlines()
+          if not line.startswith(("flexguard bench: ", "["))], [])
+
+
 def check_values():
     for args in (["--budget", "-1"], ["--budget", "0"], ["--budget", "nan"], ["--rounds", "0"],
                  ["--seconds", "-0.1"], ["--threads", "0"], ["--threads", ""], ["--threads", "1,x"],
@@ -86,13 +97,14 @@ def check_without_matplotlib():
     with open(os.path.join(fake, "sitecustomize.py"), "w") as f:
         f.write("import importlib.util as u\nfind = u.find_spec\n"
                 "u.find_spec = lambda name, *a: None if name == 'matplotlib' else find(name, *a)\n")
+    missing = "flexguard bench: no pictures: python3-matplotlib is missing"
     folder = os.path.join(TMP, "bare")
     p = measured(folder, "--figure", "flexguard-1", env={"PYTHONPATH": fake})
     same(f"status: {p.stderr}", p.returncode, 0)
-    true(p.stderr, p.stderr.startswith("no pictures: python3-matplotlib is missing"))
+    true(p.stderr, p.stderr.startswith(missing))
     true("the page", os.path.exists(os.path.join(folder, "report.html")))
     p = run("bench", "--replot", folder, "--json", env={"PYTHONPATH": fake}, timeout=120)
-    true(p.stderr, p.stderr.startswith("no pictures: python3-matplotlib is missing"))
+    true(p.stderr, p.stderr.startswith(missing))
     same("all of the output is the object", json.loads(p.stdout)["context"]["type"], "context")
 
 

@@ -42,7 +42,8 @@ def check_bundle():
     true("results", sum(line["raw"] is not None for line in raw) >= 10)
     same("no result", [line["raw"] for line in raw if line["series"].endswith("-ext")][:1], [None])
     p = run("bench", "--replot", result, timeout=120)
-    same("drawn", (p.returncode, re.sub("^no pictures: .*\n", "", p.stderr)), (0, ""))
+    said = re.sub("^flexguard bench: no pictures: .*\n", "", p.stderr)
+    same("drawn", (p.returncode, said), (0, ""))
     true("page", os.path.exists(os.path.join(TMP, "far", "report.html")))
 
 
