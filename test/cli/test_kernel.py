@@ -4,6 +4,7 @@ do."""
 import collections
 import json
 import re
+import threading
 
 from climod import *
 
@@ -224,6 +225,19 @@ def check_filters():
     p = profiling("-p", str(os.getpid()), "--by", "task")
     subprocess.run(load(300), check=True, stdout=subprocess.DEVNULL, timeout=200)
     true("one process", all(row["pid"] == os.getpid() for row in stopped(p)["rows"]))
+
+
+def check_no_process():
+    """Nothing would be counted, and 0 waits would look like an answer."""
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait, daemon=True)
+    thread.start()
+    for number in open("/proc/sys/kernel/pid_max").read().strip(), str(thread.native_id):
+        p = run("kernel", "profile", "-p", number, "-d", "10ms")
+        same(number, (p.returncode, p.stdout), (125, ""))
+        one_line(p.stderr)
+        true(p.stderr, f"no process has the number {number}" in p.stderr)
+    stop.set()
 
 
 def check_callers():

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -331,6 +332,17 @@ static int profile(struct fg_contention *c, const struct fg_kernel_options *o,
 	return 0;
 }
 
+/* False only where the kernel is sure: of nobody, or of a thread, no wait would ever be counted. */
+static bool may_be_process(unsigned pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd < 0)
+		return errno != ESRCH && errno != EINVAL && errno != ENOENT;
+	close(fd);
+	return true;
+}
+
 int fg_kernel_profile(const struct fg_kernel_options *o)
 {
 	struct fg_contention_config cfg = {
@@ -338,8 +350,13 @@ int fg_kernel_profile(const struct fg_kernel_options *o)
 	struct fg_kernel_names *names = NULL;
 	struct fg_contention *c;
 	char why[300];
-	int err = fg_contention_preflight(why, sizeof(why)), status;
+	int err, status;
 
+	if (o->pid && !may_be_process(o->pid)) {
+		fg_error("-p: no process has the number %u: pidof PROGRAM tells it", o->pid);
+		return FG_EXIT_OWN;
+	}
+	err = fg_contention_preflight(why, sizeof(why));
 	if (!err) {
 		names = fg_kernel_names_open();
 		if (!names)
