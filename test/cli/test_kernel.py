@@ -240,6 +240,18 @@ def check_no_process():
     stop.set()
 
 
+def check_container():
+    """Its numbers are not the kernel's: another process's waits would be counted."""
+    unshare = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*unshare, "true"], capture_output=True).returncode:
+        raise Skip("no namespace of processes can be made")
+    p = subprocess.run([*unshare, FLEXGUARD, "kernel", "profile", "-p", "1", "-d", "10ms"],
+                       text=True, capture_output=True, timeout=60)
+    same(p.stderr, (p.returncode, p.stdout), (125, ""))
+    one_line(p.stderr)
+    true(p.stderr, "container" in p.stderr)
+
+
 def check_callers():
     """Named as the kernel names them, and no part of a lock."""
     need()

@@ -21,6 +21,7 @@
 #include "cli/common/units.h"
 #include "monitor/clock.h"
 #include "monitor/contention.h"
+#include "monitor/namespace.h"
 
 /*
  * Between two looks at new locks: an object that is freed in between leaves one without the name of
@@ -352,6 +353,11 @@ int fg_kernel_profile(const struct fg_kernel_options *o)
 	char why[300];
 	int err, status;
 
+	if (o->pid && !fg_in_first_pid_namespace()) {
+		fg_error("-p: processes have other numbers in this container, and the kernel "
+			 "counts by the machine's: run it outside");
+		return FG_EXIT_OWN;
+	}
 	if (o->pid && !may_be_process(o->pid)) {
 		fg_error("-p: no process has the number %u: pidof PROGRAM tells it", o->pid);
 		return FG_EXIT_OWN;
