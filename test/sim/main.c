@@ -137,6 +137,7 @@ enum {
 	OPT_WARM_UP,
 };
 static const struct option options[] = {
+    {"help", no_argument, NULL, 'h'},
     {"object", required_argument, NULL, 'O'},
     {"pct", required_argument, NULL, OPT_PCT},
     {"rounds", required_argument, NULL, OPT_ROUNDS},
@@ -174,36 +175,52 @@ static bool set_keys(const char *name)
 	return false;
 }
 
-static int usage(void)
+static int usage(FILE *to, int status)
 {
 	fputs(
 	    "usage: fgsim [options]\n"
-	    "  -m NAME   machine: intel104, amd512, one, vm2, guest16, big4little4   -c N  CPUs       -t N  threads\n"
-	    "  -l LOCK   flexguard or a name of `flexguard locks`   -p NAME  policy of flexguard's\n"
-	    "  -d MS     simulated time    -w NS  in the section    -o NS  outside    -n N  locks\n"
-	    "  -L LOAD   paper, hash-table, index, pipeline, rounds, readers, connections: a program by name;\n"
-	    "            options after it change it\n"
-	    "  --keys K  of the locks: uniform, zipf, self-similar     --life N       operations of a thread\n"
-	    "  --busy N  threads of other processes that only compute  --others N     of one with a lock\n"
-	    "  --registered N  of one with a lock as the product's, and a monitor\n"
-	    "  --warm-up MS  before the time that counts (4: a tick)\n"
-	    "  -s SEED   -q NS  quantum    -i US  mean time between interrupts of a CPU\n"
-	    "  -e US     wake-up latency of an idle CPU\n"
-	    "  -P        the places in the code that most lines were moved for, a section\n"
-	    "  --runnable    how many threads did not sleep, every 250 us\n"
-	    "  --where       where each thread is, at the end\n"
-	    "  --looks       at a held lock, by waiters that spin, a us\n"
-	    "  -O OBJECT mutex, rwlock, cond, barrier, sem or spin     -r N   one in N of rwlock's writes\n"
-	    "  -x N      N random schedules instead, of 2 to -t threads: what the object promises, lost wake-ups\n"
-	    "  --pct D   by priorities, with D-1 change points         --rounds N     of a thread\n"
-	    "  --cancel  threads are cancelled while they wait         --exactly      -t threads, not fewer\n"
-	    "  --fork    a thread forks, which has it or is at it: what its child sees\n"
-	    "  --weak    loads may return old values, as memory orders permit\n"
-	    "  --relax   what if one of the orders were not there: for each place in the code, the same\n"
-	    "  --bound MS    no wait is longer                         --search S     for a smaller one that fails\n"
-	    "  --trace   how far each thread came before another went on (of the last schedule)\n",
-	    stderr);
-	return 2;
+	    "  -m NAME          machine: intel104, amd512, one, vm2, guest16, big4little4\n"
+	    "  -c N, -t N       its CPUs, threads\n"
+	    "  -l LOCK          flexguard or a name of `flexguard locks`\n"
+	    "  -p NAME          policy of flexguard's\n"
+	    "  -d MS            simulated time\n"
+	    "  --warm-up MS     before the time that counts (4: a tick)\n"
+	    "  -w NS, -o NS     in the section, outside\n"
+	    "  -n N             locks\n"
+	    "  --keys K         of the locks: uniform, zipf, self-similar\n"
+	    "  -L LOAD          paper, hash-table, index, pipeline, rounds, readers, connections:\n"
+	    "                   a program by name; options after it change it\n"
+	    "  --life N         operations of a thread\n"
+	    "  --busy N         threads of other processes that only compute\n"
+	    "  --others N       of one with a lock\n"
+	    "  --registered N   of one with a lock as the product's, and a monitor\n"
+	    "  -s SEED          of what is random\n"
+	    "  -q NS            quantum\n"
+	    "  -i US            mean time between interrupts of a CPU\n"
+	    "  -e US            wake-up latency of an idle CPU\n"
+	    "  -P               the places in the code that most lines were moved for, a section\n"
+	    "  --runnable       how many threads did not sleep, every 250 us\n"
+	    "  --where          where each thread is, at the end\n"
+	    "  --looks          at a held lock, by waiters that spin, a us\n"
+	    "  -O OBJECT        mutex, rwlock, cond, barrier, sem or spin\n"
+	    "  -r N             one in N of rwlock's writes\n"
+	    "  -x N             N random schedules instead, of 2 to -t threads: what the object\n"
+	    "                   promises, lost wake-ups\n"
+	    "  --pct D          by priorities, with D-1 change points\n"
+	    "  --rounds N       of a thread\n"
+	    "  --cancel         threads are cancelled while they wait\n"
+	    "  --exactly        -t threads, not fewer\n"
+	    "  --fork           a thread forks, which has it or is at it: what its child sees\n"
+	    "  --weak           loads may return old values, as memory orders permit\n"
+	    "  --relax          what if one of the orders were not there: for each place in the\n"
+	    "                   code, the same\n"
+	    "  --bound MS       no wait is longer\n"
+	    "  --search S       for a smaller one that fails\n"
+	    "  --trace          how far each thread came before another went on (of the last\n"
+	    "                   schedule)\n"
+	    "  -h, --help       this\n",
+	    to);
+	return status;
 }
 
 /* Of the command line, besides `load` and the machine. */
@@ -250,9 +267,10 @@ static bool parse(int argc, char **argv)
 
 	opt.check.argv = argv;
 	load_named("paper", &opt.object);
-	while ((o = getopt_long(argc, argv, "m:c:t:l:p:d:w:o:n:s:q:i:e:x:PO:r:L:", options,
+	while ((o = getopt_long(argc, argv, "hm:c:t:l:p:d:w:o:n:s:q:i:e:x:PO:r:L:", options,
 				NULL)) != -1)
 		switch (o) {
+		case 'h': exit(usage(stdout, 0));
 		case 'm': opt.machine = optarg; break;
 		case 'c': opt.cpus = atoi(optarg); break;
 		case 't': opt.threads = atoi(optarg); break;
@@ -411,10 +429,12 @@ int main(int argc, char **argv)
 {
 	double t0;
 
+	if (!parse(argc, argv))
+		return usage(stderr, 2);
 	if (!has_what_it_needs(argv))
 		return 77;
-	if (!parse(argc, argv) || !choose())
-		return usage();
+	if (!choose())
+		return usage(stderr, 2);
 	start_runtime();
 	t0 = seconds();
 	if (chaos)

@@ -26,6 +26,15 @@ def figures(*options, program=SHIPPED):
     return r
 
 
+def check_help():
+    for option in "-h", "--help":
+        p = run(option)
+        assert p.returncode == 0 and p.stdout.startswith("usage: fgsim") and not p.stderr, p
+        assert all(len(line) <= 100 for line in p.stdout.splitlines())
+    p = run("--nope")
+    assert p.returncode == 2 and not p.stdout and "usage: fgsim" in p.stderr, p
+
+
 def check_same_seed():
     for options in (["-m", "intel104", "-t", "104"], ["-m", "vm2", "-t", "4", "-w", "1000"],
                     ["-m", "one", "-t", "16", "-l", "futex"],
