@@ -471,10 +471,12 @@ def check_addresses():
             q.terminate()
             q.wait(60)
     for wrong in ("0", "unix:", "127.0.0.1:0", "::1:80", "[::1]", "[]:80", "localhost:80",
-                  "127.0.0.1:", "1.2.3:4:5", ":80"):
+                  "127.0.0.1:", "1.2.3:4:5", ":80", "1.2.3", "1.2.3:80", "127.1:80", "0:80",
+                  "0x7f000001:80", "[127.1]:80"):
         p = run("metrics", "--listen", wrong)
         same(wrong, p.returncode, 125)
         one_line(p.stderr)
+        true(p.stderr, "is wanted" in p.stderr)
 
 
 def check_names_that_look_alike():

@@ -4,6 +4,7 @@
  * (https://prometheus.io/docs/instrumenting/exposition_formats/), once or over HTTP.
  * A process of its own: what parses HTTP needs no privilege, and the monitor has some.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <signal.h>
@@ -217,7 +218,7 @@ static int listen_unix(const char *path)
 }
 
 /* PORT: of 127.0.0.1, since what is counted is not for everybody; ADDRESS:PORT, [ADDRESS]:PORT. */
-static int listen_port(const char *text)
+static struct addrinfo *find_address(const char *text)
 {
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC,
 				       .ai_socktype = SOCK_STREAM,
@@ -225,10 +226,9 @@ static int listen_port(const char *text)
 	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
 	char host[64] = "127.0.0.1";
 	struct addrinfo *to;
+	struct in_addr whole;
 	uint64_t number;
-	int fd, one = 1, err;
 
-	errno = EINVAL;
 	if (colon) {
 		bool brackets = *text == '[' && colon > text + 2 && colon[-1] == ']';
 		int length = (int)(colon - text) - 2 * brackets;
@@ -236,10 +236,23 @@ static int listen_port(const char *text)
 		/* Without brackets the last part of an address would be the port. */
 		if (!length || length >= (int)sizeof(host) ||
 		    (!brackets && memchr(text, ':', (size_t)length)))
-			return -1;
+			return NULL;
 		snprintf(host, sizeof(host), "%.*s", length, text + brackets);
 	}
-	if (!fg_integer(port, 1, 65535, &number) || getaddrinfo(host, port, &hints, &to)) {
+	/* As inet_aton(3) getaddrinfo() takes 1.2.3 for 1.2.0.3, and 0 for all of the machine's. */
+	if (!strchr(host, ':') && inet_pton(AF_INET, host, &whole) != 1)
+		return NULL;
+	if (!fg_integer(port, 1, 65535, &number) || getaddrinfo(host, port, &hints, &to))
+		return NULL;
+	return to;
+}
+
+static int listen_port(const char *text)
+{
+	struct addrinfo *to = find_address(text);
+	int fd, one = 1, err;
+
+	if (!to) {
 		errno = EINVAL;
 		return -1;
 	}
