@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a case asserts: figures with their bounds, as rows of a table and as lines of JSON."""
+"""What a case asserts: figures with their bounds, as rows of a table and as lines of JSON.
+
+The last line of a case has its result: passed, failed, missed (a statistic, and nothing else),
+skipped, or told (nothing of it is judged on this kernel).
+"""
 import collections
 import json
 import textwrap
@@ -14,16 +18,15 @@ class Judge:
     def __init__(self, file, kernel, full):
         self.file, self.kernel, self.full = file.open("w"), kernel, full
         self.rows, self.case = [], None
-        self.passed, self.failed = set(), set()
-        self.missed = set()  # of those that failed: by a statistic alone
+        self.results = {}  # of each case's last try, a word
         self.failures = collections.Counter()  # of each case, however often it was run
 
     def begin(self, case):
         """What was said of an earlier try is in the file, and no longer in the table."""
         self.case, self.began, self.bad, self.wrong = case, time.monotonic(), False, False
+        self.was_skipped = False
         self.rows = [row for row in self.rows if row[0] != case.name]
-        self.failed.discard(case.name)
-        self.missed.discard(case.name)
+        self.results.pop(case.name, None)
         print(f"{case.name}: {case.about}", flush=True)
 
     def row(self, what, value, bound, ok, wrong="FAILED"):
@@ -81,6 +84,7 @@ class Judge:
         print(f"    skipped: {why}", flush=True)
         self.rows.append((self.case.name, "skipped", why, None, ""))
         self.write(skipped=why)
+        self.was_skipped = True
 
     def died(self, how, console):
         self.true("the machine lives", False, how)
@@ -88,16 +92,25 @@ class Judge:
         self.end()
 
     def end(self):
-        done = [word for name, *_, word in self.rows if name == self.case.name and word]
-        if self.bad:
-            self.failed.add(self.case.name)
-            self.failures[self.case.name] += 1
-            if not self.wrong:
-                self.missed.add(self.case.name)
-        elif done:
-            self.passed.add(self.case.name)
-        self.write(seconds=round(time.monotonic() - self.began, 1),
-                   passed=bool(done) and not self.bad)
+        name = self.case.name
+        judged = any(word for of, *_, word in self.rows if of == name)
+        result = ("failed" if self.wrong else "missed" if self.bad else "passed" if judged
+                  else "skipped" if self.was_skipped else "told")
+        self.results[name] = result
+        self.failures[name] += self.bad
+        self.write(seconds=round(time.monotonic() - self.began, 1), result=result)
+
+    def of(self, *words):
+        return {name for name, word in self.results.items() if word in words}
+
+    @property
+    def passed(self):
+        return self.of("passed")
+
+    @property
+    def failed(self):
+        """In any way."""
+        return self.of("failed", "missed")
 
     def names(self):
         return {name for name, *_ in self.rows}
@@ -117,6 +130,7 @@ class Judge:
         for r in rows:
             print("  ".join(cell.rjust(w) if i in (2, 3) else cell.ljust(w)
                             for i, (cell, w) in enumerate(zip(r, widths))).rstrip())
-        print(f"{len(self.passed)} passed, {len(self.failed - self.missed)} failed, "
-              f"{len(self.missed)} missed a statistic; one object a line in {self.file.name}",
-              flush=True)
+        said = (("passed", "passed"), ("failed", "failed"), ("missed a statistic", "missed"),
+                ("skipped", "skipped"))
+        print(", ".join(f"{len(self.of(word))} {what}" for what, word in said)
+              + f"; one object a line in {self.file.name}", flush=True)

@@ -8,6 +8,7 @@ The machines here are pretended; how the lab runs its cases, judges and counts i
 import contextlib
 import importlib.machinery
 import io
+import json
 import os
 import pathlib
 import re
@@ -252,6 +253,32 @@ def skipped_without_a_boot():
                   and j.said.count("skipped: ") == 2)
 
 
+def results_have_their_words():
+    """In the file, and for its readers: what was skipped has not failed."""
+    def share(m, t):
+        t.statistic("share", 0.2, most=0.1)
+
+    def lacks(m, t):
+        raise judge.Skip("no such hardware")
+    bodies = fine, noisy, share, lacks, lambda m, t: t.tell("a figure", 1)
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "results.jsonl")
+        j = judge.Judge(file, KERNEL, False)
+        run_these([make_case(n, body) for n, body in enumerate(bodies)]
+                  + [make_case(5, fine, full=True)], j)
+        j.file.close()
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        r = evaluation.Results([file])
+    told = expect("each case's last line has a word for its result",
+                  [row["result"] for row in rows if "result" in row]
+                  == ["skipped", "passed", "failed", "missed", "skipped", "told"])
+    return told & expect("who reads them says which was skipped, and why",
+                         ["skipped: no such hardware" in r.why_not("case3"),
+                          "skipped: takes minutes" in r.why_not("case5"),
+                          "failed" in r.why_not("case1"), "judged" in r.why_not("case4")]
+                         == [True] * 4)
+
+
 def cases_are_named_anywhere():
     sys.argv[1:] = ["build", "--kernel", "lockdep", "idle", "--full", "exact"]
     try:
@@ -289,22 +316,22 @@ def every_claim_has_its_case():
 
 
 def verdict_of(*tries):
-    """Of Figure 5's first claim: [(share stock, share with numa, passed)]."""
+    """Of Figure 5's first claim: [(share stock, share with numa, result)]."""
     r = evaluation.Results([])
     about = {"case": "numa", "linux": "7.3", "kernel": "key"}
-    for stock, numa, passed in tries:
+    for stock, numa, result in tries:
         for name, share in ("only counted", stock), ("numa", numa):
             r.add({**about, "what": f"{evaluation.paper.ACROSS}, {name}", "value": share})
-        r.add({**about, "passed": passed})
+        r.add({**about, "result": result})
     figure = next(f for f in evaluation.paper.figures() if f.id == "figure-5")
     return evaluation.word_of(*figure.claims[0].judge("", r, 0))
 
 
 def claims_are_judged():
     word = evaluation.WORD
-    found = [verdict_of((0.3, 0.01, True)), verdict_of((0.3, 0.2, True)),
-             verdict_of((0.3, 0.01, False)), verdict_of((0.3, 0.2, False), (0.3, 0.01, True)),
-             verdict_of()]
+    found = [verdict_of((0.3, 0.01, "passed")), verdict_of((0.3, 0.2, "passed")),
+             verdict_of((0.3, 0.01, "failed")),
+             verdict_of((0.3, 0.2, "failed"), (0.3, 0.01, "passed")), verdict_of()]
     return expect("a claim holds, or not, by the last try, if that passed",
                   found == [word[True], word[False], evaluation.NOT_MEASURED, word[True],
                             evaluation.NOT_MEASURED])
@@ -314,7 +341,7 @@ if __name__ == "__main__":
     machine.Machine = Pretended
     results = [boot_is_kept(), boot_is_ended(), boot_is_heard(), case_is_heard(),
                warnings_are_shown(), sockets_are_nodes(), order_is_counted(),
-               skipped_without_a_boot(), no_compiler(), once_more(), kinds_do_not_mix(),
-               statistics(), statistics_are_told_apart(), cases_are_named_anywhere(),
-               every_claim_has_its_case(), claims_are_judged()]
+               skipped_without_a_boot(), results_have_their_words(), no_compiler(), once_more(),
+               kinds_do_not_mix(), statistics(), statistics_are_told_apart(),
+               cases_are_named_anywhere(), every_claim_has_its_case(), claims_are_judged()]
     sys.exit(0 if all(results) else 1)
