@@ -28,10 +28,11 @@
 
 /* In the order of struct syncord_ops; bit n of a set of hooks is number n. */
 extern const char *const fg_hook_name[FG_HOOKS];
-/* 1 to 4 and 6 of the design: while such a one is attached, every spinlock looks it up. */
+/* All but those of contended locks: while such a one is attached, every lock looks it up. */
 #define FG_HOOKS_OF_EVERY_LOCK 0x2fu
 #define FG_HOOK_REORDER	       (1u << 6)
 #define FG_HOOK_SKIP	       (1u << 7)
+#define FG_HOOK_BIAS	       (1u << 8)
 
 struct fg_policy_target {
 	uint64_t address;

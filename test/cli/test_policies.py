@@ -122,8 +122,12 @@ def check_list():
         true(row, row["hooks"] and set(row["hooks"]) <= set(HOOKS))
     same("sample has all of a spinlock", rows["sample"]["hooks"], HOOKS[:-1])
     same("options", rows["numa"]["options"], {"reorder": "yes", "flush": "65536"})
+    for name, types in {"numa": ["spin"], "bias": ["rwsem"],
+                        "scl": ["spin", "mutex", "rwsem"]}.items():
+        same(f"locks of {name}", rows[name]["lock_types"], types)
     same("kernel", r["kernel"] is not None, HAS)
     text = ok(run("kernel", "list"))
+    true(text, re.search("^bias +rwsem ", text, re.M) and re.search("^scl +all ", text, re.M))
     true(text, all(re.search(rf"^{name} ", text, re.M) for name in POLICIES))
 
 

@@ -56,12 +56,25 @@ static void print_options(int at, const struct fg_policy_about *about)
 	print_at(at, text);
 }
 
-/* Which locks it can be attached to: only spinlocks have a queue that is reordered. */
+/*
+ * Which locks it can be attached to: only spinlocks have a queue that is reordered, and only rwsems
+ * a bias.
+ */
 static const char *const lock_types[] = {"spin", "mutex", "rwsem"};
+#define TYPES (sizeof(lock_types) / sizeof(lock_types[0]))
 
-static size_t types_of(unsigned hooks)
+static bool is_for(unsigned hooks, size_t type)
 {
-	return hooks & (FG_HOOK_REORDER | FG_HOOK_SKIP) ? 1 : 3;
+	if (hooks & (FG_HOOK_REORDER | FG_HOOK_SKIP))
+		return type == 0;
+	return !(hooks & FG_HOOK_BIAS) || type == TYPES - 1;
+}
+
+static const char *types_of(unsigned hooks)
+{
+	return !is_for(hooks, TYPES - 1) ? lock_types[0] :
+	       !is_for(hooks, 0)	 ? lock_types[TYPES - 1] :
+					   "all";
 }
 
 /* A row of the list. */
@@ -83,14 +96,15 @@ static int list_one(const struct fg_policy_calls *calls, const char *name, struc
 		fg_json_open(j, NULL, '{');
 		json_about(j, name, &about);
 		fg_json_open(j, "lock_types", '[');
-		for (size_t i = 0; i < types_of(about.hooks); i++)
-			fg_json_text(j, NULL, lock_types[i]);
+		for (size_t i = 0; i < TYPES; i++)
+			if (is_for(about.hooks, i))
+				fg_json_text(j, NULL, lock_types[i]);
 		fg_json_close(j, ']');
 		fg_json_close(j, '}');
 		return 0;
 	}
 	hooks_text(about.hooks, text, sizeof(text));
-	print_at(printf("%-12s %-8s ", name, types_of(about.hooks) > 1 ? "all" : "spin"), text);
+	print_at(printf("%-12s %-8s ", name, types_of(about.hooks)), text);
 	if (about.options)
 		print_options(printf("%22s", ""), &about);
 	return 0;
