@@ -197,6 +197,7 @@ def tests(b, folder):
 
 def kernel(series, say, clock, changes=(), fresh=False, package=False):
     """From the cache, or built; as a package it has no tests, and a work tree of its own."""
+    clock.need("its beginning")
     source.need_tools(source.DEB_PACKAGES if package else None)
     bpftool()
     pahole = source.pahole(say)

@@ -18,7 +18,8 @@ import tempfile
 import types
 
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(pathlib.Path(sys.argv[1], "test", folder)) for folder in ("syncord", "tools")]
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+sys.path[:0] = [str(ROOT / "test" / folder) for folder in ("syncord", "tools")]
 import build
 import case
 import guest
@@ -27,11 +28,10 @@ import machine
 import selftests
 
 
-
 def script(name):
     """One of the lab's programs, as a module."""
     loader = importlib.machinery.SourceFileLoader(
-        name, str(pathlib.Path(sys.argv[1], "test/syncord", name).resolve()))
+        name, str(ROOT / "test/syncord" / name))
     module = types.ModuleType(name)
     module.__file__ = loader.path
     loader.exec_module(module)
@@ -289,6 +289,29 @@ def cases_are_named_anywhere():
                   [c.name for c in a.chosen] == ["idle", "exact"] and a.full)
 
 
+def minutes_are_kept():
+    """From the first download on; what is no number is refused as one on the command line is."""
+    try:
+        build.kernel(None, None, build.Clock(0))
+        late = False
+    except build.Late:
+        late = True
+    sys.argv[1:] = ["build"]
+    read, was = {}, os.environ.get("SYNCORD_MINUTES")
+    for text in "7.5", "soon":
+        os.environ["SYNCORD_MINUTES"] = text
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                read[text] = lab.arguments().minutes
+        except SystemExit as e:
+            read[text] = f"ended with {e.code}"
+    del os.environ["SYNCORD_MINUTES"]
+    if was is not None:
+        os.environ["SYNCORD_MINUTES"] = was
+    return expect("the box of time holds from the beginning, and is a number",
+                  late and read == {"7.5": 7.5, "soon": "ended with 2"})
+
+
 class Asked:
     """Results that note what somebody asked for, and have none of it."""
 
@@ -343,5 +366,6 @@ if __name__ == "__main__":
                warnings_are_shown(), sockets_are_nodes(), order_is_counted(),
                skipped_without_a_boot(), results_have_their_words(), no_compiler(), once_more(),
                kinds_do_not_mix(), statistics(), statistics_are_told_apart(),
-               cases_are_named_anywhere(), every_claim_has_its_case(), claims_are_judged()]
+               cases_are_named_anywhere(), every_claim_has_its_case(), claims_are_judged(),
+               minutes_are_kept()]
     sys.exit(0 if all(results) else 1)
