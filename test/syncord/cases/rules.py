@@ -31,7 +31,7 @@ RULES = {
     9: ["hooks slow_policy"],
     10: ["hooks watchdog_overdue", "hooks watchdog_backoff", "hooks sysrq"],
     11: ["attach no_link"],
-    13: ["attach privilege"],
+    13: ["attach privilege", "attach user_namespace"],
     14: ["attach leak"],
     18: ["hooks strangers", "kunit ordinary_waiter"],
     19: ["attach bias_target", "kunit bias_allowed"],
