@@ -14,6 +14,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "abi/socket.h"
 #include "monitor/monitor.h"
 
 /* A path that nobody listens on is left over from a monitor that was killed. */
@@ -34,20 +35,13 @@ static int remove_stale(const struct sockaddr_un *addr, socklen_t len)
 
 int fg_monitor_listen(const char *path, unsigned mode)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct sockaddr_un addr;
+	socklen_t len = fg_socket_address(&addr, path);
 	bool abstract = path[0] == '@';
-	size_t n = strlen(path);
-	socklen_t len;
 	int fd, err;
 
-	/* An abstract name is not terminated; a path is. */
-	if (n < 1 + (size_t)abstract || n + !abstract > sizeof(addr.sun_path))
+	if (!len)
 		return -ENAMETOOLONG;
-	memcpy(addr.sun_path, path, n);
-	if (abstract)
-		addr.sun_path[0] = '\0';
-	len = offsetof(struct sockaddr_un, sun_path) + n + !abstract;
-
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;

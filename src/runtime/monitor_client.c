@@ -21,6 +21,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include "abi/socket.h"
 #include "arch/arch.h"
 #include "runtime/count.h"
 #include "runtime/policy.h"
@@ -53,27 +54,17 @@ static char secret[FG_SECRET + 1];
 static void find_socket(void)
 {
 	const char *path = secure_getenv(FG_SOCKET_ENV), *told;
-	size_t length;
 
 	if (!path || !*path)
 		path = FG_SOCKET_PATH;
-	length = strlen(path);
-	if (length >= sizeof(address.sun_path))
-		return;
-	address.sun_family = AF_UNIX;
-	memcpy(address.sun_path, path, length);
-	if (path[0] == '@')
-		address.sun_path[0] = 0;
-	else
-		length++;
-	address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
-	if (path[0] != '@' || length + sizeof(FG_KNOCK) - 1 > sizeof(knock.sun_path))
+	address_size = fg_socket_address(&address, path);
+	if (path[0] != '@' || address_size + sizeof(FG_KNOCK) - 1 > sizeof(knock))
 		return;
 	told = secure_getenv(FG_SECRET_ENV);
 	if (told && strlen(told) == FG_SECRET)
 		memcpy(secret, told, FG_SECRET);
 	knock = address;
-	memcpy(knock.sun_path + length, FG_KNOCK, sizeof(FG_KNOCK) - 1);
+	memcpy((char *)&knock + address_size, FG_KNOCK, sizeof(FG_KNOCK) - 1);
 	knock_size = address_size + sizeof(FG_KNOCK) - 1; /* such names are not terminated */
 }
 

@@ -10,7 +10,6 @@
 #include "fuzz.h"
 
 #include <pthread.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "abi/protocol.h"
+#include "abi/socket.h"
 #include "lock/barrier.h"
 #include "lock/lock.h"
 #include "lock/rwlock.h"
@@ -63,14 +63,12 @@ static void *server(void *arg)
 
 static void listen_once(void)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct sockaddr_un un;
 
 	snprintf(name, sizeof(name), "@flexguard-fuzz-%d", (int)getpid());
 	setenv(FG_SOCKET_ENV, name, 1);
-	memcpy(un.sun_path + 1, name + 1, strlen(name) - 1);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	FUZZ_CHECK(!bind(listener, (struct sockaddr *)&un,
-			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))));
+	FUZZ_CHECK(!bind(listener, (struct sockaddr *)&un, fg_socket_address(&un, name)));
 	FUZZ_CHECK(!listen(listener, 4));
 }
 

@@ -9,11 +9,11 @@
 
 #include <pthread.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/socket.h"
 #include "cli/common/arguments.h"
 #include "cli/common/exit.h"
 #include "cli/common/message.h"
@@ -66,11 +66,10 @@ static void *server(void *arg)
 
 static int dial(void)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+	struct sockaddr_un un;
+	socklen_t size = fg_socket_address(&un, name);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	memcpy(un.sun_path + 1, name + 1, strlen(name) - 1);
 	if (listener < 0) {
 		FUZZ_CHECK(!bind(fd, (struct sockaddr *)&un, size) && !listen(fd, 4));
 		return fd;

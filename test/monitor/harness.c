@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
+#include "abi/socket.h"
 #include "harness.h"
 
 static __thread struct fg_tls_bind tls_bind;
@@ -191,13 +192,11 @@ int64_t tls_offset(void)
 
 int client_connect(const char *name)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct sockaddr_un addr;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	CHECK(fd >= 0);
-	memcpy(addr.sun_path + 1, name + 1, strlen(name) - 1);
-	if (connect(fd, (struct sockaddr *)&addr,
-		    offsetof(struct sockaddr_un, sun_path) + strlen(name))) {
+	if (connect(fd, (struct sockaddr *)&addr, fg_socket_address(&addr, name))) {
 		int err = errno;
 
 		close(fd);

@@ -20,6 +20,7 @@
  * The exit status is the program's; 128 + n if signal n ended it.
  */
 #include "abi/protocol.h"
+#include "abi/socket.h"
 #include "monitor/clock.h"
 
 #include <errno.h>
@@ -27,7 +28,6 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,14 +380,11 @@ static void *server(void *arg)
 
 static void listen_at(char *name, size_t size)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct sockaddr_un a;
 
 	snprintf(name, size, "@flexguard-fake-%d", (int)getpid());
-	memcpy(a.sun_path + 1, name + 1, strlen(name) - 1);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (listener < 0 ||
-	    bind(listener, (struct sockaddr *)&a,
-		 offsetof(struct sockaddr_un, sun_path) + strlen(name)) ||
+	if (listener < 0 || bind(listener, (struct sockaddr *)&a, fg_socket_address(&a, name)) ||
 	    listen(listener, 64))
 		die("socket");
 }

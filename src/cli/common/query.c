@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/socket.h"
 #include "abi/stats.h"
 #include "cli/common/arguments.h"
 #include "cli/common/json.h"
@@ -21,23 +22,19 @@
 static int connect_to(const char *path)
 {
 	struct timeval patience = {.tv_sec = REPORT_WITHIN_NS / 1000000000u};
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	size_t len = strlen(path);
+	struct sockaddr_un un;
+	socklen_t size = fg_socket_address(&un, path);
 	int fd, err, yes = 1;
 
-	if (len == 0 || len >= sizeof(un.sun_path))
+	if (!size)
 		return -ENAMETOOLONG;
-	memcpy(un.sun_path, path, len);
-	if (*path == '@')
-		un.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
-	if (connect(fd, (struct sockaddr *)&un,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (*path != '@')))) {
+	if (connect(fd, (struct sockaddr *)&un, size)) {
 		err = -errno;
 		close(fd);
 		return err;

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "abi/protocol.h"
+#include "abi/socket.h"
 #include "cli/common/descriptors.h"
 #include "cli/common/message.h"
 #include "cli/common/query.h"
@@ -43,17 +45,10 @@ const char *fg_socket_path(void)
 
 static socklen_t address(struct sockaddr_un *un, const char *path, const char *suffix)
 {
-	size_t len = strlen(path) + strlen(suffix);
+	char name[sizeof(un->sun_path)];
+	size_t n = (size_t)snprintf(name, sizeof(name), "%s%s", path, suffix);
 
-	memset(un, 0, sizeof(*un));
-	un->sun_family = AF_UNIX;
-	if (!*path || len >= sizeof(un->sun_path))
-		return 0;
-	strcpy(un->sun_path, path);
-	strcat(un->sun_path, suffix);
-	if (*path == '@')
-		un->sun_path[0] = '\0';
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (*path != '@'));
+	return n < sizeof(name) ? fg_socket_address(un, name) : 0;
 }
 
 static bool reaches(const char *path, const char *suffix, int type)

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/socket.h"
 #include "cli/service/service.h"
 
 #define FIRST_FD 3
@@ -55,19 +55,15 @@ int fg_systemd_listener(char *why, size_t size)
 void fg_systemd_notify(const char *state)
 {
 	const char *path = secure_getenv("NOTIFY_SOCKET");
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	size_t len = path ? strlen(path) : 0;
+	struct sockaddr_un addr;
+	socklen_t size = path ? fg_socket_address(&addr, path) : 0;
 	int fd;
 
-	if (!len || len >= sizeof(addr.sun_path))
+	if (!size)
 		return;
-	memcpy(addr.sun_path, path, len);
-	if (*path == '@')
-		addr.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	len += offsetof(struct sockaddr_un, sun_path);
-	sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&addr, (socklen_t)len);
+	sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&addr, size);
 	close(fd);
 }
