@@ -52,10 +52,15 @@ void fg_call_ends(uint32_t whose)
 		fg_add_release(calls, 1);
 }
 
-void fg_filter_after_fork(void)
+static void forget_calls(void)
 {
 	for (uint32_t i = 0; i < COUNTERS; i++)
-		about[i].calls = 0;
+		fg_store_relaxed(&about[i].calls, 0);
+}
+
+void fg_filter_after_fork(void)
+{
+	forget_calls();
 }
 
 static void (*tell)(void); /* fg_filter_setup() */
@@ -99,6 +104,9 @@ void fg_filter_comes(void)
 		else
 			fg_pause();
 	}
+	/* What has not ended now has been left (longjmp, cancellation): not waited for again. */
+	if (are_calling())
+		forget_calls();
 }
 
 void fg_filter_failed(void)
