@@ -186,7 +186,7 @@ bool fg_is_real_time(const struct fg_self *t)
 	policy = fg_syscall6(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
 	fg_call_ends(t->id);
 	policy &= ~(long)SCHED_RESET_ON_FORK;
-	return policy == SCHED_FIFO || policy == SCHED_RR;
+	return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
 }
 
 struct fg_wait fg_wait_for_event(struct fg_self *self, fg_spin_history *history)
@@ -244,7 +244,9 @@ static bool yield_turn(struct fg_wait *w, uint64_t *now)
 	w->crowded |= away >= ALONE_NS;
 	if (fg_likely(away < NO_ROOM_NS))
 		return true;
-	fg_store_relaxed(&no_room_until_ns, left + away * NO_ROOM_FACTOR);
+	if (away > FG_AWAY_MOST_NS)
+		away = FG_AWAY_MOST_NS;
+	fg_store_relaxed(&no_room_until_ns, *now + away * (NO_ROOM_FACTOR - 1));
 	return false;
 }
 

@@ -104,7 +104,10 @@ bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint3
  */
 void fg_participants_are_late(void);
 
-/* Of SCHED_FIFO or SCHED_RR; false where a seccomp filter lets nobody ask. */
+/*
+ * Of SCHED_FIFO, SCHED_RR, or SCHED_DEADLINE, which a yield costs the rest of its period; false
+ * where a seccomp filter lets nobody ask.
+ */
 bool fg_is_real_time(const struct fg_self *t);
 
 /* Does the monitor say where the owner with this id is?  0, nobody: yes. */

@@ -231,11 +231,15 @@ bool fg_look_goes_on(struct fg_look *l, const struct fg_self *self, uint64_t now
 {
 	uint32_t cpu = fg_load_relaxed(self->cpu), cpus = cpus_for_us(), place;
 	struct group *g;
+	uint64_t away;
 
 	if (!l->clock_ns)
 		l->clock_ns = l->began_ns = l->yielded_ns = now;
-	if (now - l->clock_ns > AWAY_NS) {
-		fg_store_relaxed(&no_looks_until_ns, now + (now - l->clock_ns) * AWAY_FACTOR);
+	away = now - l->clock_ns;
+	if (away > AWAY_NS) {
+		if (away > FG_AWAY_MOST_NS)
+			away = FG_AWAY_MOST_NS;
+		fg_store_relaxed(&no_looks_until_ns, now + away * AWAY_FACTOR);
 		return false;
 	}
 	if (now - l->began_ns >= l->most_ns || fg_displaces(self) || cpu >= FG_MAX_CPUS)

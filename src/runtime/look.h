@@ -49,6 +49,12 @@ struct fg_look {
 	uint32_t *mark; /* the looker's, of its CPU */
 };
 
+/*
+ * A thread that was longer off its CPU was stopped, or its machine was: that tells nothing of others
+ * who need the CPU.
+ */
+#define FG_AWAY_MOST_NS 100000000u
+
 enum fg_look_room { FG_LOOK, FG_LOOK_NO_ROOM, FG_LOOK_NO_BUDGET };
 
 /* Before the first look: what the process's cgroup may use. */

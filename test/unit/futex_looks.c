@@ -4,7 +4,8 @@
  * at them.  A word that the kernel has not accepted is not known; one in the same entry does not
  * drive it out while it is in use.  Looks in vain come to an end, whatever time passes; sleeps let
  * them go on, for a 64th of the process's CPU time; a real-time thread makes none, nor a process
- * with a quota below two CPUs.  Quotas of both versions of cgroups.
+ * with a quota below two CPUs.  A process that was stopped in a look for an hour looks again soon.
+ * Quotas of both versions of cgroups.
  */
 #include <sched.h>
 #include <sys/mman.h>
@@ -157,6 +158,29 @@ static void leaves_one_cpu(void)
 	fg_look_ends(&looks[0]);
 }
 
+/* Last: nobody here looks before the hours of which this speaks. */
+static void stopped(void)
+{
+	enum { US = 1000, SECOND = 1000000000 };
+	struct fg_look look = {.most_ns = 10 * US};
+	uint64_t now = fg_now_ns() + 7200ull * SECOND;
+	struct fg_self me = *fg_self();
+	uint32_t cpu = 0;
+
+	if (fg_cpus() < 2 || fg_quota_cpus() < 2)
+		return;
+	me.cpu = &cpu;
+	fg_look_setup(); /* a new budget */
+	CHECK_EQ(fg_look_may_begin(&look, &me, now), FG_LOOK);
+	CHECK(fg_look_goes_on(&look, &me, now));
+	now += 3600ull * SECOND;
+	CHECK(!fg_look_goes_on(&look, &me, now));
+	fg_look_ends(&look);
+	CHECK_EQ(fg_look_may_begin(&look, &me, now + 100 * US), FG_LOOK_NO_ROOM);
+	CHECK_EQ(fg_look_may_begin(&look, &me, now + SECOND), FG_LOOK);
+	fg_look_ends(&look);
+}
+
 static void *real_time(void *arg)
 {
 	static uint32_t word;
@@ -255,5 +279,6 @@ int main(int argc, char **argv)
 	comes_to_an_end();
 	in_thread(real_time, NULL);
 	quotas();
+	stopped();
 	return 0;
 }

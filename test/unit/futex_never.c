@@ -6,7 +6,7 @@
  * it executes itself.
  *
  * Not looked at: shared words, bits of their own, PI, requeue, new words and unmapped ones; threads
- * of SCHED_FIFO; processes with a quota below two CPUs; any after a seccomp filter.
+ * of real-time policies; processes with a quota below two CPUs; any after a seccomp filter.
  */
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -167,6 +167,26 @@ static void never(const char *what, void (*wait)(void), int times)
 	CHECK_EQ(looks(), before);
 }
 
+/* A yield would cost it the rest of its period. */
+static void *deadline(void *arg)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags, nice_and_priority, runtime, deadline, period;
+	} a = {.size = sizeof a,
+	       .policy = SCHED_DEADLINE,
+	       .runtime = 20000000,
+	       .deadline = 100000000,
+	       .period = 100000000};
+
+	(void)arg;
+	if (syscall(SYS_sched_setattr, 0, &a, 0))
+		check_say("SCHED_DEADLINE is not permitted here: not tested");
+	else
+		never("a thread with a deadline", plain, TIMES);
+	return NULL;
+}
+
 static void *real_time(void *policy)
 {
 	struct sched_param p = {.sched_priority = 1};
@@ -304,6 +324,7 @@ int main(int argc, char **argv)
 	is_looked_at(&word);
 	in_thread(real_time, (void *)(long)SCHED_FIFO);
 	in_thread(real_time, (void *)(long)SCHED_RR);
+	in_thread(deadline, NULL);
 	is_looked_at(&word);
 	with_quota(argv, "199999");
 	with_quota(argv, "50000");
