@@ -50,8 +50,8 @@ struct fg_look {
 };
 
 /*
- * A thread that was longer off its CPU was stopped, or its machine was: that tells nothing of others
- * who need the CPU.
+ * A thread that was off its CPU for longer was stopped, or its machine was: that tells nothing of
+ * others who need the CPU.
  */
 #define FG_AWAY_MOST_NS 100000000u
 

@@ -85,6 +85,53 @@ def check_rust():
     true(text, "crate" not in text)  # there is none
 
 
+def check_rust_itself():
+    """std's Mutex: no pthread lock, but waits that are reached; also of one that was stripped."""
+    if not shutil.which("rustc") or not shutil.which("strip"):
+        raise Skip("no rustc, or no strip")
+    source = script("locks.rs", """
+        fn main() {
+            let m = std::sync::Mutex::new(0);
+            std::thread::scope(|s| { for _ in 0..2 { s.spawn(|| *m.lock().unwrap() += 1); } });
+        }""")
+    path = os.path.join(TMP, "locks")
+    if subprocess.run(["rustc", "-o", path, source], capture_output=True).returncode:
+        raise Skip("rustc does not compile")
+    for _ in range(2):
+        verdict(path, 1, "partly: no pthread lock", "FLEXGUARD_FUTEX=on waits: Rust")
+        subprocess.run(["strip", "-R", ".comment", path], check=True)
+
+
+def check_waits_alone():
+    """C++20's latch and the like: syscall() is all that the program imports."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if not compiler:
+        raise Skip("no compiler")
+    source = script("waits.c", "long syscall(long, ...); int main(void) { return !syscall(39); }")
+    path = os.path.join(TMP, "waits")
+    subprocess.run([compiler, "-o", path, source], check=True)
+    verdict(path, 1, "partly: no pthread lock; with FLEXGUARD_FUTEX=on waits by syscall()")
+
+
+def check_openmp():
+    compiler = shutil.which("gcc")
+    source = script("team.c", """
+        int main(void) {
+            int sum = 0;
+        #pragma omp parallel for reduction(+ : sum)
+            for (int i = 0; i < 9; i++) sum += i;
+            return sum != 36;
+        }""")
+    path = os.path.join(TMP, "team")
+    if not compiler or subprocess.run([compiler, "-fopenmp", "-o", path, source],
+                                      capture_output=True).returncode:
+        raise Skip("no gcc with OpenMP")
+    if os.uname().machine not in ("x86_64", "s390x"):
+        raise Skip("libgomp waits by syscall() here")
+    text = verdict(path, 1, "partly: no pthread lock seen; out of reach: OpenMP; ")
+    true(text, "imported by libgomp" not in text)
+
+
 def check_wrappers():
     """A program that starts others cannot be said to have no locks."""
     for program in (script("wrapper", "#!/bin/sh\nexec \"$@\"\n"), shutil.which("sh"),

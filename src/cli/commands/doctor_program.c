@@ -19,6 +19,15 @@
 #include "cli/launch/elf.h"
 #include "cli/launch/target.h"
 
+/* Does libgomp wait by syscall(), or by instructions of its own? */
+#if defined(__x86_64__) || defined(__s390x__)
+#define OPENMP_CALLS false
+#else
+#define OPENMP_CALLS true
+#endif
+
+#define GO_LOCKS "the Go runtime locks with futexes of its own"
+
 /* What the whole program uses: the file itself, and its libraries. */
 struct use {
 	unsigned own, libraries;       /* families */
@@ -59,6 +68,7 @@ static void add_library(struct use *u, const char *path)
 {
 	const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	struct fg_elf e;
+	bool gomp;
 
 	u->nr_libraries++;
 	u->cxx |= !strncmp(file, "libstdc++.so", 12) || !strncmp(file, "libc++.so", 9);
@@ -72,8 +82,9 @@ static void add_library(struct use *u, const char *path)
 	if (!strcmp(file, "libjli.so"))
 		snprintf(u->java, sizeof(u->java), "%.*sserver/libjvm.so", (int)(file - path),
 			 path);
-	u->gomp |= e.gomp || !strncmp(file, "libgomp.so", 10);
-	if (e.calls)
+	gomp = !strncmp(file, "libgomp.so", 10);
+	u->gomp |= e.gomp || gomp;
+	if (e.calls && (OPENMP_CALLS || !gomp))
 		add_name(u->callers, sizeof(u->callers), file);
 	for (int i = 0; i < FG_FAMILY_COUNT; i++)
 		if (e.families >> i & 1)
@@ -175,36 +186,42 @@ static void describe_elf(struct fg_findings *t, const struct fg_target *target,
 			 e->interp, target->refusal == FG_TARGET_LIBC ? " (not glibc)" : "");
 }
 
-/* Locks that no preloaded library can reach; how many kinds. */
-static int out_of_reach(struct fg_findings *t, const struct fg_elf *e, const struct use *u,
-			char *names, size_t size)
+/* Locks that no preloaded library can reach, or only their waits: names for the verdict. */
+struct beyond {
+	char out[64], waits[64];
+};
+
+static void limit(struct fg_findings *t, char *names, size_t size, const char *name,
+		  const char *text)
 {
-	size_t len = 0;
-	int n = 0;
-#define OUT(cond, name, text)                                                                     \
-	do {                                                                                      \
-		if (cond) {                                                                       \
-			fg_found(t, name, FG_WARN, text);                                         \
-			len += (size_t)snprintf(names + len, size - len, "%s%s", n++ ? ", " : "", \
-						name);                                            \
-		}                                                                                 \
-	} while (0)
-	names[0] = '\0';
-	OUT(e->go, "Go",
-	    "the Go runtime locks with futexes of its own; only C code in the program is reached");
-	OUT(e->rust, "Rust",
-	    "std and parking_lot locks use futexes themselves: their waits by syscall() are "
-	    "reached with FLEXGUARD_FUTEX=on, rustix's are not; C and C++ code is reached");
-	OUT(e->gmutex || u->gmutex, "GMutex",
-	    "GLib's GMutex and GCond use futexes themselves: their waits are reached with "
-	    "FLEXGUARD_FUTEX=on; GRecMutex and GRWLock are reached");
-#if defined(__x86_64__) || defined(__s390x__)
-	OUT(e->gomp || u->gomp, "OpenMP",
-	    "libgomp calls futex by instructions of its own on this architecture, and spins before "
-	    "(GOMP_SPINCOUNT, OMP_WAIT_POLICY in its manual)");
-#endif
+	size_t len = strlen(names);
+
+	fg_found(t, name, FG_WARN, "%s", text);
+	snprintf(names + len, size - len, "%s%s", len ? ", " : "", name);
+}
+
+static void find_beyond(struct fg_findings *t, const struct fg_elf *e, const struct use *u,
+			struct beyond *b)
+{
+#define OUT(name, text)	  limit(t, b->out, sizeof(b->out), name, text)
+#define WAITS(name, text) limit(t, b->waits, sizeof(b->waits), name, text)
+	if (e->go)
+		OUT("Go", GO_LOCKS "; only C code in the program is reached");
+	if (e->rust)
+		WAITS("Rust",
+		      "std and parking_lot locks use futexes themselves: their waits by syscall() "
+		      "are reached with FLEXGUARD_FUTEX=on, rustix's are not; C and C++ code is "
+		      "reached");
+	if (e->gmutex || u->gmutex)
+		WAITS("GMutex",
+		      "GLib's GMutex and GCond use futexes themselves: their waits are reached "
+		      "with FLEXGUARD_FUTEX=on; GRecMutex and GRWLock are reached");
+	if (!OPENMP_CALLS && (e->gomp || u->gomp))
+		OUT("OpenMP",
+		    "libgomp calls futex by instructions of its own on this architecture, and "
+		    "spins before (GOMP_SPINCOUNT, which `flexguard run` sets, OMP_WAIT_POLICY)");
+#undef WAITS
 #undef OUT
-	return n;
 }
 
 /* What is reached and was not looked at; NULL: nothing. */
@@ -242,6 +259,8 @@ static int judge_file(struct fg_findings *t, struct fg_target *target, const cha
 	if (target->refusal) {
 		if (target->refusal == FG_TARGET_SETID)
 			fg_found(t, "privileges", FG_BAD, "setuid, setgid or file capabilities");
+		if (e->go)
+			fg_found(t, "Go", FG_BAD, GO_LOCKS "; linked dynamically as well");
 		snprintf(verdict, size, "cannot be helped: %s", target->why);
 		return 2;
 	}
@@ -314,25 +333,33 @@ static void describe_particulars(struct fg_findings *t, const struct fg_target *
 			 "those that it starts are reached, but not seen here");
 }
 
-/* `all`: the families that are reached; `out`: what is out of reach; `later`: as unseen(). */
-static int judge_use(const struct use *u, const char *all, bool beyond, const char *out,
+/* `all`: the families that are reached; `calls`: syscall(); `later`: as unseen(). */
+static int judge_use(const struct use *u, const char *all, const struct beyond *b, bool calls,
 		     const char *later, char *verdict, size_t size)
 {
-	const char *but = beyond ? ", but locks out of reach: " : "";
+	bool locks = u->own | u->libraries;
+	char but[192];
 
-	if (!(u->own | u->libraries) && later) {
-		snprintf(verdict, size, "partly: no pthread lock seen%s%s; %s may have some", but,
-			 out, later);
+	snprintf(but, sizeof(but), "%s%s%s%s",
+		 b->waits[0] ? "; with FLEXGUARD_FUTEX=on waits: " : "", b->waits,
+		 b->out[0] ? "; out of reach: " : "", b->out);
+	if (!locks && later) {
+		snprintf(verdict, size, "partly: no pthread lock seen%s; %s may have some", but,
+			 later);
 		return 1;
 	}
-	if (!(u->own | u->libraries)) {
+	if (!locks && calls) {
+		snprintf(verdict, size, "partly: no pthread lock%s%s", but,
+			 b->waits[0] ? "" : "; with FLEXGUARD_FUTEX=on waits by syscall()");
+		return 1;
+	}
+	if (!locks) {
 		snprintf(verdict, size,
-			 "cannot be helped: it and its libraries use no pthread lock%s%s", but,
-			 out);
+			 "cannot be helped: it and its libraries use no pthread lock%s", but);
 		return 2;
 	}
-	if (beyond) {
-		snprintf(verdict, size, "partly: %s can be helped; out of reach: %s", all, out);
+	if (b->waits[0] || b->out[0]) {
+		snprintf(verdict, size, "partly: %s can be helped%s", all, but);
 		return 1;
 	}
 	snprintf(verdict, size, "can be helped: %s%s", all, u->own ? "" : ", in its libraries");
@@ -341,12 +368,13 @@ static int judge_use(const struct use *u, const char *all, bool beyond, const ch
 
 int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, size_t size)
 {
-	char own[128], all[128], out[128];
+	struct beyond beyond = {0};
+	char own[128], all[128];
 	struct fg_target target;
 	struct use u = {0};
 	struct fg_elf e;
 	bool traced;
-	int beyond, status = judge_file(t, &target, name, &e, verdict, size);
+	int status = judge_file(t, &target, name, &e, verdict, size);
 
 	if (status >= 0)
 		return status;
@@ -362,7 +390,7 @@ int fg_doctor_program(struct fg_findings *t, const char *name, char *verdict, si
 		if (u.libraries >> i & 1)
 			fg_found(t, fg_family_name[i], FG_GOOD, "imported by %s", u.by[i]);
 	describe_particulars(t, &target, &e, &u);
-	beyond = out_of_reach(t, &e, &u, out, sizeof(out));
-	return judge_use(&u, all, beyond, out, unseen(e.dlopen || u.dlopen || !traced, e.starts),
-			 verdict, size);
+	find_beyond(t, &e, &u, &beyond);
+	return judge_use(&u, all, &beyond, e.calls || u.callers[0],
+			 unseen(e.dlopen || u.dlopen || !traced, e.starts), verdict, size);
 }

@@ -155,7 +155,10 @@ static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(E
 			e->go = true;
 		if (!strcmp(name, ".comment") && contains(data, sh[i].sh_size, "rustc version"))
 			e->rust = true;
-		if (!strcmp(name, ".rodata") && contains(data, sh[i].sh_size, "/rustc/"))
+		/* Where std's sources are: rustup's toolchains, distributions'. */
+		if (!strcmp(name, ".rodata") &&
+		    (contains(data, sh[i].sh_size, "/rustc/") ||
+		     contains(data, sh[i].sh_size, "/library/std/src/")))
 			e->rust = true;
 		if (sh[i].sh_type == SHT_DYNAMIC && data && sh[i].sh_link < eh->e_shnum) {
 			const ElfW(Dyn) *d = data;
