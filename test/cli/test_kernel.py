@@ -303,6 +303,8 @@ def check_holds():
         worker.wait()
     if p.returncode:
         same(p.stderr, p.returncode, 125)
+        one_line(p.stderr)
+        true(p.stderr, "without --holds it works" in p.stderr)
         raise Skip(p.stderr.strip())
     true(p.stderr, "longer" in p.stderr)
     r = json.loads(p.stdout)

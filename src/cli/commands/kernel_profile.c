@@ -344,6 +344,19 @@ static bool may_be_process(unsigned pid)
 	return true;
 }
 
+/* Where programs at functions are refused, and those at tracepoints are not. */
+static bool works_without_holds(struct fg_contention_config cfg)
+{
+	struct fg_contention *c;
+	char why[300];
+
+	cfg.holds = false;
+	if (fg_contention_open(&c, &cfg, why, sizeof(why)))
+		return false;
+	fg_contention_close(c);
+	return true;
+}
+
 int fg_kernel_profile(const struct fg_kernel_options *o)
 {
 	struct fg_contention_config cfg = {
@@ -371,7 +384,11 @@ int fg_kernel_profile(const struct fg_kernel_options *o)
 	}
 	if (err) {
 		fg_kernel_names_close(names);
-		fg_error("%s", why);
+		fg_error("%s%s",
+			 names && o->holds && works_without_holds(cfg) ?
+			     "without --holds it works here; with it, " :
+			     "",
+			 why);
 		return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
 	}
 	fg_catch_interrupts();
