@@ -53,6 +53,27 @@ def numa_testlock(m, t):
     t.equal("two inside at once, numa", wrong, 0)
 
 
+@case("cohort", threads="counted")
+def cohort(m, t):
+    """Two caches of four CPUs each, as the policy is told: of hand-overs of rename_lock at most a
+    quarter as many go from one to the other as without it."""
+    need_policies(m, "cohort")
+    share = {}
+    for name, options in (("only counted", "-o reorder=no"), ("cohort", "")):
+        out = script(m, MIN_SCAN + "attach cohort rename_lock -o llc=0,0,0,0,1,1,1,1 "
+                     f"{options}; syncord-load-mwrl -d 4; flexguard kernel status --json; detach")
+        counted = policy_counters(out)
+        t.at_least(f"heads of the queue, {name}", counted["heads"], 300)
+        # each is within a node
+        t.at_most(f"hand-overs across nodes, {name}", counted["across_node"],
+                  counted["across_llc"])
+        share[name] = counted["across_llc"] / max(1, counted["heads"])
+        t.tell(f"longest batch of a cache, {name}", counted["max_llc_batch"])
+    t.tell("hand-overs across caches, only counted", share["only counted"])
+    t.statistic("hand-overs across caches, cohort", share["cohort"],
+                most=share["only counted"] / 4)
+
+
 @case("amp", threads="counted")
 def amp(m, t):
     """CPUs 4 to 7 count as slow: they back off, and the fast ones get ten times as much, however
