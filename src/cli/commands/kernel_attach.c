@@ -114,18 +114,30 @@ static void finish(struct job *job)
 	fg_kernel_parts_free(&job->parts);
 }
 
-/* The kernel without SynCord comes first, then what is wrong with the words. */
+/* What attaches; a kernel without SynCord has none. */
+static int find_calls(const struct fg_policy_calls **calls, char *why, size_t size)
+{
+	int err = fg_policy_preflight(why, size);
+
+	if (err)
+		return err;
+	*calls = fg_policy_calls(why, size);
+	return *calls ? 0 : -ENOSYS;
+}
+
+/* The kernel comes first, then what is wrong with the words. */
 static int begin(struct job *job, const char *policy, int argc, char **argv)
 {
-	int err = fg_policy_preflight(job->why, sizeof(job->why));
+	int err = find_calls(&job->calls, job->why, sizeof(job->why));
 
-	if (!err) {
-		job->calls = fg_policy_calls(job->why, sizeof(job->why));
-		err = job->calls ? 0 : -ENOSYS;
-	}
 	if (!err)
 		err = fg_kernel_parts(policy, &job->parts, job->why, sizeof(job->why));
 	return err ? err : resolve(job, argc, argv);
+}
+
+static void pin_path(char *path, size_t size, uint32_t id)
+{
+	snprintf(path, size, FG_BPFFS "/syncord_%u", id);
 }
 
 /* ---- attach -------------------------------------------------------------------- */
@@ -183,10 +195,13 @@ static void say_counted(const struct job *job, uint32_t id, const char *ended)
 	free(status);
 }
 
-/* An object or a slab cache, which may end before this process does. */
-static bool may_go(const struct fg_kernel_target *t)
+/* One in an object or a slab cache, which may end before this process does; NULL: there is none. */
+static const struct fg_kernel_target *may_go(const struct job *job)
 {
-	return fg_kernel_in_object(t) || fg_kernel_in_slab(t);
+	for (size_t i = 0; i < job->targets; i++)
+		if (fg_kernel_in_object(&job->target[i]) || fg_kernel_in_slab(&job->target[i]))
+			return &job->target[i];
+	return NULL;
 }
 
 static bool has_gone(const struct fg_kernel_target *t)
@@ -218,10 +233,8 @@ static const struct fg_kernel_target *gone(const struct job *job)
 static const char *stay(struct job *job, const sigset_t *unblocked)
 {
 	uint64_t end = job->o->for_ns ? fg_now_ns() + job->o->for_ns : 0;
-	bool objects = false;
+	bool objects = may_go(job);
 
-	for (size_t i = 0; i < job->targets; i++)
-		objects |= may_go(&job->target[i]);
 	for (;;) {
 		struct pollfd link = {.fd = job->calls->link(job->policy)};
 		uint64_t now = fg_now_ns(), left = end > now ? end - now : 0;
@@ -249,14 +262,6 @@ static const char *stay(struct job *job, const sigset_t *unblocked)
 	}
 }
 
-static int pin(struct job *job, uint32_t id)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), FG_BPFFS "/syncord_%u", id);
-	return job->calls->pin(job->policy, path, job->why, sizeof(job->why));
-}
-
 static bool has_bpffs(void)
 {
 	struct statfs fs;
@@ -264,27 +269,69 @@ static bool has_bpffs(void)
 	return !statfs(FG_BPFFS, &fs) && (unsigned long)fs.f_type == BPF_MAGIC;
 }
 
+static int may_pin(struct job *job)
+{
+	const struct fg_kernel_target *t = may_go(job);
+
+	if (t) {
+		snprintf(job->why, sizeof(job->why),
+			 "--pin: nobody would look whether %s is still there", t->name);
+		return -EINVAL;
+	}
+	if (!has_bpffs()) {
+		snprintf(job->why, sizeof(job->why),
+			 "--pin needs the BPF file system: mount -t bpf bpf " FG_BPFFS);
+		return -ENOTDIR;
+	}
+	return 0;
+}
+
+static int pin(struct job *job, uint32_t id, const char *policy)
+{
+	char path[64];
+	int err;
+
+	pin_path(path, sizeof(path), id);
+	err = job->calls->pin(job->policy, path, job->why, sizeof(job->why));
+	if (err)
+		return fg_kernel_refused(err, job->why);
+	say_attached(job, id, policy);
+	return 0;
+}
+
+static int watch(struct job *job, uint32_t id, const char *policy, const sigset_t *unblocked)
+{
+	const char *ended;
+	bool ejected;
+
+	say_attached(job, id, policy);
+	ended = stay(job, unblocked);
+	if (strcmp(ended, "kernel")) {
+		if (!strcmp(ended, "gone"))
+			fg_note("%s has gone: %s (%u) ends", job->why, policy, id);
+		say_counted(job, id, ended);
+		return 0;
+	}
+	ejected = fg_syncord_ejection(id, job->why, sizeof(job->why));
+	if (job->o->json)
+		say_counted(job, id, ejected ? "ejected" : "detached");
+	if (ejected)
+		fg_error("the kernel ejected %s (%u): %s", policy, id, job->why);
+	else
+		fg_note("%s (%u) was detached by somebody else", policy, id);
+	return ejected;
+}
+
 int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 {
 	struct job job = {.o = o};
 	sigset_t unblocked;
-	const char *ended;
 	uint32_t id;
 	int err;
 
 	err = begin(&job, argv[0], argc - 1, argv + 1);
-	for (size_t i = 0; !err && o->pin && i < job.targets; i++)
-		if (may_go(&job.target[i])) {
-			snprintf(job.why, sizeof(job.why),
-				 "--pin: nobody would look whether %s is still there",
-				 job.target[i].name);
-			err = -EINVAL;
-		}
-	if (!err && o->pin && !has_bpffs()) {
-		snprintf(job.why, sizeof(job.why),
-			 "--pin needs the BPF file system: mount -t bpf bpf " FG_BPFFS);
-		err = -ENOTDIR;
-	}
+	if (!err && o->pin)
+		err = may_pin(&job);
 	if (!err)
 		err = load(&job, 0);
 	if (err) {
@@ -296,35 +343,9 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 	err = job.calls->attach(job.policy, job.address, job.targets, job.why, sizeof(job.why));
 	if (err) {
 		err = refused(&job, err);
-		finish(&job);
-		return err;
-	}
-	id = job.calls->id(job.policy);
-	if (o->pin) {
-		err = pin(&job, id);
-		if (err)
-			err = fg_kernel_refused(err, job.why);
-		else
-			say_attached(&job, id, argv[0]);
-		finish(&job);
-		return err;
-	}
-	say_attached(&job, id, argv[0]);
-	ended = stay(&job, &unblocked);
-	if (!strcmp(ended, "kernel")) {
-		bool ejected = fg_syncord_ejection(id, job.why, sizeof(job.why));
-
-		if (o->json)
-			say_counted(&job, id, ejected ? "ejected" : "detached");
-		if (ejected)
-			fg_error("the kernel ejected %s (%u): %s", argv[0], id, job.why);
-		else
-			fg_note("%s (%u) was detached by somebody else", argv[0], id);
-		err = ejected;
 	} else {
-		if (!strcmp(ended, "gone"))
-			fg_note("%s has gone: %s (%u) ends", job.why, argv[0], id);
-		say_counted(&job, id, ended);
+		id = job.calls->id(job.policy);
+		err = o->pin ? pin(&job, id, argv[0]) : watch(&job, id, argv[0], &unblocked);
 	}
 	finish(&job);
 	return err;
@@ -338,19 +359,15 @@ int fg_kernel_replace(int argc, char **argv, const struct fg_policy_options *o)
 	uint32_t id;
 	int err;
 
-	if (!fg_kernel_id(argv[0], &id)) {
-		fg_error("'%s' is not the number of a policy: flexguard kernel status shows them",
-			 argv[0]);
+	if (!fg_kernel_id(argv[0], &id))
 		return FG_EXIT_OWN;
-	}
 	err = begin(&job, argv[1], argc - 2, argv + 2);
-	for (size_t i = 0; !err && i < job.targets; i++)
-		if (may_go(&job.target[i])) {
-			snprintf(job.why, sizeof(job.why),
-				 "nobody would look whether %s is still there: attach it",
-				 job.target[i].name);
-			err = -EINVAL;
-		}
+	if (!err && may_go(&job)) {
+		snprintf(job.why, sizeof(job.why),
+			 "nobody would look whether %s is still there: attach it",
+			 may_go(&job)->name);
+		err = -EINVAL;
+	}
 	if (!err)
 		err = load(&job, o->keep ? id : 0);
 	if (err) {
@@ -377,68 +394,64 @@ int fg_kernel_replace(int argc, char **argv, const struct fg_policy_options *o)
 	return err;
 }
 
+/* A link of another kind is not ours; a pinned one may have been ejected. */
+static bool is_ours(uint32_t id)
+{
+	char path[64], why[400];
+
+	pin_path(path, sizeof(path), id);
+	return fg_syncord_is_attached(id) ||
+	       (fg_syncord_ejection(id, why, sizeof(why)) && !access(path, F_OK));
+}
+
+static int detach(const struct fg_policy_calls *calls, uint32_t id, char *why, size_t size)
+{
+	int err = calls->detach(id, why, size);
+	char path[64];
+
+	pin_path(path, sizeof(path), id);
+	/* Of one that was ejected the pin was left. */
+	return !unlink(path) && err == -ENOLINK ? 0 : err;
+}
+
 int fg_kernel_detach(int argc, char **argv, const struct fg_policy_options *o)
 {
-	const struct fg_policy_calls *calls = NULL;
-	uint32_t *ids = NULL, one;
+	const struct fg_policy_calls *calls;
+	uint32_t one, *all = NULL, *ids = &one;
 	struct fg_json j = {.f = stdout};
-	char why[400], path[64];
+	char why[400];
 	size_t n = 1;
 	int err;
 
-	if (!o->all && !fg_kernel_id(argv[0], &one)) {
-		fg_error("'%s' is not the number of a policy: flexguard kernel status shows them",
-			 argv[0]);
+	if (!o->all && !fg_kernel_id(argv[0], &one))
 		return FG_EXIT_OWN;
-	}
-	err = fg_policy_preflight(why, sizeof(why));
-	if (!err) {
-		calls = fg_policy_calls(why, sizeof(why));
-		err = calls ? 0 : -ENOSYS;
-	}
+	err = find_calls(&calls, why, sizeof(why));
 	if (err)
 		return fg_kernel_refused(err, why);
-	n = fg_syncord_ids(&ids);
-	if (!o->all) {
-		/* A link of another kind is not ours; a pinned one may have been ejected. */
-		bool attached = false, ejected = fg_syncord_ejection(one, why, sizeof(why));
-
-		for (size_t i = 0; i < n; i++)
-			attached |= ids[i] == one;
-		snprintf(path, sizeof(path), FG_BPFFS "/syncord_%u", one);
-		free(ids);
-		if (!attached && !(ejected && !access(path, F_OK))) {
-			snprintf(
-			    why, sizeof(why),
-			    "nothing is attached with id %u: flexguard kernel status shows what is",
-			    one);
-			return fg_kernel_refused(-ENOENT, why);
-		}
-		ids = NULL;
-		n = 1;
+	if (o->all) {
+		n = fg_syncord_ids(&all);
+		ids = all;
+	} else if (!is_ours(one)) {
+		return fg_kernel_no_id(one);
 	}
 	if (o->json) {
 		fg_json_open(&j, NULL, '{');
 		fg_json_open(&j, "detached", '[');
 	}
 	for (size_t i = 0; i < n; i++) {
-		uint32_t id = o->all ? ids[i] : one;
-		int e = calls->detach(id, why, sizeof(why));
+		int failed = detach(calls, ids[i], why, sizeof(why));
 
-		snprintf(path, sizeof(path), FG_BPFFS "/syncord_%u", id);
-		if (!unlink(path) && e == -ENOLINK)
-			e = 0;
 		/* With --all it may have ended by itself meanwhile. */
-		if (e && !(o->all && (e == -ENOENT || e == -ENOLINK)))
-			err = fg_kernel_refused(e, why);
+		if (failed && !(o->all && (failed == -ENOENT || failed == -ENOLINK)))
+			err = fg_kernel_refused(failed, why);
 		else if (o->json)
-			fg_json_count(&j, NULL, id);
+			fg_json_count(&j, NULL, ids[i]);
 	}
 	if (o->json) {
 		fg_json_close(&j, ']');
 		fg_json_close(&j, '}');
 		fg_json_end(&j);
 	}
-	free(ids);
+	free(all);
 	return err;
 }

@@ -143,10 +143,19 @@ bool fg_kernel_id(const char *text, uint32_t *id)
 {
 	uint64_t n;
 
-	if (!fg_integer(text, 1, UINT32_MAX, &n))
+	if (!fg_integer(text, 1, UINT32_MAX, &n)) {
+		fg_error("'%s' is not the number of a policy: flexguard kernel status shows them",
+			 text);
 		return false;
+	}
 	*id = (uint32_t)n;
 	return true;
+}
+
+int fg_kernel_no_id(uint32_t id)
+{
+	fg_error("nothing is attached with id %u: flexguard kernel status shows what is", id);
+	return FG_EXIT_OWN;
 }
 
 /* ---- CPUs ---------------------------------------------------------------------- */

@@ -58,8 +58,10 @@ int fg_kernel_built_in(char ***names, char *why, size_t size);
 void fg_kernel_free_names(char **names, int n);
 /* What the machine says of its CPUs, as options: count of them. */
 size_t fg_kernel_defaults(char *text, size_t size, const char **option);
-/* A number of a policy that is attached. */
+/* The number of a policy, if it is one: else that is said. */
 bool fg_kernel_id(const char *text, uint32_t *id);
+/* Nothing has this number: the exit status. */
+int fg_kernel_no_id(uint32_t id);
 
 /* ---- kernel_targets.c ---- */
 struct fg_kernel_target {
@@ -98,26 +100,31 @@ bool fg_kernel_slab_stays(const struct fg_kernel_target *target);
 /* "dentry" */
 void fg_kernel_slab_name(const struct fg_kernel_target *target, char *cache, size_t size);
 
-/* ---- kernel_status.c: /sys/kernel/syncord ---- */
+/* ---- kernel_lines.c: /sys/kernel/syncord ---- */
+#define FG_SYNCORD "/sys/kernel/syncord"
+/* The next line of a text, in `line`; false: there is none. */
+bool fg_syncord_next_line(const char **text, char *line, size_t size);
+bool fg_syncord_begins(const char *line, const char *word);
 /* Of "key=value key=value text=to the end"; false: there is no such key. */
 bool fg_syncord_field(const char *line, const char *key, char *value, size_t size);
 uint64_t fg_syncord_number(const char *line, const char *key);
+/* Of a target: its symbol, or the address. */
+void fg_syncord_lock(const char *line, char *name, size_t size);
 /* The reason of the last refusal, if it was one of this process. */
 bool fg_syncord_refusal(char *why, size_t size);
 /* The reason for which this policy was ejected. */
 bool fg_syncord_ejection(uint32_t id, char *why, size_t size);
 /* Those that are attached: their number, and their ids (free() it). */
 size_t fg_syncord_ids(uint32_t **ids);
+bool fg_syncord_is_attached(uint32_t id);
+
+/* ---- kernel_status.c ---- */
 /* The policy `id`, or all (0), with the counters of each if `calls` are there. */
 void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls);
 void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
 		     const struct fg_policy_calls *calls);
 void fg_syncord_print_json(const char *status, uint32_t id, const struct fg_policy_calls *calls);
-/* The next line of a text, in `line`; false: there is none. */
-bool fg_syncord_next_line(const char **text, char *line, size_t size);
-bool fg_syncord_begins(const char *line, const char *word);
 /* Of status and top: 0 and the number that is asked for (0: none), or the exit status. */
 int fg_syncord_start(int argc, char **argv, uint32_t *id, const struct fg_policy_calls **calls);
-#define FG_SYNCORD "/sys/kernel/syncord"
 
 #endif

@@ -1,120 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `flexguard kernel status`: /sys/kernel/syncord, whose lines are "key=value ..." with a
- * text at the end, and the policies' own counters.
+ * `flexguard kernel status`: what /sys/kernel/syncord says, and the policies' own counters.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/commands/kernel_policy.h"
 #include "cli/common/exit.h"
 #include "cli/common/message.h"
 #include "cli/common/units.h"
 #include "monitor/clock.h"
-
-/* ---- lines --------------------------------------------------------------------- */
-
-bool fg_syncord_next_line(const char **text, char *line, size_t size)
-{
-	size_t n;
-
-	if (!*text || !**text)
-		return false;
-	n = strcspn(*text, "\n");
-	snprintf(line, size, "%.*s", (int)n, *text);
-	*text += n + ((*text)[n] == '\n');
-	return true;
-}
-
-bool fg_syncord_begins(const char *line, const char *word)
-{
-	size_t n = strlen(word);
-
-	return !strncmp(line, word, n) && (line[n] == ' ' || !line[n]);
-}
-
-bool fg_syncord_field(const char *line, const char *key, char *value, size_t size)
-{
-	size_t n = strlen(key);
-
-	while (*line) {
-		bool is = !strncmp(line, key, n) && line[n] == '=';
-		/* text=... is the last, and has spaces. */
-		size_t length = strncmp(line, "text=", 5) ? strcspn(line, " ") : strlen(line);
-
-		if (is) {
-			snprintf(value, size, "%.*s", (int)(length - n - 1), line + n + 1);
-			return true;
-		}
-		line += length;
-		line += *line == ' ';
-	}
-	return false;
-}
-
-uint64_t fg_syncord_number(const char *line, const char *key)
-{
-	char value[32];
-
-	return fg_syncord_field(line, key, value, sizeof(value)) ? strtoull(value, NULL, 0) : 0;
-}
-
-bool fg_syncord_refusal(char *why, size_t size)
-{
-	char *line = fg_kernel_line(FG_SYNCORD "/last_error"), reason[40] = "", text[300] = "";
-	bool ours = line && fg_syncord_number(line, "pid") == (uint64_t)getpid() &&
-		    fg_syncord_field(line, "reason", reason, sizeof(reason));
-
-	if (ours) {
-		fg_syncord_field(line, "text", text, sizeof(text));
-		snprintf(why, size, "%s%s%s", reason, *text ? ": " : "", text);
-	}
-	free(line);
-	return ours;
-}
-
-bool fg_syncord_ejection(uint32_t id, char *why, size_t size)
-{
-	char *all = fg_kernel_text(FG_SYNCORD "/ejections"), line[500], reason[40], text[300];
-	const char *next = all;
-	bool found = false;
-
-	while (fg_syncord_next_line(&next, line, sizeof(line)))
-		if (fg_syncord_number(line, "id") == id &&
-		    fg_syncord_field(line, "reason", reason, sizeof(reason))) {
-			if (!fg_syncord_field(line, "text", text, sizeof(text)))
-				*text = '\0';
-			snprintf(why, size, "%s%s%s", reason, *text ? ": " : "", text);
-			found = true;
-		}
-	free(all);
-	return found;
-}
-
-size_t fg_syncord_ids(uint32_t **ids)
-{
-	char *all = fg_kernel_text(FG_SYNCORD "/status"), line[1000];
-	const char *next = all;
-	uint32_t *more;
-	size_t n = 0;
-
-	*ids = NULL;
-	while (fg_syncord_next_line(&next, line, sizeof(line))) {
-		if (!fg_syncord_begins(line, "policy"))
-			continue;
-		more = realloc(*ids, (n + 1) * sizeof(**ids));
-		if (!more)
-			break;
-		*ids = more;
-		more[n++] = (uint32_t)fg_syncord_number(line, "id");
-	}
-	free(all);
-	return n;
-}
 
 /* ---- text ---------------------------------------------------------------------- */
 
@@ -207,12 +105,10 @@ static void print_target(const char *line)
 	} shown[] = {{"slow", "waited"},	{"scans", "scans"},	{"moved", "moved"},
 		     {"skipped", "skipped"},	{"overdue", "overdue"}, {"backoffs", "backed off"},
 		     {"missed", "hooks missed"}};
-	char symbol[FG_KERNEL_NAME] = "-", c[24];
+	char lock[FG_KERNEL_NAME], c[24];
 
-	fg_syncord_field(line, "symbol", symbol, sizeof(symbol));
-	if (!strcmp(symbol, "-"))
-		fg_syncord_field(line, "addr", symbol, sizeof(symbol));
-	printf("    %s:", symbol);
+	fg_syncord_lock(line, lock, sizeof(lock));
+	printf("    %s:", lock);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		printf("%s %" PRIu64 " %s", i ? "," : "", fg_syncord_number(line, shown[i].key),
 		       shown[i].text);
@@ -221,22 +117,28 @@ static void print_target(const char *line)
 	print_bias(line);
 }
 
+/* "SynCord is on; 1 policy on 2 locks" */
+static void print_syncord(const char *line)
+{
+	uint64_t policies = fg_syncord_number(line, "policies"),
+		 targets = fg_syncord_number(line, "targets");
+	char state[20] = "?";
+
+	fg_syncord_field(line, "state", state, sizeof(state));
+	printf("SynCord is %s; %" PRIu64 " %s on %" PRIu64 " lock%s\n", state, policies,
+	       policies == 1 ? "policy" : "policies", targets, targets == 1 ? "" : "s");
+	print_keys(line);
+}
+
 void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls)
 {
 	struct fg_policy_counters counters = {0};
-	char line[1000], state[20] = "?";
+	char line[1000];
 	bool shown = false;
 
 	while (fg_syncord_next_line(&status, line, sizeof(line))) {
 		if (fg_syncord_begins(line, "syncord") && !id) {
-			fg_syncord_field(line, "state", state, sizeof(state));
-			uint64_t policies = fg_syncord_number(line, "policies"),
-				 targets = fg_syncord_number(line, "targets");
-
-			printf("SynCord is %s; %" PRIu64 " %s on %" PRIu64 " lock%s\n", state,
-			       policies, policies == 1 ? "policy" : "policies", targets,
-			       targets == 1 ? "" : "s");
-			print_keys(line);
+			print_syncord(line);
 		} else if (fg_syncord_begins(line, "policy")) {
 			if (shown && calls)
 				calls->free_counters(&counters);
@@ -283,39 +185,41 @@ static bool is_text(const char *key)
 }
 
 /*
- * Every field of the line, but `policy` of a target, which is the object around it, and the numbers
- * of policies and targets, which are inside.
+ * Left out are `policy` of a target, which is the object around it, and the numbers of policies and
+ * targets, which are inside.
  */
+static void json_field(struct fg_json *j, const char *key, char *value)
+{
+	char *part;
+
+	if (!strcmp(key, "hooks")) {
+		fg_json_open(j, key, '[');
+		while ((part = strsep(&value, ",")) && *part)
+			fg_json_text(j, NULL, part);
+		fg_json_close(j, ']');
+	} else if (!strcmp(key, "calls")) {
+		fg_json_open(j, key, '{');
+		for (int i = 0; i < FG_HOOKS && (part = strsep(&value, ",")); i++)
+			fg_json_count(j, fg_hook_name[i], strtoull(part, NULL, 10));
+		fg_json_close(j, '}');
+	} else if (is_text(key)) {
+		fg_json_text(j, key, strcmp(value, "-") ? value : NULL);
+	} else if (strcmp(key, "policy") && strcmp(key, "policies") && strcmp(key, "targets")) {
+		fg_json_count(j, key, strtoull(value, NULL, 10));
+	}
+}
+
 static void json_fields(struct fg_json *j, const char *line)
 {
 	char key[40], value[400];
-	size_t n;
 
 	while (*line) {
-		n = strcspn(line, " =");
+		size_t n = strcspn(line, " =");
+
 		if (line[n] == '=' && n < sizeof(key)) {
 			snprintf(key, sizeof(key), "%.*s", (int)n, line);
 			fg_syncord_field(line, key, value, sizeof(value));
-			if (!strcmp(key, "hooks")) {
-				fg_json_open(j, key, '[');
-				for (char *next = value, *hook;
-				     (hook = strsep(&next, ",")) && *hook;)
-					fg_json_text(j, NULL, hook);
-				fg_json_close(j, ']');
-			} else if (!strcmp(key, "calls")) {
-				char *next = value, *calls;
-
-				fg_json_open(j, key, '{');
-				for (int i = 0; i < FG_HOOKS && (calls = strsep(&next, ",")); i++)
-					fg_json_count(j, fg_hook_name[i],
-						      strtoull(calls, NULL, 10));
-				fg_json_close(j, '}');
-			} else if (is_text(key)) {
-				fg_json_text(j, key, strcmp(value, "-") ? value : NULL);
-			} else if (strcmp(key, "policy") && strcmp(key, "policies") &&
-				   strcmp(key, "targets")) {
-				fg_json_count(j, key, strtoull(value, NULL, 10));
-			}
+			json_field(j, key, value);
 		}
 		line += strncmp(line, "text=", 5) ? strcspn(line, " ") : strlen(line);
 		line += *line == ' ';
@@ -433,31 +337,15 @@ void fg_syncord_print_json(const char *status, uint32_t id, const struct fg_poli
 
 /* ---- the commands -------------------------------------------------------------- */
 
-static bool has_id(uint32_t id)
-{
-	uint32_t *ids;
-	size_t n = fg_syncord_ids(&ids);
-	bool has = !id;
-
-	for (size_t i = 0; i < n; i++)
-		has |= ids[i] == id;
-	free(ids);
-	return has;
-}
-
 int fg_syncord_start(int argc, char **argv, uint32_t *id, const struct fg_policy_calls **calls)
 {
-	char why[400], *status = fg_kernel_text(FG_SYNCORD "/status");
+	char why[400], text[400], *status;
 	int err;
 
 	*id = 0;
-	if (argc && !fg_kernel_id(argv[0], id)) {
-		free(status);
-		snprintf(why, sizeof(why),
-			 "'%s' is not the number of a policy: flexguard kernel status shows them",
-			 argv[0]);
-		return fg_kernel_refused(-EINVAL, why);
-	}
+	if (argc && !fg_kernel_id(argv[0], id))
+		return FG_EXIT_OWN;
+	status = fg_kernel_text(FG_SYNCORD "/status");
 	if (!status) {
 		err = fg_policy_preflight(why, sizeof(why));
 		if (!err)
@@ -468,15 +356,11 @@ int fg_syncord_start(int argc, char **argv, uint32_t *id, const struct fg_policy
 		return fg_kernel_refused(err ? err : -ENOTSUP, why);
 	}
 	free(status);
-	if (!has_id(*id)) {
-		if (fg_syncord_ejection(*id,
-					why + snprintf(why, sizeof(why), "%u was ejected: ", *id),
-					sizeof(why) - 40))
-			return fg_kernel_refused(-ENOENT, why);
-		snprintf(why, sizeof(why),
-			 "nothing is attached with id %u: flexguard kernel status shows what is",
-			 *id);
-		return fg_kernel_refused(-ENOENT, why);
+	if (*id && !fg_syncord_is_attached(*id)) {
+		if (!fg_syncord_ejection(*id, text, sizeof(text)))
+			return fg_kernel_no_id(*id);
+		fg_error("%u was ejected: %s", *id, text);
+		return FG_EXIT_OWN;
 	}
 	/* Without them the kernel's own numbers are left. */
 	*calls = *fg_kernel_root() ? NULL : fg_policy_calls(why, sizeof(why));
@@ -488,10 +372,10 @@ int fg_kernel_status(int argc, char **argv, const struct fg_policy_options *o)
 	const struct fg_policy_calls *calls = NULL;
 	char *status;
 	uint32_t id;
-	int exit = fg_syncord_start(argc, argv, &id, &calls);
+	int failed = fg_syncord_start(argc, argv, &id, &calls);
 
-	if (exit)
-		return exit;
+	if (failed)
+		return failed;
 	status = fg_kernel_text(FG_SYNCORD "/status");
 	if (o->json) {
 		fg_syncord_print_json(status, id, calls);

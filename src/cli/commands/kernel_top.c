@@ -28,7 +28,7 @@ static void print_rates(const char *status, const char *before, uint32_t id, uin
 {
 	static const char *const key[] = {"slow",    "moved",	 "skipped",
 					  "overdue", "backoffs", "missed"};
-	char line[1000], old[1000], name[40] = "", symbol[FG_KERNEL_NAME], c[24];
+	char line[1000], old[1000], name[40] = "", lock[FG_KERNEL_NAME], c[24];
 
 	printf("%-4s %-14s %8s %8s %8s %8s %8s %8s %9s %s\n", "ID", "POLICY", "WAITS/s", "MOVED/s",
 	       "SKIPS/s", "OVERDUE", "BACKOFF", "MISSED", "MAX WAIT", "LOCK");
@@ -40,9 +40,7 @@ static void print_rates(const char *status, const char *before, uint32_t id, uin
 			continue;
 		if (!line_before(before, line, old, sizeof(old)))
 			*old = '\0';
-		if (!fg_syncord_field(line, "symbol", symbol, sizeof(symbol)) ||
-		    !strcmp(symbol, "-"))
-			fg_syncord_field(line, "addr", symbol, sizeof(symbol));
+		fg_syncord_lock(line, lock, sizeof(lock));
 		printf("%-4" PRIu64 " %-14s", fg_syncord_number(line, "policy"), name);
 		for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
 			uint64_t now = fg_syncord_number(line, key[i]),
@@ -55,7 +53,7 @@ static void print_rates(const char *status, const char *before, uint32_t id, uin
 		}
 		printf(" %9s %s\n",
 		       fg_human_ns(c, sizeof(c), (double)fg_syncord_number(line, "wait_max_ns")),
-		       symbol);
+		       lock);
 	}
 }
 
@@ -65,10 +63,10 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 	uint64_t delay_ns = o->for_ns ? o->for_ns : FG_DELAY_NS;
 	char *status, *before;
 	uint32_t id;
-	int exit = fg_syncord_start(argc, argv, &id, &calls);
+	int failed = fg_syncord_start(argc, argv, &id, &calls);
 
-	if (exit)
-		return exit;
+	if (failed)
+		return failed;
 	fg_catch_interrupts();
 	before = fg_kernel_text(FG_SYNCORD "/status");
 	for (uint64_t n = 0; before && !fg_interrupted && (!o->tables || n < o->tables); n++) {
