@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* `flexguard status`: the monitor, and its clients by program and user. */
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -85,11 +87,17 @@ static double cost_of(const struct fg_report *r)
 	return r->cost_samples ? (double)r->cost_ns / (double)r->cost_samples : 0;
 }
 
-/* "name       text", folded to the terminal. */
-static void say(const char *name, const char *text)
-{
-	char folded[600];
+static void put_field(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* "name       text", folded to the terminal. */
+static void put_field(const char *name, const char *fmt, ...)
+{
+	char text[500], folded[600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
 	fg_fold(folded, sizeof(folded), text, 11, 11, fg_prose_columns(STDOUT_FILENO));
 	printf("%-9s  %s\n", name, folded);
 }
@@ -100,43 +108,38 @@ static unsigned long long hidden(const struct fg_answer *a)
 	return a->sum.processes > a->count ? a->sum.processes - a->count : 0;
 }
 
-static void print_table(const struct fg_answer *a, const struct group *g, size_t n,
-			const char *path, const char *kernel)
+static void print_monitor(const struct fg_answer *a, const char *path, const char *kernel)
 {
 	const struct fg_report *r = &a->sum;
-	char user[64], age[40], text[500], c1[24], c2[24];
-	int width = 7;
+	char user[64], age[40], c1[24], c2[24];
 
 	fg_user_name(r->uid, user, sizeof(user));
-	snprintf(text, sizeof(text), "%s at %s, user %s, up %s", r->version, path, user,
-		 age_of(a->at_ns - r->started_ns, age, sizeof(age)));
-	say("monitor", text);
-	printf("kernel     Linux %s\n", kernel);
-	snprintf(
-	    text, sizeof(text),
-	    "%llu of %llu at most; %llu registered since the start, %llu refused, %llu dropped",
-	    r->processes, r->max_processes, r->registered, r->refused, r->dropped);
-	say("processes", text);
-	snprintf(text, sizeof(text), "%llu off CPU now, %llu asleep", r->preempted, r->blocked);
-	say("critical", text);
-	snprintf(text, sizeof(text), "%s preempted while critical, %s asleep; %llu missed",
-		 fg_human_count(c1, sizeof(c1), (double)r->total_preempted),
-		 fg_human_count(c2, sizeof(c2), (double)r->total_blocked), r->missed);
-	say("events", text);
+	put_field("monitor", "%s at %s, user %s, up %s", r->version, path, user,
+		  age_of(a->at_ns - r->started_ns, age, sizeof(age)));
+	put_field("kernel", "Linux %s", kernel);
+	put_field("processes",
+		  "%llu of %llu at most; %llu registered since the start, %llu refused, %llu "
+		  "dropped",
+		  r->processes, r->max_processes, r->registered, r->refused, r->dropped);
+	put_field("critical", "%llu off CPU now, %llu asleep", r->preempted, r->blocked);
+	put_field("events", "%s preempted while critical, %s asleep; %llu missed",
+		  fg_human_count(c1, sizeof(c1), (double)r->total_preempted),
+		  fg_human_count(c2, sizeof(c2), (double)r->total_blocked), r->missed);
 	if (r->cost_samples)
-		snprintf(text, sizeof(text), "%.0f ns a context switch (%s timed)", cost_of(r),
-			 fg_human_count(c1, sizeof(c1), (double)r->cost_samples));
+		put_field("cost", "%.0f ns a context switch (%s timed)", cost_of(r),
+			  fg_human_count(c1, sizeof(c1), (double)r->cost_samples));
 	else
-		snprintf(text, sizeof(text), "not known yet: one switch of %d is timed",
-			 FG_COST_EVERY);
-	say("cost", text);
-	if (hidden(a)) {
-		snprintf(text, sizeof(text), "%llu process%s of other users: root sees all",
-			 hidden(a), hidden(a) == 1 ? "" : "es");
-		say("not shown", text);
-	}
-	if (!n)
-		return;
+		put_field("cost", "not known yet: one switch of %d is timed", FG_COST_EVERY);
+	if (hidden(a))
+		put_field("not shown", "%llu process%s of other users: root sees all", hidden(a),
+			  hidden(a) == 1 ? "" : "es");
+}
+
+static void print_clients(const struct group *g, size_t n)
+{
+	char user[64], c1[24], c2[24];
+	int width = 7;
+
 	for (size_t i = 0; i < n; i++) {
 		fg_user_name(g[i].uid, user, sizeof(user));
 		width = (int)strlen(user) > width ? (int)strlen(user) : width;
@@ -228,10 +231,13 @@ int fg_cmd_status(int argc, char **argv)
 		return FG_EXIT_OWN;
 	}
 	n = group_clients(&a, g);
-	if (json)
+	if (json) {
 		print_json(&a, g, n, path, os.release);
-	else
-		print_table(&a, g, n, path, os.release);
+	} else {
+		print_monitor(&a, path, os.release);
+		if (n)
+			print_clients(g, n);
+	}
 	free(g);
 	fg_answer_free(&a);
 	return 0;
