@@ -69,17 +69,27 @@ bool fg_is_locked_down(void)
 	return strstr(line, "[confidentiality]");
 }
 
-struct fg_caps fg_effective_caps(void)
+unsigned long long fg_thread_status(const char *field, int base, unsigned long long otherwise)
 {
-	unsigned long long caps = ~0ull;
+	unsigned long long value = otherwise;
+	size_t n = strlen(field);
 	char line[128];
 	FILE *f = fopen("/proc/thread-self/status", "re");
 
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+		if (!strncmp(line, field, n) && line[n] == ':') {
+			value = strtoull(line + n + 1, NULL, base);
 			break;
+		}
 	if (f)
 		fclose(f);
+	return value;
+}
+
+struct fg_caps fg_effective_caps(void)
+{
+	unsigned long long caps = fg_thread_status("CapEff", 16, ~0ull);
+
 	return (struct fg_caps){.bpf = caps & CAP_BIT_BPF,
 				.perfmon = caps & CAP_BIT_PERFMON,
 				.admin = caps & CAP_BIT_SYS_ADMIN};

@@ -34,6 +34,9 @@ bool fg_btf_names(const char *name);
  */
 bool fg_is_locked_down(void);
 
+/* A number of /proc/thread-self/status by its field; `otherwise` where it does not stand there. */
+unsigned long long fg_thread_status(const char *field, int base, unsigned long long otherwise);
+
 struct fg_caps {
 	bool bpf, perfmon, admin;
 };

@@ -14,16 +14,7 @@
 /* Docker's filter answers bpf() with EPERM, podman's and others' with ENOSYS. */
 static bool is_filtered(void)
 {
-	unsigned mode = 0;
-	char line[128];
-	FILE *f = fopen("/proc/thread-self/status", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Seccomp: %u", &mode) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return mode != 0;
+	return fg_thread_status("Seccomp", 10, 0) != 0;
 }
 
 int fg_monitor_preflight(char *why, size_t size)

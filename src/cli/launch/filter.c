@@ -27,6 +27,7 @@
 #include "abi/options.h"
 #include "cli/common/message.h"
 #include "cli/launch/filter.h"
+#include "monitor/needs.h"
 #include "sys/filter.h"
 #include "sys/slice.h"
 
@@ -36,18 +37,9 @@
 
 int fg_filters_here(void)
 {
-	char line[128];
-	int mode = 0, filters = -1;
-	FILE *f = fopen("/proc/thread-self/status", "re");
-
-	if (!f)
+	if (!fg_thread_status("Seccomp", 10, 0))
 		return 0;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "Seccomp: %d", &mode) == 1 ||
-		    sscanf(line, "Seccomp_filters: %d", &filters) == 1)
-			continue;
-	fclose(f);
-	return mode ? filters : 0;
+	return (int)fg_thread_status("Seccomp_filters", 10, ~0ull);
 }
 
 /* What an answer says does not matter; that there is one does. */
