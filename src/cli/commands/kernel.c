@@ -10,7 +10,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/kernel_policy.h"
 #include "cli/common/arguments.h"
-#include "cli/common/exit.h"
 #include "cli/common/message.h"
 #include "cli/common/units.h"
 

@@ -104,7 +104,7 @@ static int refused(struct job *job, int err)
 		snprintf(job->why, sizeof(job->why), "the kernel refuses %s%s: %s",
 			 job->parts.count ? job->parts.part[0].name : "it", at, more);
 	}
-	return fg_kernel_refused(err == -ENOTSUP || err == -ENOSYS ? -EINVAL : err, job->why);
+	return fg_refused(err == -ENOTSUP || err == -ENOSYS ? -EINVAL : err, job->why);
 }
 
 static void finish(struct job *job)
@@ -294,7 +294,7 @@ static int pin(struct job *job, uint32_t id, const char *policy)
 	pin_path(path, sizeof(path), id);
 	err = job->calls->pin(job->policy, path, job->why, sizeof(job->why));
 	if (err)
-		return fg_kernel_refused(err, job->why);
+		return fg_refused(err, job->why);
 	say_attached(job, id, policy);
 	return 0;
 }
@@ -336,7 +336,7 @@ int fg_kernel_attach(int argc, char **argv, const struct fg_policy_options *o)
 		err = load(&job, 0);
 	if (err) {
 		finish(&job);
-		return fg_kernel_refused(err, job.why);
+		return fg_refused(err, job.why);
 	}
 	/* From here on they end the wait, and what has been counted is told. */
 	fg_hold_interrupts(&unblocked);
@@ -372,7 +372,7 @@ int fg_kernel_replace(int argc, char **argv, const struct fg_policy_options *o)
 		err = load(&job, o->keep ? id : 0);
 	if (err) {
 		finish(&job);
-		return fg_kernel_refused(err, job.why);
+		return fg_refused(err, job.why);
 	}
 	err = job.calls->replace(job.policy, id, job.address, job.targets, job.why,
 				 sizeof(job.why));
@@ -427,7 +427,7 @@ int fg_kernel_detach(int argc, char **argv, const struct fg_policy_options *o)
 		return FG_EXIT_OWN;
 	err = find_calls(&calls, why, sizeof(why));
 	if (err)
-		return fg_kernel_refused(err, why);
+		return fg_refused(err, why);
 	if (o->all) {
 		n = fg_syncord_ids(&all);
 		ids = all;
@@ -443,7 +443,7 @@ int fg_kernel_detach(int argc, char **argv, const struct fg_policy_options *o)
 
 		/* With --all it may have ended by itself meanwhile. */
 		if (failed && !(o->all && (failed == -ENOENT || failed == -ENOLINK)))
-			err = fg_kernel_refused(failed, why);
+			err = fg_refused(failed, why);
 		else if (o->json)
 			fg_json_count(&j, NULL, ids[i]);
 	}

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/commands/kernel_policy.h"
-#include "cli/common/exit.h"
+#include "cli/common/message.h"
 #include "cli/common/text.h"
 
 static void hooks_text(unsigned hooks, char *text, size_t size)
@@ -119,10 +119,10 @@ int fg_kernel_list(int argc, char **argv, const struct fg_policy_options *o)
 
 	calls = fg_policy_calls(why, sizeof(why));
 	if (!calls)
-		return fg_kernel_refused(-ENOSYS, why);
+		return fg_refused(-ENOSYS, why);
 	n = fg_kernel_built_in(&names, why, sizeof(why));
 	if (n < 0)
-		return fg_kernel_refused(n, why);
+		return fg_refused(n, why);
 	status = fg_kernel_text(FG_SYNCORD "/status");
 	if (o->json) {
 		fg_json_open(&j, NULL, '{');
@@ -151,7 +151,7 @@ int fg_kernel_list(int argc, char **argv, const struct fg_policy_options *o)
 		puts("\nNothing can be attached: this kernel has no SynCord.");
 	}
 	free(status);
-	return err ? fg_kernel_refused(err, why) : 0;
+	return err ? fg_refused(err, why) : 0;
 }
 
 /* What a reader of the design would look for; count of them. */
@@ -234,7 +234,7 @@ int fg_kernel_check(int argc, char **argv, const struct fg_policy_options *o)
 	struct fg_policy *p = NULL;
 	const char *defaults[4];
 	char why[500], text[8192];
-	int err = -ENOSYS;
+	int err = -ENOSYS, status;
 
 	calls = fg_policy_calls(why, sizeof(why));
 	if (calls)
@@ -243,7 +243,7 @@ int fg_kernel_check(int argc, char **argv, const struct fg_policy_options *o)
 		err = calls->about(&parts.part[i], &about[i], why, sizeof(why));
 	if (err) {
 		fg_kernel_parts_free(&parts);
-		return fg_kernel_refused(err, why);
+		return fg_refused(err, why);
 	}
 	cfg = (struct fg_policy_config){.part = parts.part,
 					.parts = parts.count,
@@ -264,6 +264,6 @@ int fg_kernel_check(int argc, char **argv, const struct fg_policy_options *o)
 	fflush(stdout);
 	if (!err)
 		return 0;
-	fg_kernel_refused(err, why);
-	return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : err == -EACCES ? 1 : FG_EXIT_OWN;
+	status = fg_refused(err, why);
+	return err == -EACCES ? 1 : status; /* of the verifier */
 }

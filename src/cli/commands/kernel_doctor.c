@@ -119,7 +119,7 @@ int fg_kernel_doctor(bool json)
 		if (!err)
 			fg_contention_close(c);
 	}
-	status = !err ? 0 : err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
+	status = err ? fg_exit_of(err) : 0;
 	if (!err)
 		snprintf(verdict, sizeof(verdict), "flexguard kernel profile works here");
 	else

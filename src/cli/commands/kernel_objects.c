@@ -18,12 +18,6 @@
 #define ENDING ".bpf.o"
 #define CPUS   512 /* SYNCORD_CPUS in syncord.bpf.h */
 
-int fg_kernel_refused(int err, const char *why)
-{
-	fg_error("%s", why);
-	return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
-}
-
 /* ---- names --------------------------------------------------------------------- */
 
 static int is_policy(const struct dirent *e)
@@ -57,7 +51,10 @@ int fg_kernel_built_in(char ***names, char *why, size_t size)
 		free(entry[i]);
 	}
 	free(entry);
-	return *names ? n : -ENOMEM;
+	if (*names)
+		return n;
+	snprintf(why, size, "out of memory");
+	return -ENOMEM;
 }
 
 void fg_kernel_free_names(char **names, int n)
@@ -129,7 +126,10 @@ int fg_kernel_parts(const char *text, struct fg_policy_parts *parts, char *why, 
 		    .name = name, .file = parts->file[parts->count]};
 		parts->count++;
 	}
-	return parts->count ? 0 : -ENOMEM;
+	if (parts->count)
+		return 0;
+	snprintf(why, size, "out of memory");
+	return -ENOMEM;
 }
 
 void fg_kernel_parts_free(struct fg_policy_parts *parts)

@@ -40,9 +40,6 @@ const char *fg_kernel_root(void);
 char *fg_kernel_line(const char *path);
 char *fg_kernel_text(const char *path);
 
-/* "kernel VERB: ..."; the exit status for -errno. */
-int fg_kernel_refused(int err, const char *why);
-
 /* ---- kernel_objects.c: policies by name ---- */
 struct fg_policy_parts {
 	struct fg_policy_part part[FG_POLICY_PARTS];

@@ -389,7 +389,7 @@ int fg_kernel_profile(const struct fg_kernel_options *o)
 			     "without --holds it works here; with it, " :
 			     "",
 			 why);
-		return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
+		return fg_exit_of(err);
 	}
 	fg_catch_interrupts();
 	status = profile(c, o, names);

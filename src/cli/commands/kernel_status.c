@@ -353,7 +353,7 @@ int fg_syncord_start(int argc, char **argv, uint32_t *id, const struct fg_policy
 				 "no %s/status: this kernel's SynCord is older or newer than "
 				 "this command",
 				 FG_SYNCORD);
-		return fg_kernel_refused(err ? err : -ENOTSUP, why);
+		return fg_refused(err ? err : -ENOTSUP, why);
 	}
 	free(status);
 	if (*id && !fg_syncord_is_attached(*id)) {

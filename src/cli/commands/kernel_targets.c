@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "cli/commands/kernel_policy.h"
-#include "cli/common/exit.h"
 #include "cli/common/message.h"
 
 #define TEST_LOCKS "/sys/kernel/debug/syncord/test/locks" /* CONFIG_SYNCORD_TEST */
@@ -407,5 +406,5 @@ int fg_kernel_targets(int argc, char **argv, const struct fg_policy_options *o)
 out:
 	free(rules);
 	fg_kernel_symbols_close(l.symbols);
-	return err ? fg_kernel_refused(err, why) : 0;
+	return err ? fg_refused(err, why) : 0;
 }

@@ -40,13 +40,6 @@ struct job {
 enum how { BY_SIGNAL, BY_TIME, BY_KERNEL, BY_MONITOR };
 static const char *const how_name[] = {"signal", "time", "kernel", "monitor"};
 
-/* -errno of what cannot be had: the kernel's lack, or this build's, is no error of ours. */
-static int refused(int err, const char *why)
-{
-	fg_error("%s", why);
-	return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
-}
-
 /* The process that answers for the monitor: it has the maps. */
 static int find_monitor(struct job *job)
 {
@@ -151,12 +144,12 @@ static int run(struct job *job)
 	if (!err && !job->plain)
 		err = find_monitor(job);
 	if (err)
-		return refused(err, job->why);
+		return fg_refused(err, job->why);
 	/* From here on they end the wait, and what has been counted is told. */
 	fg_hold_interrupts(&unblocked);
 	err = job->calls->open(&job->sched, &job->cfg, job->why, sizeof(job->why));
 	if (err) /* the kernel has sched_ext, and refuses */
-		return refused(err == -ENOTSUP ? -EINVAL : err, job->why);
+		return fg_refused(err == -ENOTSUP ? -EINVAL : err, job->why);
 	start = fg_now_ns();
 	if (job->plain)
 		fg_note(

@@ -195,7 +195,7 @@ int fg_cmd_top(int argc, char **argv)
 	err = kernel ? fg_top_kernel_open(&t.kernel, why, sizeof(why)) : 0;
 	if (err) {
 		fg_error("--kernel: %s", why);
-		return err == -ENOTSUP || err == -ENOSYS ? FG_EXIT_SKIP : FG_EXIT_OWN;
+		return fg_exit_of(err);
 	}
 	err = text ? batch(&t, iterations, json, why, sizeof(why)) :
 		     fg_top_screen(&t, why, sizeof(why));

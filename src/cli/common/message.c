@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "abi/options.h"
+#include "cli/common/exit.h"
 #include "cli/common/text.h"
 
 static const char *speaker;
@@ -47,6 +48,12 @@ void fg_error(const char *fmt, ...)
 	va_start(ap, fmt);
 	say(fmt, ap);
 	va_end(ap);
+}
+
+int fg_refused(int err, const char *why)
+{
+	fg_error("%s", why);
+	return fg_exit_of(err);
 }
 
 void fg_note(const char *fmt, ...)

@@ -10,5 +10,7 @@
 void fg_messages_of(const char *command);
 void fg_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void fg_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* An error that has its sentence: the exit status, FG_EXIT_SKIP for what this machine lacks. */
+int fg_refused(int err, const char *why);
 
 #endif
