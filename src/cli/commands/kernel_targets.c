@@ -18,7 +18,7 @@
 #define TEST_LOCKS "/sys/kernel/debug/syncord/test/locks" /* CONFIG_SYNCORD_TEST */
 
 /* Spinlocks of Linux 7.3 that are variables, and contend somewhere. */
-static const struct {
+static const struct known {
 	const char *name, *type, *member;
 } known[] = {
     {"rename_lock", "seqlock_t", "lock"},	/* fs/dcache.c */
@@ -55,6 +55,14 @@ static const struct {
 };
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 
+static const struct known *find_known(const char *name)
+{
+	for (size_t i = 0; i < KNOWN; i++)
+		if (!strcmp(known[i].name, name))
+			return &known[i];
+	return NULL;
+}
+
 /* What a target may be, by the type that the path ends at. */
 static bool is_spinlock(const char *type)
 {
@@ -79,8 +87,8 @@ uint16_t fg_kernel_type(const struct fg_kernel_target *t)
 	return !sleeps(t->type) ? SPIN : *t->type == 'm' ? MUTEX : RWSEM;
 }
 
-/* A lock that a policy may have; NULL: what it is instead is said. */
-static int accept(const char *text, const char *type, char *why, size_t size)
+/* 0: a lock that a policy may have; else `why` says what it is instead. */
+static int check_type(const char *text, const char *type, char *why, size_t size)
 {
 	if (is_spinlock(type) || sleeps(type))
 		return 0;
@@ -155,6 +163,7 @@ static int resolve_symbol(struct fg_kernel_symbols *symbols, const char *text,
 {
 	char name[FG_KERNEL_NAME], type[64] = "", *at, *plus;
 	const char *member = "";
+	const struct known *k;
 	uint64_t more = 0;
 	uint32_t offset;
 	int err;
@@ -177,11 +186,10 @@ static int resolve_symbol(struct fg_kernel_symbols *symbols, const char *text,
 			return -EINVAL;
 		}
 	}
-	for (size_t i = 0; i < KNOWN && !at && !plus; i++)
-		if (!strcmp(known[i].name, name)) {
-			snprintf(type, sizeof(type), "%s", known[i].type);
-			member = known[i].member;
-		}
+	if (!at && !plus && (k = find_known(name))) {
+		snprintf(type, sizeof(type), "%s", k->type);
+		member = k->member;
+	}
 	err = find_symbol(symbols, name, &t->address, why, size);
 	if (err)
 		return err;
@@ -202,7 +210,7 @@ static int resolve_symbol(struct fg_kernel_symbols *symbols, const char *text,
 	if (err)
 		return err;
 	t->address += offset;
-	return accept(text, t->type, why, size);
+	return check_type(text, t->type, why, size);
 }
 
 int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
@@ -228,11 +236,11 @@ int fg_kernel_resolve(struct fg_kernel_symbols *symbols, const char *text,
 	}
 	if (fg_kernel_in_object(t)) {
 		err = fg_kernel_resolve_object(text, t, why, size);
-		return err ? err : accept(text, t->type, why, size);
+		return err ? err : check_type(text, t->type, why, size);
 	}
 	if (fg_kernel_in_slab(t)) {
 		err = fg_kernel_resolve_slab(text, t, why, size);
-		return err || *t->type == '-' ? err : accept(text, t->type, why, size);
+		return err || *t->type == '-' ? err : check_type(text, t->type, why, size);
 	}
 	if (!*text || strchr(text, ':')) {
 		snprintf(
@@ -331,15 +339,11 @@ static void show_all(struct list *l)
 	free(test);
 	for (const char *rule = l->rules; rule && *rule;
 	     rule += strcspn(rule, "\n"), rule += *rule == '\n') {
-		bool twice = false;
-
 		if (sscanf(rule, "symbol %79s", plain) != 1)
 			continue;
-		for (size_t i = 0; i < KNOWN; i++)
-			twice |= !strcmp(known[i].name, plain);
 		/* Its type does not matter, since it is none. */
 		snprintf(name, sizeof(name), "%s+0x0", plain);
-		if (twice || fnmatch(l->pattern, plain, 0) ||
+		if (find_known(plain) || fnmatch(l->pattern, plain, 0) ||
 		    fg_kernel_resolve(l->symbols, name, &t, why, sizeof(why)))
 			continue;
 		snprintf(t.name, sizeof(t.name), "%s", plain);
@@ -352,12 +356,8 @@ static bool is_listed(const struct list *l)
 {
 	char why[200];
 
-	if (strpbrk(l->pattern, "*?[") || denied(l->rules, l->pattern, why, sizeof(why)))
-		return true;
-	for (size_t i = 0; i < KNOWN; i++)
-		if (!strcmp(known[i].name, l->pattern))
-			return true;
-	return false;
+	return strpbrk(l->pattern, "*?[") || find_known(l->pattern) ||
+	       denied(l->rules, l->pattern, why, sizeof(why));
 }
 
 /* "*" and "rename*" are patterns, "NAME@TYPE" and "addr:..." one target. */

@@ -122,7 +122,7 @@ struct wanted {
 	uint64_t address;
 };
 
-static int look(Dwfl_Module *module, void **data, const char *file, Dwarf_Addr start, void *arg)
+static int find_in(Dwfl_Module *module, void **data, const char *file, Dwarf_Addr start, void *arg)
 {
 	struct wanted *w = arg;
 	GElf_Sym sym;
@@ -149,7 +149,7 @@ uint64_t fg_symbols_find(struct fg_symbols *s, const char *name)
 {
 	struct wanted w = {.name = name};
 
-	dwfl_getmodules(s->dwfl, look, &w, 0);
+	dwfl_getmodules(s->dwfl, find_in, &w, 0);
 	return w.address;
 }
 
@@ -181,7 +181,6 @@ static bool name_at(Dwfl_Module *m, uint64_t address, bool code, bool offsets, c
 	GElf_Off offset;
 	GElf_Sym sym;
 	const char *name = dwfl_module_addrinfo(m, address, &offset, &sym, NULL, NULL, NULL);
-
 	char plain[400];
 
 	if (!name || (GELF_ST_TYPE(sym.st_info) == STT_FUNC) != code)
