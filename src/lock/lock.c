@@ -94,11 +94,12 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
 }
 
 /*
- * Real-time threads of one priority share a CPU only where they sleep.  Those that get the lock by
- * spinning each time do not, and others of their priority, who have not come to wait for the lock
- * yet, wait for a CPU instead: 2 to 7 s were measured.  So a turn of a real-time thread ends
- * whether or not others sleep for the lock.  Asked at one lock in 128 that was got by spinning
- * (fg_thread.spun), since to ask is a system call.
+ * Real-time threads of one priority share a CPU only where they sleep or yield.  Those that get the
+ * lock by spinning each time do neither, and others of their priority, who have not come to wait
+ * for the lock yet, wait for a CPU instead: 2 to 7 s were measured.  So at the end of a turn a
+ * real-time thread leaves its CPU, whether or not others sleep for the lock; not by going to sleep
+ * for it, which mostly ends before it has begun: the lock is free, or has been released meanwhile.
+ * Asked at one lock in 128 that was got by spinning (fg_thread.spun): to ask is a system call.
  */
 static void real_time_turn(struct fg_self *t)
 {
@@ -110,7 +111,16 @@ static void real_time_turn(struct fg_self *t)
 	if (!is_past(now, t->turn_began_us, TURN_NS) || !fg_is_real_time(t))
 		return;
 	t->turn_began_us = now;
-	t->turn_over = 1;
+	fg_thread_mine(t)->leaves_cpu = 1;
+}
+
+/* Not with other locks in hand: their waiters have no part in it. */
+static __attribute__((noinline, cold)) void leave_cpu(struct fg_self *t)
+{
+	if (locks_held(t))
+		return;
+	fg_thread_mine(t)->leaves_cpu = 0;
+	fg_yield_to_equals(t);
 }
 
 static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_self *t,
@@ -123,6 +133,8 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 	round_ends(l, t);
 	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->yields))
 		yield_to_woken(l, t, deadline);
+	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->leaves_cpu))
+		leave_cpu(t);
 	if (t->only == FG_ONLY_SEVERAL && !t->held && !t->keeps_busy) {
 		/* What the fast path does, which this thread was kept off: no look first. */
 		prev = announce(l, t);

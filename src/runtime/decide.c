@@ -177,16 +177,29 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 
 static uint64_t no_room_until_ns; /* CLOCK_MONOTONIC; a hint of all threads */
 
+static long scheduling_policy(void)
+{
+	return fg_syscall6(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0) & ~(long)SCHED_RESET_ON_FORK;
+}
+
 bool fg_is_real_time(const struct fg_self *t)
 {
 	long policy;
 
 	if (!fg_call_begins(t->id))
 		return false;
-	policy = fg_syscall6(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
+	policy = scheduling_policy();
 	fg_call_ends(t->id);
-	policy &= ~(long)SCHED_RESET_ON_FORK;
 	return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
+}
+
+void fg_yield_to_equals(const struct fg_self *t)
+{
+	if (!fg_call_begins(t->id))
+		return;
+	if (scheduling_policy() != SCHED_DEADLINE)
+		fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	fg_call_ends(t->id);
 }
 
 struct fg_wait fg_wait_for_event(struct fg_self *self, fg_spin_history *history)

@@ -110,6 +110,9 @@ void fg_participants_are_late(void);
  */
 bool fg_is_real_time(const struct fg_self *t);
 
+/* Leaves the CPU to others of its priority that wait for it; nothing if SCHED_DEADLINE. */
+void fg_yield_to_equals(const struct fg_self *t);
+
 /* Does the monitor say where the owner with this id is?  0, nobody: yes. */
 bool fg_is_watched(uint32_t owner);
 

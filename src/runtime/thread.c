@@ -56,7 +56,7 @@ void fg_thread_init(struct fg_self *t)
 		struct fg_thread *me = fg_thread_of(index);
 		uint32_t id = fg_id_begin(index, tid);
 
-		me->nodes_used = me->yields = 0;
+		me->nodes_used = me->yields = me->leaves_cpu = 0;
 		me->notifies = 0;
 		me->slice = me->barges = 0;
 		t->slot = fg_slot_of(index);

@@ -84,9 +84,10 @@ struct fg_thread {
 	uint16_t
 	    notifies;	/* index of the head that my next release tells; 0 = none (lock_spin.c) */
 	uint8_t notice; /* to me as the head: enum fg_notice; others write it, too */
-	uint8_t slice : 2;    /* of mine: enum fg_slice (slice.h) */
-	uint8_t barges : 4;   /* counts values taken past sleepers, to time some (sem.c) */
-	uint8_t sleepers : 1; /* others slept when I took the lock as the head (lock.c) */
+	uint8_t slice : 2;	/* of mine: enum fg_slice (slice.h) */
+	uint8_t barges : 4;	/* counts values taken past sleepers, to time some (sem.c) */
+	uint8_t sleepers : 1;	/* others slept when I took the lock as the head (lock.c) */
+	uint8_t leaves_cpu : 1; /* I am a real-time thread, and my turn is over (lock.c) */
 	/* a timed round (rounds.h): when it began, and part of the address of its lock */
 	uint16_t round_began; /* in units of so many ns, low bits */
 #define FG_ROUND_UNIT_NS 16u
