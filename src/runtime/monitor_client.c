@@ -58,7 +58,7 @@ static void find_socket(void)
 	if (!path || !*path)
 		path = FG_SOCKET_PATH;
 	address_size = fg_socket_address(&address, path);
-	if (path[0] != '@' || address_size + sizeof(FG_KNOCK) - 1 > sizeof(knock))
+	if (path[0] != '@' || !address_size || address_size + sizeof(FG_KNOCK) - 1 > sizeof(knock))
 		return;
 	told = secure_getenv(FG_SECRET_ENV);
 	if (told && strlen(told) == FG_SECRET)
