@@ -26,6 +26,13 @@ CHECKING = {
     "lockdep": ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"],
     "kasan": ["CONFIG_KASAN=y", "CONFIG_KASAN_GENERIC=y", "CONFIG_KASAN_OUTLINE=y",
               "CONFIG_KASAN_VMALLOC=y", "CONFIG_HYPERVISOR_GUEST=y", "CONFIG_PARAVIRT=y"],
+    "kcsan": ["CONFIG_KCSAN=y"],
+    # The lab's is lazy: who is to be preempted has until the next tick.
+    "preempt": ["CONFIG_PREEMPT=y", "CONFIG_PREEMPT_LAZY=n"],
+    "dynamic": ["CONFIG_PREEMPT_DYNAMIC=y"],
+    # As distributions have it.
+    "paravirt": ["CONFIG_HYPERVISOR_GUEST=y", "CONFIG_PARAVIRT=y", "CONFIG_PARAVIRT_SPINLOCKS=y",
+                 "CONFIG_KVM_GUEST=y"],
     "torture": ["CONFIG_LOCK_TORTURE_TEST=y"],
 }
 BPFTOOL = ["bpftool", "/usr/sbin/bpftool"]
