@@ -44,6 +44,7 @@ deps-build:
 deps-test: deps-build
 	@./packaging/need-packages $(TEST_PACKAGES) $(FUZZ_PACKAGES) $(CROSS_PACKAGES) \
 		$(SITE_PACKAGES)
+	@./packaging/take-program prometheus promtool $(BUILD)/tools
 deps-conformance: deps-build
 	@./packaging/need-packages $(CONFORMANCE_PACKAGES)
 deps-kernels: deps-build

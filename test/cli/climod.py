@@ -18,6 +18,7 @@ import termios
 import time
 
 FLEXGUARD = os.path.abspath(sys.argv[1])
+BUILD = os.path.dirname(FLEXGUARD)
 HELPERS = [os.path.abspath(p) for p in sys.argv[2:]]
 TMP = tempfile.mkdtemp(prefix="flexguard-test-")
 os.chmod(TMP, 0o755)

@@ -8,7 +8,7 @@ def check_bundle():
     if not shutil.which("patchelf"):
         raise Skip("no patchelf")
     bundle, result = os.path.join(TMP, "bundle"), os.path.join(TMP, "far.jsonl")
-    subprocess.run([sys.executable, source("bundle/make"), os.path.dirname(FLEXGUARD), bundle],
+    subprocess.run([sys.executable, source("bundle/make"), BUILD, bundle],
                    check=True, stdout=subprocess.DEVNULL, timeout=60)
     bare = os.path.join(TMP, "bin")
     os.mkdir(bare)
@@ -86,7 +86,7 @@ def check_simulated():
          got["busy-waiting@intel104", "futex"]["metrics"]["y"] == 0
          < got["busy-waiting@intel104", "flexguard"]["metrics"]["y"])
     build = os.path.join(TMP, "installed")
-    p = subprocess.run([os.path.join(os.path.dirname(FLEXGUARD), "bench/scripts/flexguard-bench"),
+    p = subprocess.run([os.path.join(BUILD, "bench/scripts/flexguard-bench"),
                         "--build", build, *simulate], capture_output=True, text=True)
     same("without a simulator: one line", (p.returncode, p.stderr.count("\n")), (125, 1))
     true("where", os.path.join(build, "test/sim/fgsim") in p.stderr)

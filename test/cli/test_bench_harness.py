@@ -64,7 +64,7 @@ def check_no_monitor():
 def check_suites():
     """bench/run: the lines that bench/readme reads."""
     path = os.path.join(TMP, "suites.jsonl")
-    command = [sys.executable, source("run"), os.path.dirname(FLEXGUARD)]
+    command = [sys.executable, source("run"), BUILD]
     p = subprocess.run([*command, "uncontended", "paper", "sem", "--contenders", "glibc,preload",
                         "--threads", "1,2", "--repeats", "1", "--seconds", "0.02", "--quick",
                         "--seed", "1", "--json", path],

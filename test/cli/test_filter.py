@@ -63,7 +63,7 @@ def check_kills():
         same("lives", p.returncode, 0)
         one_line(p.stderr)
         true(p.stderr, "seccomp filter" in p.stderr)
-    lib = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so")
+    lib = os.path.join(BUILD, "libflexguard-preload.so")
     p = behind("kills-sockets", "env", f"LD_PRELOAD={lib}", CONTEND, "100")
     same("with the library alone", (p.returncode, p.stderr), (0, ""))
     p = behind("kills-sockets", "env", f"LD_PRELOAD={lib}", "FLEXGUARD_FILTERS=allow", CONTEND,
@@ -106,7 +106,7 @@ def check_slices():
     p = behind("kills-slices", FLEXGUARD, "run", "--policy=fallback", "--", "sh", "-c",
                "echo $FLEXGUARD_SLICE")
     same("off", p.stdout.strip(), "off")
-    lib = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so")
+    lib = os.path.join(BUILD, "libflexguard-preload.so")
     p = behind("kills-slices", "env", f"LD_PRELOAD={lib}", "FLEXGUARD_FILTERS=allow", CONTEND,
                "100")
     same("who says that it may call is believed", p.returncode, -signal.SIGSYS)

@@ -169,7 +169,7 @@ def check_module_in_a_closed_folder():
     home = os.path.join(TMP, "home")
     os.mkdir(home)
     for name in "flexguard", "libflexguard-preload.so", "libflexguard-monitor.so":
-        shutil.copy2(os.path.join(os.path.dirname(FLEXGUARD), name), home)
+        shutil.copy2(os.path.join(BUILD, name), home)
     os.chown(home, 65534, 65534)
     os.chmod(home, 0o700)
     stats = os.path.join(TMP, "closed.json")

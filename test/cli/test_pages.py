@@ -57,7 +57,7 @@ def check_shown():
     hyphen."""
     if not shutil.which("man"):
         raise Skip("no man")
-    pages = glob.glob(os.path.join(os.path.dirname(FLEXGUARD), "docs/*.[13]"))
+    pages = glob.glob(os.path.join(BUILD, "docs/*.[13]"))
     if not pages:
         raise Skip("built without scdoc")
     for page in pages:

@@ -8,7 +8,6 @@ import re
 from climod import *
 
 RECORDED, SOURCES = HELPERS[0], HELPERS[1]
-BUILD = os.path.dirname(FLEXGUARD)
 POLICIES = ["amp", "amp-reorder", "bias", "cohort", "deadline", "hybrid", "lockstat", "numa",
             "prio", "sample", "scl", "scl-reorder", "vcpu"]
 HOOKS = ("lock_to_acquire lock_acquired lock_to_release lock_released lock_to_enter_slowpath "

@@ -191,7 +191,7 @@ def check_without_its_parts():
     alone = f"{TMP}/alone"
     os.mkdir(alone)
     for name in ("flexguard", LIBRARY):
-        shutil.copy(os.path.join(os.path.dirname(FLEXGUARD), name), alone)
+        shutil.copy(os.path.join(BUILD, name), alone)
     p = subprocess.run([f"{alone}/flexguard", "run", "--monitor=now", "echo", "runs"], text=True,
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     same("goes on", (p.stdout, p.returncode), ("runs\n", 0))

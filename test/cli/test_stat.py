@@ -8,7 +8,7 @@ import xml.etree.ElementTree
 from climod import *
 
 STACKS = HELPERS[0]
-PRELOAD = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so")
+PRELOAD = os.path.join(BUILD, "libflexguard-preload.so")
 DEEP = ["start_thread", "deep", "through_library", *["bank::deeper"] * 6,
         "bank::Account<long>::transfer"]
 FLAT = ["start_thread", "flat", "bank::Account<long>::transfer"]

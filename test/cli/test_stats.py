@@ -92,7 +92,7 @@ def check_futex_waits():
 
 def check_futex_waits_by_caller():
     """flexguard stat, too."""
-    library = f"{os.path.dirname(FLEXGUARD)}/libflexguard-preload.so"
+    library = f"{BUILD}/libflexguard-preload.so"
     env = dict(os.environ, FLEXGUARD_FUTEX="on", LD_PRELOAD=library)
     p = subprocess.Popen(["python3", futex_program(), "30"], env=env, stdout=subprocess.PIPE,
                          text=True)

@@ -7,7 +7,7 @@ from climod import *
 
 CONTEND, SOURCES = HELPERS
 COMMANDS = commands()
-COMPLETION = os.path.join(os.path.dirname(FLEXGUARD), "docs/flexguard")
+COMPLETION = os.path.join(BUILD, "docs/flexguard")
 
 
 def check_help():
@@ -260,7 +260,7 @@ def check_together():
 
 def check_unknown_names():
     """A name that nobody knows is not passed over, whoever starts the program."""
-    preload = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so")
+    preload = os.path.join(BUILD, "libflexguard-preload.so")
     for setting, said, known, good in (
             ("FLEXGUARD_POLICY", "unknown policy 'nope?[2J'", "spin-then-park", "block"),
             ("FLEXGUARD_FUTEX", "unknown value 'nope?[2J'", "off on", "on")):

@@ -42,6 +42,11 @@ def need(condition, why):
         raise Skip(why)
 
 
+def promtool():
+    """Prometheus's, of this machine or where `make test` has put it."""
+    return shutil.which("promtool", path=f"{os.environ['PATH']}:{BUILD}/tools")
+
+
 def need_daemon():
     need(can_monitor(), "no eBPF monitor can be loaded here")
 
@@ -191,7 +196,7 @@ class Counters:
 def program(*args, path=SOCK, prefix=(), env=None, **kw):
     """A program on FlexGuard's locks that takes its monitor from this path, and none of its own."""
     env = dict(os.environ, FLEXGUARD_SOCKET=path, FLEXGUARD_VERBOSE="0",
-               LD_PRELOAD=os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-preload.so"),
+               LD_PRELOAD=os.path.join(BUILD, "libflexguard-preload.so"),
                **(env or {}))
     return subprocess.Popen([*prefix, *args], env=env, text=True, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)

@@ -8,7 +8,6 @@ from daemonmod import *
 
 SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 PRODUCTION = f"{SOURCE}/packaging/production"
-BUILD = os.path.dirname(FLEXGUARD)
 PRELOAD = f"{BUILD}/libflexguard-preload.so"
 PAGE = open(f"{SOURCE}/docs/production.md").read()
 FOLDER = f"{TMP}/folder"  # of the socket, as the machine sees it

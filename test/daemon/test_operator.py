@@ -354,8 +354,8 @@ def check_metrics():
                 if name[0].endswith("_total"):
                     true(f"{name} only grows", later[name] >= value)
             groups_are_told()
-            if shutil.which("promtool"):
-                q = subprocess.run(["promtool", "check", "metrics"], input=ask("metrics"),
+            if promtool():
+                q = subprocess.run([promtool(), "check", "metrics"], input=ask("metrics"),
                                    text=True, capture_output=True)
                 same("promtool", (q.returncode, q.stderr), (0, ""))
         finally:

@@ -59,12 +59,10 @@ def check_alerts():
     """Each fires on what it is for, and on nothing else."""
     same("three", len(re.findall(r"^ *- alert:", text_of("prometheus/flexguard.rules.yml"), re.M)),
          3)
-    promtool = shutil.which("promtool")
-    if not promtool:
-        raise Skip("no promtool (package prometheus)")
+    need(promtool(), "no promtool (package prometheus)")
     for args in (["check", "rules", "flexguard.rules.yml"],
                  ["test", "rules", "flexguard.rules.test.yml"]):
-        p = subprocess.run([promtool, *args], cwd=PROMETHEUS, text=True, capture_output=True)
+        p = subprocess.run([promtool(), *args], cwd=PROMETHEUS, text=True, capture_output=True)
         true(f"{args}: {p.stdout} {p.stderr}", not p.returncode)
 
 
