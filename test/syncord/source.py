@@ -67,16 +67,17 @@ def git(where, *args, env=None, **options):
 
 
 class Series:
-    """What kernel/series lists."""
+    """What kernel/series lists; `only` is a version of Linux that it shall be for, as 7.2."""
 
-    def __init__(self, folder=SERIES):
+    def __init__(self, folder=SERIES, only=None):
         if not (folder / "series").exists():
             raise Missing(f"needs {folder}/series, the list of patches")
         self.folder = folder
         lines = [line.split("#")[0].strip()
                  for line in (folder / "series").read_text().splitlines()]
         self.patches = [folder / "patches" / line for line in lines if line]
-        self.base = (folder / "base").read_text().split()[0]
+        self.base = only or (folder / "base").read_text().split()[0]
+        self.only = only
 
     def digest(self):
         return hashlib.sha256(b"".join(p.read_bytes() for p in self.patches)).hexdigest()
@@ -163,6 +164,8 @@ def have(series):
     """The trees that are in the cache already, those of the series' own version first."""
     found = [Tree(folder) for folder in cache().glob("linux-*") if (folder / "HEAD").exists()]
     own = number(series.base)[:2]
+    if series.only:
+        found = [t for t in found if number(t.upstream)[:2] == own]
     return sorted(found, key=lambda t: (number(t.upstream)[:2] == own, number(t.version)),
                   reverse=True)
 
@@ -182,6 +185,8 @@ def fetch(series, say):
         except Missing as e:
             refused = refused or e
             continue
+        if series.only:
+            names = [name for name in names if name == own]
         for name in sorted(names, key=lambda n: (n == own, number(n)), reverse=True):
             version = re.search(r"^Version: (\S+)",
                                 apt.run("apt-cache", "show", "--no-all-versions", name), re.M)[1]
@@ -206,7 +211,8 @@ def applied(series, say, fresh=False):
             if tree.version not in tried and (commits := tree.apply(series, say)):
                 return tree, commits
             tried.add(tree.version)
-    raise Missing(f"finds no linux-source-7.* to which the series for {series.base} applies")
+    raise Missing(f"finds no linux-source-{series.only or '7.*'} to which the series for "
+                  f"{(series.folder / 'base').read_text().split()[0]} applies")
 
 
 def version_of(command):
