@@ -111,6 +111,8 @@ def check_habit():
         one_line(p.stderr)
         true(f"{args}: {p.stderr}",
              re.match(rf"flexguard {args[0]}( [a-z]+)?: [^ ].*?: [^ ]", p.stderr))
+    for verb in (["profile", "--nope"], ["attach", "--rows"], ["status", "--pin"]):
+        true(verb, run("kernel", *verb).stderr.startswith(f"flexguard kernel {verb[0]}: "))
 
 
 def valued(command):
@@ -159,6 +161,12 @@ def check_sockets():
 
 
 def check_nowhere_to_listen():
+    for name in ("@", "x" * 108):  # of the environment
+        p = run("status", env={"FLEXGUARD_SOCKET": name})
+        same("no name", p.returncode, 125)
+        true(p.stderr, f"'{name}' is no socket's name: a path is wanted" in p.stderr)
+        p = run("run", "true", env={"FLEXGUARD_SOCKET": name})
+        same("a run has its own monitor, or none", (p.returncode, p.stderr), (0, ""))
     p = run("monitor", "--socket", f"{TMP}/nowhere/socket")
     same("status", p.returncode, 125)
     one_line(p.stderr)

@@ -428,6 +428,14 @@ def check_metrics_served():
     q.terminate()
     same("end", q.wait(60), 0)
     same("cleans up", os.path.exists(path), False)
+    name = f"flexguard-test-{os.getpid()}"
+    q = start("metrics", "--listen", f"unix:@{name}", "--socket", SOCK, cwd=TMP)
+    wait_until("it listens by name", lambda: f"@{name}" in open("/proc/net/unix").read()
+               or q.poll() is not None)
+    same("by name", http(unix_stream("\0" + name), get % b"/metrics")[0], 200)
+    q.terminate()
+    same("end", q.wait(60), 0)
+    same("no file of that name", [f for f in os.listdir(TMP) if name in f], [])
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -470,7 +478,7 @@ def check_addresses():
         finally:
             q.terminate()
             q.wait(60)
-    for wrong in ("0", "unix:", "127.0.0.1:0", "::1:80", "[::1]", "[]:80", "localhost:80",
+    for wrong in ("0", "unix:", "unix:@", "127.0.0.1:0", "::1:80", "[::1]", "[]:80", "localhost:80",
                   "127.0.0.1:", "1.2.3:4:5", ":80", "1.2.3", "1.2.3:80", "127.1:80", "0:80",
                   "0x7f000001:80", "[127.1]:80"):
         p = run("metrics", "--listen", wrong)

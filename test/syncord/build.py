@@ -26,7 +26,11 @@ CHECKING = {
     "lockdep": ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"],
     "kasan": ["CONFIG_KASAN=y", "CONFIG_KASAN_GENERIC=y", "CONFIG_KASAN_OUTLINE=y",
               "CONFIG_KASAN_VMALLOC=y", "CONFIG_HYPERVISOR_GUEST=y", "CONFIG_PARAVIRT=y"],
-    "kcsan": ["CONFIG_KCSAN=y"],
+    # From boot on, and in interrupts; what it says for certain only.
+    "kcsan": ["CONFIG_KCSAN=y", "CONFIG_KCSAN_EARLY_ENABLE=y", "CONFIG_KCSAN_SELFTEST=y",
+              "CONFIG_KCSAN_INTERRUPT_WATCHER=y", "CONFIG_KCSAN_SKIP_WATCH_RANDOMIZE=y",
+              "CONFIG_KCSAN_DELAY_RANDOMIZE=y", "CONFIG_KCSAN_REPORT_VALUE_CHANGE_ONLY=y",
+              "CONFIG_KCSAN_ASSUME_PLAIN_WRITES_ATOMIC=y"],
     # The lab's is lazy: who is to be preempted has until the next tick.
     "preempt": ["CONFIG_PREEMPT=y", "CONFIG_PREEMPT_LAZY=n"],
     "dynamic": ["CONFIG_PREEMPT_DYNAMIC=y"],

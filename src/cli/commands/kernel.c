@@ -124,6 +124,22 @@ static const char *verb_names(void)
 	return list;
 }
 
+static const struct verb *verb_called(const char *name)
+{
+	for (size_t i = 0; i < VERBS; i++)
+		if (!strcmp(verbs[i].name, name))
+			return &verbs[i];
+	return NULL;
+}
+
+static void speak_for(const struct verb *v)
+{
+	static char speaker[32];
+
+	snprintf(speaker, sizeof(speaker), "kernel %s", v->name);
+	fg_messages_of(speaker);
+}
+
 static int run_policy_verb(const struct verb *v, int argc, char **argv,
 			   const struct fg_policy_options *o)
 {
@@ -144,10 +160,11 @@ int fg_cmd_kernel(int argc, char **argv)
 	const char *set[OPTIONS_OF_POLICY], *wrong;
 	struct fg_policy_options p = {.option = set};
 	const struct verb *v = NULL;
-	static char speaker[32];
 	unsigned given = 0, others;
 	int option;
 
+	if (argc > 1 && (v = verb_called(argv[1]))) /* where it stands, usually */
+		speak_for(v);
 	while ((option = fg_arguments_next(&a)) >= 0) {
 		wrong = option < FG_KERNEL_OPTION || option == FG_KERNEL_JSON ?
 			    read_option(&o, option, a.value) :
@@ -158,15 +175,12 @@ int fg_cmd_kernel(int argc, char **argv)
 	}
 	if (option == FG_ARGUMENTS_EXIT)
 		return a.status;
-	for (size_t i = 0; i < VERBS && a.next < argc; i++)
-		if (!strcmp(verbs[i].name, argv[a.next]))
-			v = &verbs[i];
-	if (!v && a.next < argc)
-		return fg_arguments_unknown("verb", argv[a.next], verb_names());
-	if (!v)
+	if (a.next >= argc)
 		return fg_arguments_bad("no verb: one of: %s", verb_names());
-	snprintf(speaker, sizeof(speaker), "kernel %s", v->name);
-	fg_messages_of(speaker);
+	v = verb_called(argv[a.next]);
+	if (!v)
+		return fg_arguments_unknown("verb", argv[a.next], verb_names());
+	speak_for(v);
 	others = given & ~v->options;
 	if (others)
 		return fg_arguments_bad("--%s is of other verbs: see flexguard kernel --help",

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/socket.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/metrics.h"
 #include "cli/common/arguments.h"
@@ -195,22 +195,22 @@ static enum MHD_Result serve(void *asked, struct MHD_Connection *c, const char *
 
 static int listen_unix(const char *path)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct sockaddr_un un;
+	socklen_t size = fg_socket_address(&un, path);
 	struct stat st;
 	int fd = -1;
 
-	errno = *path ? ENAMETOOLONG : EINVAL;
-	if (!*path || strlen(path) >= sizeof(un.sun_path))
+	errno = strlen(path) < sizeof(un.sun_path) ? EINVAL : ENAMETOOLONG;
+	if (!size)
 		return -1;
-	strcpy(un.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
 	/* One that nobody listens on any more is in the way. */
-	if (!lstat(path, &st) && S_ISSOCK(st.st_mode) &&
-	    connect(fd, (struct sockaddr *)&un, sizeof(un)) && errno == ECONNREFUSED)
+	if (un.sun_path[0] && !lstat(path, &st) && S_ISSOCK(st.st_mode) &&
+	    connect(fd, (struct sockaddr *)&un, size) && errno == ECONNREFUSED)
 		unlink(path);
-	if (bind(fd, (struct sockaddr *)&un, sizeof(un)) || listen(fd, 16)) {
+	if (bind(fd, (struct sockaddr *)&un, size) || listen(fd, 16)) {
 		close(fd);
 		return -1;
 	}
@@ -301,7 +301,7 @@ static int serve_at(const char *address, const struct asked *asked)
 		return FG_EXIT_OWN;
 	}
 	sigwait(&stop, &got);
-	if (is_unix)
+	if (is_unix && address[5] != '@')
 		unlink(address + 5);
 	mhd.stop_daemon(d); /* closes the socket */
 	return 0;

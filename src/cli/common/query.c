@@ -27,7 +27,7 @@ static int connect_to(const char *path)
 	int fd, err, yes = 1;
 
 	if (!size)
-		return -ENAMETOOLONG;
+		return -EADDRNOTAVAIL;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
@@ -149,6 +149,11 @@ int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
 	else if (err == -EPROTONOSUPPORT || err == -EPROTO)
 		snprintf(why, size,
 			 "the monitor on %s is of another version: restart it with this one", path);
+	else if (err == -EADDRNOTAVAIL)
+		snprintf(why, size,
+			 "'%s' is no socket's name: a path is wanted, or @NAME, of at "
+			 "most 107 bytes",
+			 path);
 	else
 		snprintf(why, size, "the monitor on %s does not answer: %s", path, strerror(-err));
 	return err;
