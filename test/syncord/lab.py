@@ -163,6 +163,14 @@ def warnings_are_shown():
                   and machine.ALARM.search("WARNING: at some+0x4c/0x70, CPU#4: swapper/4/0"))
 
 
+def races_of_others():
+    """The stock kernel has some that KCSAN finds."""
+    race = "BUG: KCSAN: data-race in {} / n_tty_receive_buf_common"
+    return expect("of races those of locks are alarms",
+                  machine.ALARM.search(race.format("syncord_wait_head"))
+                  and not machine.ALARM.search(race.format("n_tty_read")))
+
+
 def sockets_are_nodes():
     command = guest.qemu("bzImage", "initrd", "", cpus=8, nodes=2)
     return expect("each node of the guest is a socket",
@@ -363,7 +371,7 @@ def claims_are_judged():
 if __name__ == "__main__":
     machine.Machine = Pretended
     results = [boot_is_kept(), boot_is_ended(), boot_is_heard(), case_is_heard(),
-               warnings_are_shown(), sockets_are_nodes(), order_is_counted(),
+               warnings_are_shown(), races_of_others(), sockets_are_nodes(), order_is_counted(),
                skipped_without_a_boot(), results_have_their_words(), no_compiler(), once_more(),
                kinds_do_not_mix(), statistics(), statistics_are_told_apart(),
                cases_are_named_anywhere(), every_claim_has_its_case(), claims_are_judged(),
