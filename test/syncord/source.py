@@ -239,17 +239,7 @@ def pahole(say):
     command = folder / "run"
     if not command.exists():
         say(f"downloading pahole of {PAHOLE_SUITE}, 4 MB")
-        folder.mkdir(exist_ok=True)
-        apt = debian.Apt(folder, "deb", PAHOLE_SUITE)
-        apt.run("apt-get", "-qq", "download", *PAHOLE_PACKAGES)
-        for deb in folder.glob("*.deb"):
-            subprocess.run(["dpkg-deb", "-x", deb, folder / "root"], check=True)
-            deb.unlink()
-        command.write_text("#!/bin/sh\n"
-                           "r=$(dirname \"$0\")/root/usr\n"
-                           "exec \"$r/lib64/ld-linux-x86-64.so.2\" --library-path "
-                           "\"$r/lib/x86_64-linux-gnu\" \"$r/bin/pahole\" \"$@\"\n")
-        command.chmod(0o755)
+        debian.unpack_program(folder, PAHOLE_SUITE, PAHOLE_PACKAGES, "usr/bin/pahole")
     if tuple(number(version_of([str(command), "--version"]))[:2]) < PAHOLE:
         raise Missing(f"needs pahole {PAHOLE[0]}.{PAHOLE[1]} or later, and that of {PAHOLE_SUITE} "
                       "does not start here")

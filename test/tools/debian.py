@@ -63,3 +63,25 @@ class Apt:
                           f"({' '.join(a for a in args if not a.startswith(('-', 'APT::')))}): "
                           f"{said[0]}")
         return p.stdout
+
+
+def unpack_program(folder, release, packages, program, limit_s=None):
+    """A program of another release, in folder/root, with the C library and others that it needs
+    among its packages; folder/run starts it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    apt = Apt(folder, "deb", release, limit_s=limit_s)
+    apt.run("apt-get", "-qq", "download", *packages)
+    for deb in folder.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", deb, folder / "root"], check=True)
+        deb.unlink()
+    shutil.rmtree(folder / "apt")
+    loader = next(iter(sorted((folder / "root").glob("usr/lib/*/ld-linux*.so.*"))), None)
+    if not loader or not (folder / "root" / program).exists():
+        raise Missing(f"finds no {program}, or no C library, in {' '.join(packages)} of {release}")
+    libraries = loader.relative_to(folder).parent
+    command = folder / "run"
+    command.write_text("#!/bin/sh\n"
+                       'here=$(dirname "$0")\n'
+                       f'exec "$here/{libraries}/{loader.name}" --library-path "$here/{libraries}" '
+                       f'"$here/root/{program}" "$@"\n')
+    command.chmod(0o755)
