@@ -68,7 +68,8 @@ static void (*tell)(void); /* fg_filter_setup() */
 static bool are_calling(void)
 {
 	for (uint32_t i = 0; i < COUNTERS; i++)
-		if (fg_load_acquire(&about[i].calls))
+		/* Dekker with fg_call_begins(); so sequentially consistent, too. */
+		if (fg_load_seq_cst(&about[i].calls))
 			return true;
 	return false;
 }
