@@ -44,7 +44,7 @@ static __always_inline bool is_critical(struct fg_slot *slot)
 	__u64 pending = READ_ONCE(slot->pending);
 	__u32 role = READ_ONCE(slot->role) & FG_ROLE_MASK;
 	__u32 id = READ_ONCE(slot->owner_id);
-	__u32 state;
+	__u32 state, barrier = 0;
 
 	if (mcs_test && role == FG_ROLE_MCS)
 		return owns_mcs_lock(pending, READ_ONCE(slot->node));
@@ -57,6 +57,11 @@ static __always_inline bool is_critical(struct fg_slot *slot)
 		return true;
 	if (role != FG_ROLE_WAITING)
 		return false;
+	/*
+	 * Dekker with grant() of src/lock/queue.c: slot->state says that this thread is off its
+	 * CPU, before the look at its node.  A full barrier.
+	 */
+	__sync_lock_test_and_set(&barrier, 0);
 	state = read_user_u32(READ_ONCE(slot->node)) & FG_NODE_STATE_MASK;
 	return state == FG_NODE_GRANTED || state == FG_NODE_HEAD;
 }
