@@ -84,6 +84,11 @@ test: deps-test
 format: deps-test
 	@./test/tools/format . --write
 
+# Memory orders, judged by herd7; downloads it, 50 MB, once.  TESTS= names some.
+litmus: deps-build
+	@mkdir -p $(BUILD)
+	@PYTHONDONTWRITEBYTECODE=1 ./test/litmus/run $(BUILD) $(TESTS)
+
 # Other people's suites; downloads source packages, takes more than half an hour.  SUITES= names
 # some.
 conformance: deps-conformance
@@ -197,7 +202,8 @@ packages:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo test format conformance zoo-check kernels kernels-arm64 syncord syncord-check \
-	syncord-bundle syncord-perf fuzz soak bench bench-bundle install uninstall packages clean \
-	deps-build deps-test deps-conformance deps-kernels deps-syncord deps-syncord-bundle \
-	deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust deps-site site deps-cross cross
+.PHONY: all demo test format litmus conformance zoo-check kernels kernels-arm64 syncord \
+	syncord-check syncord-bundle syncord-perf fuzz soak bench bench-bundle install uninstall \
+	packages clean deps-build deps-test deps-conformance deps-kernels deps-syncord \
+	deps-syncord-bundle deps-fuzz deps-futexes deps-demo deps-bench deps-rust rust deps-site \
+	site deps-cross cross
