@@ -11,8 +11,28 @@
 #include "arch/arch.h"
 #include "runtime/count.h"
 
+/*
+ * The state: below, arrivals in rounds that are not over; above, which is what waiters poll and
+ * sleep on, rounds that are over, behind a bit that says that somebody sleeps.  One word, since
+ * more threads may come than a round has participants: whoever arrives learns by one add which
+ * round it is in, also while the last participant of one before is about to end that.
+ */
 #define SOMEBODY_SLEEPS 1u
-#define DESTROYER	1u /* in `left` */
+#define ONE_ROUND	2u
+#define ABOVE		32
+
+#define DESTROYER 1u /* in `left` */
+
+static uint32_t above(uint64_t state)
+{
+	return (uint32_t)(state >> ABOVE);
+}
+
+/* The upper half. */
+static uint32_t *rounds_of(struct fg_barrier *b)
+{
+	return (uint32_t *)_fg_barrier_state(b) + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+}
 
 void _fg_barrier_init(struct fg_barrier *b, uint32_t count)
 {
@@ -28,46 +48,77 @@ static void leave(struct fg_barrier *b)
 		fg_futex_wake(&b->left, 1, FG_FUTEX_ANY);
 }
 
-static void sleep_through(struct fg_barrier *b, struct fg_self *t, uint32_t round)
+/* Rounds end in any order: a later one that ends first ends one of those before it, too. */
+static bool is_over(uint32_t rounds, uint32_t end)
 {
-	uint32_t word;
+	return (int32_t)((rounds & ~SOMEBODY_SLEEPS) - end) >= 0;
+}
 
+static void sleep_through(struct fg_barrier *b, struct fg_self *t, uint32_t end)
+{
 	fg_participants_are_late();
-	/* Acquire: pairs with the release of the last arrival. */
-	while (((word = fg_load_acquire(&b->word)) & ~SOMEBODY_SLEEPS) == round) {
-		if (!(word & SOMEBODY_SLEEPS) &&
-		    !fg_cas_relaxed(&b->word, &word, round | SOMEBODY_SLEEPS))
+	for (;;) {
+		/* Acquire: pairs with the release of the last arrival. */
+		uint64_t have = fg_load_acquire(_fg_barrier_state(b));
+		uint64_t sleeping = have | (uint64_t)SOMEBODY_SLEEPS << ABOVE;
+
+		if (is_over(above(have), end))
+			return;
+		if (have != sleeping && !fg_cas64_seq_cst(_fg_barrier_state(b), &have, sleeping))
 			continue;
 		fg_count(t, FG_STAT_PARKS, 1);
-		fg_futex_wait(&b->word, round | SOMEBODY_SLEEPS, FG_FUTEX_ANY, NULL);
+		fg_futex_wait(rounds_of(b), above(sleeping), FG_FUTEX_ANY, NULL);
 	}
+}
+
+static void end_round(struct fg_barrier *b)
+{
+	uint64_t have = fg_load_relaxed(_fg_barrier_state(b)), next;
+
+	do {
+		next = have & ~((uint64_t)SOMEBODY_SLEEPS << ABOVE);
+		next += ((uint64_t)ONE_ROUND << ABOVE) - b->count;
+	} while (!fg_cas64_seq_cst(_fg_barrier_state(b), &have, next));
+#ifndef FG_BROKEN_BARRIER /* a test proves that the tests notice */
+	if (above(have) & SOMEBODY_SLEEPS)
+		fg_futex_wake(rounds_of(b), INT32_MAX, FG_FUTEX_ANY);
+#endif
+}
+
+static void wait_for_end(struct fg_barrier *b, struct fg_self *t, uint32_t rounds, uint32_t end)
+{
+	struct fg_wait w = fg_wait_for_event(t, &b->history);
+	bool in_time;
+
+	do {
+		in_time = fg_spin_while(&w, rounds_of(b), ~SOMEBODY_SLEEPS,
+					rounds & ~SOMEBODY_SLEEPS, NULL);
+		/* Acquire: as in sleep_through(). */
+		rounds = above(fg_load_acquire(_fg_barrier_state(b)));
+	} while (in_time && !is_over(rounds, end));
+	if (!in_time)
+		sleep_through(b, t, end);
+	fg_event_over(&w, in_time);
 }
 
 bool _fg_barrier_wait(struct fg_barrier *b)
 {
 	struct fg_self *t = fg_self();
-	uint32_t round = fg_load_relaxed(&b->word) & ~SOMEBODY_SLEEPS; /* cannot end without us */
+	uint32_t count = b->count, rounds, before;
+	uint64_t have;
 	bool last;
 
 	fg_participant_arrives(t);
 	/* Acquire and release: what each has done before is seen by all after the round. */
-	last = fg_add_acq_rel(&b->arrived, 1) + 1 == b->count;
-	if (last) {
-		fg_store_relaxed(&b->arrived, 0);
-#ifdef FG_BROKEN_BARRIER /* a test proves that the tests notice */
-		fg_store_release(&b->word, round + 2);
-#else
-		if (fg_xchg_acq_rel(&b->word, round + 2) & SOMEBODY_SLEEPS)
-			fg_futex_wake(&b->word, INT32_MAX, FG_FUTEX_ANY);
-#endif
-	} else {
-		struct fg_wait w = fg_wait_for_event(t, &b->history);
-		bool in_time = fg_spin_while(&w, &b->word, ~SOMEBODY_SLEEPS, round, NULL);
-
-		if (!in_time)
-			sleep_through(b, t, round);
-		fg_event_over(&w, in_time);
-	}
+	have = fg_add_acq_rel(_fg_barrier_state(b), 1);
+	rounds = above(have);
+	before = (uint32_t)have; /* arrivals, of more than one round where the last is held up */
+	last = before % count == count - 1;
+	if (last)
+		end_round(b);
+	else
+		wait_for_end(b, t, rounds,
+			     (rounds & ~SOMEBODY_SLEEPS) + (before / count + 1) * ONE_ROUND);
 	fg_participant_leaves(t);
 	leave(b);
 	return last;
@@ -76,7 +127,11 @@ bool _fg_barrier_wait(struct fg_barrier *b)
 void _fg_barrier_destroy(struct fg_barrier *b)
 {
 	/* Rounds and leavers are both counted modulo 2^31, and so is their product. */
-	uint32_t all = (b->word >> 1) * b->count * FG_BARRIER_LEAVER, left;
+	uint64_t state = fg_load_acquire(_fg_barrier_state(b));
+	uint32_t count = b->count ? b->count : 1; /* of zeroes, which glibc lets go */
+	/* Of all rounds, also of those that their last participant has not ended yet. */
+	uint32_t rounds = (above(state) >> 1) + (uint32_t)state / count;
+	uint32_t all = rounds * count * FG_BARRIER_LEAVER, left;
 
 	while (((left = fg_load_acquire(&b->left)) & ~DESTROYER) != all) {
 		if (!(left & DESTROYER) && !fg_cas_relaxed(&b->left, &left, left | DESTROYER))

@@ -2,9 +2,8 @@
 /*
  * The barrier: 32 bytes in place of a pthread_barrier_t.
  *
- *   word   generation << 1 | somebody sleeps.  One word for both: with a flag of its
- *          own, a waiter can set it after the last arrival has looked and sleep
- *          through the round (test/verify/barrier.pml has that mutant).
+ *   state  arrivals, rounds, and whether somebody sleeps: one word for all (barrier.c;
+ *          test/verify/barrier.pml has mutants with more).
  *   left   participants that have left, of all rounds, modulo 2^31, from bit 1 on:
  *          what the count runs over into is lost.  DESTROYER (0): the destroyer
  *          sleeps until the rest have.  The last that a participant touches, so the
@@ -19,16 +18,21 @@
 #include "runtime/decide.h"
 
 struct fg_barrier {
-	uint32_t word;
-	uint32_t arrived; /* in this round; atomic */
-	uint32_t count;
+	/* a 64-bit word in the two that are aligned for one: fg_barrier_t is not (barrier.c) */
+	uint32_t state[3];
 	uint32_t shared; /* glibc's: not 0 if process-shared, and then not ours */
+	uint32_t count;
 	uint32_t left;
 	fg_spin_history history;
-	uint8_t unused[11];
+	uint8_t unused[7];
 };
 _Static_assert(sizeof(struct fg_barrier) == 32, "in place of pthread_barrier_t");
 _Static_assert(offsetof(struct fg_barrier, shared) == 12, "glibc marks process-shared ones there");
+
+static inline uint64_t *_fg_barrier_state(struct fg_barrier *b)
+{
+	return (uint64_t *)(((uintptr_t)b->state + sizeof(uint32_t)) & -sizeof(uint64_t));
+}
 
 #define FG_BARRIER_LEAVER 2u	      /* one participant, in `left` */
 #define FG_BARRIER_MAX	  0x7ffffffeu /* participants, as in glibc */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A barrier lets nobody go before all have come, round after round; one of each round is told; it
- * may go then.
+ * may go then.  So it is at any alignment that its type may have, and where more threads come.
  */
 #include "api.h"
 
-enum { THREADS = 6, ROUNDS = 500 };
+enum { THREADS = 6, ROUNDS = 500, PAIRS = 20000 };
 static fg_barrier_t *barrier;
 static int arrived[ROUNDS], serial[ROUNDS];
 static int plain; /* written by one thread a round, read by all in the next */
@@ -25,6 +25,19 @@ static void *take_part(void *arg)
 		if (r)
 			ADD(serial[i], 1);
 		fg_barrier_wait(barrier); /* nobody writes `plain` before all have read it */
+	}
+	return NULL;
+}
+
+/* More threads than a round has participants: whoever comes first makes a pair. */
+static int began, in_pairs, told;
+
+static void *pair_up(void *arg)
+{
+	while (ADD(began, 1) <= 2 * PAIRS) {
+		ADD(in_pairs, 1);
+		if (fg_barrier_wait(barrier) == FG_BARRIER_SERIAL)
+			ADD(told, 1);
 	}
 	return NULL;
 }
@@ -53,6 +66,7 @@ static void run(void *(*f)(void *))
 int main(int argc, char **argv)
 {
 	fg_barrier_t one;
+	_Alignas(8) char bytes[sizeof(one) + _Alignof(fg_barrier_t)];
 
 	api_begin(argv[0], 120);
 	CHECK_EQ(fg_barrier_init(&one, 0), EINVAL);
@@ -62,11 +76,22 @@ int main(int argc, char **argv)
 		CHECK_EQ(fg_barrier_wait(&one), FG_BARRIER_SERIAL);
 	CHECK_EQ(fg_barrier_destroy(&one), 0);
 
+	for (size_t at = 0; at <= _Alignof(fg_barrier_t); at += _Alignof(fg_barrier_t)) {
+		barrier = (fg_barrier_t *)(bytes + at);
+		memset(arrived, 0, sizeof(arrived));
+		memset(serial, 0, sizeof(serial));
+		CHECK_EQ(fg_barrier_init(barrier, THREADS), 0);
+		run(take_part);
+		for (int i = 0; i < ROUNDS; i++)
+			CHECK_EQ(serial[i], 1);
+		CHECK_EQ(fg_barrier_destroy(barrier), 0);
+	}
+
 	barrier = malloc(sizeof(*barrier));
-	CHECK_EQ(fg_barrier_init(barrier, THREADS), 0);
-	run(take_part);
-	for (int i = 0; i < ROUNDS; i++)
-		CHECK_EQ(serial[i], 1);
+	CHECK_EQ(fg_barrier_init(barrier, 2), 0);
+	run(pair_up);
+	CHECK_EQ(in_pairs, 2 * PAIRS);
+	CHECK_EQ(told, PAIRS);
 	CHECK_EQ(fg_barrier_destroy(barrier), 0);
 	for (int i = 0; i < 50; i++) {
 		CHECK_EQ(fg_barrier_init(barrier, THREADS), 0);

@@ -8,14 +8,11 @@
 #include "lock/barrier.h"
 
 /* The barrier of one as it is after so many rounds, of which `fewer` have not been left yet. */
-static struct fg_barrier after(uint64_t rounds, uint32_t fewer)
+static void after(struct fg_barrier *b, uint64_t rounds, uint32_t fewer)
 {
-	struct fg_barrier b;
-
-	_fg_barrier_init(&b, 1);
-	b.word = (uint32_t)(rounds << 1);
-	b.left = (uint32_t)(rounds - fewer) * FG_BARRIER_LEAVER;
-	return b;
+	_fg_barrier_init(b, 1);
+	*_fg_barrier_state(b) = rounds << 33;
+	b->left = (uint32_t)(rounds - fewer) * FG_BARRIER_LEAVER;
 }
 
 static void *destroy(void *arg)
@@ -36,7 +33,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 3; i++) {
 		uint32_t before;
 
-		b = after(turns[i], 1);
+		after(&b, turns[i], 1);
 		before = b.left;
 		t = start(destroy, &b);
 		UNTIL(LOAD(b.left) != before); /* it says that it sleeps */
@@ -48,7 +45,7 @@ int main(int argc, char **argv)
 	if (!child) {
 		no_futex();
 		for (int i = 0; i < 3; i++) {
-			b = after(turns[i] - 3, 0);
+			after(&b, turns[i] - 3, 0);
 			for (int n = 0; n < 6; n++)
 				CHECK(_fg_barrier_wait(&b));
 			_fg_barrier_destroy(&b);

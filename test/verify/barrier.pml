@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The barrier.  Mirrors src/lock/barrier.c: [barrier.c:_fg_barrier_wait],
- * [barrier.c:sleep_through], [barrier.c:leave], [barrier.c:_fg_barrier_destroy].
+ * [barrier.c:wait_for_end], [barrier.c:sleep_through], [barrier.c:end_round],
+ * [barrier.c:leave], [barrier.c:_fg_barrier_destroy].
  * Each step is one access to shared memory; a waiter spins or sleeps at will.
  *
- *   N threads, R rounds; the serial thread of the last round destroys and frees
+ *   N threads, C of them a round, N * R waits in all, by whoever comes first; the
+ *   serial thread of the last round destroys and frees
  *
  * Asked: nobody leaves a round before all have arrived; nobody sleeps for ever;
  * nobody touches the barrier after it has been freed.  Mutants: MUT_FLAG (the
- * sleepers' flag beside the generation), MUT_LATE (the count of arrivals reset
- * after the round is over), MUT_NO_DRAIN (destroy does not wait), MUT_TOP (the
- * destroyer's bit above the count of those that have left, which runs over into it).
+ * sleepers' flag beside the generation), MUT_READ (arrivals beside the generation, too,
+ * which is read before), MUT_NO_DRAIN (destroy does not wait), MUT_ENDED (it waits for
+ * rounds that have been ended only), MUT_TOP (the destroyer's bit above the count of those
+ * that have left, which runs over into it).
  */
 #ifndef N
 #define N 3
+#endif
+#ifndef C
+#define C N
 #endif
 #ifndef R
 #define R 2
@@ -23,7 +29,7 @@ byte generation, arrived;
 byte left; /* a word of three bits, so that its count runs over: modulo 4, and the destroyer's */
 bit sleepers, gone;
 bit asleep[N + 1]; /* N: the destroyer */
-byte at[N];	   /* round that each has arrived in */
+byte began, came;  /* the model's own: waits that threads have set out for, and arrivals */
 
 #ifdef MUT_TOP
 #define LEAVER	  1
@@ -33,7 +39,11 @@ byte at[N];	   /* round that each has arrived in */
 #define DESTROYER 1
 #endif
 #define COUNT	  (7 - DESTROYER)
-#define ALL	  ((N * R * LEAVER) & COUNT)
+#ifdef MUT_ENDED
+#define ALL ((generation * C * LEAVER) & COUNT)
+#else
+#define ALL (((generation + arrived / C) * C * LEAVER) & COUNT)
+#endif
 
 #define TOUCH assert(!gone)
 
@@ -52,28 +62,41 @@ inline wake_all()
 
 proctype Participant(byte me)
 {
-	byte round, mine, i;
+	byte end, place, i;
 	bit last, wake;
 
 	do
-	:: round < R ->
-		atomic { TOUCH; mine = generation };
-		round++;
-		at[me] = round;
-		atomic { TOUCH; arrived++; last = (arrived == N) };
+	:: atomic { began < N * R -> began++ };
+#ifdef MUT_READ
+		atomic { TOUCH; end = generation + 1 };
+		atomic { TOUCH; arrived++; last = (arrived == C); place = came; came++ };
+#else
+		atomic {
+			TOUCH;
+			end = generation + arrived / C + 1;
+			last = (arrived % C == C - 1);
+			arrived++;
+			place = came;
+			came++
+		};
+#endif
 		if
 		:: last ->
-#ifdef MUT_FLAG
+#ifdef MUT_READ
 			atomic { TOUCH; arrived = 0 };
-			atomic { TOUCH; wake = sleepers; sleepers = 0 };
-			atomic { TOUCH; generation++ };
-#else
-#ifndef MUT_LATE
-			atomic { TOUCH; arrived = 0 };
-#endif
 			atomic { TOUCH; generation++; wake = sleepers; sleepers = 0 };
-#ifdef MUT_LATE
-			atomic { TOUCH; arrived = 0 };
+#else
+#ifdef MUT_FLAG
+			atomic { TOUCH; wake = sleepers; sleepers = 0 };
+			atomic { TOUCH; generation++; arrived = arrived - C };
+#else
+			atomic {
+				TOUCH;
+				generation++;
+				arrived = arrived - C;
+				wake = sleepers;
+				sleepers = 0
+			};
 #endif
 #endif
 			if
@@ -82,35 +105,31 @@ proctype Participant(byte me)
 			fi
 		:: else ->
 			do
-			:: atomic { generation != mine -> TOUCH }; break
+			:: atomic { generation >= end -> TOUCH }; break
 #ifdef MUT_FLAG
-			:: atomic { generation == mine -> TOUCH };
+			:: atomic { generation < end -> TOUCH };
 			   atomic { TOUCH; sleepers = 1 };
 			   if
-			   :: atomic { generation == mine -> asleep[me] = 1 }; !asleep[me]
-			   :: generation != mine
+			   :: atomic { generation < end -> asleep[me] = 1 }; !asleep[me]
+			   :: generation >= end
 			   fi
 #else
-			:: atomic { generation == mine && !sleepers -> TOUCH; sleepers = 1 }
-			:: atomic { generation == mine && sleepers ->
+			:: atomic { generation < end && !sleepers -> TOUCH; sleepers = 1 }
+			:: atomic { generation < end && sleepers ->
 				TOUCH; asleep[me] = 1 }; !asleep[me]
 #endif
 			od
 		fi;
-		i = 0;
-		do
-		:: i < N -> assert(at[i] >= round); i++
-		:: else -> i = 0; break
-		od;
+		assert(came >= (place / C + 1) * C);
 		atomic { TOUCH; left = (left + LEAVER) & 7; wake = ((left & DESTROYER) != 0) };
 		if
 		:: wake -> asleep[N] = 0
 		:: else
 		fi
-	:: else -> break
+	:: began == N * R -> break
 	od;
 	if
-	:: last ->
+	:: last && place == N * R - 1 ->
 #ifndef MUT_NO_DRAIN
 		do
 		:: (left & COUNT) == ALL -> break
