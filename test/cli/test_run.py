@@ -198,4 +198,19 @@ def check_without_its_parts():
     one_line(p.stderr)
 
 
+def check_without_proc():
+    """It runs the program, and loads nothing that lies in the working directory."""
+    hidden = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if os.geteuid() or subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("/proc cannot be hidden here")
+    planted = f"{TMP}/planted"
+    os.mkdir(planted)
+    script(f"planted/{LIBRARY}", "no library")
+    p = subprocess.run([*hidden, FLEXGUARD, "run", "--policy", "block", "env"], cwd=planted,
+                       text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    same("status", (p.returncode, p.stderr), (0, ""))
+    ours = os.path.realpath(os.path.join(BUILD, LIBRARY))
+    same("library", f"LD_PRELOAD={ours}" in p.stdout, True)
+
+
 main(globals())

@@ -6,7 +6,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
+
+/* Of the command; without /proc, by the name that it was started by. */
+static const char *own_folder(char exe[PATH_MAX])
+{
+	const char *name = (const char *)getauxval(AT_EXECFN);
+	ssize_t n = readlink("/proc/self/exe", exe, PATH_MAX - 1);
+
+	if (n > 0)
+		exe[n] = '\0';
+	else if (!name || !realpath(name, exe))
+		return NULL;
+	return dirname(exe);
+}
 
 /* Not installed, the library lies beside the command. */
 char *fg_library(const char *name, char *why, size_t why_size)
@@ -14,15 +28,13 @@ char *fg_library(const char *name, char *why, size_t why_size)
 	/* Not installed; installed, wherever the tree was moved to; as configured. */
 	static const char *const places[] = {".", "../" FG_LIBDIR, FG_PREFIX "/" FG_LIBDIR};
 	char exe[PATH_MAX], *file = NULL;
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	const char *dir = ".";
+	const char *dir = own_folder(exe);
 	size_t i;
 
-	if (n > 0) {
-		exe[n] = '\0';
-		dir = dirname(exe);
-	}
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		/* never one of the working directory, which may be anybody's */
+		if (!dir && *places[i] != '/')
+			continue;
 		free(file);
 		if (asprintf(&file, "%s%s%s/%s", *places[i] == '/' ? "" : dir,
 			     *places[i] == '/' ? "" : "/", places[i], name) < 0)

@@ -65,26 +65,12 @@ const char *fg_elf_machine(uint16_t machine, char *buf, size_t size)
 	return buf;
 }
 
+/* The linker's name for the header of this command, in memory. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
 uint16_t fg_elf_own_machine(void)
 {
-	static uint16_t own;
-	const ElfW(Ehdr) * eh;
-	struct image im;
-	int fd;
-
-	if (own)
-		return own;
-	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	im.size = sizeof(*eh);
-	im.base = fd < 0 ? MAP_FAILED : mmap(NULL, im.size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (im.base != MAP_FAILED) {
-		eh = (const void *)im.base;
-		own = eh->e_machine;
-		munmap((void *)im.base, im.size);
-	}
-	if (fd >= 0)
-		close(fd);
-	return own;
+	return __ehdr_start.e_machine;
 }
 
 /* Programs start others by these; GLib's and Qt's names for it are recognised by how they begin. */
