@@ -170,7 +170,7 @@ FG_API int fg_rwlock_init(fg_rwlock_t *rwlock, int kind);
 /* Always 0.  Nobody may hold it.  Not needed for memory that is simply given up. */
 FG_API int fg_rwlock_destroy(fg_rwlock_t *rwlock);
 
-/* To read, together with others.  EDEADLK: the caller writes.  EAGAIN: 2^28 - 1 threads read. */
+/* To read, together with others.  EDEADLK: the caller writes.  EAGAIN: 2^28 - 2^23 threads read. */
 FG_API int fg_rwlock_rdlock(fg_rwlock_t *rwlock);
 
 /* EBUSY: somebody writes, or would have to go first.  EAGAIN as with fg_rwlock_rdlock. */

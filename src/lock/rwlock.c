@@ -179,7 +179,7 @@ static int enter_counted(struct fg_rwlock *rw, struct fg_self *t, bool may_pass)
 	fg_section_enter(t);
 	r = fg_add_acq_rel(&rw->readers, 1);
 	if (fg_likely(!writer_at_gate(rw))) {
-		if (fg_likely((r & COUNT) != COUNT - 1)) {
+		if (fg_likely((r & COUNT) < READERS_MAX)) {
 			set_bias_again(rw);
 			return 0;
 		}

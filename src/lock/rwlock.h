@@ -64,7 +64,7 @@ _Static_assert(sizeof(struct fg_rwlock) == 56, "in place of pthread_rwlock_t");
 _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rwlock, kind) == 48,
 	       "glibc's initialisers");
 
-/* EDEADLK if this thread writes; EAGAIN if there are 2^28 - 1 readers; ETIMEDOUT. */
+/* EDEADLK if this thread writes; EAGAIN if there are 2^28 - 2^23 readers; ETIMEDOUT. */
 int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
 /* EDEADLK if this thread writes; ETIMEDOUT. */
 int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);

@@ -8,7 +8,9 @@
 
 #include "lock/rwlock.h"
 
-#define COUNT	       0x0fffffffu
+#define COUNT 0x0fffffffu
+/* The rest is for those that are counted until they find that there are too many: all threads. */
+#define READERS_MAX    0x0f800000u
 #define DRAINER_SLEEPS 0x40000000u
 #define WRITER_IN      0x80000000u
 

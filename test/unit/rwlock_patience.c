@@ -61,6 +61,17 @@ static bool patience_grows(void)
 	return grew;
 }
 
+/* Beyond the limit, as long as some that were counted have not found out: nothing runs over. */
+static void too_many(void)
+{
+	struct fg_rwlock full = {.readers = 0x0f800001};
+
+	CHECK_EQ(_fg_rwlock_tryrdlock(&full), EAGAIN);
+	CHECK_EQ(_fg_rwlock_rdlock_untraced(&full, NULL), EAGAIN);
+	CHECK_EQ(full.readers, 0x0f800001);
+	CHECK_EQ(_fg_rwlock_trywrlock(&full), EBUSY);
+}
+
 int main(int argc, char **argv)
 {
 	long long began = clock_ns(CLOCK_MONOTONIC);
@@ -68,6 +79,7 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	check_begin(argv[0], 60);
+	too_many();
 	fg_policy_set(FG_POLICY_BLOCK);
 	rw.gate.tag = 1;
 	while (!patience_grows())

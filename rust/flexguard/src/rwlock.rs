@@ -6,7 +6,7 @@ use flexguard_sys as sys;
 ///
 /// Readers let a writer that waits go first, so that writers do not starve; a thread may read again
 /// what it reads already.  A thread that writes and asks for the lock again gets a panic, one that
-/// reads and asks to write waits for itself.  More than 2^28 - 1 readers abort the program.
+/// reads and asks to write waits for itself.  More than 2^28 - 2^23 readers abort the program.
 pub struct RawRwLock {
     rwlock: UnsafeCell<sys::fg_rwlock_t>,
 }
@@ -16,7 +16,7 @@ unsafe impl Send for RawRwLock {}
 unsafe impl Sync for RawRwLock {}
 
 /// What the library says of a lock, not of a try or a time limit: the caller is wrong (EDEADLK), or
-/// there are 2^28 - 1 readers (EAGAIN).  These are guards that were forgotten; it ends as an `Arc`
+/// there are 2^28 - 2^23 readers (EAGAIN).  These are guards that were forgotten; it ends as an `Arc`
 /// of too many does, since a panic in the middle of an upgrade would release what is not locked.
 #[cold]
 #[inline(never)]
