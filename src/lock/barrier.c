@@ -128,7 +128,7 @@ void _fg_barrier_destroy(struct fg_barrier *b)
 {
 	/* Rounds and leavers are both counted modulo 2^31, and so is their product. */
 	uint64_t state = fg_load_acquire(_fg_barrier_state(b));
-	uint32_t count = b->count ? b->count : 1; /* of zeroes, which glibc lets go */
+	uint32_t count = b->count ? b->count : 1; /* of zeroes: nobody has come */
 	/* Of all rounds, also of those that their last participant has not ended yet. */
 	uint32_t rounds = (above(state) >> 1) + (uint32_t)state / count;
 	uint32_t all = rounds * count * FG_BARRIER_LEAVER, left;
