@@ -37,7 +37,7 @@ WARNINGS = "loglevel=5"
 # What the kernel says on its console where something is wrong.  KCSAN knows races of the stock
 # kernel, too (of its terminals, timers, calls of other CPUs): of these only those of locks count.
 ALARM = re.compile(r"WARNING: |BUG: (?!KCSAN: )|"
-                   r"BUG: KCSAN: .*(syncord|spin_|rwsem|down_|up_|mutex|osq_)|"
+                   r"BUG: KCSAN: .*(syncord|spin_|rwsem|\bdown_|\bup_|mutex|osq_)|"
                    r"Oops|general protection|Kernel panic|soft lockup|rcu: INFO|INFO: rcu|"
                    r"blocked for more than|possible (circular|recursive|irq)|KASAN|UBSAN|"
                    r"unable to handle|invalid opcode|INFO: trying to register")
