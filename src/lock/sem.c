@@ -188,7 +188,14 @@ bool _fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline)
 	uint64_t first_ns = 0;
 	uint32_t lost = 0;
 	bool got = false, goes_on = true;
+	struct fg_deadline soon;
 
+	/* What never sleeps can neither be cancelled nor be interrupted: glibc's wait can. */
+	if (fg_load_relaxed(&fg_policy_now) == FG_POLICY_SPIN &&
+	    (!deadline || fg_deadline_left(deadline) > RACES_NS)) {
+		fg_deadline_in(&soon, RACES_NS);
+		deadline = &soon;
+	}
 	while (goes_on) {
 		uint32_t leave_ns;
 
