@@ -116,10 +116,10 @@ static void real_time_turn(struct fg_self *t)
 	fg_thread_mine(t)->leaves_cpu = 1;
 }
 
-/* Not with other locks in hand: their waiters have no part in it. */
-static __attribute__((noinline, cold)) void leave_cpu(struct fg_self *t)
+/* Not with other locks in hand, as above; this one the fast path may have announced. */
+static __attribute__((noinline, cold)) void leave_cpu(const struct fg_lock *l, struct fg_self *t)
 {
-	if (locks_held(t))
+	if (t->only != address(l) && locks_held(t))
 		return;
 	fg_thread_mine(t)->leaves_cpu = 0;
 	fg_yield_to_equals(t);
@@ -136,7 +136,7 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->yields))
 		yield_to_woken(l, t, deadline);
 	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->leaves_cpu))
-		leave_cpu(t);
+		leave_cpu(l, t);
 	if (t->only == FG_ONLY_SEVERAL && !t->held && !t->keeps_busy) {
 		/* What the fast path does, which this thread was kept off: no look first. */
 		prev = announce(l, t);
