@@ -124,6 +124,11 @@ int main(void)
 	until = fg_now_ns() + DEADLINE_S * 1000000000ull;
 	do {
 		come_back_unseen(&c, &a);
+		if (c.counters->dom[FG_DOMAIN_ALL].blocked != 1)
+			fprintf(stderr, "blocked: %u, missed: %llu, before: %llu\n",
+				c.counters->dom[FG_DOMAIN_ALL].blocked,
+				(unsigned long long)c.counters->missed,
+				(unsigned long long)missed);
 		CHECK(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 		hook();
 		actor_tell(&a, ACT_SLEEP);
