@@ -127,8 +127,7 @@ int main(void)
 		if (c.counters->dom[FG_DOMAIN_ALL].blocked != 1)
 			fprintf(stderr, "blocked: %u, missed: %llu, before: %llu\n",
 				c.counters->dom[FG_DOMAIN_ALL].blocked,
-				(unsigned long long)c.counters->missed,
-				(unsigned long long)missed);
+				(unsigned long long)c.counters->missed, (unsigned long long)missed);
 		CHECK(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 		hook();
 		actor_tell(&a, ACT_SLEEP);

@@ -113,6 +113,10 @@ cat $T/stats; {after}; echo 0 >$T/run; n=$((n + 1)); done""", limit=200)
     if m.sh("[ -e /sys/kernel/debug/syncord/break ]").status:
         raise Skip("rules cannot be taken out of this kernel")
     script(m, f"echo {1 << 16} >/sys/kernel/debug/syncord/break")
-    t.at_least(f"of {windows} times a thread starved, numa without rule 16",
-               starved("attach numa test:spin0", "detach"), 1)
+    what = f"of {windows} times a thread starved, numa without rule 16"
+    got = starved("attach numa test:spin0", "detach")
+    if t.kernel.has("PROVE_LOCKING"):  # which makes all so slow that nobody starves in two seconds
+        t.tell(what, got)
+    else:
+        t.at_least(what, got, 1)
     script(m, "echo 0 >/sys/kernel/debug/syncord/break")
