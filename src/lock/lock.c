@@ -111,8 +111,8 @@ static void real_time_turn(struct fg_self *t)
 	if (!is_past(now, t->turn_began_us, TURN_NS) || !fg_is_real_time(t))
 		return;
 	t->turn_began_us = now;
-	t->turn_over =
-	    1; /* the clock of its turns begins anew: those that sleep have theirs, too */
+	/* The clock of its turns begins anew: those that sleep have theirs, too. */
+	t->turn_over = 1;
 	fg_thread_mine(t)->leaves_cpu = 1;
 }
 

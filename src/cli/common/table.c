@@ -215,9 +215,8 @@ static const struct fg_option metrics[] = {
 	{.name = "listen",
 	 .value = "ADDRESS",
 	 .offer = FG_OFFER_FILES,
-	 .help =
-	     "serve: unix:PATH (or unix:@NAME) on a unix socket, PORT on this port of the loopback address "
-	     "127.0.0.1, ADDRESS:PORT or [ADDRESS]:PORT on any other"},
+	 .help = "serve: unix:PATH (or unix:@NAME) on a unix socket, PORT on this port of the "
+		 "loopback address 127.0.0.1, ADDRESS:PORT or [ADDRESS]:PORT on any other"},
     [FG_METRICS_BY] = {.name = "by",
 		       .value = "uid|program|uid,program|program,uid",
 		       .help = "also what the registered programs count, with these labels: uid, "
