@@ -375,6 +375,15 @@ void actor_tell(struct actor *a, enum deed deed)
 	syscall(SYS_futex, &a->deed, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+void actor_get_up(struct actor *a)
+{
+	uint64_t rounds;
+
+	actor_tell(a, ACT_BUSY);
+	rounds = __atomic_load_n(&a->rounds, __ATOMIC_RELAXED);
+	WAIT_FOR(__atomic_load_n(&a->rounds, __ATOMIC_RELAXED) > rounds);
+}
+
 void actor_lie_down(struct actor *a)
 {
 	__atomic_store_n(&a->deed, ACT_SLEEP, __ATOMIC_RELEASE);

@@ -132,6 +132,12 @@ struct actor {
 void actor_start(struct actor *a, struct client *c, uint32_t slot, int cpu, int policy);
 void actor_tell(struct actor *a, enum deed deed);
 /*
+ * ACT_BUSY, and returns when it runs.  One that has only been told may still be on its way to
+ * sleep, and its wake-up yet to come: given a lock then, it is counted as asleep, and a moment
+ * later as awake.
+ */
+void actor_get_up(struct actor *a);
+/*
  * ACT_SLEEP for one that is awake, or being woken.  To tell it would wake it once more, if it is
  * quick, and that may be counted after the call has returned: the kernel wakes threads of an idle
  * CPU from there.
