@@ -17,17 +17,14 @@ static int listen_fd, stop[2];
 
 /*
  * The audit sees tasks that run on another CPU than its own at that moment: daemon and actor,
- * which the scheduler may leave on one CPU for longer than any test waits, have one each.
+ * which the scheduler may leave on one CPU for longer than any test waits, have one each.  The
+ * thread that puts the hooks back is with the daemon: where it had displaced the actor, that one
+ * would be switched in in full view.
  */
 static int cpus[2];
 
 static void *serve(void *arg)
 {
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpus[1], &set);
-	CHECK(!sched_setaffinity(0, sizeof(set), &set));
 	return (void *)(intptr_t)fg_monitor_serve(m, listen_fd, FG_NO_LOCK, stop[0]);
 }
 
@@ -100,6 +97,7 @@ int main(void)
 	snprintf(name, sizeof(name), "@flexguard-test-%d", getpid());
 	listen_fd = fg_monitor_listen(name, 0666);
 	CHECK(listen_fd >= 0 && !pipe(stop));
+	pin(0, cpus[1]); /* and all threads that begin from here on */
 	CHECK(!pthread_create(&thread, NULL, serve, NULL));
 	client_join(&c, name, 8);
 	actor_start(&a, &c, 1, cpus[0], SCHED_OTHER);
