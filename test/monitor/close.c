@@ -27,9 +27,9 @@ int main(void)
 	beat = c.counters->heartbeat_ns;
 	WAIT_FOR(c.counters->heartbeat_ns > beat);
 	actor_start(&a, &c, 1, -1, SCHED_OTHER);
-	actor_tell(&a, ACT_BUSY);
+	actor_get_up(&a);
 	actor_acquire(&a);
-	actor_tell(&a, ACT_SLEEP);
+	actor_lie_down(&a);
 	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	monitor_stop(&m);
 	CHECK(all_zero(c.counters) && is_stale(c.counters));
@@ -40,10 +40,10 @@ int main(void)
 	client_join(&d, n.name, 8);
 	CHECK(d.counters->generation != generation && !is_stale(d.counters));
 	a.client = &d;
-	actor_tell(&a, ACT_BUSY);
+	actor_get_up(&a);
 	actor_slot(&a)->owner_id = 1;
 	actor_acquire(&a);
-	actor_tell(&a, ACT_SLEEP);
+	actor_lie_down(&a);
 	WAIT_FOR(d.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	monitor_kill(&n);
 	WAIT_FOR(is_stale(d.counters));

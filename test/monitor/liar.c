@@ -129,9 +129,9 @@ int main(void)
 	monitor_start(&m, NULL);
 	client_join(&c, m.name, 8);
 	actor_start(&a, &c, 1, -1, SCHED_OTHER);
-	actor_tell(&a, ACT_BUSY);
+	actor_get_up(&a);
 	actor_acquire(&a);
-	actor_tell(&a, ACT_SLEEP);
+	actor_lie_down(&a);
 	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		pid = spawn(lies[i], NULL);

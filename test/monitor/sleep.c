@@ -16,9 +16,9 @@ int main(void)
 	client_join(&c, m.name, 8);
 	actor_start(&a, &c, 3, -1, SCHED_OTHER);
 	slot = actor_slot(&a);
-	actor_tell(&a, ACT_BUSY);
+	actor_get_up(&a);
 	actor_acquire(&a);
-	actor_tell(&a, ACT_SLEEP);
+	actor_lie_down(&a);
 	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1 &&
 		 c.counters->dom[c.welcome.domain].blocked == 1);
 	/* a moment after the count */

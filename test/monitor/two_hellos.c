@@ -29,9 +29,9 @@ int main(void)
 
 	client_join(&c, m.name, 8);
 	actor_start(&a, &c, 1, -1, SCHED_OTHER);
-	WAIT_FOR(c.slots[1].state == FG_STATE_SLEEP);
+	actor_get_up(&a);
 	actor_acquire(&a);
-	actor_tell(&a, ACT_SLEEP);
+	actor_lie_down(&a);
 	WAIT_FOR(c.counters->dom[FG_DOMAIN_ALL].blocked == 1);
 
 	client_join(&d, m.name, 64);
