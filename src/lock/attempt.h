@@ -26,6 +26,7 @@ struct attempt {
 	uint32_t same;	       /* checks in a row that found the same owner */
 	uint32_t seen;	       /* owner at the last check */
 	bool may_be_designated;
+	bool makes_room; /* goes on sleeping though the lock may be free: others need the CPU */
 	bool slept;
 	bool in_vain; /* woken by a release or by its time limit, and the lock was taken again */
 };

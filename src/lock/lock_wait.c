@@ -102,6 +102,19 @@ static bool drop_obligation(struct fg_lock *l, struct fg_self *t, struct attempt
 }
 
 /*
+ * May this thread sleep on beside a lock that is free?  It is as if it had slept on before the
+ * release: WAITERS stands, and the designated waiter, another thread, looks after the lock.
+ */
+static bool may_leave_free(const struct attempt *a, uint32_t w)
+{
+#ifdef FG_BROKEN_LEAVES /* nobody looks after the lock */
+	return a->makes_room;
+#endif
+	return a->makes_room && !a->obligation &&
+	       (w & FG_WORD_LEAVES_ASLEEP) == FG_WORD_LEAVES_ASLEEP;
+}
+
+/*
  * Sets the bits with which this thread goes to sleep: WAITERS, and DESIGNATED if it
  * becomes the designated waiter.  A lock that nobody keeps busy needs no such waiter, and its
  * time limit costs a timer; so there is none before a wake-up has been in vain, unless this
@@ -118,6 +131,8 @@ static uint32_t prepare_sleep(struct fg_lock *l, struct fg_self *t, struct attem
 	/* Before the look at the word: see release(). */
 	*wakes = fg_load_acquire(&l->wakes);
 	w = fg_load_relaxed(&l->word);
+	if (may_leave_free(a, w))
+		return w;
 	if (take_read(l, t, a, &w, FG_WORD_SPINNER, 0))
 		return 0;
 	/*
@@ -274,6 +289,8 @@ static void note_owner(const struct fg_lock *l, struct attempt *a)
 static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct attempt *a,
 			       enum reason reason)
 {
+	bool room;
+
 	switch (reason) {
 	case DEADLINE: return TIMED_OUT;
 	case PARENTS_WAITER:
@@ -284,10 +301,15 @@ static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct atte
 	case PERIODIC_CHECK: return found_free(l, t, a) ? ACQUIRED : SLEEP_AGAIN;
 	case SHORT_SLEEP:
 	case DESIGNATED_CHECK:
+		room = fg_has_room(t);
+		/* It came to see whether there is a CPU for it, and not for the lock. */
+		a->makes_room = reason == SHORT_SLEEP && !room;
+		if (a->makes_room)
+			return SLEEP_AGAIN;
 		if (found_free(l, t, a))
 			return ACQUIRED;
 		note_owner(l, a);
-		if (fg_displaces(t) && ++a->no_room % PROBE_EVERY)
+		if (!room && ++a->no_room % PROBE_EVERY)
 			return SLEEP_AGAIN;
 		break; /* there is room */
 	case DEADLINE_NEARER:
@@ -310,6 +332,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	a->may_be_designated = !tries_again(a) && fg_policy_now != FG_POLICY_BLOCK &&
 			       a->same <= SAME_OWNER;
 	asleep = prepare_sleep(l, t, a, &wakes);
+	a->makes_room = false;
 	if (!asleep)
 		return ACQUIRED;
 	limit = time_limit(t, a, asleep);
@@ -320,8 +343,11 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	fg_count(t, FG_STAT_BLOCKED_NS, until - since);
 	if (r == -ETIMEDOUT)
 		return time_is_up(l, t, a, limit.reason);
-	if (r)
+	if (r) {
+		/* Woken before it slept: without a designated waiter that may go on for long. */
+		a->in_vain |= r == -EAGAIN;
 		return UNDECIDED;
+	}
 	t->turn_began_us = t->released_us = turn_clock(until);
 	a->same = a->short_sleeps = 0;
 	a->in_vain = true;

@@ -76,6 +76,19 @@ static enum fg_verdict preempted(struct fg_wait *w)
 	return FG_BLOCK;
 }
 
+/* Is a critical thread queued on this CPU? */
+static bool waits_here(const struct fg_counters *c, uint32_t domain, uint32_t cpu)
+{
+	return cpu < FG_MAX_CPUS && fg_load_relaxed(&c->queued[cpu][domain]);
+}
+
+bool fg_has_room(const struct fg_self *t)
+{
+	return !fg_displaces(t) &&
+	       !waits_here(fg_load_relaxed(&fg_counters), fg_load_relaxed(&fg_domain),
+			   fg_load_relaxed(t->cpu));
+}
+
 /* Is a critical thread off its CPU that could run on this one? */
 static bool could_run_on(const struct fg_counters *c, uint32_t domain, uint32_t cpu)
 {
@@ -97,7 +110,7 @@ static enum fg_verdict decide_default(struct fg_wait *w)
 	uint32_t cpu = fg_load_relaxed(w->self->cpu), domain = fg_load_relaxed(&fg_domain);
 	uint64_t now;
 
-	if (cpu < FG_MAX_CPUS && fg_load_relaxed(&c->queued[cpu][domain]))
+	if (waits_here(c, domain, cpu))
 		return preempted(w);
 	if (fg_likely(!could_run_on(c, domain, cpu) && !fg_is_owner_off(w->owner))) {
 		w->off_ns = 0;

@@ -123,6 +123,12 @@ bool fg_is_owner_off(uint32_t owner);
 bool fg_is_off_cpu(uint32_t index);
 
 /*
+ * May this thread, which has just woken up by itself, have its CPU?  Not if it took it from another
+ * thread of its process, nor if a critical one waits for it there.
+ */
+bool fg_has_room(const struct fg_self *t);
+
+/*
  * For loops that ask fg_counters by themselves, now and then: asks for a monitor if there is none,
  * and notices that the one there was has died.
  */

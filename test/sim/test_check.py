@@ -92,8 +92,9 @@ def check_what_is_wrong_is_found():
         name = twin.split("-broken-")[1]
         object_ = {"wake": "mutex", "lock": "mutex", "due": "cond", "late-look": "cond",
                    "rwlock-table": "rwlock", "tag": "rwlock", "old-tag": "rwlock",
-                   "epoch": "cond"}.get(name, name)
-        options = {"tag": ["--weak"], "epoch": ["--fork"]}.get(name, [])
+                   "epoch": "cond", "leaves": "mutex"}.get(name, name)
+        options = {"tag": ["--weak"], "epoch": ["--fork"],
+                   "leaves": ["-c", "2", "-t", "8"]}.get(name, [])
         p = run("-O", object_, "-x", "20000", "--search", "0", *options, program=twin)
         assert p.returncode == 1, f"broken-{name}: not found: {p.stdout}"
         again = re.search("again: (.*)", p.stdout)[1].split()

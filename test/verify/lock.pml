@@ -706,6 +706,13 @@ inline take_read() {
 	od
 }
 
+/* [lock_wait.c:may_leave_free] */
+#ifdef MUT_LEAVES_FREE
+#define MAY_LEAVE_FREE(w) (makes_room)
+#else
+#define MAY_LEAVE_FREE(w) (makes_room && !obligation && LOOKED_AFTER(w) && ((w) & WAITERS))
+#endif
+
 #ifdef RMW
 #define STEP atomic
 #else
@@ -771,10 +778,14 @@ inline prepare_sleep() {
 	read_wakes();
 #endif
 	atomic { load_word(); s = obligation & DESIGNATED; ok = 0 };
-	take_read();
 	if
-	:: !ok -> set_bits()
-	:: else
+	:: MAY_LEAVE_FREE(w) /* as if it had slept on before the release */
+	:: else ->
+		take_read();
+		if
+		:: !ok -> set_bits()
+		:: else
+		fi
 	fi;
 	atomic {
 		if
@@ -816,7 +827,7 @@ inline retake() {
 /*
  * [lock_wait.c:sleep_on] with [lock_wait.c:time_limit] and [lock_wait.c:time_is_up].
  * [lock_wait.c:reason_to_look], [lock_wait.c:note_owner], the number of short sleeps and
- * [thread.h:fg_displaces] are open; [lock_wait.c:found_free] is take_over().
+ * [decide.c:fg_has_room] are open; [lock_wait.c:found_free] is take_over().
  */
 inline sleep_on() {
 	o = UNDECIDED;
@@ -825,6 +836,7 @@ inline sleep_on() {
 	:: !NEVER_DESIGNATED -> may = 1
 	fi;
 	prepare_sleep();
+	makes_room = 0;
 	if
 	:: o == UNDECIDED ->
 		if
@@ -860,6 +872,8 @@ inline sleep_on() {
 			:: ok -> o = ACQUIRED
 			:: else
 			fi
+		:: !ok && limit == SOON && !obligation -> /* no CPU to spare */
+			makes_room = 1; o = SLEEP_AGAIN
 		:: !ok && (limit == SOON || limit == PERIODIC) ->
 			take_over();
 			if
@@ -1110,7 +1124,7 @@ proctype Thread(byte me) GATE {
 #ifdef STANDBY
 	byte it_was;
 #endif
-	bit ok, head, stay, last, may, wake, asked, leave, due;
+	bit ok, head, stay, last, may, wake, asked, leave, due, makes_room;
 #ifdef TIMED
 	bit timed;
 #endif
