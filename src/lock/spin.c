@@ -32,12 +32,20 @@ struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 #define CHECK_NS     1000000u
 #define SLEEP_MAX_NS 16000000u
 
+/*
+ * Who releases a lock more often than this keeps it busy (as in lock_release.c), and then wakes a
+ * sleeper once in the second time only.  Not varied.
+ */
+#define BUSY_NS 50000u
+#define TURN_NS 1000000u
+
 /* ---- the table of waiters ---------------------------------------------------- */
 
 #define SLEEPER	  1ull
 #define SLEEPERS  0xffffull
 #define SPINNER	  0x10000ull
-#define SPINNERS  0x7ff0000ull
+#define SPINNERS  0x3ff0000ull
+#define WATCHED	  0x4000000ull
 #define FENCED	  0x8000000ull
 #define EPOCH	  0xf0000000ull
 #define ONE_EPOCH 0x10000000ull
@@ -52,7 +60,8 @@ static uint32_t anybody_slept;
 struct place {
 	struct fg_spin_way *way; /* NULL: nowhere */
 	uint64_t epoch;
-	bool fenced; /* as it was */
+	bool fenced;  /* as it was */
+	bool watches; /* this is the sleeper for whom WATCHED stands */
 };
 
 /*
@@ -76,14 +85,16 @@ static uint32_t channel(const int32_t *lock)
 static bool count_in(struct fg_spin_way *way, uint64_t key, uint64_t one, struct place *place)
 {
 	uint64_t all = one == SLEEPER ? SLEEPERS : SPINNERS, have = fg_load_relaxed(&way->who);
+	uint64_t watched = one == SLEEPER && key ? WATCHED : 0;
 
 	do {
 		if ((have & KEY) != key && (one == SPINNER || (have & KEY)))
 			return false;
 		if ((have & all) == all)
 			return false;
-	} while (!fg_cas64_seq_cst(&way->who, &have, ((have & ~KEY) + one) | key));
-	*place = (struct place){.way = way, .epoch = have & EPOCH, .fenced = have & FENCED};
+	} while (!fg_cas64_seq_cst(&way->who, &have, ((have & ~KEY) + one) | key | watched));
+	*place = (struct place){
+	    .way = way, .epoch = have & EPOCH, .fenced = have & FENCED, .watches = watched & ~have};
 	return true;
 }
 
@@ -97,7 +108,7 @@ static void count_out(struct place *place, uint64_t one)
 	do {
 		if ((have & EPOCH) != place->epoch)
 			break;
-		left = have - one;
+		left = have - one - (place->watches ? WATCHED : 0);
 		if (!(left & SLEEPERS))
 			left &= ~FENCED;
 		if (!(left & (SLEEPERS | SPINNERS)))
@@ -131,10 +142,35 @@ static struct place place_of_spinner(const int32_t *lock)
 	return place;
 }
 
+/* The last lock that this thread released beside sleepers. */
+static __thread struct {
+	const int32_t *lock;
+	uint64_t released_ns, woke_ns;
+} kept;
+
+/*
+ * True while this thread keeps the lock busy, and has just woken somebody.  Only while a sleeper
+ * watches: should this be the last release, that one looks within CHECK_NS.  (It also does for a
+ * spinner whom a release relies on, and who slept without a barrier before that release was seen.)
+ */
+static bool leave_asleep(const int32_t *lock)
+{
+	uint64_t now = fg_now_ns();
+	bool busy = kept.lock == lock && now - kept.released_ns < BUSY_NS;
+
+	kept.lock = lock;
+	kept.released_ns = now;
+	if (busy && now - kept.woke_ns < TURN_NS)
+		return true;
+	kept.woke_ns = now;
+	return false;
+}
+
 void _fg_spin_wake(int32_t *lock)
 {
 	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
 	struct fg_spin_way *way = NULL;
+	bool watched = false;
 	uint32_t i;
 
 	/* Two that began to wait at once may have taken a way each. */
@@ -146,7 +182,10 @@ void _fg_spin_wake(int32_t *lock)
 		if (who & SPINNERS)
 			return;
 		way = &b->way[i];
+		watched |= !!(who & WATCHED);
 	}
+	if (watched && leave_asleep(lock))
+		return;
 	if (!way && fg_load_relaxed(&b->way[LAST_WAY].who) & SLEEPERS)
 		way = &b->way[LAST_WAY];
 	if (!way)
@@ -257,7 +296,7 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 		set_fenced(&place);
 	wakes = fg_load_acquire(&way->wakes);
 	if (fg_load_relaxed(lock) != FG_SPIN_FREE) {
-		fg_deadline_in(&limit, limit_ns);
+		fg_deadline_in(&limit, place.watches ? CHECK_NS : limit_ns);
 		fg_count(t, FG_STAT_PARKS, 1);
 		fg_futex_wait(&way->wakes, wakes, channel(lock), &limit);
 	}

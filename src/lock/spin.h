@@ -44,8 +44,9 @@
  * Legend of `who`.  A way belongs to a lock as long as anybody is counted in it.
  *
  *   0..15   sleepers: asleep, or about to be
- *   16..26  spinners: a release that finds one need not wake anybody.  Only those
+ *   16..25  spinners: a release that finds one need not wake anybody.  Only those
  *           beside sleepers count themselves
+ *   26      watched: one of the sleepers looks at the lock every CHECK_NS.  Not in the last way
  *   27      fenced: all CPUs have passed a barrier since there are sleepers, so whoever releases
  *           the lock sees that, and one sleeper more needs none (spin.c)
  *   28..31  epoch: raised by a fork that has emptied the way in the child, so that a

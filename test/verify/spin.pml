@@ -7,6 +7,12 @@
  * store of a release stays in its CPU's store buffer for as long as it likes; membarrier(2)
  * empties it.  The time limit of a sleep, which would repair any loss, is left out.
  *
+ * With LEAVES any release may leave the sleepers asleep while one of them watches
+ * ([spin.c:leave_asleep]; by the clock it does so for a time), and that one's sleep may end.
+ * With three threads for a lock it has to: a release that sees a spinner wakes nobody, and stays in
+ * its buffer; the spinner goes to sleep, needs no barrier, since another sleeps, and sees the lock
+ * held.
+ *
  *   N threads (2 to 4), R rounds each, LOCKS that share a bucket with WAYS ways, the last one
  *   for all (each thread has its lock): there a wake-up meets a sleeper of the right lock
  *   (channel).  Mutants: MUT_NO_BARRIER, MUT_LOOK_FIRST (the
@@ -14,7 +20,9 @@
  *   by the sleeper), MUT_RELAXED (the count of wake-ups is seen before the store),
  *   MUT_ANY_SPINNER (one that spins for another lock keeps a release from waking),
  *   MUT_FENCED_STAYS (the way goes on being fenced without sleepers), MUT_WAY_FIRST,
- *   MUT_BUCKET_FIRST (a sleeper is counted in a way and not in the bucket).
+ *   MUT_BUCKET_FIRST (a sleeper is counted in a way and not in the bucket); with
+ *   LEAVES MUT_UNWATCHED (sleepers are left though nobody watches), MUT_WATCHED_STAYS (the one
+ *   that watched has gone).
  */
 #ifndef N
 #define N 2
@@ -37,7 +45,8 @@ byte total;	     /* sleepers of all ways */
 byte key[WAYS];	     /* 1 + lock; these three are one word */
 byte sleepers[WAYS], spinners[WAYS];
 byte wakes[WAYS];
-bit fenced[WAYS];    /* of the same word */
+bit fenced[WAYS];    /* these two are of the same word */
+bit watched[WAYS];
 byte inside[LOCKS];
 byte asleep[N];	     /* 1 + way */
 byte wants[N];	     /* the lock that each waits for */
@@ -78,7 +87,7 @@ inline spin_wake()
 	:: atomic { i < LAST && key[i] == 1 + l ->
 		    if
 		    :: spinners[i] > 0 -> goto leave_them
-		    :: else -> way = i
+		    :: else -> way = i; leave = leave | watched[i]
 		    fi;
 		    i++ }
 	od;
@@ -87,12 +96,23 @@ inline spin_wake()
 	:: atomic { way == NO && sleepers[LAST] == 0 }
 	:: way != NO
 	fi;
+#ifdef LEAVES
+	if
+#ifdef MUT_UNWATCHED
+	:: true -> goto leave_them
+#else
+	:: leave -> goto leave_them
+#endif
+	:: true
+	fi;
+#endif
 	if
 	:: way != NO -> wake_one(way)
 	:: else
 	fi;
 leave_them:
 	i = 0;
+	leave = 0;
 	way = NO
 }
 
@@ -120,7 +140,8 @@ inline place_of_sleeper()
 	i = 0;
 	do
 	:: atomic { i < LAST && (key[i] == 1 + l || key[i] == 0) ->
-		key[i] = 1 + l; sleepers[i]++; way = i; had = fenced[i] }; break
+		key[i] = 1 + l; sleepers[i]++; way = i; had = fenced[i];
+		watches = !watched[i]; watched[i] = 1 }; break
 	:: atomic { i < LAST && key[i] != 1 + l && key[i] != 0 -> i++ }
 	:: atomic { i == LAST -> sleepers[LAST]++; way = LAST; had = fenced[LAST] }; break
 	od;
@@ -146,6 +167,13 @@ inline place_of_spinner()
 inline count_out(sleeper)
 {
 	atomic {
+#ifndef MUT_WATCHED_STAYS
+		if
+		:: watches -> watched[way] = 0
+		:: else
+		fi;
+#endif
+		watches = 0;
 		sleepers[way] = sleepers[way] - sleeper;
 		spinners[way] = spinners[way] - (1 - sleeper);
 #ifndef MUT_FENCED_STAYS
@@ -165,7 +193,7 @@ inline count_out(sleeper)
 proctype Thread(byte me)
 {
 	byte rounds, seen, count, l, i, way = NO;
-	bit had;
+	bit had, watches, leave;
 
 	do
 	:: rounds < R ->
@@ -219,7 +247,14 @@ proctype Thread(byte me)
 #endif
 					if
 					:: atomic { wakes[way] == count ->
-						asleep[me] = 1 + way }; !asleep[me]
+						asleep[me] = 1 + way };
+						if
+						:: !asleep[me]
+#ifdef LEAVES
+						:: atomic { asleep[me] && watches ->
+							asleep[me] = 0 }
+#endif
+						fi
 					:: wakes[way] != count
 					fi
 				fi;
