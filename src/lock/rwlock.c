@@ -107,7 +107,7 @@ static bool take_out_any(const struct fg_rwlock *rw)
 /* ---- counted readers -------------------------------------------------------- */
 
 /* False if there is none.  After it, the lock may be gone. */
-static bool leave_counted(struct fg_rwlock *rw)
+static inline bool leave_counted(struct fg_rwlock *rw)
 {
 	uint32_t r = fg_load_relaxed(&rw->readers);
 
@@ -129,13 +129,19 @@ static bool leave_counted(struct fg_rwlock *rw)
  */
 #define ENTRY_LOOKS 8
 
-static void leave(struct fg_rwlock *rw)
+static __attribute__((noinline)) void leave(struct fg_rwlock *rw)
 {
 	uint32_t looks;
 
 	for (looks = 0; looks < ENTRY_LOOKS; looks++)
 		if (leave_counted(rw) || take_out_any(rw))
 			return;
+}
+
+static __attribute__((noinline)) void withdraw(struct fg_rwlock *rw, struct fg_self *t)
+{
+	leave(rw);
+	fg_section_leave(t);
 }
 
 /*
@@ -151,14 +157,22 @@ static bool writer_at_gate(struct fg_rwlock *rw)
 	return (fg_load_acquire(&rw->gate.word) & FG_WORD_ID) && fg_load_acquire(&rw->gate.tag);
 }
 
-/* A counted reader, no writer about.  BRAVO inhibits the bias for a time, here for readers. */
-static void set_bias_again(struct fg_rwlock *rw)
+/*
+ * A counted reader, no writer about.  The table saves what it costs to pull the line of the count
+ * from another reader.  So the bias is set by a reader that did, and BRAVO's time for which it is
+ * inhibited is counted in such readers.
+ */
+static void set_bias_again(struct fg_rwlock *rw, const struct fg_self *t)
 {
-	uint32_t left = fg_load_relaxed(&rw->inhibit);
+	uint32_t left;
 
+	if (fg_likely(fg_load_relaxed(&rw->last_reader) == t->id) || fg_load_relaxed(&rw->bias))
+		return; /* nothing is written here, either, that the next one would have to pull */
+	fg_store_relaxed(&rw->last_reader, t->id);
+	left = fg_load_relaxed(&rw->inhibit);
 	if (fg_likely(left))
 		fg_store_relaxed(&rw->inhibit, left - 1);
-	else if (!fg_load_relaxed(&rw->bias))
+	else
 		/*
 		 * Counted until we leave, so no writer gets past drain() without seeing
 		 * this.  Release: visible readers see what we have seen of the last writer.
@@ -171,7 +185,7 @@ static void set_bias_again(struct fg_rwlock *rw)
  * a writer: a reader that is counted before its CAS keeps it waiting, one that is counted after
  * sees all that it did to the gate.
  */
-static int enter_counted(struct fg_rwlock *rw, struct fg_self *t, bool may_pass)
+static inline int enter_counted(struct fg_rwlock *rw, struct fg_self *t, bool may_pass)
 {
 	int err = EBUSY;
 	uint32_t r;
@@ -180,15 +194,14 @@ static int enter_counted(struct fg_rwlock *rw, struct fg_self *t, bool may_pass)
 	r = fg_add_acq_rel(&rw->readers, 1);
 	if (fg_likely(!writer_at_gate(rw))) {
 		if (fg_likely((r & COUNT) < READERS_MAX)) {
-			set_bias_again(rw);
+			set_bias_again(rw, t);
 			return 0;
 		}
 		err = EAGAIN;
 	} else if (may_pass && !(r & WRITER_IN)) {
 		return 0;
 	}
-	leave(rw);
-	fg_section_leave(t);
+	withdraw(rw, t);
 	return err;
 }
 
@@ -327,7 +340,7 @@ int _fg_rwlock_unlock(struct fg_rwlock *rw)
 		return 0;
 	}
 	/* Once the lock is released its memory may be gone. */
-	if (!fg_id_has_slot(t->id) || !take_out(line_of(t), rw))
+	if (!(fg_id_has_slot(t->id) && take_out(line_of(t), rw)) && !leave_counted(rw))
 		leave(rw);
 	fg_section_leave(t);
 	return 0;

@@ -55,10 +55,10 @@ struct fg_rwlock {
 	uint32_t shared; /* glibc's: not 0 if process-shared, and then not ours */
 	/* 1: readers may enter through the table.  Cleared by the owner of the gate */
 	uint32_t bias;
-	uint32_t inhibit;  /* counted readers to come until the bias is set again */
-	uint32_t patience; /* of a reader behind a writer: FG_RW_PATIENCE_NS times 4 to this */
-	uint32_t unused;
-	uint32_t kind; /* glibc's static initialisers set it there */
+	uint32_t inhibit;     /* changes of the counted reader until the bias is set again */
+	uint32_t patience;    /* of a reader behind a writer: FG_RW_PATIENCE_NS times 4 to this */
+	uint32_t last_reader; /* id of the last that was counted, and found no writer */
+	uint32_t kind;	      /* glibc's static initialisers set it there */
 };
 _Static_assert(sizeof(struct fg_rwlock) == 56, "in place of pthread_rwlock_t");
 _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rwlock, kind) == 48,

@@ -8,13 +8,13 @@
 #include "sys/probe.h"
 
 /*
- * Counted readers until the bias is set again: one for so many ns that it took to take it back last
- * time, and no more than so many for each line of the table that was looked at, since the time may
- * be that of a writer that was off its CPU (2-CPU VM, Linux 6.18; docs/design/experiments.md, "The
- * bias by what it costs").
+ * Counted readers that pull the line from another one until the bias is set again: one for so many
+ * ns that it took to take it back last time, about what they lose by it, and no more than so many
+ * for each line of the table that was looked at, since the time may be that of a writer that was
+ * off its CPU (2-CPU VM, Linux 6.18; docs/design/experiments.md, "The bias by what it costs").
  */
-#define INHIBIT_NS	20u
-#define INHIBIT_READERS 4u
+#define INHIBIT_NS	80u
+#define INHIBIT_READERS 1u
 
 /* Enough to spin on: nothing is concluded from half an address that stays. */
 static const uint32_t *low_half(const uint64_t *entry)

@@ -182,7 +182,7 @@ inline enter_counted(may_pass)
 	:: !busy ->
 		got = 1;
 		if
-		:: bias[l] = 1 /* inhibited for long enough */
+		:: bias[l] = 1 /* inhibited for long enough, and another was the last */
 		:: skip
 		fi
 #ifndef MUT_NO_PASS
