@@ -5,6 +5,7 @@
  * writer waits.  Each that shares a place with the thread that is stopped meets it in every
  * state.  In the end nobody reads.
  */
+#include "../tools/readers.h"
 #include "../tools/step.h"
 
 #include <linux/futex.h>
@@ -51,15 +52,6 @@ static void *help(void *arg)
 		syscall(SYS_futex, &h->errand, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 		if (e == END)
 			return NULL;
-	}
-}
-
-/* Until its readers are where those of a lock are that is only read. */
-static void read_long(void)
-{
-	for (int i = 0; i < 3000; i++) {
-		CHECK_EQ(pthread_rwlock_rdlock(&lock_), 0);
-		CHECK_EQ(pthread_rwlock_unlock(&lock_), 0);
 	}
 }
 
@@ -123,7 +115,7 @@ static void rdlock_at(void)
 static void each(void (*run)(void))
 {
 	for (position = came = 1; came && position <= POSITIONS; position++) {
-		read_long();
+		read_in_turn();
 		came = 0;
 		run();
 		CHECK_EQ(pthread_rwlock_trywrlock(&lock_), 0);
@@ -138,8 +130,10 @@ int main(int argc, char **argv)
 	for (int i = 0; i < HELPERS; i++)
 		helper[i].thread = start(help, &helper[i]);
 
+	readers_begin(&lock_);
 	each(unlock_at);
 	each(rdlock_at);
+	readers_end();
 	all(END);
 	for (int i = 0; i < HELPERS; i++)
 		join(helper[i].thread);

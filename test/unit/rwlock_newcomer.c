@@ -3,6 +3,7 @@
  * A thread that never took a lock before begins to read after each instruction in turn of
  * a write lock.  Either it does not get in, or the writer waits for it.
  */
+#include "../tools/readers.h"
 #include "../tools/step.h"
 
 #include <linux/futex.h>
@@ -65,12 +66,9 @@ static void positions(void)
 
 	for (intptr_t i = 1; i <= POSITIONS; i++)
 		t[i] = start(read_once, (void *)i);
+	readers_begin(&lock_);
 	for (position = 1; position <= POSITIONS; position++) {
-		/* until its readers are where those of a lock are that is only read */
-		for (int i = 0; i < 3000; i++) {
-			CHECK_EQ(pthread_rwlock_rdlock(&lock_), 0);
-			CHECK_EQ(pthread_rwlock_unlock(&lock_), 0);
-		}
+		read_in_turn();
 		step_begin(newcomer);
 		CHECK_EQ(pthread_rwlock_wrlock(&lock_), 0);
 		step_end();
@@ -84,6 +82,7 @@ static void positions(void)
 			break; /* it has not so many */
 		hear(&left, position);
 	}
+	readers_end();
 	say(&turn, POSITIONS + 1);
 	for (int i = 1; i <= POSITIONS; i++)
 		join(t[i]);

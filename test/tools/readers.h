@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two threads that read a lock in turn, until its readers are where those of a lock are that is
+ * only read.  One thread that reads by itself has nothing to gain there, and may stay elsewhere.
+ */
+#ifndef READERS_H
+#define READERS_H
+
+#include <stdbool.h>
+
+#include "futex.h"
+
+/* More changes of the reader than a table of readers may have lines. */
+enum { READERS_TURNS = 70 };
+
+static struct {
+	pthread_t partner;
+	pthread_rwlock_t *lock;
+	uint32_t turn; /* odd: the partner's */
+	bool ended;
+} readers;
+
+static inline void readers_read(void)
+{
+	CHECK_EQ(pthread_rwlock_rdlock(readers.lock), 0);
+	CHECK_EQ(pthread_rwlock_unlock(readers.lock), 0);
+}
+
+static inline void readers_next(void)
+{
+	STORE(readers.turn, LOAD(readers.turn) + 1);
+	futex_wake(&readers.turn, 1);
+}
+
+static inline void readers_await(uint32_t odd)
+{
+	uint32_t now;
+
+	while (((now = LOAD(readers.turn)) & 1) != odd)
+		futex_wait(&readers.turn, now);
+}
+
+static inline void *readers_partner(void *arg)
+{
+	for (;;) {
+		readers_await(1);
+		if (readers.ended)
+			return arg;
+		readers_read();
+		readers_next();
+	}
+}
+
+/* The partner is the same thread until readers_end(): none comes and goes with a lock's readers. */
+static inline void readers_begin(pthread_rwlock_t *lock)
+{
+	readers.lock = lock;
+	readers.ended = false;
+	readers.turn = 0;
+	readers.partner = start(readers_partner, NULL);
+}
+
+static inline void read_in_turn(void)
+{
+	for (int i = 0; i < READERS_TURNS; i++) {
+		readers_read();
+		readers_next();
+		readers_await(0);
+	}
+}
+
+static inline void readers_end(void)
+{
+	readers.ended = true;
+	readers_next();
+	join(readers.partner);
+}
+
+#endif
