@@ -120,7 +120,8 @@ enum fg_slot_stat {
  */
 struct fg_slot {
 	/* Written by the thread with plain stores. */
-	__u64 pending;	/* address of the lock word it is taking, holding or releasing; 0 */
+	/* address of the lock word it is taking, holding or releasing; 0, also while it sleeps */
+	__u64 pending;
 	__u64 node;	/* address of the state word of its queue node; valid iff role == WAITING */
 	__u32 cs;	/* locks that it holds beside the pending one */
 	__u32 role;	/* enum fg_role */

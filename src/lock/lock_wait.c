@@ -338,7 +338,13 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	limit = time_limit(t, a, asleep);
 	a->slept = true;
 	fg_count(t, FG_STAT_PARKS, 1);
+	/*
+	 * Asleep it takes nothing.  So the monitor need not read the word at the switch, nor a
+	 * waiter that knows this thread as an earlier owner (may_hold in lock_spin.c).
+	 */
+	fg_set_pending(t, 0);
 	r = fg_futex_wait(&l->wakes, wakes, channel(t), &limit.deadline);
+	fg_set_pending(t, address(l));
 	until = fg_now_ns();
 	fg_count(t, FG_STAT_BLOCKED_NS, until - since);
 	if (r == -ETIMEDOUT)
