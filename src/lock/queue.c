@@ -16,13 +16,19 @@ _Static_assert(FG_MAX_THREADS *FG_NODES == 1u << NODE_BITS, "node numbers fit in
 
 /*
  * A node's `next` names the successor, says where that one is (enum fg_near), and how often others
- * came past it while it was the first; one for whom it waited for some microseconds counts as so
- * many.
+ * came past it while it was the first; each microsecond after the first that it waited for one of
+ * them counts as LINK_PASSED_US more.
  */
 #define LINK_NODE	((1u << NODE_BITS) - 1)
 #define LINK_NEAR_SHIFT NODE_BITS
 #define LINK_PASSED	(1u << (NODE_BITS + 8))
 #define LINK_PASSED_MAX 62u /* 63 would be FG_NODE_HANDED */
+/*
+ * With sections of 5 us three come past.  With 1 and 2 in its place, twelve and six, the longest
+ * waits are a third and a sixth longer, and nothing else differs (docs/design/lock.md, "Near
+ * first").
+ */
+#define LINK_PASSED_US 4u
 
 /* Nodes that a head looks at behind its successor. */
 #define WALK_MAX 16u
@@ -258,7 +264,9 @@ static void count_time(uint32_t n, uint32_t us)
 
 	if (us < 2 || !passed || passed >= LINK_PASSED_MAX)
 		return;
-	more = us - 1 < LINK_PASSED_MAX - passed ? us - 1 : LINK_PASSED_MAX - passed;
+	more = LINK_PASSED_MAX - passed;
+	if (us - 1 < more / LINK_PASSED_US)
+		more = (us - 1) * LINK_PASSED_US;
 	fg_store_relaxed(&node_at(n)->next, link + more * LINK_PASSED);
 }
 
