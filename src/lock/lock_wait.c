@@ -246,7 +246,7 @@ static struct time_limit time_limit(const struct fg_self *t, struct attempt *a, 
 		limit.reason = reason_to_look(t, a, asleep);
 		ns = time_for(a, limit.reason);
 		left = fg_deadline_left(a->deadline);
-		if (left / TIMED_PART < ns) {
+		if (left / TIMED_PART < ns && !a->deadline->unlikely) {
 			ns = left / TIMED_PART > TIMED_NS ? left / TIMED_PART : TIMED_NS;
 			limit.reason = DEADLINE_NEARER;
 		}

@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
+#include "lock/spin_gate.h"
 #include "runtime/count.h"
 #include "runtime/decide.h"
 #include "sys/filter.h"
@@ -307,24 +308,35 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 		;
 }
 
-static void lock_contended(int32_t *lock, struct fg_self *t)
+/* By the lock alone. */
+static void wait_for(int32_t *lock, struct fg_self *t)
 {
 	uint64_t limit_ns = CHECK_NS;
 
-	fg_count(t, FG_STAT_CONTENDED, 1);
-	FG_PROBE1(contended, lock);
 	for (;;) {
 		if (spin(lock, t)) {
-			if (_fg_spin_trylock(lock, t)) {
-				FG_PROBE2(acquired, lock, 0);
+			if (_fg_spin_trylock(lock, t))
 				return;
-			}
 			continue;
 		}
 		sleep_on(lock, t, limit_ns);
 		if (limit_ns < SLEEP_MAX_NS)
 			limit_ns *= 2;
 	}
+}
+
+static void lock_contended(int32_t *lock, struct fg_self *t)
+{
+	enum fg_gate gate;
+
+	fg_count(t, FG_STAT_CONTENDED, 1);
+	FG_PROBE1(contended, lock);
+	gate = _fg_spin_gate_pass(lock, t);
+	if (gate != FG_GATE_LOCKED)
+		wait_for(lock, t);
+	if (gate == FG_GATE_PASSED)
+		_fg_spin_gate_leave(lock);
+	FG_PROBE2(acquired, lock, 0);
 }
 
 __attribute__((noinline)) void _fg_spin_lock_slow(int32_t *lock, struct fg_self *t,

@@ -20,6 +20,8 @@ struct fg_deadline {
 	 * set by the waiter, which tries another way then; the program has asked for no such time
 	 */
 	bool internal;
+	/* mostly the wait is over long before: it sleeps, and checks, as if there were none */
+	bool unlikely;
 	struct timespec at;
 };
 

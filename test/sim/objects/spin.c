@@ -1,28 +1,50 @@
 /* SPDX-License-Identifier: MIT */
-/* The spinlock: nobody else is in the section; when all have gone, nobody is counted as asleep. */
+/*
+ * The spinlock: nobody else is in the section; when all have gone, nobody is counted as asleep, and
+ * the gates are free.
+ */
 #include "objects/objects.h"
 
 #include <string.h>
 
 #include "lock/spin.h"
+#include "lock/spin_gate.h"
 
 #define LOCKS 2
 static struct place {
 	int32_t lock __attribute__((aligned(64)));
 	uint64_t data[8] __attribute__((aligned(64)));
-} place[LOCKS];
+} first, others[1024];
+static uint32_t second; /* of the others: one that shares the gate of the first, or not */
 static int inside[LOCKS];
 static struct about about[LOCKS];
 
+static struct place *place(int which)
+{
+	return which ? &others[second] : &first;
+}
+
+static UNSEEN void choose_second(void)
+{
+	const struct fg_lock *gate = _fg_spin_gate(&first.lock);
+	bool shares = one_in(2);
+
+	for (second = 0; second < sizeof(others) / sizeof(others[0]) - 1; second++)
+		if ((_fg_spin_gate(&others[second].lock) == gate) == shares)
+			break;
+}
+
 static UNSEEN void reset(void)
 {
+	choose_second();
 	memset(inside, 0, sizeof(inside));
 	memset(about, 0, sizeof(about));
 	for (int i = 0; i < LOCKS; i++) {
-		place[i].lock = FG_SPIN_FREE;
-		weak_watch(place[i].data);
-		mem_class(&place[i].lock, 64, C_LOCK);
-		mem_class(place[i].data, sizeof(place[i].data), C_DATA);
+		place(i)->lock = FG_SPIN_FREE;
+		weak_watch(place(i)->data);
+		mem_class(&place(i)->lock, 64, C_LOCK);
+		mem_class(place(i)->data, sizeof(place(i)->data), C_DATA);
+		mem_class(_fg_spin_gate(&place(i)->lock), 64, C_NODE);
 	}
 	mem_class(_fg_spin_buckets, sizeof(_fg_spin_buckets), C_NODE);
 }
@@ -40,10 +62,10 @@ static UNSEEN void leave(int which)
 
 static void release(void *arg)
 {
-	int which = (int)((struct place *)arg - place);
+	int which = arg != &first;
 
 	leave(which);
-	_fg_spin_unlock(&place[which].lock);
+	_fg_spin_unlock(&place(which)->lock);
 }
 
 static void section(struct thread *t, int which, uint64_t from)
@@ -51,13 +73,13 @@ static void section(struct thread *t, int which, uint64_t from)
 	uint64_t got = now();
 
 	enter(which);
-	place[which].data[0]++;
+	place(which)->data[0]++;
 	if (load.cs)
 		sim_work(load.cs);
 	if (load.forks)
-		fork_sometimes(t, release, &place[which]);
+		fork_sometimes(t, release, place(which));
 	leave(which);
-	_fg_spin_unlock(&place[which].lock);
+	_fg_spin_unlock(&place(which)->lock);
 	record(t, from, got);
 }
 
@@ -65,7 +87,7 @@ static void op(struct thread *t)
 {
 	uint64_t from = now();
 
-	_fg_spin_lock(&place[0].lock, NULL);
+	_fg_spin_lock(&place(0)->lock, NULL);
 	section(t, 0, from);
 }
 
@@ -77,9 +99,9 @@ static void check(struct thread *t)
 		bool got = true;
 
 		if (one_in(8))
-			got = _fg_spin_trylock(&place[which].lock, fg_self());
+			got = _fg_spin_trylock(&place(which)->lock, fg_self());
 		else
-			_fg_spin_lock(&place[which].lock, NULL);
+			_fg_spin_lock(&place(which)->lock, NULL);
 		if (got)
 			section(t, which, from);
 		else if (!in_the_way(&about[which], looked))
@@ -95,9 +117,12 @@ static UNSEEN void renew(void)
 
 static UNSEEN void after(void)
 {
-	for (int i = 0; i < LOCKS; i++)
-		if (place[i].lock != FG_SPIN_FREE)
+	for (int i = 0; i < LOCKS; i++) {
+		if (place(i)->lock != FG_SPIN_FREE)
 			violation("a free spinlock is held");
+		if (_fg_spin_gate(&place(i)->lock)->word || _fg_spin_gate(&place(i)->lock)->tail)
+			violation("somebody is left at a gate");
+	}
 	for (unsigned i = 0; i < FG_SPIN_BUCKETS; i++) {
 		const struct fg_spin_bucket *b = &_fg_spin_buckets[i];
 

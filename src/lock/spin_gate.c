@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting for one's turn to look at a spinlock (spin_gate.h).  That all but one wait for something
+ * else than the lock itself: Mellor-Crummey, Scott, TOCS 1991; that the one takes it by a
+ * compare-and-swap, beside those that have just come: the mutex here, and qspinlock
+ * (kernel/locking/qspinlock.c), which has both in 4 bytes, but may not change what a word means to
+ * other processes.
+ */
+#include "lock/spin_gate.h"
+
+#include "lock/spin.h"
+#include "runtime/decide.h"
+#include "sys/futex.h"
+
+/*
+ * How long a waiter leaves the lock to the owner of the gate before it looks for itself: as the
+ * first periodic check of a lock's sleeper.  Not varied.
+ */
+#define PATIENCE_NS 8000000u
+
+/*
+ * Where the monitor says that the owner of the gate is on a CPU, its lock is busy, or it is in a
+ * signal handler: it is waited for so many times as long.  Not varied.
+ */
+#define PATIENCE_RUNNING 8u
+
+static struct {
+	struct fg_lock lock; /* `tag`: which spinlock its owner waits for */
+} __attribute__((aligned(FG_CACHE_LINE))) gates[FG_SPIN_BUCKETS];
+
+static uint32_t anybody_waited; /* ever, as in spin.c */
+
+struct fg_lock *_fg_spin_gate(const int32_t *lock)
+{
+	return &gates[_fg_spin_hash(lock) >> 24].lock;
+}
+
+uint32_t _fg_spin_gate_tag(const int32_t *lock)
+{
+	return (uint32_t)((uintptr_t)lock >> 2);
+}
+
+static uint32_t owner_of(const struct fg_lock *gate)
+{
+	return fg_load_relaxed(&gate->word) & FG_WORD_ID;
+}
+
+/* Of another's gate, whose owner stood there when this thread began to wait, `times` ago. */
+static bool does_not_move(uint32_t owner, uint32_t times)
+{
+	return times >= PATIENCE_RUNNING || !fg_policy_has_monitor() || !fg_is_watched(owner) ||
+	       fg_is_owner_off(owner);
+}
+
+enum fg_gate _fg_spin_gate_pass(int32_t *lock, struct fg_self *t)
+{
+	struct fg_lock *gate = _fg_spin_gate(lock);
+	uint32_t tag = _fg_spin_gate_tag(lock), before = 0, times = 0;
+
+	if (!fg_load_relaxed(&anybody_waited))
+		fg_store_relaxed(&anybody_waited, 1);
+	for (;;) {
+		uint32_t owner = owner_of(gate);
+		struct fg_deadline end;
+
+		if (!owner && _fg_trylock(gate))
+			break;
+		/* Of another lock; or of this thread, which a signal handler has interrupted. */
+		if (fg_load_relaxed(&gate->tag) != tag || owner == t->id)
+			return FG_GATE_AROUND;
+		fg_deadline_in(&end, PATIENCE_NS);
+		end.unlikely = true;
+		if (!_fg_lock_slow(gate, &end))
+			break;
+#ifndef FG_BROKEN_GATE /* a test proves that the tests notice */
+		if (fg_load_relaxed(lock) == FG_SPIN_FREE && _fg_spin_trylock(lock, t))
+			return FG_GATE_LOCKED;
+		times = owner == before ? times + 1 : 1;
+		before = owner;
+		if (owner == owner_of(gate) && does_not_move(owner, times))
+			return FG_GATE_AROUND;
+#endif
+	}
+	if (fg_load_relaxed(&gate->tag) != tag)
+		fg_store_relaxed(&gate->tag, tag);
+	return FG_GATE_PASSED;
+}
+
+void _fg_spin_gate_leave(const int32_t *lock)
+{
+	_fg_unlock(_fg_spin_gate(lock));
+}
+
+/*
+ * Whoever has a gate, or sleeps for it, is not in this process, but for its only thread, which a
+ * signal handler may have interrupted there.
+ */
+void _fg_spin_gates_after_fork(void)
+{
+	uint32_t i, id = fg_self_tls.id;
+
+	if (!anybody_waited)
+		return;
+	for (i = 0; i < FG_SPIN_BUCKETS; i++) {
+		struct fg_lock *gate = &gates[i].lock;
+
+		gate->tail = 0;
+		gate->word = id && (gate->word & FG_WORD_ID) == id ? id : 0;
+	}
+}
