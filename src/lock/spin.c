@@ -40,6 +40,18 @@ struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 #define BUSY_NS 50000u
 #define TURN_NS 1000000u
 
+/*
+ * The owner of the gate asks for the lock when others have taken it for so long, as a mutex's head
+ * does (HANDOFF_NS); if it has not seen them, after so many times as long.  It reads the clock at
+ * one look in so many, and when it has lost a race.  Not varied.
+ */
+#define OVERTAKEN_NS	  5000u
+#define UNSEEN		  8u
+#define FIRST_CLOCK_EVERY 16u
+
+/* Not varied. */
+#define STAYS_LOOKS 1024u
+
 /* ---- the table of waiters ---------------------------------------------------- */
 
 #define SLEEPER	  1ull
@@ -174,6 +186,7 @@ void _fg_spin_wake(int32_t *lock)
 	bool watched = false;
 	uint32_t i;
 
+	_fg_spin_gate_after_release(lock);
 	/* Two that began to wait at once may have taken a way each. */
 	for (i = 0; i < LAST_WAY; i++) {
 		uint64_t who = fg_load_relaxed(&b->way[i].who);
@@ -253,22 +266,102 @@ static uint32_t owner_of(int32_t value)
 	return value < 0 ? fg_load_relaxed(&fg_slot_look(index)->owner_id) : 0;
 }
 
+/* So that releases look further.  Returns the bucket's epoch. */
+static uint32_t count_in_bucket(struct fg_spin_bucket *b)
+{
+	if (!fg_load_relaxed(&anybody_slept))
+		fg_store_relaxed(&anybody_slept, 1);
+	return fg_add_relaxed(&b->sleepers, 1) & ~FG_SPIN_SLEEPERS;
+}
+
+static void count_out_of_bucket(struct fg_spin_bucket *b, uint32_t epoch)
+{
+	uint32_t have = fg_load_relaxed(&b->sleepers);
+
+	while ((have & ~FG_SPIN_SLEEPERS) == epoch &&
+	       !fg_cas_relaxed(&b->sleepers, &have, have - 1))
+		;
+}
+
+/* The owner of the gate, who may ask for the lock. */
+struct first {
+	uint64_t due; /* when it asks; 0: not known yet */
+	int32_t seen; /* in the lock, at first */
+	uint32_t epoch;
+	uint32_t stays_for, stayed; /* an owner, and looks at it without a question */
+	bool at_gate;
+	bool overtaken; /* by others, as far as it knows */
+	bool counted;	/* in the bucket, since it has asked */
+};
+
+static void ask_in_time(const int32_t *lock, struct first *f, int32_t value)
+{
+	uint64_t now;
+
+	if (!f->at_gate)
+		return;
+	if (!f->seen)
+		f->seen = value;
+	f->overtaken |= value != f->seen;
+	now = fg_now_ns();
+	if (!f->due)
+		f->due = now + OVERTAKEN_NS;
+	if (now < f->due || (!f->overtaken && now - f->due < UNSEEN * OVERTAKEN_NS))
+		return;
+	/* Again, if that was in vain: it may have lost its CPU right then. */
+	f->due = now + UNSEEN * OVERTAKEN_NS;
+	_fg_spin_gate_ask(lock);
+	if (!f->counted)
+		f->epoch = count_in_bucket(_fg_spin_bucket(lock));
+	f->counted = true;
+}
+
+static void ask_no_more(const int32_t *lock, struct first *f)
+{
+	if (!f->counted)
+		return;
+	_fg_spin_gate_asked_enough(lock);
+	count_out_of_bucket(_fg_spin_bucket(lock), f->epoch);
+	f->counted = false;
+}
+
+/*
+ * A critical thread that is off its CPU makes all waiters sleep, so that it gets one.  But the next
+ * at the gate is critical, too, and waits for none but this one; so while the owner of the lock is
+ * on a CPU, the owner of the gate stays, for some dozen us of one owner.
+ */
+static bool stays(struct first *f, uint32_t owner)
+{
+	if (!f->at_gate || !fg_policy_has_monitor() || !owner || !fg_is_watched(owner) ||
+	    fg_is_owner_off(owner))
+		return false;
+	if (owner != f->stays_for)
+		f->stayed = 0;
+	f->stays_for = owner;
+	return f->stayed++ < STAYS_LOOKS;
+}
+
 /* True if the lock became free meanwhile. */
-static bool spin(int32_t *lock, struct fg_self *t)
+static bool spin(int32_t *lock, struct fg_self *t, struct first *f)
 {
 	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
 	struct fg_wait w = {.self = t};
 	struct place place = {0};
-	bool is_free;
+	uint32_t looks;
+	bool is_free, stay;
 
-	for (;;) {
+	for (looks = 0;; looks++) {
 		int32_t value = fg_load_relaxed(lock);
 
 		is_free = value == FG_SPIN_FREE;
 		if (is_free)
 			break;
+		if (looks % FIRST_CLOCK_EVERY == 0)
+			ask_in_time(lock, f, value);
 		w.owner = owner_of(value);
-		if (fg_decide(&w) == FG_BLOCK)
+		stay = stays(f, w.owner);
+		/* Asked now and then all the same: it also sees to it that there is a monitor. */
+		if ((!stay || looks % FG_CLOCK_EVERY == 0) && fg_decide(&w) == FG_BLOCK && !stay)
 			break;
 		if (!place.way && fg_unlikely(fg_load_relaxed(&b->sleepers) & FG_SPIN_SLEEPERS))
 			place = place_of_spinner(lock);
@@ -284,12 +377,10 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 	struct fg_deadline limit;
 	struct fg_spin_way *way;
 	struct place place;
-	uint32_t epoch, have, wakes;
+	uint32_t epoch, wakes;
 
-	if (!fg_load_relaxed(&anybody_slept))
-		fg_store_relaxed(&anybody_slept, 1);
 	/* One that is counted in a way is so in the bucket, where releases look: first and last. */
-	epoch = fg_add_relaxed(&b->sleepers, 1) & ~FG_SPIN_SLEEPERS;
+	epoch = count_in_bucket(b);
 	place = place_of_sleeper(lock);
 	/* not counted where 65,535 are: until its time is over */
 	way = place.way ? place.way : &b->way[LAST_WAY];
@@ -302,27 +393,28 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 		fg_futex_wait(&way->wakes, wakes, channel(lock), &limit);
 	}
 	count_out(&place, SLEEPER);
-	have = fg_load_relaxed(&b->sleepers);
-	while ((have & ~FG_SPIN_SLEEPERS) == epoch &&
-	       !fg_cas_relaxed(&b->sleepers, &have, have - 1))
-		;
+	count_out_of_bucket(b, epoch);
 }
 
 /* By the lock alone. */
-static void wait_for(int32_t *lock, struct fg_self *t)
+static void wait_for(int32_t *lock, struct fg_self *t, bool at_gate)
 {
+	struct first f = {.at_gate = at_gate};
 	uint64_t limit_ns = CHECK_NS;
 
 	for (;;) {
-		if (spin(lock, t)) {
+		if (spin(lock, t, &f)) {
 			if (_fg_spin_trylock(lock, t))
-				return;
+				break;
+			ask_in_time(lock, &f, FG_SPIN_FREE);
 			continue;
 		}
+		ask_no_more(lock, &f);
 		sleep_on(lock, t, limit_ns);
 		if (limit_ns < SLEEP_MAX_NS)
 			limit_ns *= 2;
 	}
+	ask_no_more(lock, &f);
 }
 
 static void lock_contended(int32_t *lock, struct fg_self *t)
@@ -333,7 +425,7 @@ static void lock_contended(int32_t *lock, struct fg_self *t)
 	FG_PROBE1(contended, lock);
 	gate = _fg_spin_gate_pass(lock, t);
 	if (gate != FG_GATE_LOCKED)
-		wait_for(lock, t);
+		wait_for(lock, t, gate == FG_GATE_PASSED);
 	if (gate == FG_GATE_PASSED)
 		_fg_spin_gate_leave(lock);
 	FG_PROBE2(acquired, lock, 0);

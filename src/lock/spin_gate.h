@@ -25,6 +25,15 @@ enum fg_gate _fg_spin_gate_pass(int32_t *lock, struct fg_self *t);
 void _fg_spin_gate_leave(const int32_t *lock);
 void _fg_spin_gates_after_fork(void); /* in the child, by its only thread */
 
+/*
+ * The owner of the gate has been overtaken for long: it asks the next release for the lock, which
+ * comes to _fg_spin_wake() since `_fg_spin_bucket.sleepers` is not 0, and there leaves it time.
+ */
+void _fg_spin_gate_ask(const int32_t *lock);
+void _fg_spin_gate_asked_enough(const int32_t *lock);
+/* After a release.  The lock itself may be gone. */
+void _fg_spin_gate_after_release(const int32_t *lock);
+
 /* For tests: the lock that is the gate, and what its `tag` says while others wait for `lock`. */
 struct fg_lock *_fg_spin_gate(const int32_t *lock);
 uint32_t _fg_spin_gate_tag(const int32_t *lock);

@@ -145,9 +145,9 @@ def check_sleepers_leave_the_lock_alone():
 
 
 def check_near_first_is_bounded_by_time():
-    # By the number of those that come past alone: 462.
+    # By the number of those that come past alone: 462; by each us as one: 216; 162 now.
     r = figures("-m", "intel104", "-t", "26", "-w", "5000", "-o", "5000", "-d", "4")
-    assert r["max_wait_us"] <= 300, f"a thread waited {r['max_wait_us']} us for sections of 5 us"
+    assert r["max_wait_us"] <= 200, f"a thread waited {r['max_wait_us']} us for sections of 5 us"
 
 
 def check_hands_over_within_the_node():
@@ -161,16 +161,17 @@ def check_hands_over_within_the_node():
 
 
 # Of the other objects: options, their lines, so many of them an operation, however many wait (of
-# six seeds 0, 10 to 12, 7 to 13, 8 to 14).
+# six seeds 0, 10 to 12, 7 to 13, 8 to 14; the spinlock 6.0).
 OBJECTS = {
     "rwlock, reads": (("-O", "rwlock"), ("lock",), 0.1),
     "rwlock, one in ten writes": (("-L", "readers"), ("lock",), 16),
     "condition variables and their mutex": (("-L", "pipeline"), ("lock", "node"), 18),
     "barrier": (("-L", "rounds"), ("lock",), 20),
+    # By looks of all at the one word: 27, 62, 210.
+    "spinlock": (("-O", "spin", "-w", "1000", "-o", "1000"), ("lock",), 8),
 }
 # All that wait for these look at their one word: so many a waiter.
-WORDS = {"semaphore": ("-O", "sem", "-w", "1000", "-o", "1000"),
-         "spinlock": ("-O", "spin", "-w", "1000", "-o", "1000")}
+WORDS = {"semaphore": ("-O", "sem", "-w", "1000", "-o", "1000")}
 OF_EACH = 4
 
 
@@ -223,11 +224,17 @@ def check_everybody_gets_the_other_objects():
     # By an equal share, in 6 ms.
     for name, least in {"rwlock, reads": 0.9, "rwlock, one in ten writes": 0.5,
                         "condition variables and their mutex": 0.3, "barrier": 0.9,
-                        "semaphore": 0.5, "spinlock": 0.3}.items():
+                        "semaphore": 0.5, "spinlock": 0.8}.items():
         options = OBJECTS[name][0] if name in OBJECTS else WORDS[name]
         r = figures("-m", "one", "-t", "16", *options, "-d", "6", "--warm-up", "1")
         share = r["min_ops"] * r["threads"] / r["sections"]
         assert share >= least, f"{name}: a thread had {share:.2f} of an equal share"
+
+
+def check_short_spinlocks_are_shared():
+    # Where the owner of the gate does not ask for the lock, two have it all: 1.0.
+    r = figures("-m", "intel104", "-t", "104", "-O", "spin", "-d", "4")
+    assert r["min_ops"] > 0 and r["fairness"] <= 0.7, f"{r['min_ops']}, {r['fairness']}"
 
 
 def check_sleepers_get_the_semaphore():

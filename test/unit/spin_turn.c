@@ -6,6 +6,7 @@
 #include "../tools/check.h"
 
 #include "lock/spin.h"
+#include "lock/spin_gate.h"
 #include "runtime/policy.h"
 #include "sys/clock.h"
 
@@ -61,7 +62,10 @@ int main(int argc, char **argv)
 	(void)argc;
 	check_begin(argv[0], 60);
 	fg_policy_set(FG_POLICY_BLOCK);
-	for (int i = 0; i < BURSTS; i++) {
+	/* another lock's: all wait by the lock itself */
+	_fg_spin_gate(&lock_)->tag = ~_fg_spin_gate_tag(&lock_);
+	_fg_lock(_fg_spin_gate(&lock_));
+	for (int i = 0; i < BURSTS || (!bursts && i < 50 * BURSTS); i++) {
 		pthread_t t[THREADS];
 		uint32_t before;
 		uint64_t most;
