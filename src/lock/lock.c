@@ -77,7 +77,7 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
 		return;
 	me->yields = 0;
 	/* Not with other locks in hand: their waiters have no part in it. */
-	if (locks_held(t))
+	if (locks_held(t) || fg_sections)
 		return;
 	for (i = 0; i < YIELD_SLEEPS && !(fg_load_relaxed(&l->word) & FG_WORD_ID); i++) {
 		/* A woken thread takes the lock with WAITERS, so its release counts a wake-up. */
@@ -119,7 +119,7 @@ static void real_time_turn(struct fg_self *t)
 /* Not with other locks in hand, as above; this one the fast path may have announced. */
 static __attribute__((noinline, cold)) void leave_cpu(const struct fg_lock *l, struct fg_self *t)
 {
-	if (t->only != address(l) && locks_held(t))
+	if ((t->only != address(l) && locks_held(t)) || fg_sections)
 		return;
 	fg_thread_mine(t)->leaves_cpu = 0;
 	fg_yield_to_equals(t);
@@ -166,7 +166,9 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		}
 	}
 	acquired(l, t, prev);
-	if (fg_slice_may_ask() && (contended || (fg_load_relaxed(&l->word) & FG_WORD_WAITERS)))
+	/* Not to wait for something else with the gate in hand. */
+	if (fg_slice_may_ask() && !(deadline && deadline->unlikely) &&
+	    (contended || (fg_load_relaxed(&l->word) & FG_WORD_WAITERS)))
 		fg_slice_begin(t);
 	return 0;
 }

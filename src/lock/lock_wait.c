@@ -373,10 +373,14 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 	uint64_t outer_node = t->slot->node;
 	struct attempt a = {.wait.self = t, .deadline = deadline};
 	enum outcome o = UNDECIDED;
+	/* A gate is a part of the wait for something else, which is counted there. */
+	bool is_gate = deadline && deadline->unlikely;
 	int r;
 
-	fg_count(t, FG_STAT_CONTENDED, 1);
-	FG_PROBE1(contended, l);
+	if (!is_gate) {
+		fg_count(t, FG_STAT_CONTENDED, 1);
+		FG_PROBE1(contended, l);
+	}
 	if (fg_unlikely(t->turn_over)) {
 		/* Its sleep comes first thing below; no short one. */
 		wake_one(l, t, true);
@@ -392,7 +396,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 			o = _fg_lock_spin(l, t, &a);
 		if (o == ACQUIRED) {
 			*as_head = true;
-			if (!a.slept)
+			if (!a.slept && !is_gate)
 				fg_count(t, FG_STAT_SPUN, 1);
 		}
 		if (o == UNDECIDED || o == SLEEP_AGAIN) {
@@ -410,6 +414,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		fg_set_role(t, outer_role);
 	}
 	r = o == ACQUIRED ? 0 : ETIMEDOUT;
-	FG_PROBE2(acquired, l, r);
+	if (!is_gate)
+		FG_PROBE2(acquired, l, r);
 	return r;
 }

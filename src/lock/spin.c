@@ -50,7 +50,7 @@ struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 #define FIRST_CLOCK_EVERY 16u
 
 /* Not varied. */
-#define STAYS_LOOKS 1024u
+#define STAYS_LOOKS 4096u
 
 /* ---- the table of waiters ---------------------------------------------------- */
 
@@ -286,9 +286,9 @@ static void count_out_of_bucket(struct fg_spin_bucket *b, uint32_t epoch)
 /* The owner of the gate, who may ask for the lock. */
 struct first {
 	uint64_t due; /* when it asks; 0: not known yet */
-	int32_t seen; /* in the lock, at first */
+	int32_t seen; /* in the lock; 0: nothing yet */
 	uint32_t epoch;
-	uint32_t stays_for, stayed; /* an owner, and looks at it without a question */
+	uint32_t stayed; /* looks without a question */
 	bool at_gate;
 	bool overtaken; /* by others, as far as it knows */
 	bool counted;	/* in the bucket, since it has asked */
@@ -300,9 +300,9 @@ static void ask_in_time(const int32_t *lock, struct first *f, int32_t value)
 
 	if (!f->at_gate)
 		return;
-	if (!f->seen)
-		f->seen = value;
-	f->overtaken |= value != f->seen;
+	/* A free one has been taken by others by now. */
+	f->overtaken |= value == FG_SPIN_FREE || (f->seen && value != f->seen);
+	f->seen = value;
 	now = fg_now_ns();
 	if (!f->due)
 		f->due = now + OVERTAKEN_NS;
@@ -328,17 +328,13 @@ static void ask_no_more(const int32_t *lock, struct first *f)
 /*
  * A critical thread that is off its CPU makes all waiters sleep, so that it gets one.  But the next
  * at the gate is critical, too, and waits for none but this one; so while the owner of the lock is
- * on a CPU, the owner of the gate stays, for some dozen us of one owner.
+ * on a CPU, the owner of the gate stays, for some hundred us at most.
  */
 static bool stays(struct first *f, uint32_t owner)
 {
-	if (!f->at_gate || !fg_policy_has_monitor() || !owner || !fg_is_watched(owner) ||
-	    fg_is_owner_off(owner))
-		return false;
-	if (owner != f->stays_for)
-		f->stayed = 0;
-	f->stays_for = owner;
-	return f->stayed++ < STAYS_LOOKS;
+	return f->at_gate && f->stayed < STAYS_LOOKS &&
+	       fg_load_relaxed(&fg_policy_now) == FG_POLICY_DEFAULT && owner &&
+	       fg_is_watched(owner) && !fg_is_owner_off(owner) && ++f->stayed;
 }
 
 /* True if the lock became free meanwhile. */

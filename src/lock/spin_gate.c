@@ -15,9 +15,11 @@
 
 /*
  * How long a waiter leaves the lock to the owner of the gate before it looks for itself: as the
- * first periodic check of a lock's sleeper.  Not varied.
+ * first periodic check of a lock's sleeper.  It loses its place by that, so where the gate has
+ * moved, and many wait for long, it is doubled, so often.  Not varied.
  */
-#define PATIENCE_NS 8000000u
+#define PATIENCE_NS	 8000000u
+#define PATIENCE_DOUBLED 2u
 
 /*
  * Where the monitor says that the owner of the gate is on a CPU, its lock is busy, or it is in a
@@ -73,6 +75,8 @@ static bool does_not_move(uint32_t owner, uint32_t times)
 /* Where nobody is at the gate: two threads need none. */
 static bool look_alone(int32_t *lock, struct fg_self *t, const struct fg_lock *gate)
 {
+	if (!fg_policy_spins())
+		return false;
 	for (uint32_t n = 0; n < LOOKS_ALONE && !fg_load_relaxed(&gate->word); n++) {
 		if (fg_load_relaxed(lock) == FG_SPIN_FREE && _fg_spin_trylock(lock, t))
 			return true;
@@ -84,7 +88,7 @@ static bool look_alone(int32_t *lock, struct fg_self *t, const struct fg_lock *g
 enum fg_gate _fg_spin_gate_pass(int32_t *lock, struct fg_self *t)
 {
 	struct fg_lock *gate = _fg_spin_gate(lock);
-	uint32_t tag = _fg_spin_gate_tag(lock), before = 0, times = 0;
+	uint32_t tag = _fg_spin_gate_tag(lock), before = 0, times = 0, moved = 0;
 
 	if (look_alone(lock, t, gate))
 		return FG_GATE_LOCKED;
@@ -94,12 +98,12 @@ enum fg_gate _fg_spin_gate_pass(int32_t *lock, struct fg_self *t)
 		uint32_t owner = owner_of(gate);
 		struct fg_deadline end;
 
-		if (!owner && _fg_trylock(gate))
+		if (!(fg_load_relaxed(&gate->word) & FG_WORD_TAKEN) && _fg_trylock(gate))
 			break;
 		/* Of another lock; or of this thread, which a signal handler has interrupted. */
 		if (fg_load_relaxed(&gate->tag) != tag || owner == t->id)
 			return FG_GATE_AROUND;
-		fg_deadline_in(&end, PATIENCE_NS);
+		fg_deadline_in(&end, PATIENCE_NS << moved);
 		end.unlikely = true;
 		if (!_fg_lock_slow(gate, &end))
 			break;
@@ -110,7 +114,9 @@ enum fg_gate _fg_spin_gate_pass(int32_t *lock, struct fg_self *t)
 			return FG_GATE_LOCKED;
 		times = owner == before ? times + 1 : 1;
 		before = owner;
-		if (owner == owner_of(gate) && does_not_move(owner, times))
+		if (owner != owner_of(gate))
+			moved += moved < PATIENCE_DOUBLED;
+		else if (does_not_move(owner, times))
 			return FG_GATE_AROUND;
 	}
 	if (fg_load_relaxed(&gate->tag) != tag)

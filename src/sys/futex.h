@@ -20,7 +20,7 @@ struct fg_deadline {
 	 * set by the waiter, which tries another way then; the program has asked for no such time
 	 */
 	bool internal;
-	/* mostly the wait is over long before: it sleeps, and checks, as if there were none */
+	/* the same, of a gate: mostly it is over long before, so it waits as if there were none */
 	bool unlikely;
 	struct timespec at;
 };
