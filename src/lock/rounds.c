@@ -4,9 +4,10 @@
 /*
  * Between the rounds of the FlexGuard paper's loop, which gain (0.6x of glibc becomes 2.1x), and
  * those with sections of 1 us, which do not (2-CPU VM, Linux 6.18; docs/design/experiments.md,
- * "Backoff of the head").  Not varied.
+ * "Backoff of the head").  With 600 in its place two threads on two sockets never learn that theirs
+ * are short, since the lines take 540 ns; with 1500 sections of 500 ns lose a tenth.
  */
-#define SHORT_ROUND_NS 600u
+#define SHORT_ROUND_NS 1000u
 
 /* One round in so many is timed.  Not varied. */
 #define TIMED_EVERY 16u

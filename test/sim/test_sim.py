@@ -144,6 +144,12 @@ def check_sleepers_leave_the_lock_alone():
     assert lock_line(r) <= 4.4, f"{lock_line(r):.1f} transfers of the lock's line a section"
 
 
+def check_short_rounds_are_known_on_two_sockets():
+    # 1.3 to 1.7, by seed, where a round of four journeys between the sockets counts as long.
+    r = figures("-m", "intel104", "-t", "2", "-d", "4")
+    assert lock_line(r) <= 0.6, f"{lock_line(r):.1f} transfers of the lock's line a section"
+
+
 def check_near_first_is_bounded_by_time():
     # By the number of those that come past alone: 462; by each us as one: 216; 162 now.
     r = figures("-m", "intel104", "-t", "26", "-w", "5000", "-o", "5000", "-d", "4")
