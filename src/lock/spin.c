@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
-#include "lock/spin_gate.h"
+#include "lock/gate.h"
 #include "runtime/count.h"
 #include "runtime/decide.h"
 #include "sys/filter.h"
@@ -48,6 +48,21 @@ struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 #define OVERTAKEN_NS	  5000u
 #define UNSEEN		  8u
 #define FIRST_CLOCK_EVERY 16u
+
+/*
+ * Who releases a lock that the owner of the gate has asked for leaves it alone for so long, or
+ * until that one has it: some journeys of a line.  Not varied.
+ */
+#define LEAVE_PAUSES 64u
+
+/*
+ * How long a waiter leaves the lock to the owner of the gate before it looks for itself: as the
+ * first periodic check of a lock's sleeper.  Not varied.
+ */
+#define PATIENCE_NS 8000000u
+
+/* Looks of one that has just come, as a mutex's (lock_spin.c). */
+#define LOOKS_ALONE 16u
 
 /* Not varied. */
 #define STAYS_LOOKS 4096u
@@ -179,6 +194,20 @@ static bool leave_asleep(const int32_t *lock)
 	return false;
 }
 
+/* The owner of the gate has asked for the lock.  That may be gone, so nobody looks at it here. */
+static void leave_to_first(const int32_t *lock)
+{
+	uint32_t *note = _fg_gate_note(lock), asks = _fg_gate_noted(lock);
+
+	for (uint32_t n = 0; fg_load_relaxed(note) == asks; n++) {
+		if (n == LEAVE_PAUSES) { /* it is off its CPU, or too far away */
+			fg_store_relaxed(note, 0);
+			return;
+		}
+		fg_pause();
+	}
+}
+
 void _fg_spin_wake(int32_t *lock)
 {
 	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
@@ -186,7 +215,7 @@ void _fg_spin_wake(int32_t *lock)
 	bool watched = false;
 	uint32_t i;
 
-	_fg_spin_gate_after_release(lock);
+	leave_to_first(lock);
 	/* Two that began to wait at once may have taken a way each. */
 	for (i = 0; i < LAST_WAY; i++) {
 		uint64_t who = fg_load_relaxed(&b->way[i].who);
@@ -310,7 +339,8 @@ static void ask_in_time(const int32_t *lock, struct first *f, int32_t value)
 		return;
 	/* Again, if that was in vain: it may have lost its CPU right then. */
 	f->due = now + UNSEEN * OVERTAKEN_NS;
-	_fg_spin_gate_ask(lock);
+	/* The next release comes to leave_to_first(), by the bucket's count. */
+	fg_store_relaxed(_fg_gate_note(lock), _fg_gate_noted(lock));
 	if (!f->counted)
 		f->epoch = count_in_bucket(_fg_spin_bucket(lock));
 	f->counted = true;
@@ -320,7 +350,7 @@ static void ask_no_more(const int32_t *lock, struct first *f)
 {
 	if (!f->counted)
 		return;
-	_fg_spin_gate_asked_enough(lock);
+	fg_store_relaxed(_fg_gate_note(lock), 0);
 	count_out_of_bucket(_fg_spin_bucket(lock), f->epoch);
 	f->counted = false;
 }
@@ -413,17 +443,46 @@ static void wait_for(int32_t *lock, struct fg_self *t, bool at_gate)
 	ask_no_more(lock, &f);
 }
 
+/* Where nobody is at the gate: two threads need none. */
+static bool look_alone(int32_t *lock, struct fg_self *t)
+{
+	const struct fg_lock *gate = _fg_gate(lock);
+
+	if (!fg_policy_spins())
+		return false;
+	for (uint32_t n = 0; n < LOOKS_ALONE && !fg_load_relaxed(&gate->word); n++) {
+		if (fg_load_relaxed(lock) == FG_SPIN_FREE && _fg_spin_trylock(lock, t))
+			return true;
+		fg_pause();
+	}
+	return false;
+}
+
+/* LOOK: it has the lock. */
+static enum fg_gate pass_gate(int32_t *lock, struct fg_self *t)
+{
+	struct fg_gate_wait w = {.self = t, .patience_ns = PATIENCE_NS};
+	enum fg_gate gate = FG_GATE_LOOK;
+
+	if (look_alone(lock, t))
+		return gate;
+	while ((gate = _fg_gate_pass(lock, &w)) == FG_GATE_LOOK &&
+	       (fg_load_relaxed(lock) != FG_SPIN_FREE || !_fg_spin_trylock(lock, t)))
+		;
+	return gate;
+}
+
 static void lock_contended(int32_t *lock, struct fg_self *t)
 {
 	enum fg_gate gate;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
 	FG_PROBE1(contended, lock);
-	gate = _fg_spin_gate_pass(lock, t);
-	if (gate != FG_GATE_LOCKED)
+	gate = pass_gate(lock, t);
+	if (gate != FG_GATE_LOOK)
 		wait_for(lock, t, gate == FG_GATE_PASSED);
 	if (gate == FG_GATE_PASSED)
-		_fg_spin_gate_leave(lock);
+		_fg_gate_leave(lock);
 	FG_PROBE2(acquired, lock, 0);
 }
 

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 
 #include "lock/epoch.h"
+#include "lock/gate.h"
 #include "lock/spin.h"
-#include "lock/spin_gate.h"
 #include "runtime/environment.h"
 #include "runtime/monitor_client.h"
 #include "runtime/policy.h"
@@ -42,7 +42,7 @@ static void child_of_fork(void)
 	fg_threads_after_fork();
 	_fg_epoch_after_fork();
 	_fg_spin_after_fork();
-	_fg_spin_gates_after_fork();
+	_fg_gates_after_fork();
 	fg_monitor_forget();
 }
 

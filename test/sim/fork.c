@@ -5,8 +5,8 @@
  */
 #include "kernel.h"
 #include "lock/epoch.h"
+#include "lock/gate.h"
 #include "lock/spin.h"
-#include "lock/spin_gate.h"
 #include "runtime/policy.h"
 #include "runtime/thread.h"
 #include "sys/filter.h"
@@ -23,6 +23,6 @@ void sim_fork(void)
 	fg_threads_after_fork();
 	_fg_epoch_after_fork();
 	_fg_spin_after_fork();
-	_fg_spin_gates_after_fork();
+	_fg_gates_after_fork();
 	fg_policy_monitor(NULL, 0);
 }

@@ -14,7 +14,7 @@
 
 #include "abi/stats.h"
 #include "lock/spin.h"
-#include "lock/spin_gate.h"
+#include "lock/gate.h"
 #include "runtime/count.h"
 #include "runtime/policy.h"
 
@@ -75,8 +75,8 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 60);
 	fg_policy_set(FG_POLICY_BLOCK);
 	/* another lock's: all wait by the lock itself */
-	_fg_spin_gate(&lock_)->tag = ~_fg_spin_gate_tag(&lock_);
-	_fg_lock(_fg_spin_gate(&lock_));
+	_fg_gate(&lock_)->tag = ~_fg_gate_tag(&lock_);
+	_fg_lock(_fg_gate(&lock_));
 	fg_stats = &stats;
 	_fg_spin_lock(&lock_, NULL);
 	count_membarrier();

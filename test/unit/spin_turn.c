@@ -6,7 +6,7 @@
 #include "../tools/check.h"
 
 #include "lock/spin.h"
-#include "lock/spin_gate.h"
+#include "lock/gate.h"
 #include "runtime/policy.h"
 #include "sys/clock.h"
 
@@ -63,8 +63,8 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 60);
 	fg_policy_set(FG_POLICY_BLOCK);
 	/* another lock's: all wait by the lock itself */
-	_fg_spin_gate(&lock_)->tag = ~_fg_spin_gate_tag(&lock_);
-	_fg_lock(_fg_spin_gate(&lock_));
+	_fg_gate(&lock_)->tag = ~_fg_gate_tag(&lock_);
+	_fg_lock(_fg_gate(&lock_));
 	for (int i = 0; i < BURSTS || (!bursts && i < 50 * BURSTS); i++) {
 		pthread_t t[THREADS];
 		uint32_t before;

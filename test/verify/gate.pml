@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gate of spinlocks (spin_gate.c): two locks that share one.  The gate, a FlexGuard lock, and
- * the wait for a spinlock (lock.pml, spin.pml) are one step each here.
+ * The gate (gate.c) of spinlocks (spin.c): two locks that share one.  The gate, a FlexGuard lock,
+ * and the wait for a spinlock (lock.pml, spin.pml) are one step each here.
  *
  *   N threads, each of which takes one of the locks R times; the first takes the second lock with
  *   the first in hand
@@ -49,7 +49,7 @@ inline may_stop() {
 #endif
 }
 
-/* [spin_gate.c:_fg_spin_gate_pass]; at = 1: the thread has the gate */
+/* [spin.c:pass_gate], [gate.c:_fg_gate_pass]; at = 1: the thread has the gate */
 inline pass(l) {
 	at = 0;
 	do
@@ -70,7 +70,7 @@ inline pass(l) {
 		:: tag != l -> break /* around */
 		:: else
 		fi;
-		/* [lock_wait.c:_fg_lock_contended], and [spin_gate.c:does_not_move] at its end */
+		/* [gate.c:wait_for], and [gate.c:does_not_move] at its end */
 		if
 		:: atomic { gate == 0 -> gate = me; at = 1 }; break
 #ifndef MUT_PATIENT
@@ -101,7 +101,7 @@ inline acquire(l) {
 			atomic { lock[l] == 0 -> lock[l] = me }
 		:: else
 		fi;
-		/* [spin_gate.c:_fg_spin_gate_leave] */
+		/* [gate.c:_fg_gate_leave] */
 		if
 		:: at -> atomic { gate = 0; at = 0 }
 		:: else

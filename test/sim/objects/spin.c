@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lock/spin.h"
-#include "lock/spin_gate.h"
+#include "lock/gate.h"
 
 #define LOCKS 2
 static struct place {
@@ -26,11 +26,11 @@ static struct place *place(int which)
 
 static UNSEEN void choose_second(void)
 {
-	const struct fg_lock *gate = _fg_spin_gate(&first.lock);
+	const struct fg_lock *gate = _fg_gate(&first.lock);
 	bool shares = one_in(2);
 
 	for (second = 0; second < sizeof(others) / sizeof(others[0]) - 1; second++)
-		if ((_fg_spin_gate(&others[second].lock) == gate) == shares)
+		if ((_fg_gate(&others[second].lock) == gate) == shares)
 			break;
 }
 
@@ -44,7 +44,7 @@ static UNSEEN void reset(void)
 		weak_watch(place(i)->data);
 		mem_class(&place(i)->lock, 64, C_LOCK);
 		mem_class(place(i)->data, sizeof(place(i)->data), C_DATA);
-		mem_class(_fg_spin_gate(&place(i)->lock), 64, C_NODE);
+		mem_class(_fg_gate(&place(i)->lock), 64, C_NODE);
 	}
 	mem_class(_fg_spin_buckets, sizeof(_fg_spin_buckets), C_NODE);
 }
@@ -120,7 +120,7 @@ static UNSEEN void after(void)
 	for (int i = 0; i < LOCKS; i++) {
 		if (place(i)->lock != FG_SPIN_FREE)
 			violation("a free spinlock is held");
-		if (_fg_spin_gate(&place(i)->lock)->word || _fg_spin_gate(&place(i)->lock)->tail)
+		if (_fg_gate(&place(i)->lock)->word || _fg_gate(&place(i)->lock)->tail)
 			violation("somebody is left at a gate");
 	}
 	for (unsigned i = 0; i < FG_SPIN_BUCKETS; i++) {
