@@ -25,6 +25,8 @@ enum fg_gate {
 struct fg_gate_wait {
 	struct fg_self *self;
 	uint64_t patience_ns; /* until it is time to look; twice and four times that if it moves */
+	bool yields;	      /* its CPU, now and then; it is also time if others wanted that: */
+	bool crowded;
 	/* of gate.c */
 	bool looked;
 	uint32_t owner, times, moved;
@@ -37,6 +39,12 @@ void _fg_gates_after_fork(void); /* in the child, by its only thread */
 /* The lock that is the gate, and what its `tag` says while others wait for `object`. */
 struct fg_lock *_fg_gate(const void *object);
 uint32_t _fg_gate_tag(const void *object);
+
+/*
+ * The owner of the gate does not look at the object for a while, after others have taken it `lost`
+ * times; until it may ask for it at most.
+ */
+void _fg_gate_back_off(uint32_t lost, uint64_t until_ns);
 
 /*
  * A word for one thing that the waiters of `object` have to say, while it is set to

@@ -372,6 +372,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 	enum fg_role outer_role = t->role;
 	uint64_t outer_node = t->slot->node;
 	struct attempt a = {.wait.self = t, .deadline = deadline};
+	bool yields = deadline && deadline->yields;
 	enum outcome o = UNDECIDED;
 	/* A gate is a part of the wait for something else, which is counted there. */
 	bool is_gate = deadline && deadline->unlikely;
@@ -390,6 +391,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 	}
 	while (o == UNDECIDED || o == SLEEP_AGAIN) {
 		a.wait.owner = word & FG_WORD_ID;
+		a.wait.yields = yields;
 		if (o == UNDECIDED && _fg_lock_look_alone(l, t, &a))
 			o = ACQUIRED;
 		else if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
@@ -399,6 +401,8 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 			if (!a.slept && !is_gate)
 				fg_count(t, FG_STAT_SPUN, 1);
 		}
+		if (o == UNDECIDED && yields && a.wait.crowded)
+			o = TIMED_OUT;
 		if (o == UNDECIDED || o == SLEEP_AGAIN) {
 			o = sleep_on(l, t, &a);
 			a.wait = (struct fg_wait){.self = t};

@@ -66,6 +66,8 @@ struct fg_wait {
 	uint64_t cpu_at_ns;
 	bool grace_ends;	  /* with off_ns: half of what it is given has passed */
 	bool crowded;		  /* others had its CPU while it yielded */
+	bool keeps_cpu;		  /* others wait for this thread: it does not yield */
+	bool yields;		  /* at a gate for an event: as if the gate were one */
 	fg_spin_history *history; /* of an event's object; NULL: for a lock */
 	struct fg_look *look;	  /* of a word of another library (look.h), or NULL */
 };

@@ -35,6 +35,8 @@ def check_objects():
                        ("sem", 3000), ("spin", 3000)):
         schedules(n, "-O", object_)
         schedules(n, "-O", object_, "--pct", "3")
+    # Long enough that the owner of the gate asks for a value.
+    schedules(2000, "-O", "sem", "--rounds", "40", "-t", "4")
 
 
 def check_cancellation():
@@ -53,7 +55,7 @@ def check_memory_orders():
         schedules(n, "-O", object_, "--weak")
     # Each that the barrier needs is found when it is not there: of an arrival's addition, which
     # all later changes of the word continue, and of who slept.  (Who span looks twice.)
-    p = run("-O", "barrier", "--relax", "-x", "50")
+    p = run("-O", "barrier", "--relax", "-x", "200")
     assert re.search(", 2 needed", p.stdout), p.stdout
     assert re.search("acq_rel .* _fg_barrier_wait at", p.stdout), p.stdout
     assert re.search("acquire .* sleep_through at", p.stdout), p.stdout
@@ -92,9 +94,10 @@ def check_what_is_wrong_is_found():
         name = twin.split("-broken-")[1]
         object_ = {"wake": "mutex", "lock": "mutex", "due": "cond", "late-look": "cond",
                    "rwlock-table": "rwlock", "tag": "rwlock", "old-tag": "rwlock",
-                   "epoch": "cond", "leaves": "mutex"}.get(name, name)
+                   "epoch": "cond", "leaves": "mutex", "asks": "sem"}.get(name, name)
         options = {"tag": ["--weak"], "epoch": ["--fork"],
-                   "leaves": ["-c", "2", "-t", "8"]}.get(name, [])
+                   "leaves": ["-c", "2", "-t", "8"],
+                   "asks": ["--rounds", "40"]}.get(name, [])
         p = run("-O", object_, "-x", "20000", "--search", "0", *options, program=twin)
         assert p.returncode == 1, f"broken-{name}: not found: {p.stdout}"
         again = re.search("again: (.*)", p.stdout)[1].split()

@@ -167,18 +167,16 @@ def check_hands_over_within_the_node():
 
 
 # Of the other objects: options, their lines, so many of them an operation, however many wait (of
-# six seeds 0, 10 to 12, 7 to 13, 8 to 14; the spinlock 6.0).
+# six seeds 0, 10 to 12, 7 to 13, 8 to 14; the spinlock 6.0, the semaphore 6.4 to 7).
 OBJECTS = {
     "rwlock, reads": (("-O", "rwlock"), ("lock",), 0.1),
     "rwlock, one in ten writes": (("-L", "readers"), ("lock",), 16),
     "condition variables and their mutex": (("-L", "pipeline"), ("lock", "node"), 18),
     "barrier": (("-L", "rounds"), ("lock",), 20),
-    # By looks of all at the one word: 27, 62, 210.
+    # By looks of all at the one word: 27, 62, 210; and 13, 27, 62.
     "spinlock": (("-O", "spin", "-w", "1000", "-o", "1000"), ("lock",), 8),
+    "semaphore": (("-O", "sem", "-w", "1000", "-o", "1000"), ("lock",), 10),
 }
-# All that wait for these look at their one word: so many a waiter.
-WORDS = {"semaphore": ("-O", "sem", "-w", "1000", "-o", "1000")}
-OF_EACH = 4
 
 
 def lines(r, classes):
@@ -192,11 +190,6 @@ def check_waiters_leave_the_other_objects_alone():
             n = lines(figures("-m", "intel104", "-t", threads, *options, "-d", ms, "--warm-up",
                               "1"), classes)
             assert n <= most, f"{name}, {threads} threads: {n:.1f} transfers of its lines"
-    for name, options in WORDS.items():
-        for threads in (8, 26, 104):
-            r = figures("-m", "intel104", "-t", str(threads), *options, "--warm-up", "1")
-            assert lock_line(r) <= OF_EACH * threads, \
-                f"{name}, {threads} threads: {lock_line(r):.1f} transfers of its line"
 
 
 def check_one_looks_for_late_participants():
@@ -209,7 +202,7 @@ def check_one_looks_for_late_participants():
 
 def check_other_objects_with_more_threads_than_cpus():
     # At the barrier with enough work that a switch for each thread is not what is counted.
-    for name, (options, *_) in {**OBJECTS, **{n: (o,) for n, o in WORDS.items()}}.items():
+    for name, (options, *_) in OBJECTS.items():
         if name == "rwlock, one in ten writes":
             continue  # below
         more = ("-o", "20000") if name == "barrier" else ()
@@ -230,17 +223,18 @@ def check_everybody_gets_the_other_objects():
     # By an equal share, in 6 ms.
     for name, least in {"rwlock, reads": 0.9, "rwlock, one in ten writes": 0.5,
                         "condition variables and their mutex": 0.3, "barrier": 0.9,
-                        "semaphore": 0.5, "spinlock": 0.8}.items():
-        options = OBJECTS[name][0] if name in OBJECTS else WORDS[name]
-        r = figures("-m", "one", "-t", "16", *options, "-d", "6", "--warm-up", "1")
+                        "semaphore": 0.7, "spinlock": 0.8}.items():
+        r = figures("-m", "one", "-t", "16", *OBJECTS[name][0], "-d", "6", "--warm-up", "1")
         share = r["min_ops"] * r["threads"] / r["sections"]
         assert share >= least, f"{name}: a thread had {share:.2f} of an equal share"
 
 
-def check_short_spinlocks_are_shared():
-    # Where the owner of the gate does not ask for the lock, two have it all: 1.0.
-    r = figures("-m", "intel104", "-t", "104", "-O", "spin", "-d", "4")
-    assert r["min_ops"] > 0 and r["fairness"] <= 0.7, f"{r['min_ops']}, {r['fairness']}"
+def check_short_sections_are_shared():
+    # Where the owner of the gate does not ask for it, one or two have it all: 1.0.
+    for name, threads in ("spin", "104"), ("sem", "104"), ("sem", "2"):
+        r = figures("-m", "intel104", "-t", threads, "-O", name, "-d", "4")
+        assert r["min_ops"] > 0 and r["fairness"] <= 0.7, \
+            f"{name}, {threads} threads: {r['min_ops']}, {r['fairness']}"
 
 
 def check_sleepers_get_the_semaphore():

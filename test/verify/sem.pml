@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Semaphores, and the turns of those that sleep for one.  Mirrors [sem.c:_fg_sem_fast],
- * [sem.c:_fg_sem_trywait], [sem.c:take_past], [sem.c:note_barging], [sem.c:sleepers_turn_ns],
- * [sem.c:leave_it], [sem.c:_fg_sem_spin], [sem.c:_fg_sem_slept], [sem.c:sleep_for],
- * [sem.c:_fg_sem_wait], [sem.c:_fg_sem_post]; glibc's sem_wait() and sem_post() are the same steps.
- * A spin may end at any time, and turns end when the clock says so, which is at any time.
+ * Semaphores, the turns of those that sleep for one, and the gate of those that spin.  Mirrors
+ * [sem.c:_fg_sem_fast], [sem.c:_fg_sem_trywait], [sem.c:take_past], [sem.c:note_barging],
+ * [sem.c:sleepers_turn_ns], [sem.c:leave_it], [sem.c:pass_gate], [sem.c:ask_in_time],
+ * [sem.c:take_counted], [sem.c:leave_gate], [sem.c:_fg_sem_spin], [sem.c:_fg_sem_slept],
+ * [sem.c:sleep_for], [sem.c:_fg_sem_wait], [sem.c:_fg_sem_post]; glibc's sem_wait() and sem_post()
+ * are the same steps.  A spin may end at any time, turns end when the clock says so, which is at
+ * any time, and who has the gate may ask at any time.  The gate is one step (gate.pml).
  *
  *   N threads, R rounds each, UNITS; the sleepers have TURNS turns at most.  -DDEAD: one of another
  *   process has died in its sleep and is counted for ever.  Of the first thread: -DTIMED, its
- *   sleeps may end by themselves; -DSTAYS, it spins until it has it.
+ *   sleeps may end by themselves; -DSTAYS, it spins until it has it.  -DHALT: another may be
+ *   halted for ever when it has the gate.
  *   No more are in than there are units, none waits for ever, and in a turn of the sleepers no
  *   thread takes it past them that has not looked whose turn it is before that turn began.
  *   Mutants: MUT_ALWAYS (the awake leave nothing), MUT_NO_GRACE (their turn ends only when a
  *   sleeper comes), MUT_ONE (a post wakes only if one sleeps), MUT_TAKES_WAKE (one whose time is up
- *   though it has been woken goes without a look).
+ *   though it has been woken goes without a look), MUT_PATIENT (who waits at the gate never looks
+ *   for itself), MUT_COUNTED (who has asked, and goes to sleep, is still counted), MUT_ASKS_TWICE
+ *   (so is one that gets a value).
  */
 #ifndef N
 #define N 3
@@ -43,7 +48,19 @@ byte value = UNITS, sleepers = GONE; /* one word */
 bit asleep[N];
 byte turn; /* 0: nobody's, 1: of the awake, 2: of those that sleep */
 byte passed[N]; /* so often the thread has gone past a sleeper in this turn of theirs */
-byte inside, ended;
+byte inside, ended, gate; /* gate: its owner + 1 */
+bit halted, ghost;	  /* one has been, and is counted */
+
+inline begin_turn()
+{
+	turn = 2;
+	i = 0;
+	do
+	:: i < N -> passed[i] = 0; i++
+	:: else -> break
+	od;
+	i = 0
+}
 
 proctype Clock()
 {
@@ -53,13 +70,7 @@ end:
 	do
 	:: atomic { turns < TURNS && turn == 1 ->
 		turns++;
-		turn = 2;
-		i = 0;
-		do
-		:: i < N -> passed[i] = 0; i++
-		:: else -> break
-		od;
-		i = 0 }
+		begin_turn() }
 #ifndef MUT_NO_GRACE
 	:: atomic { turn == 2 -> turn = 0 }
 #endif
@@ -101,8 +112,34 @@ inline spin()
 {
 	do
 	:: got -> break
-	:: atomic { !got && value > 0 && sleepers == 0 -> value--; got = 1 }
-	:: !got && value > 0 && sleepers > 0 ->
+	:: atomic { !got && !asks && value > 0 && sleepers == 0 -> value--; got = 1 }
+	:: atomic { !got && asks && value > 0 ->
+		value--;
+#ifndef MUT_ASKS_TWICE
+		sleepers--;
+#endif
+		got = 1;
+		asks = 0 };
+		turn = 0
+	:: !got && !at && !around ->
+		if
+		:: atomic { gate == 0 -> gate = me + 1; at = 1 }
+#ifndef MUT_PATIENT
+		:: atomic { gate != 0 -> around = 1 }
+#endif
+		fi
+	:: !got && at && !asks && sleepers == 0 ->
+		atomic {
+			if
+			:: turn != 2 -> begin_turn()
+			:: else
+			fi
+		};
+		atomic { sleepers++; asks = 1 }
+#ifdef HALT
+	:: atomic { !got && at && me && !halted -> halted = 1; ghost = asks; goto over }
+#endif
+	:: !got && !asks && value > 0 && sleepers > 0 ->
 		if
 #ifdef MUT_ALWAYS
 		:: turn == 2
@@ -119,7 +156,20 @@ inline spin()
 		left = 0
 	:: !got && ENDS -> break
 	od;
-	left = 0
+	left = 0;
+	around = 0;
+#ifdef MUT_COUNTED
+	asks = 0;
+#else
+	if
+	:: asks -> atomic { sleepers--; asks = 0 }
+	:: else
+	fi;
+#endif
+	if
+	:: at -> atomic { gate = 0; at = 0 }
+	:: else
+	fi
 }
 
 inline sleep_for()
@@ -151,8 +201,8 @@ inline sleep_for()
 
 proctype Thread(byte me)
 {
-	byte rounds;
-	bit got, left, slept, woke;
+	byte rounds, i;
+	bit got, left, slept, woke, at, around, asks;
 
 	do
 	:: rounds == R -> break
@@ -183,6 +233,7 @@ proctype Thread(byte me)
 		:: !got
 		fi
 	od;
+over:
 	ended++
 }
 
@@ -197,5 +248,5 @@ init {
 		od
 	}
 	ended == N;
-	assert(value == UNITS && sleepers == GONE)
+	assert(value == UNITS && sleepers == GONE + ghost)
 }

@@ -7,20 +7,36 @@
 
 #include <string.h>
 
+#include "lock/gate.h"
 #include "lock/sem.h"
 
 #define ONE_SLEEPER (1ull << 32)
 
 static uint64_t room __attribute__((aligned(64))); /* so many may be in */
-static uint64_t items __attribute__((aligned(64)));
+/* one of these, so that both semaphores have the same gate, or not */
+static struct {
+	uint64_t sem;
+} others[1024] __attribute__((aligned(64)));
+static unsigned second;
+#define items (others[second].sem)
 static struct {
 	uint64_t sem;
 } once[SIM_THREADS / 64] __attribute__((aligned(64))); /* of a thread: its neighbour posts it */
 static int most, inside, expected;
 static uint64_t data[8] __attribute__((aligned(64))); /* guarded where one may be in */
 
+static UNSEEN void choose_second(void)
+{
+	bool shares = load.checks && one_in(2);
+
+	for (second = 0; second < sizeof(others) / sizeof(*others) - 1; second++)
+		if ((_fg_gate(&items) == _fg_gate(&room)) == shares)
+			break;
+}
+
 static UNSEEN void reset(void)
 {
+	choose_second();
 	most = load.checks ? 1 + (int)(rng() % 2) : 1;
 	inside = 0;
 	expected = 0;
@@ -30,6 +46,7 @@ static UNSEEN void reset(void)
 		once[i].sem = 0;
 	weak_watch(data);
 	mem_class(&room, sizeof(room), C_LOCK);
+	mem_class(_fg_gate(&room), 64, C_NODE);
 }
 
 static UNSEEN void enter(void)
@@ -140,6 +157,9 @@ static UNSEEN void after(void)
 		violation("the semaphore's value is not what it was, or it counts a sleeper");
 	if ((uint32_t)items != (uint32_t)expected || items >= ONE_SLEEPER)
 		violation("a post was lost, or a sleeper is counted that is gone");
+	if (_fg_gate(&room)->word || _fg_gate(&room)->tail || _fg_gate(&items)->word ||
+	    _fg_gate(&items)->tail)
+		violation("somebody is left at a gate");
 }
 
 const struct object object_sem = {
