@@ -318,6 +318,7 @@ struct first {
 	int32_t seen; /* in the lock; 0: nothing yet */
 	uint32_t epoch;
 	uint32_t stayed; /* looks without a question */
+	uint32_t lost;	 /* races for a free lock, at the gate */
 	bool at_gate;
 	bool overtaken; /* by others, as far as it knows */
 	bool counted;	/* in the bucket, since it has asked */
@@ -376,6 +377,8 @@ static bool spin(int32_t *lock, struct fg_self *t, struct first *f)
 	uint32_t looks;
 	bool is_free, stay;
 
+	if (!f->counted)
+		_fg_gate_back_off(f->lost, f->due);
 	for (looks = 0;; looks++) {
 		int32_t value = fg_load_relaxed(lock);
 
@@ -433,6 +436,7 @@ static void wait_for(int32_t *lock, struct fg_self *t, bool at_gate)
 			if (_fg_spin_trylock(lock, t))
 				break;
 			ask_in_time(lock, &f, FG_SPIN_FREE);
+			f.lost += f.at_gate;
 			continue;
 		}
 		ask_no_more(lock, &f);
