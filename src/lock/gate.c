@@ -33,8 +33,11 @@
  * (backoff: Anderson, TPDS 1990).  104 threads with empty sections make 5,300 a ms of a semaphore
  * without, with 4 for each 28,500, with 16 35,400 (simulated).
  */
-#define BACKOFF	  16u
-#define LOST_MANY 4u
+#define BACKOFF	    16u
+#define LOST_MANY   4u
+#define BACKOFF_MAX 1024u
+
+#define TAG_PAUSES 16u /* not varied */
 
 #define NOTED 0x80000000u /* so that none is 0; half of 16 GB is enough to tell objects apart */
 
@@ -72,9 +75,12 @@ uint32_t _fg_gate_noted(const void *object)
 
 void _fg_gate_back_off(uint32_t lost, uint64_t until_ns)
 {
-	for (uint32_t n = lost < LOST_MANY ? lost * BACKOFF : 0; n; n--)
+	uint32_t n, most = lost < LOST_MANY ? lost * BACKOFF : LOST_MANY * BACKOFF;
+
+	for (n = 0; n < most; n++)
 		fg_pause();
-	while (lost >= LOST_MANY && fg_now_ns() < until_ns)
+	/* A clock that stands still (a filter) ends it, too. */
+	for (; lost >= LOST_MANY && n < BACKOFF_MAX && fg_now_ns() < until_ns; n++)
 		fg_pause();
 }
 
@@ -99,14 +105,16 @@ static bool goes_on(const struct fg_lock *gate, struct fg_gate_wait *w)
 	return true;
 }
 
-static void set_tag(struct fg_lock *gate, uint32_t tag)
+/* Whoever has just taken it writes its tag next. */
+static bool is_for(const struct fg_lock *gate, uint32_t tag)
 {
-	if (fg_load_relaxed(&gate->tag) != tag)
-		fg_store_relaxed(&gate->tag, tag);
+	for (uint32_t n = 0; n < TAG_PAUSES && fg_load_relaxed(&gate->tag) != tag; n++)
+		fg_pause();
+	return fg_load_relaxed(&gate->tag) == tag;
 }
 
 /* True with the gate. */
-static bool wait_for(struct fg_lock *gate, struct fg_gate_wait *w)
+static bool wait_for(struct fg_lock *gate, const struct fg_gate_wait *w)
 {
 	struct fg_deadline end;
 
@@ -115,11 +123,8 @@ static bool wait_for(struct fg_lock *gate, struct fg_gate_wait *w)
 #endif
 	fg_deadline_in(&end, w->patience_ns << w->moved);
 	end.unlikely = true;
-	end.yields = w->yields;
-	if (!_fg_lock_slow(gate, &end))
-		return true;
-	w->crowded = w->yields && !fg_deadline_passed(&end);
-	return false;
+	end.is_event = w->is_event;
+	return !_fg_lock_slow(gate, &end);
 }
 
 enum fg_gate _fg_gate_pass(const void *object, struct fg_gate_wait *w)
@@ -132,12 +137,9 @@ enum fg_gate _fg_gate_pass(const void *object, struct fg_gate_wait *w)
 	if (w->looked && !goes_on(gate, w))
 		return FG_GATE_AROUND;
 	owner = owner_of(gate);
-	/* First, or those who come at the same time would go around. */
-	if (!owner)
-		set_tag(gate, tag);
 	if ((fg_load_relaxed(&gate->word) & FG_WORD_TAKEN) || !_fg_trylock(gate)) {
 		/* Of another object; or of this thread, which a signal handler has interrupted. */
-		if (fg_load_relaxed(&gate->tag) != tag || owner == w->self->id)
+		if (!is_for(gate, tag) || owner == w->self->id)
 			return FG_GATE_AROUND;
 		if (!wait_for(gate, w)) {
 			w->times = w->looked && owner == w->owner ? w->times + 1 : 1;
@@ -146,7 +148,8 @@ enum fg_gate _fg_gate_pass(const void *object, struct fg_gate_wait *w)
 			return FG_GATE_LOOK;
 		}
 	}
-	set_tag(gate, tag);
+	if (fg_load_relaxed(&gate->tag) != tag)
+		fg_store_relaxed(&gate->tag, tag);
 	return FG_GATE_PASSED;
 }
 

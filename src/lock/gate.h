@@ -25,8 +25,7 @@ enum fg_gate {
 struct fg_gate_wait {
 	struct fg_self *self;
 	uint64_t patience_ns; /* until it is time to look; twice and four times that if it moves */
-	bool yields;	      /* its CPU, now and then; it is also time if others wanted that: */
-	bool crowded;
+	bool is_event;	      /* it yields, never sleeps, and goes as soon as it should */
 	/* of gate.c */
 	bool looked;
 	uint32_t owner, times, moved;

@@ -372,7 +372,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 	enum fg_role outer_role = t->role;
 	uint64_t outer_node = t->slot->node;
 	struct attempt a = {.wait.self = t, .deadline = deadline};
-	bool yields = deadline && deadline->yields;
+	bool is_event = deadline && deadline->is_event;
 	enum outcome o = UNDECIDED;
 	/* A gate is a part of the wait for something else, which is counted there. */
 	bool is_gate = deadline && deadline->unlikely;
@@ -382,7 +382,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		fg_count(t, FG_STAT_CONTENDED, 1);
 		FG_PROBE1(contended, l);
 	}
-	if (fg_unlikely(t->turn_over)) {
+	if (fg_unlikely(t->turn_over) && !is_event) {
 		/* Its sleep comes first thing below; no short one. */
 		wake_one(l, t, true);
 		a.short_sleeps = SHORT_SLEEPS;
@@ -391,7 +391,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 	}
 	while (o == UNDECIDED || o == SLEEP_AGAIN) {
 		a.wait.owner = word & FG_WORD_ID;
-		a.wait.yields = yields;
+		a.wait.yields = is_event;
 		if (o == UNDECIDED && _fg_lock_look_alone(l, t, &a))
 			o = ACQUIRED;
 		else if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
@@ -401,7 +401,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 			if (!a.slept && !is_gate)
 				fg_count(t, FG_STAT_SPUN, 1);
 		}
-		if (o == UNDECIDED && yields && a.wait.crowded)
+		if (o == UNDECIDED && is_event)
 			o = TIMED_OUT;
 		if (o == UNDECIDED || o == SLEEP_AGAIN) {
 			o = sleep_on(l, t, &a);

@@ -148,8 +148,11 @@ void _fg_sem_slept(const uint64_t *sem)
 #define ALONE_NS    5000u
 #define LOST_ALONE  2u
 
-/* How long one leaves the semaphore to the owner of the gate before it looks.  Not varied. */
-#define PATIENCE_NS 1000000u
+/*
+ * How long one leaves the semaphore to the owner of the gate, which is on a CPU, before it goes
+ * around it.  Not varied.
+ */
+#define PATIENCE_NS 2000000u
 
 /*
  * The owner of the gate asks for a value when others have taken those that came for so long, as a
@@ -164,12 +167,13 @@ struct spin {
 	const struct fg_deadline *deadline;
 	uint64_t first_ns;  /* of the first clock reading */
 	uint64_t passed_ns; /* the gate */
-	uint32_t lost;	    /* values that others took; how long it backs off at the gate */
+	uint32_t lost;	    /* races, and values seen that others took; LOST_ALONE: to the gate */
 	bool around;	    /* the gate */
 	bool at_gate;
-	bool overtaken;	  /* there, and has seen it */
-	bool was_in_vain; /* what the one before has done there */
-	bool asks;	  /* and is counted as a sleeper for it */
+	bool overtaken;		    /* there, and has seen it */
+	bool was_in_vain;	    /* what the one before has done there */
+	uint32_t turn, turn_before; /* while it asks */
+	bool asks;		    /* and is counted as a sleeper for it */
 };
 
 /* Values do come: the limit of a spin begins anew. */
@@ -228,20 +232,18 @@ static uint64_t time_left(const struct spin *s)
 
 static void pass_gate(uint64_t *sem, struct spin *s)
 {
-	struct fg_gate_wait w = {.self = s->wait.self, .yields = true};
-	enum fg_gate gate = FG_GATE_LOOK;
+	struct fg_gate_wait w = {.self = s->wait.self, .is_event = true};
+	enum fg_gate gate = FG_GATE_AROUND;
 	uint64_t left;
 
 	if (!s->first_ns)
 		s->first_ns = s->wait.since_ns ? s->wait.since_ns : fg_now_ns();
-	while (gate == FG_GATE_LOOK && (left = time_left(s)) &&
-	       (!w.looked || (_fg_sem_is_empty(sem) && !w.crowded))) {
-		w.patience_ns = left < PATIENCE_NS ? left : PATIENCE_NS;
+	left = time_left(s);
+	w.patience_ns = left < PATIENCE_NS ? left : PATIENCE_NS;
+	if (left)
 		gate = _fg_gate_pass(sem, &w);
-	}
 	s->at_gate = s->wait.keeps_cpu = gate == FG_GATE_PASSED;
 	s->around = !s->at_gate;
-	s->wait.crowded |= w.crowded;
 	if (!s->at_gate)
 		return;
 	s->passed_ns = fg_now_ns();
@@ -250,13 +252,29 @@ static void pass_gate(uint64_t *sem, struct spin *s)
 		renew(s);
 }
 
-/* If it has waited in vain, the next one, which has seen nothing come, need not do that again. */
-static void leave_gate(const uint64_t *sem, const struct spin *s, bool in_vain)
+/* If no value has come, the next one, which has seen none either, need not wait as long again. */
+static void leave_gate(const uint64_t *sem, const struct spin *s, bool got)
 {
+	bool in_vain = !got && !s->overtaken && fg_deadline_left(s->deadline);
+
 	/* Not read again, with the semaphore in hand: the next one looks at that line. */
 	if (in_vain != s->was_in_vain)
 		fg_store_relaxed(_fg_gate_note(sem), in_vain ? _fg_gate_noted(sem) : 0);
 	_fg_gate_leave(sem);
+}
+
+/* That of sleepers, and back what it was: two semaphores may meet there. */
+static void begin_turn(const uint64_t *sem, struct spin *s)
+{
+	s->turn_before = fg_load_relaxed(turn_at(sem));
+	s->turn = turn_clock(fg_now_ns()) | SLEEPERS_TURN | TURN_BEGUN;
+	fg_store_relaxed(turn_at(sem), s->turn);
+}
+
+static void end_turn(const uint64_t *sem, const struct spin *s)
+{
+	if (fg_load_relaxed(turn_at(sem)) == s->turn)
+		fg_store_relaxed(turn_at(sem), s->turn_before);
 }
 
 /*
@@ -266,18 +284,16 @@ static void leave_gate(const uint64_t *sem, const struct spin *s, bool in_vain)
  */
 static void ask_in_time(uint64_t *sem, struct spin *s)
 {
-	uint64_t now = fg_now_ns();
-
-	if (now - s->passed_ns < (s->overtaken ? OVERTAKEN_NS : UNSEEN_NS) ||
+	if (fg_now_ns() - s->passed_ns < (s->overtaken ? OVERTAKEN_NS : UNSEEN_NS) ||
 	    fg_load_relaxed(sem) >= ONE_SLEEPER)
 		return;
-	fg_store_relaxed(turn_at(sem), turn_clock(now) | SLEEPERS_TURN | TURN_BEGUN);
+	begin_turn(sem, s);
 	__atomic_fetch_add(sem, ONE_SLEEPER, __ATOMIC_RELAXED);
 	s->asks = true;
 }
 
 /* Of one that is counted as a sleeper. */
-static bool take_counted(uint64_t *sem)
+static bool take_counted(uint64_t *sem, const struct spin *s)
 {
 	uint64_t have = fg_load_relaxed(sem);
 
@@ -285,7 +301,7 @@ static bool take_counted(uint64_t *sem)
 		/* Acquire: pairs with the release of a post. */
 		if (__atomic_compare_exchange_n(sem, &have, have - 1 - ONE_SLEEPER, true,
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-			_fg_sem_slept(sem);
+			end_turn(sem, s);
 			return true;
 		}
 	return false;
@@ -297,6 +313,8 @@ static bool look_first(uint64_t *sem, struct spin *s)
 	uint64_t left = fg_deadline_left(s->deadline);
 	struct fg_deadline soon;
 
+	if (!left)
+		return false;
 	ask_in_time(sem, s);
 	if (s->asks)
 		return true;
@@ -314,6 +332,9 @@ static bool look_first(uint64_t *sem, struct spin *s)
 /* False: it is time to sleep. */
 static bool wait_for_value(uint64_t *sem, struct spin *s)
 {
+	/* Others have ended its turn: it was off its CPU. */
+	if (s->asks && !(fg_load_relaxed(turn_at(sem)) & SLEEPERS_TURN))
+		begin_turn(sem, s);
 	if (s->wait.crowded || s->around || s->asks) {
 		if (!fg_spin_while(&s->wait, value_of(sem), ~0u, 0, s->deadline))
 			return false;
@@ -361,8 +382,8 @@ bool _fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline)
 			goes_on = wait_for_value(sem, &s);
 			continue;
 		}
-		got = s.asks ? take_counted(sem) : _fg_sem_fast(sem);
-		if (got)
+		got = s.asks ? take_counted(sem, &s) : _fg_sem_fast(sem);
+		if (got || (s.wait.asked && fg_decide(&s.wait) == FG_BLOCK))
 			break;
 		leave_ns = lost_value(sem, &s);
 		if (!leave_ns)
@@ -373,11 +394,13 @@ bool _fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline)
 			goes_on = leave_it(sem, &s, leave_ns);
 	}
 #ifndef FG_BROKEN_ASKS /* a test proves that the tests notice */
-	if (s.asks && !got)
+	if (s.asks && !got) {
+		end_turn(sem, &s);
 		__atomic_fetch_sub(sem, ONE_SLEEPER, __ATOMIC_RELAXED);
+	}
 #endif
 	if (s.at_gate)
-		leave_gate(sem, &s, !got);
+		leave_gate(sem, &s, got);
 	if (s.wait.asked)
 		fg_event_over(&s.wait, got);
 	return got;

@@ -441,6 +441,7 @@ static void wait_for(int32_t *lock, struct fg_self *t, bool at_gate)
 		}
 		ask_no_more(lock, &f);
 		sleep_on(lock, t, limit_ns);
+		f.lost = 0;
 		if (limit_ns < SLEEP_MAX_NS)
 			limit_ns *= 2;
 	}
@@ -462,30 +463,31 @@ static bool look_alone(int32_t *lock, struct fg_self *t)
 	return false;
 }
 
-/* LOOK: it has the lock. */
-static enum fg_gate pass_gate(int32_t *lock, struct fg_self *t)
+/* False: it has the lock already, and not the gate. */
+static bool pass_gate(int32_t *lock, struct fg_self *t, bool *at_gate)
 {
 	struct fg_gate_wait w = {.self = t, .patience_ns = PATIENCE_NS};
-	enum fg_gate gate = FG_GATE_LOOK;
+	enum fg_gate gate;
 
+	*at_gate = false;
 	if (look_alone(lock, t))
-		return gate;
-	while ((gate = _fg_gate_pass(lock, &w)) == FG_GATE_LOOK &&
-	       (fg_load_relaxed(lock) != FG_SPIN_FREE || !_fg_spin_trylock(lock, t)))
-		;
-	return gate;
+		return false;
+	while ((gate = _fg_gate_pass(lock, &w)) == FG_GATE_LOOK)
+		if (fg_load_relaxed(lock) == FG_SPIN_FREE && _fg_spin_trylock(lock, t))
+			return false;
+	*at_gate = gate == FG_GATE_PASSED;
+	return true;
 }
 
 static void lock_contended(int32_t *lock, struct fg_self *t)
 {
-	enum fg_gate gate;
+	bool at_gate;
 
 	fg_count(t, FG_STAT_CONTENDED, 1);
 	FG_PROBE1(contended, lock);
-	gate = pass_gate(lock, t);
-	if (gate != FG_GATE_LOOK)
-		wait_for(lock, t, gate == FG_GATE_PASSED);
-	if (gate == FG_GATE_PASSED)
+	if (pass_gate(lock, t, &at_gate))
+		wait_for(lock, t, at_gate);
+	if (at_gate)
 		_fg_gate_leave(lock);
 	FG_PROBE2(acquired, lock, 0);
 }

@@ -289,8 +289,7 @@ static bool keeps_place(struct fg_wait *w, uint64_t *now)
 	uint64_t left = *now;
 	bool room = yield_turn(w, now);
 
-	w->crowded = !room || *now - left >= GATE_NS;
-	return !w->crowded;
+	return room && *now - left < GATE_NS;
 }
 
 /* Reasons not to spin for what may never come. */

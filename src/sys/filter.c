@@ -16,8 +16,8 @@
 uint32_t fg_filters;
 
 /*
- * Calls that threads are about to make.  16: where 104 threads yield while they wait, a line of
- * these moves for 70 of them in a semaphore's section (simulated, 1 us); and 0.4.
+ * Calls that threads are about to make.  Where 104 yield while they wait for a semaphore, these
+ * lines move 0.4 times an operation, and if they are 16, 70 times (simulated, 1 us).
  */
 #define COUNTERS 256u
 static struct {

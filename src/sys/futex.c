@@ -125,7 +125,7 @@ void fg_deadline_in(struct fg_deadline *deadline, uint64_t ns)
 	uint64_t at = fg_now_ns() + ns;
 
 	deadline->clock = CLOCK_MONOTONIC;
-	deadline->internal = deadline->unlikely = deadline->yields = false;
+	deadline->internal = deadline->unlikely = deadline->is_event = false;
 	deadline->at.tv_sec = (time_t)(at / 1000000000u);
 	deadline->at.tv_nsec = (long)(at % 1000000000u);
 }

@@ -22,8 +22,8 @@ struct fg_deadline {
 	bool internal;
 	/* the same, of a gate: mostly it is over long before, so it waits as if there were none */
 	bool unlikely;
-	/* of a gate: it also ends when another thread wants the waiter's CPU */
-	bool yields;
+	/* of a gate for an event: it ends as soon as the waiter should not spin any more */
+	bool is_event;
 	struct timespec at;
 };
 

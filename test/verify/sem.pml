@@ -3,10 +3,11 @@
  * Semaphores, the turns of those that sleep for one, and the gate of those that spin.  Mirrors
  * [sem.c:_fg_sem_fast], [sem.c:_fg_sem_trywait], [sem.c:take_past], [sem.c:note_barging],
  * [sem.c:sleepers_turn_ns], [sem.c:leave_it], [sem.c:pass_gate], [sem.c:ask_in_time],
- * [sem.c:take_counted], [sem.c:leave_gate], [sem.c:_fg_sem_spin], [sem.c:_fg_sem_slept],
- * [sem.c:sleep_for], [sem.c:_fg_sem_wait], [sem.c:_fg_sem_post]; glibc's sem_wait() and sem_post()
- * are the same steps.  A spin may end at any time, turns end when the clock says so, which is at
- * any time, and who has the gate may ask at any time.  The gate is one step (gate.pml).
+ * [sem.c:take_counted], [sem.c:begin_turn], [sem.c:end_turn], [sem.c:leave_gate],
+ * [sem.c:_fg_sem_spin], [sem.c:_fg_sem_slept], [sem.c:sleep_for], [sem.c:_fg_sem_wait],
+ * [sem.c:_fg_sem_post]; glibc's sem_wait() and sem_post() are the same steps.  A spin may end at
+ * any time, turns end when the clock says so, which is at any time, and who has the gate may ask at
+ * any time.  The gate is one step (gate.pml).
  *
  *   N threads, R rounds each, UNITS; the sleepers have TURNS turns at most.  -DDEAD: one of another
  *   process has died in its sleep and is counted for ever.  Of the first thread: -DTIMED, its
@@ -17,8 +18,8 @@
  *   Mutants: MUT_ALWAYS (the awake leave nothing), MUT_NO_GRACE (their turn ends only when a
  *   sleeper comes), MUT_ONE (a post wakes only if one sleeps), MUT_TAKES_WAKE (one whose time is up
  *   though it has been woken goes without a look), MUT_PATIENT (who waits at the gate never looks
- *   for itself), MUT_COUNTED (who has asked, and goes to sleep, is still counted), MUT_ASKS_TWICE
- *   (so is one that gets a value).
+ *   for itself), MUT_COUNTED (who has asked, and goes to sleep, is still counted),
+ *   MUT_STAYS_COUNTED (so is one that gets a value).
  */
 #ifndef N
 #define N 3
@@ -60,6 +61,16 @@ inline begin_turn()
 	:: else -> break
 	od;
 	i = 0
+}
+
+/* What it was before: nobody's, or of the awake; or somebody else has changed it. */
+inline end_turn()
+{
+	if
+	:: turn = 0
+	:: turn = 1
+	:: true
+	fi
 }
 
 proctype Clock()
@@ -115,12 +126,13 @@ inline spin()
 	:: atomic { !got && !asks && value > 0 && sleepers == 0 -> value--; got = 1 }
 	:: atomic { !got && asks && value > 0 ->
 		value--;
-#ifndef MUT_ASKS_TWICE
+#ifndef MUT_STAYS_COUNTED
 		sleepers--;
 #endif
 		got = 1;
 		asks = 0 };
-		turn = 0
+		end_turn()
+	:: atomic { !got && asks && turn != 2 -> begin_turn() } /* others have ended it */
 	:: !got && !at && !around ->
 		if
 		:: atomic { gate == 0 -> gate = me + 1; at = 1 }
@@ -162,7 +174,7 @@ inline spin()
 	asks = 0;
 #else
 	if
-	:: asks -> atomic { sleepers--; asks = 0 }
+	:: asks -> end_turn(); atomic { sleepers--; asks = 0 }
 	:: else
 	fi;
 #endif
