@@ -401,6 +401,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 			if (!a.slept && !is_gate)
 				fg_count(t, FG_STAT_SPUN, 1);
 		}
+		/* What it waits for may come by a wake-up elsewhere: it does not sleep here. */
 		if (o == UNDECIDED && is_event)
 			o = TIMED_OUT;
 		if (o == UNDECIDED || o == SLEEP_AGAIN) {

@@ -280,7 +280,7 @@ static bool yield_turn(struct fg_wait *w, uint64_t *now)
  * At a gate, which is left by that for good: if others have had the CPU for so long.  Where threads
  * spin there and do not yield, those that do lose a time slice to them, and nobody of the process
  * spins for events for a while (no_room_until_ns): 208 threads on 104 CPUs make 515 operations a ms
- * of a semaphore, 640 so, 605 with ALONE_NS (simulated, 1 us).
+ * of a semaphore, 635 so, 605 with ALONE_NS (simulated, 1 us).
  */
 #define GATE_NS 20000u
 

@@ -58,7 +58,8 @@ void fg_call_ends(uint32_t whose)
 static void forget_calls(void)
 {
 	for (uint32_t i = 0; i < COUNTERS; i++)
-		fg_store_relaxed(&about[i].calls, 0);
+		if (fg_load_relaxed(&about[i].calls)) /* a child need not have the pages */
+			fg_store_relaxed(&about[i].calls, 0);
 }
 
 void fg_filter_after_fork(void)

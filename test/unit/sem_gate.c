@@ -2,7 +2,8 @@
 /*
  * Two threads wait for a semaphore, of which one value is posted.  The one that came first does not
  * take it, since it is in a signal handler, and does not come back before the other one has had it.
- * Also where the handler waits for that semaphore itself.
+ * Also where the handler waits for that semaphore itself.  The first is at the gate only with the
+ * policy "spin"; with others it sleeps by then.
  */
 #include "../tools/check.h"
 
