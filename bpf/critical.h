@@ -52,11 +52,12 @@ static __always_inline bool is_critical(struct fg_slot *slot)
 		return true;
 	if (role == FG_ROLE_LINKING || role == FG_ROLE_HEAD)
 		return true;
-	/* No word is owned by id 0: that is what a free one holds. */
-	if (pending && id && (read_user_u32(pending) & FG_WORD_ID) == id)
-		return true;
+	/*
+	 * Not of one that waits, which takes the word in another role: all want that line.  No word
+	 * is owned by id 0: that is what a free one holds.
+	 */
 	if (role != FG_ROLE_WAITING)
-		return false;
+		return pending && id && (read_user_u32(pending) & FG_WORD_ID) == id;
 	/*
 	 * Dekker with grant() of src/lock/queue.c: slot->state says that this thread is off its
 	 * CPU, before the look at its node.  A full barrier.

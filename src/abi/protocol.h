@@ -114,9 +114,12 @@ enum fg_slot_stat {
  *
  * A switched-out thread is critical (on the critical path of some lock) iff
  *	cs > 0 || sections > 0
- *	|| (pending != 0 && (*(u32 *)pending & FG_WORD_ID) == owner_id)
  *	|| role == LINKING || role == HEAD
  *	|| (role == WAITING && (*(u32 *)node & FG_NODE_STATE_MASK) is GRANTED or HEAD)
+ *	|| (role is another && pending != 0 && (*(u32 *)pending & FG_WORD_ID) == owner_id)
+ *
+ * One that waits in a queue takes the word as LINKING, so that at a switch nobody has to read the
+ * word, which all want, for one that only waits.
  */
 struct fg_slot {
 	/* Written by the thread with plain stores. */

@@ -292,6 +292,18 @@ static bool time_to_look(const struct fg_lock *l, struct fg_wait *w, struct view
 	return false;
 }
 
+/* The monitor does not look at the word of one that is WAITING (struct fg_slot). */
+static bool take_in_queue(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t word)
+{
+	bool taken;
+
+	fg_set_role(t, FG_ROLE_LINKING);
+	taken = take_over_seen(l, t, a, word);
+	if (!taken)
+		fg_set_role(t, FG_ROLE_WAITING);
+	return taken;
+}
+
 /*
  * Behind somebody: spins on the node, and leaves the word to the owner and the head but for a rare
  * look.  UNDECIDED: the head, or no longer in the queue.
@@ -311,12 +323,14 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 			return UNDECIDED;
 		}
 		if (time_to_look(l, &a->wait, &view)) {
-			a->wait.owner = fg_load_relaxed(&l->word) & FG_WORD_ID;
+			uint32_t word = fg_load_relaxed(&l->word);
+
+			a->wait.owner = word & FG_WORD_ID;
 			if (a->wait.off_ns)
 				view.off = a->wait.owner;
 			/* Kept free for a head that does not come, or a moment before it does. */
 			if (!a->wait.owner && (was_free || fg_policy_has_monitor()) &&
-			    take_over(l, t, a)) {
+			    take_in_queue(l, t, a, word)) {
 				*head = !_fg_queue_leave(t, n);
 				return ACQUIRED;
 			}

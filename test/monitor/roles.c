@@ -90,6 +90,13 @@ int main(void)
 		CHECK(!counts(0, w, FG_ROLE_WAITING, n));
 	}
 
+	/* One that waits takes the word in another role, so it is not read. */
+	word = 6;
+	node = FG_NODE_WAITING;
+	CHECK(!counts(0, w, FG_ROLE_WAITING, n));
+	CHECK(counts(1, w, FG_ROLE_WAITING, n)); /* a signal handler's lock beside it */
+	CHECK(counts(0, w, FG_ROLE_LINKING, n));
+
 	/* Id 0 is nobody's, so a free word is not this thread's. */
 	actor_slot(&a)->owner_id = 0;
 	word = 0;

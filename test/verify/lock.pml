@@ -589,17 +589,20 @@ inline spin_as_head() {
 	due = 0
 }
 
-/* [lock_spin.c:spin_in_queue] */
+/* [lock_spin.c:spin_in_queue]; its rare look [lock_spin.c:take_in_queue] */
 inline spin_in_queue() {
 	do
 	:: st[n] != WAITING -> queue_poll(); break
 #ifndef UNASKED
 	:: !stay ->
 		/* a rare look: free, perhaps promised to a head that does not come */
+#ifndef MUT_WAITS_ON
+		PUB(role[me] = RN_LINKING);
+#endif
 		take(obligation | HANDOFF, 0);
 		if
 		:: ok -> obligation = 0; o = ACQUIRED; queue_leave(); break
-		:: else
+		:: else -> PUB(role[me] = RN_WAITING)
 		fi
 #endif
 	:: !stay -> queue_leave(); break
@@ -1203,7 +1206,7 @@ active proctype Watch() {
  * [monitor.bpf.c:switched_out], [critical.h:is_critical], [monitor.bpf.c:switched_in]
  * on the CPU that the thread leaves, so the thread itself stands still.
  */
-#define CRITICAL(i) (cs[i] || (pending[i] && ID(word) == i) || \
+#define CRITICAL(i) (cs[i] || (role[i] != RN_WAITING && pending[i] && ID(word) == i) || \
 	role[i] == RN_LINKING || role[i] == RN_HEAD || \
 	(role[i] == RN_WAITING && (st[node[i]] == GRANTED || st[node[i]] == HEAD)))
 

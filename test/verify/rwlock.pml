@@ -5,7 +5,8 @@
  * [rwlock.c:take_out_any], [rwlock.c:writer_at_gate], [rwlock.c:set_bias_again],
  * [rwlock.c:enter_counted], [rwlock.c:rdlock_contended]; rwlock_write.c:
  * [rwlock_write.c:wait_for_entry], [rwlock_write.c:revoke_bias], [rwlock_write.c:wait_for_count],
- * [rwlock_write.c:get_in], [rwlock_write.c:drain]; and [rwlock_paths.h:lines_of_table].
+ * [rwlock_write.c:get_in], [rwlock_write.c:drain]; and [rwlock_paths.h:lines_of_table],
+ * [rwlock_paths.h:writer_leaves].
  * The gate is a lock that works (lock.pml); each other step is one access to
  * shared memory, in the order of the source.
  *
