@@ -137,8 +137,13 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		yield_to_woken(l, t, deadline);
 	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->leaves_cpu))
 		leave_cpu(l, t);
-	if (t->only == FG_ONLY_SEVERAL && !t->held && !t->keeps_busy) {
-		/* What the fast path does, which this thread was kept off: no look first. */
+	if (t->only == FG_ONLY_SEVERAL && !t->held && (!t->keeps_busy || !rounds_are_short(t))) {
+		/*
+		 * What the fast path does, which this thread was kept off: no look first, which
+		 * would be one more journey of the line, whose next word is the queue's tail.  But
+		 * if owners are back at once and others sleep, it mostly fails, and takes the line
+		 * from them.
+		 */
 		prev = announce(l, t);
 		contended = !_fg_take_free_word(l, t, &word);
 	} else {
