@@ -102,6 +102,6 @@ void _fg_native_round_ends(struct fg_self *self)
 {
 	struct fg_thread *me = fg_thread_mine(self);
 
-	_fg_round_took(self, round_clock() - me->native_began_ns);
+	_fg_native_round_took(self, round_clock() - me->native_began_ns);
 	me->native_began_ns = 0;
 }

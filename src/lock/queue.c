@@ -41,7 +41,7 @@ static struct fg_node *node_at(uint32_t n)
 	return &fg_thread_of(n / FG_NODES)->node[n % FG_NODES];
 }
 
-static uint32_t near_of(const struct fg_self *t)
+uint32_t _fg_queue_near(const struct fg_self *t)
 {
 	uint32_t cpu = fg_load_relaxed(t->cpu);
 
@@ -141,7 +141,7 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, uint32_t *behind)
 	} else {
 		struct fg_node *pred = node_at(pred_number);
 
-		if (fg_xchg_acq_rel(&pred->next, n | near_of(t) << LINK_NEAR_SHIFT) ==
+		if (fg_xchg_acq_rel(&pred->next, n | _fg_queue_near(t) << LINK_NEAR_SHIFT) ==
 		    FG_NODE_HANDED) {
 			node_free(pred); /* its owner left the role here for us */
 			become_head(t, node);
@@ -227,7 +227,7 @@ void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *be
 
 	if (!first || behind->walked == WALK_MAX || first / LINK_PASSED >= LINK_PASSED_MAX)
 		return;
-	mine = near_of(t);
+	mine = _fg_queue_near(t);
 	if (!((first >> LINK_NEAR_SHIFT ^ mine) & (FG_NEAR_NODE | FG_NEAR_CACHE)))
 		return;
 	if (!behind->before)

@@ -30,14 +30,19 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t);
 /* It takes a lock again. */
 void _fg_round_ends(const struct fg_lock *l, struct fg_self *t);
 
-/* A round has taken so long. */
-void _fg_round_took(struct fg_self *t, uint32_t ns);
+/* It has released its last lock, while a round is timed. */
+void _fg_round_releases(struct fg_self *t);
 
-/* It has released its last lock.  Its next lock has to come the slow way. */
+/* A round of a lock of glibc's has taken so long. */
+void _fg_native_round_took(struct fg_self *t, uint32_t ns);
+
+/* It has released its last lock.  The next one has to come the slow way. */
 static inline void round_releases(struct fg_self *t)
 {
-	if (fg_unlikely(t->round_is_timed))
-		force_slow_path(t);
+	if (fg_likely(!t->round_is_timed))
+		return;
+	_fg_round_releases(t);
+	force_slow_path(t);
 }
 
 static inline void round_ends(const struct fg_lock *l, struct fg_self *t)

@@ -88,10 +88,11 @@ struct fg_thread {
 	uint8_t barges : 4;	/* counts values taken past sleepers, to time some (sem.c) */
 	uint8_t sleepers : 1;	/* others slept when I took the lock as the head (lock.c) */
 	uint8_t leaves_cpu : 1; /* I am a real-time thread, and my turn is over (lock.c) */
-	/* a timed round (rounds.h): when it began, and part of the address of its lock */
-	uint16_t round_began; /* in units of so many ns, low bits */
+	/* a timed round (rounds.h): since when, part of the address of its lock, is it released? */
+	uint16_t round_since; /* in units of so many ns, low bits */
 #define FG_ROUND_UNIT_NS 16u
-	uint16_t round_of;
+	uint16_t round_of : 15;
+	uint16_t round_is_released : 1;
 	/* the lock that I keep busy (lock_release.c), low bits of its address */
 	uint32_t kept_busy;
 	uint32_t native_began_ns; /* a timed round of a native lock; 0 = none is timed */
