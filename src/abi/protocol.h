@@ -41,7 +41,8 @@
 /* What a thread does in the queue of the lock that it waits for (fg_slot.role, in FG_ROLE_MASK). */
 enum fg_role {
 	FG_ROLE_NONE = 0,
-	FG_ROLE_LINKING = 1, /* between joining the tail and being linked: critical */
+	FG_ROLE_LINKING =
+	    1, /* from joining the tail to being linked, or taking the word: critical */
 	FG_ROLE_WAITING = 2, /* critical iff *fg_slot.node is GRANTED or HEAD */
 	FG_ROLE_HEAD = 3,    /* the next owner: critical */
 	/* in the queue of an MCS lock: monitors told to do so judge by that (fg_mcs_node) */

@@ -67,10 +67,10 @@ void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind);
  * front.  Shuffling ahead of the turn: Kashyap, Calciu, Cheng, Min, Kim, "Scalable and Practical
  * Locking with Shuffling", SOSP 2019.
  */
-/* Where the calling thread is (enum fg_near); 0: not known. */
-uint32_t _fg_queue_near(const struct fg_self *t);
-
 void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *behind);
+
+/* Where the calling thread is (enum fg_near); 0 also if that is not known. */
+uint32_t _fg_queue_near(const struct fg_self *t);
 
 /* The head passes its role on and is out.  Never waits. */
 void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,

@@ -43,6 +43,8 @@ static bool spans_nodes(const struct fg_self *t)
 
 	if (fg_load_relaxed(&several))
 		return true;
+	if (!fg_policy_has_monitor()) /* which says where CPUs are */
+		return false;
 	node = (_fg_queue_near(t) & FG_NEAR_NODE) | 1;
 	had = fg_load_relaxed(&a_node);
 	if (!had)
@@ -82,6 +84,7 @@ void _fg_round_releases(struct fg_self *t)
 	if (time_since(me->round_since) > SHORT_SECTION_NS) {
 		judge(t, false);
 		t->round_is_timed = 0;
+		return;
 	}
 	me->round_since = coarse_clock();
 	me->round_is_released = 1;
