@@ -2,6 +2,7 @@
 #include "lock/rounds.h"
 
 #include "lock/queue.h"
+#include "runtime/policy.h"
 
 /*
  * A short round is back for the lock within BACK_NS: about a hand-over, in which the others would
