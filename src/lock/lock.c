@@ -21,7 +21,7 @@
 
 /*
  * Announces `l`, whose word has been seen to be `word`, unless the fast path has done so (and then
- * failed).  Returns what was pending.
+ * failed).  Returns what was the latest.
  */
 static uint64_t announce_once(struct fg_lock *l, struct fg_self *t, uint32_t word)
 {
@@ -38,16 +38,12 @@ static uint64_t announce_once(struct fg_lock *l, struct fg_self *t, uint32_t wor
  */
 static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
 {
-	uint64_t prev = t->only;
-	uint32_t held = 1;
+	uint64_t prev = before_next(t);
+	uint32_t held = locks_announced(t);
 
-	if (prev == FG_ONLY_SEVERAL) {
-		prev = t->pending;
-		held = t->held;
-	}
 	/* The word last: of one that waits, each look costs the owner the line. */
-	if (!held || prev == FG_ONLY_NONE || prev == address(l) || t->round_is_timed ||
-	    !fg_has_slot(t) || fg_thread_has_released_by_others(t) || fg_load_relaxed(&l->word))
+	if (!held || pending_of(t) == address(l) || t->round_is_timed || !fg_has_slot(t) ||
+	    fg_thread_has_released_by_others(t) || fg_load_relaxed(&l->word))
 		return false;
 	announce_beside(l, t, held);
 	if (!_fg_take_free(l, t)) {
@@ -137,7 +133,7 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		yield_to_woken(l, t, deadline);
 	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->leaves_cpu))
 		leave_cpu(l, t);
-	if (t->only == FG_ONLY_SEVERAL && !t->held && (!t->keeps_busy || !rounds_are_short(t))) {
+	if (t->only == FG_ONLY_SLOWLY && (!t->keeps_busy || !rounds_are_short(t))) {
 		/*
 		 * What the fast path does, which this thread was kept off: no look first, which
 		 * would be one more journey of the line, whose next word is the queue's tail.  But
@@ -188,7 +184,10 @@ __attribute__((noinline)) int _fg_lock_slow(struct fg_lock *l, const struct fg_d
 __attribute__((noinline)) bool _fg_trylock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
-	uint64_t prev = announce_once(l, t, fg_load_relaxed(&l->word));
+	uint64_t prev;
+
+	round_ends(l, t);
+	prev = announce_once(l, t, fg_load_relaxed(&l->word));
 
 	/* In a child of fork the head that has asked for it may be one of the parent. */
 	if (!take(l, t, fg_epoch ? FG_WORD_HANDOFF : 0, 0)) {

@@ -44,7 +44,13 @@ _Static_assert(BUSY_LOOKS == 16, "fg_self.busy_releases wraps there");
 /* Of the one lock that this thread has: with a second one it owes nobody anything yet. */
 static bool has_standby(const struct fg_self *t)
 {
-	return fg_has_slot(t) && t->held == 1 && fg_thread_mine(t)->notifies;
+	return (t->only & FG_ONLY_BITS) == FG_ONLY_SLOWLY && fg_has_slot(t) &&
+	       fg_thread_mine(t)->notifies;
+}
+
+static void tell_free(const struct fg_thread *me)
+{
+	fg_store_relaxed(&fg_thread_of(me->notifies)->notice, FG_NOTICE_FREE);
 }
 
 /*
@@ -54,8 +60,7 @@ static bool has_standby(const struct fg_self *t)
 static void tell_standby(const struct fg_self *t)
 {
 	if (has_standby(t))
-		fg_store_relaxed(&fg_thread_of(fg_thread_mine(t)->notifies)->notice,
-				 FG_NOTICE_FREE);
+		tell_free(fg_thread_mine(t));
 }
 
 /*
@@ -235,8 +240,11 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 	uint32_t mine = t->id, held = t->held;
 	uint64_t prev;
 
-	if (t->only != FG_ONLY_SEVERAL || t->pending != address(l) || !held || t->unordered ||
-	    (t->keeps_busy && fg_load_relaxed(&l->word) != mine))
+	if (t->only == (address(l) | FG_ONLY_SLOWLY))
+		held = 1;
+	else if (t->only != (address(l) | FG_ONLY_SEVERAL))
+		return false;
+	if (!held || t->unordered || (t->keeps_busy && fg_load_relaxed(&l->word) != mine))
 		return false;
 	prev = held > 1 ? l->prev : 0; /* cs has not counted this lock yet */
 
@@ -260,7 +268,7 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 		return;
 	}
 	/* Not 0: the count is of 16 bits, and of what others say that they have released. */
-	held = t->only == FG_ONLY_SEVERAL && t->held ? t->held : 1;
+	held = has_several(t) && t->held ? t->held : 1;
 	if (held == 1 && pending == address(l) && release_busy(l, t, w)) {
 		fg_slice_end(t);
 		return;
@@ -296,11 +304,11 @@ static __attribute__((noinline)) void notify_and_unlock(struct fg_lock *l, struc
 							struct fg_thread *me)
 {
 	if (!me->sleepers)
-		tell_standby(t);
+		tell_free(me);
 	if (!unlock_nested(l, t))
 		release_and_wake(l, t);
 	else if (me->sleepers) /* no more */
-		tell_standby(t);
+		tell_free(me);
 	/* Not before: the line is one that others read, and the release would wait for it. */
 	me->notifies = 0;
 }
@@ -309,7 +317,7 @@ __attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
 
-	if (t->held == 1 && fg_has_slot(t)) {
+	if (t->only == (address(l) | FG_ONLY_SLOWLY) && fg_has_slot(t)) {
 		struct fg_thread *me = fg_thread_mine(t);
 
 		if (fg_unlikely(me->notifies)) {

@@ -161,7 +161,7 @@ void fg_threads_after_fork(void)
 	 * held.  A fork inside a wait comes from a signal handler; the wait's node is FREE now and
 	 * its queue is of another epoch, so the wait starts over.
 	 */
-	if (mine && (t->only == FG_ONLY_NONE || (t->only == FG_ONLY_SEVERAL && !t->held))) {
+	if (mine && !(t->only & ~(uint64_t)FG_ONLY_SLOWLY)) {
 		t->id = fg_id_renew(mine);
 		fg_store_relaxed(&t->slot->owner_id, t->id);
 	}

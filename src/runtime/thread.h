@@ -2,7 +2,7 @@
 /*
  * Threads: who I am, what I publish, and the queue nodes that serve all my locks.
  *
- * A thread has three pieces of memory, 252 bytes in all:
+ * A thread has three pieces of memory, 244 bytes in all:
  *
  *   fg_self    in its thread-local storage, as fg_sections: the truth about itself
  *   fg_slot    in the page that the monitor sees: a copy of what matters.  The
@@ -102,15 +102,14 @@ _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 struct fg_self {
 	/* the eBPF program reads this once.  slot 0, check not: see fg_former_id() */
 	struct fg_tls_bind bind;
-	uint64_t only; /* address of the one lock that this thread holds or takes, or FG_ONLY_* */
+	uint64_t only; /* address of the one lock that this thread holds or takes; FG_ONLY_* */
 	struct fg_slot *slot;
 	const uint32_t *cpu; /* cpu_id of the rseq area: the CPU that I run on */
-	uint64_t pending;    /* what slot->pending says; valid iff only == FG_ONLY_SEVERAL */
 	uint32_t id;	     /* what lock words hold while this thread owns them; 0 = not set up */
 	uint32_t turn_began_us; /* when I woke up, or my last turn ended; low bits of the clock */
 	/* when I last released a lock that others sleep on, or woke up; same */
 	uint32_t released_us;
-	uint16_t held;	       /* locks held; valid iff only == FG_ONLY_SEVERAL */
+	uint16_t held;	       /* locks held or taken; valid iff `only` has FG_ONLY_SEVERAL */
 	uint8_t role : 2;      /* what slot->role says */
 	uint8_t turn_over : 1; /* sleep when I next have to wait (lock_paths.h) */
 	/*
@@ -132,13 +131,23 @@ _Static_assert(sizeof(struct fg_self) + sizeof(uint32_t) + sizeof(struct fg_slot
 	       "promised: under 256 bytes a thread");
 
 /*
- * The fast paths serve a thread that holds one lock at a time, and know all
- * that they need from this one field.  No address is below 4096.
+ * The fast paths serve a thread that holds one lock at a time, and know all that they need from
+ * this one field.  No address is below 4096; the kernel sleeps on multiples of 4 only, so two bits
+ * are free.  A signal handler between any two instructions finds a whole state: `only` is one
+ * store, and `held` is what a handler leaves there (held.h).
  */
 enum {
 	FG_ONLY_NONE = 0,
-	FG_ONLY_NOT_SET_UP = 1, /* initial value of thread-local storage */
-	FG_ONLY_SEVERAL = 2,	/* `held` counts them, `prev` chains them */
+	/*
+	 * A bit: taken the slow way, and its release goes there at once.  Alone: nothing is held,
+	 * and the next lock goes there.
+	 */
+	FG_ONLY_SLOWLY = 1,
+	/* A bit: the latest of several, which `held` counts and `prev` chains.  Alone: of unknown.
+	 */
+	FG_ONLY_SEVERAL = 2,
+	FG_ONLY_BITS = FG_ONLY_SLOWLY | FG_ONLY_SEVERAL,
+	FG_ONLY_NOT_SET_UP = 4, /* initial value of thread-local storage */
 };
 
 extern __thread struct fg_self fg_self_tls;

@@ -216,9 +216,20 @@ def check_other_objects_with_more_threads_than_cpus():
         if name == "rwlock, one in ten writes":
             continue  # below
         more = ("-o", "20000") if name == "barrier" else ()
+        # Signals go to those that wait in turn, who have gone to sleep then: one in five; with 16
+        # threads nobody sleeps.  Of three seeds 1,190 to 1,760 of 2,340; 335 with policy "block".
+        least = 0.45 if name.startswith("condition") else 0.8
         one, two = (figures("-m", "one", "-t", threads, *options, *more)["per_ms"]
                     for threads in ("16", "32"))
-        assert two >= 0.8 * one, f"{name}, operations a ms with 16 and 32 threads: {one}, {two}"
+        assert two >= least * one, f"{name}, operations a ms with 16 and 32 threads: {one}, {two}"
+
+
+def check_standby_is_told_by_a_release_after_a_nested_lock():
+    # The mutex of a condition variable, whose own lock is taken and released in the section: when
+    # the mutex came to its fast release, 570 operations a ms, and 1,680 with two threads.
+    two, eight = (figures("-m", "one", "-t", threads, "-L", "pipeline", "-d", "4")["per_ms"]
+                  for threads in ("2", "8"))
+    assert eight >= 1.2 * two, f"operations a ms with 2 and 8 threads: {two}, {eight}"
 
 
 def check_readers_are_critical_as_soon_as_they_count():
