@@ -58,6 +58,7 @@ void fg_thread_init(struct fg_self *t)
 
 		me->nodes_used = me->yields = me->leaves_cpu = 0;
 		me->notifies = 0;
+		me->native_began_ns = 0;
 		me->slice = me->barges = 0;
 		t->slot = fg_slot_of(index);
 		fg_slot_clear(t->slot, id);
@@ -106,9 +107,10 @@ static void thread_exit(void *arg)
 	fg_fence_local();
 	t->bind.check = id;
 	fg_slot_clear(t->slot, 0);
-	t->slot = &fg_slot_nowhere;
 	fg_fence_local();
 	t->only = FG_ONLY_NOT_SET_UP;
+	fg_fence_local();
+	t->slot = &fg_slot_nowhere; /* which a handler has set as well, if it was set up again */
 	fg_fence_local();
 	fg_cas_relaxed(&t->id, &id, 0);
 	fg_id_end(index);
