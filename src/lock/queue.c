@@ -41,14 +41,16 @@ static struct fg_node *node_at(uint32_t n)
 	return &fg_thread_of(n / FG_NODES)->node[n % FG_NODES];
 }
 
-uint32_t _fg_queue_near(const struct fg_self *t)
+bool _fg_queue_near(const struct fg_self *t, uint32_t *near)
 {
 	uint32_t cpu = fg_load_relaxed(t->cpu);
 
+	*near = 0;
 	if (cpu >= FG_MAX_CPUS || !fg_policy_has_monitor())
-		return 0;
-	return fg_load_relaxed(&fg_load_relaxed(&fg_counters)->near[cpu]) &
-	       (FG_NEAR_NODE | FG_NEAR_CACHE);
+		return false;
+	*near = fg_load_relaxed(&fg_load_relaxed(&fg_counters)->near[cpu]) &
+		(FG_NEAR_NODE | FG_NEAR_CACHE);
+	return true;
 }
 
 static uint32_t tail_of(uint32_t n)
@@ -116,7 +118,7 @@ static void become_head(struct fg_self *t, struct fg_node *node)
 
 uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, uint32_t *behind)
 {
-	uint32_t n = node_alloc(t), before, pred_number;
+	uint32_t n = node_alloc(t), before, pred_number, near;
 	struct fg_node *node;
 
 	*behind = 0;
@@ -141,8 +143,8 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, uint32_t *behind)
 	} else {
 		struct fg_node *pred = node_at(pred_number);
 
-		if (fg_xchg_acq_rel(&pred->next, n | _fg_queue_near(t) << LINK_NEAR_SHIFT) ==
-		    FG_NODE_HANDED) {
+		_fg_queue_near(t, &near);
+		if (fg_xchg_acq_rel(&pred->next, n | near << LINK_NEAR_SHIFT) == FG_NODE_HANDED) {
 			node_free(pred); /* its owner left the role here for us */
 			become_head(t, node);
 		} else {
@@ -227,7 +229,7 @@ void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *be
 
 	if (!first || behind->walked == WALK_MAX || first / LINK_PASSED >= LINK_PASSED_MAX)
 		return;
-	mine = _fg_queue_near(t);
+	_fg_queue_near(t, &mine);
 	if (!((first >> LINK_NEAR_SHIFT ^ mine) & (FG_NEAR_NODE | FG_NEAR_CACHE)))
 		return;
 	if (!behind->before)

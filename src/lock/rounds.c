@@ -2,7 +2,6 @@
 #include "lock/rounds.h"
 
 #include "lock/queue.h"
-#include "runtime/policy.h"
 
 /*
  * A short round is back for the lock within BACK_NS: about a hand-over, in which the others would
@@ -16,14 +15,21 @@
 #define BACK_FAR_NS	 512u
 #define SHORT_SECTION_NS 1000u
 
+/* Of a native lock: both parts, since its release tells nothing.  Not varied. */
+#define SHORT_NATIVE_ROUND_NS 1000u
+
 /* One round in so many is timed.  Not varied. */
 #define TIMED_EVERY 16u
 _Static_assert(TIMED_EVERY == 16, "fg_self.times_head wraps there");
 
+/* Threads on two nodes within so many units of 2^24 ns, 17 ms: 50 to 67 ms.  Not varied. */
+#define SEEN_UNIT_LOG2 24
+#define SEEN_LATELY    3u
+
 /* Low bits: in a millisecond's distance a round looks short, now and then. */
-static uint16_t coarse_clock(void)
+static uint16_t coarse_clock(uint64_t now)
 {
-	return (uint16_t)(fg_now_ns() / FG_ROUND_UNIT_NS);
+	return (uint16_t)(now / FG_ROUND_UNIT_NS);
 }
 
 static uint16_t part_of_address(const struct fg_lock *l)
@@ -31,29 +37,31 @@ static uint16_t part_of_address(const struct fg_lock *l)
 	return (uint16_t)(address(l) / sizeof(uint64_t)) & 0x7fff;
 }
 
-static uint32_t time_since(uint16_t since)
+static uint32_t time_since(uint16_t since, uint64_t now)
 {
-	return (uint16_t)(coarse_clock() - since) * FG_ROUND_UNIT_NS;
+	return (uint16_t)(coarse_clock(now) - since) * FG_ROUND_UNIT_NS;
 }
 
-/* Threads of this process run on several NUMA nodes, or have: a hint. */
-static bool spans_nodes(const struct fg_self *t)
+/*
+ * Threads of this process have come from several NUMA nodes lately: a hint.  It is of all locks,
+ * since whether those of one do would take a place in it.
+ */
+static bool spans_nodes(const struct fg_self *t, uint64_t now)
 {
-	static uint32_t several, a_node;
-	uint32_t node, had;
+	static uint32_t seen[8] __attribute__((aligned(FG_CACHE_LINE))); /* by node, when */
+	uint32_t i, near, mine, unit = (uint32_t)(now >> SEEN_UNIT_LOG2);
 
-	if (fg_load_relaxed(&several))
-		return true;
-	if (!fg_policy_has_monitor()) /* which says where CPUs are */
+	if (!_fg_queue_near(t, &near))
 		return false;
-	node = (_fg_queue_near(t) & FG_NEAR_NODE) | 1;
-	had = fg_load_relaxed(&a_node);
-	if (!had)
-		fg_store_relaxed(&a_node, node);
-	else if (had != node)
-		fg_store_relaxed(&several, 1);
-	return had && had != node;
+	mine = near / (FG_NEAR_CACHE + 1);
+	if (fg_load_relaxed(&seen[mine]) != unit)
+		fg_store_relaxed(&seen[mine], unit);
+	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
+		if (i != mine && unit - fg_load_relaxed(&seen[i]) <= SEEN_LATELY)
+			return true;
+	return false;
 }
+_Static_assert(FG_NEAR_NODE / (FG_NEAR_CACHE + 1) == 7, "eight nodes");
 
 static void judge(struct fg_self *t, bool is_short)
 {
@@ -70,7 +78,7 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
 	if (t->times_head++ || !fg_id_has_slot(t->id))
 		return;
 	me = fg_thread_mine(t);
-	me->round_since = coarse_clock();
+	me->round_since = coarse_clock(fg_now_ns());
 	me->round_of = part_of_address(l);
 	me->round_is_released = 0;
 	t->round_is_timed = 1;
@@ -79,15 +87,17 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
 void _fg_round_releases(struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
+	uint64_t now;
 
 	if (me->round_is_released)
 		return;
-	if (time_since(me->round_since) > SHORT_SECTION_NS) {
+	now = fg_now_ns();
+	if (time_since(me->round_since, now) > SHORT_SECTION_NS) {
 		judge(t, false);
 		t->round_is_timed = 0;
 		return;
 	}
-	me->round_since = coarse_clock();
+	me->round_since = coarse_clock(now);
 	me->round_is_released = 1;
 }
 
@@ -98,7 +108,9 @@ void _fg_round_releases(struct fg_self *t)
 void _fg_round_ends(const struct fg_lock *l, struct fg_self *t)
 {
 	const struct fg_thread *me = fg_thread_mine(t);
-	uint32_t ns = time_since(me->round_since), most = spans_nodes(t) ? BACK_FAR_NS : BACK_NS;
+	uint64_t now = fg_now_ns();
+	uint32_t ns = time_since(me->round_since, now),
+		 most = spans_nodes(t, now) ? BACK_FAR_NS : BACK_NS;
 
 	if (ns <= most && me->round_of != part_of_address(l))
 		return;
@@ -108,5 +120,5 @@ void _fg_round_ends(const struct fg_lock *l, struct fg_self *t)
 
 void _fg_native_round_took(struct fg_self *t, uint32_t ns)
 {
-	judge(t, ns <= SHORT_SECTION_NS);
+	judge(t, ns <= SHORT_NATIVE_ROUND_NS);
 }
