@@ -26,20 +26,6 @@ static inline bool has_several(const struct fg_self *t)
 	return t->only & FG_ONLY_SEVERAL;
 }
 
-/*
- * The same, as the next lock keeps it: with FG_ONLY_SLOWLY where the release has somebody to tell
- * (lock_spin.c).  Otherwise the fast path may do: in a queue with a condition variable, whose own
- * lock is the next one, the slow way costs 13 % (2 CPUs, two producers and two consumers).
- */
-static inline uint64_t before_next(const struct fg_self *t)
-{
-	uint64_t latest = t->only & ~(uint64_t)FG_ONLY_SEVERAL;
-
-	if ((latest & FG_ONLY_SLOWLY) && !(fg_has_slot(t) && fg_thread_mine(t)->notifies))
-		latest &= ~(uint64_t)FG_ONLY_SLOWLY;
-	return latest;
-}
-
 /* How many locks of this thread others have released for it since it last asked. */
 static inline uint32_t released_for_me(const struct fg_self *t)
 {
@@ -62,7 +48,27 @@ static inline uint32_t locks_held(const struct fg_self *t)
 	return held > gone ? held - gone : 0;
 }
 
-/* What a thread publishes that holds `held` locks, of which `latest` is the latest. */
+/* Bits of its address that tell a thread's locks apart, for hints: 512 kB away there is another. */
+static inline uint16_t part_of_address(uint64_t lock)
+{
+	return (uint16_t)(lock / sizeof(uint64_t));
+}
+
+/* Its release tells the standby of this lock (lock_spin.c). */
+static inline bool has_standby(const struct fg_self *t, uint64_t lock)
+{
+	const struct fg_thread *me;
+
+	if (!fg_has_slot(t))
+		return false;
+	me = fg_thread_mine(t);
+	return fg_unlikely(me->notifies) && me->notifies_of == part_of_address(lock);
+}
+
+/*
+ * What a thread publishes that holds `held` locks, of which `latest` is the latest: what `only` was
+ * before the next one.
+ */
 static inline void publish(struct fg_self *t, uint32_t held, uint64_t latest)
 {
 	uint64_t pending = latest & ~(uint64_t)FG_ONLY_BITS;
@@ -73,11 +79,11 @@ static inline void publish(struct fg_self *t, uint32_t held, uint64_t latest)
 		fg_set_pending(t, 0);
 		fg_set_cs(t, 0);
 	} else if (held == 1 && pending && !t->unordered) {
-		t->only = latest;
+		t->only = latest & ~(uint64_t)FG_ONLY_SEVERAL;
 		fg_set_pending(t, pending);
 		fg_set_cs(t, 0);
 	} else {
-		t->only = pending | FG_ONLY_SEVERAL;
+		t->only = latest | FG_ONLY_SEVERAL;
 		/* Of what counts fewer a signal handler that comes before might make "one". */
 		fg_fence_local();
 		t->held = (uint16_t)held;
@@ -100,14 +106,14 @@ static inline void announce_beside(struct fg_lock *l, struct fg_self *t, uint32_
 	fg_set_pending(t, address(l));
 }
 
-/* Announces that `l` is being taken, besides what is held.  Returns what was the latest. */
+/* Announces that `l` is being taken, besides what is held.  Returns what `only` was; 0: nothing. */
 static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
 {
 	uint32_t held = locks_held(t);
 	uint64_t prev = 0;
 
 	if (held) {
-		prev = before_next(t);
+		prev = t->only;
 		announce_beside(l, t, held);
 	} else {
 		t->only = address(l);
@@ -118,16 +124,41 @@ static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
 }
 
 /*
+ * As one of `held`.  What was before the second one is kept in the thread, so that its release need
+ * not look at the lock: others have its line by then.
+ */
+static inline void acquired_beside(struct fg_lock *l, struct fg_self *t, uint64_t prev,
+				   uint32_t held)
+{
+	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
+	if (held == 2)
+		t->first = prev;
+	else
+		l->prev = prev;
+}
+
+/*
  * Taken here and not in the fast path: as likely as not somebody waits when it
  * is released, and "slowly" makes the release come here at once.
  */
 static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 {
-	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
-	if (has_several(t))
-		l->prev = prev;
-	else /* nothing reads its `prev`, and those who wait may have the line again */
+	if (has_several(t)) {
+		acquired_beside(l, t, prev, t->held);
+		if (has_standby(t, address(l)))
+			t->only |= FG_ONLY_SLOWLY;
+	} else {
+		fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
 		t->only = address(l) | FG_ONLY_SLOWLY;
+	}
+}
+
+/* What `only` was before `l`, the latest of `held`, if they were taken and released in order. */
+static inline uint64_t before(const struct fg_lock *l, const struct fg_self *t, uint32_t held)
+{
+	if (held > 2)
+		return l->prev;
+	return held == 2 ? t->first : 0;
 }
 
 /* Of a thread that holds nothing: keeps its next lock off the fast path. */

@@ -21,7 +21,7 @@
 
 /*
  * Announces `l`, whose word has been seen to be `word`, unless the fast path has done so (and then
- * failed).  Returns what was the latest.
+ * failed).  Returns what `only` was.
  */
 static uint64_t announce_once(struct fg_lock *l, struct fg_self *t, uint32_t word)
 {
@@ -38,19 +38,19 @@ static uint64_t announce_once(struct fg_lock *l, struct fg_self *t, uint32_t wor
  */
 static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
 {
-	uint64_t prev = before_next(t);
+	uint64_t prev = t->only;
 	uint32_t held = locks_announced(t);
 
-	/* The word last: of one that waits, each look costs the owner the line. */
+	/* No look at the word: one that waits takes the line for the queue's tail anyway. */
 	if (!held || pending_of(t) == address(l) || t->round_is_timed || !fg_has_slot(t) ||
-	    fg_thread_has_released_by_others(t) || fg_load_relaxed(&l->word))
+	    fg_thread_has_released_by_others(t))
 		return false;
 	announce_beside(l, t, held);
 	if (!_fg_take_free(l, t)) {
 		not_acquired(t, prev);
 		return false;
 	}
-	acquired(l, t, prev);
+	acquired_beside(l, t, prev, held + 1);
 	return true;
 }
 

@@ -41,13 +41,6 @@
 #define BUSY_LOOKS 16u
 _Static_assert(BUSY_LOOKS == 16, "fg_self.busy_releases wraps there");
 
-/* Of the one lock that this thread has: with a second one it owes nobody anything yet. */
-static bool has_standby(const struct fg_self *t)
-{
-	return (t->only & FG_ONLY_BITS) == FG_ONLY_SLOWLY && fg_has_slot(t) &&
-	       fg_thread_mine(t)->notifies;
-}
-
 static void tell_free(const struct fg_thread *me)
 {
 	fg_store_relaxed(&fg_thread_of(me->notifies)->notice, FG_NOTICE_FREE);
@@ -57,9 +50,9 @@ static void tell_free(const struct fg_thread *me)
  * The standby does not look at the word, but waits to be told (lock_spin.c).  Told right before the
  * release, it comes for the word when that is free; told sooner it would come in vain, and look on.
  */
-static void tell_standby(const struct fg_self *t)
+static void tell_standby(const struct fg_lock *l, const struct fg_self *t)
 {
-	if (has_standby(t))
+	if (has_standby(t, address(l)))
 		tell_free(fg_thread_mine(t));
 }
 
@@ -97,7 +90,7 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 	now = turn_clock(fg_now_ns());
 	t->keeps_busy = same &&
 			!is_past(now, t->released_us, (t->keeps_busy ? BUSY_LOOKS : 1) * BUSY_NS);
-	turn_ns = has_standby(t) ? turn_in_queue(now - t->released_us) : TURN_NS;
+	turn_ns = has_standby(t, address(l)) ? turn_in_queue(now - t->released_us) : TURN_NS;
 	t->released_us = now;
 	if (fg_unlikely(is_past(now, t->turn_began_us, turn_ns))) {
 		if (t->turn_over) {
@@ -111,7 +104,7 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 		t->turn_began_us = now - (TURN_NS - TURN_GRACE_NS) / 1000;
 	}
 	/* The standby has been told: it is awake, and has not had to touch the word for it. */
-	return t->keeps_busy || (word & FG_WORD_SPINNER) || has_standby(t);
+	return t->keeps_busy || (word & FG_WORD_SPINNER) || has_standby(t, address(l));
 }
 
 /* After a wake-up for this lock.  True if this thread's next lock has to look whether to yield. */
@@ -164,7 +157,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 		return false;
 	for (;;) {
 		if (!(w & FG_WORD_WAITERS)) {
-			tell_standby(t);
+			tell_standby(l, t);
 			/* The designated waiter's obligation goes on, whoever is woken. */
 			if (fg_cas_release(&l->word, &w, w & FG_WORD_OUTLIVES))
 				return wake;
@@ -175,7 +168,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 			asked = true;
 		}
 		if (leave && (w & FG_WORD_DESIGNATED)) {
-			tell_standby(t);
+			tell_standby(l, t);
 			if (fg_cas_release(&l->word, &w, w & ~FG_WORD_ID)) {
 				if (!wake)
 					fg_count(t, FG_STAT_WAKEUPS_SAVED, 1);
@@ -219,7 +212,7 @@ static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 	    t->busy_releases == 0 || t->round_is_timed)
 		return false;
 	fg_set_cs(t, 0);
-	tell_standby(t);
+	tell_standby(l, t);
 	if (!fg_cas_release(&l->word, &w, w & ~FG_WORD_ID))
 		return false;
 	t->busy_releases++;
@@ -242,11 +235,12 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 
 	if (t->only == (address(l) | FG_ONLY_SLOWLY))
 		held = 1;
-	else if (t->only != (address(l) | FG_ONLY_SEVERAL))
+	else if (t->only != (address(l) | FG_ONLY_SEVERAL) &&
+		 t->only != (address(l) | FG_ONLY_SEVERAL | FG_ONLY_SLOWLY))
 		return false;
 	if (!held || t->unordered || (t->keeps_busy && fg_load_relaxed(&l->word) != mine))
 		return false;
-	prev = held > 1 ? l->prev : 0; /* cs has not counted this lock yet */
+	prev = before(l, t, held); /* cs has not counted this lock yet */
 
 	if (__libc_single_threaded ? !_fg_release_alone(l, mine) :
 				     !fg_cas_release(&l->word, &mine, 0))
@@ -260,8 +254,8 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct fg_self *t)
 {
 	uint32_t w = fg_load_relaxed(&l->word), held;
-	uint64_t pending = pending_of(t), prev;
-	bool over = false;
+	bool over = false, latest = pending_of(t) == address(l);
+	uint64_t prev;
 
 	if ((w & FG_WORD_ID) != t->id) {
 		unlock_for_owner(l, t, w);
@@ -269,15 +263,15 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 	}
 	/* Not 0: the count is of 16 bits, and of what others say that they have released. */
 	held = has_several(t) && t->held ? t->held : 1;
-	if (held == 1 && pending == address(l) && release_busy(l, t, w)) {
+	if (held == 1 && latest && release_busy(l, t, w)) {
 		fg_slice_end(t);
 		return;
 	}
-	if (pending != address(l)) { /* not the latest: what is pending stays so */
-		prev = pending;
+	if (latest) {
+		prev = before(l, t, held);
+	} else { /* what is pending stays so */
+		prev = t->only;
 		t->unordered = held > 2 || fg_slice_is_asked(t);
-	} else {
-		prev = held > 1 ? l->prev : 0;
 	}
 	/*
 	 * cs stops counting this lock before the release, pending is exact until
@@ -299,11 +293,14 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 	}
 }
 
-/* Where others sleep, release() has some things to do before it tells the standby. */
+/*
+ * Where others sleep, or it is not the latest lock, release() has some things to do before it tells
+ * the standby.
+ */
 static __attribute__((noinline)) void notify_and_unlock(struct fg_lock *l, struct fg_self *t,
 							struct fg_thread *me)
 {
-	if (!me->sleepers)
+	if (!me->sleepers && pending_of(t) == address(l))
 		tell_free(me);
 	if (!unlock_nested(l, t))
 		release_and_wake(l, t);
@@ -317,13 +314,10 @@ __attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
 
-	if (t->only == (address(l) | FG_ONLY_SLOWLY) && fg_has_slot(t)) {
-		struct fg_thread *me = fg_thread_mine(t);
-
-		if (fg_unlikely(me->notifies)) {
-			notify_and_unlock(l, t, me);
-			return;
-		}
+	/* The latest of several without FG_ONLY_SLOWLY has none. */
+	if (t->only != (address(l) | FG_ONLY_SEVERAL) && has_standby(t, address(l))) {
+		notify_and_unlock(l, t, fg_thread_mine(t));
+		return;
 	}
 	if (!unlock_nested(l, t))
 		release_and_wake(l, t);

@@ -95,13 +95,21 @@ struct head {
 };
 
 /*
+ * One promise at a time: it may owe one to those behind another lock.  Not if it has no other: that
+ * one was released for it, or forgotten.
+ */
+static bool owes_another(const struct fg_lock *l, const struct fg_self *t)
+{
+	return t->only != address(l) && fg_thread_mine(t)->notifies && !has_standby(t, address(l));
+}
+
+/*
  * While others wait to be told they do not look who the owner is.  So only an owner promises that
- * whose CPU the monitor watches: of another they would spin until their cap.  And that has no other
- * lock: only the release of its last one tells.
+ * whose CPU the monitor watches: of another they would spin until their cap.
  */
 static bool may_promise(const struct fg_lock *l, const struct fg_self *t)
 {
-	return t->only == address(l) && fg_policy_has_monitor() && fg_is_watched(t->id);
+	return fg_policy_has_monitor() && fg_is_watched(t->id) && !owes_another(l, t);
 }
 
 /* To the one that this thread has granted the head's role to. */
@@ -183,8 +191,7 @@ static bool look_as_told(struct fg_lock *l, struct fg_self *t, struct attempt *a
 	if (notice == FG_NOTICE_FREE)
 		return take_told(l, t, a) || look(l, t, a, h);
 	if (h->n) {
-		/* One promise at a time: it may owe one to those behind another lock. */
-		if (notice == FG_NOTICE_STANDBY && h->behind.next && !fg_thread_mine(t)->notifies)
+		if (notice == FG_NOTICE_STANDBY && h->behind.next && !owes_another(l, t))
 			become_standby(l, t, h);
 		else
 			_fg_queue_bring_near(t, h->n, &h->behind);

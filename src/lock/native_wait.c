@@ -94,7 +94,7 @@ bool _fg_native_wait(struct fg_self *self, const struct fg_native_view *lock,
 		return false;
 	fg_count(self, FG_STAT_SPUN, 1);
 	if (fg_id_has_slot(self->id) && self->times_head++ == 0) /* one in 16 */
-		fg_thread_mine(self)->native_began_ns = round_clock() | 1;
+		fg_thread_mine(self)->native_since = round_clock(fg_now_ns()) | 1;
 	return true;
 }
 
@@ -102,6 +102,6 @@ void _fg_native_round_ends(struct fg_self *self)
 {
 	struct fg_thread *me = fg_thread_mine(self);
 
-	_fg_native_round_took(self, round_clock() - me->native_began_ns);
-	me->native_began_ns = 0;
+	_fg_native_round_took(self, round_time(me->native_since, fg_now_ns()));
+	me->native_since = 0;
 }

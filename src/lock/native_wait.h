@@ -41,7 +41,7 @@ static inline void _fg_native_round(void)
 {
 	struct fg_self *t = &fg_self_tls;
 
-	if (fg_id_has_slot(t->id) && fg_unlikely(fg_thread_mine(t)->native_began_ns))
+	if (fg_id_has_slot(t->id) && fg_unlikely(fg_thread_mine(t)->native_since))
 		_fg_native_round_ends(t);
 }
 

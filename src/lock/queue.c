@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/queue.h"
 
+#include "lock/held.h"
 #include "runtime/decide.h"
 
 /*
@@ -294,6 +295,13 @@ static bool grant(uint32_t n, uint32_t state, enum fg_notice notice)
 	       !node_cas(node, with_state(state, FG_NODE_GRANTED), FG_NODE_LEFT);
 }
 
+/* To tell the new head when this lock is released: FG_NOTICE_FREE. */
+static void promise(struct fg_thread *me, const struct fg_lock *l, uint32_t index)
+{
+	me->notifies_of = part_of_address(address(l));
+	me->notifies = (uint16_t)index;
+}
+
 /*
  * Walks to the first successor that waits and runs.  Each node passed is FREE
  * for its owner from then on and not touched again.
@@ -334,7 +342,7 @@ void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 		count_time(at, behind->waited_us);
 		if (grant(at, state, behind->notice)) {
 			if (behind->notice != FG_NOTICE_NONE)
-				fg_thread_mine(t)->notifies = (uint16_t)(at / FG_NODES);
+				promise(fg_thread_mine(t), l, at / FG_NODES);
 			break;
 		}
 		next = state = 0;

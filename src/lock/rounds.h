@@ -19,9 +19,15 @@ static inline bool rounds_are_short(const struct fg_self *t)
 	return t->short_rounds >= SHORT_ROUNDS;
 }
 
-static inline uint32_t round_clock(void)
+/* Low bits: in a millisecond's distance a round looks short, now and then. */
+static inline uint16_t round_clock(uint64_t now)
 {
-	return (uint32_t)fg_now_ns();
+	return (uint16_t)(now / FG_ROUND_UNIT_NS);
+}
+
+static inline uint32_t round_time(uint16_t since, uint64_t now)
+{
+	return (uint16_t)(round_clock(now) - since) * FG_ROUND_UNIT_NS;
 }
 
 /* The head has got the lock, its only one. */
@@ -29,6 +35,9 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t);
 
 /* It takes a lock again. */
 void _fg_round_ends(const struct fg_lock *l, struct fg_self *t);
+
+/* It takes another lock in the section. */
+void _fg_round_has_another(struct fg_self *t);
 
 /* It has released its last lock, while a round is timed. */
 void _fg_round_releases(struct fg_self *t);
@@ -47,13 +56,12 @@ static inline void round_releases(struct fg_self *t)
 
 static inline void round_ends(const struct fg_lock *l, struct fg_self *t)
 {
-	/*
-	 * A round in which it takes other locks as well mostly ends as a long one.  To drop it
-	 * instead leaves short ones in a queue with a condition variable, which then makes 0.76
-	 * (2 CPUs, 2 producers and 2 consumers).
-	 */
-	if (fg_unlikely(t->round_is_timed) && t->only == FG_ONLY_SLOWLY)
+	if (fg_likely(!t->round_is_timed))
+		return;
+	if (t->only == FG_ONLY_SLOWLY)
 		_fg_round_ends(l, t);
+	else if (pending_of(t) && pending_of(t) != address(l))
+		_fg_round_has_another(t);
 }
 
 #endif

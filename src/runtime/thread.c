@@ -58,7 +58,7 @@ void fg_thread_init(struct fg_self *t)
 
 		me->nodes_used = me->yields = me->leaves_cpu = 0;
 		me->notifies = 0;
-		me->native_began_ns = 0;
+		me->native_since = 0;
 		me->slice = me->barges = 0;
 		t->slot = fg_slot_of(index);
 		fg_slot_clear(t->slot, id);
@@ -158,6 +158,8 @@ void fg_threads_after_fork(void)
 	for (i = 1; i <= fg_threads_highest(); i++)
 		memset(fg_thread_of(i)->node, 0, sizeof(fg_thread_of(i)->node));
 	fg_ids_after_fork(mine);
+	if (mine)
+		fg_thread_of(mine)->notifies = 0;
 	/*
 	 * The id stays if it holds something: POSIX lets the child release what the forking thread
 	 * held.  A fork inside a wait comes from a signal handler; the wait's node is FREE now and

@@ -2,7 +2,7 @@
 /*
  * Threads: who I am, what I publish, and the queue nodes that serve all my locks.
  *
- * A thread has three pieces of memory, 244 bytes in all:
+ * A thread has three pieces of memory, 252 bytes in all:
  *
  *   fg_self    in its thread-local storage, as fg_sections: the truth about itself
  *   fg_slot    in the page that the monitor sees: a copy of what matters.  The
@@ -81,9 +81,9 @@ struct fg_thread {
 	uint16_t gen; /* generation of the index; only written while nobody has the index */
 	/* generations that this process gave the index, up to a whole turn; 0 = new here */
 	uint16_t gens;
-	uint16_t
-	    notifies;	/* index of the head that my next release tells; 0 = none (lock_spin.c) */
-	uint8_t notice; /* to me as the head: enum fg_notice; others write it, too */
+	/* index of the head that my release tells; 0 = none (lock_spin.c) */
+	uint16_t notifies;
+	uint8_t notice;		/* to me as the head: enum fg_notice; others write it, too */
 	uint8_t slice : 2;	/* of mine: enum fg_slice (slice.h) */
 	uint8_t barges : 4;	/* counts values taken past sleepers, to time some (sem.c) */
 	uint8_t sleepers : 1;	/* others slept when I took the lock as the head (lock.c) */
@@ -95,7 +95,10 @@ struct fg_thread {
 	uint16_t round_is_released : 1;
 	/* the lock that I keep busy (lock_release.c), low bits of its address */
 	uint32_t kept_busy;
-	uint32_t native_began_ns; /* a timed round of a native lock; 0 = none is timed */
+	/* of which lock: part of its address (held.h) */
+	uint16_t notifies_of;
+	/* a timed round of a native lock: since when, in the same units; 0 = none is timed */
+	uint16_t native_since;
 } __attribute__((aligned(FG_CACHE_LINE)));
 _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 
@@ -105,6 +108,7 @@ struct fg_self {
 	uint64_t only; /* address of the one lock that this thread holds or takes; FG_ONLY_* */
 	struct fg_slot *slot;
 	const uint32_t *cpu; /* cpu_id of the rseq area: the CPU that I run on */
+	uint64_t first;	     /* of several: what `only` was before the second one (held.h) */
 	uint32_t id;	     /* what lock words hold while this thread owns them; 0 = not set up */
 	uint32_t turn_began_us; /* when I woke up, or my last turn ended; low bits of the clock */
 	/* when I last released a lock that others sleep on, or woke up; same */
@@ -139,8 +143,8 @@ _Static_assert(sizeof(struct fg_self) + sizeof(uint32_t) + sizeof(struct fg_slot
 enum {
 	FG_ONLY_NONE = 0,
 	/*
-	 * A bit: taken the slow way, and its release goes there at once.  Alone: nothing is held,
-	 * and the next lock goes there.
+	 * A bit: taken the slow way, and its release goes there at once; of several, has a standby
+	 * to tell.  Alone: nothing is held, and the next lock goes there.
 	 */
 	FG_ONLY_SLOWLY = 1,
 	/* A bit: the latest of several, which `held` counts and `prev` chains.  Alone: of unknown.

@@ -18,6 +18,10 @@ static const struct {
     {"index",
      "mutex",
      {.locks = 4000000, .keys = KEYS_SELF_SIMILAR, .half_look = true, .think = 200 * NS}},
+    /* A linked list that is locked hand over hand: its first lock is everybody's. */
+    {"list", "mutex", {.locks = 65, .coupled = true, .think = US}},
+    /* Each thread has a lock of its own in hand when it takes the one that all want. */
+    {"nested", "mutex", {.locks = 1025, .nested = true, .think = US}},
     /* A buffer of 8 between producers and consumers: a mutex and two condition variables. */
     {"pipeline", "cond", {.think = US}},
     /* A round of work, between 5 and 10 us of it, and all wait for the last. */

@@ -11,8 +11,8 @@
  * Asked for: nobody waits for ever to be told, though nobody looks at the word all the same, now
  * and then, as the lock does (UNTOLD_EVERY): whoever promises to tell does.
  *
- * MUT_*: faults that have to be found.  MUT_NESTED: one with two locks promises as well, whose
- * releases do not all tell [lock_spin.c:may_promise].
+ * MUT_*: faults that have to be found.  MUT_NESTED: one with two locks promises for each, and has
+ * room for one promise, so that not all releases tell [lock_spin.c:may_promise].
  */
 #ifndef N
 #define N 4

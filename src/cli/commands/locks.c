@@ -25,7 +25,7 @@ struct row {
 	{name, family, paper, fairness, lock_bytes, thread_bytes, can, true},
 static const struct row rows[] = {
     {"flexguard", "preemption-aware", "docs/design/lock.md; after " ZOO_SOSP2025,
-     "FIFO while spinning", 24, 244, ZOO_TIMED | ZOO_OVERSUBSCRIBED, false},
+     "FIFO while spinning", 24, 252, ZOO_TIMED | ZOO_OVERSUBSCRIBED, false},
     {"glibc", "blocking", "nothing is preloaded", "none", 40, 0, ZOO_ORDINARY, false},
     ZOO_TABLE(X) ZOO_RWLOCK_TABLE(RW)};
 #undef X

@@ -115,12 +115,9 @@ static void release(void *arg)
 	unlock(p);
 }
 
-static void section(struct thread *t, struct place *p, uint64_t from)
+static void inside_of(struct thread *t, struct place *p)
 {
-	int which = (int)(p - place);
-	uint64_t got = now();
-
-	if (enter(t, which)) {
+	if (enter(t, (int)(p - place))) {
 		p->data[0]++;
 		p->second[0]++;
 	} else if (p->data[0] != p->second[0]) {
@@ -128,11 +125,45 @@ static void section(struct thread *t, struct place *p, uint64_t from)
 	}
 	if (load.cs)
 		sim_work(load.cs);
+}
+
+static void section(struct thread *t, struct place *p, uint64_t from)
+{
+	int which = (int)(p - place);
+	uint64_t got = now();
+
+	inside_of(t, p);
 	if (load.forks)
 		fork_sometimes(t, release, p);
 	leave(which);
 	unlock(p);
 	record(t, from, got);
+}
+
+/* Hand over hand, from the first one to another. */
+static void op_coupled(struct thread *t)
+{
+	struct place *p = &place[1 + rng() % (uint32_t)(load.locks - 1)];
+	uint64_t from = now();
+
+	lock(place);
+	inside_of(t, place);
+	lock(p);
+	leave(0);
+	unlock(place);
+	section(t, p, from);
+}
+
+static void op_nested(struct thread *t)
+{
+	struct place *own = &place[1 + t->id % (load.locks - 1)];
+	uint64_t from;
+
+	lock(own);
+	from = now();
+	lock(place);
+	section(t, place, from);
+	unlock(own);
 }
 
 static void op(struct thread *t)
@@ -142,6 +173,16 @@ static void op(struct thread *t)
 
 	lock(p);
 	section(t, p, from);
+}
+
+static UNSEEN void op_of_load(struct thread *t)
+{
+	if (load.coupled && load.locks > 1)
+		op_coupled(t);
+	else if (load.nested && load.locks > 1)
+		op_nested(t);
+	else
+		op(t);
 }
 
 static UNSEEN void sum(void)
@@ -216,7 +257,7 @@ static UNSEEN void after(void)
 const struct object object_mutex = {.name = "mutex",
 				    .lock = choose,
 				    .reset = reset,
-				    .op = op,
+				    .op = op_of_load,
 				    .sum = sum,
 				    .check = check,
 				    .after = after,

@@ -44,6 +44,8 @@ extern struct load {
 	bool forks;		       /* and it has not forked yet */
 	enum keys keys;		       /* which of the locks (keys.c) */
 	bool half_look;		       /* half of the mutex' sections only read */
+	bool coupled;		       /* the first mutex, then one of the others, then goes it */
+	bool nested;		       /* the first, with one of the thread's own in hand */
 	bool uneven;		       /* outside up to twice as long */
 	int ends_after;		       /* so many operations is a thread's life; 0: for ever */
 	int busy, others, registered;  /* threads of other processes (neighbours.c) */
