@@ -35,6 +35,9 @@ def check_objects():
                        ("sem", 3000), ("spin", 3000)):
         schedules(n, "-O", object_)
         schedules(n, "-O", object_, "--pct", "3")
+    # Several at once, released in either order.
+    schedules(2000, "-O", "mutex", "-n", "3")
+    schedules(2000, "-O", "mutex", "-n", "3", "--pct", "3")
     # Long enough that the owner of the gate asks for a value.
     schedules(2000, "-O", "sem", "--rounds", "40", "-t", "4")
 

@@ -212,15 +212,43 @@ static bool lock_somehow(struct place *p)
 	return true;
 }
 
+/* Another one as well, of a higher number, so that none waits in a circle; then goes the first. */
+static void take_the_next(struct thread *t, int which)
+{
+	int next = which + 1;
+	uint64_t from = now();
+
+	inside_of(t, &place[which]);
+	come(&about[next]);
+	lock(&place[next]);
+	inside_of(t, &place[next]);
+	if (one_in(2)) {
+		leave(next);
+		unlock(&place[next]);
+		leave(which);
+		unlock(&place[which]);
+	} else {
+		leave(which);
+		unlock(&place[which]);
+		leave(next);
+		unlock(&place[next]);
+	}
+	gone(&about[next]);
+	record(t, from, now());
+}
+
 static void check(struct thread *t)
 {
 	for (int i = 0; i < load.rounds; i++) {
 		int which = load_which(), looked = come(&about[which]);
 		uint64_t from = now();
 
-		if (lock_somehow(&place[which]))
-			section(t, &place[which], from);
-		else if (!zoo && !in_the_way(&about[which], looked))
+		if (lock_somehow(&place[which])) {
+			if (which + 1 < load.locks && !load.forks && one_in(2))
+				take_the_next(t, which);
+			else
+				section(t, &place[which], from);
+		} else if (!zoo && !in_the_way(&about[which], looked))
 			violation("a thread gave up though nobody was about");
 		gone(&about[which]);
 		some_work();
