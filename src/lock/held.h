@@ -9,6 +9,7 @@
 #define FG_HELD_H
 
 #include "lock/lock.h"
+#include "runtime/slice.h"
 
 static inline uint64_t address(const struct fg_lock *l)
 {
@@ -38,14 +39,6 @@ static inline uint32_t released_for_me(const struct fg_self *t)
 static inline uint32_t locks_announced(const struct fg_self *t)
 {
 	return has_several(t) ? t->held : pending_of(t) != 0;
-}
-
-/* The same, without those that others have released. */
-static inline uint32_t locks_held(const struct fg_self *t)
-{
-	uint32_t held = locks_announced(t), gone = released_for_me(t);
-
-	return held > gone ? held - gone : 0;
 }
 
 /* Bits of its address that tell a thread's locks apart, for hints: 512 kB away there is another. */
@@ -78,8 +71,15 @@ static inline void publish(struct fg_self *t, uint32_t held, uint64_t latest)
 		t->only = FG_ONLY_NONE;
 		fg_set_pending(t, 0);
 		fg_set_cs(t, 0);
-	} else if (held == 1 && pending && !t->unordered) {
-		t->only = latest & ~(uint64_t)FG_ONLY_SEVERAL;
+	} else if (held == 1 && pending) {
+		latest &= ~(uint64_t)FG_ONLY_SEVERAL;
+		if (fg_unlikely(t->unordered)) {
+			if (fg_slice_is_asked(t))
+				latest |= FG_ONLY_SLOWLY;
+			else
+				t->unordered = 0;
+		}
+		t->only = latest;
 		fg_set_pending(t, pending);
 		fg_set_cs(t, 0);
 	} else {
@@ -109,18 +109,22 @@ static inline void announce_beside(struct fg_lock *l, struct fg_self *t, uint32_
 /* Announces that `l` is being taken, besides what is held.  Returns what `only` was; 0: nothing. */
 static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
 {
-	uint32_t held = locks_held(t);
-	uint64_t prev = 0;
+	uint32_t held = locks_announced(t), gone = released_for_me(t);
+	uint64_t prev = t->only;
 
-	if (held) {
-		prev = t->only;
-		announce_beside(l, t, held);
-	} else {
-		t->only = address(l);
-		fg_set_cs(t, 0);
-		fg_set_pending(t, address(l));
+	if (gone) { /* which ones it does not know */
+		held = held > gone ? held - gone : 0;
+		t->unordered = held != 0;
+		t->first = prev = FG_ONLY_SEVERAL;
 	}
-	return prev;
+	if (held) {
+		announce_beside(l, t, held);
+		return prev;
+	}
+	t->only = address(l);
+	fg_set_cs(t, 0);
+	fg_set_pending(t, address(l));
+	return 0;
 }
 
 /*
@@ -153,12 +157,30 @@ static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 	}
 }
 
-/* What `only` was before `l`, the latest of `held`, if they were taken and released in order. */
+/* What `only` was before `l`, the latest of `held`. */
 static inline uint64_t before(const struct fg_lock *l, const struct fg_self *t, uint32_t held)
 {
-	if (held > 2)
-		return l->prev;
-	return held == 2 ? t->first : 0;
+	if (held == 2)
+		return t->first;
+	if (held == 1)
+		return 0;
+	return t->unordered ? FG_ONLY_SEVERAL : l->prev;
+}
+
+/*
+ * What `only` is without `l`, one of `held`, in whatever order they are released.  FG_ONLY_SEVERAL
+ * alone: which is the latest is unknown.
+ */
+static inline uint64_t without(const struct fg_lock *l, struct fg_self *t, uint32_t held)
+{
+	if (held == 1 || pending_of(t) == address(l))
+		return before(l, t, held);
+	if ((t->first & ~(uint64_t)FG_ONLY_BITS) == address(l))
+		t->first = FG_ONLY_SEVERAL;
+	else if (held == 2 && !pending_of(t))
+		return t->first;
+	t->unordered |= held > 2;
+	return t->only;
 }
 
 /* Of a thread that holds nothing: keeps its next lock off the fast path. */

@@ -20,19 +20,6 @@
 #define YIELD_SLEEPS 3u
 
 /*
- * Announces `l`, whose word has been seen to be `word`, unless the fast path has done so (and then
- * failed).  Returns what `only` was.
- */
-static uint64_t announce_once(struct fg_lock *l, struct fg_self *t, uint32_t word)
-{
-	if (t->only == address(l) && (word & FG_WORD_ID) != t->id) {
-		released_for_me(t); /* if anything, this one: it looks held by us and is not */
-		return 0;
-	}
-	return announce(l, t);
-}
-
-/*
  * The common case of the general path: this thread holds other locks, and this
  * one is free.  What barge_or_wait() would do, without the rest.
  */
@@ -73,7 +60,7 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
 		return;
 	me->yields = 0;
 	/* Not with other locks in hand: their waiters have no part in it. */
-	if (locks_held(t) || fg_sections)
+	if (locks_announced(t) || fg_sections)
 		return;
 	for (i = 0; i < YIELD_SLEEPS && !(fg_load_relaxed(&l->word) & FG_WORD_ID); i++) {
 		/* A woken thread takes the lock with WAITERS, so its release counts a wake-up. */
@@ -112,10 +99,10 @@ static void real_time_turn(struct fg_self *t)
 	fg_thread_mine(t)->leaves_cpu = 1;
 }
 
-/* Not with other locks in hand, as above; this one the fast path may have announced. */
-static __attribute__((noinline, cold)) void leave_cpu(const struct fg_lock *l, struct fg_self *t)
+/* Not with other locks in hand, as above. */
+static __attribute__((noinline, cold)) void leave_cpu(struct fg_self *t)
 {
-	if ((t->only != address(l) && locks_held(t)) || fg_sections)
+	if (locks_announced(t) || fg_sections)
 		return;
 	fg_thread_mine(t)->leaves_cpu = 0;
 	fg_yield_to_equals(t);
@@ -132,7 +119,7 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->yields))
 		yield_to_woken(l, t, deadline);
 	if (fg_has_slot(t) && fg_unlikely(fg_thread_mine(t)->leaves_cpu))
-		leave_cpu(l, t);
+		leave_cpu(t);
 	if (t->only == FG_ONLY_SLOWLY && (!t->keeps_busy || !rounds_are_short(t))) {
 		/*
 		 * What the fast path does, which this thread was kept off: no look first, which
@@ -144,7 +131,7 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		contended = !_fg_take_free_word(l, t, &word);
 	} else {
 		word = fg_load_relaxed(&l->word);
-		prev = announce_once(l, t, word);
+		prev = announce(l, t);
 	}
 	/* Free, perhaps with sleepers or with a head that is about to take it: barge. */
 	if (contended)
@@ -187,11 +174,13 @@ __attribute__((noinline)) bool _fg_trylock_slow(struct fg_lock *l)
 	uint64_t prev;
 
 	round_ends(l, t);
-	prev = announce_once(l, t, fg_load_relaxed(&l->word));
+	prev = announce(l, t);
 
 	/* In a child of fork the head that has asked for it may be one of the parent. */
 	if (!take(l, t, fg_epoch ? FG_WORD_HANDOFF : 0, 0)) {
 		not_acquired(t, prev);
+		if (t->round_is_timed && t->only == FG_ONLY_NONE)
+			force_slow_path(t); /* there its round ends */
 		return false;
 	}
 	acquired(l, t, prev);
@@ -202,7 +191,7 @@ void _fg_lock_adopt(struct fg_lock *l, uint32_t former)
 {
 	struct fg_self *t = fg_self();
 	uint32_t w = fg_load_relaxed(&l->word);
-	uint64_t prev = announce_once(l, t, w);
+	uint64_t prev = announce(l, t);
 
 	while ((w & FG_WORD_ID) == former &&
 	       !fg_cas_relaxed(&l->word, &w, (w & ~FG_WORD_ID) | t->id))

@@ -161,8 +161,10 @@ static inline bool _fg_lock_fast(struct fg_lock *l)
 		return false;
 	t->only = (uint64_t)(uintptr_t)l;
 	fg_set_pending(t, (uint64_t)(uintptr_t)l);
-	if (fg_unlikely(!_fg_take_free(l, t)))
-		return false; /* still announced: _fg_lock_slow goes on from here */
+	if (fg_unlikely(!_fg_take_free(l, t))) {
+		t->only = FG_ONLY_NONE; /* a signal handler may have had this very one meanwhile */
+		return false;
+	}
 	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
 	return true;
 }

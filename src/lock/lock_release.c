@@ -41,9 +41,9 @@
 #define BUSY_LOOKS 16u
 _Static_assert(BUSY_LOOKS == 16, "fg_self.busy_releases wraps there");
 
-static void tell_free(const struct fg_thread *me)
+static void tell_free(uint32_t index)
 {
-	fg_store_relaxed(&fg_thread_of(me->notifies)->notice, FG_NOTICE_FREE);
+	fg_store_relaxed(&fg_thread_of(index)->notice, FG_NOTICE_FREE);
 }
 
 /*
@@ -53,7 +53,7 @@ static void tell_free(const struct fg_thread *me)
 static void tell_standby(const struct fg_lock *l, const struct fg_self *t)
 {
 	if (has_standby(t, address(l)))
-		tell_free(fg_thread_mine(t));
+		tell_free(fg_thread_mine(t)->notifies);
 }
 
 /*
@@ -195,8 +195,13 @@ static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w)
 
 	if (!owner)
 		return;
-	if (fg_id_has_slot(owner))
+	if (fg_id_has_slot(owner) && fg_thread_was(fg_id_index(owner))) {
+		const struct fg_thread *o = fg_thread_of(fg_id_index(owner));
+
 		fg_thread_released_for(owner);
+		if (fg_load_relaxed(&o->notifies_of) == part_of_address(address(l)))
+			tell_free(fg_load_relaxed(&o->notifies)); /* 0: nobody has that index */
+	}
 	if (release(l, t, w))
 		wake_one(l, t, false);
 }
@@ -254,7 +259,7 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct fg_self *t)
 {
 	uint32_t w = fg_load_relaxed(&l->word), held;
-	bool over = false, latest = pending_of(t) == address(l);
+	bool over = false;
 	uint64_t prev;
 
 	if ((w & FG_WORD_ID) != t->id) {
@@ -263,16 +268,11 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 	}
 	/* Not 0: the count is of 16 bits, and of what others say that they have released. */
 	held = has_several(t) && t->held ? t->held : 1;
-	if (held == 1 && latest && release_busy(l, t, w)) {
+	if (held == 1 && pending_of(t) == address(l) && release_busy(l, t, w)) {
 		fg_slice_end(t);
 		return;
 	}
-	if (latest) {
-		prev = before(l, t, held);
-	} else { /* what is pending stays so */
-		prev = t->only;
-		t->unordered = held > 2 || fg_slice_is_asked(t);
-	}
+	prev = without(l, t, held);
 	/*
 	 * cs stops counting this lock before the release, pending is exact until
 	 * it.  With sleepers the thread stays critical until the wake-up is out:
@@ -300,12 +300,14 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 static __attribute__((noinline)) void notify_and_unlock(struct fg_lock *l, struct fg_self *t,
 							struct fg_thread *me)
 {
+	uint32_t standby = me->notifies;
+
 	if (!me->sleepers && pending_of(t) == address(l))
-		tell_free(me);
+		tell_free(standby);
 	if (!unlock_nested(l, t))
 		release_and_wake(l, t);
 	else if (me->sleepers) /* no more */
-		tell_free(me);
+		tell_free(standby);
 	/* Not before: the line is one that others read, and the release would wait for it. */
 	me->notifies = 0;
 }

@@ -113,12 +113,15 @@ static bool may_promise(const struct fg_lock *l, const struct fg_self *t)
 }
 
 /* To the one that this thread has granted the head's role to. */
-static void tell(struct fg_self *t, enum fg_notice notice)
+static void tell(const struct fg_lock *l, struct fg_self *t, enum fg_notice notice)
 {
 	struct fg_thread *me = fg_thread_mine(t);
 
-	if (me->notifies)
-		fg_store_relaxed(&fg_thread_of(me->notifies)->notice, (uint8_t)notice);
+	if (!has_standby(t, address(l)))
+		return;
+	fg_store_relaxed(&fg_thread_of(me->notifies)->notice, (uint8_t)notice);
+	if (notice == FG_NOTICE_FREE)
+		me->notifies = 0;
 }
 
 static void hand_over(struct fg_lock *l, struct fg_self *t, struct head *h)
@@ -396,8 +399,9 @@ enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt 
 			hand_over(l, t, &h);
 		} else {
 			fg_set_role(t, FG_ROLE_NONE);
-			tell(t, o == ACQUIRED && may_promise(l, t) ? FG_NOTICE_STANDBY :
-								     FG_NOTICE_FREE);
+			tell(l, t,
+			     o == ACQUIRED && may_promise(l, t) ? FG_NOTICE_STANDBY :
+								  FG_NOTICE_FREE);
 		}
 	}
 	fg_count(t, FG_STAT_SPINS, a->wait.asked - asked);

@@ -129,8 +129,9 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, uint32_t *behind)
 	fg_store_relaxed(&node->next, 0);
 	fg_store_relaxed(&fg_thread_mine(t)->notice, FG_NOTICE_NONE);
 	fg_store_relaxed(&node->state, with_state(node->state + INCARNATION, FG_NODE_WAITING));
+	fg_set_role(t, FG_ROLE_LINKING); /* first: a signal handler's wait puts both back */
+	fg_fence_local();
 	fg_store_relaxed(&t->slot->node, (uint64_t)(uintptr_t)&node->state);
-	fg_set_role(t, FG_ROLE_LINKING);
 
 	/* Release: the node is ready.  Acquire: so is the predecessor's. */
 	before = fg_xchg_acq_rel(&l->tail, tail_of(n));
@@ -298,8 +299,10 @@ static bool grant(uint32_t n, uint32_t state, enum fg_notice notice)
 /* To tell the new head when this lock is released: FG_NOTICE_FREE. */
 static void promise(struct fg_thread *me, const struct fg_lock *l, uint32_t index)
 {
-	me->notifies_of = part_of_address(address(l));
+	/* In this order: a signal handler in between makes no promise of its own. */
 	me->notifies = (uint16_t)index;
+	fg_fence_local();
+	me->notifies_of = part_of_address(address(l));
 }
 
 /*

@@ -41,7 +41,8 @@ static bool spans_nodes(const struct fg_self *t, uint64_t now)
 	if (fg_load_relaxed(&seen[mine]) != unit)
 		fg_store_relaxed(&seen[mine], unit);
 	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
-		if (i != mine && unit - fg_load_relaxed(&seen[i]) <= SEEN_LATELY)
+		/* or in the next one, by another's clock */
+		if (i != mine && unit + 1 - fg_load_relaxed(&seen[i]) <= SEEN_LATELY + 1)
 			return true;
 	return false;
 }

@@ -102,6 +102,10 @@ static void thread_exit(void *arg)
 	/* the second time, or none was free: it has nothing to give back */
 	if (!fg_id_has_slot(id))
 		return;
+	/* Whoever it would have told looks for itself. */
+	if (fg_thread_of(index)->notifies)
+		fg_store_relaxed(&fg_thread_of(fg_thread_of(index)->notifies)->notice,
+				 FG_NOTICE_FREE);
 	/* In an order in which a signal handler may lock after each step. */
 	t->bind.slot = 0;
 	fg_fence_local();
