@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread publishes when it holds, or takes, more than one lock: `pending`
- * names the latest, `cs` counts the others, and lock->prev chains them, so that
- * releases in reverse order find what was pending before.  Inline: a lock beside another one
- * takes and releases through here (bench/instructions, "nested").
+ * What a thread says of its locks when it holds, or takes, more than one.  To itself: `only` names
+ * the latest, `held` counts them, and each keeps what `only` was before it, so that releases in
+ * reverse order find that again.  To the monitor: `pending` is the latest, `cs` counts the others.
+ * Whole after every instruction, for signal handlers: docs/design/lock.md, "Several locks".
+ * Inline: a lock beside another one takes and releases through here (bench/instructions, "nested").
  */
 #ifndef FG_HELD_H
 #define FG_HELD_H
@@ -84,7 +85,7 @@ static inline void publish(struct fg_self *t, uint32_t held, uint64_t latest)
 		fg_set_cs(t, 0);
 	} else {
 		t->only = latest | FG_ONLY_SEVERAL;
-		/* Of what counts fewer a signal handler that comes before might make "one". */
+		/* Last: of a count of one a signal handler makes the only lock. */
 		fg_fence_local();
 		t->held = (uint16_t)held;
 		fg_set_cs(t, held); /* all of them, so the order of these two does not matter */
@@ -114,7 +115,7 @@ static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
 
 	if (gone) { /* which ones it does not know */
 		held = held > gone ? held - gone : 0;
-		t->unordered = held != 0;
+		t->unordered |= held != 0;
 		t->first = prev = FG_ONLY_SEVERAL;
 	}
 	if (held) {
