@@ -110,7 +110,8 @@ static inline void announce_beside(struct fg_lock *l, struct fg_self *t, uint32_
 /* Announces that `l` is being taken, besides what is held.  Returns what `only` was; 0: nothing. */
 static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
 {
-	uint32_t held = locks_announced(t), gone = released_for_me(t);
+	/* One without a slot publishes nothing, and is not told of releases by others. */
+	uint32_t held = fg_has_slot(t) ? locks_announced(t) : 0, gone = released_for_me(t);
 	uint64_t prev = t->only;
 
 	if (gone) { /* which ones it does not know */
@@ -193,6 +194,8 @@ static inline void force_slow_path(struct fg_self *t)
 static inline void not_acquired(struct fg_self *t, uint64_t prev)
 {
 	publish(t, has_several(t) ? t->held - 1u : 0, prev);
+	if (t->only == FG_ONLY_NONE) /* others have released what it was asked for */
+		fg_slice_end(t);
 }
 
 #endif
