@@ -160,7 +160,7 @@ static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 }
 
 /* What `only` was before `l`, the latest of `held`. */
-static inline uint64_t before(const struct fg_lock *l, const struct fg_self *t, uint32_t held)
+static inline uint64_t only_before(const struct fg_lock *l, const struct fg_self *t, uint32_t held)
 {
 	if (held == 2)
 		return t->first;
@@ -173,10 +173,10 @@ static inline uint64_t before(const struct fg_lock *l, const struct fg_self *t, 
  * What `only` is without `l`, one of `held`, in whatever order they are released.  FG_ONLY_SEVERAL
  * alone: which is the latest is unknown.
  */
-static inline uint64_t without(const struct fg_lock *l, struct fg_self *t, uint32_t held)
+static inline uint64_t only_without(const struct fg_lock *l, struct fg_self *t, uint32_t held)
 {
 	if (held == 1 || pending_of(t) == address(l))
-		return before(l, t, held);
+		return only_before(l, t, held);
 	if ((t->first & ~(uint64_t)FG_ONLY_BITS) == address(l))
 		t->first = FG_ONLY_SEVERAL;
 	else if (held == 2 && !pending_of(t))

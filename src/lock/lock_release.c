@@ -245,7 +245,7 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 		return false;
 	if (!held || t->unordered || (t->keeps_busy && fg_load_relaxed(&l->word) != mine))
 		return false;
-	prev = before(l, t, held); /* cs has not counted this lock yet */
+	prev = only_before(l, t, held); /* cs has not counted this lock yet */
 
 	if (__libc_single_threaded ? !_fg_release_alone(l, mine) :
 				     !fg_cas_release(&l->word, &mine, 0))
@@ -272,7 +272,7 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 		fg_slice_end(t);
 		return;
 	}
-	prev = without(l, t, held);
+	prev = only_without(l, t, held);
 	/*
 	 * cs stops counting this lock before the release, pending is exact until
 	 * it.  With sleepers the thread stays critical until the wake-up is out:

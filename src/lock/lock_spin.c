@@ -120,7 +120,7 @@ static void tell(const struct fg_lock *l, struct fg_self *t, enum fg_notice noti
 	if (!has_standby(t, address(l)))
 		return;
 	fg_store_relaxed(&fg_thread_of(me->notifies)->notice, (uint8_t)notice);
-	if (notice == FG_NOTICE_FREE)
+	if (notice == FG_NOTICE_FREE) /* that one looks for itself now, and is owed nothing */
 		me->notifies = 0;
 }
 

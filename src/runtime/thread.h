@@ -105,7 +105,7 @@ _Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
 struct fg_self {
 	/* the eBPF program reads this once.  slot 0, check not: see fg_former_id() */
 	struct fg_tls_bind bind;
-	uint64_t only; /* address of the one lock that this thread holds or takes; FG_ONLY_* */
+	uint64_t only; /* address of the lock that this thread took or takes last, and FG_ONLY_* */
 	struct fg_slot *slot;
 	const uint32_t *cpu; /* cpu_id of the rseq area: the CPU that I run on */
 	uint64_t first;	     /* of several: what `only` was before the second one (held.h) */
@@ -147,7 +147,9 @@ enum {
 	 * to tell.  Alone: nothing is held, and the next lock goes there.
 	 */
 	FG_ONLY_SLOWLY = 1,
-	/* A bit: the latest of several, which `held` counts and `prev` chains.  Alone: of unknown.
+	/*
+	 * A bit: the latest of several, which `held` counts, and `first` and `prev` chain.  Alone:
+	 * which one is the latest is unknown.
 	 */
 	FG_ONLY_SEVERAL = 2,
 	FG_ONLY_BITS = FG_ONLY_SLOWLY | FG_ONLY_SEVERAL,
