@@ -103,6 +103,23 @@ static __always_inline bool displaces(struct task_struct *next, struct task_stru
 	return prev->tgid == next->tgid && !(prev->flags & PF_EXITING) && wants_cpu(prev, preempt);
 }
 
+/*
+ * Since when it has the CPU that another process's thread wanted to keep.  A kernel thread in
+ * between changes nothing about that.
+ */
+static __always_inline void note_sharing(struct fg_slot *slot, struct task_struct *next,
+					 struct task_struct *prev, bool preempt)
+{
+	__u32 since = 0;
+
+	if (prev->flags & PF_KTHREAD && prev->pid)
+		return;
+	if (prev->pid && prev->tgid != next->tgid && !(prev->flags & PF_EXITING) &&
+	    wants_cpu(prev, preempt))
+		since = (__u32)(bpf_ktime_get_ns() >> FG_SHARES_LOG2) & ~FG_SHARES_TRIES;
+	WRITE_ONCE(slot->shares_since, since);
+}
+
 static __always_inline void switched_in(struct task_struct *next, struct task_struct *prev,
 					bool preempt, __u32 cpu)
 {
@@ -122,6 +139,7 @@ static __always_inline void switched_in(struct task_struct *next, struct task_st
 		WRITE_ONCE(slot->state, FG_STATE_ON);
 		WRITE_ONCE(slot->displaces, displaces(next, prev, preempt));
 		WRITE_ONCE(slot->cpu, cpu);
+		note_sharing(slot, next, prev, preempt);
 	}
 }
 
@@ -154,7 +172,7 @@ __noinline int add_cost(__u64 before, __u64 start)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	__u64 before, start = 0;
+	__u64 before = 0, start = 0; /* the verifier wants both, wherever they are spilt */
 	__u32 cpu;
 
 	if (!active)

@@ -152,8 +152,17 @@ struct fg_slot {
 	__u32 ended;
 	/* FG_ROLE_MODE: 1: a lock should be switched; the process stores 0 when it has been */
 	__u32 mode;
-	__u32 unused1[3];
+	/*
+	 * Not 0: it took its CPU from a thread of another process that wanted to go on; when, in
+	 * units of 1,024 ns, low bits.  In FG_SHARES_TRIES the process counts how often it has
+	 * tried to leave it to that one since.
+	 */
+	__u32 shares_since;
+	__u32 unused1[2];
 } __attribute__((aligned(FG_CACHE_LINE)));
+
+#define FG_SHARES_LOG2	10
+#define FG_SHARES_TRIES 7u
 
 /*
  * Slot 0 is no thread's.  Its first line is the process's own: what threads count that

@@ -11,6 +11,7 @@
 
 #include "lock/attempt.h"
 #include "lock/foreign_process.h"
+#include "lock/give_way.h"
 #include "sys/probe.h"
 
 /*
@@ -388,6 +389,8 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		a.short_sleeps = SHORT_SLEEPS;
 		o = SLEEP_AGAIN;
 		t->turn_over = 0;
+	} else if (_fg_gives_way(l, t, &a, word)) {
+		word = fg_load_relaxed(&l->word);
 	}
 	while (o == UNDECIDED || o == SLEEP_AGAIN) {
 		a.wait.owner = word & FG_WORD_ID;

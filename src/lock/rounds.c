@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/rounds.h"
 
+#include "lock/give_way.h"
 #include "lock/queue.h"
 
 /*
@@ -73,11 +74,14 @@ void _fg_round_releases(struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
 	uint64_t now;
+	uint32_t ns;
 
 	if (me->round_is_released)
 		return;
 	now = fg_now_ns();
-	if (round_time(me->round_since, now) > SHORT_SECTION_NS) {
+	ns = round_time(me->round_since, now);
+	_fg_section_took(t, ns);
+	if (ns > SHORT_SECTION_NS) {
 		judge(t, false);
 		t->round_is_timed = 0;
 		return;
@@ -100,6 +104,7 @@ void _fg_round_ends(const struct fg_lock *l, struct fg_self *t)
 	if (ns <= most && me->round_of != (part_of_address(address(l)) & 0x7fff))
 		return;
 	judge(t, ns <= most);
+	_fg_was_away(t, ns);
 	t->round_is_timed = 0;
 }
 

@@ -310,6 +310,53 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 	return w->keeps_cpu || yield_turn(w, clock) ? FG_SPIN : FG_BLOCK;
 }
 
+/* ---- CPUs that are shared with other processes ------------------------------------ */
+
+/* Ticks of CPUs are some us apart.  Not varied. */
+#define SAME_TIME (500000 >> FG_SHARES_LOG2)
+
+/*
+ * At the end of a turn it is too late: the yield would cost the next one (Linux 6.18, which takes
+ * what is left of the slice and what follows for used).  Turns end at ticks, after 4 ms with 250 of
+ * them a second.  Not varied.
+ */
+#define WAY_NS 2000000u
+
+/*
+ * Two threads that get half of a CPU each may have them at the same time or in turn.  The scheduler
+ * does not care, and ticks of all CPUs come together, so either goes on for long.  The one that
+ * yields does so once: its turn comes when the other's ends.  Of two that have come at the same
+ * time the one with the higher id does, else the earlier one, whose turn ends sooner.
+ */
+void fg_give_way(struct fg_self *t, uint32_t owner)
+{
+	uint32_t mine = fg_load_relaxed(&t->slot->shares_since), its, age;
+	const struct fg_slot *slot;
+	int32_t later;
+
+	/*
+	 * The scheduler may choose the same thread again until it has given up as much as the other
+	 * has had more; or always, where that one is of another priority.
+	 */
+	if (fg_policy_now != FG_POLICY_DEFAULT || !fg_id_has_slot(owner) ||
+	    (mine & FG_SHARES_TRIES) == FG_SHARES_TRIES)
+		return;
+	slot = fg_slot_look(fg_id_index(owner));
+	its = fg_load_relaxed(&slot->shares_since);
+	if (!its || fg_load_relaxed(&slot->state) != FG_STATE_ON)
+		return;
+	age = (uint32_t)(fg_now_ns() >> FG_SHARES_LOG2) - mine;
+	later = (int32_t)(its - mine);
+	if (age > WAY_NS >> FG_SHARES_LOG2 || later < -SAME_TIME ||
+	    (later < SAME_TIME && owner > t->id))
+		return;
+	if (!fg_call_begins(t->id))
+		return;
+	fg_store_relaxed(&t->slot->shares_since, mine + 1);
+	fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	fg_call_ends(t->id);
+}
+
 /* ---- participants of barriers ------------------------------------------------ */
 
 /*

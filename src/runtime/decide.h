@@ -131,6 +131,13 @@ bool fg_is_off_cpu(uint32_t index);
 bool fg_has_room(const struct fg_self *t);
 
 /*
+ * For a thread that shares its CPU with another process (fg_shares_cpu), and waits for the thread
+ * with the id `owner`: leaves the CPU to that process if the owner has just come to one that it
+ * shares as well.  From then on each of the two runs while the other does not.  Nothing otherwise.
+ */
+void fg_give_way(struct fg_self *t, uint32_t owner);
+
+/*
  * For loops that ask fg_counters by themselves, now and then: asks for a monitor if there is none,
  * and notices that the one there was has died.
  */

@@ -296,6 +296,15 @@ static inline bool fg_displaces(const struct fg_self *t)
 	return fg_load_relaxed(&t->slot->displaces) != 0;
 }
 
+/*
+ * True if this thread, when it came on last, took its CPU from another process that wanted to go
+ * on: it shares it.
+ */
+static inline bool fg_shares_cpu(const struct fg_self *t)
+{
+	return fg_load_relaxed(&t->slot->shares_since) != 0;
+}
+
 /* The kernel's id of this thread. */
 static inline uint32_t fg_thread_tid(const struct fg_self *t)
 {
