@@ -35,6 +35,19 @@ static __always_inline bool wants_cpu(struct task_struct *prev, bool preempt)
 	return (preempt || !prev->__state) && !is_throttled(prev);
 }
 
+static __always_inline __u32 turn_clock(void)
+{
+	return (__u32)(bpf_ktime_get_ns() >> FG_SHARES_LOG2);
+}
+
+static __always_inline void end_turn(struct fg_slot *slot, struct task_struct *next)
+{
+	__u32 since = READ_ONCE(slot->shares_since);
+
+	if (since && !(next->flags & PF_KTHREAD))
+		WRITE_ONCE(slot->turn, turn_clock() - since);
+}
+
 static __always_inline void switched_out(struct task_struct *prev, struct task_struct *next,
 					 bool preempt, __u32 cpu)
 {
@@ -74,8 +87,10 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 	t->state = runnable ? FG_STATE_RUNNABLE : FG_STATE_SLEEP;
 	WRITE_ONCE(slot->state, t->state);
 	WRITE_ONCE(slot->cpu, cpu);
-	if (runnable)
+	if (runnable) {
 		slot->involuntary++;
+		end_turn(slot, next);
+	}
 	if (!is_critical(slot))
 		return;
 
@@ -104,19 +119,24 @@ static __always_inline bool displaces(struct task_struct *next, struct task_stru
 }
 
 /*
- * Since when it has the CPU that another process's thread wanted to keep.  A kernel thread in
- * between changes nothing about that.
+ * Its turn begins, if it has waited for the CPU and another process's thread wanted to keep that.
+ * After a sleep there are no turns yet; a kernel thread in between does not end one.
  */
-static __always_inline void note_sharing(struct fg_slot *slot, struct task_struct *next,
-					 struct task_struct *prev, bool preempt)
+static __always_inline void begin_turn(struct thread *t, struct fg_slot *slot,
+				       struct task_struct *next, struct task_struct *prev,
+				       bool preempt)
 {
+	bool woken = t->woken;
 	__u32 since = 0;
 
-	if (prev->flags & PF_KTHREAD && prev->pid)
-		return;
-	if (prev->pid && prev->tgid != next->tgid && !(prev->flags & PF_EXITING) &&
-	    wants_cpu(prev, preempt))
-		since = (__u32)(bpf_ktime_get_ns() >> FG_SHARES_LOG2) & ~FG_SHARES_TRIES;
+	t->woken = 0;
+	if (!woken) {
+		if (prev->flags & PF_KTHREAD && prev->pid)
+			return;
+		if (prev->pid && prev->tgid != next->tgid && !(prev->flags & PF_EXITING) &&
+		    wants_cpu(prev, preempt))
+			since = turn_clock() | 1;
+	}
 	WRITE_ONCE(slot->shares_since, since);
 }
 
@@ -139,7 +159,7 @@ static __always_inline void switched_in(struct task_struct *next, struct task_st
 		WRITE_ONCE(slot->state, FG_STATE_ON);
 		WRITE_ONCE(slot->displaces, displaces(next, prev, preempt));
 		WRITE_ONCE(slot->cpu, cpu);
-		note_sharing(slot, next, prev, preempt);
+		begin_turn(t, slot, next, prev, preempt);
 	}
 }
 
@@ -207,6 +227,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 		return 0;
 	cpu = cpu_of(task);
 	t->state = FG_STATE_RUNNABLE;
+	t->woken = 1;
 	t->changes++;
 	old = READ_ONCE(t->mark);
 	if (mark_kind(old) == MARK_BLOCKED)

@@ -16,6 +16,7 @@ struct thread {
 	__u32 domain;
 	/* what slot.state should be; the slot itself is the client's to scribble on */
 	__u32 state;
+	__u32 woken;	   /* since it was on a CPU last */
 	__u32 changes;	   /* incremented when it stops running, or stops sleeping */
 	struct fg_who who; /* it was bound as; bound no longer than it is that */
 

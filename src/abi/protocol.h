@@ -135,7 +135,7 @@ struct fg_slot {
 	__u32 participant;
 	__u32 stats[FG_SLOT_STATS];
 
-	/* Written by the eBPF program, but for owner_id. */
+	/* Written by the eBPF program, but where another word is said. */
 	__u32 state;	 /* enum fg_state */
 	__u32 cpu;	 /* the CPU that it runs, or is queued, on */
 	__u32 owner_id;	 /* by the process when it hands out the slot; what lock words hold */
@@ -153,16 +153,16 @@ struct fg_slot {
 	/* FG_ROLE_MODE: 1: a lock should be switched; the process stores 0 when it has been */
 	__u32 mode;
 	/*
-	 * Not 0: it took its CPU from a thread of another process that wanted to go on; when, in
-	 * units of 1,024 ns, low bits.  In FG_SHARES_TRIES the process counts how often it has
-	 * tried to leave it to that one since.
+	 * Not 0: it has waited for its CPU, and took it from a thread of another process that
+	 * wanted to go on; when, in units of 2^FG_SHARES_LOG2 ns, low bits.  The process stores 0
+	 * when it has made use of it.
 	 */
 	__u32 shares_since;
-	__u32 unused1[2];
+	__u32 turn; /* how long its last such turn was, until it was preempted; same units */
+	__u32 unused1;
 } __attribute__((aligned(FG_CACHE_LINE)));
 
-#define FG_SHARES_LOG2	10
-#define FG_SHARES_TRIES 7u
+#define FG_SHARES_LOG2 10
 
 /*
  * Slot 0 is no thread's.  Its first line is the process's own: what threads count that

@@ -11,8 +11,9 @@
  */
 #define BRIEF_JOURNEYS 12u
 
-/* More is an interrupt.  Not varied. */
+/* What takes longer has been interrupted: no journey, and a round as long as that.  Not varied. */
 #define JOURNEY_MOST_NS 2000
+#define ROUND_MOST_NS	4000
 
 /*
  * Lately, of all locks and threads of this process that share their CPUs, in PARTS of a ns; 0: not
@@ -21,12 +22,12 @@
  */
 #define PARTS 16
 #define ALIKE 16 /* waits in a row; not varied */
-static struct {
+static struct __attribute__((aligned(FG_CACHE_LINE))) {
 	uint32_t section, away; /* until the release; from there to the next lock */
 	uint32_t journey;
 	uint32_t both;	/* the sum of the ids of the last waiter and its owner */
 	uint32_t alike; /* so many waits in a row have been of the same two */
-} lately __attribute__((aligned(FG_CACHE_LINE)));
+} lately;
 
 /* Moves the average by an eighth of the way.  Not varied. */
 static void note(uint32_t *average, uint32_t ns)
@@ -41,13 +42,13 @@ static void note(uint32_t *average, uint32_t ns)
 void _fg_section_took(const struct fg_self *t, uint32_t ns)
 {
 	if (fg_unlikely(fg_shares_cpu(t)))
-		note(&lately.section, ns);
+		note(&lately.section, ns < ROUND_MOST_NS ? ns : ROUND_MOST_NS);
 }
 
 void _fg_was_away(const struct fg_self *t, uint32_t ns)
 {
 	if (fg_unlikely(fg_shares_cpu(t)))
-		note(&lately.away, ns);
+		note(&lately.away, ns < ROUND_MOST_NS ? ns : ROUND_MOST_NS);
 }
 
 /*
@@ -104,8 +105,9 @@ bool _fg_gives_way(const struct fg_lock *l, struct fg_self *t, const struct atte
 {
 	uint32_t owner = word & FG_WORD_ID;
 
-	if (fg_likely(!fg_shares_cpu(t)) || a->deadline || !fg_id_has_slot(owner) ||
-	    !fg_has_slot(t) || locks_announced(t) != 1 || fg_sections || t->role != FG_ROLE_NONE ||
+	if (fg_likely(!fg_shares_cpu(t)) || fg_policy_now != FG_POLICY_DEFAULT || a->deadline ||
+	    fg_load_relaxed(&t->slot->participant) || !fg_id_has_slot(owner) || !fg_has_slot(t) ||
+	    locks_announced(t) != 1 || fg_sections || t->role != FG_ROLE_NONE ||
 	    fg_load_relaxed(&l->tail))
 		return false;
 	if (t->times_head == 0) /* its round will be timed, if it gets the lock as the head */

@@ -66,7 +66,7 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
 		/* A woken thread takes the lock with WAITERS, so its release counts a wake-up. */
 		if ((uint16_t)fg_load_relaxed(&l->wakes) != me->woke)
 			return;
-		if (is_past(turn_clock(fg_now_ns()), t->turn_began_us, TURN_GRACE_NS))
+		if (are_apart(turn_clock(fg_now_ns()), t->turn_began_us, TURN_GRACE_NS))
 			return;
 		if (deadline && fg_deadline_passed(deadline))
 			return;
@@ -91,7 +91,7 @@ static void real_time_turn(struct fg_self *t)
 	if (!fg_has_slot(t) || ++fg_thread_mine(t)->spun)
 		return;
 	now = turn_clock(fg_now_ns());
-	if (!is_past(now, t->turn_began_us, TURN_NS) || !fg_is_real_time(t))
+	if (!are_apart(now, t->turn_began_us, TURN_NS) || !fg_is_real_time(t))
 		return;
 	t->turn_began_us = now;
 	/* The clock of its turns begins anew: those that sleep have theirs, too. */

@@ -38,7 +38,7 @@ static inline uint32_t turn_clock(uint64_t ns)
 }
 
 /* At least so many ns lie between two of them. */
-static inline bool is_past(uint32_t now, uint32_t since, uint32_t ns)
+static inline bool are_apart(uint32_t now, uint32_t since, uint32_t ns)
 {
 	return now - since >= ns / 1000;
 }

@@ -89,10 +89,10 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 	me->kept_busy = (uint32_t)address(l);
 	now = turn_clock(fg_now_ns());
 	t->keeps_busy = same &&
-			!is_past(now, t->released_us, (t->keeps_busy ? BUSY_LOOKS : 1) * BUSY_NS);
+			!are_apart(now, t->released_us, (t->keeps_busy ? BUSY_LOOKS : 1) * BUSY_NS);
 	turn_ns = has_standby(t, address(l)) ? turn_in_queue(now - t->released_us) : TURN_NS;
 	t->released_us = now;
-	if (fg_unlikely(is_past(now, t->turn_began_us, turn_ns))) {
+	if (fg_unlikely(are_apart(now, t->turn_began_us, turn_ns))) {
 		if (t->turn_over) {
 			t->turn_over = 0;
 			t->turn_began_us = now;
@@ -117,7 +117,7 @@ static bool turn_is_over(const struct fg_lock *l, struct fg_self *t)
 		return false;
 	me = fg_thread_mine(t);
 	now = turn_clock(fg_now_ns());
-	if (is_past(now, t->turn_began_us, TURN_NS)) {
+	if (are_apart(now, t->turn_began_us, TURN_NS)) {
 		t->turn_began_us = now;
 		t->keeps_busy &= me->kept_busy == (uint32_t)address(l);
 		me->kept_busy = (uint32_t)address(l);

@@ -312,49 +312,70 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 
 /* ---- CPUs that are shared with other processes ------------------------------------ */
 
-/* Ticks of CPUs are some us apart.  Not varied. */
-#define SAME_TIME (500000 >> FG_SHARES_LOG2)
+/* In the units of shares_since. */
+#define UNITS(ns) ((ns) >> FG_SHARES_LOG2)
 
-/*
- * At the end of a turn it is too late: the yield would cost the next one (Linux 6.18, which takes
- * what is left of the slice and what follows for used).  Turns end at ticks, after 4 ms with 250 of
- * them a second.  Not varied.
- */
+/* Ticks of CPUs are some us apart.  Not varied. */
+#define SAME_TIME_NS 500000
+
+/* Later in its turn a thread stays: what it gave up would be the end of it.  Not varied. */
 #define WAY_NS 2000000u
+
+/* With turns of more than that it stays.  Not varied. */
+#define TURN_MOST_NS 10000000u
 
 /*
  * Two threads that get half of a CPU each may have them at the same time or in turn.  The scheduler
- * does not care, and ticks of all CPUs come together, so either goes on for long.  The one that
- * yields does so once: its turn comes when the other's ends.  Of two that have come at the same
- * time the one with the higher id does, else the earlier one, whose turn ends sooner.
+ * does not care, and ticks of all CPUs come together, so either goes on for long.  One that sleeps
+ * once until the other's turn is nearly over gets its own when that is.  Of two that have come at
+ * the same time either does, by chance; else the earlier one, whose turn ends sooner.
  */
+static bool is_mine_to_go(uint32_t mine, uint32_t its, bool higher)
+{
+	int32_t later = (int32_t)(its - mine);
+
+	if (later < (int32_t)-UNITS(SAME_TIME_NS) || later > (int32_t)UNITS(SAME_TIME_NS))
+		return later > 0;
+	return ((mine + its) >> 2 & 1) == higher; /* both see the same */
+}
+
+static uint64_t left_of_turn_ns(const struct fg_slot *slot, uint32_t began, uint32_t now)
+{
+	/* Woken before its end, a thread is queued when it comes. */
+	uint32_t turn = fg_load_relaxed(&slot->turn), use = turn - turn / 4, had = now - began;
+
+	if (turn > UNITS(TURN_MOST_NS) || had >= use)
+		return 0;
+	return (uint64_t)(use - had) << FG_SHARES_LOG2;
+}
+
 void fg_give_way(struct fg_self *t, uint32_t owner)
 {
-	uint32_t mine = fg_load_relaxed(&t->slot->shares_since), its, age;
+	uint32_t mine = fg_load_relaxed(&t->slot->shares_since), its, now, nobody = 0;
+	struct fg_deadline end;
 	const struct fg_slot *slot;
-	int32_t later;
+	uint64_t ns;
+	long policy;
 
-	/*
-	 * The scheduler may choose the same thread again until it has given up as much as the other
-	 * has had more; or always, where that one is of another priority.
-	 */
-	if (fg_policy_now != FG_POLICY_DEFAULT || !fg_id_has_slot(owner) ||
-	    (mine & FG_SHARES_TRIES) == FG_SHARES_TRIES)
+	if (!mine || !fg_id_has_slot(owner) || fg_is_owner_off(owner))
 		return;
 	slot = fg_slot_look(fg_id_index(owner));
 	its = fg_load_relaxed(&slot->shares_since);
-	if (!its || fg_load_relaxed(&slot->state) != FG_STATE_ON)
+	if (!its)
 		return;
-	age = (uint32_t)(fg_now_ns() >> FG_SHARES_LOG2) - mine;
-	later = (int32_t)(its - mine);
-	if (age > WAY_NS >> FG_SHARES_LOG2 || later < -SAME_TIME ||
-	    (later < SAME_TIME && owner > t->id))
+	now = (uint32_t)UNITS(fg_now_ns());
+	if (now - mine > UNITS(WAY_NS) || !is_mine_to_go(mine, its, t->id > owner))
 		return;
-	if (!fg_call_begins(t->id))
+	ns = left_of_turn_ns(slot, its, now);
+	/* Once a turn. */
+	if (!ns || !fg_cas_relaxed(&t->slot->shares_since, &mine, 0) || !fg_call_begins(t->id))
 		return;
-	fg_store_relaxed(&t->slot->shares_since, mine + 1);
-	fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	policy = scheduling_policy();
 	fg_call_ends(t->id);
+	if (policy != SCHED_OTHER && policy != SCHED_BATCH)
+		return;
+	fg_deadline_in(&end, ns);
+	fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &end);
 }
 
 /* ---- participants of barriers ------------------------------------------------ */

@@ -132,8 +132,9 @@ bool fg_has_room(const struct fg_self *t);
 
 /*
  * For a thread that shares its CPU with another process (fg_shares_cpu), and waits for the thread
- * with the id `owner`: leaves the CPU to that process if the owner has just come to one that it
- * shares as well.  From then on each of the two runs while the other does not.  Nothing otherwise.
+ * with the id `owner`: if the owner shares its own as well, and has come to it at about the same
+ * time, sleeps until the owner's turn is nearly over, once a turn.  From then on each of the two
+ * mostly runs while the other does not.
  */
 void fg_give_way(struct fg_self *t, uint32_t owner);
 

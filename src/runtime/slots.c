@@ -138,7 +138,7 @@ void fg_slot_clear(struct fg_slot *slot, uint32_t id)
 	slot->cpu = 0;
 	slot->bound = 0;
 	slot->displaces = 0;
-	slot->shares_since = 0;
+	slot->shares_since = slot->turn = 0;
 	slot->owner_id = id;
 }
 

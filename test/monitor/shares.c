@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * slot.shares_since, written at each switch-in: when, if the thread took its CPU from a thread of
- * another process that would have gone on, else 0.
+ * slot.shares_since, written at each switch-in: when, if the thread has waited for its CPU and took
+ * it from a thread of another process that would have gone on, else 0.  slot.turn: how long that
+ * was, when it has lost it again.
  */
 #include <sched.h>
 #include <signal.h>
@@ -27,33 +28,38 @@ static uint32_t units(void)
 			  FG_SHARES_LOG2);
 }
 
-/* A task of somebody else's may be there now and then. */
+/*
+ * When it comes on after a sleep.  Where it has lost its CPU again before it is looked at, that
+ * does not count.
+ */
 static void expect_none(struct actor *a)
 {
 	struct fg_slot *slot = actor_slot(a);
+	uint64_t before;
+	uint32_t since;
 
-	for (;;) {
+	do {
 		actor_tell(a, ACT_SLEEP);
 		WAIT_FOR(slot->state == FG_STATE_SLEEP);
 		__atomic_store_n(&slot->shares_since, 1, __ATOMIC_RELEASE);
+		before = __atomic_load_n(&slot->involuntary, __ATOMIC_ACQUIRE);
 		actor_tell(a, ACT_BUSY);
-		WAIT_FOR(__atomic_load_n(&slot->shares_since, __ATOMIC_ACQUIRE) != 1);
-		if (!slot->shares_since)
-			return;
-	}
+		WAIT_FOR((since = __atomic_load_n(&slot->shares_since, __ATOMIC_ACQUIRE)) != 1);
+	} while (__atomic_load_n(&slot->involuntary, __ATOMIC_ACQUIRE) != before);
+	CHECK(!since);
 }
 
-static void expect_one(struct actor *a)
+static void expect_turns(struct actor *a)
 {
 	struct fg_slot *slot = actor_slot(a);
-	uint32_t before = units(), since;
+	uint32_t before = units(), since = 0;
 
 	/* It comes on again and again. */
-	WAIT_FOR((int32_t)((since = __atomic_load_n(&slot->shares_since, __ATOMIC_ACQUIRE)) -
-			   before) > 0 &&
-		 since);
-	CHECK(!(since & FG_SHARES_TRIES));
-	CHECK((int32_t)(units() - since) >= 0);
+	WAIT_FOR((since = __atomic_load_n(&slot->shares_since, __ATOMIC_ACQUIRE)) != 0 &&
+		 (int32_t)(since - before) > 0);
+	CHECK((int32_t)(units() + 1 - since) >= 0);
+	WAIT_FOR(__atomic_load_n(&slot->turn, __ATOMIC_ACQUIRE));
+	CHECK(slot->turn <= units() - before);
 }
 
 int main(void)
@@ -71,9 +77,11 @@ int main(void)
 	actor_start(&a, &c, 1, cpus[0], SCHED_OTHER);
 	WAIT_FOR(c.slots[1].state == FG_STATE_SLEEP);
 	expect_none(&a); /* from the idle task */
+	CHECK(!c.slots[1].turn);
 
 	other = spawn(spin, NULL);
-	expect_one(&a);
+	expect_none(&a); /* not after a sleep */
+	expect_turns(&a);
 	kill(other, SIGKILL);
 	CHECK(waitpid(other, NULL, 0) == other);
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a thread gives way to another process (fg_give_way): if the owner that it waits for shares
- * its CPU as well, and has come to it later, or at the same time and with a lower id; soon after it
- * has come itself, and so often only.  It counts how often it has.
+ * When a thread gives way to another process: if the owner that it waits for shares its CPU as
+ * well, is there, and has come later or at the same time (then one of the two does); soon after it
+ * has come itself, and once (fg_give_way).  And which waits may do so at all (_fg_gives_way).
  */
 #include "../tools/check.h"
 
-#include "runtime/cpus.h"
-#include "runtime/decide.h"
+#include "lock/give_way.h"
 #include "runtime/policy.h"
 
 #define MS (1000000 >> FG_SHARES_LOG2)
+
+/* So often, since this thread may lose its CPU at any time, and be too late then. */
+#define TIMES 100
 
 static struct fg_counters counters;
 static uint32_t owner, end;
@@ -22,74 +24,168 @@ static void *be_owner(void *arg)
 	return arg;
 }
 
-static uint32_t now(void)
+static uint32_t units(void)
 {
-	return (uint32_t)(fg_now_ns() >> FG_SHARES_LOG2) & ~FG_SHARES_TRIES;
+	return (uint32_t)(fg_now_ns() >> FG_SHARES_LOG2);
+}
+
+static struct fg_slot *slot_of_owner(void)
+{
+	return (struct fg_slot *)fg_slot_look(fg_id_index(owner));
 }
 
 struct at {
-	enum fg_state state; /* the owner's */
-	int32_t since;	     /* how much later than I */
-	int32_t me;	     /* when I came */
-	uint32_t tries;
+	uint32_t me, it; /* how long ago I have come, and the owner */
+	uint32_t turn;	 /* the owner's */
+	enum fg_state state;
+	int odd; /* of two that come at the same time, which one? */
 };
 
-/* True if it does, of some times that it is asked: this thread may lose its CPU at any of them. */
 static bool gives_way(uint32_t waiter, struct at at)
 {
-	struct fg_self *t = fg_self(), self = *t;
-	struct fg_slot *other = (struct fg_slot *)fg_slot_look(fg_id_index(owner)),
-		       mine = {.state = FG_STATE_ON};
+	struct fg_slot mine = {.state = FG_STATE_ON}, *its = slot_of_owner();
+	struct fg_self self = *fg_self();
 
 	self.id = waiter;
 	self.slot = &mine;
-	for (int i = 0; i < 100; i++) {
-		uint32_t since = (now() + (uint32_t)at.me) & ~FG_SHARES_TRIES;
+	for (int i = 0; i < TIMES; i++) {
+		uint32_t now = units();
 
-		mine.shares_since = since + at.tries;
-		other->shares_since = since + (uint32_t)at.since;
-		other->state = at.state;
+		while (((now - at.me + now - at.it) >> 2 & 1) != (uint32_t)at.odd)
+			now = units();
+		mine.shares_since = now - at.me;
+		its->shares_since = now - at.it;
+		its->turn = at.turn;
+		its->state = at.state;
 		fg_give_way(&self, owner);
-		if (mine.shares_since != since + at.tries) {
-			CHECK_EQ(mine.shares_since, since + at.tries + 1);
+		if (!mine.shares_since)
 			return true;
-		}
 	}
 	return false;
 }
 
+static void check_turns(void)
+{
+	uint32_t lower = owner - 1, higher = owner + 1;
+
+	for (int odd = 0; odd < 2; odd++) {
+		struct at same = {0, 0, MS, FG_STATE_ON, odd}, at = same;
+
+		CHECK(gives_way(higher, at) == (odd == 1));
+		CHECK(gives_way(lower, at) == (odd == 0));
+		at.me = MS; /* the owner has come later */
+		CHECK(gives_way(higher, at) && gives_way(lower, at));
+		at.state = FG_STATE_RUNNABLE;
+		CHECK(!gives_way(higher, at) && !gives_way(lower, at));
+		at.state = FG_STATE_ON;
+		at.turn = 0; /* not known */
+		CHECK(!gives_way(higher, at));
+		at.turn = 20 * MS;
+		CHECK(!gives_way(higher, at));
+		at.turn = MS;
+		at.me = 3 * MS;
+		CHECK(!gives_way(higher, at));
+		at = same;
+		at.it = MS; /* earlier */
+		at.turn = 8 * MS;
+		CHECK(!gives_way(higher, at) && !gives_way(lower, at));
+		at.me = 2 * MS - MS / 4;
+		at.turn = MS; /* it is over */
+		CHECK(!gives_way(higher, at) && !gives_way(lower, at));
+	}
+}
+
+static void check_that_both_share(void)
+{
+	struct fg_slot mine = {.state = FG_STATE_ON}, *its = slot_of_owner();
+	struct fg_self self = *fg_self();
+
+	self.slot = &mine;
+	its->state = FG_STATE_ON;
+	its->turn = MS;
+	for (int i = 0; i < TIMES; i++) {
+		mine.shares_since = 0;
+		its->shares_since = units() | 1;
+		fg_give_way(&self, owner);
+		CHECK(!mine.shares_since);
+		mine.shares_since = its->shares_since - MS;
+		its->shares_since = 0;
+		fg_give_way(&self, owner);
+		CHECK(mine.shares_since);
+	}
+}
+
+/* In a wait for `l`, of the last of so many in a row. */
+static bool waits(struct fg_lock *l, const struct fg_deadline *deadline, uint32_t its, int in_a_row)
+{
+	struct fg_self *t = fg_self();
+	struct attempt a = {.deadline = deadline};
+	uint64_t prev = announce(l, t);
+	bool way = false;
+
+	slot_of_owner()->shares_since = 0; /* so that none sleeps */
+	for (int i = 0; i < in_a_row; i++)
+		way = _fg_gives_way(l, t, &a, its);
+	CHECK_EQ(t->slot->pending, (uint64_t)(uintptr_t)l);
+	not_acquired(t, prev);
+	return way;
+}
+
+static void check_waits(void)
+{
+	const struct fg_deadline deadline = {0};
+	struct fg_self *t = fg_self();
+	struct fg_lock l = {0}, other = {0};
+
+	counters.heartbeat_ns = UINT64_MAX;
+	t->slot->shares_since = 1;
+	t->times_head = 0;
+	slot_of_owner()->pending = 4096; /* known: some journeys of a line that has none to go */
+	_fg_section_took(t, 0);
+	_fg_was_away(t, 0);
+	CHECK(!waits(&l, NULL, owner, 100)); /* no monitor */
+	fg_policy_monitor(&counters, 1);
+	CHECK(!waits(&l, NULL, owner, 2));
+	CHECK(waits(&l, NULL, owner, 100));
+	CHECK(waits(&l, NULL, owner | FG_WORD_WAITERS, 1));
+
+	CHECK(!waits(&l, &deadline, owner, 100));
+	CHECK(!waits(&l, NULL, 0, 100));
+	CHECK(!waits(&l, NULL, FG_ID_NO_SLOT | 7, 100));
+	l.tail = 1;
+	CHECK(!waits(&l, NULL, owner, 100));
+	l.tail = 0;
+	_fg_lock(&other);
+	CHECK(!waits(&l, NULL, owner, 100));
+	_fg_unlock(&other);
+	fg_sections = 1;
+	CHECK(!waits(&l, NULL, owner, 100));
+	fg_sections = 0;
+	t->slot->participant = 1;
+	CHECK(!waits(&l, NULL, owner, 100));
+	t->slot->participant = 0;
+	t->slot->shares_since = 0;
+	CHECK(!waits(&l, NULL, owner, 100));
+	t->slot->shares_since = 1;
+	CHECK(waits(&l, NULL, owner, 100));
+	_fg_section_took(t, 100000); /* longer than some journeys */
+	CHECK(!waits(&l, NULL, owner, 100));
+	t->slot->shares_since = 0;
+}
+
 int main(int argc, char **argv)
 {
-	const struct at same = {.state = FG_STATE_ON}, later = {FG_STATE_ON, MS, 0, 0},
-			earlier = {FG_STATE_ON, -MS, 0, 0}, gone = {FG_STATE_RUNNABLE, MS, 0, 0},
-			late = {FG_STATE_ON, MS, -3 * MS, 0}, third = {FG_STATE_ON, 0, 0, 2},
-			last = {FG_STATE_ON, 0, 0, FG_SHARES_TRIES};
-	uint32_t lower, higher;
-	struct fg_slot *other;
 	pthread_t t;
 
 	(void)argc;
 	check_begin(argv[0], 20);
 	t = start(be_owner, NULL);
 	UNTIL(LOAD(owner));
-	lower = owner - 1;
-	higher = owner + 1;
-	other = (struct fg_slot *)fg_slot_look(fg_id_index(owner));
-
-	CHECK(!gives_way(higher, same)); /* no monitor, so nobody knows */
-	counters.heartbeat_ns = UINT64_MAX;
-	fg_policy_monitor(&counters, 1);
-	CHECK(gives_way(higher, same));
-	CHECK(!gives_way(lower, same));
-	CHECK(gives_way(lower, later));
-	CHECK(!gives_way(higher, earlier));
-	CHECK(!gives_way(higher, gone));
-	CHECK(!gives_way(higher, late));
-	CHECK(gives_way(higher, third));
-	CHECK(!gives_way(higher, last));
-	fg_policy_set(FG_POLICY_PAPER);
-	CHECK(!gives_way(higher, same));
-	other->shares_since = 0;
+	check_turns();
+	check_that_both_share();
+	check_waits();
+	slot_of_owner()->shares_since = 0;
+	slot_of_owner()->pending = 0;
 	STORE(end, 1);
 	join(t);
 	return 0;
