@@ -44,8 +44,10 @@ static __always_inline void end_turn(struct fg_slot *slot, struct task_struct *n
 {
 	__u32 since = READ_ONCE(slot->shares_since);
 
-	if (since && !(next->flags & PF_KTHREAD))
+	if (since && !(next->flags & PF_KTHREAD)) {
 		WRITE_ONCE(slot->turn, turn_clock() - since);
+		WRITE_ONCE(slot->shares_since, 0);
+	}
 }
 
 static __always_inline void switched_out(struct task_struct *prev, struct task_struct *next,
@@ -223,11 +225,13 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 		return 0;
 	t = thread_of(task);
 	/* Woken before it was switched out: still ON, nothing has been counted. */
-	if (!t || t->state != FG_STATE_SLEEP || is_throttled(task))
+	if (!t || t->state != FG_STATE_SLEEP)
+		return 0;
+	t->woken = 1;
+	if (is_throttled(task))
 		return 0;
 	cpu = cpu_of(task);
 	t->state = FG_STATE_RUNNABLE;
-	t->woken = 1;
 	t->changes++;
 	old = READ_ONCE(t->mark);
 	if (mark_kind(old) == MARK_BLOCKED)

@@ -11,9 +11,8 @@
  */
 #define BRIEF_JOURNEYS 12u
 
-/* What takes longer has been interrupted: no journey, and a round as long as that.  Not varied. */
-#define JOURNEY_MOST_NS 2000
-#define ROUND_MOST_NS	4000
+/* More counts as that: longer than any brief round.  Not varied. */
+#define ROUND_MOST_NS 4000u
 
 /*
  * Lately, of all locks and threads of this process that share their CPUs, in PARTS of a ns; 0: not
@@ -21,101 +20,80 @@
  * often counts most.
  */
 #define PARTS 16
-#define ALIKE 16 /* waits in a row; not varied */
 static struct __attribute__((aligned(FG_CACHE_LINE))) {
 	uint32_t section, away; /* until the release; from there to the next lock */
-	uint32_t journey;
-	uint32_t both;	/* the sum of the ids of the last waiter and its owner */
-	uint32_t alike; /* so many waits in a row have been of the same two */
 } lately;
 
-/* Moves the average by an eighth of the way.  Not varied. */
+/* How often the same two have met in these turns of theirs, one after the other; a hint, too. */
+#define OFTEN 16 /* not varied */
+static struct __attribute__((aligned(FG_CACHE_LINE))) {
+	uint32_t two, times;
+} met;
+
 static void note(uint32_t *average, uint32_t ns)
 {
-	uint32_t before = fg_load_relaxed(average), now = ns * PARTS;
-
-	if (before)
-		now = before - before / 8 + now / 8;
-	fg_store_relaxed(average, now ? now : 1);
+	fg_average(average, (ns < ROUND_MOST_NS ? ns : ROUND_MOST_NS) * PARTS);
 }
 
 void _fg_section_took(const struct fg_self *t, uint32_t ns)
 {
 	if (fg_unlikely(fg_shares_cpu(t)))
-		note(&lately.section, ns < ROUND_MOST_NS ? ns : ROUND_MOST_NS);
+		note(&lately.section, ns);
 }
 
 void _fg_was_away(const struct fg_self *t, uint32_t ns)
 {
 	if (fg_unlikely(fg_shares_cpu(t)))
-		note(&lately.away, ns < ROUND_MOST_NS ? ns : ROUND_MOST_NS);
-}
-
-/*
- * How long a line takes that the owner has written last, the one in which it says what it holds.  A
- * second look finds it here, and tells what a look and the clock take by themselves.
- */
-static void time_journey(uint32_t owner)
-{
-	const struct fg_slot *slot = fg_slot_look(fg_id_index(owner));
-	uint64_t began = fg_now_ns(), came, again;
-	int64_t ns;
-
-	/* What is read decides whether the clock is, so that this is not done first. */
-	if (!fg_load_acquire(&slot->pending))
-		return;
-	came = fg_now_ns();
-	if (!fg_load_acquire(&slot->pending))
-		return;
-	again = fg_now_ns();
-	ns = (int64_t)(came - began) - (int64_t)(again - came);
-	if (ns < JOURNEY_MOST_NS)
-		note(&lately.journey, ns > 0 ? (uint32_t)ns : 0);
+		note(&lately.away, ns);
 }
 
 static bool rounds_are_brief(void)
 {
 	uint32_t section = fg_load_relaxed(&lately.section), away = fg_load_relaxed(&lately.away);
 
-	return section && away &&
-	       section + away <= fg_load_relaxed(&lately.journey) * BRIEF_JOURNEYS;
+	return section && away && (section + away) / PARTS <= _fg_journeys_ns(BRIEF_JOURNEYS);
 }
 
-static bool are_the_same_two(uint32_t both)
+/* Both see the same number of these two threads, and of these turns. */
+static bool meet_often(const struct fg_self *t, uint32_t owner)
 {
-	uint32_t alike = fg_load_relaxed(&lately.alike);
+	uint32_t turns = fg_load_relaxed(&t->slot->shares_since) +
+			 fg_load_relaxed(&fg_slot_look(fg_id_index(owner))->shares_since),
+		 ids = t->id < owner ? t->id * 31 + owner : owner * 31 + t->id,
+		 two = ids + turns * 7, times = fg_load_relaxed(&met.times);
 
-	if (fg_load_relaxed(&lately.both) != both) {
-		fg_store_relaxed(&lately.both, both);
-		fg_store_relaxed(&lately.alike, 0);
+	if (fg_load_relaxed(&met.two) != two) {
+		fg_store_relaxed(&met.two, two);
+		fg_store_relaxed(&met.times, 0);
 		return false;
 	}
-	if (alike < ALIKE)
-		fg_store_relaxed(&lately.alike, alike + 1);
-	return alike == ALIKE;
+	if (times < OFTEN)
+		fg_store_relaxed(&met.times, times + 1);
+	return times == OFTEN;
 }
 
 /*
  * Where two threads are at it, and who holds nothing else.  With more of them there is mostly one
- * on a CPU anyway, and the owner loses its own at the very tick at which one that gave way comes:
- * 0.8 with 104 threads beside as many busy ones on 104 CPUs (simulated, short sections, 8 seeds).
+ * on a CPU anyway, and the owner loses its own at the very tick at which one that gave way comes
+ * (docs/design/experiments.md, "Other rules for it").
  */
-bool _fg_gives_way(const struct fg_lock *l, struct fg_self *t, const struct attempt *a,
-		   uint32_t word)
+bool _fg_gives_way(const struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t word)
 {
 	uint32_t owner = word & FG_WORD_ID;
+	uint64_t ns;
 
 	if (fg_likely(!fg_shares_cpu(t)) || fg_policy_now != FG_POLICY_DEFAULT || a->deadline ||
 	    fg_load_relaxed(&t->slot->participant) || !fg_id_has_slot(owner) || !fg_has_slot(t) ||
 	    locks_announced(t) != 1 || fg_sections || t->role != FG_ROLE_NONE ||
-	    fg_load_relaxed(&l->tail))
-		return false;
-	if (t->times_head == 0) /* its round will be timed, if it gets the lock as the head */
-		time_journey(owner);
-	if (!are_the_same_two(t->id + owner) || !rounds_are_brief())
+	    fg_load_relaxed(&l->tail) || !rounds_are_brief() || !meet_often(t, owner))
 		return false;
 	fg_set_pending(t, 0); /* as in sleep_on() */
-	fg_give_way(t, owner);
+	ns = fg_give_way(t, owner);
 	fg_set_pending(t, address(l));
+	if (!ns)
+		return false;
+	a->slept = true;
+	fg_count(t, FG_STAT_PARKS, 1);
+	fg_count(t, FG_STAT_BLOCKED_NS, ns);
 	return true;
 }

@@ -13,8 +13,7 @@
 void _fg_section_took(const struct fg_self *t, uint32_t ns);
 void _fg_was_away(const struct fg_self *t, uint32_t ns);
 
-/* The lock is held, its word has been seen as `word`.  True: time may have passed. */
-bool _fg_gives_way(const struct fg_lock *l, struct fg_self *t, const struct attempt *a,
-		   uint32_t word);
+/* The lock is held, its word has been seen as `word`.  True: the thread has slept. */
+bool _fg_gives_way(const struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t word);
 
 #endif

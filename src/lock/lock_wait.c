@@ -2,7 +2,8 @@
 /*
  * The slow paths of the FlexGuard lock (legend: lock.h): waiting for it.  A waiter spins in the
  * queue while fg_decide() says so and sleeps otherwise.  No sleep is for ever: each has a time
- * limit, and a reason for it (enum reason), which says what the waiter does when it has passed.
+ * limit, and a reason for it (enum reason), which says what the waiter does when it has passed.  (A
+ * sleep to give way, give_way.h, is for a time only, and nobody ends it.)
  *
  * Constants were measured on a 2-CPU VM with Linux 6.18, those that say so were not varied.  Titles
  * in quotation marks: docs/design/experiments.md.
@@ -12,6 +13,7 @@
 #include "lock/attempt.h"
 #include "lock/foreign_process.h"
 #include "lock/give_way.h"
+#include "lock/rounds.h"
 #include "sys/probe.h"
 
 /*
@@ -383,6 +385,10 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		fg_count(t, FG_STAT_CONTENDED, 1);
 		FG_PROBE1(contended, l);
 	}
+	/* Its round will be timed, if it gets the lock as the head. */
+	if (t->times_head == 0 && t->only == address(l) && fg_id_has_slot(word & FG_WORD_ID) &&
+	    fg_has_slot(t) && !fg_load_relaxed(&l->tail))
+		_fg_time_journey(word & FG_WORD_ID);
 	if (fg_unlikely(t->turn_over) && !is_event) {
 		/* Its sleep comes first thing below; no short one. */
 		wake_one(l, t, true);

@@ -2,52 +2,84 @@
 #include "lock/rounds.h"
 
 #include "lock/give_way.h"
-#include "lock/queue.h"
 
 /*
- * A short round is back for the lock within BACK_NS: about a hand-over, in which the others would
- * have had the lock meanwhile, and worked at the same time.  On a fast 2-CPU VM the head's backoff
- * neither gains nor loses with 100 ns outside, and with 200 loses 35 %; between two sockets it
- * gains twice as much with 200 and with 300 (simulated).  That time has no journeys of the lock's
- * lines in it.  The section may have some: between those of the FlexGuard paper's loop and those of
- * 1 us, which gain nothing (docs/design/experiments.md, "Backoff of the head").
+ * A short round is back for the lock within BACK_JOURNEYS: about a hand-over, in which the others
+ * would have had the lock meanwhile, and worked at the same time.  That time has no journeys of the
+ * lock's lines in it.  The section may have some: between those of the FlexGuard paper's loop and
+ * those of 1 us, which gain nothing (docs/design/experiments.md, "Backoff of the head").
  */
-#define BACK_NS		 128u
-#define BACK_FAR_NS	 512u
+#define BACK_JOURNEYS	 4u
+#define BACK_LEAST_NS	 128u
+#define BACK_MOST_NS	 512u
 #define SHORT_SECTION_NS 1000u
 
 /* Of a native lock: both parts, since its release tells nothing.  Not varied. */
 #define SHORT_NATIVE_ROUND_NS 1000u
 
+/* As many bits as fg_thread has for them. */
+#define ROUND_OF      0x1ffu
+#define ROUND_SECTION 0x3fu
+_Static_assert(SHORT_SECTION_NS / FG_ROUND_UNIT_NS <= ROUND_SECTION, "noted");
+
 /* One round in so many is timed.  Not varied. */
 #define TIMED_EVERY 16u
 _Static_assert(TIMED_EVERY == 16, "fg_self.times_head wraps there");
 
-/* Threads on two nodes within so many units of 2^24 ns, 17 ms: 50 to 67 ms.  Not varied. */
-#define SEEN_UNIT_LOG2 24
-#define SEEN_LATELY    3u
+/* Of one journey: what takes longer is an interrupt, or a slow clock.  Not varied. */
+#define JOURNEY_MOST_NS 300
 
 /*
- * Threads of this process have come from several NUMA nodes lately: a hint.  It is of all locks,
- * since whether those of one do would take a place in it.
+ * How long a line takes from one to another of the threads that meet at locks of this process, on
+ * average, in PARTS of a ns; 0: not known.  A hint, written without order.  Of differences of
+ * clocks, some of which are negative: so much more than it is.
  */
-static bool spans_nodes(const struct fg_self *t, uint64_t now)
-{
-	static uint32_t seen[8] __attribute__((aligned(FG_CACHE_LINE))); /* by node, when */
-	uint32_t i, near, mine, unit = (uint32_t)(now >> SEEN_UNIT_LOG2);
+#define PARTS 16
+static uint32_t journey __attribute__((aligned(FG_CACHE_LINE)));
 
-	if (!_fg_queue_near(t, &near))
-		return false;
-	mine = near / (FG_NEAR_CACHE + 1);
-	if (fg_load_relaxed(&seen[mine]) != unit)
-		fg_store_relaxed(&seen[mine], unit);
-	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
-		/* or in the next one, by another's clock */
-		if (i != mine && unit + 1 - fg_load_relaxed(&seen[i]) <= SEEN_LATELY + 1)
-			return true;
-	return false;
+static uint32_t bounded(int64_t ns)
+{
+	if (ns > JOURNEY_MOST_NS)
+		return 2 * JOURNEY_MOST_NS;
+	return ns < -JOURNEY_MOST_NS ? 0 : (uint32_t)(ns + JOURNEY_MOST_NS);
 }
-_Static_assert(FG_NEAR_NODE / (FG_NEAR_CACHE + 1) == 7, "eight nodes");
+
+/*
+ * Of the line in which the owner says what it holds, and which it has written last.  A second look
+ * finds it here, and tells what a look and the clock take by themselves.
+ */
+void _fg_time_journey(uint32_t owner)
+{
+	const struct fg_slot *slot = fg_slot_look(fg_id_index(owner));
+	uint64_t began = fg_now_ns(), came, again;
+
+	/* What is read decides whether the clock is, so that this is not done first. */
+	if (!fg_load_acquire(&slot->pending))
+		return;
+	came = fg_now_ns();
+	if (!fg_load_acquire(&slot->pending))
+		return;
+	again = fg_now_ns();
+	fg_average(&journey, bounded((int64_t)(came - began) - (int64_t)(again - came)) * PARTS);
+}
+
+uint32_t _fg_journeys_ns(uint32_t number)
+{
+	uint32_t ns = fg_load_relaxed(&journey) / PARTS;
+
+	return ns > JOURNEY_MOST_NS ? (ns - JOURNEY_MOST_NS) * number : 0;
+}
+
+static uint32_t back_ns(uint32_t section)
+{
+	uint32_t ns = _fg_journeys_ns(BACK_JOURNEYS), soon = section + _fg_journeys_ns(1);
+
+	if (ns < BACK_LEAST_NS)
+		ns = BACK_LEAST_NS;
+	if (ns > BACK_MOST_NS)
+		ns = BACK_MOST_NS;
+	return ns < soon ? ns : soon;
+}
 
 static void judge(struct fg_self *t, bool is_short)
 {
@@ -65,7 +97,7 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
 		return;
 	me = fg_thread_mine(t);
 	me->round_since = round_clock(fg_now_ns());
-	me->round_of = part_of_address(address(l)) & 0x7fff;
+	me->round_of = part_of_address(address(l)) & ROUND_OF;
 	me->round_is_released = 0;
 	t->round_is_timed = 1;
 }
@@ -87,6 +119,7 @@ void _fg_round_releases(struct fg_self *t)
 		return;
 	}
 	me->round_since = round_clock(now);
+	me->round_section = ns / FG_ROUND_UNIT_NS & ROUND_SECTION;
 	me->round_is_released = 1;
 }
 
@@ -99,9 +132,9 @@ void _fg_round_ends(const struct fg_lock *l, struct fg_self *t)
 	const struct fg_thread *me = fg_thread_mine(t);
 	uint64_t now = fg_now_ns();
 	uint32_t ns = round_time(me->round_since, now),
-		 most = spans_nodes(t, now) ? BACK_FAR_NS : BACK_NS;
+		 most = back_ns(me->round_section * FG_ROUND_UNIT_NS);
 
-	if (ns <= most && me->round_of != (part_of_address(address(l)) & 0x7fff))
+	if (ns <= most && me->round_of != (part_of_address(address(l)) & ROUND_OF))
 		return;
 	judge(t, ns <= most);
 	_fg_was_away(t, ns);

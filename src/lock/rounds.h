@@ -30,6 +30,22 @@ static inline uint32_t round_time(uint16_t since, uint64_t now)
 	return (uint16_t)(round_clock(now) - since) * FG_ROUND_UNIT_NS;
 }
 
+/* Moves the average by an eighth of the way; 0: there is none yet.  Not varied. */
+static inline void fg_average(uint32_t *average, uint32_t now)
+{
+	uint32_t before = fg_load_relaxed(average);
+
+	if (before)
+		now = before - before / 8 + now / 8;
+	fg_store_relaxed(average, now ? now : 1);
+}
+
+/* A cache line's journey from the thread with this id, which has just taken a lock, to this one. */
+void _fg_time_journey(uint32_t owner);
+
+/* How long so many take, lately, on average; 0: not known. */
+uint32_t _fg_journeys_ns(uint32_t number);
+
 /* The head has got the lock, its only one. */
 void _fg_round_begins(const struct fg_lock *l, struct fg_self *t);
 

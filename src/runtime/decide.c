@@ -349,33 +349,37 @@ static uint64_t left_of_turn_ns(const struct fg_slot *slot, uint32_t began, uint
 	return (uint64_t)(use - had) << FG_SHARES_LOG2;
 }
 
-void fg_give_way(struct fg_self *t, uint32_t owner)
+uint64_t fg_give_way(struct fg_self *t, uint32_t owner)
 {
 	uint32_t mine = fg_load_relaxed(&t->slot->shares_since), its, now, nobody = 0;
+	uint64_t clock, ns;
 	struct fg_deadline end;
 	const struct fg_slot *slot;
-	uint64_t ns;
 	long policy;
 
 	if (!mine || !fg_id_has_slot(owner) || fg_is_owner_off(owner))
-		return;
+		return 0;
 	slot = fg_slot_look(fg_id_index(owner));
 	its = fg_load_relaxed(&slot->shares_since);
 	if (!its)
-		return;
-	now = (uint32_t)UNITS(fg_now_ns());
+		return 0;
+	clock = fg_now_ns();
+	now = (uint32_t)UNITS(clock);
 	if (now - mine > UNITS(WAY_NS) || !is_mine_to_go(mine, its, t->id > owner))
-		return;
+		return 0;
 	ns = left_of_turn_ns(slot, its, now);
 	/* Once a turn. */
-	if (!ns || !fg_cas_relaxed(&t->slot->shares_since, &mine, 0) || !fg_call_begins(t->id))
-		return;
+	if (!ns || !fg_cas_relaxed(&t->slot->shares_since, &mine, 0))
+		return 0;
+	fg_deadline_in(&end, ns);
+	if (!fg_call_begins(t->id))
+		return 0;
 	policy = scheduling_policy();
 	fg_call_ends(t->id);
 	if (policy != SCHED_OTHER && policy != SCHED_BATCH)
-		return;
-	fg_deadline_in(&end, ns);
+		return 0;
 	fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &end);
+	return fg_now_ns() - clock;
 }
 
 /* ---- participants of barriers ------------------------------------------------ */

@@ -134,9 +134,9 @@ bool fg_has_room(const struct fg_self *t);
  * For a thread that shares its CPU with another process (fg_shares_cpu), and waits for the thread
  * with the id `owner`: if the owner shares its own as well, and has come to it at about the same
  * time, sleeps until the owner's turn is nearly over, once a turn.  From then on each of the two
- * mostly runs while the other does not.
+ * mostly runs while the other does not.  How long, in ns; 0: it has not.
  */
-void fg_give_way(struct fg_self *t, uint32_t owner);
+uint64_t fg_give_way(struct fg_self *t, uint32_t owner);
 
 /*
  * For loops that ask fg_counters by themselves, now and then: asks for a monitor if there is none,

@@ -91,8 +91,9 @@ struct fg_thread {
 	/* a timed round (rounds.h): since when, part of the address of its lock, is it released? */
 	uint16_t round_since; /* in units of so many ns, low bits */
 #define FG_ROUND_UNIT_NS 16u
-	uint16_t round_of : 15;
+	uint16_t round_of : 9;
 	uint16_t round_is_released : 1;
+	uint16_t round_section : 6; /* how long it was held, same units */
 	/* the lock that I keep busy (lock_release.c), low bits of its address */
 	uint32_t kept_busy;
 	/* of which lock: part of its address (held.h) */

@@ -7,6 +7,7 @@
 #include "../tools/check.h"
 
 #include "lock/give_way.h"
+#include "lock/rounds.h"
 #include "runtime/policy.h"
 
 #define MS (1000000 >> FG_SHARES_LOG2)
@@ -16,6 +17,19 @@
 
 static struct fg_counters counters;
 static uint32_t owner, end;
+
+/* The second of three readings of the clock is late: a line has been on its way. */
+uint64_t __real_fg_now_ns(void);
+uint64_t __wrap_fg_now_ns(void);
+static uint64_t late_ns, journey_ns;
+static int readings;
+
+uint64_t __wrap_fg_now_ns(void)
+{
+	if (journey_ns && ++readings % 3 == 2)
+		late_ns += journey_ns;
+	return __real_fg_now_ns() + late_ns;
+}
 
 static void *be_owner(void *arg)
 {
@@ -45,6 +59,7 @@ static bool gives_way(uint32_t waiter, struct at at)
 {
 	struct fg_slot mine = {.state = FG_STATE_ON}, *its = slot_of_owner();
 	struct fg_self self = *fg_self();
+	uint64_t slept;
 
 	self.id = waiter;
 	self.slot = &mine;
@@ -57,9 +72,11 @@ static bool gives_way(uint32_t waiter, struct at at)
 		its->shares_since = now - at.it;
 		its->turn = at.turn;
 		its->state = at.state;
-		fg_give_way(&self, owner);
-		if (!mine.shares_since)
-			return true;
+		slept = fg_give_way(&self, owner);
+		CHECK_EQ(slept != 0, mine.shares_since == 0);
+		/* most of what is left of the turn, from when it was asked */
+		if (slept)
+			return slept >= (uint64_t)(at.turn - at.turn / 4) * 1000 - 100000;
 	}
 	return false;
 }
@@ -115,7 +132,8 @@ static void check_that_both_share(void)
 	}
 }
 
-/* In a wait for `l`, of the last of so many in a row. */
+/* In a wait for `l`, in the last of so many in a row, in turns of the same two. */
+static bool shares;
 static bool waits(struct fg_lock *l, const struct fg_deadline *deadline, uint32_t its, int in_a_row)
 {
 	struct fg_self *t = fg_self();
@@ -123,10 +141,16 @@ static bool waits(struct fg_lock *l, const struct fg_deadline *deadline, uint32_
 	uint64_t prev = announce(l, t);
 	bool way = false;
 
-	slot_of_owner()->shares_since = 0; /* so that none sleeps */
-	for (int i = 0; i < in_a_row; i++)
-		way = _fg_gives_way(l, t, &a, its);
-	CHECK_EQ(t->slot->pending, (uint64_t)(uintptr_t)l);
+	for (uint32_t tries = 0; !way && tries < TIMES; tries++) {
+		/* other turns each time */
+		t->slot->shares_since = shares ? (units() - MS - 4 * tries) | 1 : 0;
+		slot_of_owner()->shares_since = units() | 1;
+		slot_of_owner()->turn = MS;
+		for (int i = 0; !way && i < in_a_row; i++)
+			way = _fg_gives_way(l, t, &a, its);
+		CHECK_EQ(t->slot->pending, (uint64_t)(uintptr_t)l);
+	}
+	CHECK_EQ(a.slept, way);
 	not_acquired(t, prev);
 	return way;
 }
@@ -138,16 +162,22 @@ static void check_waits(void)
 	struct fg_lock l = {0}, other = {0};
 
 	counters.heartbeat_ns = UINT64_MAX;
+	shares = true;
 	t->slot->shares_since = 1;
-	t->times_head = 0;
-	slot_of_owner()->pending = 4096; /* known: some journeys of a line that has none to go */
+	slot_of_owner()->state = FG_STATE_ON;
+	slot_of_owner()->pending = 4096;
+	journey_ns = 100;
+	for (int i = 0; i < 64; i++)
+		_fg_time_journey(owner);
+	CHECK(_fg_journeys_ns(1) >= 90 && _fg_journeys_ns(2) <= 400); /* or interrupts */
+	journey_ns = 0;
 	_fg_section_took(t, 0);
 	_fg_was_away(t, 0);
 	CHECK(!waits(&l, NULL, owner, 100)); /* no monitor */
 	fg_policy_monitor(&counters, 1);
 	CHECK(!waits(&l, NULL, owner, 2));
 	CHECK(waits(&l, NULL, owner, 100));
-	CHECK(waits(&l, NULL, owner | FG_WORD_WAITERS, 1));
+	CHECK(waits(&l, NULL, owner | FG_WORD_WAITERS, 100));
 
 	CHECK(!waits(&l, &deadline, owner, 100));
 	CHECK(!waits(&l, NULL, 0, 100));
@@ -164,11 +194,19 @@ static void check_waits(void)
 	t->slot->participant = 1;
 	CHECK(!waits(&l, NULL, owner, 100));
 	t->slot->participant = 0;
-	t->slot->shares_since = 0;
+	t->role = FG_ROLE_LINKING;
 	CHECK(!waits(&l, NULL, owner, 100));
-	t->slot->shares_since = 1;
+	t->role = FG_ROLE_NONE;
+	fg_policy_set(FG_POLICY_PAPER);
+	CHECK(!waits(&l, NULL, owner, 100));
+	fg_policy_set(FG_POLICY_DEFAULT);
+	shares = false;
+	CHECK(!waits(&l, NULL, owner, 100));
+	shares = true;
 	CHECK(waits(&l, NULL, owner, 100));
-	_fg_section_took(t, 100000); /* longer than some journeys */
+	t->slot->shares_since = 1;
+	for (int i = 0; i < 32; i++)
+		_fg_section_took(t, 100000); /* longer than any journeys */
 	CHECK(!waits(&l, NULL, owner, 100));
 	t->slot->shares_since = 0;
 }
