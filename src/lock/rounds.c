@@ -6,10 +6,12 @@
 /*
  * A short round is back for the lock within BACK_JOURNEYS: about a hand-over, in which the others
  * would have had the lock meanwhile, and worked at the same time.  That time has no journeys of the
- * lock's lines in it.  The section may have some: between those of the FlexGuard paper's loop and
- * those of 1 us, which gain nothing (docs/design/experiments.md, "Backoff of the head").
+ * lock's lines in it.  Who is out for longer than another's section and the way mostly finds the
+ * lock free, so that is a bound, too.  The section may have some journeys: between those of the
+ * FlexGuard paper's loop and those of 1 us, which gain nothing (docs/design/experiments.md,
+ * "Backoff of the head").
  */
-#define BACK_JOURNEYS	 4u
+#define BACK_JOURNEYS	 6u
 #define BACK_LEAST_NS	 128u
 #define BACK_MOST_NS	 512u
 #define SHORT_SECTION_NS 1000u
