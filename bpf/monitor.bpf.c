@@ -45,7 +45,7 @@ static __always_inline void end_turn(struct fg_slot *slot, struct task_struct *n
 	__u32 since = READ_ONCE(slot->shares_since);
 
 	if (since && !(next->flags & PF_KTHREAD)) {
-		WRITE_ONCE(slot->turn, turn_clock() - since);
+		WRITE_ONCE(slot->turn, turn_clock() + 1 - since); /* it is odd */
 		WRITE_ONCE(slot->shares_since, 0);
 	}
 }

@@ -154,8 +154,8 @@ struct fg_slot {
 	__u32 mode;
 	/*
 	 * Not 0: it has waited for its CPU, and took it from a thread of another process that
-	 * wanted to go on; when, in units of 2^FG_SHARES_LOG2 ns, low bits.  The process stores 0
-	 * when it has made use of it.
+	 * wanted to go on; when, in units of 2^FG_SHARES_LOG2 ns, low bits.  0 when it has lost it
+	 * again; the process stores 0 when it has made use of it.
 	 */
 	__u32 shares_since;
 	__u32 turn; /* how long its last such turn was, until it was preempted; same units */

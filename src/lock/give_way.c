@@ -15,16 +15,18 @@
 #define ROUND_MOST_NS 4000u
 
 /*
- * Lately, of all locks and threads of this process that share their CPUs, in PARTS of a ns; 0: not
- * known.  Hints: written without order, and of several locks the one that is got as the head most
- * often counts most.
+ * Lately, of all locks and threads of this process that share their CPUs, in FG_PARTS of a ns; 0:
+ * not known.  Hints: written without order, and of several locks the one that is got as the head
+ * most often counts most.
  */
-#define PARTS 16
 static struct __attribute__((aligned(FG_CACHE_LINE))) {
 	uint32_t section, away; /* until the release; from there to the next lock */
 } lately;
 
-/* How often the same two have met in these turns of theirs, one after the other; a hint, too. */
+/*
+ * How often the same two have met in these turns of theirs, with no others in between; a hint, too:
+ * pairs that meet at two locks keep each other from giving way.
+ */
 #define OFTEN 16 /* not varied */
 static struct __attribute__((aligned(FG_CACHE_LINE))) {
 	uint32_t two, times;
@@ -32,7 +34,7 @@ static struct __attribute__((aligned(FG_CACHE_LINE))) {
 
 static void note(uint32_t *average, uint32_t ns)
 {
-	fg_average(average, (ns < ROUND_MOST_NS ? ns : ROUND_MOST_NS) * PARTS);
+	fg_average(average, (ns < ROUND_MOST_NS ? ns : ROUND_MOST_NS) * FG_PARTS);
 }
 
 void _fg_section_took(const struct fg_self *t, uint32_t ns)
@@ -51,7 +53,7 @@ static bool rounds_are_brief(void)
 {
 	uint32_t section = fg_load_relaxed(&lately.section), away = fg_load_relaxed(&lately.away);
 
-	return section && away && (section + away) / PARTS <= _fg_journeys_ns(BRIEF_JOURNEYS);
+	return section && away && (section + away) / FG_PARTS <= _fg_journeys_ns(BRIEF_JOURNEYS);
 }
 
 /* Both see the same number of these two threads, and of these turns. */
@@ -93,6 +95,7 @@ bool _fg_gives_way(const struct fg_lock *l, struct fg_self *t, struct attempt *a
 	if (!ns)
 		return false;
 	a->slept = true;
+	t->turn_began_us = t->released_us = turn_clock(fg_now_ns());
 	fg_count(t, FG_STAT_PARKS, 1);
 	fg_count(t, FG_STAT_BLOCKED_NS, ns);
 	return true;

@@ -386,8 +386,8 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		FG_PROBE1(contended, l);
 	}
 	/* Its round will be timed, if it gets the lock as the head. */
-	if (t->times_head == 0 && t->only == address(l) && fg_id_has_slot(word & FG_WORD_ID) &&
-	    fg_has_slot(t) && !fg_load_relaxed(&l->tail))
+	if (t->times_head == 0 && !deadline && t->only == address(l) && fg_has_slot(t) &&
+	    fg_id_has_slot(word & FG_WORD_ID) && fg_policy_spins())
 		_fg_time_journey(word & FG_WORD_ID);
 	if (fg_unlikely(t->turn_over) && !is_event) {
 		/* Its sleep comes first thing below; no short one. */
@@ -420,6 +420,8 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		if (o == UNDECIDED)
 			word = fg_load_relaxed(&l->word);
 	}
+	if (!*as_head && t->times_head == 0)
+		t->times_head++; /* no timing at each of its waits, if all end in a sleep */
 	/* At its deadline a thread takes a free lock all the same, promised or not. */
 	if (o == TIMED_OUT && (drop_obligation(l, t, &a) || take_over(l, t, &a)))
 		o = ACQUIRED;

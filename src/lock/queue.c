@@ -42,7 +42,8 @@ static struct fg_node *node_at(uint32_t n)
 	return &fg_thread_of(n / FG_NODES)->node[n % FG_NODES];
 }
 
-bool _fg_queue_near(const struct fg_self *t, uint32_t *near)
+/* Where the calling thread is (enum fg_near).  False, and 0, if that is not known. */
+static bool find_near(const struct fg_self *t, uint32_t *near)
 {
 	uint32_t cpu = fg_load_relaxed(t->cpu);
 
@@ -145,7 +146,7 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, uint32_t *behind)
 	} else {
 		struct fg_node *pred = node_at(pred_number);
 
-		_fg_queue_near(t, &near);
+		find_near(t, &near);
 		if (fg_xchg_acq_rel(&pred->next, n | near << LINK_NEAR_SHIFT) == FG_NODE_HANDED) {
 			node_free(pred); /* its owner left the role here for us */
 			become_head(t, node);
@@ -231,7 +232,7 @@ void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *be
 
 	if (!first || behind->walked == WALK_MAX || first / LINK_PASSED >= LINK_PASSED_MAX)
 		return;
-	_fg_queue_near(t, &mine);
+	find_near(t, &mine);
 	if (!((first >> LINK_NEAR_SHIFT ^ mine) & (FG_NEAR_NODE | FG_NEAR_CACHE)))
 		return;
 	if (!behind->before)

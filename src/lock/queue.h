@@ -69,9 +69,6 @@ void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind);
  */
 void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *behind);
 
-/* Where the calling thread is (enum fg_near).  False, and 0, if that is not known. */
-bool _fg_queue_near(const struct fg_self *t, uint32_t *near);
-
 /* The head passes its role on and is out.  Never waits. */
 void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 			 const struct fg_successor *behind);

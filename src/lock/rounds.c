@@ -33,10 +33,9 @@ _Static_assert(TIMED_EVERY == 16, "fg_self.times_head wraps there");
 
 /*
  * How long a line takes from one to another of the threads that meet at locks of this process, on
- * average, in PARTS of a ns; 0: not known.  A hint, written without order.  Of differences of
- * clocks, some of which are negative: so much more than it is.
+ * average, in FG_PARTS of a ns; 0: not known.  A hint, written without order.  Of differences of
+ * clocks, some of which are negative: so by JOURNEY_MOST_NS more than it is.
  */
-#define PARTS 16
 static uint32_t journey __attribute__((aligned(FG_CACHE_LINE)));
 
 static uint32_t bounded(int64_t ns)
@@ -53,8 +52,12 @@ static uint32_t bounded(int64_t ns)
 void _fg_time_journey(uint32_t owner)
 {
 	const struct fg_slot *slot = fg_slot_look(fg_id_index(owner));
-	uint64_t began = fg_now_ns(), came, again;
+	uint64_t began, came, again;
 
+	/* In another line: it may be one of another process. */
+	if (fg_load_relaxed(&slot->owner_id) != owner)
+		return;
+	began = fg_now_ns();
 	/* What is read decides whether the clock is, so that this is not done first. */
 	if (!fg_load_acquire(&slot->pending))
 		return;
@@ -62,12 +65,12 @@ void _fg_time_journey(uint32_t owner)
 	if (!fg_load_acquire(&slot->pending))
 		return;
 	again = fg_now_ns();
-	fg_average(&journey, bounded((int64_t)(came - began) - (int64_t)(again - came)) * PARTS);
+	fg_average(&journey, bounded((int64_t)(came - began) - (int64_t)(again - came)) * FG_PARTS);
 }
 
 uint32_t _fg_journeys_ns(uint32_t number)
 {
-	uint32_t ns = fg_load_relaxed(&journey) / PARTS;
+	uint32_t ns = fg_load_relaxed(&journey) / FG_PARTS;
 
 	return ns > JOURNEY_MOST_NS ? (ns - JOURNEY_MOST_NS) * number : 0;
 }
@@ -76,11 +79,11 @@ static uint32_t back_ns(uint32_t section)
 {
 	uint32_t ns = _fg_journeys_ns(BACK_JOURNEYS), soon = section + _fg_journeys_ns(1);
 
-	if (ns < BACK_LEAST_NS)
-		ns = BACK_LEAST_NS;
+	if (ns > soon)
+		ns = soon;
 	if (ns > BACK_MOST_NS)
-		ns = BACK_MOST_NS;
-	return ns < soon ? ns : soon;
+		return BACK_MOST_NS;
+	return ns > BACK_LEAST_NS ? ns : BACK_LEAST_NS;
 }
 
 static void judge(struct fg_self *t, bool is_short)
@@ -91,6 +94,12 @@ static void judge(struct fg_self *t, bool is_short)
 		t->short_rounds -= t->short_rounds > 0;
 }
 
+/* Bits that tell locks apart, for a hint: neighbours, and those of pages. */
+static uint16_t round_lock(const struct fg_lock *l)
+{
+	return (part_of_address(address(l)) ^ part_of_address(address(l) >> 9)) & ROUND_OF;
+}
+
 void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
 {
 	struct fg_thread *me;
@@ -99,7 +108,7 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
 		return;
 	me = fg_thread_mine(t);
 	me->round_since = round_clock(fg_now_ns());
-	me->round_of = part_of_address(address(l)) & ROUND_OF;
+	me->round_of = round_lock(l);
 	me->round_is_released = 0;
 	t->round_is_timed = 1;
 }
@@ -136,7 +145,7 @@ void _fg_round_ends(const struct fg_lock *l, struct fg_self *t)
 	uint32_t ns = round_time(me->round_since, now),
 		 most = back_ns(me->round_section * FG_ROUND_UNIT_NS);
 
-	if (ns <= most && me->round_of != (part_of_address(address(l)) & ROUND_OF))
+	if (ns <= most && me->round_of != round_lock(l))
 		return;
 	judge(t, ns <= most);
 	_fg_was_away(t, ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Timed rounds: a section, and what is between its end and the next one of the same lock.  Where a
- * thread is back for the lock some dozen ns after it has released it, the cache lines that change
+ * thread is back for the lock within a few journeys of a cache line, the lines that change
  * hands with the lock cost more than the sections.  A head that knows its own rounds to be that
  * short looks at the word rarely, and the owner takes the lock many more times meanwhile.  One
  * round in 16 that begins as the head is timed; the fast paths know nothing of that.  For lock.c
@@ -30,6 +30,8 @@ static inline uint32_t round_time(uint16_t since, uint64_t now)
 	return (uint16_t)(round_clock(now) - since) * FG_ROUND_UNIT_NS;
 }
 
+#define FG_PARTS 16 /* of a ns, in averages, so that they move at all */
+
 /* Moves the average by an eighth of the way; 0: there is none yet.  Not varied. */
 static inline void fg_average(uint32_t *average, uint32_t now)
 {
@@ -40,7 +42,7 @@ static inline void fg_average(uint32_t *average, uint32_t now)
 	fg_store_relaxed(average, now ? now : 1);
 }
 
-/* A cache line's journey from the thread with this id, which has just taken a lock, to this one. */
+/* A cache line's journey from the thread with this id, which has taken a lock, to another one. */
 void _fg_time_journey(uint32_t owner);
 
 /* How long so many take, lately, on average; 0: not known. */

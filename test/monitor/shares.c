@@ -60,7 +60,7 @@ static void expect_turns(struct actor *a)
 	CHECK((int32_t)(units() + 1 - since) >= 0);
 	__atomic_store_n(&slot->turn, 0, __ATOMIC_RELEASE);
 	WAIT_FOR((turn = __atomic_load_n(&slot->turn, __ATOMIC_ACQUIRE)) != 0);
-	CHECK(turn <= units() + 1 - before);
+	CHECK(turn <= units() + 2 - before);
 }
 
 int main(void)
