@@ -13,7 +13,6 @@
 #include "lock/attempt.h"
 #include "lock/foreign_process.h"
 #include "lock/give_way.h"
-#include "lock/rounds.h"
 #include "sys/probe.h"
 
 /*
@@ -385,10 +384,6 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		fg_count(t, FG_STAT_CONTENDED, 1);
 		FG_PROBE1(contended, l);
 	}
-	/* Its round will be timed, if it gets the lock as the head. */
-	if (t->times_head == 0 && !deadline && t->only == address(l) && fg_has_slot(t) &&
-	    fg_id_has_slot(word & FG_WORD_ID) && fg_policy_spins())
-		_fg_time_journey(word & FG_WORD_ID);
 	if (fg_unlikely(t->turn_over) && !is_event) {
 		/* Its sleep comes first thing below; no short one. */
 		wake_one(l, t, true);
