@@ -11,18 +11,6 @@
  */
 #define BRIEF_JOURNEYS 12u
 
-/* More counts as that: longer than any brief round.  Not varied. */
-#define ROUND_MOST_NS 4000u
-
-/*
- * Lately, of all locks and threads of this process that share their CPUs, in FG_PARTS of a ns; 0:
- * not known.  Hints: written without order, and of several locks the one that is got as the head
- * most often counts most.
- */
-static struct __attribute__((aligned(FG_CACHE_LINE))) {
-	uint32_t section, away; /* until the release; from there to the next lock */
-} lately;
-
 /*
  * How often the same two have met in these turns of theirs, with no others in between; a hint, too:
  * pairs that meet at two locks keep each other from giving way.
@@ -32,28 +20,11 @@ static struct __attribute__((aligned(FG_CACHE_LINE))) {
 	uint32_t two, times;
 } met;
 
-static void note(uint32_t *average, uint32_t ns)
-{
-	fg_average(average, (ns < ROUND_MOST_NS ? ns : ROUND_MOST_NS) * FG_PARTS);
-}
-
-void _fg_section_took(const struct fg_self *t, uint32_t ns)
-{
-	if (fg_unlikely(fg_shares_cpu(t)))
-		note(&lately.section, ns);
-}
-
-void _fg_was_away(const struct fg_self *t, uint32_t ns)
-{
-	if (fg_unlikely(fg_shares_cpu(t)))
-		note(&lately.away, ns);
-}
-
 static bool rounds_are_brief(void)
 {
-	uint32_t section = fg_load_relaxed(&lately.section), away = fg_load_relaxed(&lately.away);
+	uint32_t ns = _fg_rounds_ns();
 
-	return section && away && (section + away) / FG_PARTS <= _fg_journeys_ns(BRIEF_JOURNEYS);
+	return ns && ns <= _fg_journeys_ns(BRIEF_JOURNEYS);
 }
 
 /* Both see the same number of these two threads, and of these turns. */

@@ -9,10 +9,6 @@
 
 #include "lock/attempt.h"
 
-/* Of a round that is timed: what it took from lock to release, and from there to the next lock. */
-void _fg_section_took(const struct fg_self *t, uint32_t ns);
-void _fg_was_away(const struct fg_self *t, uint32_t ns);
-
 /* The lock is held, its word has been seen as `word`.  True: the thread has slept. */
 bool _fg_gives_way(const struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t word);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/rounds.h"
 
-#include "lock/give_way.h"
-
 /*
  * A short round is back for the lock within BACK_JOURNEYS: about a hand-over, in which the others
  * would have had the lock meanwhile, and worked at the same time.  That time has no journeys of the
@@ -73,6 +71,42 @@ uint32_t _fg_journeys_ns(uint32_t number)
 	uint32_t ns = fg_load_relaxed(&journey) / FG_PARTS;
 
 	return ns > JOURNEY_MOST_NS ? (ns - JOURNEY_MOST_NS) * number : 0;
+}
+
+/* More counts as that.  Not varied. */
+#define ROUND_MOST_NS 4000u
+
+/*
+ * Lately, of all locks and threads of this process that share their CPUs, in FG_PARTS of a ns; 0:
+ * not known.  Hints: written without order, and of several locks the one that is got as the head
+ * most often counts most.
+ */
+static struct __attribute__((aligned(FG_CACHE_LINE))) {
+	uint32_t section, away; /* until the release; from there to the next lock */
+} lately;
+
+static void note(uint32_t *average, uint32_t ns)
+{
+	fg_average(average, (ns < ROUND_MOST_NS ? ns : ROUND_MOST_NS) * FG_PARTS);
+}
+
+void _fg_section_took(const struct fg_self *t, uint32_t ns)
+{
+	if (fg_unlikely(fg_shares_cpu(t)))
+		note(&lately.section, ns);
+}
+
+void _fg_was_away(const struct fg_self *t, uint32_t ns)
+{
+	if (fg_unlikely(fg_shares_cpu(t)))
+		note(&lately.away, ns);
+}
+
+uint32_t _fg_rounds_ns(void)
+{
+	uint32_t section = fg_load_relaxed(&lately.section), away = fg_load_relaxed(&lately.away);
+
+	return section && away ? (section + away) / FG_PARTS + 1 : 0;
 }
 
 static uint32_t back_ns(uint32_t section)

@@ -48,6 +48,16 @@ void _fg_time_journey(uint32_t owner);
 /* How long so many take, lately, on average; 0: not known. */
 uint32_t _fg_journeys_ns(uint32_t number);
 
+/*
+ * What the rounds of threads that share their CPUs with other processes take, lately, on average;
+ * 0: not known.
+ */
+uint32_t _fg_rounds_ns(void);
+
+/* Of one that is timed: what it took from lock to release, and from there to the next lock. */
+void _fg_section_took(const struct fg_self *t, uint32_t ns);
+void _fg_was_away(const struct fg_self *t, uint32_t ns);
+
 /* The head has got the lock, its only one. */
 void _fg_round_begins(const struct fg_lock *l, struct fg_self *t);
 
