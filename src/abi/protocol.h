@@ -162,7 +162,7 @@ struct fg_slot {
 	__u32 unused1;
 } __attribute__((aligned(FG_CACHE_LINE)));
 
-#define FG_SHARES_LOG2 10
+#define FG_SHARES_LOG2 10 /* 1,024 ns: of shares_since and turn */
 
 /*
  * Slot 0 is no thread's.  Its first line is the process's own: what threads count that

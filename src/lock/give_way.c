@@ -5,9 +5,9 @@
 
 /*
  * To take turns pays if a round, as it is when two are at it, takes no longer than so many journeys
- * of a cache line from one's CPU to the other's.  The same 2-CPU VM is found with journeys of 10 ns
- * and of 120; there 300 ns inside and outside gain 23 %, 500 ns 5 %, and 1 us would lose a quarter
- * (docs/design/lock.md, "Beside other processes").
+ * of a cache line from one CPU to the other.  On a 2-CPU VM with journeys of 120 ns 300 ns inside
+ * and outside gained 23 %, 500 ns 5 %; with journeys of 10 ns 1 us lost a quarter (by yields;
+ * docs/design/experiments.md, "Other rules for it").
  */
 #define BRIEF_JOURNEYS 12u
 

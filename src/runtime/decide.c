@@ -355,7 +355,6 @@ uint64_t fg_give_way(struct fg_self *t, uint32_t owner)
 	uint64_t clock, ns;
 	struct fg_deadline end;
 	const struct fg_slot *slot;
-	long policy;
 
 	if (!mine || !fg_id_has_slot(owner) || fg_is_owner_off(owner))
 		return 0;
@@ -372,11 +371,7 @@ uint64_t fg_give_way(struct fg_self *t, uint32_t owner)
 	if (!ns || !fg_cas_relaxed(&t->slot->shares_since, &mine, 0))
 		return 0;
 	fg_deadline_in(&end, ns);
-	if (!fg_call_begins(t->id))
-		return 0;
-	policy = scheduling_policy();
-	fg_call_ends(t->id);
-	if (policy != SCHED_OTHER && policy != SCHED_BATCH)
+	if (fg_is_real_time(t))
 		return 0;
 	fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &end);
 	return fg_now_ns() - clock;

@@ -298,8 +298,8 @@ static inline bool fg_displaces(const struct fg_self *t)
 }
 
 /*
- * True if this thread, when it came on last, took its CPU from another process that wanted to go
- * on: it shares it.
+ * True if this thread, when it came on last, had waited for its CPU and took it from another
+ * process that wanted to go on: it shares it.  Until it has made use of that (fg_give_way).
  */
 static inline bool fg_shares_cpu(const struct fg_self *t)
 {
