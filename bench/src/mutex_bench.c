@@ -8,6 +8,7 @@
  *   ./mutex_bench -t 4 -c 1000 -o 1000            the sweet spot, 1 us
  *   ./mutex_bench -t 4 -c lines -O 100            the FlexGuard paper's loop
  *   ./mutex_bench -g 1,2,4 -c lines -O 100        the same, with threads added in one run
+ *   ./mutex_bench -t 4 -c lines -O 100 -n         beside a mutex of the thread's own
  *
  * Throughput and fairness come from two snapshots of the per-thread counters,
  * taken while the threads run, so neither start-up nor the end counts.  At the
@@ -39,6 +40,7 @@ struct thread {
 	struct latencies *lat; /* with -L */
 	pthread_t id;
 	unsigned nr;
+	pthread_mutex_t own; /* with -n */
 } OWN_LINES;
 
 struct line {
@@ -58,7 +60,7 @@ static struct {
 	unsigned step[MAX_STEPS], steps;
 	double seconds, warm_up, cs_ns, out_ns, out_cycles, units_per_us;
 	int kind, shared, robust, protocol;
-	bool json, latency;
+	bool json, latency, nested;
 } opt = {.threads = 2, .lines = 2, .seconds = 1.0, .warm_up = 0.1, .kind = PTHREAD_MUTEX_DEFAULT};
 
 static uint64_t cs_units, out_units;
@@ -104,6 +106,8 @@ static void *worker(void *arg)
 	if (!opt.steps)
 		pthread_barrier_wait(&start);
 	while ((now = __atomic_load_n(&phase.v, __ATOMIC_RELAXED)) != STOP) {
+		if (opt.nested)
+			pthread_mutex_lock(&t->own);
 		if (opt.latency) {
 			uint64_t t0 = now_ns();
 
@@ -119,6 +123,8 @@ static void *worker(void *arg)
 			x = critical_section(t, x);
 			pthread_mutex_unlock(&lock.m);
 		}
+		if (opt.nested)
+			pthread_mutex_unlock(&t->own);
 		__atomic_store_n(&t->sections, ++n, __ATOMIC_RELAXED);
 		if (out_units)
 			x = work(out_units, x);
@@ -290,6 +296,7 @@ static void usage(FILE *f)
 	    "  -u N         work units in a microsecond; without: calibrate at start\n"
 	    "  -U           calibrate, print units in a microsecond, exit\n"
 	    "  -k KIND      normal, adaptive, recursive or errorcheck; and pshared, robust, pi, as in robust+pshared\n"
+	    "  -n           beside a mutex of the thread's own, which it has in hand meanwhile\n"
 	    "  -b N         busy processes beside the benchmark (0)\n"
 	    "  -L           histogram of the time to acquire (costs two clock reads a section)\n"
 	    "  -j           one line of JSON\n",
@@ -349,7 +356,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:g:d:w:c:l:o:O:u:Uk:b:Ljh")) != -1) {
+	while ((c = getopt(argc, argv, "t:g:d:w:c:l:o:O:u:Uk:nb:Ljh")) != -1) {
 		switch (c) {
 		case 't': opt.threads = (unsigned)number(optarg, 1, 100000); break;
 		case 'g': steps_of(optarg); break;
@@ -365,6 +372,7 @@ static void parse(int argc, char **argv)
 			opt.kind = opt.shared = opt.robust = opt.protocol = 0;
 			kind_of(optarg);
 			break;
+		case 'n': opt.nested = true; break;
 		case 'b': opt.hogs = (unsigned)number(optarg, 0, MAX_HOGS); break;
 		case 'L': opt.latency = true; break;
 		case 'j': opt.json = true; break;
@@ -421,6 +429,7 @@ static void start_threads(unsigned from, unsigned to)
 {
 	for (unsigned i = from; i < to; i++) {
 		threads[i].nr = i;
+		pthread_mutex_init(&threads[i].own, NULL);
 		if (opt.latency && !(threads[i].lat = calloc(1, sizeof(*threads[i].lat))))
 			fail("memory", ENOMEM);
 		int err = pthread_create(&threads[i].id, NULL, worker, &threads[i]);

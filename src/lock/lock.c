@@ -149,8 +149,7 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 			if (fg_has_slot(t))
 				fg_thread_mine(t)->sleepers = (fg_load_relaxed(&l->word) &
 							       FG_WORD_WAITERS) != 0;
-			if (t->only == address(l))
-				_fg_round_begins(l, t);
+			_fg_round_begins(l, t);
 		}
 	}
 	acquired(l, t, prev);

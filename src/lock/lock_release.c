@@ -251,8 +251,7 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 				     !fg_cas_release(&l->word, &mine, 0))
 		return false;
 	publish(t, held - 1, prev);
-	if (held == 1)
-		round_releases(t);
+	round_releases(l, t);
 	return true;
 }
 
@@ -285,8 +284,8 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 		over = turn_is_over(l, t);
 	}
 	publish(t, held - 1, prev);
+	round_releases(l, t);
 	if (held == 1) {
-		round_releases(t);
 		if (over)
 			force_slow_path(t);
 		fg_slice_end(t);

@@ -355,10 +355,9 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 }
 
 /* Of one whose round will be timed, if it gets the lock as the head. */
-static void time_journey(const struct fg_lock *l, const struct fg_self *t, const struct attempt *a)
+static void time_journey(const struct fg_self *t, const struct attempt *a)
 {
-	if (t->times_head == 0 && !a->deadline && t->only == address(l) && fg_has_slot(t) &&
-	    fg_id_has_slot(a->wait.owner))
+	if (t->times_head == 0 && !a->deadline && fg_has_slot(t) && fg_id_has_slot(a->wait.owner))
 		_fg_time_journey(a->wait.owner);
 }
 
@@ -371,7 +370,7 @@ bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, struct attempt *a
 	if (a->obligation || !fg_policy_spins())
 		return false;
 	if (!fg_load_relaxed(&l->tail))
-		time_journey(l, t, a);
+		time_journey(t, a);
 	if (rounds_are_short(t))
 		return false;
 	for (uint32_t looks = 0; looks < LOOKS_ALONE && !fg_load_relaxed(&l->tail); looks++) {
@@ -397,7 +396,7 @@ enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt 
 	head = !before;
 	/* Not on the way into the queue: others would take the lock's line meanwhile. */
 	if (!head) {
-		time_journey(l, t, a);
+		time_journey(t, a);
 		o = spin_in_queue(l, t, a, h.n, before, &head);
 	}
 	if (head) {

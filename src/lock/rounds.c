@@ -147,16 +147,11 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
 	t->round_is_timed = 1;
 }
 
-void _fg_round_releases(struct fg_self *t)
+static void note_section(struct fg_self *t, struct fg_thread *me)
 {
-	struct fg_thread *me = fg_thread_mine(t);
-	uint64_t now;
-	uint32_t ns;
+	uint64_t now = fg_now_ns();
+	uint32_t ns = round_time(me->round_since, now);
 
-	if (me->round_is_released)
-		return;
-	now = fg_now_ns();
-	ns = round_time(me->round_since, now);
 	_fg_section_took(t, ns);
 	if (ns > SHORT_SECTION_NS) {
 		judge(t, false);
@@ -166,6 +161,20 @@ void _fg_round_releases(struct fg_self *t)
 	me->round_since = round_clock(now);
 	me->round_section = ns / FG_ROUND_UNIT_NS & ROUND_SECTION;
 	me->round_is_released = 1;
+}
+
+/*
+ * The next lock has to come the slow way, where the round ends.  Beside another one, which is held
+ * still, it does.
+ */
+void _fg_round_releases(const struct fg_lock *l, struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+
+	if (!me->round_is_released && me->round_of == round_lock(l))
+		note_section(t, me);
+	if (t->only == FG_ONLY_NONE)
+		force_slow_path(t);
 }
 
 /*

@@ -58,7 +58,7 @@ uint32_t _fg_rounds_ns(void);
 void _fg_section_took(const struct fg_self *t, uint32_t ns);
 void _fg_was_away(const struct fg_self *t, uint32_t ns);
 
-/* The head has got the lock, its only one. */
+/* The head has got the lock. */
 void _fg_round_begins(const struct fg_lock *l, struct fg_self *t);
 
 /* It takes a lock again. */
@@ -67,26 +67,23 @@ void _fg_round_ends(const struct fg_lock *l, struct fg_self *t);
 /* It takes another lock in the section. */
 void _fg_round_has_another(struct fg_self *t);
 
-/* It has released its last lock, while a round is timed. */
-void _fg_round_releases(struct fg_self *t);
+/* It has released this one, while a round is timed. */
+void _fg_round_releases(const struct fg_lock *l, struct fg_self *t);
 
 /* A round of a lock of glibc's, whose release is glibc's, has taken so long from lock to lock. */
 void _fg_native_round_took(struct fg_self *t, uint32_t ns);
 
-/* It has released its last lock.  The next one has to come the slow way. */
-static inline void round_releases(struct fg_self *t)
+static inline void round_releases(const struct fg_lock *l, struct fg_self *t)
 {
-	if (fg_likely(!t->round_is_timed))
-		return;
-	_fg_round_releases(t);
-	force_slow_path(t);
+	if (fg_unlikely(t->round_is_timed))
+		_fg_round_releases(l, t);
 }
 
 static inline void round_ends(const struct fg_lock *l, struct fg_self *t)
 {
 	if (fg_likely(!t->round_is_timed))
 		return;
-	if (t->only == FG_ONLY_SLOWLY)
+	if (fg_thread_mine(t)->round_is_released)
 		_fg_round_ends(l, t);
 	else if (pending_of(t) && pending_of(t) != address(l))
 		_fg_round_has_another(t);
