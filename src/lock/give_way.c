@@ -56,9 +56,9 @@ bool _fg_gives_way(const struct fg_lock *l, struct fg_self *t, struct attempt *a
 	uint64_t ns;
 
 	if (fg_likely(!fg_shares_cpu(t)) || fg_policy_now != FG_POLICY_DEFAULT || a->deadline ||
-	    fg_load_relaxed(&t->slot->participant) || !fg_id_has_slot(owner) || !fg_has_slot(t) ||
-	    locks_announced(t) != 1 || fg_sections || t->role != FG_ROLE_NONE ||
-	    fg_load_relaxed(&l->tail) || !rounds_are_brief() || !meet_often(t, owner))
+	    !fg_id_has_slot(owner) || !fg_has_slot(t) || locks_announced(t) != 1 || fg_sections ||
+	    t->role != FG_ROLE_NONE || fg_load_relaxed(&l->tail) || !rounds_are_brief() ||
+	    !meet_often(t, owner))
 		return false;
 	fg_set_pending(t, 0); /* as in sleep_on() */
 	ns = fg_give_way(t, owner);

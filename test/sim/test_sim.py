@@ -155,7 +155,7 @@ def check_short_rounds_are_known_beside_another_lock():
     for machine, threads in (("one", "8"), ("intel104", "104")):
         r = figures("-m", machine, "-t", threads, "-L", "nested", "-o", "45")
         assert lock_line(r) <= 1, \
-            f"{machine}, {threads} threads: {lock_line(r):.1f} transfers of the lock's line a section"
+            f"{machine}, {threads}: {lock_line(r):.1f} transfers of the lock's line a section"
 
 
 def check_work_outside_is_not_put_off():

@@ -194,8 +194,16 @@ static void check_waits(void)
 	fg_sections = 1;
 	CHECK(!waits(&l, NULL, owner, 100));
 	fg_sections = 0;
+	/* One that has left a barrier, now, and long ago as seen from there. */
 	t->slot->participant = 1;
+	CHECK(waits(&l, NULL, owner, 100));
+	fg_participants_are_late();
 	CHECK(!waits(&l, NULL, owner, 100));
+	t->slot->participant = 0;
+	CHECK(waits(&l, NULL, owner, 100));
+	t->slot->participant = 1;
+	late_ns += 200000000;
+	CHECK(waits(&l, NULL, owner, 100));
 	t->slot->participant = 0;
 	t->role = FG_ROLE_LINKING;
 	CHECK(!waits(&l, NULL, owner, 100));
