@@ -131,6 +131,7 @@ enum {
 	OPT_OTHERS,
 	OPT_REGISTERED,
 	OPT_LIFE,
+	OPT_VARY,
 	OPT_RUNNABLE,
 	OPT_LOOKS,
 	OPT_WHERE,
@@ -155,6 +156,7 @@ static const struct option options[] = {
     {"others", required_argument, NULL, OPT_OTHERS},
     {"registered", required_argument, NULL, OPT_REGISTERED},
     {"life", required_argument, NULL, OPT_LIFE},
+    {"vary", no_argument, NULL, OPT_VARY},
     {"runnable", no_argument, NULL, OPT_RUNNABLE},
     {"looks", no_argument, NULL, OPT_LOOKS},
     {"where", no_argument, NULL, OPT_WHERE},
@@ -186,6 +188,7 @@ static int usage(FILE *to, int status)
 	    "  -d MS            simulated time\n"
 	    "  --warm-up MS     before the time that counts (4: a tick)\n"
 	    "  -w NS, -o NS     in the section, outside\n"
+	    "  --vary           that, each time anything from nothing to twice as much\n"
 	    "  -n N             locks\n"
 	    "  --keys K         of the locks: uniform, zipf, self-similar\n"
 	    "  -L LOAD          paper, hash-table, index, list, nested, pipeline, rounds,\n"
@@ -311,6 +314,7 @@ static bool parse(int argc, char **argv)
 		case OPT_OTHERS: load.others = atoi(optarg); break;
 		case OPT_REGISTERED: load.registered = atoi(optarg); break;
 		case OPT_LIFE: load.ends_after = atoi(optarg); break;
+		case OPT_VARY: load.varies = true; break;
 		case OPT_RUNNABLE: figures.show_runnable = true; break;
 		case OPT_WHERE: opt.where = true; break;
 		case OPT_LOOKS: count_looks = true; break;

@@ -123,8 +123,7 @@ static void inside_of(struct thread *t, struct place *p)
 	} else if (p->data[0] != p->second[0]) {
 		violation("a section saw half of another");
 	}
-	if (load.cs)
-		sim_work(load.cs);
+	work_inside();
 }
 
 static void section(struct thread *t, struct place *p, uint64_t from)

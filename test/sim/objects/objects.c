@@ -123,6 +123,17 @@ void fork_sometimes(struct thread *t, void (*release)(void *), void *arg)
 	sim_exit();
 }
 
+static UNSEEN void work_for(uint64_t ns)
+{
+	if (ns)
+		sim_work(load.varies ? rng() % (2 * ns + 1) : ns);
+}
+
+void work_inside(void)
+{
+	work_for(load.cs);
+}
+
 /* What some loads do between two operations, besides `think`. */
 static UNSEEN void between(struct thread *t)
 {
@@ -144,7 +155,7 @@ void load_body(struct thread *t)
 		sim_syscall(SYS_nanosleep, (long)&soon, 0, 0, 0, 0, 0);
 	for (;;) {
 		load.object->op(t);
-		sim_work(load.think);
+		work_for(load.think);
 		between(t);
 	}
 }

@@ -46,6 +46,7 @@ extern struct load {
 	bool half_look;		       /* half of the mutex' sections only read */
 	bool coupled;		       /* the first mutex, then one of the others, then goes it */
 	bool nested;		       /* the first, with one of the thread's own in hand */
+	bool varies;		       /* the time inside and outside: up to twice as long */
 	bool uneven;		       /* outside up to twice as long */
 	int ends_after;		       /* so many operations is a thread's life; 0: for ever */
 	int busy, others, registered;  /* threads of other processes (neighbours.c) */
@@ -83,6 +84,8 @@ void load_body(struct thread *t);
  * Thread 0, which has the object, forks now and then.  In the child it releases it, goes on with
  * other threads in a program from its start, and does not return.
  */
+/* For the time of the load, if it has one. */
+void work_inside(void);
 void fork_sometimes(struct thread *t, void (*release)(void *), void *arg);
 /* The same at once, in a signal handler: it returns to what it has interrupted. */
 void fork_here(void);

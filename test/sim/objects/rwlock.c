@@ -152,14 +152,12 @@ static void section(struct thread *t, struct place *p, bool write, uint64_t from
 	enter(which, write);
 	if (write) {
 		p->data[0]++;
-		if (load.cs)
-			sim_work(load.cs);
+		work_inside();
 		p->second[0]++;
 	} else {
 		uint64_t seen = p->data[0];
 
-		if (load.cs)
-			sim_work(load.cs);
+		work_inside();
 		if (seen != p->second[0])
 			violation("a reader saw half of what a writer did");
 	}

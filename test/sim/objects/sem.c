@@ -66,8 +66,7 @@ static void op(struct thread *t)
 
 	_fg_sem_wait(&room, NULL);
 	got = now();
-	if (load.cs)
-		sim_work(load.cs);
+	work_inside();
 	_fg_sem_post(&room);
 	record(t, from, got);
 }

@@ -74,8 +74,7 @@ static void section(struct thread *t, int which, uint64_t from)
 
 	enter(which);
 	place(which)->data[0]++;
-	if (load.cs)
-		sim_work(load.cs);
+	work_inside();
 	if (load.forks)
 		fork_sometimes(t, release, place(which));
 	leave(which);
