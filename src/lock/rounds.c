@@ -43,27 +43,33 @@ static uint32_t bounded(int64_t ns)
 	return ns < -JOURNEY_MOST_NS ? 0 : (uint32_t)(ns + JOURNEY_MOST_NS);
 }
 
+/* The clock after a look: what is read decides whether it is, so that it is not read first. */
+static int64_t after_look(const struct fg_slot *slot)
+{
+	if (fg_load_acquire(&slot->pending) == UINT64_MAX) /* no address */
+		return 0;
+	return (int64_t)fg_now_ns();
+}
+
 /*
- * Of the line in which the owner says what it holds, and which it has written last.  A second look
- * finds it here, and tells what a look and the clock take by themselves.
+ * Of the line in which the owner says what it holds, and which it has written last.  Further looks
+ * find it here, and tell what a look and the clock take by themselves; two of them, for the owner
+ * may write there in between, and does so each time where two threads have come into step.
  */
 void _fg_time_journey(uint32_t owner)
 {
 	const struct fg_slot *slot = fg_slot_look(fg_id_index(owner));
-	uint64_t began, came, again;
+	int64_t began, first, second, third, here;
 
 	/* In another line: it may be one of another process. */
 	if (fg_load_relaxed(&slot->owner_id) != owner)
 		return;
-	began = fg_now_ns();
-	/* What is read decides whether the clock is, so that this is not done first. */
-	if (!fg_load_acquire(&slot->pending))
-		return;
-	came = fg_now_ns();
-	if (!fg_load_acquire(&slot->pending))
-		return;
-	again = fg_now_ns();
-	fg_average(&journey, bounded((int64_t)(came - began) - (int64_t)(again - came)) * FG_PARTS);
+	began = (int64_t)fg_now_ns();
+	first = after_look(slot);
+	second = after_look(slot);
+	third = after_look(slot);
+	here = second - first < third - second ? second - first : third - second;
+	fg_average(&journey, bounded(first - began - here) * FG_PARTS);
 }
 
 uint32_t _fg_journeys_ns(uint32_t number)
