@@ -90,6 +90,7 @@ static const struct model models[] = {
     MACHINE("big4little4", 8, 1, 2, 1, 45, 12, 40, 90, 130, 20 * US, .little = 4, .pace = 25),
 };
 struct model M;
+bool skew_tick;
 
 #ifndef HWCAP2_FSGSBASE
 #define HWCAP2_FSGSBASE 2 /* asm/hwcap2.h */
@@ -136,6 +137,7 @@ enum {
 	OPT_LOOKS,
 	OPT_WHERE,
 	OPT_WARM_UP,
+	OPT_SKEW_TICK,
 };
 static const struct option options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -161,6 +163,7 @@ static const struct option options[] = {
     {"looks", no_argument, NULL, OPT_LOOKS},
     {"where", no_argument, NULL, OPT_WHERE},
     {"warm-up", required_argument, NULL, OPT_WARM_UP},
+    {"skew-tick", no_argument, NULL, OPT_SKEW_TICK},
     {NULL, 0, NULL, 0},
 };
 
@@ -199,6 +202,7 @@ static int usage(FILE *to, int status)
 	    "  --registered N   of one with a lock as the product's, and a monitor\n"
 	    "  -s SEED          of what is random\n"
 	    "  -q NS            quantum\n"
+	    "  --skew-tick      CPUs' ticks are spread over 4 ms, and do not come together\n"
 	    "  -i US            mean time between interrupts of a CPU\n"
 	    "  -e US            wake-up latency of an idle CPU\n"
 	    "  -P               the places in the code that most lines were moved for, a section\n"
@@ -319,6 +323,7 @@ static bool parse(int argc, char **argv)
 		case OPT_WHERE: opt.where = true; break;
 		case OPT_LOOKS: count_looks = true; break;
 		case OPT_WARM_UP: opt.warm_up = (uint64_t)(1000 * atof(optarg)) * US; break;
+		case OPT_SKEW_TICK: skew_tick = true; break;
 		case OPT_RELAX: opt.check.relax = weak = true; break;
 		case OPT_WEAK: weak = true; break;
 		case OPT_SEARCH: opt.check.search_s = atof(optarg); break;

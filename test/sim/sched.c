@@ -113,13 +113,25 @@ static struct thread *pull(struct cpu *c)
 	return t;
 }
 
+/*
+ * Ticks of all CPUs come together, as by Linux's default (tick_setup_sched_timer() in
+ * kernel/time/tick-sched.c), or rather up to 20 us late: as traced on a guest of 2 CPUs.  Or spread
+ * over a tick, as with its parameter skew_tick=1.
+ */
+#define TICK_LATE (20 * US)
+
+static uint64_t next_tick(const struct cpu *c, uint64_t after)
+{
+	uint64_t phase = skew_tick ? M.tick * (uint64_t)c->id / (uint64_t)M.cpus : 0;
+
+	return (after - phase + M.tick - 1) / M.tick * M.tick + phase +
+	       (skew_tick ? 0 : rng() % TICK_LATE);
+}
+
 void cpu_start_slice(struct cpu *c)
 {
-	uint64_t end = c->now + (chaos ? rng() % (20 * US) : M.slice),
-		 phase = M.tick * (uint64_t)c->id / (uint64_t)M.cpus;
-
 	c->cur->started = c->slice_began = c->now;
-	c->slice_end = chaos ? end : (end - phase + M.tick - 1) / M.tick * M.tick + phase;
+	c->slice_end = chaos ? c->now + rng() % (20 * US) : next_tick(c, c->now + M.slice);
 }
 
 void cpu_account(struct cpu *c)

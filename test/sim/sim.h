@@ -34,6 +34,7 @@ struct model {
 	uint32_t pace; /* they take so many tenths of the time */
 };
 extern struct model M;
+extern bool skew_tick; /* ticks of CPUs are spread over a tick */
 
 /* Address classes. */
 enum { C_OTHER, C_LOCK, C_DATA, C_NODE, C_SLOT, C_COUNTER, C_CLASSES };
