@@ -47,6 +47,13 @@ def check_same_seed():
         assert figures(*options, "-s", "2") != first, f"{options}: the seed changes nothing"
 
 
+def check_options_change_the_run():
+    base = ("-m", "vm2", "-t", "4", "-w", "300", "-o", "300", "-d", "8")
+    first = figures(*base)
+    for option in "--vary", "--skew-tick":
+        assert figures(*base, option) != first, f"{option} changes nothing"
+
+
 def check_locks_ask_the_monitor():
     r = figures("-m", "intel104", "-t", "26", "-l", "flexguard-paper")  # a CPU for each: all spin
     assert r["waits"] < 0.01, f"they sleep as if there were no monitor: {r['waits']} a section"

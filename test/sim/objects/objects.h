@@ -80,12 +80,12 @@ uint64_t now(void);
 void load_mapped(void *at, uint64_t size);
 void load_reset(void);
 void load_body(struct thread *t);
+/* In a section, for the time that the load has for it. */
+void work_inside(void);
 /*
  * Thread 0, which has the object, forks now and then.  In the child it releases it, goes on with
  * other threads in a program from its start, and does not return.
  */
-/* For the time of the load, if it has one. */
-void work_inside(void);
 void fork_sometimes(struct thread *t, void (*release)(void *), void *arg);
 /* The same at once, in a signal handler: it returns to what it has interrupted. */
 void fork_here(void);
