@@ -131,6 +131,12 @@ bool fg_is_off_cpu(uint32_t index);
 bool fg_has_room(const struct fg_self *t);
 
 /*
+ * Do others wait for this thread at a barrier, or will they soon?  Not if the last of them has gone
+ * to sleep at one 100 ms ago.
+ */
+bool fg_barriers_are_used(const struct fg_self *t, uint64_t now);
+
+/*
  * For a thread that shares its CPU with another process (fg_shares_cpu), and waits for the thread
  * with the id `owner`: if the owner shares its own as well, and has come to it at about the same
  * time, sleeps until the owner's turn is nearly over, once a turn.  From then on each of the two
