@@ -358,7 +358,7 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 static void time_journey(const struct fg_self *t, const struct attempt *a)
 {
 	if (t->times_head == 0 && !a->deadline && fg_has_slot(t) && fg_id_has_slot(a->wait.owner))
-		_fg_time_journey(a->wait.owner);
+		_fg_time_journey(t, a->wait.owner);
 }
 
 /*

@@ -52,24 +52,23 @@ static int64_t after_look(const struct fg_slot *slot)
 }
 
 /*
- * Of the line in which the owner says what it holds, and which it has written last.  Further looks
- * find it here, and tell what a look and the clock take by themselves; two of them, for the owner
- * may write there in between, and does so each time where two threads have come into step.
+ * Of the line in which the owner says what it holds, and which it has written last.  A look at this
+ * thread's own, which is here, tells what a look and the clock take by themselves: a second one at
+ * the owner's would not, since two threads that have come into step write there in between each
+ * time.
  */
-void _fg_time_journey(uint32_t owner)
+void _fg_time_journey(const struct fg_self *t, uint32_t owner)
 {
 	const struct fg_slot *slot = fg_slot_look(fg_id_index(owner));
-	int64_t began, first, second, third, here;
+	int64_t began, there, here;
 
 	/* In another line: it may be one of another process. */
 	if (fg_load_relaxed(&slot->owner_id) != owner)
 		return;
 	began = (int64_t)fg_now_ns();
-	first = after_look(slot);
-	second = after_look(slot);
-	third = after_look(slot);
-	here = second - first < third - second ? second - first : third - second;
-	fg_average(&journey, bounded(first - began - here) * FG_PARTS);
+	there = after_look(slot);
+	here = after_look(t->slot);
+	fg_average(&journey, bounded(there - began - (here - there)) * FG_PARTS);
 }
 
 uint32_t _fg_journeys_ns(uint32_t number)
@@ -171,7 +170,9 @@ static void note_section(struct fg_self *t, struct fg_thread *me)
 
 /*
  * The next lock has to come the slow way, where the round ends.  Beside another one, which is held
- * still, it does.
+ * still, it does.  A thread that has nothing any more, and has released another lock, has released
+ * this one unseen (a lock that is the only one is released the fast way, though it was taken beside
+ * another): nothing is known of that round.
  */
 void _fg_round_releases(const struct fg_lock *l, struct fg_self *t)
 {
@@ -179,7 +180,10 @@ void _fg_round_releases(const struct fg_lock *l, struct fg_self *t)
 
 	if (!me->round_is_released && me->round_of == round_lock(l))
 		note_section(t, me);
-	if (t->only == FG_ONLY_NONE)
+	if (t->only != FG_ONLY_NONE)
+		return;
+	t->round_is_timed &= me->round_is_released;
+	if (t->round_is_timed)
 		force_slow_path(t);
 }
 

@@ -42,8 +42,8 @@ static inline void fg_average(uint32_t *average, uint32_t now)
 	fg_store_relaxed(average, now ? now : 1);
 }
 
-/* A cache line's journey from the thread with this id, which has taken a lock, to another one. */
-void _fg_time_journey(uint32_t owner);
+/* A cache line's journey from the thread with this id, which has taken a lock, to this one. */
+void _fg_time_journey(const struct fg_self *t, uint32_t owner);
 
 /* How long so many take, lately, on average; 0: not known. */
 uint32_t _fg_journeys_ns(uint32_t number);
@@ -85,6 +85,8 @@ static inline void round_ends(const struct fg_lock *l, struct fg_self *t)
 		return;
 	if (fg_thread_mine(t)->round_is_released)
 		_fg_round_ends(l, t);
+	else if (!locks_announced(t)) /* released unseen */
+		t->round_is_timed = 0;
 	else if (pending_of(t) && pending_of(t) != address(l))
 		_fg_round_has_another(t);
 }
