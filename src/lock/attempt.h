@@ -49,6 +49,15 @@ static inline bool take_over(struct fg_lock *l, struct fg_self *t, struct attemp
 	return take_over_seen(l, t, a, fg_load_relaxed(&l->word));
 }
 
+/* For so long, for a time only: its turn begins anew, as after each sleep. */
+static inline void slept_by_itself(struct fg_self *t, struct attempt *a, uint64_t ns)
+{
+	a->slept = true;
+	t->turn_began_us = t->released_us = turn_clock(fg_now_ns());
+	fg_count(t, FG_STAT_PARKS, 1);
+	fg_count(t, FG_STAT_BLOCKED_NS, ns);
+}
+
 /* Some looks of one that has just come, where nobody is in the queue.  True with the lock. */
 bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, struct attempt *a);
 

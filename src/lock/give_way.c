@@ -65,9 +65,6 @@ bool _fg_gives_way(const struct fg_lock *l, struct fg_self *t, struct attempt *a
 	fg_set_pending(t, address(l));
 	if (!ns)
 		return false;
-	a->slept = true;
-	t->turn_began_us = t->released_us = turn_clock(fg_now_ns());
-	fg_count(t, FG_STAT_PARKS, 1);
-	fg_count(t, FG_STAT_BLOCKED_NS, ns);
+	slept_by_itself(t, a, ns);
 	return true;
 }

@@ -2,8 +2,8 @@
 /*
  * The slow paths of the FlexGuard lock (legend: lock.h): waiting for it.  A waiter spins in the
  * queue while fg_decide() says so and sleeps otherwise.  No sleep is for ever: each has a time
- * limit, and a reason for it (enum reason), which says what the waiter does when it has passed.  (A
- * sleep to give way, give_way.h, is for a time only, and nobody ends it.)
+ * limit, and a reason for it (enum reason), which says what the waiter does when it has passed.
+ * (Sleeps to give way, give_way.h, and to back off are for a time only, and nobody ends them.)
  *
  * Constants were measured on a 2-CPU VM with Linux 6.18, those that say so were not varied.  Titles
  * in quotation marks: docs/design/experiments.md.
@@ -13,6 +13,7 @@
 #include "lock/attempt.h"
 #include "lock/foreign_process.h"
 #include "lock/give_way.h"
+#include "lock/rounds.h"
 #include "sys/probe.h"
 
 /*
@@ -70,6 +71,14 @@
  * Not varied.
  */
 #define FOREIGN_NS 1000000000u
+
+/*
+ * A look at the lock's line that takes so long stands in a row with those of dozens of other CPUs;
+ * whoever made it goes away for so many times as long.  With 8, 16 and 32 times as long the row is
+ * gone as well (simulated: docs/design/lock.md, "When all go at once").
+ */
+#define ROW_NS	10000u
+#define ROW_FOR 4u
 
 /* take_over() of a word that has been read; and with WAITERS, or not. */
 static bool take_read(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t *w,
@@ -324,6 +333,38 @@ static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct atte
 	return UNDECIDED; /* come and stay */
 }
 
+/*
+ * At a tick hundreds may go to sleep at once, with some looks at the lock's line each, and the
+ * release of the owner that they wait for stands behind these.  So one whose first look takes long
+ * sleeps for a time first, not for the lock, and then decides anew: the later in the row, the
+ * longer, so that they come back one after the other.  That is the ticket lock's proportional
+ * backoff (Mellor-Crummey, Scott, TOCS 1991), by the time that the row has taken.  Nobody knows of
+ * such a sleep, or has to end it: it is as if this thread had come so much later.  One with an
+ * obligation stays, for others rely on it, and so does one with a deadline; one that came to see
+ * whether there is a CPU for it looks, and does not write.
+ */
+static bool back_off(const struct fg_lock *l, struct fg_self *t, struct attempt *a, uint64_t since)
+{
+	struct fg_deadline end;
+	uint32_t nobody = 0;
+	uint64_t now;
+
+	/* Free: to take it is all there is to do.  By what it reads, so that the clock is later. */
+	if (a->obligation || a->deadline || a->makes_room ||
+	    !(fg_load_relaxed(&l->word) & FG_WORD_ID))
+		return false;
+	now = fg_now_ns();
+	/* No row is longer than all CPUs, a journey each: what takes longer lost its own CPU. */
+	if (now - since < ROW_NS || now - since > (uint64_t)fg_cpus() * FG_JOURNEY_MOST_NS)
+		return false;
+	fg_set_pending(t, 0); /* as in sleep_on() */
+	fg_deadline_in(&end, (now - since) * ROW_FOR);
+	fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &end);
+	fg_set_pending(t, address(l));
+	slept_by_itself(t, a, fg_now_ns() - now);
+	return true;
+}
+
 static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
 	uint64_t since = fg_now_ns(), until;
@@ -331,6 +372,8 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	uint32_t wakes, asleep;
 	int r;
 
+	if (back_off(l, t, a, since))
+		return UNDECIDED;
 	a->may_be_designated = !tries_again(a) && fg_policy_now != FG_POLICY_BLOCK &&
 			       a->same <= SAME_OWNER;
 	asleep = prepare_sleep(l, t, a, &wakes);

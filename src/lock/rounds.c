@@ -26,21 +26,18 @@ _Static_assert(SHORT_SECTION_NS / FG_ROUND_UNIT_NS <= ROUND_SECTION, "noted");
 #define TIMED_EVERY 16u
 _Static_assert(TIMED_EVERY == 16, "fg_self.times_head wraps there");
 
-/* Of one journey: what takes longer is an interrupt, or a slow clock.  Not varied. */
-#define JOURNEY_MOST_NS 300
-
 /*
  * How long a line takes from one to another of the threads that meet at locks of this process, on
  * average, in FG_PARTS of a ns; 0: not known.  A hint, written without order.  Of differences of
- * clocks, some of which are negative: so by JOURNEY_MOST_NS more than it is.
+ * clocks, some of which are negative: so by FG_JOURNEY_MOST_NS more than it is.
  */
 static uint32_t journey __attribute__((aligned(FG_CACHE_LINE)));
 
 static uint32_t bounded(int64_t ns)
 {
-	if (ns > JOURNEY_MOST_NS)
-		return 2 * JOURNEY_MOST_NS;
-	return ns < -JOURNEY_MOST_NS ? 0 : (uint32_t)(ns + JOURNEY_MOST_NS);
+	if (ns > FG_JOURNEY_MOST_NS)
+		return 2 * FG_JOURNEY_MOST_NS;
+	return ns < -FG_JOURNEY_MOST_NS ? 0 : (uint32_t)(ns + FG_JOURNEY_MOST_NS);
 }
 
 /* The clock after a look: what is read decides whether it is, so that it is not read first. */
@@ -75,7 +72,7 @@ uint32_t _fg_journeys_ns(uint32_t number)
 {
 	uint32_t ns = fg_load_relaxed(&journey) / FG_PARTS;
 
-	return ns > JOURNEY_MOST_NS ? (ns - JOURNEY_MOST_NS) * number : 0;
+	return ns > FG_JOURNEY_MOST_NS ? (ns - FG_JOURNEY_MOST_NS) * number : 0;
 }
 
 /* More counts as that.  Not varied. */

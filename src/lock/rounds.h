@@ -42,6 +42,9 @@ static inline void fg_average(uint32_t *average, uint32_t now)
 	fg_store_relaxed(average, now ? now : 1);
 }
 
+/* Of one journey: what takes longer is an interrupt, or a slow clock.  Not varied. */
+#define FG_JOURNEY_MOST_NS 300
+
 /* A cache line's journey from the thread with this id, which has taken a lock, to this one. */
 void _fg_time_journey(const struct fg_self *t, uint32_t owner);
 
