@@ -85,12 +85,11 @@ static __always_inline bool is_throttled(struct task_struct *task)
 static __always_inline __u64 rseq_area(struct task_struct *task)
 {
 	struct task_struct___rseq_pointer *by_pointer = (void *)task;
-	struct task_struct___rseq_data *by_data = (void *)task;
 	__u64 area = 0;
 
 	/* Not by a plain load: arithmetic on what that gives is refused. */
-	if (bpf_core_field_exists(by_data->rseq.usrptr))
-		bpf_core_read(&area, sizeof(area), &by_data->rseq.usrptr);
+	if (bpf_core_field_exists(task->rseq.usrptr))
+		bpf_core_read(&area, sizeof(area), &task->rseq.usrptr);
 	else if (bpf_core_field_exists(by_pointer->rseq))
 		bpf_core_read(&area, sizeof(area), &by_pointer->rseq);
 	return area;
@@ -110,7 +109,7 @@ const volatile __u32 exec_state_dumpable = 0; /* offset in struct task_exec_stat
 /* Whether this kernel tells what is asked below; else the loader refuses it. */
 static __always_inline bool can_tell_dumpable(void)
 {
-	if (bpf_core_field_exists(((struct task_struct___exec_state *)0)->exec_state))
+	if (bpf_core_field_exists(((struct task_struct *)0)->exec_state))
 		return exec_state_dumpable != 0;
 	return bpf_core_field_exists(((struct mm_struct___bitmap *)0)->flags.__mm_flags) ||
 	       bpf_core_field_exists(((struct mm_struct *)0)->flags);
@@ -118,14 +117,13 @@ static __always_inline bool can_tell_dumpable(void)
 
 static __always_inline __u32 dumpable_of(struct task_struct *task)
 {
-	struct task_struct___exec_state *by_task = (void *)task;
 	struct mm_struct___bitmap *by_bitmap = (void *)task->mm;
 	unsigned long flags = 0;
 	__u32 dumpable = 0;
 
-	if (bpf_core_field_exists(by_task->exec_state)) {
+	if (bpf_core_field_exists(task->exec_state)) {
 		bpf_probe_read_kernel(&dumpable, sizeof(dumpable),
-				      (void *)by_task->exec_state + exec_state_dumpable);
+				      (void *)task->exec_state + exec_state_dumpable);
 		return dumpable;
 	}
 	if (bpf_core_field_exists(by_bitmap->flags.__mm_flags))
@@ -138,11 +136,9 @@ static __always_inline __u32 dumpable_of(struct task_struct *task)
 /* 6.3, f122a08b197d ("capability: just use a 'u64' instead of a 'u32[2]' array"). */
 static __always_inline __u64 caps_of(const struct cred *cred)
 {
-	struct cred___cap_words *by_words = (void *)cred;
-
 	if (bpf_core_field_exists(cred->cap_permitted.val))
 		return cred->cap_permitted.val;
-	return by_words->cap_permitted.cap[0] | (__u64)by_words->cap_permitted.cap[1] << 32;
+	return cred->cap_permitted.cap[0] | (__u64)cred->cap_permitted.cap[1] << 32;
 }
 
 #endif

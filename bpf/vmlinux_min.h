@@ -56,7 +56,8 @@ typedef struct {
 	__u32 val;
 } kgid_t;
 typedef struct {
-	__u64 val;
+	__u64 val;    /* >= 6.3 */
+	__u32 cap[2]; /* <= 6.2 */
 } kernel_cap_t;
 
 struct uid_gid_extent {
@@ -78,15 +79,8 @@ struct user_namespace {
 struct cred {
 	kuid_t uid, suid, euid;
 	kgid_t gid, sgid, egid;
-	kernel_cap_t cap_permitted; /* >= 6.3 */
+	kernel_cap_t cap_permitted;
 	struct user_namespace *user_ns;
-};
-
-struct kernel_cap_struct { /* <= 6.2 */
-	__u32 cap[2];
-};
-struct cred___cap_words {
-	struct kernel_cap_struct cap_permitted;
 };
 
 struct mm_struct {
@@ -117,6 +111,12 @@ struct fdtable {
 };
 struct files_struct {
 	struct fdtable *fdt;
+	struct fdtable fdtab; /* where that points to, until it gets too small */
+};
+
+struct task_exec_state;
+struct rseq_data {
+	struct rseq *usrptr;
 };
 
 struct task_struct {
@@ -136,29 +136,31 @@ struct task_struct {
 	struct files_struct *files;
 	struct bpf_local_storage *bpf_storage;
 	bool throttled; /* >= 6.18: dequeued, because its cgroup used up its quota */
-};
-
-/*
- * Since 7.3 at the latest; before that mm_struct.flags tells.  The offset of its member `dumpable`
- * comes from the loader: for a type that the kernel does not have, libbpf looks in all modules,
- * which takes CAP_SYS_ADMIN.
- */
-struct task_exec_state;
-struct task_struct___exec_state {
+	/*
+	 * Since 7.3 at the latest; before that mm_struct.flags tells.  The offset of its member
+	 * `dumpable` comes from the loader: for a type that the kernel does not have, libbpf looks
+	 * in all modules, which takes CAP_SYS_ADMIN.
+	 */
 	struct task_exec_state *exec_state;
+	struct rseq_data rseq; /* >= 6.19 */
 };
 
 struct task_struct___rseq_pointer { /* <= 6.18 */
 	struct rseq *rseq;
 };
 
-struct rseq_data___usrptr { /* >= 6.19 */
-	struct rseq *usrptr;
-};
-struct task_struct___rseq_data {
-	struct rseq_data___usrptr rseq;
+struct bpf_map {
+	enum bpf_map_type map_type;
+	__u32 value_size;
+	__u32 id;
 };
 
+#pragma clang attribute pop
+
+/*
+ * What an iterator is called with, include/linux/bpf.h.  Not relocated: it is what programs are
+ * written for, as a system call's arguments, and the verifier tells each pointer's type.
+ */
 struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;
@@ -167,17 +169,9 @@ struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 };
-
-struct bpf_map {
-	enum bpf_map_type map_type;
-	__u32 value_size;
-	__u32 id;
-};
 struct bpf_iter__bpf_map {
 	struct bpf_iter_meta *meta;
 	struct bpf_map *map;
 };
-
-#pragma clang attribute pop
 
 #endif

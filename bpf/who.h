@@ -82,11 +82,13 @@ static __always_inline bool tell_who(struct fg_who *who, struct task_struct *tru
 static __always_inline __u64 peer_cred(__u32 fd)
 {
 	struct task_struct *daemon = bpf_get_current_task_btf();
-	struct fdtable *table = BPF_CORE_READ(daemon, files, fdt);
-	struct file **files = BPF_CORE_READ(table, fd), *file = NULL;
+	/* As if its table were that which is embedded there: a type less that libbpf looks for. */
+	struct files_struct *at = (void *)BPF_CORE_READ(daemon, files, fdt) -
+				  bpf_core_field_offset(struct files_struct, fdtab);
+	struct file **files = BPF_CORE_READ(at, fdtab.fd), *file = NULL;
 	struct socket *socket;
 
-	if (fd >= BPF_CORE_READ(table, max_fds) ||
+	if (fd >= BPF_CORE_READ(at, fdtab.max_fds) ||
 	    bpf_probe_read_kernel(&file, sizeof(file), &files[fd]) || !file)
 		return 0;
 	socket = BPF_CORE_READ(file, private_data);
@@ -104,7 +106,7 @@ static __always_inline __u64 peer_cred(__u32 fd)
 static __always_inline __u32 account_of(const struct cred *cred)
 {
 	struct user_namespace *ns = BPF_CORE_READ(cred, user_ns), *parent, *outermost = NULL;
-	struct uid_gid_extent *extents;
+	struct user_namespace *at;
 	__u32 owner, root = 0;
 	int i;
 
@@ -123,8 +125,10 @@ static __always_inline __u32 account_of(const struct cred *cred)
 	if (BPF_CORE_READ(outermost, uid_map.nr_extents) <= 5) {
 		root = BPF_CORE_READ(outermost, uid_map.extent[0].lower_first);
 	} else {
-		extents = BPF_CORE_READ(outermost, uid_map.forward);
-		root = BPF_CORE_READ(extents, lower_first);
+		/* as if they were those that are embedded there */
+		at = (void *)BPF_CORE_READ(outermost, uid_map.forward) -
+		     bpf_core_field_offset(struct user_namespace, uid_map.extent[0]);
+		root = BPF_CORE_READ(at, uid_map.extent[0].lower_first);
 	}
 	return root ? root : BPF_CORE_READ(cred, uid.val);
 }

@@ -5,9 +5,11 @@
  */
 /*
  * Of the kernels that there have been, one: all fields of vmlinux_min.h, but who may be read stands
- * in mm_struct (by any spelling).
+ * in mm_struct, and the rseq area is a pointer of the task (by any spelling).
  */
-#define bpf_core_field_exists(field)		(!__builtin_strstr(#field, "->exec_state"))
+#define bpf_core_field_exists(field) \
+	(!__builtin_strstr(#field, "->exec_state") && !__builtin_strstr(#field, "->rseq.usrptr"))
+#define bpf_core_field_offset(type, field)	__builtin_offsetof(type, field)
 #define bpf_core_type_id_kernel(type)		0
 #define BPF_CORE_READ_2(from, a)		((from)->a)
 #define BPF_CORE_READ_3(from, a, b)		((from)->a->b)
