@@ -14,9 +14,9 @@
  * its library reads in slot 0 that another hello is due.  One thread alone that has other
  * credentials is not the process.
  */
-static __noinline int note_end(struct task_struct *task, struct fg_owner *owner)
+static __noinline int note_end(struct task_struct *task, struct task_struct *leader,
+			       struct fg_owner *owner)
 {
-	struct task_struct *leader = task->group_leader;
 	struct fg_slot *slot;
 	__u32 zero = 0;
 	void *array;
@@ -52,7 +52,7 @@ static __noinline struct fg_slot *bind(struct task_struct *task, struct thread *
 		return NULL;
 	/* Before the first look at its memory. */
 	if (!is_same(task, &owner->who)) {
-		note_end(task, owner);
+		note_end(task, leader, owner);
 		return NULL;
 	}
 	area = rseq_area(task);

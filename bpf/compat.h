@@ -57,7 +57,7 @@ extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
  */
 static __always_inline bool has_storage(struct task_struct *task)
 {
-	return !bpf_core_field_exists(task->bpf_storage) || task->bpf_storage;
+	return !bpf_core_field_exists(task->bpf_storage) || as_memory(task)->bpf_storage;
 }
 
 /*

@@ -106,8 +106,8 @@ int tick(struct fg_tick *args)
 		c->generation = args->generation;
 		c->cpu_shift = cpu_shift;
 		c->domains_only = domains_only;
-		for (int i = 0; i < FG_MAX_CPUS; i++)
-			WRITE_ONCE(c->near[i], cpu_near[i]);
+		/* not a loop: the verifier walks all of it */
+		bpf_probe_read_kernel(c->near, sizeof(c->near), (const void *)cpu_near);
 	}
 	if (args->online_cpus)
 		WRITE_ONCE(online_cpus, args->online_cpus);
@@ -119,16 +119,23 @@ int tick(struct fg_tick *args)
 static long reset_domain(__u32 domain, void *unused)
 {
 	struct fg_counters *c = get_counters();
-	int i;
 
 	if (!c || domain >= FG_MAX_DOMAINS)
 		return 1;
 	c->dom[domain].preempted = 0;
 	c->dom[domain].blocked = 0;
-	for (i = 0; i < FG_MAX_CPUS; i++)
-		WRITE_ONCE(c->queued[i][domain], 0);
-	for (i = 0; i < FG_CPU_GROUPS; i++)
-		WRITE_ONCE(c->usable[domain][i], 0);
+	__builtin_memset(c->usable[domain], 0, sizeof(c->usable[domain]));
+	return 0;
+}
+
+static long reset_cpu(__u32 cpu, void *unused)
+{
+	struct fg_counters *c = get_counters();
+
+	if (!c || cpu >= FG_MAX_CPUS)
+		return 1;
+	c->cpu[cpu].preempted = 0;
+	__builtin_memset(c->queued[cpu], 0, sizeof(c->queued[cpu]));
 	return 0;
 }
 
@@ -140,14 +147,12 @@ SEC("syscall")
 int reset(void *args)
 {
 	struct fg_counters *c = get_counters();
-	int i;
 
 	if (!c)
 		return 1;
 	c->heartbeat_ns = 0;
 	bpf_loop(FG_MAX_DOMAINS, reset_domain, NULL, 0);
-	for (i = 0; i < FG_MAX_CPUS; i++)
-		c->cpu[i].preempted = 0;
+	bpf_loop(FG_MAX_CPUS, reset_cpu, NULL, 0);
 	return 0;
 }
 

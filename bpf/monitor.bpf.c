@@ -78,6 +78,7 @@ static __always_inline void switched_out(struct task_struct *prev, struct task_s
 		if (t) {
 			t->slot = 0;
 			t->state = FG_STATE_UNKNOWN;
+			t = NULL; /* as if it had none: the verifier looks at bind() once */
 		}
 		slot = bind(prev, &t);
 		if (!slot || !t)
