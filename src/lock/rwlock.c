@@ -37,14 +37,11 @@ static bool clear(uint64_t *entry, uint64_t *have)
  * True if the entry named this lock and does not any more.  The lock may be gone then; the table
  * stays.
  */
-static bool take_out(uint32_t line, const struct fg_rwlock *rw)
+static __attribute__((noinline)) bool take_out(uint32_t line, const struct fg_rwlock *rw)
 {
 	uint32_t column = column_of(rw);
 	uint64_t *entry = &_fg_rwlock_visible[line].entry[column], have = fg_load_relaxed(entry);
 
-	if (fg_likely(have == entry_for(rw)) && clear(entry, &have))
-		/* nobody wants it: the usual case of the loop below, with less to test */
-		return true;
 	while (names(have, rw))
 		if (clear(entry, &have)) {
 			if (have & WANTED)
@@ -54,39 +51,51 @@ static bool take_out(uint32_t line, const struct fg_rwlock *rw)
 	return false;
 }
 
+enum visible {
+	INVISIBLE,
+	VISIBLE, /* this thread reads now */
+	UNBIASED /* it is in the table, but the bias has been taken back: see withdraws_visible() */
+};
+
 /*
- * True if this thread reads now.  As everywhere here, it is in a section from before others may see
- * it: a writer waits for it from then on, also if it loses its CPU before it knows that it reads.
+ * As everywhere here, it is in a section from before others may see it: a writer waits for it from
+ * then on, also if it loses its CPU before it knows that it reads.
  */
-static bool enter_visible(struct fg_rwlock *rw, struct fg_self *t)
+static inline enum visible enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 {
 	uint64_t none = 0, *entry;
 
-	if (!fg_load_relaxed(&rw->bias) || !fg_id_has_slot(t->id))
-		return false;
+	if (!fg_load_relaxed(&rw->bias))
+		return INVISIBLE;
 	entry = entry_in(line_of(t), rw);
-	if (fg_load_relaxed(entry))
-		return false; /* read by this thread already, or a neighbour's */
+	/* Read by this thread already?  If it reads nothing, only a neighbour's is there. */
+	if (fg_unlikely(fg_sections) && fg_load_relaxed(entry))
+		return INVISIBLE;
 	fg_section_enter(t);
-	if (!fg_cas64_seq_cst(entry, &none, entry_for(rw)))
-		goto left;
+	if (fg_unlikely(!fg_cas64_seq_cst(entry, &none, entry_for(rw)))) {
+		fg_section_leave(t);
+		return INVISIBLE;
+	}
 	/*
 	 * Dekker with revoke_bias(): it clears the bias and then looks here.  Acquire:
 	 * the reader that set the bias had seen what the last writer did.
 	 */
-	if (fg_likely(fg_load_seq_cst(&rw->bias)))
+	return fg_likely(fg_load_seq_cst(&rw->bias)) ? VISIBLE : UNBIASED;
+}
+
+/* False: this thread reads nevertheless. */
+static bool withdraws_visible(struct fg_rwlock *rw, struct fg_self *t)
+{
+	if (take_out(line_of(t), rw)) {
+		fg_section_leave(t);
 		return true;
-	if (take_out(line_of(t), rw))
-		goto left;
+	}
 	/*
 	 * A neighbour has left with our entry, and left its place in the count, which keeps the
 	 * writers out, to us.
 	 */
 	/* pairs with its release in take_out(): we see what it saw of the last writer */
 	fg_fence_acquire();
-	return true;
-left:
-	fg_section_leave(t);
 	return false;
 }
 
@@ -181,27 +190,32 @@ static void set_bias_again(struct fg_rwlock *rw, const struct fg_self *t)
 }
 
 /*
- * 0, in a section; EBUSY or EAGAIN, in none.  The order of all changes of `readers` decides against
+ * Counts this thread in: 0, EBUSY or EAGAIN.  The order of all changes of `readers` decides against
  * a writer: a reader that is counted before its CAS keeps it waiting, one that is counted after
  * sees all that it did to the gate.
  */
-static inline int enter_counted(struct fg_rwlock *rw, struct fg_self *t, bool may_pass)
+static inline int count_in(struct fg_rwlock *rw, struct fg_self *t, bool may_pass)
 {
-	int err = EBUSY;
 	uint32_t r;
 
 	fg_section_enter(t);
 	r = fg_add_acq_rel(&rw->readers, 1);
 	if (fg_likely(!writer_at_gate(rw))) {
-		if (fg_likely((r & COUNT) < READERS_MAX)) {
-			set_bias_again(rw, t);
-			return 0;
-		}
-		err = EAGAIN;
-	} else if (may_pass && !(r & WRITER_IN)) {
+		if (fg_unlikely((r & COUNT) >= READERS_MAX))
+			return EAGAIN;
+		set_bias_again(rw, t);
 		return 0;
 	}
-	withdraw(rw, t);
+	return may_pass && !(r & WRITER_IN) ? 0 : EBUSY;
+}
+
+/* 0, in a section; EBUSY or EAGAIN, in none. */
+static int enter_counted(struct fg_rwlock *rw, struct fg_self *t, bool may_pass)
+{
+	int err = count_in(rw, t, may_pass);
+
+	if (err)
+		withdraw(rw, t);
 	return err;
 }
 
@@ -303,45 +317,143 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 	}
 }
 
-int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+/*
+ * From here on, what is rare is the last that a function calls, so that the fast paths need no
+ * stack: each store that comes before an atomic delays it.
+ */
+static __attribute__((noinline)) int rdlock_withdraws(struct fg_rwlock *rw, struct fg_self *t,
+						      const struct fg_deadline *deadline, int err)
 {
-	struct fg_self *t = fg_self();
+	withdraw(rw, t);
+	return err == EBUSY ? rdlock_contended(rw, t, deadline) : err;
+}
+
+static inline int rdlock_in_round(struct fg_rwlock *rw, struct fg_self *t,
+				  const struct fg_deadline *deadline)
+{
 	int r;
 
-	if (enter_visible(rw, t))
-		return 0;
-	round_ends(&rw->gate, t);
 	if (fg_unlikely(writer_at_gate(rw)) && !fg_sections)
-		r = EBUSY; /* most likely; without a write to the line that the writer needs */
-	else
-		r = enter_counted(rw, t, fg_sections && rw->kind != FG_RW_WRITERS_FIRST);
-	if (fg_unlikely(r == EBUSY))
-		r = rdlock_contended(rw, t, deadline);
-	return r;
+		/* most likely busy; without a write to the line that the writer needs */
+		return rdlock_contended(rw, t, deadline);
+	r = count_in(rw, t, fg_sections && rw->kind != FG_RW_WRITERS_FIRST);
+	return fg_likely(!r) ? 0 : rdlock_withdraws(rw, t, deadline, r);
+}
+
+static __attribute__((noinline)) int rdlock_ends_round(struct fg_rwlock *rw, struct fg_self *t,
+						       const struct fg_deadline *deadline)
+{
+	round_ends(&rw->gate, t);
+	return rdlock_in_round(rw, t, deadline);
+}
+
+static inline int rdlock_invisible(struct fg_rwlock *rw, struct fg_self *t,
+				   const struct fg_deadline *deadline)
+{
+	return fg_unlikely(t->round_is_timed) ? rdlock_ends_round(rw, t, deadline) :
+						rdlock_in_round(rw, t, deadline);
+}
+
+static __attribute__((noinline)) int rdlock_unbiased(struct fg_rwlock *rw, struct fg_self *t,
+						     const struct fg_deadline *deadline)
+{
+	return withdraws_visible(rw, t) ? rdlock_invisible(rw, t, deadline) : 0;
+}
+
+static __attribute__((noinline)) int rdlock_no_slot(struct fg_rwlock *rw,
+						    const struct fg_deadline *deadline)
+{
+	struct fg_self *t = fg_self();
+
+	/* set up just now? */
+	return fg_id_has_slot(t->id) ? _fg_rwlock_rdlock_untraced(rw, deadline) :
+				       rdlock_invisible(rw, t, deadline);
+}
+
+int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
+{
+	struct fg_self *t = &fg_self_tls;
+
+	if (fg_unlikely(!fg_id_has_slot(t->id))) /* nor has one that is not set up */
+		return rdlock_no_slot(rw, deadline);
+	switch (enter_visible(rw, t)) {
+	case VISIBLE: return 0;
+	case UNBIASED: return rdlock_unbiased(rw, t, deadline);
+	case INVISIBLE: break;
+	}
+	return rdlock_invisible(rw, t, deadline);
 }
 
 int _fg_rwlock_tryrdlock(struct fg_rwlock *rw)
 {
 	struct fg_self *t = fg_self();
+	enum visible v = fg_id_has_slot(t->id) ? enter_visible(rw, t) : INVISIBLE;
 
-	if (enter_visible(rw, t))
+	if (v == VISIBLE || (v == UNBIASED && !withdraws_visible(rw, t)))
 		return 0;
 	return enter_counted(rw, t, rw->kind != FG_RW_WRITERS_FIRST);
 }
 
 /* ---- both ----------------------------------------------------------------------- */
 
-int _fg_rwlock_unlock(struct fg_rwlock *rw)
+/* Once the lock is released its memory may be gone. */
+static __attribute__((noinline)) int rdunlock(struct fg_rwlock *rw)
 {
 	struct fg_self *t = fg_self();
 
-	if (i_write(rw, t)) {
-		writer_leaves(rw);
-		return 0;
-	}
-	/* Once the lock is released its memory may be gone. */
 	if (!(fg_id_has_slot(t->id) && take_out(line_of(t), rw)) && !leave_counted(rw))
 		leave(rw);
+	fg_section_leave(t);
+	return 0;
+}
+
+static __attribute__((noinline)) int wrunlock(struct fg_rwlock *rw)
+{
+	_fg_unlock_slow(&rw->gate);
+	return 0;
+}
+
+/* Of a thread that has another id now, or will have. */
+static __attribute__((noinline)) int unlock_former(struct fg_rwlock *rw)
+{
+	if (!i_write(rw, fg_self()))
+		return rdunlock(rw);
+	writer_leaves(rw);
+	return 0;
+}
+
+/* The usual cases of rdunlock(), in its order: nobody sleeps.  False: nothing has happened. */
+static inline bool leaves_alone(struct fg_rwlock *rw, const struct fg_self *t)
+{
+	uint64_t *entry = entry_in(line_of(t), rw), have = fg_load_relaxed(entry);
+	uint32_t r;
+
+	if (have == entry_for(rw))
+		return clear(entry, &have);
+	if (fg_unlikely(names(have, rw)))
+		return false;
+	/* One that fails goes on with what it has found: another look would pull the line again. */
+	r = fg_load_relaxed(&rw->readers);
+	do
+		if (!(r & COUNT) || (r & DRAINER_SLEEPS))
+			return false;
+	while (!fg_cas_release(&rw->readers, &r, r - 1));
+	return true;
+}
+
+int _fg_rwlock_unlock(struct fg_rwlock *rw)
+{
+	struct fg_self *t = &fg_self_tls;
+	uint32_t owner = fg_load_relaxed(&rw->gate.word) & FG_WORD_ID;
+
+	if (owner) { /* i_write() */
+		if (fg_unlikely(owner == fg_former_id(t)))
+			return unlock_former(rw);
+		if (owner == t->id && fg_load_relaxed(&rw->gate.tag))
+			return fg_likely(writer_leaves_fast(rw)) ? 0 : wrunlock(rw);
+	}
+	if (fg_unlikely(!fg_id_has_slot(t->id) || !leaves_alone(rw, t)))
+		return rdunlock(rw);
 	fg_section_leave(t);
 	return 0;
 }

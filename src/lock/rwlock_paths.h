@@ -90,14 +90,21 @@ static inline bool i_write(struct fg_rwlock *rw, const struct fg_self *t)
 
 /*
  * Not the reader that gets the gate next clears the tag: another one, whose time is over, would
- * take that one for a writer, and give up.  Release: as in rdlock_contended().
+ * take that one for a writer, and give up.  Release: as in rdlock_contended().  False: it has the
+ * gate still, and has to release it the long way.
  */
-static inline void writer_leaves(struct fg_rwlock *rw)
+static inline bool writer_leaves_fast(struct fg_rwlock *rw)
 {
 #ifndef FG_BROKEN_OLD_TAG /* a test proves that the tests notice */
 	fg_store_release(&rw->gate.tag, 0);
 #endif
-	_fg_unlock(&rw->gate);
+	return _fg_unlock_fast(&rw->gate);
+}
+
+static inline void writer_leaves(struct fg_rwlock *rw)
+{
+	if (fg_unlikely(!writer_leaves_fast(rw)))
+		_fg_unlock_slow(&rw->gate);
 }
 
 #endif

@@ -62,10 +62,26 @@ int pthread_rwlock_destroy(pthread_rwlock_t *rwlock)
 	return is_ours(rwlock) ? 0 : fg_native_pthread_rwlock_destroy()(rwlock);
 }
 
+/* Out of line, so that the fast paths need no stack. */
+static __attribute__((noinline)) int native_rdlock(pthread_rwlock_t *rwlock)
+{
+	return fg_native_pthread_rwlock_rdlock()(rwlock);
+}
+
+static __attribute__((noinline)) int native_wrlock(pthread_rwlock_t *rwlock)
+{
+	return fg_native_pthread_rwlock_wrlock()(rwlock);
+}
+
+static __attribute__((noinline)) int native_unlock(pthread_rwlock_t *rwlock)
+{
+	return fg_native_pthread_rwlock_unlock()(rwlock);
+}
+
 int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
 {
 	return is_ours(rwlock) ? _fg_chosen_rwlock_rdlock(rwlock_of(rwlock), NULL, FG_CALLER) :
-				 fg_native_pthread_rwlock_rdlock()(rwlock);
+				 native_rdlock(rwlock);
 }
 
 int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
@@ -77,7 +93,7 @@ int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
 int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 {
 	return is_ours(rwlock) ? _fg_chosen_rwlock_wrlock(rwlock_of(rwlock), NULL, FG_CALLER) :
-				 fg_native_pthread_rwlock_wrlock()(rwlock);
+				 native_wrlock(rwlock);
 }
 
 int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
@@ -148,5 +164,5 @@ int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock,
 int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
 {
 	return is_ours(rwlock) ? _fg_chosen_rwlock_unlock(rwlock_of(rwlock)) :
-				 fg_native_pthread_rwlock_unlock()(rwlock);
+				 native_unlock(rwlock);
 }

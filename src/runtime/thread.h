@@ -240,9 +240,10 @@ static inline const struct fg_slot *fg_slot_look(uint32_t index)
 	return chunk ? &chunk->slot[index % FG_PIECE] : &fg_no_slot;
 }
 
+/* It is neither 0, nor does it have the bit; those above that are not set. */
 static inline bool fg_id_has_slot(uint32_t id)
 {
-	return id && !(id & FG_ID_NO_SLOT);
+	return id - 1 < FG_ID_NO_SLOT - 1;
 }
 
 static inline uint32_t fg_id_index(uint32_t id)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The reader-writer lock.  Mirrors src/lock/rwlock.c: [rwlock.c:enter_visible],
- * [rwlock.c:take_out], [rwlock.c:wake_wanting], [rwlock.c:leave_counted], [rwlock.c:leave],
- * [rwlock.c:take_out_any], [rwlock.c:writer_at_gate], [rwlock.c:set_bias_again],
- * [rwlock.c:enter_counted], [rwlock.c:rdlock_contended]; rwlock_write.c:
+ * [rwlock.c:withdraws_visible], [rwlock.c:take_out], [rwlock.c:wake_wanting],
+ * [rwlock.c:leave_counted], [rwlock.c:leave], [rwlock.c:leaves_alone], [rwlock.c:take_out_any],
+ * [rwlock.c:writer_at_gate], [rwlock.c:set_bias_again], [rwlock.c:count_in],
+ * [rwlock.c:rdlock_contended]; rwlock_write.c:
  * [rwlock_write.c:wait_for_entry], [rwlock_write.c:revoke_bias], [rwlock_write.c:wait_for_count],
  * [rwlock_write.c:get_in], [rwlock_write.c:drain]; and [rwlock_paths.h:lines_of_table],
  * [rwlock_paths.h:writer_leaves].
