@@ -504,3 +504,12 @@ __attribute__((noinline)) void _fg_spin_lock_slow(int32_t *lock, struct fg_self 
 	if (traced)
 		fg_trace_ends(&trace, lock, caller);
 }
+
+/* Or not set up yet: then it may get one. */
+__attribute__((noinline)) void _fg_spin_lock_no_slot(int32_t *lock, const void *caller)
+{
+	struct fg_self *t = fg_self();
+
+	if (!_fg_spin_trylock(lock, t))
+		_fg_spin_lock_slow(lock, t, caller);
+}

@@ -73,6 +73,7 @@ _Static_assert(sizeof(struct fg_spin_bucket) == 2 * FG_CACHE_LINE,
 extern struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
 
 void _fg_spin_lock_slow(int32_t *lock, struct fg_self *t, const void *caller);
+void _fg_spin_lock_no_slot(int32_t *lock, const void *caller);
 void _fg_spin_wake(int32_t *lock);
 void _fg_spin_after_fork(void); /* in the child, by its only thread */
 
@@ -87,7 +88,7 @@ static inline struct fg_spin_bucket *_fg_spin_bucket(const int32_t *lock)
 }
 
 /* In the section from before the word says so: the monitor misses no holder. */
-static inline bool _fg_spin_trylock(int32_t *lock, struct fg_self *t)
+static inline bool _fg_spin_take(int32_t *lock, struct fg_self *t, uint32_t held)
 {
 	uint32_t free = FG_SPIN_FREE;
 
@@ -96,19 +97,31 @@ static inline bool _fg_spin_trylock(int32_t *lock, struct fg_self *t)
 	return true;
 #endif
 	/* Acquire: pairs with the release in _fg_spin_unlock(). */
-	if (fg_likely(fg_cas_acquire((uint32_t *)lock, &free,
-				     FG_SPIN_HELD |
-					 (fg_id_has_slot(t->id) ? fg_id_index(t->id) << 12 : 0))))
+	if (fg_likely(fg_cas_acquire((uint32_t *)lock, &free, held)))
 		return true;
 	fg_section_leave(t);
 	return false;
 }
 
+static inline bool _fg_spin_trylock(int32_t *lock, struct fg_self *t)
+{
+	uint32_t index = fg_id_has_slot(t->id) ? fg_id_index(t->id) : 0;
+
+	return _fg_spin_take(lock, t, FG_SPIN_HELD | index << 12);
+}
+
+/*
+ * What is rare is the last that is called, so that the fast paths need no stack: each store that
+ * comes before an atomic delays it.
+ */
 static inline void _fg_spin_lock(int32_t *lock, const void *caller)
 {
-	struct fg_self *t = fg_self();
+	struct fg_self *t = &fg_self_tls;
+	uint32_t id = t->id;
 
-	if (fg_unlikely(!_fg_spin_trylock(lock, t)))
+	if (fg_unlikely(!fg_id_has_slot(id))) /* nor has one that is not set up */
+		_fg_spin_lock_no_slot(lock, caller);
+	else if (fg_unlikely(!_fg_spin_take(lock, t, FG_SPIN_HELD | fg_id_index(id) << 12)))
 		_fg_spin_lock_slow(lock, t, caller);
 }
 
@@ -122,7 +135,8 @@ static inline void _fg_spin_unlock(int32_t *lock)
 	/* The other half of this order is a sleeper's membarrier(2), or its time limit. */
 	if (fg_unlikely(fg_load_relaxed(&b->sleepers) & FG_SPIN_SLEEPERS))
 		_fg_spin_wake(lock);
-	fg_section_leave(fg_self());
+	/* One that is not set up is in none. */
+	fg_section_leave(&fg_self_tls);
 }
 
 #endif
