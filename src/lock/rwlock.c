@@ -68,9 +68,8 @@ static inline enum visible enter_visible(struct fg_rwlock *rw, struct fg_self *t
 	if (!fg_load_relaxed(&rw->bias))
 		return INVISIBLE;
 	entry = entry_in(line_of(t), rw);
-	/* Read by this thread already?  If it reads nothing, only a neighbour's is there. */
-	if (fg_unlikely(fg_sections) && fg_load_relaxed(entry))
-		return INVISIBLE;
+	if (fg_unlikely(fg_load_relaxed(entry)))
+		return INVISIBLE; /* read by this thread already, or a neighbour's */
 	fg_section_enter(t);
 	if (fg_unlikely(!fg_cas64_seq_cst(entry, &none, entry_for(rw)))) {
 		fg_section_leave(t);

@@ -25,6 +25,12 @@
 #define PREEMPTION_GRACE_NS 20000u
 
 /*
+ * Who waits on the next CPU has so much more: a few journeys of a line, so that those who go to
+ * sleep for one lock do not all do so at once.  Not varied.
+ */
+#define GRACE_APART_NS 300u
+
+/*
  * The longest time in one go that a waiter believes a policy which says "spin": about a time slice.
  * Not varied.
  */
@@ -99,10 +105,21 @@ static bool could_run_on(const struct fg_counters *c, uint32_t domain, uint32_t 
 }
 
 /*
+ * In turn, by CPUs, and not always the same ones first: the clock's milliseconds are about the same
+ * for all.
+ */
+static uint32_t grace_ns(uint32_t cpu, uint64_t now)
+{
+	return PREEMPTION_GRACE_NS + (cpu + (uint32_t)(now >> 20)) % fg_cpus() * GRACE_APART_NS;
+}
+
+/*
  * A critical thread that is queued on my own CPU waits for me: go at once.  One
  * that is off its CPU elsewhere gets PREEMPTION_GRACE_NS to come back: most preemptions
  * are shorter (an interrupt's thread, a sleeper that looks around), and going
- * to sleep because of one costs a wake-up, 76 us on a 2-CPU VM.
+ * to sleep because of one costs a wake-up, 76 us on a 2-CPU VM.  It wants one CPU, which the one
+ * that has it leaves at once; so of many waiters few need go (docs/design/lock.md, "When all go at
+ * once").
  */
 static enum fg_verdict decide_default(struct fg_wait *w)
 {
@@ -117,10 +134,12 @@ static enum fg_verdict decide_default(struct fg_wait *w)
 		return FG_SPIN;
 	}
 	now = fg_now_ns();
-	if (!w->off_ns)
+	if (!w->off_ns) {
 		w->off_ns = now;
-	w->grace_ends = now - w->off_ns >= PREEMPTION_GRACE_NS / 2;
-	return now - w->off_ns < PREEMPTION_GRACE_NS ? FG_SPIN : preempted(w);
+		w->grace_ns = grace_ns(cpu, now);
+	}
+	w->grace_ends = now - w->off_ns >= w->grace_ns / 2;
+	return now - w->off_ns < w->grace_ns ? FG_SPIN : preempted(w);
 }
 
 /* SOSP'25, section 3.1: one counter for the whole machine and nothing else. */
