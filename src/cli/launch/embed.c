@@ -245,6 +245,27 @@ void fg_embed_ended(struct fg_embed *e)
 #define ENVIRON_LOOK_NS 1000000
 
 /*
+ * Whether the process is in the middle of an exec, between two memories: then the end of its
+ * environment (proc(5), stat, field 51) is 0.  That of one with none is not, as a monitor's.
+ */
+static bool is_between(const char *pid)
+{
+	char path[64], line[1024] = "", *field;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+	f = fopen(path, "re");
+	if (f) {
+		(void)!fgets(line, sizeof(line), f);
+		fclose(f);
+	}
+	field = strrchr(line, ')'); /* the second, which may have spaces in it */
+	for (int n = 2; field && n < 51; n++)
+		field = strchr(field + 1, ' ');
+	return field && !strtoull(field, NULL, 10);
+}
+
+/*
  * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.
  * *unclear: it has no environment, as for a moment in the middle of an exec; what has no executable
  * is no program.
@@ -264,7 +285,7 @@ static bool was_given(const char *pid, const char *entry, bool *unclear)
 	}
 	free(line);
 	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
-	if (f && !any && readlink(path, target, sizeof(target)) > 0)
+	if (f && !any && readlink(path, target, sizeof(target)) > 0 && is_between(pid))
 		*unclear = true;
 	if (f)
 		fclose(f);
