@@ -299,8 +299,7 @@ struct fg_tls_bind {
 #define FG_PROTO_MAGIC 0x4b4c4746u
 /*
  * A monitor at an abstract name may sleep: nobody listens there, but a datagram to that name with
- * this behind it, a knock, wakes it.  A process knocks when it has a second thread, or has to wait
- * for a lock.
+ * this behind it, a knock, wakes it.  A process knocks when its threads have slept for locks often.
  */
 #define FG_KNOCK "/knock"
 

@@ -445,6 +445,19 @@ void fg_monitor_look(const struct fg_self *t)
 		fg_policy_monitor(NULL, 0);
 }
 
+static enum fg_verdict decide_unmonitored(struct fg_wait *w, uint64_t now)
+{
+	enum fg_verdict verdict;
+
+	/* Events have been judged, and have no owner that a monitor could tell of. */
+	if (w->history || w->look)
+		return FG_SPIN;
+	verdict = decide_fallback(w, now);
+	if (verdict == FG_BLOCK)
+		fg_monitor_missed(now);
+	return verdict;
+}
+
 /* Every FG_CLOCK_EVERY questions: the clock, the cap, and whether the monitor still lives. */
 static enum fg_verdict decide_slow(struct fg_wait *w)
 {
@@ -464,7 +477,7 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 	if (now - w->since_ns > FG_SPIN_CAP_NS && fg_policy_now != FG_POLICY_SPIN)
 		return FG_BLOCK;
 	switch (fg_policy_now) {
-	case FG_POLICY_FALLBACK: return w->history || w->look ? FG_SPIN : decide_fallback(w, now);
+	case FG_POLICY_FALLBACK: return decide_unmonitored(w, now);
 	case FG_POLICY_SPIN_THEN_PARK: return now - w->since_ns < fg_spin_ns ? FG_SPIN : FG_BLOCK;
 	case FG_POLICY_DEFAULT:
 	case FG_POLICY_PAPER:

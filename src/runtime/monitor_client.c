@@ -193,6 +193,7 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 /* None of these was varied. */
 #define RETRY_NS     1000000000u /* where nobody listens, which costs next to nothing */
 #define RETRY_MAX_NS 8000000000u /* where somebody does, and refuses or is silent */
+#define ASLEEP_NS    5000000u	 /* while one sleeps, which others may wake: 10 us at most */
 #define WAKING_NS    20000000u	 /* while the one that was woken may be loading its program, */
 #define WAKES_NS     2000000000u /* which takes less than this */
 /* of a child's life: it may end or exec, or wait with somebody else's priority */
@@ -291,42 +292,88 @@ static bool is_wanted(void)
 	return __rseq_size != 0 && (fg_policy == FG_POLICY_DEFAULT || fg_policy == FG_POLICY_PAPER);
 }
 
-/* There may be one that sleeps (FG_KNOCK); to be woken when the process has a second thread. */
+/* ---- one that sleeps ---------------------------------------------------------- */
+
+/*
+ * When to wake one that sleeps (FG_KNOCK): as with skis, bought once the rent has come to their
+ * price (Karlin, Manasse, Rudolph, Sleator, "Competitive Snoopy Caching", Algorithmica 1988).  The
+ * price is what it takes to load the eBPF program, 0.12 to 0.2 s of CPU time.  The rent is paid
+ * where waiters for locks go to sleep: while owners run on CPUs of their own, and nothing else
+ * does, waiters need not be told.  For each time slice in which one does, a quarter is lost at the
+ * most (docs/design/experiments.md, "When to wake the monitor").
+ */
+#define MISSED_NS   4000000u /* a time slice; not varied */
+#define MISSED_MOST 125u
+
+/* There may be one. */
 static uint32_t is_asleep;
+/* Hints of all threads: slices so far, and until when the latest is. */
+static uint32_t missed;
+static uint64_t missed_until_ns;
 static uint64_t woken_ns;
 
-static void wake_monitor(void)
+void fg_monitor_missed(uint64_t now)
+{
+	if (!fg_load_relaxed(&is_asleep) || now < fg_load_relaxed(&missed_until_ns))
+		return;
+	fg_store_relaxed(&missed_until_ns, now + MISSED_NS);
+	fg_store_relaxed(&missed, fg_load_relaxed(&missed) + 1);
+}
+
+/* False: others knock, so many, or there is no descriptor: to be tried again. */
+static bool knock_at(uint64_t now)
+{
+	long fd = sys(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
+	long sent;
+
+	if (fd < 0)
+		return false;
+	sent = sys(SYS_sendto, fd, (long)secret, secret[0] ? FG_SECRET : 1, MSG_NOSIGNAL,
+		   (long)&knock, knock_size);
+	close_fd((int)fd);
+	if (sent == -EAGAIN)
+		return false;
+	/* Also where it is awake by now, and takes no knocks. */
+	fg_store_relaxed(&woken_ns, now);
+	return true;
+}
+
+static void wake_monitor(uint64_t now)
 {
 	uint32_t asleep = 1;
-	uint64_t now, due;
-	long fd, sent;
 
 	/* Relaxed: the winner knocks, and tells nobody anything. */
-	if (!fg_load_relaxed(&is_asleep) || !fg_cas_relaxed(&is_asleep, &asleep, 0) || !may_ask())
+	if (fg_load_relaxed(&missed) < MISSED_MOST || !fg_cas_relaxed(&is_asleep, &asleep, 0) ||
+	    !may_ask())
 		return;
-	fd = sys(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
-	sent = fd < 0 ? fd :
-			sys(SYS_sendto, fd, (long)secret, secret[0] ? FG_SECRET : 1, MSG_NOSIGNAL,
-			    (long)&knock, knock_size);
-	if (sent > 0) {
-		now = fg_now_ns();
-		fg_store_relaxed(&woken_ns, now);
-		fg_store_relaxed(&retry_after_ns, WAKING_NS);
-		due = fg_load_relaxed(&fg_monitor_retry_ns);
-		if (due != ADOPTING)
-			move(due, now + WAKING_NS);
-	} else if (sent == -EAGAIN) {
-		/* others knock; it does not hear us until the next retry */
+	if (!knock_at(now))
 		fg_store_relaxed(&is_asleep, 1);
-	}
-	if (fd >= 0)
-		close_fd((int)fd);
 	fg_call_ends(0);
 }
 
+/* When to ask again where nobody listens. */
+static uint64_t nobody_after_ns(uint64_t now)
+{
+	uint64_t woken = fg_load_relaxed(&woken_ns);
+
+	if (fg_load_relaxed(&is_asleep))
+		return ASLEEP_NS;
+	return woken && now - woken < WAKES_NS ? WAKING_NS : RETRY_NS;
+}
+
+/* And where somebody does who refuses, or is silent. */
+static uint64_t refused_after_ns(uint64_t after)
+{
+	if (after < WAKING_NS)
+		after = WAKING_NS;
+	return after < RETRY_MAX_NS / 2 ? after * 2 : RETRY_MAX_NS;
+}
+
+/* ---- life ---------------------------------------------------------------------- */
+
 void fg_monitor_register(void)
 {
-	uint64_t token = fg_now_ns() + RETRY_NS;
+	uint64_t now = fg_now_ns(), token = now + RETRY_NS;
 
 	if (!is_wanted())
 		return;
@@ -337,7 +384,8 @@ void fg_monitor_register(void)
 	fg_store_relaxed(&fg_monitor_retry_ns, token);
 	if (join_monitor(0, WELCOME_WITHIN_NS, token) == NOBODY && knock_size) {
 		fg_store_relaxed(&is_asleep, 1);
-		fg_store_relaxed(&fg_on_thread, wake_monitor);
+		fg_store_relaxed(&retry_after_ns, ASLEEP_NS);
+		move(token, now + ASLEEP_NS);
 	}
 	fg_call_ends(0);
 }
@@ -360,15 +408,14 @@ void fg_monitor_retry(uint64_t now)
 	}
 	if (answer != WELCOME)
 		fg_slots_not_seen();
-	if (answer == SILENT)
-		after = after < RETRY_MAX_NS / 2 ? after * 2 : RETRY_MAX_NS;
-	else
-		after = answer == NOBODY && now - fg_load_relaxed(&woken_ns) < WAKES_NS ?
-			    WAKING_NS :
-			    RETRY_NS;
+	if (answer == NOBODY) {
+		wake_monitor(now);
+		after = nobody_after_ns(now);
+	} else {
+		fg_store_relaxed(&is_asleep, 0);
+		after = answer == WELCOME ? RETRY_NS : refused_after_ns(after);
+	}
 	fg_store_relaxed(&retry_after_ns, after);
-	if (answer == NOBODY)
-		wake_monitor();
 }
 
 void fg_monitor_grow(uint64_t now)
@@ -388,11 +435,16 @@ void fg_monitor_grow(uint64_t now)
 
 void fg_monitor_forget(void)
 {
+	uint64_t now, after;
+
 	if (!is_wanted())
 		return;
-	/* Only if the parent was registered is it worth to ask soon. */
+	now = fg_now_ns();
+	/* Only if the parent was registered, or may have been soon, is it worth to ask soon. */
+	after = nobody_after_ns(now);
+	fg_store_relaxed(&retry_after_ns, after);
 	fg_store_relaxed(&fg_monitor_retry_ns,
-			 fg_now_ns() + (fg_policy_now == FG_POLICY_FALLBACK ? RETRY_NS : CHILD_NS));
-	fg_store_relaxed(&retry_after_ns, RETRY_NS);
+			 now + (fg_policy_now == FG_POLICY_FALLBACK ? after : CHILD_NS));
+	fg_store_relaxed(&missed, 0);
 	fg_policy_monitor(NULL, 0);
 }

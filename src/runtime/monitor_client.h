@@ -29,6 +29,12 @@ void fg_monitor_retry(uint64_t now);
 #define FG_RETRY_PATIENCE_NS 100000000u /* not varied */
 
 /*
+ * Without a monitor a waiter goes to sleep, because of the owner or after some time.  What this
+ * adds up wakes a monitor that sleeps, at the beginning of a later wait.
+ */
+void fg_monitor_missed(uint64_t now);
+
+/*
  * While there are more threads than slots that the monitor sees (fg_slots_short), waiters ask for
  * another piece of the array, in the same way: at once, and when that is refused every 8 s.
  */

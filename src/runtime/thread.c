@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/rseq.h>
-#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
@@ -21,8 +20,6 @@
 #include "runtime/thread_id.h"
 #include "sys/filter.h"
 #include "sys/libc.h"
-
-void (*fg_on_thread)(void);
 
 static const uint32_t no_cpu = ~0u;
 static pthread_key_t exit_key;
@@ -82,8 +79,6 @@ void fg_thread_init(struct fg_self *t)
 	 */
 	if (have_exit_key)
 		fg_libc_pthread_setspecific()(exit_key, t);
-	if (fg_unlikely(fg_load_relaxed(&fg_on_thread) != NULL) && !__libc_single_threaded)
-		fg_on_thread();
 }
 
 /*

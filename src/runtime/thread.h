@@ -178,8 +178,6 @@ extern uint32_t fg_slots_seen; /* the monitor sees the slots below this index, o
 #define FG_SLOTS_APART	0	   /* none yet, in a child of fork that will ask for one */
 
 void fg_thread_init(struct fg_self *t);
-/* Called by each thread that is set up while the process has several; NULL: nothing is wanted. */
-extern void (*fg_on_thread)(void);
 
 static inline struct fg_self *fg_self(void)
 {

@@ -3,10 +3,13 @@
  * Threads that fight for one mutex for a while, and then see that no increment was lost.  Usage:
  * contend MILLISECONDS [exit|_exit|kill|UID]: how to end, or whom to become after a while. SIGTERM
  * shortens the while.
+ * contend once FILE: begins its second thread when the file is there, and that waits a few times
+ * for the mutex.  Says whether there is a monitor's map in the process then.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +36,46 @@ static void *work(void *arg)
 	return NULL;
 }
 
+static void *wait_once(void *arg)
+{
+	pthread_mutex_lock(&mutex);
+	pthread_mutex_unlock(&mutex);
+	return arg;
+}
+
+static bool is_monitored(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[4096];
+	bool found = false;
+
+	while (f && fgets(line, sizeof(line), f))
+		found |= strstr(line, "bpf-map") != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int few_waits(const char *file)
+{
+	pthread_t t;
+
+	puts("ready");
+	fflush(stdout);
+	while (access(file, F_OK))
+		usleep(2000);
+	/* One that comes too late for its wait may be any of them. */
+	for (int i = 0; i < 5; i++) {
+		pthread_mutex_lock(&mutex);
+		pthread_create(&t, NULL, wait_once, NULL);
+		usleep(20000);
+		pthread_mutex_unlock(&mutex);
+		pthread_join(t, NULL);
+	}
+	puts(is_monitored() ? "monitored" : "alone");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int ms = argc > 1 ? atoi(argv[1]) : 100;
@@ -42,6 +85,8 @@ int main(int argc, char **argv)
 	unsigned long sum = 0;
 	sigset_t term;
 
+	if (argc > 2 && !strcmp(argv[1], "once"))
+		return few_waits(argv[2]);
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &term, NULL);

@@ -50,8 +50,17 @@ def check_own_monitor():
     same("silent", p.stderr, "")
 
 
-def check_asleep_until_there_are_threads():
+def check_asleep_until_threads_wait():
     need_monitor()
+    go = f"{TMP}/go-at-once"
+    open(go, "w").close()
+    p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; {CONTEND} once {go}; exec sleep 200")
+    name = p.stdout.readline().strip()
+    same("a few waits", (p.stdout.readline(), p.stdout.readline()), ("ready\n", "alone\n"))
+    time.sleep(0.5)
+    same("do not wake it", (name in names(), listens(name), name + "/knock" in names()),
+         (True, False, True))
+    ends(p)
     p = start("run", "sh", "-c", STAYS)
     name = p.stdout.readline().strip()
     same("asleep", (name in names(), listens(name), name + "/knock" in names()),
@@ -74,6 +83,20 @@ def check_asleep_until_there_are_threads():
     true("it registers", monitored)
     p = start("run", "--monitor=now", "sh", "-c", STAYS)
     true("before the program", listens(p.stdout.readline().strip()))
+    ends(p)
+
+
+def check_what_another_process_has_woken():
+    """One that began before is there when its own threads first wait."""
+    need_monitor()
+    go = f"{TMP}/go-when-awake"
+    p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; {CONTEND} once {go} & "
+              f"exec {CONTEND} 100000 >/dev/null")
+    name = p.stdout.readline().strip()
+    same("begins", p.stdout.readline(), "ready\n")
+    wait_until("awake", lambda: listens(name), timeout=60)
+    open(go, "w").close()
+    same("joins", p.stdout.readline(), "monitored\n")
     ends(p)
 
 
@@ -328,7 +351,7 @@ def check_it_stays_for_one_that_overwrites_its_environment():
     need_monitor()
     done, leave = f"{TMP}/forgotten", f"{TMP}/leave"
     code = f"{sys.executable} -c '{FORGETS}' {done} {leave} </dev/null >/dev/null 2>&1 &"
-    p = run("run", "sh", "-c",
+    p = run("run", "--monitor=now", "sh", "-c",
             f"echo $FLEXGUARD_SOCKET; setsid {code} while ! test -e {done}; do sleep 0.05; done")
     name = p.stdout.strip()
     true("still there", listens(name))

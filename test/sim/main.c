@@ -33,6 +33,10 @@ void fg_monitor_retry(uint64_t now)
 {
 	(void)now;
 }
+void fg_monitor_missed(uint64_t now)
+{
+	(void)now;
+}
 uint64_t fg_monitor_grow_ns = UINT64_MAX;
 void fg_monitor_grow(uint64_t now)
 {

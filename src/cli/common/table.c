@@ -33,9 +33,8 @@ static const struct fg_option run[] = {
     [FG_RUN_MONITOR] =
 	{.name = "monitor",
 	 .value = "now|later",
-	 .help =
-	     "where no monitor of the machine answers, one is loaded for the program when that has "
-	     "a second thread (later, the default), or before it starts (now)"},
+	 .help = "where no monitor of the machine answers, one is loaded for the program when its "
+		 "threads wait for locks (later, the default), or before it starts (now)"},
     [FG_RUN_STATS] =
 	{.name = "stats",
 	 .value = "FILE",

@@ -17,7 +17,7 @@ struct fg_embed {
 const char *fg_socket_path(void); /* $FLEXGUARD_SOCKET or the default */
 bool fg_daemon_answers(const char *path);
 /*
- * A monitor for one program, asleep until that has a second thread, or `now`; 0, or -errno and a
+ * A monitor for one program, asleep until its threads wait for locks, or `now`; 0, or -errno and a
  * sentence in `why`.
  */
 int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size);

@@ -2,8 +2,8 @@
 /*
  * The monitor that `flexguard run` starts for one program, which has its own session, so that
  * Ctrl-C and Ctrl-Z are the program's affair.  To load the eBPF program takes 50 ms and more, most
- * of them the kernel's verifier's, and programs without threads have no use for it: so it sleeps,
- * and nobody listens at its socket, until somebody knocks (FG_KNOCK).
+ * of them the kernel's verifier's, and programs whose threads hardly ever wait have no use for it:
+ * so it sleeps, and nobody listens at its socket, until somebody knocks (FG_KNOCK).
  */
 #include <errno.h>
 #include <fcntl.h>
