@@ -16,6 +16,7 @@
 #ifndef FG_LOCK_PATHS_H
 #define FG_LOCK_PATHS_H
 
+#include "arch/arch.h"
 #include "lock/held.h"
 #include "lock/lock.h"
 #include "runtime/count.h"
@@ -28,6 +29,13 @@
 
 /* About a wake-up, which takes 76 us.  Not varied. */
 #define SHORT_SLEEP_NS 100000u
+
+/* Or so many pauses, where the clock stands still for a tick. */
+static inline void pause_until(uint64_t until, uint32_t most)
+{
+	for (uint32_t n = 0; n < most && fg_now_ns() < until; n++)
+		fg_pause();
+}
 
 /*
  * Clocks of turns: the low 32 bits of microseconds, so that they wrap in 71 minutes and not in 4 s.

@@ -60,14 +60,8 @@ static bool timed_out(const struct attempt *a)
 	       fg_deadline_passed(a->deadline);
 }
 
-/* Not for much longer where the clock stands still for a tick.  Not varied. */
+/* Some times BACKOFF_NS.  Not varied. */
 #define MAX_PAUSES 256u
-
-static void pause_until(uint64_t until)
-{
-	for (uint32_t n = 0; n < MAX_PAUSES && fg_now_ns() < until; n++)
-		fg_pause();
-}
 
 /*
  * A head, or the standby: one that has handed the role of the head over while it waited, and comes
@@ -165,7 +159,8 @@ static bool look(struct fg_lock *l, struct fg_self *t, struct attempt *a, struct
 			return true;
 		h->overtaken = true;
 		h->now = fg_now_ns();
-		pause_until(h->now + h->backoff < h->due ? h->now + h->backoff : h->due);
+		pause_until(h->now + h->backoff < h->due ? h->now + h->backoff : h->due,
+			    MAX_PAUSES);
 		h->backoff *= 2;
 		word = fg_load_relaxed(&l->word);
 	}
@@ -224,7 +219,7 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 	h->backoff = BACKOFF_NS;
 	h->overtaken = rounds_are_short(t);
 	if (h->overtaken)
-		pause_until(h->due);
+		pause_until(h->due, MAX_PAUSES);
 	for (uint32_t looks = 0;; looks++) {
 		enum fg_notice notice = fg_load_relaxed(told);
 

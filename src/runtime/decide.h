@@ -63,7 +63,7 @@ struct fg_wait {
 	/* since when the critical path has been seen off its CPU; 0 = it runs */
 	uint64_t off_ns;
 	uint32_t grace_ns; /* with off_ns: how long it may be before this waiter sleeps */
-	uint64_t cpu_ns; /* fallback: owner's CPU clock at `cpu_at_ns` */
+	uint64_t cpu_ns;   /* fallback: owner's CPU clock at `cpu_at_ns` */
 	uint64_t cpu_at_ns;
 	bool grace_ends;	  /* with off_ns: half of grace_ns has passed */
 	bool crowded;		  /* others had its CPU while it yielded */
