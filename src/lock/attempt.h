@@ -28,6 +28,7 @@ struct attempt {
 	bool may_be_designated;
 	bool makes_room; /* goes on sleeping though the lock may be free: others need the CPU */
 	bool slept;
+	uint8_t rows; /* how often in a row it has backed off in place of a sleep */
 	bool in_vain; /* woken by a release or by its time limit, and the lock was taken again */
 };
 

@@ -79,6 +79,8 @@
  */
 #define ROW_NS	10000u
 #define ROW_FOR 4u
+/* Then it sleeps for the lock, whatever takes so long: it may be the clock.  Not varied. */
+#define ROWS_MOST 8u
 
 /* take_over() of a word that has been read; and with WAITERS, or not. */
 static bool take_read(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t *w,
@@ -340,23 +342,25 @@ static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct atte
  * longer, so that they come back one after the other.  That is the ticket lock's proportional
  * backoff (Mellor-Crummey, Scott, TOCS 1991), by the time that the row has taken.  Nobody knows of
  * such a sleep, or has to end it: it is as if this thread had come so much later.  One with an
- * obligation stays, for others rely on it, and so does one with a deadline; one that came to see
- * whether there is a CPU for it looks, and does not write.
+ * obligation stays, for others rely on it, and so does one with a deadline.
  */
-static bool back_off(const struct fg_lock *l, struct fg_self *t, struct attempt *a, uint64_t since)
+static bool back_off(const struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
+	uint32_t cpus = fg_many_cpus(), nobody = 0;
 	struct fg_deadline end;
-	uint32_t nobody = 0;
-	uint64_t now;
+	uint64_t since, now;
 
+	if (fg_likely(!cpus) || a->obligation || a->deadline || a->rows == ROWS_MOST)
+		return false;
+	since = fg_now_ns();
 	/* Free: to take it is all there is to do.  By what it reads, so that the clock is later. */
-	if (a->obligation || a->deadline || a->makes_room ||
-	    !(fg_load_relaxed(&l->word) & FG_WORD_ID))
+	if (!(fg_load_relaxed(&l->word) & FG_WORD_ID))
 		return false;
 	now = fg_now_ns();
 	/* No row is longer than all CPUs, a journey each: what takes longer lost its own CPU. */
-	if (now - since < ROW_NS || now - since > (uint64_t)fg_cpus() * FG_JOURNEY_MOST_NS)
+	if (now - since < ROW_NS || now - since > (uint64_t)cpus * FG_JOURNEY_MOST_NS)
 		return false;
+	a->rows++;
 	fg_set_pending(t, 0); /* as in sleep_on() */
 	fg_deadline_in(&end, (now - since) * ROW_FOR);
 	fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &end);
@@ -372,8 +376,6 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	uint32_t wakes, asleep;
 	int r;
 
-	if (back_off(l, t, a, since))
-		return UNDECIDED;
 	a->may_be_designated = !tries_again(a) && fg_policy_now != FG_POLICY_BLOCK &&
 			       a->same <= SAME_OWNER;
 	asleep = prepare_sleep(l, t, a, &wakes);
@@ -452,7 +454,11 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		if (o == UNDECIDED && is_event)
 			o = TIMED_OUT;
 		if (o == UNDECIDED || o == SLEEP_AGAIN) {
-			o = sleep_on(l, t, &a);
+			/* One that goes on with a sleep, or sleeps in another's place, does so. */
+			if (o == SLEEP_AGAIN || !back_off(l, t, &a)) {
+				a.rows = 0;
+				o = sleep_on(l, t, &a);
+			}
 			a.wait = (struct fg_wait){.self = t};
 		}
 		if (o == UNDECIDED)

@@ -129,8 +129,9 @@ static __attribute__((noinline)) uint32_t look_later(const struct fg_rwlock *rw,
 {
 	uint64_t now = fg_now_ns(), ns = (now - *failed) * LEAVES_FOR;
 
-	if (*failed) {
-		pause_until(now + (ns < LEAVES_MOST_NS ? ns : LEAVES_MOST_NS), LEAVES_PAUSES);
+	/* What takes longer is no row: it has lost its CPU. */
+	if (*failed && ns < LEAVES_MOST_NS) {
+		pause_until(now + ns, LEAVES_PAUSES);
 		now = fg_now_ns();
 	}
 	*failed = now;

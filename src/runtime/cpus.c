@@ -29,7 +29,7 @@ static uint32_t cpus_allowed(uint32_t have)
 		return have ? have : CPU_SETSIZE;
 	for (i = 0; i < bytes / 8; i++)
 		n += (uint32_t)__builtin_popcountll(set[i]);
-	return n;
+	return n ? n : 1;
 }
 
 uint32_t fg_cpus(void)

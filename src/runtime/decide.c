@@ -25,8 +25,8 @@
 #define PREEMPTION_GRACE_NS 20000u
 
 /*
- * Who waits on the next CPU has so much more: a few journeys of a line, so that those who go to
- * sleep for one lock do not all do so at once.  Not varied.
+ * On a machine of many CPUs who waits on the next one has so much more: a few journeys of a line,
+ * so that those who go to sleep for one lock do not all do so at once.  Not varied.
  */
 #define GRACE_APART_NS 300u
 
@@ -110,7 +110,11 @@ static bool could_run_on(const struct fg_counters *c, uint32_t domain, uint32_t 
  */
 static uint32_t grace_ns(uint32_t cpu, uint64_t now)
 {
-	return PREEMPTION_GRACE_NS + (cpu + (uint32_t)(now >> 20)) % fg_cpus() * GRACE_APART_NS;
+	uint32_t cpus = fg_many_cpus();
+
+	if (fg_likely(!cpus))
+		return PREEMPTION_GRACE_NS;
+	return PREEMPTION_GRACE_NS + (cpu + (uint32_t)(now >> 20)) % cpus * GRACE_APART_NS;
 }
 
 /*

@@ -191,11 +191,12 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 /* ---- when ------------------------------------------------------------------ */
 
 /* None of these was varied. */
-#define RETRY_NS     1000000000u /* where nobody listens, which costs next to nothing */
-#define RETRY_MAX_NS 8000000000u /* where somebody does, and refuses or is silent */
-#define ASLEEP_NS    5000000u	 /* while one sleeps, which others may wake: 10 us at most */
-#define WAKING_NS    20000000u	 /* while the one that was woken may be loading its program, */
-#define WAKES_NS     2000000000u /* which takes less than this */
+#define RETRY_NS      1000000000u /* where nobody listens, which costs next to nothing */
+#define RETRY_MAX_NS  8000000000u /* where somebody does, and refuses or is silent */
+#define ASLEEP_NS     5000000u	  /* while one sleeps, which others may wake: 10 us at most; */
+#define ASLEEP_MAX_NS 80000000u	  /* after some time it is less likely */
+#define WAKING_NS     20000000u	  /* while the one that was woken may be loading its program, */
+#define WAKES_NS      2000000000u /* which takes less than this */
 /* of a child's life: it may end or exec, or wait with somebody else's priority */
 #define CHILD_NS 2000000u
 
@@ -342,23 +343,26 @@ static void wake_monitor(uint64_t now)
 {
 	uint32_t asleep = 1;
 
-	/* Relaxed: the winner knocks, and tells nobody anything. */
-	if (fg_load_relaxed(&missed) < MISSED_MOST || !fg_cas_relaxed(&is_asleep, &asleep, 0) ||
-	    !may_ask())
+	if (fg_load_relaxed(&missed) < MISSED_MOST || !fg_load_relaxed(&is_asleep) || !may_ask())
 		return;
-	if (!knock_at(now))
+	/* Relaxed: the winner knocks, and tells nobody anything. */
+	if (fg_cas_relaxed(&is_asleep, &asleep, 0) && !knock_at(now))
 		fg_store_relaxed(&is_asleep, 1);
 	fg_call_ends(0);
 }
 
-/* When to ask again where nobody listens. */
-static uint64_t nobody_after_ns(uint64_t now)
+/* When to ask again where nobody listens, and `after` was how long the last time. */
+static uint64_t nobody_after_ns(uint64_t now, uint64_t after)
 {
 	uint64_t woken = fg_load_relaxed(&woken_ns);
 
-	if (fg_load_relaxed(&is_asleep))
-		return ASLEEP_NS;
-	return woken && now - woken < WAKES_NS ? WAKING_NS : RETRY_NS;
+	if (fg_load_relaxed(&is_asleep)) {
+		if (after < ASLEEP_NS)
+			return ASLEEP_NS;
+		return after < ASLEEP_MAX_NS / 2 ? after * 2 : ASLEEP_MAX_NS;
+	}
+	/* Signed: another thread may have woken it after `now`. */
+	return woken && (int64_t)(now - woken) < (int64_t)WAKES_NS ? WAKING_NS : RETRY_NS;
 }
 
 /* And where somebody does who refuses, or is silent. */
@@ -393,24 +397,29 @@ void fg_monitor_register(void)
 void fg_monitor_retry(uint64_t now)
 {
 	uint64_t due = fg_load_relaxed(&fg_monitor_retry_ns),
-		 after = fg_load_relaxed(&retry_after_ns);
+		 after = fg_load_relaxed(&retry_after_ns), token;
 	enum answer answer;
 
+	/* Nobody else asks while this one may still be answered. */
+	token = now + (after < FG_RETRY_PATIENCE_NS ? FG_RETRY_PATIENCE_NS : after);
 	/* A signal handler that waits while its thread tries, and other threads: not due. */
-	if (now < due || !is_wanted() || !move(due, now + after))
+	if (now < due || !is_wanted() || !move(due, token))
 		return;
 	if (fg_is_filtered())
 		return;
-	answer = SILENT;
-	if (may_ask()) {
-		answer = join_monitor(0, FG_RETRY_PATIENCE_NS, now + after);
-		fg_call_ends(0);
+	if (!may_ask()) {
+		fg_slots_not_seen();
+		fg_store_relaxed(&retry_after_ns, refused_after_ns(after));
+		return;
 	}
+	answer = join_monitor(0, FG_RETRY_PATIENCE_NS, token);
+	fg_call_ends(0);
 	if (answer != WELCOME)
 		fg_slots_not_seen();
 	if (answer == NOBODY) {
 		wake_monitor(now);
-		after = nobody_after_ns(now);
+		after = nobody_after_ns(now, after);
+		move(token, now + after);
 	} else {
 		fg_store_relaxed(&is_asleep, 0);
 		after = answer == WELCOME ? RETRY_NS : refused_after_ns(after);
@@ -441,7 +450,7 @@ void fg_monitor_forget(void)
 		return;
 	now = fg_now_ns();
 	/* Only if the parent was registered, or may have been soon, is it worth to ask soon. */
-	after = nobody_after_ns(now);
+	after = nobody_after_ns(now, 0);
 	fg_store_relaxed(&retry_after_ns, after);
 	fg_store_relaxed(&fg_monitor_retry_ns,
 			 now + (fg_policy_now == FG_POLICY_FALLBACK ? after : CHILD_NS));

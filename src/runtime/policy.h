@@ -41,6 +41,19 @@ void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain);
 /* Which one is in force depends on the clock: for fg_filter_setup(). */
 void fg_policy_clock_changed(void);
 bool fg_policy_has_monitor(void);
+
+/*
+ * The machine's CPUs, as the monitor tells, or some more; 0: 32 or fewer, or there is no monitor.
+ */
+static inline uint32_t fg_many_cpus(void)
+{
+	uint32_t shift = fg_load_relaxed(&fg_load_relaxed(&fg_counters)->cpu_shift);
+
+	if (!shift)
+		return 0;
+	return shift < 5 ? FG_CPU_GROUPS << shift : FG_MAX_CPUS; /* whatever a liar says */
+}
+
 /* A critical thread of the whole machine, or of this domain where the monitor counts no more. */
 bool fg_policy_anybody_preempted(void);
 /* Has its heartbeat stopped?  `now`: CLOCK_MONOTONIC, read before the call. */

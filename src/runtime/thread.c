@@ -109,9 +109,10 @@ static void thread_exit(void *arg)
 	fg_fence_local();
 	t->only = FG_ONLY_NOT_SET_UP;
 	fg_fence_local();
-	t->slot = &fg_slot_nowhere; /* which a handler has set as well, if it was set up again */
-	fg_fence_local();
+	/* Before the slot, in which fast ways that see an id look.  Not if it was set up again. */
 	fg_cas_relaxed(&t->id, &id, 0);
+	fg_fence_local();
+	t->slot = &fg_slot_nowhere; /* which a handler has set as well then */
 	fg_id_end(index);
 }
 

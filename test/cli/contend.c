@@ -4,7 +4,8 @@
  * contend MILLISECONDS [exit|_exit|kill|UID]: how to end, or whom to become after a while. SIGTERM
  * shortens the while.
  * contend once FILE: begins its second thread when the file is there, and that waits a few times
- * for the mutex.  Says whether there is a monitor's map in the process then.
+ * for the mutex.  Says whether there is a monitor's map in the process then.  contend until FILE:
+ * waits on until there is one, for a minute.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -56,7 +57,7 @@ static bool is_monitored(void)
 	return found;
 }
 
-static int few_waits(const char *file)
+static int few_waits(const char *file, int least, int most)
 {
 	pthread_t t;
 
@@ -65,7 +66,7 @@ static int few_waits(const char *file)
 	while (access(file, F_OK))
 		usleep(2000);
 	/* One that comes too late for its wait may be any of them. */
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < least || (i < most && !is_monitored()); i++) {
 		pthread_mutex_lock(&mutex);
 		pthread_create(&t, NULL, wait_once, NULL);
 		usleep(20000);
@@ -86,7 +87,9 @@ int main(int argc, char **argv)
 	sigset_t term;
 
 	if (argc > 2 && !strcmp(argv[1], "once"))
-		return few_waits(argv[2]);
+		return few_waits(argv[2], 5, 5);
+	if (argc > 2 && !strcmp(argv[1], "until"))
+		return few_waits(argv[2], 0, 3000);
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &term, NULL);

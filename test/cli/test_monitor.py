@@ -90,7 +90,7 @@ def check_what_another_process_has_woken():
     """One that began before is there when its own threads first wait."""
     need_monitor()
     go = f"{TMP}/go-when-awake"
-    p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; {CONTEND} once {go} & "
+    p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; {CONTEND} until {go} & "
               f"exec {CONTEND} 100000 >/dev/null")
     name = p.stdout.readline().strip()
     same("begins", p.stdout.readline(), "ready\n")

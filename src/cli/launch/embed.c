@@ -265,15 +265,11 @@ static bool is_between(const char *pid)
 	return field && !strtoull(field, NULL, 10);
 }
 
-/*
- * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.
- * *unclear: it has no environment, as for a moment in the middle of an exec; what has no executable
- * is no program.
- */
-static bool was_given(const char *pid, const char *entry, bool *unclear)
+/* Is `entry` in the environment of the process?  *any: it has one, and we may look. */
+static bool has_entry(const char *pid, const char *entry, bool *any)
 {
-	char path[64], target[8], *line = NULL;
-	bool given = false, any = false;
+	char path[64], *line = NULL;
+	bool given = false;
 	size_t size = 0;
 	FILE *f;
 
@@ -281,15 +277,35 @@ static bool was_given(const char *pid, const char *entry, bool *unclear)
 	f = fopen(path, "re");
 	while (f && !given && getdelim(&line, &size, '\0', f) > 0) {
 		given = !strcmp(line, entry);
-		any = true;
+		*any = true;
 	}
 	free(line);
-	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
-	if (f && !any && readlink(path, target, sizeof(target)) > 0 && is_between(pid))
-		*unclear = true;
 	if (f)
 		fclose(f);
 	return given;
+}
+
+/*
+ * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.
+ * *unclear: it has no environment, as for a moment in the middle of an exec; what has no executable
+ * is no program.
+ */
+static bool was_given(const char *pid, const char *entry, bool *unclear)
+{
+	char path[64], target[8];
+	bool any = false;
+
+	if (has_entry(pid, entry, &any))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
+	if (any || readlink(path, target, sizeof(target)) <= 0)
+		return false;
+	if (is_between(pid)) {
+		*unclear = true;
+		return false;
+	}
+	/* The exec may have gone on since: from now on what is looked at is the new memory. */
+	return has_entry(pid, entry, &any);
 }
 
 /*
