@@ -298,10 +298,11 @@ static bool is_wanted(void)
 /*
  * When to wake one that sleeps (FG_KNOCK): as with skis, bought once the rent has come to their
  * price (Karlin, Manasse, Rudolph, Sleator, "Competitive Snoopy Caching", Algorithmica 1988).  The
- * price is what it takes to load the eBPF program, 0.12 to 0.2 s of CPU time.  The rent is paid
- * where waiters for locks go to sleep: while owners run on CPUs of their own, and nothing else
- * does, waiters need not be told.  For each time slice in which one does, a quarter is lost at the
- * most (docs/design/experiments.md, "When to wake the monitor").
+ * price is what it takes to load the eBPF program: 0.12 to 0.2 s of CPU time when this was chosen,
+ * 0.06 s since (monitor.md, "Time to load").  The rent is paid where waiters for locks go to sleep:
+ * while owners run on CPUs of their own, and nothing else does, waiters need not be told.  For each
+ * time slice in which one does, a quarter is lost at the most (docs/design/experiments.md, "When to
+ * wake the monitor").
  */
 #define MISSED_NS   4000000u /* a time slice; not varied */
 #define MISSED_MOST 125u
