@@ -109,8 +109,10 @@ int tick(struct fg_tick *args)
 		/* not a loop: the verifier walks all of it */
 		bpf_probe_read_kernel(c->near, sizeof(c->near), (const void *)cpu_near);
 	}
-	if (args->online_cpus)
+	if (args->online_cpus) {
 		WRITE_ONCE(online_cpus, args->online_cpus);
+		WRITE_ONCE(c->online_cpus, args->online_cpus);
+	}
 	c->processes = active;
 	WRITE_ONCE(c->heartbeat_ns, bpf_ktime_get_ns());
 	return 0;

@@ -240,6 +240,7 @@ struct fg_counters {
 	__u64 cpu_shift;    /* group of a CPU: its number >> this */
 	/* 1: dom[FG_DOMAIN_ALL] stays 0, since it is one line for all CPUs of all users */
 	__u64 domains_only;
+	__u64 online_cpus; /* of the machine; 0: an older monitor */
 	/* switch events found missing by the audit (monitor.md, case 20) */
 	__u64 missed __attribute__((aligned(FG_CACHE_LINE)));
 	__u64 processes; /* registered, at the last heartbeat */

@@ -42,16 +42,15 @@ void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain);
 void fg_policy_clock_changed(void);
 bool fg_policy_has_monitor(void);
 
-/*
- * The machine's CPUs, as the monitor tells, or some more; 0: 32 or fewer, or there is no monitor.
- */
+/* The machine's CPUs, as the monitor tells; 0: FG_FEW_CPUS or fewer, or there is no monitor. */
+#define FG_FEW_CPUS 32u
 static inline uint32_t fg_many_cpus(void)
 {
-	uint32_t shift = fg_load_relaxed(&fg_load_relaxed(&fg_counters)->cpu_shift);
+	uint64_t cpus = fg_load_relaxed(&fg_load_relaxed(&fg_counters)->online_cpus);
 
-	if (!shift)
+	if (fg_likely(cpus <= FG_FEW_CPUS))
 		return 0;
-	return shift < 5 ? FG_CPU_GROUPS << shift : FG_MAX_CPUS; /* whatever a liar says */
+	return cpus < FG_MAX_CPUS ? (uint32_t)cpus : FG_MAX_CPUS; /* whatever a liar says */
 }
 
 /* A critical thread of the whole machine, or of this domain where the monitor counts no more. */

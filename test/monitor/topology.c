@@ -65,6 +65,7 @@ int main(void)
 
 	monitor_start(&m, NULL);
 	client_join(&c, m.name, 8);
+	CHECK(c.counters->online_cpus == (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	fg_topology_read("/sys/devices/system", near, FG_MAX_CPUS);
 	for (int cpu = 0; cpu < FG_MAX_CPUS; cpu++)
 		CHECK(c.counters->near[cpu] == near[cpu]);

@@ -44,12 +44,12 @@ static void *wait_for_it(void *arg)
 }
 
 /* How often a waiter has slept for a time when it sleeps for the lock. */
-static int backs_off(uint32_t ns, uint32_t cpu_shift, bool timed)
+static int backs_off(uint32_t ns, uint32_t cpus, bool timed)
 {
 	pthread_t t;
 
 	row_ns = ns;
-	counters.cpu_shift = cpu_shift;
+	counters.online_cpus = cpus;
 	with_deadline = timed;
 	slept_before = -1;
 	_fg_lock(&l);
@@ -68,10 +68,10 @@ int main(int argc, char **argv)
 	fg_policy_set(FG_POLICY_BLOCK);
 	fg_policy_monitor(&counters, 1);
 
-	CHECK_EQ(backs_off(20000, 4, false), ROWS_MOST);
-	CHECK_EQ(backs_off(20000, 0, false), 0);  /* 32 CPUs or fewer */
-	CHECK_EQ(backs_off(20000, 4, true), 0);	  /* with a deadline */
-	CHECK_EQ(backs_off(200000, 4, false), 0); /* it has lost its CPU */
-	CHECK_EQ(backs_off(100, 4, false), 0);	  /* the line comes at once */
+	CHECK_EQ(backs_off(20000, 512, false), ROWS_MOST);
+	CHECK_EQ(backs_off(20000, 32, false), 0);
+	CHECK_EQ(backs_off(20000, 512, true), 0);   /* with a deadline */
+	CHECK_EQ(backs_off(200000, 512, false), 0); /* it has lost its CPU */
+	CHECK_EQ(backs_off(100, 512, false), 0);    /* the line comes at once */
 	return 0;
 }
