@@ -42,8 +42,11 @@ void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain);
 void fg_policy_clock_changed(void);
 bool fg_policy_has_monitor(void);
 
-/* The machine's CPUs, as the monitor tells; 0: FG_FEW_CPUS or fewer, or there is no monitor. */
-#define FG_FEW_CPUS 32u
+/*
+ * The machine's CPUs, as the monitor tells; 0: FG_FEW_CPUS or fewer, or there is no monitor.  With
+ * 104 what asks is worth nothing (simulated: docs/design/lock.md, "When all go at once").
+ */
+#define FG_FEW_CPUS 104u
 static inline uint32_t fg_many_cpus(void)
 {
 	uint64_t cpus = fg_load_relaxed(&fg_load_relaxed(&fg_counters)->online_cpus);
