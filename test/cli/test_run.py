@@ -181,9 +181,12 @@ def check_output_that_cannot_be_written():
 
 
 def check_what_it_is_linked_with():
-    """So that it says its version, and runs programs, where these are not installed."""
+    """
+    So that it says its version, and runs programs, where these are not installed; and soon: each
+    is loaded before anything is done, for the program and for its monitor.
+    """
     text = subprocess.run(["readelf", "-dW", FLEXGUARD], stdout=subprocess.PIPE, text=True).stdout
-    for library in ("libbpf", "libmicrohttpd"):
+    for library in ("libbpf", "libmicrohttpd", "libdw", "libelf", "libncursesw", "libtinfo"):
         same(library, f"[{library}.so" in text, False)
 
 

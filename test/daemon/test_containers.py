@@ -51,7 +51,7 @@ def make_root():
         wanted |= needs_of(path)
     optional = subprocess.run(["ldconfig", "-p"], text=True, capture_output=True,
                               env=dict(os.environ, PATH=os.environ["PATH"] + ":/sbin:/usr/sbin"))
-    for path in re.findall(r"=> (\S*/libmicrohttpd\.so\.\d+)$", optional.stdout, re.M):
+    for path in re.findall(r"=> (\S*/lib(?:microhttpd|dw)\.so\.\d+)$", optional.stdout, re.M):
         wanted |= {path} | needs_of(path)
     for path in wanted:
         if not path.startswith(BUILD):

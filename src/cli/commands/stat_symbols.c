@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #ifdef FG_HAVE_LIBDW
+#include <dlfcn.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,45 @@
 #include <unistd.h>
 
 #include "monitor/clock.h"
+
+/* Loaded by this command only: `flexguard run` would pay for it, and for the four that it needs. */
+#define DW_LIBRARY "libdw.so.1"
+/* clang-format off */
+#define DW_FUNCTIONS(X) \
+	X(addrmodule) X(attach_state) X(begin) X(end) X(frame_pc) X(getmodules) \
+	X(getthread_frames) X(lineinfo) X(linux_proc_find_elf) X(linux_proc_report) \
+	X(module_addrinfo) X(module_getsrc) X(module_getsym_info) X(module_getsymtab) \
+	X(module_info) X(report_begin) X(report_end) X(standard_find_debuginfo) \
+	X(thread_state_register_pc) X(thread_state_registers)
+/* Of libelf, which comes along. */
+#define ELF_FUNCTIONS(X) X(begin) X(end) X(version)
+/* clang-format on */
+#define X(name) __typeof__(dwfl_##name) *name;
+static struct {
+	DW_FUNCTIONS(X)
+} dw;
+#undef X
+#define X(name) __typeof__(elf_##name) *name;
+static struct {
+	ELF_FUNCTIONS(X)
+} el;
+#undef X
+
+static bool load_libdw(char *why, size_t size)
+{
+	void *handle = dlopen(DW_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	bool ok = handle != NULL;
+
+#define X(name) ok = ok && (dw.name = (__typeof__(dw.name))dlsym(handle, "dwfl_" #name)) != NULL;
+	DW_FUNCTIONS(X)
+#undef X
+#define X(name) ok = ok && (el.name = (__typeof__(el.name))dlsym(handle, "elf_" #name)) != NULL;
+	ELF_FUNCTIONS(X)
+#undef X
+	if (!ok)
+		snprintf(why, size, "names of places need libdw (package libdw1): %s", dlerror());
+	return ok;
+}
 
 /* Libraries that are loaded while we look are looked for, so often.  Not varied. */
 #define REPORT_NS 500000000ull
@@ -57,15 +97,12 @@ static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Ad
 	    snprintf(path, sizeof(path), "%s%s", root, name) < (int)sizeof(path))
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return dwfl_linux_proc_find_elf(module, data, name, base, file, elf);
+		return dw.linux_proc_find_elf(module, data, name, base, file, elf);
 	*file = strdup(path);
 	return fd;
 }
 
-static const Dwfl_Callbacks callbacks = {
-    .find_elf = find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-};
+static Dwfl_Callbacks callbacks = {.find_elf = find_elf};
 
 static const char *reason(int err)
 {
@@ -87,18 +124,23 @@ struct fg_symbols *fg_symbols_open(pid_t pid, char *why, size_t size)
 		snprintf(why, size, "out of memory");
 		return NULL;
 	}
+	s->own_fd = -1;
+	if (!load_libdw(why, size)) {
+		fg_symbols_close(s);
+		return NULL;
+	}
+	callbacks.find_debuginfo = dw.standard_find_debuginfo;
 
 	/*
 	 * Not over the network, whatever DEBUGINFOD_URLS says: this is a look at a running program.
 	 */
 	setenv("DEBUGINFOD_URLS", "", 1);
 	s->pid = pid;
-	s->own_fd = -1;
 	find_root(pid);
-	s->dwfl = dwfl_begin(&callbacks);
+	s->dwfl = dw.begin(&callbacks);
 	if (s->dwfl)
-		err = dwfl_linux_proc_report(s->dwfl, pid);
-	if (err || dwfl_report_end(s->dwfl, NULL, NULL)) {
+		err = dw.linux_proc_report(s->dwfl, pid);
+	if (err || dw.report_end(s->dwfl, NULL, NULL)) {
 		snprintf(why, size, "cannot look at process %d: %s", (int)pid, reason(err));
 		fg_symbols_close(s);
 		return NULL;
@@ -109,9 +151,9 @@ struct fg_symbols *fg_symbols_open(pid_t pid, char *why, size_t size)
 void fg_symbols_close(struct fg_symbols *s)
 {
 	if (s && s->dwfl)
-		dwfl_end(s->dwfl);
+		dw.end(s->dwfl);
 	if (s && s->own)
-		elf_end(s->own);
+		el.end(s->own);
 	if (s && s->own_fd >= 0)
 		close(s->own_fd);
 	free(s);
@@ -133,9 +175,9 @@ static int find_in(Dwfl_Module *module, void **data, const char *file, Dwarf_Add
 	/* Only in ours: to read every symbol table of a large program takes seconds. */
 	if (!file || !strstr(file, "libflexguard"))
 		return DWARF_CB_OK;
-	n = dwfl_module_getsymtab(module);
+	n = dw.module_getsymtab(module);
 	for (int i = 1; i < n; i++) {
-		const char *name = dwfl_module_getsym_info(module, i, &sym, &at, NULL, NULL, NULL);
+		const char *name = dw.module_getsym_info(module, i, &sym, &at, NULL, NULL, NULL);
 
 		if (name && !strcmp(name, w->name) && sym.st_shndx != SHN_UNDEF) {
 			w->address = at;
@@ -149,7 +191,7 @@ uint64_t fg_symbols_find(struct fg_symbols *s, const char *name)
 {
 	struct wanted w = {.name = name};
 
-	dwfl_getmodules(s->dwfl, find_in, &w, 0);
+	dw.getmodules(s->dwfl, find_in, &w, 0);
 	return w.address;
 }
 
@@ -163,13 +205,13 @@ static const char *base_name(const char *path)
 static Dwfl_Module *module_at(struct fg_symbols *s, uint64_t address, const char **file,
 			      uint64_t *start)
 {
-	Dwfl_Module *m = dwfl_addrmodule(s->dwfl, address);
+	Dwfl_Module *m = dw.addrmodule(s->dwfl, address);
 	Dwarf_Addr low = 0;
 	const char *path = NULL, *name;
 
 	if (!m)
 		return NULL;
-	name = dwfl_module_info(m, NULL, &low, NULL, NULL, NULL, &path, NULL);
+	name = dw.module_info(m, NULL, &low, NULL, NULL, NULL, &path, NULL);
 	*file = base_name(path ? path : name);
 	*start = low;
 	return m;
@@ -180,7 +222,7 @@ static bool name_at(Dwfl_Module *m, uint64_t address, bool code, bool offsets, c
 {
 	GElf_Off offset;
 	GElf_Sym sym;
-	const char *name = dwfl_module_addrinfo(m, address, &offset, &sym, NULL, NULL, NULL);
+	const char *name = dw.module_addrinfo(m, address, &offset, &sym, NULL, NULL, NULL);
 	char plain[400];
 
 	if (!name || (GELF_ST_TYPE(sym.st_info) == STT_FUNC) != code)
@@ -234,8 +276,8 @@ void fg_symbols_code(struct fg_symbols *s, uint64_t address, char *text, size_t 
 	if (!name_at(m, address - 1, true, true, text, size))
 		snprintf(text, size, "%s+0x%" PRIx64, file, address - start);
 	len = strlen(text);
-	line = dwfl_module_getsrc(m, address - 1);
-	source = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
+	line = dw.module_getsrc(m, address - 1);
+	source = line ? dw.lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
 	if (source)
 		snprintf(text + len, size - len, " (%s:%d)", base_name(source), number);
 	else if (!strchr(text, '.') && file)
@@ -295,8 +337,8 @@ static bool set_registers(Dwfl_Thread *thread, void *arg)
 
 	/* As many as the architecture has, of which the last is its program counter or none. */
 	for (unsigned n = FG_TRACE_REGISTERS; n > 16; n--)
-		if (dwfl_thread_state_registers(thread, 0, n, t->reg)) {
-			dwfl_thread_state_register_pc(thread, t->pc);
+		if (dw.thread_state_registers(thread, 0, n, t->reg)) {
+			dw.thread_state_register_pc(thread, t->pc);
 			return true;
 		}
 	return false;
@@ -319,7 +361,7 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	bool activation;
 	Dwarf_Addr pc;
 
-	if (!dwfl_frame_pc(frame, &pc, &activation) || f->n == FG_FRAMES - 1)
+	if (!dw.frame_pc(frame, &pc, &activation) || f->n == FG_FRAMES - 1)
 		return DWARF_CB_ABORT;
 	/* All are taken for return addresses afterwards. */
 	pc += activation;
@@ -335,10 +377,10 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 static bool attach(struct fg_symbols *s)
 {
 	s->own_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	elf_version(EV_CURRENT);
+	el.version(EV_CURRENT);
 	if (s->own_fd >= 0)
-		s->own = elf_begin(s->own_fd, ELF_C_READ_MMAP, NULL);
-	return s->own && dwfl_attach_state(s->dwfl, s->own, s->pid, &threads, s);
+		s->own = el.begin(s->own_fd, ELF_C_READ_MMAP, NULL);
+	return s->own && dw.attach_state(s->dwfl, s->own, s->pid, &threads, s);
 }
 
 size_t fg_symbols_unwind(struct fg_symbols *s, const struct fg_trace_stack *stack, uint64_t *pc)
@@ -348,16 +390,16 @@ size_t fg_symbols_unwind(struct fg_symbols *s, const struct fg_trace_stack *stac
 
 	s->stack = stack;
 	s->beyond = false;
-	if (!dwfl_addrmodule(s->dwfl, stack->caller - 1) && now - s->reported_ns > REPORT_NS) {
+	if (!dw.addrmodule(s->dwfl, stack->caller - 1) && now - s->reported_ns > REPORT_NS) {
 		s->reported_ns = now;
-		dwfl_report_begin(s->dwfl);
-		dwfl_linux_proc_report(s->dwfl, s->pid);
-		dwfl_report_end(s->dwfl, NULL, NULL);
+		dw.report_begin(s->dwfl);
+		dw.linux_proc_report(s->dwfl, s->pid);
+		dw.report_end(s->dwfl, NULL, NULL);
 	}
 	if (!s->own)
 		s->unwinds = attach(s);
 	if (s->unwinds)
-		dwfl_getthread_frames(s->dwfl, s->pid, take_frame, &f);
+		dw.getthread_frames(s->dwfl, s->pid, take_frame, &f);
 	if (f.n && (s->beyond || f.n == FG_FRAMES - 1))
 		pc[f.n++] = 0;
 	return f.n;

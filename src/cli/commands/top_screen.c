@@ -10,7 +10,10 @@
 #define DELAY_MOST_NS 60000000000u
 
 #ifdef FG_HAVE_NCURSES
+/* Functions, not macros that name functions. */
+#define NCURSES_NOMACROS
 #include <curses.h>
+#include <dlfcn.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,6 +23,39 @@ struct view {
 	bool paused, help;
 	char note[300]; /* why a key did nothing */
 };
+
+/* Loaded by this command only: `flexguard run` would pay for it. */
+#define NCURSES_LIBRARY "libncursesw.so.6"
+/* clang-format off */
+#define NCURSES_FUNCTIONS(X) \
+	X(attroff) X(attron) X(cbreak) X(curs_set) X(endwin) X(erase) X(getch) X(keypad) \
+	X(mvaddnstr) X(mvprintw) X(newterm) X(noecho) X(refresh) X(timeout)
+/* clang-format on */
+#define X(name) __typeof__(name) *name;
+static struct {
+	NCURSES_FUNCTIONS(X)
+	/* its variables */
+	WINDOW **screen;
+	int *lines, *columns;
+} nc;
+#undef X
+
+static bool load_ncurses(char *why, size_t size)
+{
+	void *handle = dlopen(NCURSES_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	bool ok = handle != NULL;
+
+#define X(name) ok = ok && (nc.name = (__typeof__(nc.name))dlsym(handle, #name)) != NULL;
+	NCURSES_FUNCTIONS(X)
+#undef X
+	ok = ok && (nc.screen = dlsym(handle, "stdscr")) && (nc.lines = dlsym(handle, "LINES")) &&
+	     (nc.columns = dlsym(handle, "COLS"));
+	if (!ok)
+		snprintf(why, size,
+			 "the screen needs ncurses (package libncursesw6), -b does not: %s",
+			 dlerror());
+	return ok;
+}
 
 static const char *const help_text[] = {
     "q        quit",
@@ -55,32 +91,32 @@ static int kernel_height(const struct fg_top *t)
 	if (!t->kernel)
 		return 0;
 	n = (int)fg_top_kernel_locks(t->kernel, &lock) + 2;
-	return n < LINES / 3 ? n : LINES / 3;
+	return n < *nc.lines / 3 ? n : *nc.lines / 3;
 }
 
 static size_t list_height(const struct fg_top *t)
 {
-	int height = LINES - FG_TOP_SUMMARY_LINES - 2 - kernel_height(t);
+	int height = *nc.lines - FG_TOP_SUMMARY_LINES - 2 - kernel_height(t);
 
 	return height > 0 ? (size_t)height : 0;
 }
 
 static void draw_locks(const struct fg_top *t)
 {
-	int y = LINES - kernel_height(t);
+	int y = *nc.lines - kernel_height(t);
 	const struct fg_top_lock *lock;
 	size_t n = fg_top_kernel_locks(t->kernel, &lock);
 	char text[512];
 
 	fg_top_kernel_summary(t->kernel, text, sizeof(text));
-	mvaddnstr(y++, 0, text, COLS);
+	nc.mvaddnstr(y++, 0, text, *nc.columns);
 	fg_top_kernel_header(text, sizeof(text));
-	attron(A_REVERSE);
-	mvprintw(y++, 0, "%-*.*s", COLS, COLS, text);
-	attroff(A_REVERSE);
-	for (size_t i = 0; i < n && y < LINES; i++) {
+	nc.attron(A_REVERSE);
+	nc.mvprintw(y++, 0, "%-*.*s", *nc.columns, *nc.columns, text);
+	nc.attroff(A_REVERSE);
+	for (size_t i = 0; i < n && y < *nc.lines; i++) {
 		fg_top_kernel_line(&lock[i], text, sizeof(text));
-		mvaddnstr(y++, 0, text, COLS);
+		nc.mvaddnstr(y++, 0, text, *nc.columns);
 	}
 }
 
@@ -91,15 +127,15 @@ static void draw_list(const struct view *v)
 	int y = FG_TOP_SUMMARY_LINES + 1;
 
 	fg_top_header(t, text, sizeof(text));
-	attron(A_REVERSE);
-	mvprintw(y, 0, "%-*.*s", COLS, COLS, text);
-	attroff(A_REVERSE);
-	for (size_t i = v->first; i < t->rows && ++y < LINES - kernel_height(t); i++) {
+	nc.attron(A_REVERSE);
+	nc.mvprintw(y, 0, "%-*.*s", *nc.columns, *nc.columns, text);
+	nc.attroff(A_REVERSE);
+	for (size_t i = v->first; i < t->rows && ++y < *nc.lines - kernel_height(t); i++) {
 		fg_top_line(t, &t->row[i], text, sizeof(text));
-		mvaddnstr(y, 0, text, COLS);
+		nc.mvaddnstr(y, 0, text, *nc.columns);
 	}
-	if (!t->rows && y + 1 < LINES - kernel_height(t))
-		mvaddnstr(y + 1, 0, "no process of yours is registered", COLS);
+	if (!t->rows && y + 1 < *nc.lines - kernel_height(t))
+		nc.mvaddnstr(y + 1, 0, "no process of yours is registered", *nc.columns);
 	if (t->kernel)
 		draw_locks(t);
 }
@@ -108,17 +144,17 @@ static void draw(const struct view *v)
 {
 	char text[512], hidden[128];
 
-	erase();
+	nc.erase();
 	if (v->help) {
-		for (size_t i = 0; i < sizeof(help_text) / sizeof(help_text[0]) && (int)i < LINES;
-		     i++)
-			mvaddnstr((int)i, 0, help_text[i], COLS);
-		refresh();
+		for (size_t i = 0;
+		     i < sizeof(help_text) / sizeof(help_text[0]) && (int)i < *nc.lines; i++)
+			nc.mvaddnstr((int)i, 0, help_text[i], *nc.columns);
+		nc.refresh();
 		return;
 	}
 	for (int i = 0; i < FG_TOP_SUMMARY_LINES; i++) {
 		fg_top_summary(v->top, i, text, sizeof(text));
-		mvaddnstr(i, 0, text, COLS);
+		nc.mvaddnstr(i, 0, text, *nc.columns);
 	}
 	fg_top_hidden(v->top, hidden, sizeof(hidden));
 	if (*v->note)
@@ -127,11 +163,11 @@ static void draw(const struct view *v)
 		snprintf(text, sizeof(text), "%severy %g s; q quit, h help%s%s",
 			 v->paused ? "PAUSED; " : "", (double)v->top->delay_ns / 1e9,
 			 *hidden ? "; " : "", hidden);
-	attron(A_DIM);
-	mvaddnstr(FG_TOP_SUMMARY_LINES, 0, text, COLS);
-	attroff(A_DIM);
+	nc.attron(A_DIM);
+	nc.mvaddnstr(FG_TOP_SUMMARY_LINES, 0, text, *nc.columns);
+	nc.attroff(A_DIM);
 	draw_list(v);
-	refresh();
+	nc.refresh();
 }
 
 static void scroll_by(struct view *v, long n)
@@ -212,21 +248,23 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 
 	if (err)
 		return err;
-	if (!newterm(NULL, stdout, stdin)) {
+	if (!load_ncurses(why, size))
+		return -ELIBACC;
+	if (!nc.newterm(NULL, stdout, stdin)) {
 		snprintf(why, size, "this terminal cannot be drawn on (TERM): use -b");
 		return -ENOTTY;
 	}
-	cbreak();
-	noecho();
-	curs_set(0);
-	keypad(stdscr, TRUE);
+	nc.cbreak();
+	nc.noecho();
+	nc.curs_set(0);
+	nc.keypad(*nc.screen, TRUE);
 	next = fg_now_ns() + t->delay_ns;
 	for (;;) {
 		uint64_t now = fg_now_ns();
 
 		draw(&v);
-		timeout(now >= next ? 0 : (int)((next - now) / 1000000) + 1);
-		key = getch();
+		nc.timeout(now >= next ? 0 : (int)((next - now) / 1000000) + 1);
+		key = nc.getch();
 		if (key != ERR) {
 			if (!press(&v, key))
 				break;
@@ -242,7 +280,7 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 			break;
 		scroll_by(&v, 0);
 	}
-	endwin();
+	nc.endwin();
 	return err;
 }
 
