@@ -49,11 +49,11 @@ bool fg_policy_has_monitor(void);
 #define FG_FEW_CPUS 104u
 static inline uint32_t fg_many_cpus(void)
 {
-	uint64_t cpus = fg_load_relaxed(&fg_load_relaxed(&fg_counters)->online_cpus);
+	uint64_t online = fg_load_relaxed(&fg_load_relaxed(&fg_counters)->online_cpus);
 
-	if (fg_likely(cpus <= FG_FEW_CPUS))
+	if (fg_likely(online <= FG_FEW_CPUS))
 		return 0;
-	return cpus < FG_MAX_CPUS ? (uint32_t)cpus : FG_MAX_CPUS; /* whatever a liar says */
+	return online < FG_MAX_CPUS ? (uint32_t)online : FG_MAX_CPUS; /* whatever a liar says */
 }
 
 /* A critical thread of the whole machine, or of this domain where the monitor counts no more. */
