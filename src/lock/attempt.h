@@ -19,6 +19,7 @@ struct attempt {
 	 * behind.
 	 */
 	uint32_t obligation;
+	uint32_t taken; /* the word, right before this thread took it */
 	uint32_t designated_ns;
 	uint64_t check_ns;
 	uint32_t short_sleeps; /* since it was awake last */
@@ -33,16 +34,23 @@ struct attempt {
 };
 
 /*
- * Takes the word, seen as `word`, if it is free, without our obligation; HANDOFF goes as well, we
+ * Takes the word, seen as `*w`, if it is free, without our obligation; HANDOFF goes as well, we
  * have waited.
  */
+static inline bool take_read(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t *w,
+			     uint32_t drop, uint32_t set)
+{
+	if (!take_seen(l, t, w, drop | a->obligation | FG_WORD_HANDOFF, set))
+		return false;
+	a->obligation = 0;
+	a->taken = *w;
+	return true;
+}
+
 static inline bool take_over_seen(struct fg_lock *l, struct fg_self *t, struct attempt *a,
 				  uint32_t word)
 {
-	if (!take_seen(l, t, word, a->obligation | FG_WORD_HANDOFF, 0))
-		return false;
-	a->obligation = 0;
-	return true;
+	return take_read(l, t, a, &word, 0, 0);
 }
 
 static inline bool take_over(struct fg_lock *l, struct fg_self *t, struct attempt *a)

@@ -135,10 +135,10 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 	}
 	/* Free, perhaps with sleepers or with a head that is about to take it: barge. */
 	if (contended)
-		contended = !barge(l, t, word);
+		contended = !barge(l, t, &word);
 	if (contended) {
 		bool as_head = false;
-		int r = _fg_lock_contended(l, t, word, deadline, &as_head);
+		int r = _fg_lock_contended(l, t, &word, deadline, &as_head);
 
 		if (r) {
 			not_acquired(t, prev);
@@ -147,8 +147,7 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		if (as_head) {
 			real_time_turn(t);
 			if (fg_has_slot(t))
-				fg_thread_mine(t)->sleepers = (fg_load_relaxed(&l->word) &
-							       FG_WORD_WAITERS) != 0;
+				fg_thread_mine(t)->sleepers = (word & FG_WORD_WAITERS) != 0;
 			_fg_round_begins(l, t);
 		}
 	}

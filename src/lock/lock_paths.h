@@ -57,36 +57,41 @@ static inline bool keeps_busy(const struct fg_lock *l, const struct fg_self *t)
 	return t->keeps_busy && fg_thread_mine(t)->kept_busy == (uint32_t)address(l);
 }
 
-/* Takes a free word, seen as `w`, without the flags in `drop` and with those in `set`. */
-static inline bool take_seen(struct fg_lock *l, struct fg_self *t, uint32_t w, uint32_t drop,
+/*
+ * Takes a free word, seen as `*w`, without the flags in `drop` and with those in `set`.  *w: as it
+ * was seen last, before it was taken or as somebody else's.
+ */
+static inline bool take_seen(struct fg_lock *l, struct fg_self *t, uint32_t *w, uint32_t drop,
 			     uint32_t set)
 {
 #ifdef FG_BROKEN_LOCK
 	return _fg_take_free(l, t);
 #endif
 	if (__libc_single_threaded) { /* as in _fg_take_free */
-		if (w & FG_WORD_ID)
+		if (*w & FG_WORD_ID)
 			return false;
-		fg_store_relaxed(&l->word, (w & ~drop) | set | t->id);
+		fg_store_relaxed(&l->word, (*w & ~drop) | set | t->id);
 		fg_fence_local();
 		return true;
 	}
-	while (!(w & FG_WORD_ID))
+	while (!(*w & FG_WORD_ID))
 		/* pairs with release() */
-		if (fg_cas_acquire(&l->word, &w, (w & ~drop) | set | t->id))
+		if (fg_cas_acquire(&l->word, w, (*w & ~drop) | set | t->id))
 			return true;
 	return false;
 }
 
 static inline bool take(struct fg_lock *l, struct fg_self *t, uint32_t drop, uint32_t set)
 {
-	return take_seen(l, t, fg_load_relaxed(&l->word), drop, set);
+	uint32_t w = fg_load_relaxed(&l->word);
+
+	return take_seen(l, t, &w, drop, set);
 }
 
-/* Takes the word, seen as `word`, past those that wait, if it is free and not promised. */
-static inline bool barge(struct fg_lock *l, struct fg_self *t, uint32_t word)
+/* Takes the word, seen as `*word`, past those that wait, if it is free and not promised. */
+static inline bool barge(struct fg_lock *l, struct fg_self *t, uint32_t *word)
 {
-	return !(word & FG_WORD_TAKEN) && take_seen(l, t, word, 0, 0);
+	return !(*word & FG_WORD_TAKEN) && take_seen(l, t, word, 0, 0);
 }
 
 /* Sleepers are told apart by the CPU that they ran on last. */
@@ -107,10 +112,11 @@ static inline void wake_one(struct fg_lock *l, const struct fg_self *t, bool nea
 }
 
 /*
- * The lock is held, its word has been seen as `word`, and it is announced.  0, or ETIMEDOUT.
- * *as_head: it was got by spinning at the head of the queue, or where nobody was in it.
+ * The lock is held, its word has been seen as `*word`, and it is announced.  0, or ETIMEDOUT.
+ * *as_head: it was got by spinning at the head of the queue, or where nobody was in it; then *word
+ * is what it was right before.
  */
-int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, uint32_t word,
+int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, uint32_t *word,
 		       const struct fg_deadline *deadline, bool *as_head);
 
 #endif

@@ -82,19 +82,6 @@
 /* Then it sleeps for the lock, whatever takes so long: it may be the clock.  Not varied. */
 #define ROWS_MOST 8u
 
-/* take_over() of a word that has been read; and with WAITERS, or not. */
-static bool take_read(struct fg_lock *l, struct fg_self *t, struct attempt *a, uint32_t *w,
-		      uint32_t drop, uint32_t set)
-{
-	drop |= a->obligation | FG_WORD_HANDOFF;
-	while (!(*w & FG_WORD_ID))
-		if (fg_cas_acquire(&l->word, w, (*w & ~drop) | set | t->id)) {
-			a->obligation = 0;
-			return true;
-		}
-	return false;
-}
-
 /* Goes without the lock, and leaves no obligation behind.  True if it got the lock after all. */
 static bool drop_obligation(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
@@ -408,7 +395,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 }
 
 __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct fg_self *t,
-						       uint32_t word,
+						       uint32_t *seen,
 						       const struct fg_deadline *deadline,
 						       bool *as_head)
 {
@@ -421,6 +408,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 	struct attempt a = {.wait.self = t, .deadline = deadline};
 	bool is_event = deadline && deadline->is_event;
 	enum outcome o = UNDECIDED;
+	uint32_t word = *seen;
 	/* A gate is a part of the wait for something else, which is counted there. */
 	bool is_gate = deadline && deadline->unlikely;
 	int r;
@@ -447,6 +435,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 			o = _fg_lock_spin(l, t, &a);
 		if (o == ACQUIRED) {
 			*as_head = true;
+			*seen = a.taken;
 			if (!a.slept && !is_gate)
 				fg_count(t, FG_STAT_SPUN, 1);
 		}

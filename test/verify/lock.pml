@@ -700,7 +700,7 @@ inline futex_wait() {
 #define UNSPUN(w) ((w) & (255 - SPINNER))
 #endif
 
-/* [lock_wait.c:take_read]  ok: taken; if not, w is held. */
+/* [attempt.h:take_read]  ok: taken; if not, w is held. */
 inline take_read() {
 	do
 	:: atomic { !ok && ID(w) == 0 ->
