@@ -73,7 +73,7 @@ static bool timed_out(const struct attempt *a)
  *	owner	tells the standby FREE when it releases the lock
  *	standby	has granted the head's role with COMES, tells STANDBY when it has the lock
  *	head	puts the queue in order meanwhile (_fg_queue_bring_near); at STANDBY it hands its
- *		role over, and is the standby
+ *		role over, and is the standby; one that nobody has told anything does so, too
  *
  * is of hints: whoever is not told looks at the word all the same, once in UNTOLD_EVERY questions.
  * Waiting to be told, and one thread that waits beside the queue: Dice, "Malthusian Locks", EuroSys
@@ -132,6 +132,18 @@ static void become_standby(struct fg_lock *l, struct fg_self *t, struct head *h)
 	hand_over(l, t, h);
 	h->n = 0;
 	fg_set_role(t, FG_ROLE_HEAD);
+}
+
+/*
+ * A head that looks at the word itself, as nobody has promised to tell it, becomes the standby as
+ * soon as somebody is behind it, and looks on: with few threads the queue is mostly no longer than
+ * that.  Not one whose CPU others of the process want.
+ */
+static bool is_followed(const struct fg_lock *l, struct fg_self *t, const struct attempt *a,
+			struct head *h)
+{
+	return h->n && _fg_queue_has_next(h->n, &h->behind) && !a->obligation && !fg_displaces(t) &&
+	       !rounds_are_short(t) && may_promise(l, t);
 }
 
 /* Just told that it becomes free: without the look that would cost a journey of the line more. */
@@ -241,7 +253,10 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 		if (timed_out(a))
 			break;
 		o = ACQUIRED;
-		fg_pause();
+		if (!h->waits && is_followed(l, t, a, h))
+			become_standby(l, t, h);
+		else
+			fg_pause();
 	}
 	if (o != ACQUIRED && h->asked)
 		fg_and_relaxed(&l->word, ~FG_WORD_HANDOFF);

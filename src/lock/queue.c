@@ -194,11 +194,16 @@ bool _fg_queue_leave(struct fg_self *t, uint32_t n)
 	return _fg_queue_poll(t, n) == FG_QUEUE_LOST;
 }
 
-void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind)
+bool _fg_queue_has_next(uint32_t n, struct fg_successor *behind)
 {
 	if (!behind->next)
 		behind->next = fg_load_acquire(&node_at(n)->next);
-	if (behind->next && !behind->more) {
+	return behind->next;
+}
+
+void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind)
+{
+	if (_fg_queue_has_next(n, behind) && !behind->more) {
 		struct fg_node *node = node_at(behind->next);
 
 		behind->state = fg_load_acquire(&node->state);

@@ -61,6 +61,8 @@ struct fg_successor {
  * does with the lock in hand, takes one cache line that is not its own and not three.
  */
 void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind);
+/* Of its own line alone: is there one? */
+bool _fg_queue_has_next(uint32_t n, struct fg_successor *behind);
 
 /*
  * And one node further behind at each call: one that is nearer than its successor comes to the

@@ -154,7 +154,8 @@ proctype Thread(byte me) {
 			:: ok -> got = 1; ok = 0; break
 			:: else -> notice[me] = NONE
 			fi
-		:: node && notice[me] == STANDBY && qlen > 0 -> /* [lock_spin.c:become_standby] */
+		/* [lock_spin.c:become_standby] [lock_spin.c:is_followed] */
+		:: node && (notice[me] == STANDBY || notice[me] == NONE) && qlen > 0 ->
 			hand_over(COMES);
 			node = 0
 		:: me <= T -> break /* its deadline */
