@@ -147,6 +147,12 @@ static inline void acquired_beside(struct fg_lock *l, struct fg_self *t, uint64_
  * Taken here and not in the fast path: as likely as not somebody waits when it
  * is released, and "slowly" makes the release come here at once.
  */
+static inline void acquired_alone(struct fg_lock *l, struct fg_self *t)
+{
+	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
+	t->only = address(l) | FG_ONLY_SLOWLY;
+}
+
 static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 {
 	if (has_several(t)) {
@@ -154,8 +160,7 @@ static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 		if (has_standby(t, address(l)))
 			t->only |= FG_ONLY_SLOWLY;
 	} else {
-		fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
-		t->only = address(l) | FG_ONLY_SLOWLY;
+		acquired_alone(l, t);
 	}
 }
 

@@ -42,6 +42,34 @@ static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
 }
 
 /*
+ * The common case while others sleep: this thread holds nothing and is back at once, and the lock
+ * is free.  What barge_or_wait() would do, without the rest.  The release: unlock_again().
+ */
+static inline bool lock_again(struct fg_lock *l, struct fg_self *t)
+{
+	const struct fg_thread *me;
+	uint32_t word;
+
+	if (t->only != FG_ONLY_SLOWLY || !rounds_are_short(t) || t->round_is_timed ||
+	    !fg_has_slot(t) || fg_slice_may_ask())
+		return false;
+	me = fg_thread_mine(t);
+	if (me->yields || me->leaves_cpu || fg_thread_has_released_by_others(t))
+		return false;
+	word = fg_load_relaxed(&l->word);
+	if (word & FG_WORD_TAKEN)
+		return false;
+	t->only = address(l);
+	fg_set_pending(t, address(l));
+	if (!take_seen(l, t, &word, 0, 0)) {
+		force_slow_path(t);
+		return false;
+	}
+	acquired_alone(l, t);
+	return true;
+}
+
+/*
  * This thread's turn is over, and it has woken a sleeper.  If it took the lock again at once, it
  * would overtake the woken thread each time.  So it lets that one come first, for a limited time.
  * Nobody else depends on this: the thread is only late.  What others do: parking_lot's release
@@ -163,7 +191,7 @@ __attribute__((noinline)) int _fg_lock_slow(struct fg_lock *l, const struct fg_d
 {
 	struct fg_self *t = fg_self();
 
-	return lock_nested(l, t) ? 0 : barge_or_wait(l, t, deadline);
+	return lock_nested(l, t) || lock_again(l, t) ? 0 : barge_or_wait(l, t, deadline);
 }
 
 __attribute__((noinline)) bool _fg_trylock_slow(struct fg_lock *l)

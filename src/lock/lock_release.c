@@ -303,18 +303,42 @@ static __attribute__((noinline)) void notify_and_unlock(struct fg_lock *l, struc
 
 	if (!me->sleepers && pending_of(t) == address(l))
 		tell_free(standby);
-	if (!unlock_nested(l, t))
+	if (me->sleepers || !unlock_nested(l, t))
 		release_and_wake(l, t);
-	else if (me->sleepers) /* no more */
-		tell_free(standby);
 	/* Not before: the line is one that others read, and the release would wait for it. */
 	me->notifies = 0;
+}
+
+/*
+ * The usual release of one that is back at once, where others sleep: release_busy(), or one of them
+ * has been woken and is on its way.  That takes a time slice if all CPUs are busy, in which each
+ * release finds a flag and has nothing to do about it.
+ */
+static inline bool unlock_again(struct fg_lock *l, struct fg_self *t)
+{
+	uint32_t w;
+
+	if (t->only != (address(l) | FG_ONLY_SLOWLY) || !rounds_are_short(t) || t->round_is_timed ||
+	    t->unordered || has_standby(t, address(l)) || fg_slice_may_ask())
+		return false;
+	w = fg_load_relaxed(&l->word);
+	if ((w & FG_WORD_ID) != t->id)
+		return false;
+	if (w & FG_WORD_WAITERS)
+		return release_busy(l, t, w);
+	if (w == t->id || !fg_cas_release(&l->word, &w, w & ~FG_WORD_ID))
+		return false;
+	force_slow_path(t);
+	fg_set_pending(t, 0);
+	return true;
 }
 
 __attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
 
+	if (unlock_again(l, t))
+		return;
 	/* The latest of several without FG_ONLY_SLOWLY has none. */
 	if (t->only != (address(l) | FG_ONLY_SEVERAL) && has_standby(t, address(l))) {
 		notify_and_unlock(l, t, fg_thread_mine(t));
