@@ -6,8 +6,6 @@
  */
 #include "../tools/step.h"
 
-#include <limits.h>
-
 #ifdef STEP_SUPPORTED
 #include "lock/lock.h"
 #include "lock/rounds.h"
@@ -76,10 +74,35 @@ static void the_same(void)
 		_fg_unlock(&a);
 }
 
+static bool taken_elsewhere;
+
+static void gives_back(void)
+{
+	if (taken_elsewhere)
+		a.word &= ~FG_WORD_ID;
+	taken_elsewhere = false;
+}
+
+#define STEPS_ELSEWHERE 30
+
+/* Another thread takes it first, if it is free; and this one handles signals meanwhile. */
+static void comes_late(void)
+{
+	if (step_count == handler_at && elsewhere && !(a.word & FG_WORD_ID)) {
+		a.word |= FG_ID_NO_SLOT | 1;
+		taken_elsewhere = true;
+	} else if (step_count == handler_at + STEPS_ELSEWHERE - 1) {
+		gives_back();
+	} else {
+		one_lock();
+	}
+}
+
 static const struct {
 	void (*run)(void);
 	int times;
-} handlers[] = {{one_lock, 1}, {two_locks, 3}, {two_crossed, 1}, {the_same, 1}};
+} handlers[] = {
+    {one_lock, 1}, {two_locks, 3}, {two_crossed, 1}, {the_same, 1}, {comes_late, STEPS_ELSEWHERE}};
 #define HANDLERS ((int)(sizeof handlers / sizeof handlers[0]))
 
 static void after_each(void)
@@ -98,12 +121,18 @@ static void begin(void)
 	step_begin(after_each);
 }
 
+static void end(void)
+{
+	step_end();
+	gives_back();
+}
+
 static void plain(void)
 {
 	begin();
 	_fg_lock(&a);
 	_fg_unlock(&a);
-	step_end();
+	end();
 }
 
 static void slow_lock(void)
@@ -111,7 +140,7 @@ static void slow_lock(void)
 	begin();
 	force_slow_path(&fg_self_tls);
 	_fg_lock(&a);
-	step_end();
+	end();
 	_fg_unlock(&a);
 }
 
@@ -124,7 +153,7 @@ static void slow_release(void)
 	_fg_round_begins(&a, &fg_self_tls);
 	begin();
 	_fg_unlock(&a);
-	step_end();
+	end();
 	_fg_lock(&a);
 	_fg_unlock(&a);
 }
@@ -134,7 +163,7 @@ static void nested_lock(void)
 	_fg_lock(&a);
 	begin();
 	_fg_lock(&c);
-	step_end();
+	end();
 	_fg_unlock(&c);
 	_fg_unlock(&a);
 }
@@ -147,7 +176,7 @@ static void nested_release(void)
 	begin();
 	_fg_unlock(&c);
 	_fg_unlock(&a);
-	step_end();
+	end();
 }
 
 static void out_of_order(void)
@@ -157,7 +186,7 @@ static void out_of_order(void)
 	begin();
 	_fg_unlock(&a);
 	_fg_lock(&a);
-	step_end();
+	end();
 	_fg_unlock(&c);
 	_fg_unlock(&a);
 }
@@ -170,10 +199,10 @@ static void three(void)
 	if (_fg_trylock(&b)) {
 		_fg_unlock(&a);
 		_fg_unlock(&c);
-		step_end();
+		end();
 		_fg_unlock(&b);
 	} else {
-		step_end();
+		end();
 		_fg_unlock(&c);
 		_fg_unlock(&a);
 	}
@@ -191,7 +220,7 @@ static void four(void)
 	begin();
 	_fg_unlock(&c);
 	_fg_unlock(&d);
-	step_end();
+	end();
 	if (has_b)
 		_fg_unlock(&b);
 	CHECK(is_critical(&fg_self_tls));
@@ -208,7 +237,7 @@ static void timed(void)
 	fg_deadline_in(&soon, 20000);
 	begin();
 	late = _fg_lock_slow(&b, &soon);
-	step_end();
+	end();
 	CHECK(is_critical(&fg_self_tls));
 	if (late)
 		CHECK_EQ(fg_self_tls.only, (uint64_t)(uintptr_t)&a);
@@ -218,8 +247,70 @@ static void timed(void)
 	_fg_unlock(&a);
 }
 
-static void (*const pieces[])(void) = {
-    plain, slow_lock, slow_release, nested_lock, nested_release, out_of_order, three, four, timed};
+/* A thread that is back at once finds a word with flags. */
+static void is_back(uint32_t flags)
+{
+	a.word = flags;
+	fg_self_tls.short_rounds = 3;
+	force_slow_path(&fg_self_tls);
+}
+
+static void is_away(void)
+{
+	CHECK_EQ(a.word & FG_WORD_ID, 0);
+	a.word = 0;
+	fg_self_tls.short_rounds = fg_self_tls.keeps_busy = 0;
+}
+
+/* Where no handler runs.  The short ways leave the next lock to the slow path, which knows them. */
+static void check_that_it_was_the_short_way(void)
+{
+	if (step_count >= handler_at)
+		return;
+	CHECK_EQ(fg_self_tls.only, FG_ONLY_SLOWLY);
+	CHECK_EQ(fg_self_tls.slot->pending, 0);
+}
+
+/* One that has slept is on its way. */
+static void lock_again(void)
+{
+	is_back(FG_WORD_DESIGNATED);
+	begin();
+	_fg_lock(&a);
+	end();
+	_fg_unlock(&a);
+	check_that_it_was_the_short_way();
+	is_away();
+}
+
+static void unlock_again(void)
+{
+	is_back(FG_WORD_DESIGNATED);
+	_fg_lock(&a);
+	begin();
+	_fg_unlock(&a);
+	end();
+	check_that_it_was_the_short_way();
+	is_away();
+}
+
+/* They sleep on. */
+static void unlock_busy(void)
+{
+	is_back(FG_WORD_LEAVES_ASLEEP);
+	fg_self_tls.keeps_busy = fg_self_tls.busy_releases = 1;
+	fg_thread_mine(&fg_self_tls)->kept_busy = (uint32_t)(uintptr_t)&a;
+	_fg_lock(&a);
+	begin();
+	_fg_unlock(&a);
+	end();
+	check_that_it_was_the_short_way();
+	is_away();
+}
+
+static void (*const pieces[])(void) = {plain,	       slow_lock,    slow_release, nested_lock,
+				       nested_release, out_of_order, three,	   four,
+				       timed,	       lock_again,   unlock_again, unlock_busy};
 #define PIECES ((int)(sizeof pieces / sizeof pieces[0]))
 
 /* Also of the next lock. */
@@ -239,14 +330,33 @@ static void check_that_none_is_left(int piece)
 	CHECK(!is_critical(t));
 }
 
+#define NEVER (1L << 30)
+
+static long steps_of_a_lock(bool is_short)
+{
+	long steps;
+
+	handler_at = NEVER;
+	is_back(FG_WORD_DESIGNATED);
+	fg_self_tls.short_rounds = is_short ? 3 : 0;
+	begin();
+	_fg_lock(&a);
+	end();
+	steps = step_count;
+	_fg_unlock(&a);
+	is_away();
+	return steps;
+}
+
 /* The longest is one that waits, of which the questions are alike. */
 #define STEPS_MOST 300
 
 static void each_step(int piece)
 {
-	long steps = LONG_MAX;
+	long steps = STEPS_MOST;
 
-	for (handler_at = 1; handler_at <= steps && handler_at < STEPS_MOST; handler_at++) {
+	/* Once more than there are steps: without. */
+	for (handler_at = 1; handler_at <= steps + 1 && handler_at < STEPS_MOST; handler_at++) {
 		pieces[piece]();
 		steps = step_count;
 		check_that_none_is_left(piece);
@@ -276,7 +386,9 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	check_begin(argv[0], 60);
-	one_lock(); /* sets the thread up */
+	one_lock();		    /* sets the thread up */
+	fg_slices = FG_SLICES_NONE; /* who may ask for them does not come the short ways */
+	CHECK(steps_of_a_lock(true) < steps_of_a_lock(false));
 	every_piece();
 	t = start(has_the_lock, NULL);
 	UNTIL(LOAD(elsewhere));
