@@ -236,12 +236,29 @@ static void take_the_next(struct thread *t, int which)
 	record(t, from, now());
 }
 
+/*
+ * What a thread has seen of its rounds, and whether it keeps a lock busy, are hints: anything goes.
+ * A schedule is too short for its threads to find out.
+ */
+static UNSEEN void think_anything(const struct place *p)
+{
+	struct fg_self *t = &fg_self_tls;
+
+	if (zoo || !fg_id_has_slot(t->id) || !one_in(4))
+		return;
+	t->short_rounds = rng() & 3;
+	t->keeps_busy = one_in(2);
+	t->busy_releases = rng() & 15;
+	fg_thread_mine(t)->kept_busy = (uint32_t)(uintptr_t)p;
+}
+
 static void check(struct thread *t)
 {
 	for (int i = 0; i < load.rounds; i++) {
 		int which = load_which(), looked = come(&about[which]);
 		uint64_t from = now();
 
+		think_anything(&place[which]);
 		if (lock_somehow(&place[which])) {
 			if (which + 1 < load.locks && !load.forks && one_in(2))
 				take_the_next(t, which);
