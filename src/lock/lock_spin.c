@@ -98,8 +98,9 @@ static bool owes_another(const struct fg_lock *l, const struct fg_self *t)
 }
 
 /*
- * While others wait to be told they do not look who the owner is.  So only an owner promises that
- * whose CPU the monitor watches: of another they would spin until their cap.
+ * While others wait to be told they do not look who the owner is.  So only a thread promises whose
+ * CPU the monitor watches: of another they would spin until their cap.  (One that promises while it
+ * waits looks for them who the owner is.)
  */
 static bool may_promise(const struct fg_lock *l, const struct fg_self *t)
 {
