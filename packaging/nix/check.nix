@@ -9,6 +9,7 @@ let
     llvmPackages = { clang-unwrapped = "clang-unwrapped"; llvm = "llvm"; };
     lib = {
       cleanSource = path: toString path;
+      makeLibraryPath = builtins.concatStringsSep ":";
       licenses = { mit = "mit"; gpl2Only = "gpl2Only"; bsd2 = "bsd2"; };
     };
   };
