@@ -283,9 +283,8 @@ static void lock_again(void)
 	is_away();
 }
 
-static void unlock_again(void)
+static void release_shortly(void)
 {
-	is_back(FG_WORD_DESIGNATED);
 	_fg_lock(&a);
 	begin();
 	_fg_unlock(&a);
@@ -294,18 +293,19 @@ static void unlock_again(void)
 	is_away();
 }
 
+static void unlock_again(void)
+{
+	is_back(FG_WORD_DESIGNATED);
+	release_shortly();
+}
+
 /* They sleep on. */
 static void unlock_busy(void)
 {
 	is_back(FG_WORD_LEAVES_ASLEEP);
 	fg_self_tls.keeps_busy = fg_self_tls.busy_releases = 1;
 	fg_thread_mine(&fg_self_tls)->kept_busy = (uint32_t)(uintptr_t)&a;
-	_fg_lock(&a);
-	begin();
-	_fg_unlock(&a);
-	end();
-	check_that_it_was_the_short_way();
-	is_away();
+	release_shortly();
 }
 
 static void (*const pieces[])(void) = {plain,	       slow_lock,    slow_release, nested_lock,
