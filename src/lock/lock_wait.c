@@ -85,20 +85,14 @@
 /* Goes without the lock, and leaves no obligation behind.  True if it got the lock after all. */
 static bool drop_obligation(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
-	uint32_t w = fg_load_relaxed(&l->word);
+	uint32_t bit = a->obligation;
 
-	while (w & a->obligation) {
-		/* Free: released to us; the releaser has left the sleepers asleep because of us. */
-		if (!(w & FG_WORD_ID)) {
-			if (take_over(l, t, a))
-				return true;
-			w = fg_load_relaxed(&l->word);
-		} else if (fg_cas_relaxed(&l->word, &w, w & ~a->obligation)) {
-			break;
-		}
-	}
 	a->obligation = 0;
-	return false;
+	if (!(fg_load_relaxed(&l->word) & bit))
+		return false;
+	fg_and_relaxed(&l->word, ~bit);
+	/* Free: released to us; the releaser has left the sleepers asleep because of us. */
+	return take_over(l, t, a);
 }
 
 /*
@@ -169,11 +163,13 @@ static bool retake(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
 	uint32_t w = fg_load_relaxed(&l->word);
 
-	do {
-		if (take_read(l, t, a, &w, 0, FG_WORD_WAITERS))
-			return true;
-	} while (!(w & FG_WORD_WAITERS) && !fg_cas_relaxed(&l->word, &w, w | FG_WORD_WAITERS));
-	return false;
+	if (take_read(l, t, a, &w, 0, FG_WORD_WAITERS))
+		return true;
+	if (w & FG_WORD_WAITERS)
+		return false;
+	/* No compare-and-swap, as in prepare_sleep(): one took ms, with a journey each way. */
+	fg_or_relaxed(&l->word, FG_WORD_WAITERS);
+	return take_over(l, t, a);
 }
 
 /* Why a sleep ends by itself. */

@@ -193,7 +193,7 @@ bit woken[N + 1];
 
 /*
  * No SPINNER without WAITERS; on a free word no WAITERS without somebody who looks after it: a
- * thread that has just set it, awake, looks at the word next.
+ * thread that has just set it, or cleared what stood for itself, awake, looks at the word next.
  */
 byte setting;             /* such threads */
 #ifdef LAX
@@ -269,25 +269,16 @@ inline drop_obligation() {
 #ifdef MUT_STAYS_OBLIGED
 	ok = 0;
 #else
-	atomic { load_word(); ok = 0 };
-	do
-	:: !(w & obligation) -> ok = 0; break
-	:: (w & obligation) && ID(w) == 0 ->
+	atomic { load_word(); ok = 0; s = obligation; obligation = 0 };
+	if
+	:: w & s ->
+		atomic { setting++; and_word(255 - s) };
 		take_over();
-		if
-		:: ok -> break
-		:: else -> atomic { load_word() }
-		fi
-	:: atomic { (w & obligation) && ID(w) != 0 -> cas_word(w & (255 - obligation)) }
-	   if
-	   :: ok -> ok = 0; break
-	   :: else
-	   fi
-	od;
+		setting--
+	:: else
+	fi;
 #endif
-	obligation = 0;
-	PUB(spinner[me] = 0);
-	w = 0
+	atomic { obligation = 0; PUB(spinner[me] = 0); s = 0; w = 0 }
 }
 
 /* Offers, takes, gives up the role of the head. */
@@ -812,18 +803,18 @@ inline retake() {
 #else
 	atomic { load_word(); ok = 0 };
 	do
-	:: atomic { ID(w) == 0 -> cas_word((w & (255 - (obligation | HANDOFF))) | WAITERS | me) }
-	   if
-	   :: ok -> obligation = 0; break
-	   :: else
-	   fi
-	:: ID(w) != 0 && (w & WAITERS) -> ok = 0; break
-	:: atomic { ID(w) != 0 && !(w & WAITERS) -> cas_word(w | WAITERS) }
-	   if
-	   :: ok -> ok = 0; break
-	   :: else
-	   fi
-	od
+	:: atomic { !ok && ID(w) == 0 ->
+		cas_word((w & (255 - (obligation | HANDOFF))) | WAITERS | me) }
+	:: else -> break
+	od;
+	if
+	:: ok -> obligation = 0
+	:: !ok && !(w & WAITERS) ->
+		atomic { setting++; or_word(WAITERS) };
+		take_over();
+		setting--
+	:: else
+	fi
 #endif
 }
 
