@@ -71,6 +71,13 @@ static inline void slept_by_itself(struct fg_self *t, struct attempt *a, uint64_
 bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, struct attempt *a);
 
 /*
+ * Before the sleep that a critical thread off its CPU is the reason for.  If that is not the owner,
+ * which is back for the lock at once, it keeps away for as long as a head does; then it may find
+ * the lock free all the same.  True with the lock.
+ */
+bool _fg_lock_keep_away(struct fg_lock *l, struct fg_self *t, struct attempt *a);
+
+/*
  * Spins in the queue while fg_decide() says so.  UNDECIDED: it says "sleep", or there is no node
  * for this thread.
  */

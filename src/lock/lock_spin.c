@@ -394,6 +394,16 @@ bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, struct attempt *a
 	return false;
 }
 
+/* Its looks on the way to sleep would be those of a head that has not been overtaken yet. */
+bool _fg_lock_keep_away(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+{
+	if (!rounds_are_short(t) || !fg_policy_spins() || a->obligation || a->slept ||
+	    fg_is_owner_off(fg_load_relaxed(&l->word) & FG_WORD_ID))
+		return false;
+	pause_until(fg_now_ns() + HANDOFF_NS, MAX_PAUSES);
+	return take_over(l, t, a);
+}
+
 enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
 	struct head h = {0};

@@ -366,7 +366,6 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	if (!asleep)
 		return ACQUIRED;
 	limit = time_limit(t, a, asleep);
-	a->slept = true;
 	fg_count(t, FG_STAT_PARKS, 1);
 	/*
 	 * Asleep it takes nothing.  So the monitor need not read the word at the switch, nor a
@@ -377,6 +376,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	fg_set_pending(t, address(l));
 	until = fg_now_ns();
 	fg_count(t, FG_STAT_BLOCKED_NS, until - since);
+	a->slept |= r != -EAGAIN;
 	if (r == -ETIMEDOUT)
 		return time_is_up(l, t, a, limit.reason);
 	if (r) {
@@ -404,6 +404,7 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 	struct attempt a = {.wait.self = t, .deadline = deadline};
 	bool is_event = deadline && deadline->is_event;
 	enum outcome o = UNDECIDED;
+	bool spun = false;
 	uint32_t word = *seen;
 	/* A gate is a part of the wait for something else, which is counted there. */
 	bool is_gate = deadline && deadline->unlikely;
@@ -429,18 +430,15 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 			o = ACQUIRED;
 		else if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
 			o = _fg_lock_spin(l, t, &a);
-		if (o == ACQUIRED) {
-			*as_head = true;
-			*seen = a.taken;
-			if (!a.slept && !is_gate)
-				fg_count(t, FG_STAT_SPUN, 1);
-		}
+		spun = o == ACQUIRED;
 		/* What it waits for may come by a wake-up elsewhere: it does not sleep here. */
 		if (o == UNDECIDED && is_event)
 			o = TIMED_OUT;
 		if (o == UNDECIDED || o == SLEEP_AGAIN) {
 			/* One that goes on with a sleep, or sleeps in another's place, does so. */
-			if (o == SLEEP_AGAIN || !back_off(l, t, &a)) {
+			if (o == UNDECIDED && _fg_lock_keep_away(l, t, &a)) {
+				o = ACQUIRED;
+			} else if (o == SLEEP_AGAIN || !back_off(l, t, &a)) {
 				a.rows = 0;
 				o = sleep_on(l, t, &a);
 			}
@@ -448,6 +446,13 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		}
 		if (o == UNDECIDED)
 			word = fg_load_relaxed(&l->word);
+	}
+	if (o == ACQUIRED && !a.slept && !is_gate)
+		fg_count(t, FG_STAT_SPUN, 1);
+	/* On its way to sleep, too: what the lock is like it has to learn there as well. */
+	if (o == ACQUIRED && (spun || !a.slept)) {
+		*as_head = true;
+		*seen = a.taken;
 	}
 	if (!*as_head && t->times_head == 0)
 		t->times_head++; /* no timing at each of its waits, if all end in a sleep */
