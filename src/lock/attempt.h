@@ -67,8 +67,12 @@ static inline void slept_by_itself(struct fg_self *t, struct attempt *a, uint64_
 	fg_count(t, FG_STAT_BLOCKED_NS, ns);
 }
 
-/* Some looks of one that has just come, where nobody is in the queue.  True with the lock. */
-bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, struct attempt *a);
+/*
+ * Some looks of one that has just come, where nobody is in the queue.  True with the lock.  *word:
+ * as it was seen last, or right before it was taken.
+ */
+bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, uint32_t *word,
+			 const struct fg_deadline *deadline);
 
 /*
  * Before the sleep that a critical thread off its CPU is the reason for.  If that is not the owner,

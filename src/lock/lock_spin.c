@@ -27,10 +27,12 @@
 #define HANDOFF_UNSEEN 8u
 
 /*
- * Looks of one that comes and finds nobody in the queue: less than a us, in which most sections of
- * that length end.
+ * Looks of one that comes and finds nobody in the queue: some 1.2 us, in which most sections of a
+ * us end.  With 16, two threads with 1 us inside and 0.5 us outside have 3 % less.  With a deadline
+ * it mostly is at the gate of a reader-writer lock, where many may come at once: fewer.
  */
-#define LOOKS_ALONE 16u
+#define LOOKS_ALONE	  32u
+#define LOOKS_ALONE_TIMED 16u
 
 /*
  * After a compare-and-swap that came too late the head leaves the line alone for so long, then for
@@ -366,28 +368,32 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 }
 
 /* Of one whose round will be timed, if it gets the lock as the head. */
-static void time_journey(const struct fg_self *t, const struct attempt *a)
+static void time_journey(const struct fg_self *t, uint32_t owner)
 {
-	if (t->times_head == 0 && !a->deadline && fg_has_slot(t) && fg_id_has_slot(a->wait.owner))
-		_fg_time_journey(t, a->wait.owner);
+	if (t->times_head == 0 && fg_has_slot(t) && fg_id_has_slot(owner))
+		_fg_time_journey(t, owner);
 }
 
 /*
  * Before any question, which begins by reading the clock, and before the queue, which is left with
- * the lock in hand.  As if it came that much later.
+ * the lock in hand.  As if it came that much later.  It looks by attempts: to read the word first
+ * is one more journey of the line when the lock is free.  Not at a gate, whose line others need.
  */
-bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, struct attempt *a)
+bool _fg_lock_look_alone(struct fg_lock *l, struct fg_self *t, uint32_t *word,
+			 const struct fg_deadline *deadline)
 {
-	if (a->obligation || !fg_policy_spins())
+	bool attempts = !deadline;
+	uint32_t most = attempts ? LOOKS_ALONE : LOOKS_ALONE_TIMED;
+
+	if (!fg_policy_spins())
 		return false;
-	if (!fg_load_relaxed(&l->tail))
-		time_journey(t, a);
+	if (!deadline && !fg_load_relaxed(&l->tail))
+		time_journey(t, *word & FG_WORD_ID);
 	if (rounds_are_short(t))
 		return false;
-	for (uint32_t looks = 0; looks < LOOKS_ALONE && !fg_load_relaxed(&l->tail); looks++) {
-		uint32_t word = fg_load_relaxed(&l->word);
-
-		if (!(word & FG_WORD_TAKEN) && take_over_seen(l, t, a, word))
+	for (uint32_t looks = 0; looks < most && !fg_load_relaxed(&l->tail); looks++) {
+		*word = attempts ? 0 : fg_load_relaxed(&l->word);
+		if ((attempts && _fg_take_free_word(l, t, word)) || barge(l, t, word))
 			return true;
 		fg_pause();
 	}
@@ -417,7 +423,8 @@ enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt 
 	head = !before;
 	/* Not on the way into the queue: others would take the lock's line meanwhile. */
 	if (!head) {
-		time_journey(t, a);
+		if (!a->deadline)
+			time_journey(t, a->wait.owner);
 		o = spin_in_queue(l, t, a, h.n, before, &head);
 	}
 	if (head) {

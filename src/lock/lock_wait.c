@@ -390,10 +390,11 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	return retake(l, t, a) ? ACQUIRED : UNDECIDED;
 }
 
-__attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct fg_self *t,
-						       uint32_t *seen,
-						       const struct fg_deadline *deadline,
-						       bool *as_head)
+/* `looked`: alone.  0, or ETIMEDOUT. */
+static __attribute__((noinline, cold)) int wait_for(struct fg_lock *l, struct fg_self *t,
+						    uint32_t *seen,
+						    const struct fg_deadline *deadline, bool looked,
+						    bool *as_head)
 {
 	/*
 	 * A signal handler may wait while its thread waits: the outer wait's role comes back at
@@ -405,31 +406,28 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 	bool is_event = deadline && deadline->is_event;
 	enum outcome o = UNDECIDED;
 	bool spun = false;
-	uint32_t word = *seen;
-	/* A gate is a part of the wait for something else, which is counted there. */
-	bool is_gate = deadline && deadline->unlikely;
-	int r;
 
-	if (!is_gate) {
-		fg_count(t, FG_STAT_CONTENDED, 1);
-		FG_PROBE1(contended, l);
-	}
 	if (fg_unlikely(t->turn_over) && !is_event) {
 		/* Its sleep comes first thing below; no short one. */
 		wake_one(l, t, true);
 		a.short_sleeps = SHORT_SLEEPS;
 		o = SLEEP_AGAIN;
 		t->turn_over = 0;
-	} else if (_fg_gives_way(l, t, &a, word)) {
-		word = fg_load_relaxed(&l->word);
+	} else if (_fg_gives_way(l, t, &a, *seen)) {
+		*seen = fg_load_relaxed(&l->word);
 	}
 	while (o == UNDECIDED || o == SLEEP_AGAIN) {
-		a.wait.owner = word & FG_WORD_ID;
 		a.wait.yields = is_event;
-		if (o == UNDECIDED && _fg_lock_look_alone(l, t, &a))
+		if (o == UNDECIDED && !looked && !a.obligation &&
+		    _fg_lock_look_alone(l, t, seen, deadline)) {
+			a.taken = *seen;
 			o = ACQUIRED;
-		else if (o == UNDECIDED && fg_decide(&a.wait) == FG_SPIN)
-			o = _fg_lock_spin(l, t, &a);
+		} else if (o == UNDECIDED) {
+			a.wait.owner = *seen & FG_WORD_ID;
+			if (fg_decide(&a.wait) == FG_SPIN)
+				o = _fg_lock_spin(l, t, &a);
+		}
+		looked = false;
 		spun = o == ACQUIRED;
 		/* What it waits for may come by a wake-up elsewhere: it does not sleep here. */
 		if (o == UNDECIDED && is_event)
@@ -445,17 +443,15 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 			a.wait = (struct fg_wait){.self = t};
 		}
 		if (o == UNDECIDED)
-			word = fg_load_relaxed(&l->word);
+			*seen = fg_load_relaxed(&l->word);
 	}
-	if (o == ACQUIRED && !a.slept && !is_gate)
-		fg_count(t, FG_STAT_SPUN, 1);
 	/* On its way to sleep, too: what the lock is like it has to learn there as well. */
-	if (o == ACQUIRED && (spun || !a.slept)) {
-		*as_head = true;
-		*seen = a.taken;
-	}
+	*as_head = o == ACQUIRED && (spun || !a.slept);
 	if (!*as_head && t->times_head == 0)
 		t->times_head++; /* no timing at each of its waits, if all end in a sleep */
+	/* A gate is a part of the wait for something else, which is counted there. */
+	if (o == ACQUIRED && !a.slept && !(deadline && deadline->unlikely))
+		fg_count(t, FG_STAT_SPUN, 1);
 	/* At its deadline a thread takes a free lock all the same, promised or not. */
 	if (o == TIMED_OUT && (drop_obligation(l, t, &a) || take_over(l, t, &a)))
 		o = ACQUIRED;
@@ -463,7 +459,28 @@ __attribute__((noinline, cold)) int _fg_lock_contended(struct fg_lock *l, struct
 		fg_store_relaxed(&t->slot->node, outer_node);
 		fg_set_role(t, outer_role);
 	}
-	r = o == ACQUIRED ? 0 : ETIMEDOUT;
+	*seen = a.taken;
+	return o == ACQUIRED ? 0 : ETIMEDOUT;
+}
+
+int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, uint32_t *word,
+		       const struct fg_deadline *deadline, bool *as_head)
+{
+	bool is_gate = deadline && deadline->unlikely, looks = !t->turn_over && !fg_shares_cpu(t);
+	int r = 0;
+
+	if (!is_gate) {
+		fg_count(t, FG_STAT_CONTENDED, 1);
+		FG_PROBE1(contended, l);
+	}
+	/* The usual end of a wait, without what a longer one needs. */
+	if (looks && _fg_lock_look_alone(l, t, word, deadline)) {
+		*as_head = true;
+		if (!is_gate)
+			fg_count(t, FG_STAT_SPUN, 1);
+	} else {
+		r = wait_for(l, t, word, deadline, looks, as_head);
+	}
 	if (!is_gate)
 		FG_PROBE2(acquired, l, r);
 	return r;

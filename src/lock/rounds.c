@@ -4,10 +4,10 @@
 /*
  * A short round is back for the lock within BACK_JOURNEYS: about a hand-over, in which the others
  * would have had the lock meanwhile, and worked at the same time.  That time has no journeys of the
- * lock's lines in it.  Who is out for longer than another's section and the way mostly finds the
- * lock free, so that is a bound, too.  The section may have some journeys: between those of the
- * FlexGuard paper's loop and those of 1 us, which gain nothing (docs/design/experiments.md,
- * "Backoff of the head").
+ * lock's lines in it.  Who is out for longer than another's section mostly finds the lock free, so
+ * that is a bound, too.  (The way is in it: its release gets the line back from one that tries to
+ * take the lock.)  The section may have some journeys: between those of the FlexGuard paper's loop
+ * and those of 1 us, which gain nothing (docs/design/experiments.md, "Backoff of the head").
  */
 #define BACK_JOURNEYS	 6u
 #define BACK_LEAST_NS	 128u
@@ -113,10 +113,10 @@ uint32_t _fg_rounds_ns(void)
 
 static uint32_t back_ns(uint32_t section)
 {
-	uint32_t ns = _fg_journeys_ns(BACK_JOURNEYS), soon = section + _fg_journeys_ns(1);
+	uint32_t ns = _fg_journeys_ns(BACK_JOURNEYS);
 
-	if (ns > soon)
-		ns = soon;
+	if (ns > section)
+		ns = section;
 	if (ns > BACK_MOST_NS)
 		return BACK_MOST_NS;
 	return ns > BACK_LEAST_NS ? ns : BACK_LEAST_NS;
@@ -140,7 +140,7 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
 {
 	struct fg_thread *me;
 
-	if (t->times_head++ || !fg_id_has_slot(t->id))
+	if (!fg_id_has_slot(t->id))
 		return;
 	me = fg_thread_mine(t);
 	me->round_since = round_clock(fg_now_ns());

@@ -61,7 +61,7 @@ uint32_t _fg_rounds_ns(void);
 void _fg_section_took(const struct fg_self *t, uint32_t ns);
 void _fg_was_away(const struct fg_self *t, uint32_t ns);
 
-/* The head has got the lock. */
+/* The head has got the lock, and it is the turn of a round to be timed. */
 void _fg_round_begins(const struct fg_lock *l, struct fg_self *t);
 
 /* It takes a lock again. */

@@ -975,7 +975,7 @@ inline release() {
 	od
 }
 
-/* [lock_wait.c:_fg_lock_contended] */
+/* [lock_wait.c:wait_for] */
 inline lock_contended() {
 #ifdef MUT_BARGE_CLEARS
 	barge(FLAGS);

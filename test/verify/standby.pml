@@ -171,7 +171,7 @@ proctype Thread(byte me) {
 #endif
 		fi;
 		node = 0;
-late:		/* [lock_wait.c:_fg_lock_contended]: it takes a free lock all the same */
+late:		/* [lock_wait.c:wait_for]: it takes a free lock all the same */
 		left = 0;
 		if
 		:: !got -> take(); got = ok; ok = 0
