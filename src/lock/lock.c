@@ -110,14 +110,13 @@ static __attribute__((noinline, cold)) void yield_to_woken(const struct fg_lock 
  * for the lock yet, wait for a CPU instead: 2 to 7 s were measured.  So at the end of a turn a
  * real-time thread yields, whether or not others sleep for the lock.  To go to sleep for it is not
  * enough, for that mostly ends before it has begun: the lock is free, or was released meanwhile.
- * Asked at one lock in 128 that was got by spinning, of those whose round is timed one in eight
- * (fg_thread.timed): to ask is a system call.
+ * Asked at one lock in 128 that was got by spinning (fg_thread.spun): to ask is a system call.
  */
 static void real_time_turn(struct fg_self *t)
 {
 	uint32_t now;
 
-	if (!fg_has_slot(t) || ++fg_thread_mine(t)->timed)
+	if (!fg_has_slot(t) || ++fg_thread_mine(t)->spun)
 		return;
 	now = turn_clock(fg_now_ns());
 	if (!are_apart(now, t->turn_began_us, TURN_NS) || !fg_is_real_time(t))
@@ -176,10 +175,9 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		if (as_head) {
 			if (fg_has_slot(t))
 				fg_thread_mine(t)->sleepers = (word & FG_WORD_WAITERS) != 0;
-			if (fg_unlikely(t->times_head++ == 0)) {
+			real_time_turn(t);
+			if (fg_unlikely(t->times_head++ == 0))
 				_fg_round_begins(l, t);
-				real_time_turn(t);
-			}
 		}
 	}
 	acquired(l, t, prev);

@@ -113,8 +113,8 @@ static inline void wake_one(struct fg_lock *l, const struct fg_self *t, bool nea
 
 /*
  * The lock is held, its word has been seen as `*word`, and it is announced.  0, or ETIMEDOUT.
- * *as_head: it was got by spinning at the head of the queue, or where nobody was in it; then *word
- * is what it was right before.
+ * *as_head: it was got by spinning at the head of the queue, or where nobody was in it, or without
+ * a sleep on the way to one; then *word is what it was right before.
  */
 int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, uint32_t *word,
 		       const struct fg_deadline *deadline, bool *as_head);

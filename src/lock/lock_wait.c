@@ -366,7 +366,6 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	if (!asleep)
 		return ACQUIRED;
 	limit = time_limit(t, a, asleep);
-	fg_count(t, FG_STAT_PARKS, 1);
 	/*
 	 * Asleep it takes nothing.  So the monitor need not read the word at the switch, nor a
 	 * waiter that knows this thread as an earlier owner (may_hold in lock_spin.c).
@@ -376,7 +375,10 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	fg_set_pending(t, address(l));
 	until = fg_now_ns();
 	fg_count(t, FG_STAT_BLOCKED_NS, until - since);
-	a->slept |= r != -EAGAIN;
+	if (r != -EAGAIN) {
+		a->slept = true;
+		fg_count(t, FG_STAT_PARKS, 1);
+	}
 	if (r == -ETIMEDOUT)
 		return time_is_up(l, t, a, limit.reason);
 	if (r) {
@@ -435,6 +437,7 @@ static __attribute__((noinline, cold)) int wait_for(struct fg_lock *l, struct fg
 		if (o == UNDECIDED || o == SLEEP_AGAIN) {
 			/* One that goes on with a sleep, or sleeps in another's place, does so. */
 			if (o == UNDECIDED && _fg_lock_keep_away(l, t, &a)) {
+				spun = true;
 				o = ACQUIRED;
 			} else if (o == SLEEP_AGAIN || !back_off(l, t, &a)) {
 				a.rows = 0;
@@ -450,7 +453,7 @@ static __attribute__((noinline, cold)) int wait_for(struct fg_lock *l, struct fg
 	if (!*as_head && t->times_head == 0)
 		t->times_head++; /* no timing at each of its waits, if all end in a sleep */
 	/* A gate is a part of the wait for something else, which is counted there. */
-	if (o == ACQUIRED && !a.slept && !(deadline && deadline->unlikely))
+	if (spun && !a.slept && !(deadline && deadline->unlikely))
 		fg_count(t, FG_STAT_SPUN, 1);
 	/* At its deadline a thread takes a free lock all the same, promised or not. */
 	if (o == TIMED_OUT && (drop_obligation(l, t, &a) || take_over(l, t, &a)))

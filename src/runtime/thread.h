@@ -68,8 +68,8 @@ struct fg_thread {
 	 * my turn with `kept_busy` is over, and the thread that I have woken comes first (lock.c)
 	 */
 	uint8_t yields : 1;
-	/* counts timed rounds, to look at some whether I am a real-time thread (lock.c) */
-	uint8_t timed : 3;
+	/* counts locks got by spinning, to look at some whether I am a real-time thread (lock.c) */
+	uint8_t spun : 7;
 	/*
 	 * low bits of fg_lock.wakes after my latest wake-up; once they differ, the thread that I
 	 * woke has had the lock
