@@ -272,7 +272,11 @@ inline drop_obligation() {
 	atomic { load_word(); ok = 0; s = obligation; obligation = 0 };
 	if
 	:: w & s ->
+#ifdef MUT_DROPS_WAITERS
+		atomic { setting++; and_word(255 - s - (word & WAITERS)) };
+#else
 		atomic { setting++; and_word(255 - s) };
+#endif
 		take_over();
 		setting--
 	:: else
