@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/rounds.h"
 
-#include "runtime/cpus.h"
+#include "runtime/policy.h"
 
 /*
  * A short round is back for the lock within BACK_JOURNEYS: about a hand-over, in which the others
  * would have had the lock meanwhile, and worked at the same time.  That time has no journeys of the
- * lock's lines in it.  With two CPUs that is less, as nobody else looks beside the other one.  Who
- * is out for longer than another's section mostly finds the lock free, so that is a bound, too.
- * (The way is in it: its release gets the line back from one that tries to take the lock.)  The
- * section may have some journeys: between those of the FlexGuard paper's loop and those of 1 us,
- * which gain nothing (docs/design/experiments.md, "Backoff of the head").
+ * lock's lines in it.  On a machine of two CPUs that is less, as nobody else looks beside the other
+ * one.  Who is out for longer than another's section mostly finds the lock free, so that is a
+ * bound, too.  (The way is in it: its release gets the line back from one that tries to take the
+ * lock.)  The section may have some journeys: between those of the FlexGuard paper's loop and those
+ * of 1 us, which gain nothing (docs/design/experiments.md, "Backoff of the head").
  */
 #define BACK_JOURNEYS	   5u
 #define BACK_JOURNEYS_PAIR 3u
@@ -117,7 +117,7 @@ uint32_t _fg_rounds_ns(void)
 
 static uint32_t back_ns(uint32_t section)
 {
-	uint32_t ns = _fg_journeys_ns(fg_cpus() == 2 ? BACK_JOURNEYS_PAIR : BACK_JOURNEYS);
+	uint32_t ns = _fg_journeys_ns(fg_machine_cpus() == 2 ? BACK_JOURNEYS_PAIR : BACK_JOURNEYS);
 
 	if (ns > section)
 		ns = section;

@@ -42,18 +42,24 @@ void fg_policy_monitor(const struct fg_counters *counters, uint32_t domain);
 void fg_policy_clock_changed(void);
 bool fg_policy_has_monitor(void);
 
+/* The machine's CPUs, as the monitor tells, which may be a liar; 0: there is none. */
+static inline uint32_t fg_machine_cpus(void)
+{
+	uint64_t online = fg_load_relaxed(&fg_load_relaxed(&fg_counters)->online_cpus);
+
+	return online < FG_MAX_CPUS ? (uint32_t)online : FG_MAX_CPUS;
+}
+
 /*
- * The machine's CPUs, as the monitor tells; 0: FG_FEW_CPUS or fewer, or there is no monitor.  With
- * 104 what asks is worth nothing (simulated: docs/design/lock.md, "When all go at once").
+ * The same; 0: FG_FEW_CPUS or fewer.  With 104 what asks is worth nothing (simulated:
+ * docs/design/lock.md, "When all go at once").
  */
 #define FG_FEW_CPUS 104u
 static inline uint32_t fg_many_cpus(void)
 {
-	uint64_t online = fg_load_relaxed(&fg_load_relaxed(&fg_counters)->online_cpus);
+	uint32_t cpus = fg_machine_cpus();
 
-	if (fg_likely(online <= FG_FEW_CPUS))
-		return 0;
-	return online < FG_MAX_CPUS ? (uint32_t)online : FG_MAX_CPUS; /* whatever a liar says */
+	return fg_likely(cpus <= FG_FEW_CPUS) ? 0 : cpus;
 }
 
 /* A critical thread of the whole machine, or of this domain where the monitor counts no more. */

@@ -152,9 +152,9 @@ def check_sleepers_leave_the_lock_alone():
 
 
 def check_a_head_hands_its_role_over_while_it_waits():
-    # 8.0 where it does so with the lock in hand, if nobody has told it anything; 5.1 where one that
-    # has been told looks now and then whether somebody is behind it; 3.1 now.
-    r = figures("-m", "one", "-t", "3", "-w", "1000", "-o", "1000")
+    # 8.0 where it does so with the lock in hand, if nobody has told it anything; 5.5 where one that
+    # has been told looks now and then whether somebody is behind it; 3.0 now.
+    r = figures("-m", "intel104", "-t", "3", "-w", "1000", "-o", "1000")
     assert lock_line(r) <= 4, f"{lock_line(r):.1f} transfers of the lock's line a section"
 
 
@@ -203,12 +203,15 @@ def check_short_rounds_are_known_on_two_sockets():
 
 
 def check_short_rounds_are_back_within_a_hand_over():
-    # 4.0 where a round must be back within four journeys to be short; 0.3 now.
+    # 1.9 to 3.7, by seed, where a round must be back within four journeys to be short; 0.3 now.
     r = figures("-m", "one", "-t", "8", "-w", "0", "-o", "200")
     assert lock_line(r) <= 0.6, f"{lock_line(r):.1f} transfers of the lock's line a section"
     # Waits of 49 us where six journeys are short; 6 now.
     r = figures("-m", "one", "-t", "8", "-w", "500", "-o", "300")
     assert r["p999_us"] <= 20, f"one in 1,000 waits {r['p999_us']:.0f} us or longer"
+    # With two CPUs: 6 us where five are; 0.4 now.
+    r = figures("-m", "vm2", "-t", "2", "-w", "0", "-o", "200")
+    assert r["p999_us"] <= 2, f"one in 1,000 waits {r['p999_us']:.1f} us or longer"
 
 
 def check_short_rounds_are_known_beside_another_lock():
