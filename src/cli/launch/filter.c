@@ -69,6 +69,7 @@ static _Noreturn void try_calls(void)
 	       4096);
 	sched_yield();
 	sched_getaffinity(0, sizeof(cpus), &cpus);
+	sched_getaffinity(getpid(), sizeof(cpus), &cpus); /* and of other threads */
 	sched_getscheduler(0);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
