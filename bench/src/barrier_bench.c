@@ -13,6 +13,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "pinned.h"
 #include "work.h"
 
 #include <getopt.h>
@@ -35,7 +36,7 @@ struct thread {
 static struct {
 	unsigned threads, uneven, sections;
 	double seconds, warm_up, work_ns, units_per_us;
-	bool json;
+	bool json, pinned;
 } opt = {.threads = 2, .seconds = 1.0, .warm_up = 0.1};
 
 static struct thread threads[MAX_THREADS];
@@ -91,10 +92,11 @@ static int usage(void)
 {
 	fprintf(stderr,
 		"usage: barrier_bench [-t THREADS] [-d SECONDS] [-w WARM-UP] [-c NS] [-i PERCENT]\n"
-		"                     [-l SECTIONS] [-u UNITS] [-j]\n"
+		"                     [-l SECTIONS] [-u UNITS] [-P] [-j]\n"
 		"  -c  work in a phase (0); a round is a phase and two barriers\n"
 		"  -i  some threads work longer by up to so much (0)\n"
 		"  -l  sections of a common mutex in each phase (0)\n"
+		"  -P  each thread on a CPU of its own, in turn\n"
 		"  -u  units of work in a microsecond (default: measured now)\n");
 	return 2;
 }
@@ -103,7 +105,7 @@ static bool parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:d:w:c:i:l:u:j")) != -1) {
+	while ((c = getopt(argc, argv, "t:d:w:c:i:l:u:Pj")) != -1) {
 		switch (c) {
 		case 't': opt.threads = (unsigned)number(optarg, 0, 1e9); break;
 		case 'd': opt.seconds = number(optarg, 0, 1e12); break;
@@ -112,6 +114,7 @@ static bool parse(int argc, char **argv)
 		case 'i': opt.uneven = (unsigned)number(optarg, 0, 1e9); break;
 		case 'l': opt.sections = (unsigned)number(optarg, 0, 1e9); break;
 		case 'u': opt.units_per_us = number(optarg, 0, 1e12); break;
+		case 'P': opt.pinned = true; break;
 		case 'j': opt.json = true; break;
 		default: return false;
 		}
@@ -142,7 +145,7 @@ int main(int argc, char **argv)
 		abort();
 	for (unsigned i = 0; i < opt.threads; i++) {
 		threads[i].nr = i;
-		if (pthread_create(&threads[i].id, NULL, run, &threads[i]))
+		if (pthread_create(&threads[i].id, pinned(opt.pinned, i), run, &threads[i]))
 			abort();
 	}
 	sleep_ns((uint64_t)(opt.warm_up * 1e9));

@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #endif
 #include "hogs.h"
+#include "pinned.h"
 #include "work.h"
 
 #include <getopt.h>
@@ -30,7 +31,7 @@ enum { PLACES = 16, MAX_THREADS = 1024 }; /* of the queue: not varied */
 static struct {
 	unsigned threads, hogs;
 	double seconds, warm_up, work_ns, units_per_us;
-	bool outside, json;
+	bool outside, json, pinned;
 } opt = {.threads = 2, .seconds = 1.0, .warm_up = 0.1};
 
 static uint64_t work_units;
@@ -219,7 +220,8 @@ static const struct mode modes[] = {
 
 static void start(pthread_t *id, void *(*f)(void *), uintptr_t arg)
 {
-	int err = pthread_create(id, NULL, f, (void *)arg);
+	static unsigned nth;
+	int err = pthread_create(id, pinned(opt.pinned, nth++), f, (void *)arg);
 
 	if (err) {
 		fprintf(stderr, "cond_bench: pthread_create: %s\n", strerror(err));
@@ -311,6 +313,7 @@ static void usage(FILE *f)
 	      "  -b N         busy processes beside the benchmark (0)\n"
 	      "  -c NS        busy work after each round, without the mutex (0)\n"
 	      "  -o           signal and broadcast after the mutex has been released\n"
+	      "  -P           each thread on a CPU of its own, in turn\n"
 	      "  -d SECONDS   measuring window (1)\n"
 	      "  -w SECONDS   warm-up before it (0.1)\n"
 	      "  -u N         work units in a microsecond; without: calibrate at start\n"
@@ -324,7 +327,7 @@ int main(int argc, char **argv)
 	const struct mode *m = NULL;
 	int c;
 
-	while ((c = getopt(argc, argv, "m:t:b:c:od:w:u:jh")) != -1) {
+	while ((c = getopt(argc, argv, "m:t:b:c:od:w:u:Pjh")) != -1) {
 		switch (c) {
 		case 'm':
 			for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
@@ -338,6 +341,7 @@ int main(int argc, char **argv)
 		case 'd': opt.seconds = number(optarg, 1e-3, 1e6); break;
 		case 'w': opt.warm_up = number(optarg, 0, 1e6); break;
 		case 'u': opt.units_per_us = number(optarg, 1, 1e6); break;
+		case 'P': opt.pinned = true; break;
 		case 'j': opt.json = true; break;
 		default: usage(c == 'h' ? stdout : stderr);
 		}

@@ -15,6 +15,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "pinned.h"
 #include "work.h"
 
 #include <getopt.h>
@@ -41,7 +42,7 @@ static struct {
 	unsigned threads, per_million;
 	double seconds, warm_up, inside_ns, outside_ns, units_per_us;
 	enum mode mode;
-	bool json;
+	bool json, pinned;
 } opt = {.threads = 2, .seconds = 1.0, .warm_up = 0.1};
 
 static struct thread threads[MAX_THREADS];
@@ -217,9 +218,10 @@ static int usage(void)
 	fprintf(
 	    stderr,
 	    "usage: sync_bench [-m rwlock|spin|sem|pingpong|queue] [-t THREADS] [-p WRITES] [-c NS] [-o NS]\n"
-	    "                  [-d SECONDS] [-w WARM-UP] [-u UNITS] [-j]\n"
+	    "                  [-d SECONDS] [-w WARM-UP] [-u UNITS] [-P] [-j]\n"
 	    "  -p  rwlock: writing sections in 1000 (0), as 0.5\n"
 	    "  -c  work inside (0)   -o  work outside (0)\n"
+	    "  -P  each thread on a CPU of its own, in turn\n"
 	    "  -u  units of work in a microsecond (default: measured now)\n");
 	return 2;
 }
@@ -230,7 +232,7 @@ static unsigned parse(int argc, char **argv)
 	unsigned n;
 	int c;
 
-	while ((c = getopt(argc, argv, "m:t:p:c:o:d:w:u:j")) != -1) {
+	while ((c = getopt(argc, argv, "m:t:p:c:o:d:w:u:Pj")) != -1) {
 		switch (c) {
 		case 'm':
 			for (n = 0; modes[n] && strcmp(modes[n], optarg); n++)
@@ -246,6 +248,7 @@ static unsigned parse(int argc, char **argv)
 		case 'd': opt.seconds = number(optarg, 0, 1e12); break;
 		case 'w': opt.warm_up = number(optarg, 0, 1e12); break;
 		case 'u': opt.units_per_us = number(optarg, 0, 1e12); break;
+		case 'P': opt.pinned = true; break;
 		case 'j': opt.json = true; break;
 		default: return 0;
 		}
@@ -291,7 +294,8 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < n; i++) {
 		threads[i].nr = i;
 		threads[i].random = i + 1;
-		if (pthread_create(&threads[i].id, NULL, run[opt.mode], &threads[i]))
+		if (pthread_create(&threads[i].id, pinned(opt.pinned, i), run[opt.mode],
+				   &threads[i]))
 			abort();
 	}
 	sleep_ns((uint64_t)(opt.warm_up * 1e9));

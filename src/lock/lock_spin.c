@@ -35,9 +35,9 @@
 #define LOOKS_ALONE_TIMED 16u
 
 /*
- * After so many others have had the lock meanwhile it joins the queue.  Of 1 to 5 on many CPUs
- * (simulated): without, those that look keep the line from each other and the owner; 1 and 2 end
- * what is quicker than a queue while only two or three look.
+ * After so many others have had the lock meanwhile it joins the queue.  Without that those that
+ * look keep the line from each other and from the owner; after 1 or 2, what is quicker than a queue
+ * while only two or three look would end (simulated: docs/design/lock.md, "The standby").
  */
 #define OVERTAKEN_ALONE 4u
 
