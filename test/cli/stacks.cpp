@@ -46,14 +46,12 @@ __attribute__((noinline)) long deeper(long n)
 
 __attribute__((noinline)) static void *flat(void *)
 {
-	pthread_setname_np(pthread_self(), "flat");
 	for (bank::Account<long> a{0};;)
 		a.transfer(2, "");
 }
 
 __attribute__((noinline)) static void *deep(void *)
 {
-	pthread_setname_np(pthread_self(), "deep");
 	for (long sum = 0;;) {
 		sum += through_library(bank::deeper, 5);
 		__asm__ volatile("" : : "r"(sum));
@@ -67,7 +65,9 @@ int main()
 
 	for (int i = 0; i < 2; i++) {
 		pthread_create(&t, nullptr, flat, nullptr);
+		pthread_setname_np(t, "flat");
 		pthread_create(&t, nullptr, deep, nullptr);
+		pthread_setname_np(t, "deep"); // before anybody is told that all are ready
 	}
 	puts("ready");
 	fflush(stdout);
