@@ -4,7 +4,7 @@
  * asks for the lock when it has been overtaken for long enough.
  *
  * Constants were measured on a 2-CPU VM with Linux 6.18, those that say so were not varied.
- * "Hand-off": docs/design/lock.md.
+ * "Hand-off": docs/design/many-cpus.md.
  */
 #include "arch/arch.h"
 #include "lock/attempt.h"
@@ -37,7 +37,7 @@
 /*
  * After so many others have had the lock meanwhile it joins the queue.  Without that those that
  * look keep the line from each other and from the owner; after 1 or 2, what is quicker than a queue
- * while only two or three look would end (simulated: docs/design/lock.md, "The standby").
+ * while only two or three look would end (simulated: docs/design/many-cpus.md, "The standby").
  */
 #define OVERTAKEN_ALONE 4u
 

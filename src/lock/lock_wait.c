@@ -75,7 +75,7 @@
 /*
  * A look at the lock's line that takes so long stands in a row with those of dozens of other CPUs;
  * whoever made it goes away for so many times as long.  Of 4, 16 and 32 all end the row, and more
- * leaves the lock idle (simulated: docs/design/lock.md, "When all go at once").
+ * leaves the lock idle (simulated: docs/design/many-cpus.md, "When all go at once").
  */
 #define ROW_NS	10000u
 #define ROW_FOR 4u

@@ -26,8 +26,8 @@ _Static_assert(FG_MAX_THREADS *FG_NODES == 1u << NODE_BITS, "node numbers fit in
 #define LINK_PASSED_MAX 62u /* 63 would be FG_NODE_HANDED */
 /*
  * With sections of 5 us three come past.  With 1 and 2 in its place, twelve and six, the longest
- * waits are a third and a sixth longer, and there are 0.3 % more sections (docs/design/lock.md,
- * "Near first").
+ * waits are a third and a sixth longer, and there are 0.3 % more sections
+ * (docs/design/many-cpus.md, "Near first").
  */
 #define LINK_PASSED_US 4u
 

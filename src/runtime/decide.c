@@ -122,8 +122,8 @@ static uint32_t grace_ns(uint32_t cpu, uint64_t now)
  * that is off its CPU elsewhere gets PREEMPTION_GRACE_NS to come back: most preemptions
  * are shorter (an interrupt's thread, a sleeper that looks around), and going
  * to sleep because of one costs a wake-up, 76 us on a 2-CPU VM.  It wants one CPU, which the one
- * that has it leaves at once; so of many waiters few need go (docs/design/lock.md, "When all go at
- * once").
+ * that has it leaves at once; so of many waiters few need go (docs/design/many-cpus.md, "When all
+ * go at once").
  */
 static enum fg_verdict decide_default(struct fg_wait *w)
 {

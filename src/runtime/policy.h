@@ -52,7 +52,7 @@ static inline uint32_t fg_machine_cpus(void)
 
 /*
  * The same; 0: FG_FEW_CPUS or fewer.  With 104 what asks is worth nothing (simulated:
- * docs/design/lock.md, "When all go at once").
+ * docs/design/many-cpus.md, "When all go at once").
  */
 #define FG_FEW_CPUS 104u
 static inline uint32_t fg_many_cpus(void)

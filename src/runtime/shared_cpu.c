@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPUs that are shared with other processes: docs/design/lock.md, "Beside other processes".
+ * CPUs that are shared with other processes: docs/design/rounds.md, "Beside other processes".
  */
 #include "runtime/decide.h"
 #include "sys/futex.h"
