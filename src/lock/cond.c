@@ -146,21 +146,11 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 	return NULL;
 }
 
-/*
- * No waiter, no lock: one that the caller can know of appended itself before it released its mutex.
- */
-static bool nobody_waits(const struct fg_cond *c)
-{
-	return !fg_load_relaxed(&c->first) || fg_unlikely(_fg_cond_is_a_childs(c));
-}
-
-void _fg_cond_signal(struct fg_cond *c)
+void _fg_cond_signal_slow(struct fg_cond *c)
 {
 	struct fg_waiter *n;
 	bool asleep;
 
-	if (nobody_waits(c))
-		return;
 	cond_lock(c);
 	n = signal_first(c, false, &asleep);
 	cond_unlock(c);
@@ -169,15 +159,13 @@ void _fg_cond_signal(struct fg_cond *c)
 		fg_futex_wake(&n->word, 1, FG_FUTEX_ANY);
 }
 
-void _fg_cond_broadcast(struct fg_cond *c)
+void _fg_cond_broadcast_slow(struct fg_cond *c)
 {
 	uint32_t *sleeping[FG_WAKE_BATCH];
 	struct fg_waiter *n;
 	unsigned count = 0;
 	bool asleep;
 
-	if (nobody_waits(c))
-		return;
 	cond_lock(c);
 	while ((n = signal_first(c, true, &asleep))) {
 		if (!asleep)

@@ -141,8 +141,27 @@ static inline int _fg_cond_take_back(const struct fg_cond_mutex *m)
 /* 0, ETIMEDOUT, or what unlock or lock returned.  A cancellation point. */
 int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 		  const struct fg_deadline *deadline);
-void _fg_cond_signal(struct fg_cond *c);
-void _fg_cond_broadcast(struct fg_cond *c);
+void _fg_cond_signal_slow(struct fg_cond *c);
+void _fg_cond_broadcast_slow(struct fg_cond *c);
+
+/* One that the caller can know of appended itself before it released its mutex: no lock. */
+static inline bool _fg_cond_nobody_waits(const struct fg_cond *c)
+{
+	return fg_likely(!fg_load_relaxed(&c->first)) || fg_unlikely(_fg_cond_is_a_childs(c));
+}
+
+static inline void _fg_cond_signal(struct fg_cond *c)
+{
+	if (!_fg_cond_nobody_waits(c))
+		_fg_cond_signal_slow(c);
+}
+
+static inline void _fg_cond_broadcast(struct fg_cond *c)
+{
+	if (!_fg_cond_nobody_waits(c))
+		_fg_cond_broadcast_slow(c);
+}
+
 /*
  * Waits for waiters that are on their way out by themselves; waiting ones are the caller's mistake.
  */

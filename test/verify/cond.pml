@@ -218,7 +218,7 @@ inline signal_first(all) {
 	atomic { p = 0; q = 0; ok = 0; is_last = 0; at_release = 0 }
 }
 
-/* [cond.c:_fg_cond_signal] with [cond.c:nobody_waits] */
+/* [cond.c:_fg_cond_signal_slow] behind [cond.h:_fg_cond_nobody_waits] */
 inline cond_signal() {
 	atomic { TOUCH; n = first };
 	if
@@ -235,7 +235,9 @@ inline cond_signal() {
 	fi
 }
 
-/* [cond.c:_fg_cond_broadcast]  Sleepers are remembered by address, and woken without the lock. */
+/*
+ * [cond.c:_fg_cond_broadcast_slow]  Sleepers are remembered by address, and woken without the lock.
+ */
 inline cond_broadcast() {
 	atomic { TOUCH; n = first };
 	if
