@@ -4,17 +4,21 @@
 
 #include "lock/cond.h"
 
-static bool owned(struct fg_mutex *m)
+/* By the id that this thread had before. */
+static __attribute__((noinline)) bool owned_formerly(struct fg_mutex *m, uint32_t owner)
 {
-	struct fg_self *t = fg_self();
+	if (!owner || owner != fg_former_id(fg_self()))
+		return false;
+	_fg_lock_adopt(&m->lock, owner);
+	return true;
+}
+
+static inline bool owned(struct fg_mutex *m)
+{
 	/* Relaxed: only we can have written our own id. */
 	uint32_t owner = fg_load_relaxed(&m->lock.word) & FG_WORD_ID;
 
-	if (fg_unlikely(owner && owner == fg_former_id(t))) {
-		_fg_lock_adopt(&m->lock, owner);
-		return true;
-	}
-	return owner == t->id;
+	return fg_likely(owner && owner == fg_self_tls.id) || owned_formerly(m, owner);
 }
 
 int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadline)
