@@ -58,10 +58,12 @@ deps-rust: deps-build
 	@command -v cargo >/dev/null || ./packaging/need-packages $(RUST_PACKAGES)
 deps-fuzz: deps-build
 	@./packaging/need-packages $(FUZZ_PACKAGES)
-# What bench/futexes measures; a build folder that is there looks for them again.
+# A build folder that is there looks again for what has been installed.
+LOOK_AGAIN := if [ -f $(BUILD)/build.ninja ]; then meson setup --reconfigure $(BUILD) >/dev/null; fi
+# What bench/futexes measures.
 deps-futexes: deps-build
 	@./packaging/need-packages $(FUTEXES_PACKAGES)
-	@if [ -f $(BUILD)/build.ninja ]; then meson setup --reconfigure $(BUILD) >/dev/null; fi
+	@$(LOOK_AGAIN)
 deps-site: deps-build
 	@./packaging/need-packages $(SITE_PACKAGES) python3-matplotlib
 deps-cross: deps-build
@@ -70,6 +72,7 @@ deps-demo: deps-build
 	@./packaging/need-packages $(DEMO_PACKAGES)
 deps-bench: deps-build
 	@./packaging/need-packages $(BENCH_PACKAGES)
+	@$(LOOK_AGAIN)
 
 demo: deps-demo
 	@$(MAKE) --no-print-directory all
