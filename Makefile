@@ -183,12 +183,13 @@ bench-bundle: deps-bench
 	@./bench/bundle/make $(BUILD) $(BUILD)/flexguard-bench-bundle
 
 install: all
-	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(DESTDIR))
+	meson install -C $(BUILD) --no-rebuild \
+		$(if $(DESTDIR),--destdir "$$(realpath -m -- "$(DESTDIR)")")
 	$(if $(DESTDIR),,@./packaging/installed)
 
 # What `make install` of the same build put there.
 uninstall:
-	@./packaging/uninstall $(BUILD) $(DESTDIR)
+	@./packaging/uninstall $(BUILD) "$(DESTDIR)"
 	$(if $(DESTDIR),,@./packaging/installed)
 
 # The same bytes from two folders; Debian's packages, built, read by lintian, installed and removed
