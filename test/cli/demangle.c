@@ -37,9 +37,44 @@ static const struct {
     {"_ZN", NULL},
 };
 
+/* base-62-number */
+static char *number(char *to, unsigned n)
+{
+	const char *digit = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	if (n > 62)
+		*to++ = digit[(n - 1) / 62];
+	if (n)
+		*to++ = digit[(n - 1) % 62];
+	*to++ = '_';
+	return to;
+}
+
+/* A tuple of two references to a tuple of two references to ..., 2^40 types: not read to its end. */
+static void short_name_of_much(char *to)
+{
+	char *start = to + 2, *before;
+
+	to = stpcpy(to, "_RNvIC1a");
+	before = to;
+	to = stpcpy(to, "TuuE");
+	for (int i = 0; i < 40; i++) {
+		char *here = to;
+
+		*to++ = 'T';
+		for (int k = 0; k < 2; k++) {
+			*to++ = 'B';
+			to = number(to, (unsigned)(before - start));
+		}
+		*to++ = 'E';
+		before = here;
+	}
+	strcpy(to, "E1b");
+}
+
 int main(void)
 {
-	char text[100];
+	char text[100], much[600];
 	int wrong = 0;
 
 	if (!dlopen("libstdc++.so.6", RTLD_LAZY))
@@ -51,6 +86,11 @@ int main(void)
 			continue;
 		printf("%s: got %s, want %s\n", names[i].symbol, is ? text : "nothing",
 		       names[i].want ? names[i].want : "nothing");
+		wrong = 1;
+	}
+	short_name_of_much(much);
+	if (fg_demangle(much, text, sizeof(text))) {
+		printf("%s: got %s\n", much, text);
 		wrong = 1;
 	}
 	/* No room, and each length of a symbol that is right. */

@@ -113,8 +113,20 @@ struct v0 {
 	const char *start, *at; /* behind "_R" */
 	char *to, *end;
 	int depth; /* of back references, which may lead in circles */
+	int parts; /* paths and types: a reference to two references to two ... is short */
 	bool wrong;
 };
+
+/* Some times as many as the longest names of programs have.  Not varied. */
+#define MOST_PARTS 10000
+
+/* A path or a type begins.  False: nothing is read any more. */
+static bool go_in(struct v0 *v)
+{
+	v->wrong |= v->depth >= 100 || ++v->parts > MOST_PARTS;
+	v->depth += !v->wrong;
+	return !v->wrong;
+}
 
 static void put(struct v0 *v, const char *text, size_t n)
 {
@@ -203,10 +215,8 @@ static void type(struct v0 *v)
 					      "...",  "?",     "i64",	"u64", "!"};
 	char c = *v->at;
 
-	if (v->wrong || ++v->depth > 100) {
-		v->wrong = true;
+	if (!go_in(v))
 		return;
-	}
 	if (islower((unsigned char)c)) {
 		v->at++;
 		put(v, basic[c - 'a'], strlen(basic[c - 'a']));
@@ -269,10 +279,8 @@ static void path(struct v0 *v)
 
 	v->at += !!c;
 
-	if (v->wrong || ++v->depth > 100) {
-		v->wrong = true;
+	if (!go_in(v))
 		return;
-	}
 	switch (c) {
 	case 'C': /* crate */
 		disambiguator(v);
