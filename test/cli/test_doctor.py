@@ -2,6 +2,7 @@
 """flexguard doctor: its table, its verdicts and its exit status."""
 import json
 import os
+import re
 import shutil
 
 from climod import *
@@ -111,6 +112,28 @@ def check_waits_alone():
     path = os.path.join(TMP, "waits")
     subprocess.run([compiler, "-o", path, source], check=True)
     verdict(path, 1, "partly: no pthread lock; with FLEXGUARD_FUTEX=on waits by syscall()")
+
+
+def check_loader():
+    """A program names its loader: only a loader is started, and a terminal does not obey names."""
+    compiler = shutil.which("gcc")
+    ran = os.path.join(TMP, "ran")
+    source = script("loader.c", f"""
+        #include <fcntl.h>
+        int main(void) {{ return open("{ran}", O_CREAT | O_WRONLY, 0600) < 0; }}""")
+    loader, path = os.path.join(TMP, "loader"), os.path.join(TMP, "program")
+    if not compiler or subprocess.run([compiler, "-static", "-o", loader, source],
+                                      capture_output=True).returncode:
+        raise Skip("no gcc that links statically")
+    os.chmod(loader, 0o755)
+    for interp in loader, "/no\x1b[31m\xc2\x9b31m":
+        subprocess.run([compiler, "-o", path, source, f"-Wl,--dynamic-linker={interp}"], check=True)
+        text = verdict(path, 1, "partly: ")
+        true(f"{interp} was started", not os.path.exists(ran))
+        true(f"a control character in {text!r}",
+             not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f]", text))
+    same("the loader as a program", subprocess.run([loader]).returncode, 0)
+    true("it would have been seen", os.path.exists(ran))
 
 
 def check_openmp():

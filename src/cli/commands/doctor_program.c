@@ -92,20 +92,32 @@ static void add_library(struct use *u, const char *path)
 }
 
 /*
- * Ask the program's loader which libraries it would load, as ldd does.  The
- * loader is named by the file, so only one that belongs to root is started.
+ * The loader is named by the file, and started: only one that belongs to root, and that is a loader
+ * by its own file.  A static program, as a busybox, would not be kept from its work by
+ * LD_TRACE_LOADED_OBJECTS.
  */
+static bool may_start(const char *interp)
+{
+	struct stat st;
+	struct fg_elf e;
+
+	return !stat(interp, &st) && st.st_uid == 0 && !(st.st_mode & 022) &&
+	       !fg_elf_read(&e, interp) && e.loader;
+}
+
+/* Much longer than any takes. */
+#define LOADER_S 30u
+
+/* Ask the program's loader which libraries it would load, as ldd does. */
 static bool trace_libraries(struct use *u, const char *interp, const char *program)
 {
 	char *line = NULL, *path, *absolute = realpath(program, NULL);
 	size_t size = 0;
-	struct stat st;
 	int fd[2], status;
 	pid_t pid;
 	FILE *f;
 
-	if (!absolute || stat(interp, &st) || st.st_uid != 0 || (st.st_mode & 022) ||
-	    pipe2(fd, O_CLOEXEC)) {
+	if (!absolute || !may_start(interp) || pipe2(fd, O_CLOEXEC)) {
 		free(absolute);
 		return false;
 	}
@@ -118,6 +130,7 @@ static bool trace_libraries(struct use *u, const char *interp, const char *progr
 		dup2(null, 2);
 		unsetenv("LD_PRELOAD");
 		setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
+		alarm(LOADER_S);
 		execl(interp, interp, absolute, (char *)NULL);
 		_exit(FG_EXIT_NOEXEC);
 	}

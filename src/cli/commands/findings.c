@@ -22,6 +22,8 @@ void fg_found(struct fg_findings *t, const char *name, enum fg_grade grade, cons
 	va_start(ap, fmt);
 	vsnprintf(r->text, sizeof(r->text), fmt, ap);
 	va_end(ap);
+	fg_make_printable(
+	    r->text); /* a program names its loader, and libraries are named by others */
 }
 
 void fg_findings_print(const struct fg_findings *t, const char *program, int system_rows,
@@ -29,15 +31,17 @@ void fg_findings_print(const struct fg_findings *t, const char *program, int sys
 {
 	static const char *const mark[] = {"ok", "-", "limit", "NO"};
 	int width = 0, columns = fg_prose_columns(STDOUT_FILENO);
-	char folded[1200];
+	char folded[1200], name[1200];
 
+	snprintf(name, sizeof(name), "%s", program ? program : "");
+	fg_make_printable(name);
 	for (int i = 0; i < t->nr; i++)
 		if ((int)strlen(t->row[i].name) > width)
 			width = (int)strlen(t->row[i].name);
 	puts("this machine");
 	for (int i = 0; i < t->nr; i++) {
 		if (i == system_rows)
-			printf("\n%s\n", program);
+			printf("\n%s\n", name);
 		fg_fold(folded, sizeof(folded), t->row[i].text, width + 11, width + 11, columns);
 		printf("  %-*s  %-5s  %s\n", width, t->row[i].name, mark[t->row[i].grade], folded);
 	}

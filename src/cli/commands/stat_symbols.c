@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/common/text.h"
 #include "monitor/clock.h"
 
 /* Loaded by this command only: `flexguard run` would pay for it, and for the four that it needs. */
@@ -255,6 +256,7 @@ void fg_symbols_function(struct fg_symbols *s, uint64_t address, char *text, siz
 		snprintf(text, size, "0x%" PRIx64, address);
 	else if (!name_at(m, address - 1, true, false, text, size))
 		snprintf(text, size, "[%s]", file);
+	fg_make_printable(text);
 }
 
 void fg_symbols_code(struct fg_symbols *s, uint64_t address, char *text, size_t size)
@@ -282,6 +284,7 @@ void fg_symbols_code(struct fg_symbols *s, uint64_t address, char *text, size_t 
 		snprintf(text + len, size - len, " (%s:%d)", base_name(source), number);
 	else if (!strchr(text, '.') && file)
 		snprintf(text + len, size - len, " (%s)", file);
+	fg_make_printable(text);
 }
 
 void fg_symbols_data(struct fg_symbols *s, uint64_t address, char *text, size_t size)
@@ -292,6 +295,7 @@ void fg_symbols_data(struct fg_symbols *s, uint64_t address, char *text, size_t 
 
 	if (!m || !name_at(m, address, false, true, text, size))
 		snprintf(text, size, "0x%" PRIx64, address);
+	fg_make_printable(text);
 }
 
 /* ---- frames -------------------------------------------------------------------- */

@@ -31,9 +31,7 @@ static void say(const char *fmt, va_list ap)
 
 	if (vsnprintf(text + len, sizeof(text) - len, fmt, ap) < 0)
 		return;
-	for (char *p = text; *p; p++) /* a terminal obeys; and it is one line */
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
+	fg_make_printable(text); /* and it is one line */
 	fg_fold(line, sizeof(line) - 1, text, 0, 2, fg_prose_columns(STDERR_FILENO));
 	len = strlen(line);
 	line[len++] = '\n';

@@ -15,6 +15,7 @@
 #include "cli/common/arguments.h"
 #include "cli/common/json.h"
 #include "cli/common/query.h"
+#include "cli/common/text.h"
 #include "monitor/clock.h"
 
 #define REPORT_WITHIN_NS 2000000000u /* not varied */
@@ -198,9 +199,7 @@ void fg_program_name(int pid, char *name, size_t size)
 		return;
 	}
 	name[n - (name[n - 1] == '\n')] = '\0';
-	for (char *c = name; *c; c++) /* a name may be anything; a terminal obeys */
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = '?';
+	fg_make_printable(name);
 }
 
 void fg_user_name(uint32_t uid, char *name, size_t size)

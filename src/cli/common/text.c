@@ -31,6 +31,16 @@ int fg_help_columns(void)
 	return columns ? columns : PROSE_COLUMNS;
 }
 
+void fg_make_printable(char *text)
+{
+	for (unsigned char *c = (unsigned char *)text; *c; c++)
+		if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)) {
+			if (*c == 0xc2)
+				*c++ = '?';
+			*c = '?';
+		}
+}
+
 void fg_put_text(const char *fmt, ...)
 {
 	char text[900], folded[1100];

@@ -18,6 +18,11 @@ void fg_fold(char *out, size_t size, const char *text, int at, int indent, int c
 void fg_put_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Of a table: a row and a newline on stdout, on a terminal without what goes beyond its edge. */
 void fg_put_row(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/*
+ * What others have named, in place: control characters, which a terminal obeys, become '?'; also
+ * those of Latin 1 as UTF-8 has them.
+ */
+void fg_make_printable(char *text);
 void fg_cut(char *text, int columns); /* ends in "..." where it was longer; 0: as it is */
 
 #endif
