@@ -199,6 +199,27 @@ def check_control_characters():
         true(p.stderr, not re.search("[\x00-\x09\x0b-\x1f\x7f]", p.stderr))
 
 
+def check_input_that_has_ended():
+    """top on a terminal, without keys: it ends, and says why, in place of asking for ever."""
+    if not can_monitor():
+        raise Skip("no monitor here")
+    env = {"FLEXGUARD_SOCKET": f"{TMP}/keys", "TERM": "xterm"}
+    monitor = start("monitor", env=env)
+    ours, screen = pty.openpty()
+    try:
+        wait_until("the monitor answers", lambda: run("status", env=env).returncode == 0)
+        p = subprocess.run([FLEXGUARD, "top"], stdin=subprocess.DEVNULL, stdout=screen,
+                           stderr=subprocess.PIPE, env=dict(os.environ, **env), timeout=20)
+        same("status", p.returncode, 125)
+        same("message", p.stderr.decode(),
+             "flexguard top: no keys come from this input: use -b\n")
+    finally:
+        monitor.terminate()
+        monitor.communicate()
+        os.close(ours)
+        os.close(screen)
+
+
 def check_did_you_mean():
     for args, said in ((["rnu"], "did you mean 'run'?"), (["help", "kernl"], "'kernel'?"),
                        (["monitro"], "'monitor'?"), (["--verson"], "'--version'?"),

@@ -14,8 +14,10 @@
 #define NCURSES_NOMACROS
 #include <curses.h>
 #include <dlfcn.h>
+#include <poll.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct view {
 	struct fg_top *top;
@@ -240,10 +242,23 @@ static bool press(struct view *v, int key)
 	return true;
 }
 
+/*
+ * No key though there is something to read: the input's end, which there is each time.  Once, it
+ * may be a key that has just come.
+ */
+static bool has_ended(unsigned *in_vain)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	*in_vain = poll(&input, 1, 0) > 0 ? *in_vain + 1 : 0;
+	return *in_vain == 10;
+}
+
 int fg_top_screen(struct fg_top *t, char *why, size_t size)
 {
 	struct view v = {.top = t};
 	int err = fg_top_sample(t, why, size), key;
+	unsigned in_vain = 0;
 	uint64_t next;
 
 	if (err)
@@ -266,9 +281,15 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 		nc.timeout(now >= next ? 0 : (int)((next - now) / 1000000) + 1);
 		key = nc.getch();
 		if (key != ERR) {
+			in_vain = 0;
 			if (!press(&v, key))
 				break;
 			continue;
+		}
+		if (has_ended(&in_vain)) {
+			snprintf(why, size, "no keys come from this input: use -b");
+			err = -ENOTTY;
+			break;
 		}
 		if (fg_now_ns() < next)
 			continue; /* a signal, such as SIGCONT */
