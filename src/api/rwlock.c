@@ -20,7 +20,7 @@ int fg_rwlock_init(fg_rwlock_t *rwlock, int kind)
 {
 	if (kind != FG_RWLOCK_DEFAULT && kind != FG_RWLOCK_WRITERS_FIRST)
 		return EINVAL;
-	*rwlock_of(rwlock) = (struct fg_rwlock){.kind = (uint32_t)kind};
+	_fg_chosen_rwlock_init(rwlock_of(rwlock), kind, false);
 	return 0;
 }
 

@@ -113,6 +113,17 @@ static bool take_out_any(const struct fg_rwlock *rw)
 	return false;
 }
 
+void _fg_rwlock_init(struct fg_rwlock *rw, uint32_t kind)
+{
+	/* In a child there are the lines of the parent's threads, and nobody knows how many. */
+	uint32_t line, lines = fg_epoch ? LINES : lines_of_table();
+
+	for (line = 0; line < lines; line++)
+		if (fg_unlikely(names(fg_load_relaxed(entry_in(line, rw)), rw)))
+			take_out(line, rw);
+	*rw = (struct fg_rwlock){.kind = kind};
+}
+
 /* ---- counted readers -------------------------------------------------------- */
 
 /*
@@ -415,9 +426,14 @@ int _fg_rwlock_tryrdlock(struct fg_rwlock *rw)
 	struct fg_self *t = fg_self();
 	enum visible v = fg_id_has_slot(t->id) ? enter_visible(rw, t) : INVISIBLE;
 
+	bool may_pass = rw->kind != FG_RW_WRITERS_FIRST;
+
 	if (v == VISIBLE || (v == UNBIASED && !withdraws_visible(rw, t)))
 		return 0;
-	return enter_counted(rw, t, rw->kind != FG_RW_WRITERS_FIRST);
+	/* In vain, it leaves no mark by which a writer's try would be in vain as well. */
+	if (writer_at_gate(rw) && !(may_pass && !(fg_load_relaxed(&rw->readers) & WRITER_IN)))
+		return EBUSY;
+	return enter_counted(rw, t, may_pass);
 }
 
 /* ---- both ----------------------------------------------------------------------- */

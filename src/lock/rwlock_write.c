@@ -188,15 +188,32 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 	return r;
 }
 
+/* Now, counted or in the table. */
+static bool is_read(struct fg_rwlock *rw)
+{
+	uint32_t line, lines;
+
+	if (fg_load_relaxed(&rw->readers) & COUNT)
+		return true;
+	if (!fg_load_relaxed(&rw->bias))
+		return false;
+	lines = lines_of_table();
+	for (line = 0; line < lines; line++)
+		if (names(fg_load_relaxed(entry_in(line, rw)), rw))
+			return true;
+	return false;
+}
+
+/* A try that is in vain because others read leaves no mark: theirs would be in vain as well. */
 int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
 {
 	static const struct fg_deadline past = {.clock = CLOCK_MONOTONIC};
 	struct fg_self *t = fg_self();
 
-	if ((fg_load_relaxed(&rw->readers) & COUNT) || !_fg_trylock(&rw->gate))
+	if (is_read(rw) || !_fg_trylock(&rw->gate))
 		return EBUSY;
 	fg_store_relaxed(&rw->gate.tag, 1);
-	if (get_in(rw) && !fg_load_relaxed(&rw->bias))
+	if (!fg_load_relaxed(&rw->bias) && get_in(rw) && !fg_load_relaxed(&rw->bias))
 		return 0;
 	if (!drain(rw, t, &past))
 		return 0;

@@ -52,8 +52,7 @@ int pthread_rwlock_init(pthread_rwlock_t *rwlock, const pthread_rwlockattr_t *at
 		if (shared != PTHREAD_PROCESS_PRIVATE && !_fg_rwlock_may_be_shared())
 			return fg_native_pthread_rwlock_init()(rwlock, attr);
 	}
-	*rwlock_of(rwlock) = (struct fg_rwlock){
-	    .kind = _fg_rwlock_kind(kind, shared != PTHREAD_PROCESS_PRIVATE)};
+	_fg_chosen_rwlock_init(rwlock_of(rwlock), kind, shared != PTHREAD_PROCESS_PRIVATE);
 	return 0;
 }
 

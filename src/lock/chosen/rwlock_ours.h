@@ -4,7 +4,7 @@
  * another one of these in front of it, as for mutexes (lock/mutex.h).
  *
  *   _fg_rwlock_may_be_shared()	those that other processes know are ours, too
- *   _fg_rwlock_kind()		fg_rwlock.kind of a new one that is ours
+ *   _fg_chosen_rwlock_init()		a new one that is ours
  *   _fg_chosen_rwlock_...()	as the functions of that name in lock/rwlock.h
  */
 #ifndef FG_RWLOCK_OURS_H
@@ -18,10 +18,10 @@ static inline bool _fg_rwlock_may_be_shared(void)
 	return false;
 }
 
-static inline uint32_t _fg_rwlock_kind(int kind, bool shared)
+static inline void _fg_chosen_rwlock_init(struct fg_rwlock *rw, int kind, bool shared)
 {
 	(void)shared;
-	return (uint32_t)kind;
+	_fg_rwlock_init(rw, (uint32_t)kind);
 }
 
 static inline int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,

@@ -12,9 +12,9 @@
 
 bool _fg_rwlock_may_be_shared(void);
 
-static inline uint32_t _fg_rwlock_kind(int kind, bool shared)
+static inline void _fg_chosen_rwlock_init(struct fg_rwlock *rw, int kind, bool shared)
 {
-	return (uint32_t)kind | (shared ? FG_RW_OURS_SHARED : 0);
+	*rw = (struct fg_rwlock){.kind = (uint32_t)kind | (shared ? FG_RW_OURS_SHARED : 0)};
 }
 
 int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
