@@ -115,7 +115,8 @@ static int lock_by(struct fg_mutex *m, clockid_t clock, const struct timespec *a
 
 		deadline.at = (struct timespec){0}; /* long ago */
 		r = _fg_mutex_lock(m, &deadline, caller);
-		return r == ETIMEDOUT ? EINVAL : r;
+		/* of what is wrong twice glibc says that it is over */
+		return r == ETIMEDOUT && at->tv_sec >= 0 ? EINVAL : r;
 	}
 	return _fg_mutex_lock(m, &deadline, caller);
 }

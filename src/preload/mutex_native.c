@@ -92,8 +92,12 @@ int fg_native_lock(pthread_mutex_t *m)
 
 static int spin_and_take_timed(pthread_mutex_t *m, clockid_t clock, const struct timespec *at)
 {
-	struct fg_deadline deadline = {.clock = clock, .at = *at};
+	struct fg_deadline deadline = {.clock = clock};
 
+	__asm__("" : "+r"(at)); /* the headers say that it is not NULL */
+	if (!at)
+		return EBUSY;
+	deadline.at = *at;
 	/* Of wrong arguments glibc says what is wrong. */
 	if (is_ordered(m) || !may_be_held(m) || !fg_valid_clock(clock) || !fg_valid_timespec(at))
 		return EBUSY;
