@@ -232,6 +232,12 @@ static uint64_t time_for(struct attempt *a, enum reason reason)
 	}
 }
 
+/*
+ * A deadline of CLOCK_REALTIME may pass because somebody sets that clock, and a sleep for another
+ * reason, by a clock that nobody sets, does not notice.  So it is no longer than this.  Not varied.
+ */
+#define CLOCK_SET_NS 250000000u
+
 /* How long this sleep may last by itself, and why no longer. */
 static struct time_limit time_limit(const struct fg_self *t, struct attempt *a, uint32_t asleep)
 {
@@ -246,6 +252,8 @@ static struct time_limit time_limit(const struct fg_self *t, struct attempt *a, 
 			ns = left / TIMED_PART > TIMED_NS ? left / TIMED_PART : TIMED_NS;
 			limit.reason = DEADLINE_NEARER;
 		}
+		if (a->deadline && a->deadline->clock == CLOCK_REALTIME && ns > CLOCK_SET_NS)
+			ns = CLOCK_SET_NS;
 		if (left <= ns)
 			limit.reason = DEADLINE;
 	}
