@@ -57,9 +57,9 @@ static inline uint32_t fg_machine_cpus(void)
 #define FG_FEW_CPUS 104u
 static inline uint32_t fg_many_cpus(void)
 {
-	uint32_t cpus = fg_machine_cpus();
+	uint32_t n = fg_machine_cpus();
 
-	return fg_likely(cpus <= FG_FEW_CPUS) ? 0 : cpus;
+	return fg_likely(n <= FG_FEW_CPUS) ? 0 : n;
 }
 
 /* A critical thread of the whole machine, or of this domain where the monitor counts no more. */

@@ -50,7 +50,7 @@ static char *number(char *to, unsigned n)
 	return to;
 }
 
-/* A tuple of two references to a tuple of two references to ..., 2^40 types: not read to its end. */
+/* A tuple of two references to a tuple of two references to ..., 2^40 types: not read to an end. */
 static void short_name_of_much(char *to)
 {
 	char *start = to + 2, *before;
