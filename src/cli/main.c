@@ -102,6 +102,12 @@ static int unknown_command(const char *word)
 	return fg_arguments_unknown("command", word, names());
 }
 
+static int too_much(const char *word)
+{
+	fg_error("'%s' is too much: see flexguard --help", word);
+	return FG_EXIT_OWN;
+}
+
 static int help_of(const char *word)
 {
 	const struct fg_command *c = fg_command_by_name(word);
@@ -122,11 +128,15 @@ static int command(int argc, char **argv)
 		return FG_EXIT_OWN;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		if (argc > 2)
+			return too_much(argv[2]);
 		puts("flexguard " FG_VERSION);
 		return 0;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-		return help_of(argc > 2 && argv[1][0] == 'h' ? argv[2] : "help");
+	if (!strcmp(argv[1], "help"))
+		return argc > 3 ? too_much(argv[3]) : help_of(argc > 2 ? argv[2] : "help");
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return argc > 2 ? too_much(argv[2]) : help_of("help");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (!strcmp(commands[i].name, argv[1])) {
 			fg_messages_of(commands[i].name);

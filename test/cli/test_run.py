@@ -162,6 +162,12 @@ def check_version_and_help():
         p = run(*args)
         true(f"{args}",
              p.returncode == 0 and p.stdout.startswith("usage: flexguard") and not p.stderr)
+    for args in (["--version", "x"], ["-V", "x"], ["--help", "x"], ["-h", "x"],
+                 ["help", "run", "x"], ["help", "help", "x"]):
+        p = run(*args)
+        same(args, (p.returncode, p.stdout), (125, ""))
+        one_line(p.stderr)
+        true(f"{args}: {p.stderr}", "'x' is too much: see flexguard --help" in p.stderr)
 
 
 def check_output_that_cannot_be_written():
