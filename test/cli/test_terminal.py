@@ -364,7 +364,8 @@ def check_options_are_read_alike():
     """A value behind = or a blank, options behind operands; no abbreviation, which the next option
     could break."""
     for args in (["run", "--polic", "spin", "true"], ["run", "--polic=spin", "true"],
-                 ["top", "--bat"], ["status", "--js"]):
+                 ["top", "--bat"], ["status", "--js"], ["run", "--loc"], ["run", "--polic"],
+                 ["status", "--sock"], ["top", "--dela"]):
         p = run(*args)
         same(args, p.returncode, 125)
         true(p.stderr, f"unknown option '{args[1]}'" in p.stderr)
@@ -374,6 +375,10 @@ def check_options_are_read_alike():
         p = run(*args)
         same(args, p.returncode, 125)
         one_line(p.stderr)
+    for lock in ["--lock"], ["--lock="], ["--lock", "", "true"]:
+        p = run("run", *lock)
+        same(lock, (p.returncode, p.stderr),
+             (125, "flexguard run: --lock has no value: flexguard locks lists the names\n"))
     same("the program's own options",
          run("run", "--policy", "block", "sh", "-c", "exit 7").returncode, 7)
     same("--", run("run", "--policy=block", "--", "sh", "-c", "exit 7").returncode, 7)

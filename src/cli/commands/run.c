@@ -50,6 +50,10 @@ static int parse(struct run *r, int argc, char **argv)
 		switch (option) {
 		case FG_RUN_LOCK:
 			r->lock = a.value;
+			if (!*r->lock)
+				return fg_arguments_bad("--lock has no value: flexguard locks "
+							"lists the names") +
+				       1;
 			if (fg_lock_by_name(r->lock) < 0)
 				return fg_arguments_unknown("lock", r->lock, fg_lock_names()) + 1;
 			break;

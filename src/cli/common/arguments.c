@@ -296,6 +296,9 @@ int fg_arguments_next(struct fg_arguments *a)
 	if (c == -1)
 		return FG_ARGUMENTS_END;
 	if (c == ':') { /* its value is missing */
+		arg = a->argv[optind - 1];
+		if (optopt >= LONG && is_abbreviated(arg, longs[optopt - LONG].name))
+			return unknown(a, arg);
 		c = optopt;
 		a->value = "";
 	} else if (which >= 0) {
