@@ -63,6 +63,13 @@ def check_json_on_stdout():
     true("only JSON", all(json.loads(l) for l in p.stdout.splitlines()))
 
 
+def check_json_that_cannot_be_written():
+    p = run("demo", "--quick", "--json=/dev/full", env=PATH, timeout=120)
+    true(f"the table all the same: {p.stdout}", "fillrandom" in p.stdout)
+    same(f"status ({p.stderr})", p.returncode, 125)
+    true(p.stderr, "cannot write '/dev/full': No space left on device" in p.stderr)
+
+
 def check_failing_program():
     p = run("demo", "--quick", env=dict(PATH, FAIL="1"), timeout=120)
     true(p.stdout, "readrandom" in p.stdout and "failed" in p.stdout)

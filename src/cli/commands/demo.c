@@ -204,6 +204,18 @@ static void context_at_start(struct fg_demo *d)
 	snprintf(d->monitor, sizeof(d->monitor), "unknown");
 }
 
+/* The disk may be full in the middle or at the end; main() looks after stdout. */
+static bool close_json(FILE *json, const char *file)
+{
+	bool incomplete = ferror(json);
+
+	errno = 0;
+	if (!fclose(json) && !incomplete)
+		return true;
+	fg_error("cannot write '%s'%s%s", file, errno ? ": " : "", errno ? strerror(errno) : "");
+	return false;
+}
+
 int fg_cmd_demo(int argc, char **argv)
 {
 	static struct fg_demo d = {.seconds = 1};
@@ -256,8 +268,8 @@ int fg_cmd_demo(int argc, char **argv)
 	fg_interrupted = 0; /* the context asks programs for versions */
 	if (json) {
 		fg_demo_json(json, &d);
-		if (json != stdout && fclose(json))
-			fg_error("cannot write '%s': %s", o.json_file, strerror(errno));
+		if (json != stdout && !close_json(json, o.json_file))
+			return FG_EXIT_OWN;
 	}
 	return n ? 128 + (int)n : 0;
 }
