@@ -48,6 +48,35 @@ def check_not_executable():
         one_line(p.stderr)
 
 
+def check_loader_that_is_missing():
+    """The kernel says that there is no such file, and means another one.  127, as it is for
+    env(1)."""
+    path = f"{TMP}/without-loader"
+    image = open(os.path.realpath(shutil.which("true")), "rb").read()
+    loader = re.search(rb"/lib[^\0]*/ld[^\0]*\0", image)[0]
+    with open(path, "wb") as f:
+        f.write(image.replace(loader, b"/no/" + loader[4:]))
+    os.chmod(path, 0o755)
+    for r in both():
+        p = run(*r, path)
+        same(f"status ({p.stderr})", p.returncode, 127)
+        one_line(p.stderr)
+        true(p.stderr, f"'{path}'" in p.stderr and f"/no/{loader[4:-1].decode()}" in p.stderr)
+        same("on a terminal", on_terminal(*r, path)[0], 127)
+    # What cannot be read cannot be looked into: the kernel's word is all there is.
+    nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all", FLEXGUARD]
+    if os.geteuid() or not shutil.which("setpriv") or \
+            subprocess.run([*nobody, "--version"], capture_output=True).returncode:
+        return
+    os.chmod(path, 0o711)
+    terminal, end = pty.openpty()
+    for stderr in subprocess.DEVNULL, end:
+        p = subprocess.run([*nobody, "run", "--policy=block", path], stderr=stderr)
+        same(f"unreadable, stderr is {stderr}", p.returncode, 127)
+    os.close(end)
+    os.close(terminal)
+
+
 def check_unknown_names():
     for args, names in ((["--lock", "nope"], ("flexguard", "glibc")),
                         (["--policy=nope"], ("default", "paper", "spin-then-park")),

@@ -27,9 +27,12 @@
 
 int fg_exec(const struct fg_target *t, char **argv)
 {
+	int err;
+
 	execv(t->path, argv);
-	fg_error("cannot execute '%s': %s", t->path, strerror(errno));
-	return errno == ENOENT ? FG_EXIT_NOTFOUND : FG_EXIT_NOEXEC;
+	err = errno; /* the message asks whether there is a terminal, which sets it */
+	fg_error("cannot execute '%s': %s", t->path, strerror(err));
+	return err == ENOENT ? FG_EXIT_NOTFOUND : FG_EXIT_NOEXEC;
 }
 
 /* So that a pipe which the program closes is closed. */

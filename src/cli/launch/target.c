@@ -225,6 +225,11 @@ static void check_binary(struct fg_target *t)
 		    "'%s' uses another C library (loader %s), and FlexGuard replaces glibc's locks "
 		    "only: use a build for glibc",
 		    t->binary, elf.interp);
+	else if (*elf.interp && access(elf.interp, F_OK) && errno == ENOENT)
+		refuse(t, FG_TARGET_NOTFOUND,
+		       "cannot execute '%s': its loader %s is missing: install the C library that "
+		       "it was linked for",
+		       t->binary, elf.interp);
 }
 
 void fg_target_find(struct fg_target *t, const char *name)
