@@ -161,6 +161,14 @@ def check_picture_nowhere():
             same(file, (q.returncode, q.stdout), (125, ""))
             one_line(q.stderr)
             true(q.stderr, f"cannot write {file}: " in q.stderr)
+        q = run("stat", pid, "-t", "nosuch", "--svg", f"{TMP}/left.svg")
+        same("no such thread", q.returncode, 125)
+        true(q.stderr, "'nosuch'" in q.stderr)
+        true("nothing is left behind", not os.path.exists(f"{TMP}/left.svg"))
+        with open(f"{TMP}/earlier.svg", "w") as f:
+            f.write("an earlier one")
+        same("once more", run("stat", pid, "-t", "nosuch", "--svg", f.name).returncode, 125)
+        same("it stays", open(f.name).read(), "an earlier one")
         same("two", run("stat", "-p", pid, "-p", pid).returncode, 125)
         with open(f"{TMP}/shut.svg", "w") as f:
             q = subprocess.run([FLEXGUARD, "stat", pid, "-d", "0.1", "--svg", f.name],

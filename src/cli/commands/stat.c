@@ -305,14 +305,17 @@ static int watch_and_show(const struct fg_stat_target *t, const struct fg_stat_o
 }
 
 /* Known before an hour of counting, not after it.  A pipe is opened once, at the end. */
-static bool can_write(const char *file)
+static bool can_write(const char *file, bool *made)
 {
 	struct stat st;
 	int fd;
 
 	if (!stat(file, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return true;
-	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	*made = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		fg_error("cannot write %s: %s", file, strerror(errno));
 	else
@@ -327,6 +330,7 @@ static int look(const struct fg_stat_options *o)
 	struct result r = {0};
 	struct fg_symbols *symbols;
 	char why[300];
+	bool made = false;
 	int status;
 
 	symbols = fg_symbols_open(o->pid, why, sizeof(why));
@@ -344,10 +348,12 @@ static int look(const struct fg_stat_options *o)
 		fg_error("process %d (%s) does not run on FlexGuard's locks: start it with "
 			 "flexguard run",
 			 (int)o->pid, r.program);
-	status = t.table && (!o->svg || can_write(o->svg)) ? fg_stat_prepare(&t, o, &table) :
-							     FG_EXIT_OWN;
+	status = t.table && (!o->svg || can_write(o->svg, &made)) ? fg_stat_prepare(&t, o, &table) :
+								    FG_EXIT_OWN;
 	if (!status)
 		status = watch_and_show(&t, o, symbols, &r, &table);
+	else if (made) /* there is nothing to draw */
+		unlink(o->svg);
 	fg_symbols_close(symbols);
 	return status;
 }
