@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Numbers, tables and progress on a terminal."""
 import difflib
+import os
 import shutil
 import sys
 import textwrap
@@ -79,6 +80,16 @@ def instead(word, known):
     return f"did you mean '{near[0]}'?" if near else f"one of: {', '.join(known)}"
 
 
+def to_stderr(text):
+    """Or to nobody, where it cannot be written: the exit status tells, as the command's does.  What
+    is left in the buffer is not tried again at the end, which would set another one."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
 def say(text):
     """One line on stderr, "flexguard bench: what: what to do"; on a terminal, as many as it
     takes."""
@@ -86,7 +97,7 @@ def say(text):
     if sys.stderr.isatty():
         text = textwrap.fill(text, min(80, shutil.get_terminal_size().columns),
                              subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    print(text, file=sys.stderr)
+    to_stderr(text + "\n")
 
 
 class Progress:
@@ -107,14 +118,12 @@ class Progress:
         minutes, seconds = divmod(int(left), 60)
         text = f"[{self.done + 1}/{self.total}] {what}, about {minutes}:{seconds:02d} left"
         if self.tty:
-            sys.stderr.write(f"\r\033[K{text[:shutil.get_terminal_size().columns - 1]}")
-            sys.stderr.flush()
+            to_stderr(f"\r\033[K{text[:shutil.get_terminal_size().columns - 1]}")
         elif self.done == 0 or now - self.said >= 15:
-            print(text, file=sys.stderr, flush=True)
+            to_stderr(text + "\n")
             self.said = now
         self.done += 1
 
     def end(self):
         if self.tty:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+            to_stderr("\r\033[K")

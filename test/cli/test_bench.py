@@ -169,6 +169,10 @@ def check_mistakes():
         same(f"{args}: {p.stderr}", p.returncode, 125)
         true(f"{args}: one line, got {p.stderr!r}",
              p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1)
+        for stderr in "/dev/full", "&-":
+            p = subprocess.run(["sh", "-c", f'exec "$@" 2>{stderr}', "sh", FLEXGUARD, "bench",
+                                *args], stdout=subprocess.PIPE, text=True)
+            same(f"{args} 2>{stderr}", (p.returncode, p.stdout), (125, ""))
     bare = os.path.join(TMP, "nothing-made")
     os.mkdir(bare)
     same("refused", run("bench", "--locks", "nosuch", cwd=bare).returncode, 125)
