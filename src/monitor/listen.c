@@ -27,8 +27,8 @@ static int remove_stale(const struct sockaddr_un *addr, socklen_t len)
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)addr, len) && errno == ECONNREFUSED &&
-	    !lstat(addr->sun_path, &st) && S_ISSOCK(st.st_mode) && !unlink(addr->sun_path))
-		err = 0;
+	    !lstat(addr->sun_path, &st) && S_ISSOCK(st.st_mode))
+		err = unlink(addr->sun_path) ? FG_STALE : 0;
 	close(fd);
 	return err;
 }

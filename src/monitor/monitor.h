@@ -84,9 +84,10 @@ void fg_monitor_close(struct fg_monitor *m);
 /*
  * Make a listening socket at `path` ('@' first: abstract), with these permissions.  Returns the
  * descriptor (CLOEXEC) or -errno; -EADDRINUSE if somebody listens there.  A path that nobody
- * listens on any more is replaced.
+ * listens on any more is replaced; FG_STALE if it cannot be removed.
  */
 int fg_monitor_listen(const char *path, unsigned mode);
+#define FG_STALE (-1001)
 
 /*
  * Be the only one at this path: between two that start, the test above is a race, and it says

@@ -2,6 +2,7 @@
 """The command on a terminal of 80 columns, as somebody sees it who has just installed it."""
 import glob
 import re
+import socket
 
 from climod import *
 
@@ -173,6 +174,20 @@ def check_nowhere_to_listen():
     true(p.stderr, "No such file or directory: " in p.stderr and "give --socket" in p.stderr)
     p = run("monitor", "--socket", CONTEND)
     true(p.stderr, f"{CONTEND} is no socket: give --socket another path" in p.stderr)
+    # Root's monitor was killed, or could not remove its socket as the user that it had become.
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all",
+              FLEXGUARD]
+    if os.geteuid() or not shutil.which("setpriv") or \
+            subprocess.run([*nobody, "--version"], capture_output=True).returncode:
+        return
+    dead = f"{TMP}/dead.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.bind(dead)
+    os.chmod(dead, 0o666)
+    p = subprocess.run([*nobody, "monitor", "--socket", dead], text=True, capture_output=True)
+    same("dead", (p.returncode, p.stderr),
+         (125, f"flexguard monitor: the dead socket {dead} cannot be removed: start it as root, or "
+               "give --socket a path of yours\n"))
 
 
 def check_closed_descriptors():

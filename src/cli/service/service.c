@@ -165,13 +165,17 @@ static int listen_at(struct fg_service *s, char *why, size_t size)
 		snprintf(why, size,
 			 "another monitor listens on %s already: end it, or give --socket",
 			 s->socket);
+	else if (fd == FG_STALE)
+		snprintf(why, size,
+			 "the dead socket %s cannot be removed: %sgive --socket a path of yours",
+			 s->socket, geteuid() ? "start it as root, or " : "");
 	else if (fd < 0)
 		snprintf(why, size, "cannot listen on %s: %s%s", s->socket, strerror(-fd),
 			 fd != -EACCES && fd != -ENOENT ? "" :
 			 geteuid() ? ": start it as root, or give --socket a path of yours" :
 				     ": give --socket a path in a folder that is there");
 	if (fd < 0)
-		return fd;
+		return fd == FG_STALE ? -EADDRINUSE : fd;
 	s->listener = fd;
 	s->own_path = s->socket[0] != '@';
 	if (s->own_path && !lstat(s->socket, &st))
