@@ -258,6 +258,29 @@ def check_orderly_end():
             finish(p)
 
 
+def check_relative_path():
+    """It leaves the directory in which it was started, and removes its socket there."""
+    need_daemon()
+    folder = f"{TMP}/relative"
+    os.mkdir(folder)
+    os.chmod(folder, 0o777)
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        with Daemon(path="rel.sock") as d:
+            same("it has left", os.readlink(f"/proc/{d.p.pid}/cwd"), "/")
+            d.stop()
+        same("nothing stays behind", os.listdir(folder), [])
+        with Daemon(path="./rel.sock") as d:
+            os.rename("rel.sock", "old.sock")
+            with open("rel.sock", "w") as f:
+                f.write("a later one's")
+            d.stop()
+        same("not a later one's", sorted(os.listdir(folder)), ["old.sock", "rel.sock"])
+    finally:
+        os.chdir(before)
+
+
 def check_systemd():
     """A socket passed from outside, and a word when it is ready."""
     need_daemon()

@@ -149,6 +149,27 @@ static bool any_user_may_use_bpf(void)
 	return fd >= 0;
 }
 
+/*
+ * What to remove at the end.  The name itself is bound as it is written: a socket's has 107 bytes
+ * at most.
+ */
+static bool find_own_path(struct fg_service *s)
+{
+	char here[PATH_MAX] = "";
+	struct stat st;
+	bool relative = s->socket[0] != '/';
+
+	if (relative && !getcwd(here, sizeof(here)))
+		return false;
+	if (snprintf(s->path, sizeof(s->path), "%s%s%s", here, relative ? "/" : "", s->socket) >=
+		(int)sizeof(s->path) ||
+	    lstat(s->path, &st))
+		return false;
+	s->device = st.st_dev;
+	s->inode = st.st_ino;
+	return true;
+}
+
 static int listen_at(struct fg_service *s, char *why, size_t size)
 {
 	struct stat st;
@@ -177,9 +198,7 @@ static int listen_at(struct fg_service *s, char *why, size_t size)
 	if (fd < 0)
 		return fd == FG_STALE ? -EADDRINUSE : fd;
 	s->listener = fd;
-	s->own_path = s->socket[0] != '@';
-	if (s->own_path && !lstat(s->socket, &st))
-		s->inode = st.st_ino;
+	s->own_path = s->socket[0] != '@' && find_own_path(s);
 	/* So that it can remove it where the folder's owner is another (sticky). */
 	if (s->own_path && s->change_user && lchown(s->socket, s->uid, s->gid)) {
 		snprintf(why, size, "cannot give %s away: %s", s->socket, strerror(errno));
@@ -238,8 +257,9 @@ void fg_service_close(struct fg_service *s)
 	 * First the path, so that nobody comes any more; then the counters, so that all clients
 	 * leave.
 	 */
-	if (s->own_path && !lstat(s->socket, &st) && st.st_ino == s->inode) /* not a later one's */
-		unlink(s->socket);
+	if (s->own_path && !lstat(s->path, &st) && st.st_dev == s->device &&
+	    st.st_ino == s->inode) /* not a later one's */
+		unlink(s->path);
 	if (s->listener >= 0)
 		close(s->listener);
 	if (s->monitor)

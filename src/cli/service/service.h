@@ -6,6 +6,7 @@
 #ifndef FG_CLI_SERVICE_H
 #define FG_CLI_SERVICE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -29,7 +30,10 @@ struct fg_service {
 	 */
 	int lock;
 	bool own_path;
-	ino_t inode; /* of the socket */
+	/* The socket's, from the root: it is removed from another directory than it was made in. */
+	char path[PATH_MAX];
+	dev_t device; /* of the socket, as the next */
+	ino_t inode;
 	struct fg_monitor *monitor;
 };
 
