@@ -64,10 +64,28 @@ static void count_thread(void)
 	fg_libc_pthread_setspecific()(thread_key, &counted);
 }
 
+/*
+ * strtoul() takes blanks and signs as well, and wraps.  `end` stays at the text where no number
+ * begins it, or too large a one.
+ */
+static uint32_t number(const char *text, const char **end)
+{
+	uint64_t n = 0;
+
+	for (*end = text; **end >= '0' && **end <= '9'; ++*end) {
+		n = n * 10 + (uint64_t)(**end - '0');
+		if (n > UINT32_MAX) {
+			*end = text;
+			return 0;
+		}
+	}
+	return (uint32_t)n;
+}
+
 static const char *start(void)
 {
 	const char *how = secure_getenv("FLEXGUARD_HYBRID");
-	char *end = NULL;
+	const char *end = NULL;
 
 	if (!how || !strcmp(how, "auto"))
 		return NULL;
@@ -80,12 +98,12 @@ static const char *start(void)
 		return NULL;
 	}
 	if (!strncmp(how, "at=", 3)) {
-		forced.at_ns = fg_now_ns() + strtoull(how + 3, &end, 10) * 1000000;
+		forced.at_ns = fg_now_ns() + number(how + 3, &end) * 1000000ull;
 		forced.how = AT;
 	} else if (!strncmp(how, "threads=", 8)) {
-		forced.block_from = (uint32_t)strtoul(how + 8, &end, 10);
+		forced.block_from = number(how + 8, &end);
 		if (*end == ',')
-			forced.spin_from = (uint32_t)strtoul(end + 1, &end, 10);
+			forced.spin_from = number(end + 1, &end);
 		forced.how = THREADS;
 		pthread_key_create(&thread_key, thread_ends);
 	}

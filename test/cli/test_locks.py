@@ -74,9 +74,14 @@ def check_bad_names():
         p = run(*args)
         same(args, p.returncode, 125)
         one_line(p.stderr)
-    p = run("run", "--lock", "hybrid-mcs", "true", env={"FLEXGUARD_HYBRID": "at="})
-    same("hybrid", p.returncode, 125)
-    one_line(p.stderr)
+    for how in ("at=", "at=x", "at=-1", "at=+1", "at= 1", "at=1x", "at=4294967296", "threads=",
+                "threads=-1", "threads=5,", "threads=5,-1", "threads=5,x"):
+        p = run("run", "--lock", "hybrid-mcs", "true", env={"FLEXGUARD_HYBRID": how})
+        same(how, p.returncode, 125)
+        one_line(p.stderr)
+    for how in "at=0", "at=300", "threads=5", "threads=2,5":
+        p = run("run", "--lock", "hybrid-mcs", "true", env={"FLEXGUARD_HYBRID": how})
+        same(how, (p.returncode, p.stderr), (0, ""))
     same("help", run("locks", "--help").returncode, 0)
 
 
