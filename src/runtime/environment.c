@@ -32,11 +32,8 @@ static struct iovec piece(const char *text)
 	return (struct iovec){(void *)text, strlen(text)};
 }
 
-/*
- * `flexguard run` refuses an unknown name before it starts anything.  A user who preloads the
- * library by hand hears of it here, before the program runs, and gets the default.
- */
-void fg_env_say_unknown(const char *what, const char *setting, const char *value, const char *known)
+static void say_unknown(const char *what, const char *setting, const char *value,
+			const char *wanted, const char *known)
 {
 	char name[64];
 	size_t length = strnlen(value, sizeof(name));
@@ -47,7 +44,8 @@ void fg_env_say_unknown(const char *what, const char *setting, const char *value
 	    {name, length},
 	    piece("' in "),
 	    piece(setting),
-	    piece(", going on with the default; one of:"),
+	    piece(", going on with the default; "),
+	    piece(wanted),
 	    piece(known),
 	    piece("\n"),
 	};
@@ -57,6 +55,15 @@ void fg_env_say_unknown(const char *what, const char *setting, const char *value
 	for (size_t i = 0; i < length; i++) /* a terminal obeys */
 		name[i] = (unsigned char)value[i] < 0x20 || value[i] == 0x7f ? '?' : value[i];
 	(void)!writev(STDERR_FILENO, line, sizeof(line) / sizeof(line[0]));
+}
+
+/*
+ * `flexguard run` refuses an unknown name before it starts anything.  A user who preloads the
+ * library by hand hears of it here, before the program runs, and gets the default.
+ */
+void fg_env_say_unknown(const char *what, const char *setting, const char *value, const char *known)
+{
+	say_unknown(what, setting, value, "one of:", known);
 }
 
 /* Which of these names stands in the variable; -1: it is not set, or has another value. */
@@ -74,6 +81,20 @@ static int choice(const char *what, const char *variable, const char *const name
 	return -1;
 }
 
+/* Of digits and nothing else: strtoull() takes signs, stops at a letter, and sets errno. */
+static bool is_number(const char *text, uint64_t *number)
+{
+	uint64_t n = 0;
+
+	do {
+		if (*text < '0' || *text > '9' || __builtin_mul_overflow(n, 10u, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)(*text - '0'), &n))
+			return false;
+	} while (*++text);
+	*number = n;
+	return true;
+}
+
 void fg_env_read(void)
 {
 #define X(id, name, help) name,
@@ -85,8 +106,8 @@ void fg_env_read(void)
 
 	fg_silent = is_told_to_be_silent();
 
-	if (spin_ns)
-		fg_spin_ns = strtoull(spin_ns, NULL, 10);
+	if (spin_ns && *spin_ns && !is_number(spin_ns, &fg_spin_ns))
+		say_unknown("value", FG_SPIN_NS_ENV, spin_ns, "a number of ns is wanted", "");
 	policy = choice("policy", FG_POLICY_ENV, policies, FG_POLICY_COUNT, policy_names);
 	if (policy >= 0)
 		fg_policy_set((enum fg_policy)policy);

@@ -307,7 +307,8 @@ def check_unknown_names():
     preload = os.path.join(BUILD, "libflexguard-preload.so")
     for setting, said, known, good in (
             ("FLEXGUARD_POLICY", "unknown policy 'nope?[2J'", "spin-then-park", "block"),
-            ("FLEXGUARD_FUTEX", "unknown value 'nope?[2J'", "off on", "on")):
+            ("FLEXGUARD_FUTEX", "unknown value 'nope?[2J'", "off on", "on"),
+            ("FLEXGUARD_SPIN_NS", "unknown value 'nope?[2J'", "a number of ns", "20000")):
         env = dict(os.environ, LD_PRELOAD=preload)
         env[setting] = "nope\x1b[2J"
         p = subprocess.run(["/bin/true"], env=env, capture_output=True, text=True)

@@ -2,7 +2,8 @@
 /*
  * The library writes nothing on standard output or error, not even about settings that mean
  * nothing; but one line about a policy that it does not know, which would else be another one in
- * silence, and, by the preload library, about an unknown choice for futexes.
+ * silence, about a time to spin that is no number, and, by the preload library, about an unknown
+ * choice for futexes.
  */
 #include "../tools/check.h"
 
@@ -11,7 +12,7 @@
 static void expect_silence(const char *name, const char *value)
 {
 	bool unknown = name && *value &&
-		       (!strcmp(name, "FLEXGUARD_POLICY") ||
+		       (!strcmp(name, "FLEXGUARD_POLICY") || !strcmp(name, "FLEXGUARD_SPIN_NS") ||
 			(!strcmp(name, "FLEXGUARD_FUTEX") && getenv("CHECK_PRELOAD")));
 	int p[2], status;
 	char text[256];
