@@ -339,7 +339,8 @@ struct fg_welcome {
 /*
  * A question in place of a hello, for `flexguard status`, `top` and `metrics`: one
  * packet each way again, without descriptors.  Root and the monitor's own user hear of
- * all processes, others of their own; totals are for everybody, as the counters are.
+ * all processes, others of their own, as they were half a second ago at the most; totals are for
+ * everybody, as the counters are.
  */
 #define FG_QUERY_MAGIC 0x51474c46u
 

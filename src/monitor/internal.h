@@ -46,6 +46,12 @@ struct fg_array {
 	uint32_t id, slots;
 };
 
+/* What its slots said when they were sampled last (report.c). */
+struct fg_seen {
+	uint32_t threads, runnable;
+	uint64_t preempted, blocked; /* with those of arrays that it had before */
+};
+
 /* A registered process.  Its pieces stand at its index here times FG_PIECES in the map of maps. */
 struct fg_process {
 	uint64_t id; /* of this process and no later one (process.c) */
@@ -67,6 +73,8 @@ struct fg_process {
 	uint64_t stats[FG_SLOT_STATS];
 	uint64_t given[FG_SLOT_STATS]; /* of these, to the sum of all (report.c) */
 	uint64_t preempted, blocked;   /* in arrays that it had before this one */
+	struct fg_seen seen;
+	uint64_t look_ns; /* until then a question is answered with that */
 	/*
 	 * Of the publisher's threads, atomic: what they have not done yet.  Until then the index is
 	 * not free.
@@ -144,7 +152,8 @@ struct fg_monitor {
 	uint64_t started_ns, registered, refused, dropped;
 	uint64_t stats[FG_SLOT_STATS];
 	uint32_t next_sample;
-	uint64_t all_ns; /* when all were sampled last */
+	uint64_t all_ns;   /* when all were sampled last */
+	uint32_t all_next; /* where that goes on; 0: it has come to its end */
 
 	struct fg_publisher *publisher;
 	struct fg_array empty; /* the slot array of nobody */
@@ -230,9 +239,7 @@ void fg_array_leave(struct fg_monitor *m, struct fg_array *a, uid_t uid);
 void fg_arrays_collect(struct fg_monitor *m); /* which of those are gone? */
 void fg_arrays_charge(const struct fg_monitor *m, uid_t uid, struct fg_usage *u);
 
-/* report.c: `r` may be NULL */
-void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_report_process *r);
-/* a piece */
+/* report.c: a piece */
 void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t from, uint32_t to);
 void fg_report_leave(struct fg_monitor *m, struct fg_process *p); /* before the array is another */
 void fg_report_forget(struct fg_monitor *m, struct fg_process *p);

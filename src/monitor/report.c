@@ -62,9 +62,9 @@ static uint64_t add_saturated(uint64_t a, uint64_t b)
  * the time of its threads: as many as it has slots or says to have.
  */
 
-static uint64_t most(const struct fg_process *p, int stat)
+static uint64_t most(const struct fg_process *p, int stat, uint64_t now)
 {
-	uint64_t age_ns = fg_now_ns() - p->since_ns + AGE_GRACE_NS, threads = p->highest, result;
+	uint64_t age_ns = now - p->since_ns + AGE_GRACE_NS, threads = p->highest, result;
 
 	if (stat != FG_SLOT_BLOCKED_NS)
 		return age_ns / EVENT_NS * (uint64_t)libbpf_num_possible_cpus();
@@ -98,10 +98,11 @@ static uint64_t growth(uint32_t *last, uint32_t now)
 	return more > 0 ? (uint64_t)more : 0;
 }
 
-static void add_up(struct fg_monitor *m, struct fg_process *p, const uint64_t more[FG_SLOT_STATS])
+static void add_up(struct fg_monitor *m, struct fg_process *p, const uint64_t more[FG_SLOT_STATS],
+		   uint64_t now)
 {
 	for (int k = 0; k < FG_SLOT_STATS; k++) {
-		uint64_t limit = most(p, k), known;
+		uint64_t limit = most(p, k, now), known;
 
 		p->stats[k] = add_saturated(p->stats[k], more[k] * unit(k));
 		known = p->stats[k] < limit ? p->stats[k] : limit;
@@ -128,42 +129,65 @@ static void sample_rest(struct fg_process *p, uint64_t more[FG_SLOT_STATS])
 	}
 }
 
-void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_report_process *r)
+/*
+ * What a question is answered with may be so old: 500 us for each slot that was looked at, which
+ * took some 27 ns (2-CPU VM), and half a second at most.  With all slots that a user may have, his
+ * questions take two looks at them a second, 6 % of a CPU; of a program with 32 threads they tell
+ * what was 16 ms ago.  Less than a second, since `flexguard top` asks once in a second.
+ */
+#define SLOT_REST_NS 500000ull
+#define MAX_REST_NS  500000000ull
+
+/* Looks at the slots of a process; returns how many they are. */
+static uint32_t sample(struct fg_monitor *m, struct fg_process *p, uint64_t now)
 {
-	uint64_t more[FG_SLOT_STATS] = {0}, preempted = p->preempted, blocked = p->blocked;
-	uint32_t threads = 0, runnable = 0, state;
+	struct fg_seen seen = {.preempted = p->preempted, .blocked = p->blocked};
+	uint64_t more[FG_SLOT_STATS] = {0}, rest_ns;
+	uint32_t i, state;
 
 	if (p->map)
 		sample_rest(p, more);
-	for (uint32_t i = 1; p->map && i < p->slots; i++) {
+	for (i = 1; p->map && i < p->slots; i++) {
 		const struct fg_slot *slot = &p->map[i];
 
 		if (i > p->highest && i % FG_MIN_SLOTS == 0 && is_untouched(slot))
 			break;
 		state = state_of(slot);
-		threads += state != FG_STATE_UNKNOWN;
-		runnable += state == FG_STATE_ON || state == FG_STATE_RUNNABLE;
-		preempted += __atomic_load_n(&slot->preempted, __ATOMIC_RELAXED);
-		blocked += __atomic_load_n(&slot->blocked, __ATOMIC_RELAXED);
+		seen.threads += state != FG_STATE_UNKNOWN;
+		seen.runnable += state == FG_STATE_ON || state == FG_STATE_RUNNABLE;
+		seen.preempted += __atomic_load_n(&slot->preempted, __ATOMIC_RELAXED);
+		seen.blocked += __atomic_load_n(&slot->blocked, __ATOMIC_RELAXED);
 		if (!can_see(p, (i / FG_MIN_SLOTS + 1) * FG_MIN_SLOTS))
 			continue;
 		for (int k = 0; k < FG_SLOT_STATS; k++)
 			more[k] += growth(&p->last[i][k],
 					  __atomic_load_n(&slot->stats[k], __ATOMIC_RELAXED));
 	}
-	add_up(m, p, more);
-	if (!r)
-		return;
+	add_up(m, p, more, now);
+	rest_ns = i * SLOT_REST_NS;
+	p->seen = seen;
+	p->look_ns = now + (rest_ns < MAX_REST_NS ? rest_ns : MAX_REST_NS);
+	return i;
+}
+
+/* Not for each question of somebody who may ask as often as he likes. */
+static uint32_t sample_if_due(struct fg_monitor *m, struct fg_process *p, uint64_t now)
+{
+	return now < p->look_ns ? 0 : sample(m, p, now);
+}
+
+static void tell(const struct fg_process *p, struct fg_report_process *r)
+{
 	*r = (struct fg_report_process){
 	    .pid = p->pid,
 	    .uid = p->uid,
 	    .domain = p->domain,
 	    .slots = p->slots,
-	    .threads = threads,
-	    .runnable = runnable,
+	    .threads = p->seen.threads,
+	    .runnable = p->seen.runnable,
 	    .since_ns = p->since_ns,
-	    .preempted = preempted,
-	    .blocked = blocked,
+	    .preempted = p->seen.preempted,
+	    .blocked = p->seen.blocked,
 	};
 	memcpy(r->stats, p->stats, sizeof(r->stats));
 }
@@ -177,13 +201,12 @@ void fg_report_sample(struct fg_monitor *m, struct fg_process *p, struct fg_repo
 /* The last look at an array: what it said is kept. */
 void fg_report_leave(struct fg_monitor *m, struct fg_process *p)
 {
-	struct fg_report_process r;
-
 	if (!p->map)
 		return;
-	fg_report_sample(m, p, &r);
-	p->preempted = r.preempted;
-	p->blocked = r.blocked;
+	sample(m, p, fg_now_ns());
+	p->preempted = p->seen.preempted;
+	p->blocked = p->seen.blocked;
+	p->look_ns = 0; /* what comes next is another array */
 	munmap((void *)p->map, MAP_BYTES);
 	p->map = NULL;
 	free(p->last);
@@ -223,11 +246,12 @@ void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t 
 void fg_report_tick(struct fg_monitor *m)
 {
 	uint32_t n = m->cfg.max_processes / (uint32_t)(SAMPLE_NS / FG_HEARTBEAT_NS) + 1;
+	uint64_t now = fg_now_ns();
 
 	for (; n && m->nr_processes; n--) {
 		m->next_sample = (m->next_sample + 1) % m->cfg.max_processes;
 		if (m->processes[m->next_sample].pidfd >= 0)
-			fg_report_sample(m, &m->processes[m->next_sample], NULL);
+			sample(m, &m->processes[m->next_sample], now);
 	}
 }
 
@@ -276,21 +300,30 @@ static int check(const struct fg_query *q, ssize_t size)
 }
 
 /*
+ * A question has so many slots looked at, some 0.45 ms, for the processes that it is about, and as
+ * many for the sums; where there are more, the answer names fewer processes.  Not varied.
+ */
+#define LOOK_AT_ONCE 16384u
+
+/*
  * The sum of all is what all have counted up to now, also for users that are not told of
- * each process: a scraper has no privileges.  Not at each question, though.  Not varied.
+ * each process: a scraper has no privileges.  Not at each question, though, and where they have too
+ * many slots for one question, the next ones go on.  Not varied.
  */
 #define ALL_NS 1000000000ull
 
-static void sample_all(struct fg_monitor *m)
+static void sample_all(struct fg_monitor *m, uint64_t now)
 {
-	uint64_t now = fg_now_ns();
+	uint32_t i = m->all_next, looked = 0;
 
-	if (now - m->all_ns < ALL_NS)
+	if (!i && now - m->all_ns < ALL_NS)
 		return;
-	m->all_ns = now;
-	for (uint32_t i = 0; i < m->cfg.max_processes; i++)
+	if (!i)
+		m->all_ns = now;
+	for (; i < m->cfg.max_processes && looked < LOOK_AT_ONCE; i++)
 		if (m->processes[i].pidfd >= 0)
-			fg_report_sample(m, &m->processes[i], NULL);
+			looked += sample_if_due(m, &m->processes[i], now);
+	m->all_next = i < m->cfg.max_processes ? i : 0;
 }
 
 void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ssize_t size,
@@ -298,21 +331,26 @@ void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ss
 {
 	static struct fg_report r; /* 30 KB; the loop is one thread */
 	bool all = uid == 0 || uid == geteuid();
-	uint32_t i;
+	uint64_t now = fg_now_ns();
+	uint32_t i, looked = 0;
 
 	memset(&r, 0, offsetof(struct fg_report, process));
 	r.magic = FG_QUERY_MAGIC;
 	r.abi = FG_ABI_VERSION;
 	r.error = check(q, size);
 	if (!r.error) {
-		for (i = q->from; i < m->cfg.max_processes && r.count < FG_REPORT_PROCESSES; i++) {
+		for (i = q->from; i < m->cfg.max_processes && r.count < FG_REPORT_PROCESSES &&
+				  looked < LOOK_AT_ONCE;
+		     i++) {
 			struct fg_process *p = &m->processes[i];
 
-			if (p->pidfd >= 0 && (all || p->uid == uid))
-				fg_report_sample(m, p, &r.process[r.count++]);
+			if (p->pidfd < 0 || (!all && p->uid != uid))
+				continue;
+			looked += all ? sample(m, p, now) : sample_if_due(m, p, now);
+			tell(p, &r.process[r.count++]);
 		}
 		if (!all)
-			sample_all(m);
+			sample_all(m, now);
 		r.next = i < m->cfg.max_processes ? i : 0;
 		add_summary(m, &r);
 	}

@@ -108,10 +108,11 @@ def connect(path=SOCK):
     return s
 
 
-def hello(path=SOCK, abi=ABI, slots=1):
-    """(error, slots, domain, [descriptors]) of a registration of this very process."""
+def hello(path=SOCK, abi=ABI, slots=1, start=0):
+    """(error, slots, domain, [descriptors]) of a registration of this very process, or of a further
+    piece of its array."""
     with connect(path) as s:
-        s.send(struct.pack("=IIIIq", MAGIC, abi, slots, 0, 0))
+        s.send(struct.pack("=IIIIq", MAGIC, abi, slots, start, 0))
         msg, fds, _, _ = socket.recv_fds(s, 64, 2)
     if not msg:
         raise OSError("hung up")

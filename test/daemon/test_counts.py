@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Counts: what status, top and metrics say is what `flexguard run --stats` counted, to the last
 one."""
+import contextlib
 import json
 
 from daemonmod import *
@@ -9,6 +10,10 @@ COUNTS = HELPERS[2]
 NAMES = ("contended", "spun", "parks", "wakeups", "holder_preemptions", "cond_waits")
 SLOT, STATS, OWNER = 128, 36, 72  # struct fg_slot: its size, and where these are in it
 CONTENDED = 0
+HIGHEST = 56  # in struct fg_slot_rest
+PIECE, PIECES = 512, 8
+QUERY_MAGIC = 0x51474c46
+REPORT, PROCESS, PROCESS_STATS = 224, 104, 48  # struct fg_report, up to its processes; one of them
 
 
 def totals():
@@ -115,6 +120,15 @@ class Liar:
         for fd in fds:
             os.close(fd)
 
+    def fill(self):
+        """As many slots as there are for a process, and it says that it uses all of them."""
+        while self.slots < PIECE * PIECES:
+            error, self.slots, _, fds = hello(slots=PIECE, start=self.slots)
+            same("hello", error, 0)
+            for fd in fds:
+                os.close(fd)
+        struct.pack_into("=I", self.map, HIGHEST, self.slots - 1)
+
     def set(self, slot, value, stat=CONTENDED):
         struct.pack_into("=I", self.map, slot * SLOT + OWNER, slot)
         struct.pack_into("=I", self.map, slot * SLOT + STATS + 4 * stat, value)
@@ -193,6 +207,97 @@ def check_ordinary_user():
             wait_until("goes on", lambda: sums() > first)
         finally:
             end(p)
+
+
+def ask(start=0):
+    """({pid: what it counted}, where the next question goes on; 0: nowhere) of one question."""
+    with connect() as s:
+        s.send(struct.pack("=IIII", QUERY_MAGIC, ABI, start, 0))
+        answer = s.recv(1 << 16)
+    _, _, error, following, count = struct.unpack_from("=IIiII", answer)
+    same("error", error, 0)
+    processes = [REPORT + i * PROCESS for i in range(count)]
+    return {struct.unpack_from("=i", answer, at)[0]:
+            struct.unpack_from("=Q", answer, at + PROCESS_STATS)[0] for at in processes}, following
+
+
+class Other:
+    """A child, as nobody: what it does ends in an exception, or in a line that it says."""
+
+    def __init__(self, job):
+        out, into = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(out)
+            try:
+                os.setgroups([])
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+                said = job()
+            except BaseException as e:
+                said = f"failed: {e}"
+            os.write(into, f"{said}\n".encode())
+            while True:  # it stays registered
+                signal.pause()
+        os.close(into)
+        self.out = os.fdopen(out)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.out.close()
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+def check_questions_of_an_ordinary_user():
+    """They do not have all his slots looked at each time: with 4096 of them, no more than twice a
+    second.  In the end they tell all the same."""
+    QUESTIONS = 300
+
+    def often():
+        c, me, seen = Liar(PIECE), os.getpid(), set()
+        c.fill()
+        c.set(1, 0)
+        ask()
+        start = time.monotonic()
+        for i in range(1, QUESTIONS + 1):
+            c.set(1, i)
+            seen.add(ask()[0][me])
+        # One that was under way, one at the end, and one of the monitor's own in 15 s.
+        most = 3 + (time.monotonic() - start) * (2 + 1 / 15)
+        true(f"{len(seen)} looks, not {most:.1f}", len(seen) <= most)
+        wait_until("all is told", lambda: ask()[0][me] == QUESTIONS)
+        return "done"
+
+    need_daemon()
+    need_root()
+    with Daemon():
+        with Other(often) as o:
+            same("an ordinary user", o.out.readline(), "done\n")
+
+
+def check_questions_about_many_slots():
+    """One question has some 16,384 slots looked at, whoever asks; the next one goes on."""
+
+    def many():
+        Liar(PIECE).fill()
+        return "done"
+
+    need_daemon()
+    need_root()
+    with Daemon(), contextlib.ExitStack() as stack:
+        others = [stack.enter_context(Other(many)) for _ in range(6)]
+        for o in others:
+            same("has many", o.out.readline(), "done\n")
+        seen, start, questions = set(), 0, 0
+        while not questions or start:
+            told, start = ask(start)
+            seen |= told.keys() & {o.pid for o in others}
+            questions += 1
+        same("all are told of", len(seen), len(others))
+        same("questions", questions, 2)
 
 
 main(globals())
