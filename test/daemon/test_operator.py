@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What an operator sees: flexguard status, top, stat and metrics, beside programs that are
 known."""
+import contextlib
 import fcntl
 import json
 import pty
@@ -452,6 +453,69 @@ def check_metrics_served():
     finally:
         q.terminate()
         q.wait(60)
+
+
+def check_metrics_beside_half_requests():
+    """Those who do not come to the end of what they ask keep nobody else off, nor the command from
+    its end, also when there are more of them than it hears at once (256)."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        address = s.getsockname()
+
+    def connected():
+        return socket.create_connection(address, 60)
+
+    def half():
+        s = connected()
+        s.sendall(b"GET /metrics HTTP/1.1\r\n")
+        return s
+
+    def is_open(s):
+        s.setblocking(False)
+        try:
+            return s.recv(1) != b""
+        except BlockingIOError:
+            return True
+
+    def once(halves, f):
+        with contextlib.ExitStack() as stack:
+            q = start("metrics", "--listen", str(address[1]), "--socket", f"{TMP}/none")
+            stack.callback(q.wait, 60)
+            stack.callback(q.terminate)
+
+            def listens():
+                try:
+                    connected().close()
+                    return True
+                except OSError:
+                    return q.poll() is not None
+            wait_until("it listens", listens)
+            if q.poll() is not None:
+                raise Skip(q.stderr.read())
+            f(q, [stack.enter_context(half()) for _ in range(halves)])
+
+    def served(q, others):
+        get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        same("served", http(connected(), get)[0], 200)
+        true("none had to go for that", all(is_open(s) for s in others))
+
+    def connections(q):
+        try:
+            names = [f"/proc/{q.pid}/fd/{fd}" for fd in os.listdir(f"/proc/{q.pid}/fd")]
+            return sum(os.readlink(name).startswith("socket:") for name in names) - 1
+        except FileNotFoundError:
+            return 0  # one was closed meanwhile
+
+    def ends(q, others):
+        wait_until("all places are taken", lambda: connections(q) == 256)
+        # The first that were heard have said something; it would be after 3 s that they go.
+        begin = time.monotonic()
+        q.terminate()
+        same("end", q.wait(60), 0)
+        true("it has not waited for them to go", time.monotonic() - begin < 2)
+
+    in_one_of(3, lambda: once(64, served))
+    in_one_of(3, lambda: once(256 + 8, ends))
 
 
 def check_addresses():

@@ -193,6 +193,13 @@ static enum MHD_Result serve(void *asked, struct MHD_Connection *c, const char *
 	return reply(c, 200, content_type, text, length, MHD_RESPMEM_MUST_FREE);
 }
 
+/*
+ * A scraper needs one, for as long as it takes to say a line and to read the answer; the others are
+ * for those who do not come to the end of theirs.  16 KB each.  Not varied.
+ */
+#define CONNECTIONS 256u
+#define SILENT_S    3u
+
 static int listen_unix(const char *path)
 {
 	struct sockaddr_un un;
@@ -210,7 +217,7 @@ static int listen_unix(const char *path)
 	if (un.sun_path[0] && !lstat(path, &st) && S_ISSOCK(st.st_mode) &&
 	    connect(fd, (struct sockaddr *)&un, size) && errno == ECONNREFUSED)
 		unlink(path);
-	if (bind(fd, (struct sockaddr *)&un, size) || listen(fd, 16)) {
+	if (bind(fd, (struct sockaddr *)&un, size) || listen(fd, CONNECTIONS)) {
 		close(fd);
 		return -1;
 	}
@@ -258,7 +265,8 @@ static int listen_port(const char *text)
 	}
 	fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	err = fd < 0 || bind(fd, to->ai_addr, to->ai_addrlen) || listen(fd, 16) ? errno : 0;
+	err = fd < 0 || bind(fd, to->ai_addr, to->ai_addrlen) || listen(fd, CONNECTIONS) ? errno :
+											   0;
 	freeaddrinfo(to);
 	if (!err)
 		return fd;
@@ -291,9 +299,14 @@ static int serve_at(const char *address, const struct asked *asked)
 	sigaddset(&stop, SIGINT);
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	d = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL, NULL, serve,
-			     (void *)asked, MHD_OPTION_LISTEN_SOCKET, fd,
-			     MHD_OPTION_CONNECTION_LIMIT, 32u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
+	/*
+	 * ITC: without it the library ends its thread by way of the listening socket, which the
+	 * thread does not look at while it has all the connections that it may have.
+	 */
+	d = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_USE_ITC, 0, NULL,
+			     NULL, serve, (void *)asked, MHD_OPTION_LISTEN_SOCKET, fd,
+			     MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
+			     MHD_OPTION_CONNECTION_TIMEOUT, SILENT_S,
 			     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_END);
 	if (!d) {
 		fg_error("cannot start the HTTP server: out of memory or descriptors");
