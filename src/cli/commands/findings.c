@@ -31,21 +31,23 @@ void fg_findings_print(const struct fg_findings *t, const char *program, int sys
 {
 	static const char *const mark[] = {"ok", "-", "limit", "NO"};
 	int width = 0, columns = fg_prose_columns(STDOUT_FILENO);
-	char folded[1200], name[1200];
+	char folded[1200], plain[1200];
 
-	snprintf(name, sizeof(name), "%s", program ? program : "");
-	fg_make_printable(name);
+	snprintf(plain, sizeof(plain), "%s", program ? program : "");
+	fg_make_printable(plain);
 	for (int i = 0; i < t->nr; i++)
 		if ((int)strlen(t->row[i].name) > width)
 			width = (int)strlen(t->row[i].name);
 	puts("this machine");
 	for (int i = 0; i < t->nr; i++) {
 		if (i == system_rows)
-			printf("\n%s\n", name);
+			printf("\n%s\n", plain);
 		fg_fold(folded, sizeof(folded), t->row[i].text, width + 11, width + 11, columns);
 		printf("  %-*s  %-5s  %s\n", width, t->row[i].name, mark[t->row[i].grade], folded);
 	}
-	fg_fold(folded, sizeof(folded), verdict, 0, 0, columns);
+	snprintf(plain, sizeof(plain), "%s", verdict); /* it may name the loader */
+	fg_make_printable(plain);
+	fg_fold(folded, sizeof(folded), plain, 0, 0, columns);
 	printf("\n%s\n", folded);
 }
 
