@@ -425,7 +425,6 @@ int _fg_rwlock_tryrdlock(struct fg_rwlock *rw)
 {
 	struct fg_self *t = fg_self();
 	enum visible v = fg_id_has_slot(t->id) ? enter_visible(rw, t) : INVISIBLE;
-
 	bool may_pass = rw->kind != FG_RW_WRITERS_FIRST;
 
 	if (v == VISIBLE || (v == UNBIASED && !withdraws_visible(rw, t)))

@@ -64,13 +64,13 @@ _Static_assert(sizeof(struct fg_rwlock) == 56, "in place of pthread_rwlock_t");
 _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rwlock, kind) == 48,
 	       "glibc's initialisers");
 
-/* EDEADLK if this thread writes; EAGAIN if there are 2^28 - 2^23 readers; ETIMEDOUT. */
 /*
  * At this address there is a new lock.  Takes out of the table what is left there of one before it,
  * which threads still read when they ended, or that a fork has left behind.
  */
 void _fg_rwlock_init(struct fg_rwlock *rw, uint32_t kind);
 
+/* EDEADLK if this thread writes; EAGAIN if there are 2^28 - 2^23 readers; ETIMEDOUT. */
 int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
 /* EDEADLK if this thread writes; ETIMEDOUT. */
 int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);
