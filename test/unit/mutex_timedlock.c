@@ -26,6 +26,8 @@ static void *contend(void *arg)
 	CHECK_EQ(pthread_mutex_timedlock(&m, &ts), EINVAL);
 	ts.tv_nsec = 1000000000;
 	CHECK_EQ(pthread_mutex_timedlock(&m, &ts), EINVAL);
+	ts.tv_sec = -1; /* wrong twice: glibc says that it is over */
+	CHECK_EQ(pthread_mutex_timedlock(&m, &ts), ETIMEDOUT);
 	return NULL;
 }
 
