@@ -50,8 +50,6 @@ int mtx_init(mtx_t *m, int type)
 {
 	struct fg_mutex *mutex = fg_mutex_of(mutex_of(m));
 
-	if (type & ~(mtx_plain | mtx_timed | mtx_recursive))
-		return thrd_error;
 	*mutex = (struct fg_mutex){.lock.tag = type & mtx_recursive ? FG_KIND_RECURSIVE :
 								      FG_KIND_NORMAL};
 	return thrd_success;

@@ -41,7 +41,7 @@ void fg_thread_init(struct fg_self *t)
 	uint32_t tid, index;
 
 	fg_filter_setup(fg_policy_clock_changed);
-	tid = fg_tid();
+	tid = fg_tid_of_thread();
 	index = again ? 0 : fg_index_take();
 	t->role = FG_ROLE_NONE;
 	/* What it knows of a lock, or of a round, another thread's line has by now. */

@@ -118,6 +118,27 @@ static void index_give_back(uint32_t index)
 	fg_add_relaxed((uint32_t *)&spare, 1);
 }
 
+static uint32_t process; /* its id, from the start of the library on */
+
+void fg_ids_of_process(uint32_t pid)
+{
+	process = pid;
+}
+
+uint32_t fg_tid_of_thread(void)
+{
+	uint32_t pid = fg_load_relaxed(&process), whose = fg_spread();
+
+	if (pid && fg_call_begins(whose)) {
+		bool same = fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0) == (long)pid;
+
+		fg_call_ends(whose);
+		if (!same)
+			return fg_tid_of_libc();
+	}
+	return fg_tid();
+}
+
 /*
  * No index is to be had: some may belong to threads that ended without telling (thread.c,
  * thread_exit).  Each thread that finds it so asks for a few of them, the next one for the next
@@ -129,11 +150,10 @@ static void sweep(void)
 {
 	static uint32_t hand;
 	uint32_t from = fg_add_relaxed(&hand, SWEEP), highest = fg_threads_highest(), i;
-	long pid;
+	uint32_t pid = fg_load_relaxed(&process); /* also in a child of vfork, for which all end */
 
-	if (!fg_call_begins(from))
+	if (!pid || !fg_call_begins(from))
 		return;
-	pid = fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
 
 	for (i = 0; i < SWEEP && highest; i++) {
 		uint32_t index = 1 + (from + i) % highest;
@@ -165,13 +185,6 @@ uint32_t fg_index_take(void)
 	if (index)
 		fg_slots_used_up_to(index);
 	return index;
-}
-
-static uint32_t process; /* its id, from the start of the library on */
-
-void fg_ids_of_process(uint32_t pid)
-{
-	process = pid;
 }
 
 /*

@@ -13,6 +13,9 @@
  */
 void fg_ids_of_process(uint32_t pid);
 
+/* The kernel's id of the calling thread, or of the one whose child of vfork is calling. */
+uint32_t fg_tid_of_thread(void);
+
 /* 0: none is to be had. */
 uint32_t fg_index_take(void);
 

@@ -220,7 +220,7 @@ void fg_filter_setup(void (*changed)(void))
 /* ---- who am I ---------------------------------------------------------------- */
 
 /* glibc's own mutex knows; one that nobody waits for needs no call. */
-static uint32_t tid_of_owner(void)
+uint32_t fg_tid_of_libc(void)
 {
 	pthread_mutex_t mine = PTHREAD_MUTEX_INITIALIZER;
 	uint32_t tid;
@@ -236,7 +236,7 @@ uint32_t fg_tid(void)
 	uint32_t tid, whose = fg_spread();
 
 	if (!fg_call_begins(whose))
-		return tid_of_owner();
+		return fg_tid_of_libc();
 	tid = (uint32_t)fg_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
 	fg_call_ends(whose);
 	return tid;

@@ -57,4 +57,10 @@ void fg_filter_after_fork(void);
 /* The kernel's id of this thread; without a call where there is a filter. */
 uint32_t fg_tid(void);
 
+/*
+ * The same, as glibc has it: in a child of vfork, which runs on this thread's stack and in its
+ * memory, and ends before it goes on, still the id of the thread.
+ */
+uint32_t fg_tid_of_libc(void);
+
 #endif

@@ -66,6 +66,9 @@ int main(int argc, char **argv)
 		CHECK_EQ(mtx_unlock(&m), thrd_success);
 		mtx_destroy(&m);
 	}
+	/* ISO C says nothing of others; glibc looks at the bit of mtx_recursive. */
+	CHECK_EQ(mtx_init(&m, 64), thrd_success);
+	mtx_destroy(&m);
 	CHECK_EQ(mtx_init(&m, mtx_plain), thrd_success);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(thrd_create(&t[i], work, (void *)(intptr_t)i), thrd_success);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Indices of threads, seen from inside: none is lost with a thread that ends with a lock, or whose
- * destructors lock until the last; and a thread that finds none free asks the kernel for a few of
- * the others, not for all.
+ * destructors lock until the last; a thread that finds none free asks the kernel for a few of the
+ * others, not for all; and a child of vfork, which is in its parent's memory, is taken neither for
+ * the thread that it runs in nor for a process without threads.
  */
 #include "../tools/check.h"
 
@@ -20,7 +21,7 @@ enum { THREADS = 300, MORE = 20, DEAD_TID = 0x3ffffff };
 static fg_mutex_t shared;
 static fg_mutex_t left[THREADS];
 static pthread_key_t key;
-static long asked;
+static long asked, asked_elsewhere;
 
 static void destroy(void *rounds)
 {
@@ -37,13 +38,32 @@ static void *end_holding(void *mutex)
 	return NULL;
 }
 
+/* Its first lock is one of its child of vfork. */
+static void *begin_in_child(void *mutex)
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		fg_mutex_lock(mutex);
+		fg_mutex_unlock(mutex);
+		_exit(0);
+	}
+	check_child(pid);
+	CHECK(fg_id_has_slot(fg_self_tls.id));
+	CHECK_EQ(fg_thread_tid(&fg_self_tls), syscall(SYS_gettid));
+	return NULL;
+}
+
 #ifdef __x86_64__
+static pid_t parent;
+
 /* In the place of tgkill: only DEAD_TID is dead. */
 static void on_tgkill(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 
 	asked++;
+	asked_elsewhere += uc->uc_mcontext.gregs[REG_RDI] != parent;
 	uc->uc_mcontext.gregs[REG_RAX] = uc->uc_mcontext.gregs[REG_RSI] == DEAD_TID ? -ESRCH : 0;
 }
 
@@ -77,6 +97,9 @@ static void exhaust(void)
 {
 	uint32_t id = 0, dead[3] = {7, 30000, FG_MAX_THREADS - 1};
 
+	pid_t pid;
+
+	parent = getpid();
 	count_tgkill();
 	while (fg_id_has_slot(id = id_of_another()))
 		;
@@ -85,6 +108,13 @@ static void exhaust(void)
 	for (int i = 0; i < MORE; i++)
 		CHECK(!fg_id_has_slot(id_of_another()));
 	CHECK(asked > 0 && asked <= MORE * 256);
+	pid = vfork();
+	if (!pid) {
+		id = id_of_another();
+		_exit(fg_id_has_slot(id));
+	}
+	check_child(pid);
+	CHECK_EQ(asked_elsewhere, 0);
 	/* They are found in the end. */
 	for (int i = 0; i < 3; i++)
 		fg_thread_of(dead[i])->tid = DEAD_TID;
@@ -113,6 +143,7 @@ int main(int argc, char **argv)
 	CHECK(fg_threads_highest() < 20);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(fg_mutex_trylock(&left[i]), EBUSY);
+	join(start(begin_in_child, &shared));
 	exhaust();
 	return 0;
 }
