@@ -190,6 +190,40 @@ static int setspecific(pthread_key_t key, const void *value)
 	return 0;
 }
 
+static uint32_t forks; /* so far */
+
+static long tid_of(const struct thread *t)
+{
+	return 1 + ((long)forks + t->lives) * SIM_THREADS + t->id;
+}
+
+/* A child has the number of the thread that it goes on with. */
+static long pid = 1;
+
+long sim_pid(void)
+{
+	return pid;
+}
+
+void sim_forked(void)
+{
+	forks++;
+	pid = tid_of(here->cur);
+}
+
+/* That its owner is in it is all that the library wants of libc's mutex (fg_tid_of_libc). */
+static int own(pthread_mutex_t *m)
+{
+	m->__data.__owner = (int)tid_of(here->cur);
+	return 0;
+}
+
+static int disown(pthread_mutex_t *m)
+{
+	m->__data.__owner = 0;
+	return 0;
+}
+
 /* In the place of sys/libc.c. */
 void fg_libc_setup(void)
 {
@@ -207,6 +241,8 @@ void *fg_libc(enum fg_libc_index which)
 	case FG_LIBC_pthread_setcanceltype: return (void *)setcanceltype;
 	case FG_LIBC_pthread_testcancel: return (void *)testcancel;
 	case FG_LIBC_pthread_setspecific: return (void *)setspecific;
+	case FG_LIBC_pthread_mutex_lock: return (void *)own;
+	case FG_LIBC_pthread_mutex_unlock: return (void *)disown;
 	default: abort();
 	}
 }
@@ -282,12 +318,6 @@ void sim_cancel(int id, uint64_t at)
 }
 
 /* ---- system calls, clocks -------------------------------------------------------------- */
-
-/* The one that forked has the number of the process. */
-static long tid_of(const struct thread *t)
-{
-	return 1 + ((long)sim_process + t->lives) * SIM_THREADS + t->id;
-}
 
 /* Ending, and clone(2) in another thread: of the order that such machines show; not varied. */
 #define END_AND_BEGIN_NS 20000
@@ -372,7 +402,7 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 		return 0;
 	case SYS_clock_gettime: return sim_clock((clockid_t)a, (void *)b);
 	case SYS_gettid: return tid_of(here->cur);
-	case SYS_getpid: return 1 + (long)sim_process * SIM_THREADS;
+	case SYS_getpid: return sim_pid();
 	case SYS_sched_getscheduler: return SCHED_OTHER;
 	case SYS_prctl: return -EINVAL; /* no time-slice extension */
 	case SYS_sched_getaffinity:

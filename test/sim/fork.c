@@ -11,12 +11,10 @@
 #include "runtime/thread.h"
 #include "sys/filter.h"
 
-uint32_t sim_process; /* forks so far */
-
 void sim_fork(void)
 {
 	sim_others_stop();
-	sim_process++;
+	sim_forked();
 	mem_retired_are_new();
 	monitor_on = false; /* it has not been asked for again */
 	fg_filter_after_fork();

@@ -24,9 +24,6 @@ void fiber_begin(struct thread *t, void (*body)(struct thread *));
 void fiber_run(struct thread *t);     /* until it calls sim_yield() */
 void fiber_new_tls(struct thread *t); /* as a new thread's: nothing is left of another one */
 
-/* ---- fork.c */
-extern uint32_t sim_process;
-
 /* ---- kernel.c */
 void sim_others_stop(void); /* all threads but the calling one, for ever */
 
@@ -55,5 +52,7 @@ void sim_wake(struct thread *t);
 void sim_timer(int id, uint64_t seq, uint64_t at);
 void sim_cancel(int id, uint64_t at);
 void sim_futex_reset(void); /* nobody waits */
+long sim_pid(void);
+void sim_forked(void); /* the calling thread is the child's now */
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "runtime/decide.h"
 #include "runtime/thread.h"
+#include "runtime/thread_id.h"
 #include "sys/libc.h"
 #include "abi/options.h"
 #include "runtime/count.h"
@@ -19,7 +20,7 @@
 #include "loads.h"
 #include "objects/objects.h"
 #include "report.h"
-#include "sim.h"
+#include "kernel.h"
 
 /* In the place of monitor_client.c: there is a monitor from the start, or none. */
 uint64_t fg_monitor_retry_ns = UINT64_MAX;
@@ -386,7 +387,8 @@ static void start_runtime(void)
 	opt.check.threads = n;
 	fg_libc_setup();
 	fg_threads_setup();
-	fg_self(); /* reserves the tables */
+	fg_self();				/* reserves the tables */
+	fg_ids_of_process((uint32_t)sim_pid()); /* from here on */
 	mon_setup(chaos ? 2 * n : n, M.cpus,
 		  (char *)&fg_self_tls.bind - ((char *)__builtin_thread_pointer() + __rseq_offset));
 	/* as many again in the child of a fork */
