@@ -279,14 +279,13 @@ static int listen_port(const char *text)
 static int serve_at(const char *address, const struct asked *asked)
 {
 	bool is_unix = !strncmp(address, "unix:", 5);
-	int fd = is_unix ? listen_unix(address + 5) : listen_port(address), got;
+	int fd, got;
 	struct MHD_Daemon *d;
 	sigset_t stop;
 
-	if (fd >= 0 && !load_microhttpd()) {
-		close(fd);
+	if (!load_microhttpd())
 		return FG_EXIT_OWN;
-	}
+	fd = is_unix ? listen_unix(address + 5) : listen_port(address);
 	if (fd < 0) {
 		fg_error("cannot listen on '%s': %s", address,
 			 errno == EINVAL ? "unix:PATH, PORT, ADDRESS:PORT or "

@@ -88,19 +88,32 @@ static void find_root(pid_t pid)
 		root[0] = '\0';
 }
 
+/* What stands there is of the program's making: a pipe would be waited for. */
+static int open_in_root(const char *name, char **file)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s%s", root, name) >= (int)sizeof(path))
+		return -1;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -1;
+	}
+	*file = strdup(path);
+	return fd;
+}
+
 static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 		    char **file, Elf **elf)
 {
-	char path[PATH_MAX];
-	int fd = -1;
+	int fd = root[0] && name[0] == '/' ? open_in_root(name, file) : -1;
 
-	if (root[0] && name[0] == '/' &&
-	    snprintf(path, sizeof(path), "%s%s", root, name) < (int)sizeof(path))
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return dw.linux_proc_find_elf(module, data, name, base, file, elf);
-	*file = strdup(path);
-	return fd;
+	return fd < 0 ? dw.linux_proc_find_elf(module, data, name, base, file, elf) : fd;
 }
 
 static Dwfl_Callbacks callbacks = {.find_elf = find_elf};
