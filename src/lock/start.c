@@ -7,7 +7,8 @@
  * registration.  So the preload library has the API and the SONAME of
  * libflexguard.so, and whatever in the process asks for that gets the one that
  * is there.  The exception is a program that loads the library by its path: that copy finds
- * the marker of the other, and does not register.  It works, on the fallback policy.
+ * the marker of the other, and does not register.  It works, on the fallback policy; a child of
+ * a fork forgets the parent's threads there too.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,13 +37,18 @@ static bool another_runtime(void)
 	return first && first != &fg_own_marker;
 }
 
-static void child_of_fork(void)
+static void child_of_fork_unregistered(void)
 {
 	fg_filter_after_fork();
 	fg_threads_after_fork();
 	_fg_epoch_after_fork();
 	_fg_spin_after_fork();
 	_fg_gates_after_fork();
+}
+
+static void child_of_fork(void)
+{
+	child_of_fork_unregistered();
 	fg_monitor_forget();
 }
 
@@ -50,8 +56,10 @@ __attribute__((constructor)) static void start(void)
 {
 	int saved = errno;
 
-	if (another_runtime())
+	if (another_runtime()) {
+		pthread_atfork(NULL, NULL, child_of_fork_unregistered);
 		return;
+	}
 	fg_libc_setup();
 	fg_clock_setup();
 	fg_filter_setup(fg_policy_clock_changed);
