@@ -2,7 +2,8 @@
 /*
  * memcpy() and memset() of the library's own, since the compiler calls them where
  * the source has no call: libc's are names that others can take (libc.h).  Where time
- * counts it copies inline.
+ * counts it copies inline.  Not in libflexguard.a: there these would be the whole program's, in
+ * place of libc's and of a sanitizer's.
  */
 #include <string.h>
 

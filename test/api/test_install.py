@@ -112,6 +112,10 @@ def check_static():
     call("gcc", f"{EXAMPLES}/queue.c", "-o", f"{TMP}/static",
          f"-I{MOVED}/{OPTIONS['includedir']}", f"-L{LIB}", "-l:libflexguard.a", "-pthread")
     true("no library", "libflexguard" not in call("readelf", "-dW", f"{TMP}/static"))
+    names = call("nm", "-g", "--defined-only", f"{LIB}/libflexguard.a")
+    same("no name but ours, such as memcpy",
+         {n for n in re.findall(r" [A-TV-Z] (\w+)$", names, re.M) if not re.match("_?fg_", n)},
+         set())
     for env in {}, {"FLEXGUARD_POLICY": "block"}:
         same("static", call(f"{TMP}/static", env=env), EXPECTED["queue"])
     same("static, under run", call(f"{MOVED}/bin/flexguard", "run", f"{TMP}/static",
