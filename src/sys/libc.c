@@ -34,6 +34,9 @@ static const char *const names[] = {
 
 static void *found[FG_LIBC_COUNT];
 
+/* linked.c, or NULL */
+extern void *const fg_libc_linked[] __attribute__((weak, visibility("hidden")));
+
 void *fg_libc(enum fg_libc_index which)
 {
 	void *f = __atomic_load_n(&found[which], __ATOMIC_RELAXED);
@@ -41,6 +44,8 @@ void *fg_libc(enum fg_libc_index which)
 	if (fg_likely(f != NULL))
 		return f;
 	f = fg_libc_function(names[which], NULL);
+	if (!f && fg_libc_linked)
+		f = fg_libc_linked[which];
 	if (!f)
 		abort();
 	__atomic_store_n(&found[which], f, __ATOMIC_RELAXED);

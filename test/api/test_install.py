@@ -122,6 +122,21 @@ def check_static():
                                    env={"FLEXGUARD_VERBOSE": "0"}), EXPECTED["queue"])
 
 
+def check_static_entirely():
+    """With a libc that is no file to look into."""
+    need("gcc")
+    empty = f"{TMP}/empty.c"
+    with open(empty, "w") as f:
+        f.write("int main(void) { return 0; }\n")
+    if subprocess.run(["gcc", "-static", empty, "-o", f"{TMP}/empty"], stderr=subprocess.DEVNULL,
+                      timeout=120).returncode:
+        raise Skip("no static libc here")
+    for source in f"{EXAMPLES}/queue.c", f"{SOURCE}/test/api/cond_edges.c":
+        call("gcc", "-static", "-D_GNU_SOURCE", source, "-o", f"{TMP}/entirely",
+             f"-I{MOVED}/{OPTIONS['includedir']}", f"-L{LIB}", "-l:libflexguard.a", "-pthread")
+        same(source, call(f"{TMP}/entirely"), EXPECTED["queue"] if "queue" in source else "")
+
+
 def configure(source, directory):
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     return subprocess.run(["cmake", "-S", source, "-B", directory, f"-DCMAKE_PREFIX_PATH={MOVED}",
