@@ -137,6 +137,52 @@ def check_static_entirely():
         same(source, call(f"{TMP}/entirely"), EXPECTED["queue"] if "queue" in source else "")
 
 
+PLUGIN = """
+#include <flexguard.h>
+static fg_mutex_t m;
+int plug(void) { return fg_mutex_lock(&m) + fg_mutex_unlock(&m); }
+"""
+LOADER = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+static sem_t locked, closed;
+static void *call(void *plug)
+{
+	((int (*)(void))plug)();
+	sem_post(&locked);
+	sem_wait(&closed);
+	return 0;
+}
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 10; i++) {
+		void *plugin = dlopen(argv[1], RTLD_NOW);
+		pthread_t t;
+		if (!plugin || pthread_create(&t, 0, call, dlsym(plugin, "plug")))
+			return 1;
+		sem_wait(&locked);
+		dlclose(plugin);
+		sem_post(&closed);
+		pthread_join(t, 0);
+	}
+	return 0;
+}
+"""
+
+
+def check_static_plugin():
+    """A thread that has locked ends after the plugin has been closed."""
+    need("gcc")
+    for name, text in ("plugin", PLUGIN), ("loader", LOADER):
+        with open(f"{TMP}/{name}.c", "w") as f:
+            f.write(text)
+    call("gcc", "-shared", "-fPIC", f"{TMP}/plugin.c", "-o", f"{TMP}/plugin.so",
+         f"-I{MOVED}/{OPTIONS['includedir']}", f"-L{LIB}", "-l:libflexguard.a")
+    call("gcc", f"{TMP}/loader.c", "-o", f"{TMP}/loader", "-pthread", "-ldl")
+    call(f"{TMP}/loader", f"{TMP}/plugin.so")
+
+
 def configure(source, directory):
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     return subprocess.run(["cmake", "-S", source, "-B", directory, f"-DCMAKE_PREFIX_PATH={MOVED}",
