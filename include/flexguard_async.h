@@ -9,8 +9,8 @@
  * word is a futex.
  *
  * One helper thread for 127 words, with all signals blocked.  All functions may be called by any
- * thread, none by a signal handler.  A child of fork() has no helpers: it opens an object of its
- * own.
+ * thread, none by a signal handler, and none is a cancellation point.  A child of fork() has no
+ * helpers: it opens an object of its own.
  */
 #ifndef FLEXGUARD_ASYNC_H
 #define FLEXGUARD_ASYNC_H

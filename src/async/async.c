@@ -298,8 +298,8 @@ bool fg_async_fetch(struct fg_async *a, uint64_t *cookie, int *error)
 		a->first = (a->first + 1) % FG_ASYNC_MAX;
 		a->nr_due--;
 		a->watched--;
-	} else if (read(a->fd, &count, sizeof(count)) < 0) {
-		/* It was not readable. */
+	} else if (syscall(SYS_read, a->fd, &count, sizeof(count)) < 0) {
+		/* It was not readable.  No cancellation point, with the mutex, as read() is. */
 	}
 	pthread_mutex_unlock(&a->m);
 	return any;
@@ -307,6 +307,10 @@ bool fg_async_fetch(struct fg_async *a, uint64_t *cookie, int *error)
 
 void fg_async_close(struct fg_async *a)
 {
+	int state;
+
+	/* All or nothing: helpers would go on in what is left. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&a->m);
 	a->closing = true;
 	for (unsigned i = 0; i < HELPERS && a->helper[i]; i++)
@@ -321,4 +325,5 @@ void fg_async_close(struct fg_async *a)
 	free(a->due);
 	pthread_mutex_destroy(&a->m);
 	free(a);
+	pthread_setcancelstate(state, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Words that cannot be waited for: each is fetched with its error, once, the others go on, nothing
- * reads memory that is gone, and the helper sleeps.
+ * reads memory that is gone, and the helper sleeps.  And a thread that is being cancelled.
  */
 #include "../tools/check.h"
 #include <flexguard_async.h>
@@ -27,6 +27,23 @@ static void wake(uint32_t *word)
 }
 
 static uint32_t good[2];
+static bool closed;
+
+static void *is_cancelled(void *arg)
+{
+	struct fg_async *a = arg;
+	uint64_t cookie;
+	int error;
+
+	CHECK_EQ(pthread_cancel(pthread_self()), 0);
+	CHECK_EQ(fg_async_watch(a, &good[0], good[0], false, 7), 0);
+	CHECK(!fg_async_fetch(a, &cookie, &error));
+	CHECK(fg_async_cancel(a, 7));
+	fg_async_close(a);
+	closed = true;
+	pthread_testcancel();
+	return NULL;
+}
 
 int main(int argc, char **argv)
 {
@@ -74,6 +91,9 @@ int main(int argc, char **argv)
 	CHECK_EQ(next(a, &cookie), 0);
 	CHECK_EQ(cookie, 5);
 	CHECK(!fg_async_fetch(a, &cookie, &error));
-	fg_async_close(a);
+
+	/* It is one only afterwards. */
+	CHECK(join(start(is_cancelled, a)) == PTHREAD_CANCELED);
+	CHECK(closed);
 	return 0;
 }
