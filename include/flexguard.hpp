@@ -20,6 +20,7 @@
 #include <functional>
 #include <mutex>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace fg
@@ -99,8 +100,19 @@ deadline deadline_for(const std::chrono::time_point<Clock, Duration> &t)
 {
 	if constexpr (is_kernels<Clock>::value)
 		return deadline_of(t);
-	else
-		return deadline_in(t - Clock::now());
+	else {
+		// The difference of two times may be out of range.
+		constexpr std::chrono::duration<double> farthest(4e9);
+		const auto now = Clock::now();
+
+		if (!(t > now))
+			return deadline_in(farthest.zero());
+		if (std::chrono::duration<double>(t.time_since_epoch()) -
+			std::chrono::duration<double>(now.time_since_epoch()) >
+		    farthest)
+			return deadline_in(farthest);
+		return deadline_in(t - now);
+	}
 }
 
 template <class Clock, class Duration>

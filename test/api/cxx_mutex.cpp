@@ -91,6 +91,7 @@ template <class M> static void timed_of_a_held_one()
 		refused_until<system_clock>(m, system_clock::now() + 2ms);
 		refused_until<system_clock>(m, system_clock::time_point());
 		refused_until<fast_clock>(m, fast_clock::now() + 2ms);
+		refused_until<fast_clock>(m, fast_clock::time_point::min());
 		refused_until<slow_clock>(m, slow_clock::now() + 2ms);
 		refused_until<slow_clock>(m, slow_clock::now() - 2ms);
 	});
