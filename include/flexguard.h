@@ -173,7 +173,10 @@ FG_API int fg_rwlock_destroy(fg_rwlock_t *rwlock);
 /* To read, together with others.  EDEADLK: the caller writes.  EAGAIN: 2^28 - 2^23 threads read. */
 FG_API int fg_rwlock_rdlock(fg_rwlock_t *rwlock);
 
-/* EBUSY: somebody writes, or would have to go first.  EAGAIN as with fg_rwlock_rdlock. */
+/*
+ * EBUSY: somebody writes, or, with writers first, waits to write.  Of the default kind it passes a
+ * writer that waits for readers.  EAGAIN as with fg_rwlock_rdlock.
+ */
 FG_API int fg_rwlock_tryrdlock(fg_rwlock_t *rwlock);
 
 /* ETIMEDOUT; EINVAL (see above); EDEADLK and EAGAIN as with fg_rwlock_rdlock. */
