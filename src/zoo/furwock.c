@@ -81,9 +81,10 @@ static bool tryrd(struct zoo_rwlock *l)
 	return false;
 }
 
+/* Acquire: the last of the readers wakes the writer, which comes after all of them. */
 static void rdunlock(struct zoo_rwlock *l)
 {
-	if (__atomic_sub_fetch(count_of(l), 1, __ATOMIC_RELEASE) >= 0)
+	if (__atomic_sub_fetch(count_of(l), 1, __ATOMIC_ACQ_REL) >= 0)
 		return;
 	fg_store_release(wait_of(l), 1);
 	zoo_rwlock_wake(l, wait_of(l), 1);

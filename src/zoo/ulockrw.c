@@ -84,6 +84,7 @@ static bool rdlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 	return take_token(l, read_tokens(l), NULL);
 }
 
+/* Acquire: the last of the readers lets a writer in, which comes after all of them. */
 static void rdunlock(struct zoo_rwlock *l)
 {
 	uint32_t word = fg_load_relaxed(word_of(l)), want;
@@ -92,7 +93,7 @@ static void rdunlock(struct zoo_rwlock *l)
 		want = word - 1;
 		if (!(want & READERS) && want & WRITERS)
 			want = (want - WAITS) | WRITER;
-	} while (!fg_cas_release(word_of(l), &word, want));
+	} while (!fg_cas_acq_rel(word_of(l), &word, want));
 	if (want & WRITER)
 		post(l, write_tokens(l), 1);
 }

@@ -80,6 +80,8 @@ def check_memory_orders_of_the_zoo():
     for lock in re.findall(r'^\tX\(\w+, "([\w-]+)"', mutexes, re.M):
         if not lock.startswith("glibc-") and lock not in ("sysv", "fcntl", "futex-updown"):
             schedules(150, "-l", lock, "--weak")
+    for lock in re.findall(r'^\tX\(\w+, "([\w-]+)"', table[len(mutexes):], re.M):
+        schedules(400, "-O", "rwlock", "-l", lock, "--weak")
 
 
 def check_same_seed():

@@ -342,19 +342,24 @@ void weak_plain(uint64_t at, bool writes, const void *pc)
 		uint64_t w = (at - watched[i].from) / 8;
 		char text[100];
 		bool race;
+		int other;
 
 		if (at < watched[i].from || w >= WORDS)
 			continue;
+		other = watched[i].word[w].writer;
 		race = watched[i].word[w].written &&
-		       watched[i].word[w].written > view[t].now.of[watched[i].word[w].writer];
-		for (int o = 0; writes && o < T; o++)
-			race |= watched[i].word[w].read.of[o] > view[t].now.of[o];
+		       watched[i].word[w].written > view[t].now.of[other];
+		for (int o = 0; writes && !race && o < T; o++)
+			if (watched[i].word[w].read.of[o] > view[t].now.of[o]) {
+				other = o;
+				race = true;
+			}
 		if (race) {
 			if (!results.violations)
 				results.where = pc;
 			snprintf(text, sizeof(text),
 				 "without order: data that the object guards, by threads %d and %d",
-				 watched[i].word[w].writer, t);
+				 other, t);
 			violation(text);
 		}
 		view[t].now.of[t]++;
