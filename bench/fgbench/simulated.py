@@ -47,8 +47,10 @@ def missing(build):
 
 
 def can(lock):
-    """There is no glibc in the simulator, and no time-slice extension in its kernel."""
-    return not lock.startswith("glibc") and not lock.endswith("-ext")
+    """There is no glibc in the simulator, and neither a time-slice extension nor locks in its
+    kernel."""
+    return not lock.startswith("glibc") and not lock.endswith("-ext") and \
+        lock not in ("sysv", "fcntl")
 
 
 def name(experiment, machine):

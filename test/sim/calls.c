@@ -375,10 +375,13 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 		return nr == SYS_futex ? 0 : syscall(nr, a, b, c, d, e, f); /* memory, at start */
 	switch (nr) {
 	case SYS_futex:
-		if ((b & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET)
+		switch (b & FUTEX_CMD_MASK) {
+		case FUTEX_WAIT_BITSET:
 			return futex_wait((void *)a, (uint32_t)c, (uint32_t)f, (void *)d);
-		return futex_wake((void *)a, (int)c,
-				  (b & FUTEX_CMD_MASK) == FUTEX_WAKE_BITSET ? (uint32_t)f : ~0u);
+		case FUTEX_WAKE_BITSET: return futex_wake((void *)a, (int)c, (uint32_t)f);
+		case FUTEX_WAKE: return futex_wake((void *)a, (int)c, ~0u);
+		}
+		return -ENOSYS;
 	case SYS_sched_yield:
 		here->now += M.syscall;
 		kernel_stats.yields++;

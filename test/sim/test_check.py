@@ -74,11 +74,11 @@ def check_zoo():
 
 
 def check_memory_orders_of_the_zoo():
-    # All but those of glibc and the kernel; fgsim has no semop(2), fcntl(2) and FUTEX_WAKE_OP.
+    # All but those of glibc and the kernel: fgsim has no semop(2) and fcntl(2).
     table = (pathlib.Path(__file__).parents[2] / "src/zoo/table.h").read_text()
     mutexes = table[:table.index("define ZOO_RWLOCK_TABLE")]
     for lock in re.findall(r'^\tX\(\w+, "([\w-]+)"', mutexes, re.M):
-        if not lock.startswith("glibc-") and lock not in ("sysv", "fcntl", "futex-updown"):
+        if not lock.startswith("glibc-") and lock not in ("sysv", "fcntl"):
             schedules(150, "-l", lock, "--weak")
     for lock in re.findall(r'^\tX\(\w+, "([\w-]+)"', table[len(mutexes):], re.M):
         schedules(400, "-O", "rwlock", "-l", lock, "--weak")

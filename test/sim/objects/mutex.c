@@ -36,7 +36,8 @@ static bool choose(const char *name)
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		if (!strcmp(table[i].name, name)) {
 			zoo = table[i].zoo;
-			return !zoo || zoo->lock; /* glibc's are not here */
+			/* Not here: glibc's, and what is in the kernel. */
+			return !zoo || (zoo->lock && zoo != &zoo_sysv && zoo != &zoo_fcntl);
 		}
 	return false;
 }
