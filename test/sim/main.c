@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,14 +178,61 @@ static const struct option options[] = {
 static const char *const keys[] = {
     [KEYS_UNIFORM] = "uniform", [KEYS_ZIPF] = "zipf", [KEYS_SELF_SIMILAR] = "self-similar"};
 
-static bool set_keys(const char *name)
+/* A wrong call ends with a line that says why. */
+static __attribute__((noreturn, format(printf, 1, 2))) void refuse(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs("fgsim: ", stderr);
+	vfprintf(stderr, format, args);
+	fputs(" (usage: fgsim --help)\n", stderr);
+	va_end(args);
+	exit(2);
+}
+
+/* The option's value. */
+static uint64_t whole(const char *option, uint64_t least, uint64_t most)
+{
+	char *end;
+	uint64_t n;
+
+	errno = 0;
+	n = strtoull(optarg, &end, 10);
+	if (!isdigit((unsigned char)*optarg) || *end || errno || n < least || n > most)
+		refuse("%s %s: not a whole number from %lu to %lu", option, optarg, least, most);
+	return n;
+}
+
+static int count(const char *option, int least, int most)
+{
+	return (int)whole(option, (uint64_t)least, (uint64_t)most);
+}
+
+static double decimal(const char *option, double least, double most)
+{
+	char *end;
+	double x = strtod(optarg, &end);
+
+	if (end == optarg || *end || !(x >= least && x <= most))
+		refuse("%s %s: not a number from %g to %g", option, optarg, least, most);
+	return x;
+}
+
+/* Of milliseconds. */
+static uint64_t duration(const char *option, double least)
+{
+	return (uint64_t)(1000 * decimal(option, least, 1e6) + 0.5) * US;
+}
+
+static void set_keys(const char *name)
 {
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (!strcmp(keys[i], name)) {
 			load.keys = (enum keys)i;
-			return true;
+			return;
 		}
-	return false;
+	refuse("no keys '%s'", name);
 }
 
 static int usage(FILE *to, int status)
@@ -215,7 +265,7 @@ static int usage(FILE *to, int status)
 	    "  --where          where each thread is, at the end\n"
 	    "  --looks          at a held lock, by waiters that spin, a us\n"
 	    "  -O OBJECT        mutex, rwlock, cond, barrier, sem or spin\n"
-	    "  -r N             one in N of rwlock's writes\n"
+	    "  -r N             one in N of rwlock's operations writes\n"
 	    "  -x N             N random schedules instead, of 2 to -t threads: what the object\n"
 	    "                   promises, lost wake-ups\n"
 	    "  --pct D          by priorities, with D-1 change points\n"
@@ -240,7 +290,8 @@ static struct {
 	struct check check;
 	const char *object, *lock, *policy, *machine;
 	int threads, cpus;
-	uint64_t ms10, quantum, noise, idle_exit; /* quantum: + 1; 0: the machine's own */
+	const char *of_schedules;		  /* an option that says something of them only */
+	uint64_t time, quantum, noise, idle_exit; /* quantum: + 1; 0: the machine's own */
 	uint64_t warm_up;			  /* a tick, for the balancing of load */
 	bool profile, where;
 } opt = {.check = {.changes = -1, .bound = 7 * MS, .search_s = 10, .seed = 1},
@@ -248,7 +299,7 @@ static struct {
 	 .lock = "flexguard",
 	 .policy = "default",
 	 .machine = "intel104",
-	 .ms10 = 200,
+	 .time = 20 * MS,
 	 .warm_up = 4 * MS};
 
 /* False, with a sentence: it cannot run here. */
@@ -273,72 +324,128 @@ static bool has_what_it_needs(char **argv)
 	return true;
 }
 
-static bool parse(int argc, char **argv)
+/* Of random schedules alone; false: it is none of these. */
+static bool parse_of_schedules(int o)
+{
+	switch (o) {
+	case OPT_PCT: opt.check.changes = count("--pct", 1, CHANGES_MAX + 1) - 1; break;
+	case OPT_ROUNDS: load.rounds = count("--rounds", 1, ROUNDS_MAX); break;
+	case OPT_EXACTLY: opt.check.exact = true; break;
+	case OPT_BOUND: opt.check.bound = whole("--bound", 1, 60000) * MS; break;
+	case OPT_CANCEL: load.cancels = true; break;
+	case OPT_FORK:
+		load.forking = true;
+		/* One that finds the parent's designated waiter sleeps for 100 ms. */
+		opt.check.bound = 250 * MS;
+		break;
+	case OPT_TRACE: schedule.traced = true; break;
+	case OPT_RELAX: opt.check.relax = weak = true; break;
+	case OPT_WEAK: weak = true; break;
+	case OPT_SEARCH: opt.check.search_s = decimal("--search", 0, 1e6); break;
+	default: return false;
+	}
+	for (const struct option *of = options; of->name; of++)
+		if (of->val == o)
+			opt.of_schedules = of->name;
+	return true;
+}
+
+/* Of several locks, other threads and what is shown. */
+static bool parse_long(int o)
+{
+	switch (o) {
+	case OPT_KEYS: set_keys(optarg); break;
+	case OPT_BUSY: load.busy = count("--busy", 0, SIM_THREADS); break;
+	case OPT_OTHERS: load.others = count("--others", 0, SIM_THREADS); break;
+	case OPT_REGISTERED: load.registered = count("--registered", 0, SIM_THREADS); break;
+	case OPT_LIFE: load.ends_after = count("--life", 0, 1000000000); break;
+	case OPT_VARY: load.varies = true; break;
+	case OPT_RUNNABLE: figures.show_runnable = true; break;
+	case OPT_WHERE: opt.where = true; break;
+	case OPT_LOOKS: count_looks = true; break;
+	case OPT_WARM_UP: opt.warm_up = duration("--warm-up", 0); break;
+	case OPT_SKEW_TICK: skew_tick = true; break;
+	default: return parse_of_schedules(o);
+	}
+	return true;
+}
+
+#define LOCKS_MAX (1 << 24)
+#define NS_MAX	  1000000000000ull
+
+static void parse(int argc, char **argv)
 {
 	int o;
 
 	opt.check.argv = argv;
 	load_named("paper", &opt.object);
+	opterr = 0;
 	while ((o = getopt_long(argc, argv, "hm:c:t:l:p:d:w:o:n:s:q:i:e:x:PO:r:L:", options,
 				NULL)) != -1)
 		switch (o) {
 		case 'h': exit(usage(stdout, 0));
 		case 'm': opt.machine = optarg; break;
-		case 'c': opt.cpus = atoi(optarg); break;
-		case 't': opt.threads = atoi(optarg); break;
+		case 'c': opt.cpus = count("-c", 1, SIM_CPUS); break;
+		case 't': opt.threads = count("-t", 1, SIM_THREADS); break;
 		case 'l': opt.lock = optarg; break;
 		case 'p': opt.policy = optarg; break;
-		case 'd': opt.ms10 = (uint64_t)(10 * atof(optarg)); break;
-		case 'w': load.cs = (uint64_t)atoi(optarg) * NS; break;
-		case 'o': load.think = (uint64_t)atoi(optarg) * NS; break;
-		case 'n': load.locks = atoi(optarg); break;
-		case 's': opt.check.seed = (uint64_t)atoll(optarg); break;
-		case 'q': opt.quantum = (uint64_t)atoi(optarg) * NS + 1; break;
-		case 'i': opt.noise = (uint64_t)atoi(optarg) * US; break;
-		case 'e': opt.idle_exit = (uint64_t)atoi(optarg) * US; break;
+		case 'd': opt.time = duration("-d", 0.001); break;
+		case 'w': load.cs = whole("-w", 0, NS_MAX) * NS; break;
+		case 'o': load.think = whole("-o", 0, NS_MAX) * NS; break;
+		case 'n': load.locks = count("-n", 1, LOCKS_MAX); break;
+		case 's': opt.check.seed = whole("-s", 0, UINT64_MAX); break;
+		case 'q': opt.quantum = whole("-q", 0, NS_MAX) * NS + 1; break;
+		case 'i': opt.noise = whole("-i", 0, NS_MAX / 1000) * US; break;
+		case 'e': opt.idle_exit = whole("-e", 1, NS_MAX / 1000) * US; break;
 		case 'P': opt.profile = true; break;
-		case 'x': opt.check.schedules = (uint64_t)atoll(optarg); break;
+		case 'x': opt.check.schedules = whole("-x", 1, UINT64_MAX); break;
 		case 'O': opt.object = optarg; break;
-		case 'r': load.writes = atoi(optarg); break;
-		case OPT_PCT: opt.check.changes = atoi(optarg) - 1; break;
-		case OPT_ROUNDS: load.rounds = atoi(optarg); break;
-		case OPT_EXACTLY: opt.check.exact = true; break;
-		case OPT_BOUND: opt.check.bound = (uint64_t)atoi(optarg) * MS; break;
-		case OPT_CANCEL: load.cancels = true; break;
-		case OPT_FORK:
-			load.forking = true;
-			/* One that finds the parent's designated waiter sleeps for 100 ms. */
-			opt.check.bound = 250 * MS;
-			break;
-		case OPT_TRACE: schedule.traced = true; break;
+		case 'r': load.writes = count("-r", 0, 1000000000); break;
 		case 'L':
 			if (!load_named(optarg, &opt.object))
-				return false;
+				refuse("no load '%s'", optarg);
 			break;
-		case OPT_KEYS:
-			if (!set_keys(optarg))
-				return false;
-			break;
-		case OPT_BUSY: load.busy = atoi(optarg); break;
-		case OPT_OTHERS: load.others = atoi(optarg); break;
-		case OPT_REGISTERED: load.registered = atoi(optarg); break;
-		case OPT_LIFE: load.ends_after = atoi(optarg); break;
-		case OPT_VARY: load.varies = true; break;
-		case OPT_RUNNABLE: figures.show_runnable = true; break;
-		case OPT_WHERE: opt.where = true; break;
-		case OPT_LOOKS: count_looks = true; break;
-		case OPT_WARM_UP: opt.warm_up = (uint64_t)(1000 * atof(optarg)) * US; break;
-		case OPT_SKEW_TICK: skew_tick = true; break;
-		case OPT_RELAX: opt.check.relax = weak = true; break;
-		case OPT_WEAK: weak = true; break;
-		case OPT_SEARCH: opt.check.search_s = atof(optarg); break;
-		default: return false;
+		default:
+			if (!parse_long(o))
+				refuse("%s: no such option, or without its value",
+				       argv[optind - 1]);
 		}
-	return true;
+	if (optind < argc)
+		refuse("%s: not an option", argv[optind]);
 }
 
-/* The machine and the object that were asked for; false: there are none such. */
-static bool choose(void)
+static int policy_of(const char *name)
+{
+	for (int p = 0; p < FG_POLICY_COUNT; p++)
+		if (!strcmp(policies[p], name))
+			return p;
+	refuse("no policy '%s'", name);
+}
+
+/* What random schedules have no room for, or do not look at. */
+static void choose_schedules(void)
+{
+	/* as many again in the child of a fork; weak.c has seen what so many have */
+	int most = !weak ? CHECK_THREADS : load.forking ? WEAK_THREADS / 2 : WEAK_THREADS;
+
+	if (!opt.check.schedules) {
+		if (opt.of_schedules)
+			refuse("--%s: of random schedules only, -x N", opt.of_schedules);
+		return;
+	}
+	if (opt.threads < 2 || opt.threads > most)
+		refuse("-t %d: random schedules are of 2 to %d threads here", opt.threads, most);
+	if (load.forking && (!load.object->renew || load.locks > 1))
+		refuse("--fork: not of a %s%s", opt.object,
+		       load.object->renew ? " beside others" : "");
+	if (load.cancels && load.object != &object_cond)
+		refuse("--cancel: of condition variables only, -O cond");
+	if (load.busy || load.others || load.registered || load.ends_after)
+		refuse("other processes, and threads that end, are not in random schedules");
+}
+
+/* The machine and the object that were asked for. */
+static void choose(void)
 {
 	for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
 		if (!strcmp(models[i].name, opt.machine))
@@ -346,9 +453,12 @@ static bool choose(void)
 	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
 		if (!strcmp(objects[i]->name, opt.object))
 			load.object = objects[i];
-	if (!M.cpus || !load.object ||
-	    !(load.object->lock ? load.object->lock(opt.lock) : !strcmp(opt.lock, "flexguard")))
-		return false;
+	if (!M.cpus)
+		refuse("no machine '%s'", opt.machine);
+	if (!load.object)
+		refuse("no object '%s'", opt.object);
+	if (!(load.object->lock ? load.object->lock(opt.lock) : !strcmp(opt.lock, "flexguard")))
+		refuse("no lock '%s' for a %s here", opt.lock, opt.object);
 	if (opt.cpus)
 		M.cpus = opt.cpus;
 	if (M.cpus / M.smt < M.sockets)
@@ -361,27 +471,18 @@ static bool choose(void)
 	M.noise_len = 20 * US;
 	if (!opt.threads)
 		opt.threads = M.cpus;
-	if (load.forking && (!load.object->renew || load.locks > 1))
-		return false;
-	if (load.busy < 0 || load.others < 0 || load.registered < 0 || load.ends_after < 0 ||
-	    (opt.check.schedules &&
-	     (load.busy || load.others || load.registered || load.ends_after)))
-		return false;
-	return opt.threads >= (opt.check.schedules ? 2 : 1) && load.busy <= SIM_THREADS &&
-	       load.others <= SIM_THREADS && load.registered <= SIM_THREADS &&
-	       opt.threads + load.busy + load.others + load.registered <= SIM_THREADS &&
-	       M.cpus >= 1 && M.cpus <= SIM_CPUS && load.locks >= 1;
+	if (opt.threads + load.busy + load.others + load.registered > SIM_THREADS)
+		refuse("more than %d threads in all", SIM_THREADS);
+	choose_schedules();
 }
 
 /* The library and the eBPF program, as programs find them. */
 static void start_runtime(void)
 {
-	int n = opt.threads, p;
+	int n = opt.threads, p = policy_of(opt.policy);
 	uint64_t size;
 
 	rng_state = opt.check.seed * 0x9E3779B97F4A7C15ull | 1;
-	for (p = 0; p < FG_POLICY_COUNT && strcmp(policies[p], opt.policy); p++)
-		;
 	monitor_on = p == FG_POLICY_DEFAULT || p == FG_POLICY_PAPER;
 	chaos = opt.check.schedules != 0;
 	opt.check.threads = n;
@@ -428,10 +529,10 @@ static void measure(double t0)
 	memset(&counts, 0, sizeof(counts));
 	for (int i = 0; i < n; i++)
 		threads[i].ops = threads[i].sum_wait = threads[i].max_wait = 0;
-	sim_run(from + opt.ms10 * MS / 10);
+	sim_run(from + opt.time);
 	if (load.object->sum)
 		load.object->sum();
-	report(opt.lock, n, opt.ms10 * MS / 10, seconds() - t0);
+	report(opt.lock, n, opt.time, seconds() - t0);
 	for (int i = 0; i < n; i++)
 		all += threads[i].ops;
 	if (opt.profile)
@@ -444,12 +545,10 @@ int main(int argc, char **argv)
 {
 	double t0;
 
-	if (!parse(argc, argv))
-		return usage(stderr, 2);
+	parse(argc, argv);
 	if (!has_what_it_needs(argv))
 		return 77;
-	if (!choose())
-		return usage(stderr, 2);
+	choose();
 	start_runtime();
 	t0 = seconds();
 	if (chaos)

@@ -19,7 +19,6 @@
 
 struct schedule schedule;
 
-#define CHANGES_MAX 16
 static uint64_t change_at[CHANGES_MAX];
 static int changes;
 static int64_t lowest;

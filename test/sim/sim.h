@@ -11,9 +11,14 @@
 
 #define SIM_CPUS    512
 #define SIM_THREADS 8192
-#define NS	    1000ull
-#define US	    1000000ull
-#define MS	    1000000000ull
+/* Of a random schedule: its threads, those with --weak, their rounds, change points. */
+#define CHECK_THREADS 256
+#define WEAK_THREADS  32
+#define ROUNDS_MAX    4096
+#define CHANGES_MAX   16
+#define NS	      1000ull
+#define US	      1000000ull
+#define MS	      1000000000ull
 
 /* What a machine costs; presets in main.c. */
 struct model {

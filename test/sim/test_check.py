@@ -38,6 +38,7 @@ def check_objects():
     # Several at once, released in either order.
     schedules(2000, "-O", "mutex", "-n", "3")
     schedules(2000, "-O", "mutex", "-n", "3", "--pct", "3")
+    schedules(20, "-O", "barrier", "--rounds", "200")
     # Long enough that the owner of the gate asks for a value.
     schedules(2000, "-O", "sem", "--rounds", "40", "-t", "4")
 

@@ -32,8 +32,20 @@ def check_help():
         p = run(option)
         assert p.returncode == 0 and p.stdout.startswith("usage: fgsim") and not p.stderr, p
         assert all(len(line) <= 100 for line in p.stdout.splitlines())
-    p = run("--nope")
-    assert p.returncode == 2 and not p.stdout and "usage: fgsim" in p.stderr, p
+
+
+def check_wrong_calls_end_with_a_line():
+    # What no option means: a run of it would say something of another one, or would not end.
+    for options in ("--nope", "-w", "what", "-t 0", "-t 100000", "-t 4x", "-c 513", "-m nope",
+                    "-O nope", "-l nope", "-l sysv", "-l fcntl", "-p nope", "-L nope",
+                    "--keys nope", "-w -1", "-d 0", "-d -1", "-d nan", "-d 1e30", "--warm-up -1",
+                    "-s 99999999999999999999", "-n 2000000000", "-e 0", "--cancel", "-x 0",
+                    "-x abc", "-x 1 --pct 0", "-x 1 --pct 18", "-x 1 --rounds 0",
+                    "-x 1 -t 8192", "-x 1 -t 33 --weak", "-x 1 -t 6 --cancel",
+                    "-x 1 -t 6 -O rwlock --fork", "-x 1 -t 6 --busy 1"):
+        p = run("-m", "vm2", *options.split())
+        assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", 1) and \
+            p.stderr.startswith("fgsim: ") and "usage: fgsim" in p.stderr, (options, p)
 
 
 def check_same_seed():

@@ -24,7 +24,7 @@
 bool weak;
 #define STALE (5 * US)
 
-#define T 32 /* threads of a schedule */
+#define T WEAK_THREADS
 struct clock {
 	uint32_t of[T];
 };

@@ -27,7 +27,7 @@ static struct {
 	struct fg_mutex mutex;
 	struct fg_cond told;
 	bool flag;
-} pair[SIM_THREADS / 64] __attribute__((aligned(64)));
+} pair[CHECK_THREADS / 2] __attribute__((aligned(64)));
 static int inside;
 static int64_t in_buffer; /* put and not taken, as a load counts */
 

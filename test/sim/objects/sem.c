@@ -21,7 +21,7 @@ static unsigned second;
 #define items (others[second].sem)
 static struct {
 	uint64_t sem;
-} once[SIM_THREADS / 64] __attribute__((aligned(64))); /* of a thread: its neighbour posts it */
+} once[CHECK_THREADS / 2] __attribute__((aligned(64))); /* of a thread: its neighbour posts it */
 static int most, inside, expected;
 static uint64_t data[8] __attribute__((aligned(64))); /* guarded where one may be in */
 
