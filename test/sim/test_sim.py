@@ -384,9 +384,11 @@ def check_cpus_that_there_is_no_room_for():
 
 
 def check_everybody_gets_the_lock():
+    # 0.90 to 0.92 by six seeds; with ttas, Shuffle and u-SCL 0.
     r = figures("-m", "intel104", "-t", "26")
-    assert r["min_ops"] > 0 and r["fairness"] < 0.7, \
-        f"the least that a thread had: {r['min_ops']}; {r['fairness']}"
+    share = r["min_ops"] * r["threads"] / r["sections"]
+    assert share >= 0.5 and r["fairness"] < 0.7, \
+        f"a thread had {share:.2f} of an equal share; {r['fairness']}"
 
 
 for name, check in list(globals().items()):
