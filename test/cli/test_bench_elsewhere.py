@@ -85,6 +85,11 @@ def check_simulated():
     true("a lock that does not spin looks at nothing",
          got["busy-waiting@intel104", "futex"]["metrics"]["y"] == 0
          < got["busy-waiting@intel104", "flexguard"]["metrics"]["y"])
+    p = run("bench", "--simulate", "intel104", "--figure", "flexguard-4", "-o",
+            os.path.join(TMP, "none"))
+    same("no load of it: a line, no folder", (p.returncode, p.stderr.count("\n"),
+         "flexguard-1" in p.stderr, os.path.exists(os.path.join(TMP, "none"))),
+         (125, 1, True, False))
     build = os.path.join(TMP, "installed")
     p = subprocess.run([os.path.join(BUILD, "bench/scripts/flexguard-bench"),
                         "--build", build, *simulate], capture_output=True, text=True)
