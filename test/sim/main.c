@@ -294,7 +294,7 @@ static struct {
 	uint64_t time, quantum, noise, idle_exit; /* quantum: + 1; 0: the machine's own */
 	uint64_t warm_up;			  /* a tick, for the balancing of load */
 	bool profile, where;
-} opt = {.check = {.changes = -1, .bound = 7 * MS, .search_s = 10, .seed = 1},
+} opt = {.check = {.changes = -1, .search_s = 10, .seed = 1},
 	 .object = "mutex",
 	 .lock = "flexguard",
 	 .policy = "default",
@@ -333,11 +333,7 @@ static bool parse_of_schedules(int o)
 	case OPT_EXACTLY: opt.check.exact = true; break;
 	case OPT_BOUND: opt.check.bound = whole("--bound", 1, 60000) * MS; break;
 	case OPT_CANCEL: load.cancels = true; break;
-	case OPT_FORK:
-		load.forking = true;
-		/* One that finds the parent's designated waiter sleeps for 100 ms. */
-		opt.check.bound = 250 * MS;
-		break;
+	case OPT_FORK: load.forking = true; break;
 	case OPT_TRACE: schedule.traced = true; break;
 	case OPT_RELAX: opt.check.relax = weak = true; break;
 	case OPT_WEAK: weak = true; break;
@@ -433,6 +429,9 @@ static void choose_schedules(void)
 			refuse("--%s: of random schedules only, -x N", opt.of_schedules);
 		return;
 	}
+	/* In a child one that finds the parent's designated waiter sleeps for 100 ms. */
+	if (!opt.check.bound)
+		opt.check.bound = (load.forking ? 250 : 7) * MS;
 	if (opt.threads < 2 || opt.threads > most)
 		refuse("-t %d: random schedules are of 2 to %d threads here", opt.threads, most);
 	if (load.forking && (!load.object->renew || load.locks > 1))
