@@ -137,6 +137,7 @@ static long reset_cpu(__u32 cpu, void *unused)
 	if (!c || cpu >= FG_MAX_CPUS)
 		return 1;
 	c->cpu[cpu].preempted = 0;
+	c->cpu[cpu].vcpu_off = 0;
 	__builtin_memset(c->queued[cpu], 0, sizeof(c->queued[cpu]));
 	return 0;
 }

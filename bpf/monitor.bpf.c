@@ -20,6 +20,7 @@
 #include "marks.h"
 #include "switch.h"
 #include "threads.h"
+#include "vcpu.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

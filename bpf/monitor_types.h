@@ -36,6 +36,13 @@ struct fg_tick {
 };
 #define FG_TICK_BLIND 2 /* its answer: this kernel does not tell whose memory may be read (who.h) */
 
+/* Argument of `look_at_vcpus`. */
+struct fg_vcpus {
+	__u64 tell; /* 0: as if all were on */
+	__u64
+	    steal_ns; /* its answer: what the hypervisor has taken of all CPUs; 0: it does not tell */
+};
+
 /*
  * Audits that a thread may stay counted as preempted without having run.  The
  * audit runs every FG_HEARTBEAT_NS or less often: 2 s at least.

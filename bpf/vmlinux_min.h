@@ -45,6 +45,12 @@ struct rseq;
 struct bpf_local_storage;
 struct cpumask;
 
+/* arch/x86/include/uapi/asm/kvm_para.h */
+struct kvm_steal_time {
+	__u64 steal; /* ns */
+	__u8 preempted;
+};
+
 struct thread_info {
 	__u32 cpu;
 };

@@ -202,10 +202,10 @@ struct fg_count {
 	__u32 blocked __attribute__((aligned(FG_CACHE_LINE)));
 };
 
-/* Of a CPU, and written by it alone, mostly; not polled. */
+/* Of a CPU, and written by it alone, mostly.  Who waits for the thread on it polls `vcpu_off`. */
 struct fg_cpu_count {
 	__u32 preempted; /* critical threads that are queued on it now */
-	__u32 unused;
+	__u32 vcpu_off;	 /* 1: the hypervisor has taken it off (vcpu.h); 0 from an older monitor */
 	__u64 total_preempted; /* critical threads that lost it since the monitor started */
 	__u64 total_blocked;   /* and that went to sleep on it */
 } __attribute__((aligned(FG_CACHE_LINE)));

@@ -147,6 +147,13 @@ struct fg_monitor {
 	int epoll_fd;
 	uint32_t ticks;
 	uint64_t audit_next_ns;
+	struct {	/* vcpus.c */
+		int fd; /* a timer */
+		uint64_t
+		    steal_ns; /* when it asked last; 0: it has not, or nothing has been taken */
+		uint64_t taken_ns; /* since the last heartbeat */
+		uint64_t until_ns; /* it asks; 0: it does not */
+	} vcpus;
 
 	/* For reports, since the start. */
 	uint64_t started_ns, registered, refused, dropped;
@@ -169,6 +176,7 @@ enum fg_event {
 	FG_EV_LOCK,
 	FG_EV_STOP,
 	FG_EV_TICK,
+	FG_EV_VCPUS,
 	FG_EV_CLIENT,
 	FG_EV_READ,
 	FG_EV_PROCESS,
@@ -187,6 +195,14 @@ uint32_t fg_member_offset(const char *type, const char *member);
 int fg_monitor_tick(struct fg_monitor *m, uint64_t generation);
 int fg_monitor_reset(struct fg_monitor *m); /* at the end: all counts are zero */
 int fg_monitor_audit(struct fg_monitor *m);
+int fg_monitor_look_at_vcpus(struct fg_monitor *m, bool tell, uint64_t *steal_ns);
+
+/* vcpus.c */
+void fg_vcpus_find(struct fg_monitor *m); /* while programs may be loaded */
+int fg_vcpus_start(struct fg_monitor *m);
+void fg_vcpus_stop(struct fg_monitor *m);
+void fg_vcpus_tick(struct fg_monitor *m, uint64_t now);
+void fg_vcpus_ready(struct fg_monitor *m);
 
 /* why.c: one sentence for the person who reads it; returns the errno to report. */
 int fg_skeleton_open(struct monitor_bpf **out, bool *early);

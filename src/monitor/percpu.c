@@ -180,6 +180,15 @@ void fg_percpu_close(struct fg_percpu *p)
 	free(p);
 }
 
+bool fg_percpu_find(const struct fg_percpu *p, const char *name, uint64_t *at, uint32_t cpus)
+{
+	const struct btf_var_secinfo *v = find_variable(p, name);
+
+	for (uint32_t cpu = 0; v && cpu < cpus; cpu++)
+		at[cpu] = cpu < p->cpus && p->base[cpu] ? p->base[cpu] + v->offset : 0;
+	return v;
+}
+
 bool fg_percpu_name(const struct fg_percpu *p, uint64_t address, char *name, size_t size)
 {
 	const struct btf_var_secinfo *v = btf_var_secinfos(p->section);

@@ -37,6 +37,15 @@ int fg_monitor_tick(struct fg_monitor *m, uint64_t generation)
 	return run_program(m->skel->progs.tick, &args, sizeof(args));
 }
 
+int fg_monitor_look_at_vcpus(struct fg_monitor *m, bool tell, uint64_t *steal_ns)
+{
+	struct fg_vcpus args = {.tell = tell};
+	int err = run_program(m->skel->progs.look_at_vcpus, &args, sizeof(args));
+
+	*steal_ns = args.steal_ns;
+	return err;
+}
+
 int fg_monitor_audit(struct fg_monitor *m)
 {
 	return fg_run_iterator(bpf_link__fd(m->skel->links.audit));

@@ -49,6 +49,7 @@ static int on_tick(struct fg_monitor *m, int timer_fd)
 	if (read(timer_fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
 		return -errno;
 	err = fg_monitor_tick(m, 0);
+	fg_vcpus_tick(m, now);
 	fg_unread_tick(m);
 	fg_client_expire(m, now);
 	fg_report_tick(m);
@@ -95,6 +96,7 @@ static int loop(struct fg_monitor *m, int listen_fd, int lock_fd, int timer_fd)
 				if (err)
 					return err;
 				break;
+			case FG_EV_VCPUS: fg_vcpus_ready(m); break;
 			case FG_EV_LISTEN: fg_client_accept(m, listen_fd); break;
 			case FG_EV_LOCK: hang_up(lock_fd); break;
 			case FG_EV_CLIENT: fg_client_ready(m, index); break;
@@ -126,6 +128,7 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_
 {
 	int timer_fd = -1, err = 0;
 
+	m->vcpus.fd = -1;
 	m->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (m->epoll_fd < 0)
 		return -errno;
@@ -150,10 +153,13 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_
 	if (!err && stop_fd >= 0)
 		err = fg_watch(m, stop_fd, FG_EV_STOP, 0);
 	if (!err)
+		err = fg_vcpus_start(m);
+	if (!err)
 		err = fg_publisher_start(m);
 	if (!err)
 		err = loop(m, listen_fd, lock_fd, timer_fd);
 	fg_publisher_stop(m);
+	fg_vcpus_stop(m);
 	if (timer_fd >= 0)
 		close(timer_fd);
 	return err;
