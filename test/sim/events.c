@@ -27,6 +27,12 @@ static bool before(const struct event *a, const struct event *b)
 	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
+/* They go on as long as there is anything else. */
+static bool is_background(int kind)
+{
+	return kind == E_SAMPLE || kind == E_VCPUS;
+}
+
 void sim_post(uint64_t at, enum event_kind kind, int who, uint64_t arg)
 {
 	struct event e = {at, event_seq++, kind, who, arg};
@@ -37,7 +43,7 @@ void sim_post(uint64_t at, enum event_kind kind, int who, uint64_t arg)
 	heap[i] = e;
 	if (at + M.quantum < horizon)
 		horizon = at + M.quantum;
-	background += kind == E_SAMPLE;
+	background += is_background(kind);
 }
 
 struct event sim_next_event(void)
@@ -53,6 +59,6 @@ struct event sim_next_event(void)
 		i = child;
 	}
 	heap[i] = e;
-	background -= first.kind == E_SAMPLE;
+	background -= is_background(first.kind);
 	return first;
 }

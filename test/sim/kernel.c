@@ -25,6 +25,8 @@ uint64_t horizon, rng_state;
 bool chaos;
 static int nthreads;
 
+#define VCPUS_EVERY (1 * MS) /* ASK_NS of src/monitor/vcpus.c */
+
 /* ---- threads ------------------------------------------------------------------------- */
 
 void sim_setup(int n)
@@ -49,6 +51,7 @@ void sim_restart(void)
 		cpus[i].cluster = cpus[i].socket * M.clusters + in_socket % M.clusters;
 		sched_reset(i);
 		cpus[i].pace = M.little && i >= M.little ? M.pace : 10;
+		cpus[i].off_from = cpus[i].off_until = 0;
 		cpus[i].next_steal = M.steal ? rng() % M.steal : ~0ull;
 		cpus[i].next_noise = M.noise ? rng() % M.noise : ~0ull;
 	}
@@ -72,6 +75,8 @@ void sim_restart(void)
 		    threads[i].ran = 0;
 	}
 	sim_post(250 * US, E_SAMPLE, 0, 0);
+	if (M.steal && !untold && monitor_on)
+		sim_post(VCPUS_EVERY, E_VCPUS, 0, 0);
 }
 
 void sim_spawn(int id, void (*body)(struct thread *), uint64_t at)
@@ -149,8 +154,10 @@ static void run_cpu(struct cpu *c, uint64_t at)
 		c->now = at;
 	cpu_armed[c->id] = false;
 	here = c;
-	if (c->now >= c->next_steal) { /* the guest's kernel, and so the monitor, sees nothing */
+	if (c->now >= c->next_steal) { /* the guest's kernel sees nothing */
+		c->off_from = c->now;
 		c->now += M.steal_len / 2 + rng() % M.steal_len;
+		c->off_until = c->now;
 		c->next_steal = c->now + rng() % (2 * M.steal);
 		cpu_arm(c, c->now);
 		return;
@@ -260,6 +267,17 @@ static void sample(uint64_t at)
 	sim_post(at + 250 * US, E_SAMPLE, 0, 0);
 }
 
+/* As src/monitor/vcpus.c does where the host is busy. */
+static void look_at_vcpus_now(uint64_t at)
+{
+	here->in_kernel = true;
+	for (int i = 0; i < M.cpus; i++)
+		mon_vcpu(i, at >= cpus[i].off_from && at < cpus[i].off_until);
+	mon_look_at_vcpus();
+	here->in_kernel = false;
+	sim_post(at + VCPUS_EVERY, E_VCPUS, 0, 0);
+}
+
 int sim_run(uint64_t until)
 {
 	int left = 0;
@@ -291,6 +309,10 @@ int sim_run(uint64_t until)
 					cpu_arm(&cpus[i], e.at + M.idle_exit);
 					break;
 				}
+			break;
+		case E_VCPUS:
+			here = &cpus[0];
+			look_at_vcpus_now(e.at);
 			break;
 		case E_CANCEL: sim_cancel(e.who, e.at); break;
 		case E_SAMPLE:

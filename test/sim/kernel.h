@@ -6,7 +6,7 @@
 #include "sim.h"
 
 /* ---- events.c */
-enum event_kind { E_CPU, E_TIMER, E_START, E_KICK, E_SAMPLE, E_CANCEL };
+enum event_kind { E_CPU, E_TIMER, E_START, E_KICK, E_SAMPLE, E_VCPUS, E_CANCEL };
 struct event {
 	uint64_t at, seq;
 	int kind, who;

@@ -98,7 +98,7 @@ static const struct model models[] = {
     MACHINE("big4little4", 8, 1, 2, 1, 45, 12, 40, 90, 130, 20 * US, .little = 4, .pace = 25),
 };
 struct model M;
-bool skew_tick;
+bool skew_tick, untold;
 
 #ifndef HWCAP2_FSGSBASE
 #define HWCAP2_FSGSBASE 2 /* asm/hwcap2.h */
@@ -146,6 +146,7 @@ enum {
 	OPT_WHERE,
 	OPT_WARM_UP,
 	OPT_SKEW_TICK,
+	OPT_UNTOLD,
 };
 static const struct option options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -169,6 +170,7 @@ static const struct option options[] = {
     {"vary", no_argument, NULL, OPT_VARY},
     {"runnable", no_argument, NULL, OPT_RUNNABLE},
     {"looks", no_argument, NULL, OPT_LOOKS},
+    {"untold", no_argument, NULL, OPT_UNTOLD},
     {"where", no_argument, NULL, OPT_WHERE},
     {"warm-up", required_argument, NULL, OPT_WARM_UP},
     {"skew-tick", no_argument, NULL, OPT_SKEW_TICK},
@@ -258,6 +260,7 @@ static int usage(FILE *to, int status)
 	    "  -s SEED          of what is random\n"
 	    "  -q NS            quantum\n"
 	    "  --skew-tick      CPUs' ticks are spread over 4 ms, and do not come together\n"
+	    "  --untold         of guest16: its monitor is not told which CPUs are off\n"
 	    "  -i US            mean time between interrupts of a CPU\n"
 	    "  -e US            wake-up latency of an idle CPU\n"
 	    "  -P               the places in the code that most lines were moved for, a section\n"
@@ -361,6 +364,7 @@ static bool parse_long(int o)
 	case OPT_LOOKS: count_looks = true; break;
 	case OPT_WARM_UP: opt.warm_up = duration("--warm-up", 0); break;
 	case OPT_SKEW_TICK: skew_tick = true; break;
+	case OPT_UNTOLD: untold = true; break;
 	default: return parse_of_schedules(o);
 	}
 	return true;

@@ -19,6 +19,7 @@
 #include "runtime/thread.h"
 bool monitor_on;
 static struct fg_counters page;
+static struct kvm_steal_time vcpu[FG_MAX_CPUS];
 static struct task_struct task[SIM_THREADS + 2];
 static struct task_struct *const idle = &task[SIM_THREADS], *const kthread = &task[SIM_THREADS + 1];
 static struct thread_storage {
@@ -202,6 +203,22 @@ void mon_tick(void)
 		    stderr);
 		__builtin_trap();
 	}
+}
+
+void mon_vcpu(int cpu, bool off)
+{
+	if (cpu >= FG_MAX_CPUS)
+		return;
+	vcpu[cpu].preempted = off;
+	vcpu_at[cpu] = (__u64)(uintptr_t)&vcpu[cpu];
+}
+
+void mon_look_at_vcpus(void)
+{
+	struct fg_vcpus args = {.tell = 1};
+
+	vcpus = M.cpus < FG_MAX_CPUS ? (__u32)M.cpus : FG_MAX_CPUS;
+	look_at_vcpus(&args);
 }
 
 void mon_switch(int cpu, int prev, bool prev_runnable, bool preempt, int next)

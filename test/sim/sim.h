@@ -40,6 +40,7 @@ struct model {
 };
 extern struct model M;
 extern bool skew_tick; /* ticks of CPUs are spread over a tick */
+extern bool untold;    /* the hypervisor does not tell a guest's monitor what it takes */
 
 /* Address classes. */
 enum { C_OTHER, C_LOCK, C_DATA, C_NODE, C_SLOT, C_COUNTER, C_CLASSES };
@@ -105,11 +106,12 @@ struct cpu {
 	struct thread *cur, *queue; /* queue: by vruntime */
 	int queued, id, socket, cluster, core;
 	bool in_kernel, resched, kicked;
-	bool displaced;	      /* a woken thread comes before its current one */
-	uint64_t slice_began; /* from then on for M.slice it is not displaced */
-	uint32_t pace;	      /* 10: full speed */
-	uint64_t next_steal;  /* when the hypervisor takes it away */
-	uint64_t armed_at;    /* schedules by priorities: when it may go on */
+	bool displaced;		      /* a woken thread comes before its current one */
+	uint64_t slice_began;	      /* from then on for M.slice it is not displaced */
+	uint32_t pace;		      /* 10: full speed */
+	uint64_t next_steal;	      /* when the hypervisor takes it away */
+	uint64_t off_from, off_until; /* when it last has */
+	uint64_t armed_at;	      /* schedules by priorities: when it may go on */
 };
 struct thread {
 	void *sp, *stack;
@@ -203,6 +205,8 @@ void mon_neighbour(int id, int leader, bool registered); /* a thread of another 
 void mon_exit(int id);
 void mon_new(int id, int tid); /* another thread, in the place of one that has ended */
 void mon_tick(void);
+void mon_vcpu(int cpu, bool off); /* what the hypervisor writes of it */
+void mon_look_at_vcpus(void);
 void *mon_counters(uint64_t *size);
 
 #endif
