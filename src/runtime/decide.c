@@ -47,11 +47,21 @@
 #define CLOCK_APART_NS	 1000u
 #define FALLBACK_MAX_NS	 100000u
 
+/* Or on a virtual CPU that is off, which the guest's scheduler does not know. */
+static bool is_off(const struct fg_slot *slot)
+{
+	uint32_t state = fg_load_relaxed(&slot->state), cpu;
+
+	if (fg_likely(state != FG_STATE_ON))
+		return state >= FG_STATE_RUNNABLE;
+	cpu = fg_load_relaxed(&slot->cpu);
+	return cpu < FG_MAX_CPUS &&
+	       fg_load_relaxed(&fg_load_relaxed(&fg_counters)->cpu[cpu].vcpu_off);
+}
+
 bool fg_is_off_cpu(uint32_t index)
 {
-	uint32_t state = fg_load_relaxed(&fg_slot_look(index)->state);
-
-	return state >= FG_STATE_RUNNABLE && fg_policy_has_monitor();
+	return fg_policy_has_monitor() && is_off(fg_slot_look(index));
 }
 
 bool fg_is_owner_off(uint32_t owner)
@@ -63,7 +73,7 @@ bool fg_is_owner_off(uint32_t owner)
 	slot = fg_slot_look(fg_id_index(owner));
 	if (fg_load_relaxed(&slot->owner_id) != owner)
 		return true; /* died with the lock */
-	return fg_load_relaxed(&slot->state) >= FG_STATE_RUNNABLE;
+	return is_off(slot);
 }
 
 /*
