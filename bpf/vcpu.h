@@ -23,7 +23,7 @@ __u32 vcpus;
 
 #define KVM_VCPU_PREEMPTED 1 /* arch/x86/include/uapi/asm/kvm_para.h */
 
-/* One that is idle is off as well; no thread that anybody waits for runs there. */
+/* One that is idle may be off as well; no thread that anybody waits for runs there. */
 static long look_at_vcpu(__u32 cpu, struct fg_vcpus *found)
 {
 	struct fg_counters *c = get_counters();
