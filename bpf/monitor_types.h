@@ -38,9 +38,8 @@ struct fg_tick {
 
 /* Argument of `look_at_vcpus`. */
 struct fg_vcpus {
-	__u64 tell; /* 0: as if all were on */
-	__u64
-	    steal_ns; /* its answer: what the hypervisor has taken of all CPUs; 0: it does not tell */
+	__u64 tell;	/* 0: as if all were on */
+	__u64 steal_ns; /* its answer: taken of all CPUs since boot; 0: nobody tells */
 };
 
 /*

@@ -147,13 +147,12 @@ struct fg_monitor {
 	int epoll_fd;
 	uint32_t ticks;
 	uint64_t audit_next_ns;
-	struct {	/* vcpus.c */
-		int fd; /* a timer */
-		uint64_t
-		    steal_ns; /* when it asked last; 0: it has not, or nothing has been taken */
+	struct {
+		int fd;		   /* a timer */
+		uint64_t steal_ns; /* as it was told last; 0: not yet */
 		uint64_t taken_ns; /* since the last heartbeat */
 		uint64_t until_ns; /* it asks; 0: it does not */
-	} vcpus;
+	} vcpus;		   /* vcpus.c */
 
 	/* For reports, since the start. */
 	uint64_t started_ns, registered, refused, dropped;

@@ -96,7 +96,6 @@ static uint32_t id_of_another(void)
 static void exhaust(void)
 {
 	uint32_t id = 0, dead[3] = {7, 30000, FG_MAX_THREADS - 1};
-
 	pid_t pid;
 
 	parent = getpid();
