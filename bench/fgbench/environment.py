@@ -82,11 +82,15 @@ class OfExperiments(Environment):
         self.out = args.output
         self.memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") / 2 ** 30
         self.budget_s = (args.budget or (2 if args.quick else 60)) * 60
-        self.max_rounds = 1 if args.quick else args.rounds or 15
+        self.max_rounds = 1 if args.quick else args.rounds or max(15, args.samples or 0)
         self.rounds_as_told = bool(args.quick or args.rounds)
+        self.least = args.samples or 0
         self.threads = args.threads or self.default_threads()
         self.locks = args.locks.split(",") if args.locks else None
         self.available, self.collapses, self.unavailable = set(), set(), {}
+
+    def least_of(self, experiment):
+        return max(experiment.min_samples, self.least)
 
     def rounds_of(self, experiment):
         return self.max_rounds if self.rounds_as_told else max(self.max_rounds, experiment.rounds)

@@ -33,6 +33,7 @@ class Results:
         self.contexts = []  # of each part that was measured on its own; `context` is the last
         self.known = known
         self.left_out = {}  # experiment -> what of it that machine could not show: sentences
+        self.rounds = {}  # (experiment, series, x) -> round -> y, of those that nothing disturbed
         self.traces = {}  # experiment -> series -> a list of pairs, for what is drawn over time
 
     def add(self, record):
@@ -54,6 +55,10 @@ class Results:
                 metrics = self.points.setdefault((record["experiment"], record["series"], x), {})
                 for name, value in values.items():
                     metrics.setdefault(name, Series()).add(value, record["dirty"])
+            if not record["dirty"] and "y" in record["metrics"]:
+                # of each part of the file
+                nr = len(self.contexts), record.get("round")
+                self.rounds.setdefault(key, {})[nr] = record["metrics"]["y"]
             if "trace" in record:
                 self.traces.setdefault(record["experiment"], {})[record["series"]] = record["trace"]
 
@@ -86,6 +91,11 @@ class Results:
     def median(self, experiment, series, x, metric="y"):
         s = self.get(experiment, series, x, metric)
         return s.median if s else None
+
+    def pairs(self, experiment, series, base, x):
+        """Of each round in which both were measured at x: series by base."""
+        ours, theirs = (self.rounds.get((experiment, s, x), {}) for s in (series, base))
+        return [ours[nr] / theirs[nr] for nr in ours if theirs.get(nr)]
 
     def series_of(self, experiment):
         return list(dict.fromkeys(s for e, s, _ in [*self.points, *self.failures]
@@ -231,11 +241,11 @@ class Session:
         if len(self.results.failures.get(key, [])) >= 2:
             return True
         point = self.results.get(*key)
-        return point is not None and point.settled(e.min_samples, e.narrow)
+        return point is not None and point.settled(self.env.least_of(e), e.narrow)
 
     def run(self):
         round_nr = 0
-        total = sum(min(e.min_samples, self.env.max_rounds) for e, _, _ in self.jobs)
+        total = sum(min(self.env.least_of(e), self.env.rounds_of(e)) for e, _, _ in self.jobs)
         progress = Progress(total, self.env.seconds + 0.6)
         todo = [j for j in self.jobs if not self.settled(j)]
         try:

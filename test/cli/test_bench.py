@@ -82,8 +82,8 @@ def check_append_to_nothing():
 
 def check_values():
     for args in (["--budget", "-1"], ["--budget", "0"], ["--budget", "nan"], ["--rounds", "0"],
-                 ["--seconds", "-0.1"], ["--threads", "0"], ["--threads", ""], ["--threads", "1,x"],
-                 ["--nope"], ["--seed", "x"], ["--figure"], ["stray"]):
+                 ["--samples", "0"], ["--seconds", "-0.1"], ["--threads", "0"], ["--threads", ""],
+                 ["--threads", "1,x"], ["--nope"], ["--seed", "x"], ["--figure"], ["stray"]):
         p = run("bench", *args)
         same(f"{args}: {p.stderr}", p.returncode, 125)
         true(f"{args}: one line, got {p.stderr!r}",

@@ -31,6 +31,28 @@ def check_rounds():
         same("shares", sorted(r.shares), ["others", "steal"])
 
 
+def check_pairs():
+    """What was measured in one round makes a pair; what others disturbed is in none."""
+    _, method, _ = modules()
+    r = method.Results()
+
+    def add(round_nr, series, y, dirty=False):
+        r.add({"type": "sample", "experiment": "e", "series": series, "x": 2, "round": round_nr,
+               "metrics": {"y": y}, "steal": 0, "others": 0, "dirty": dirty})
+    r.add({"type": "context"})
+    for round_nr, ours, base in ((0, 2, 1), (1, 9, 3)):
+        add(round_nr, "ours", ours)
+        add(round_nr, "base", base)
+    add(2, "ours", 5)
+    add(3, "ours", 5, dirty=True)
+    add(3, "base", 5)
+    r.add({"type": "context"})
+    add(0, "base", 2)  # its rounds begin anew
+    add(0, "ours", 8)
+    same("pairs", r.pairs("e", "ours", "base", 2), [2, 3, 4])
+    same("elsewhere", r.pairs("e", "ours", "base", 4), [])
+
+
 def check_checked():
     """Of a run whose self-check failed, or that got nothing done, no number is taken."""
     modules()
