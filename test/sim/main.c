@@ -422,6 +422,19 @@ static int policy_of(const char *name)
 	refuse("no policy '%s'", name);
 }
 
+/* Before any periodic check of a lock. */
+static uint64_t bound_ms(void)
+{
+	/* In a child one that finds the parent's designated waiter sleeps for 100 ms. */
+	if (load.forking)
+		return 250;
+	/*
+	 * Who has a spinlock in hand, and waits for another behind those that want the first, goes
+	 * around their gate after 8 ms, or up to four times as long (lock/gate.c).
+	 */
+	return load.object == &object_spin && load.locks > 1 ? 100 : 7;
+}
+
 /* What random schedules have no room for, or do not look at. */
 static void choose_schedules(void)
 {
@@ -433,9 +446,8 @@ static void choose_schedules(void)
 			refuse("--%s: of random schedules only, -x N", opt.of_schedules);
 		return;
 	}
-	/* In a child one that finds the parent's designated waiter sleeps for 100 ms. */
 	if (!opt.check.bound)
-		opt.check.bound = (load.forking ? 250 : 7) * MS;
+		opt.check.bound = bound_ms() * MS;
 	if (opt.threads < 2 || opt.threads > most)
 		refuse("-t %d: random schedules are of 2 to %d threads here", opt.threads, most);
 	if (load.forking && (!load.object->renew || load.locks > 1))

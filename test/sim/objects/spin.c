@@ -60,12 +60,15 @@ static UNSEEN void leave(int which)
 	inside[which]--;
 }
 
-static void release(void *arg)
+static void unlock(int which)
 {
-	int which = arg != &first;
-
 	leave(which);
 	_fg_spin_unlock(&place(which)->lock);
+}
+
+static void release(void *arg)
+{
+	unlock(arg != &first);
 }
 
 static void section(struct thread *t, int which, uint64_t from)
@@ -77,8 +80,7 @@ static void section(struct thread *t, int which, uint64_t from)
 	work_inside();
 	if (load.forks)
 		fork_sometimes(t, release, place(which));
-	leave(which);
-	_fg_spin_unlock(&place(which)->lock);
+	unlock(which);
 	record(t, from, got);
 }
 
@@ -88,6 +90,28 @@ static void op(struct thread *t)
 
 	_fg_spin_lock(&place(0)->lock, NULL);
 	section(t, 0, from);
+}
+
+/*
+ * The second one with the first in hand.  Who waits for the first may have the gate that the two
+ * share: whoever waits behind it must not do so for ever.
+ */
+static void take_the_second(struct thread *t)
+{
+	bool in_order = one_in(2);
+	uint64_t from = now();
+
+	enter(0);
+	place(0)->data[0]++;
+	come(&about[1]);
+	_fg_spin_lock(&place(1)->lock, NULL);
+	enter(1);
+	place(1)->data[0]++;
+	work_inside();
+	unlock(!in_order);
+	unlock(in_order);
+	gone(&about[1]);
+	record(t, from, now());
 }
 
 static void check(struct thread *t)
@@ -101,7 +125,9 @@ static void check(struct thread *t)
 			got = _fg_spin_trylock(&place(which)->lock, fg_self());
 		else
 			_fg_spin_lock(&place(which)->lock, NULL);
-		if (got)
+		if (got && !which && load.locks > 1 && one_in(2))
+			take_the_second(t);
+		else if (got)
 			section(t, which, from);
 		else if (!in_the_way(&about[which], looked))
 			violation("a thread gave up though nobody was about");
