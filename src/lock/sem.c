@@ -393,6 +393,9 @@ bool _fg_sem_spin(uint64_t *sem, const struct fg_deadline *deadline)
 		else
 			goes_on = leave_it(sem, &s, leave_ns);
 	}
+#ifdef FG_BROKEN_CANCEL /* a test proves that the tests notice */
+	fg_testcancel();
+#endif
 #ifndef FG_BROKEN_ASKS /* a test proves that the tests notice */
 	if (s.asks && !got) {
 		end_turn(sem, &s);

@@ -158,6 +158,23 @@ long sim_syscall_called(long nr, long a, long b, long c, long d, long e, long f)
 	return r;
 }
 
+/*
+ * What a call has done is not cancelled, as in glibc since its bug 12683 was mended: who was woken
+ * by then has the wake-up.
+ */
+long sim_syscall_point(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long r;
+
+	testcancel();
+	here->cur->cancellable = true;
+	r = sim_syscall(nr, a, b, c, d, e, f);
+	here->cur->cancellable = false;
+	if (r == -EINTR)
+		testcancel();
+	return r;
+}
+
 void sim_cancel_in(struct thread *t, uint64_t ps)
 {
 	sim_post(here->now + ps, E_CANCEL, t->id, 0);
@@ -232,6 +249,12 @@ void fg_libc_setup(void)
 void *fg_libc_function(const char *name, const char *version)
 {
 	(void)version;
+	if (!strcmp(name, "sem_wait"))
+		return (void *)sim_libc_sem_wait;
+	if (!strcmp(name, "sem_timedwait"))
+		return (void *)sim_libc_sem_timedwait;
+	if (!strcmp(name, "sem_clockwait"))
+		return (void *)sim_libc_sem_clockwait;
 	return dlsym(RTLD_DEFAULT, name);
 }
 

@@ -453,8 +453,8 @@ static void choose_schedules(void)
 	if (load.forking && (!load.object->renew || load.locks > 1))
 		refuse("--fork: not of a %s%s", opt.object,
 		       load.object->renew ? " beside others" : "");
-	if (load.cancels && load.object != &object_cond)
-		refuse("--cancel: of condition variables only, -O cond");
+	if (load.cancels && load.object != &object_cond && load.object != &object_sem)
+		refuse("--cancel: of condition variables and semaphores only, -O cond, -O sem");
 	if (load.busy || load.others || load.registered || load.ends_after)
 		refuse("other processes, and threads that end, are not in random schedules");
 }

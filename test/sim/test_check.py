@@ -48,6 +48,8 @@ def check_objects():
 def check_cancellation():
     schedules(500, "-O", "cond", "--cancel")
     schedules(1000, "-O", "cond", "--cancel", "--pct", "3")
+    schedules(2000, "-O", "sem", "--cancel")
+    schedules(2000, "-O", "sem", "--cancel", "--pct", "3")
 
 
 def check_fork():
@@ -103,7 +105,8 @@ FOUND_BY = {
     "cond": ["-O cond"], "due": ["-O cond"], "late-look": ["-O cond"], "epoch": ["-O cond --fork"],
     "rwlock": ["-O rwlock"], "rwlock-table": ["-O rwlock"], "tag": ["-O rwlock --weak"],
     "old-tag": ["-O rwlock"], "barrier": ["-O barrier"], "sem": ["-O sem"],
-    "asks": ["-O sem --rounds 40"], "spin": ["-O spin"], "gate": ["-O spin -n 2"],
+    "asks": ["-O sem --rounds 40"], "cancel": ["-O sem --cancel"],
+    "spin": ["-O spin"], "gate": ["-O spin -n 2"],
 }
 ELSEWHERE = {"budget", "cond-shared", "futex", "native", "zoo"}  # why: simulator.md
 

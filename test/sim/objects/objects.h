@@ -6,6 +6,9 @@
  */
 #ifndef SIM_OBJECTS_H
 #define SIM_OBJECTS_H
+#include <semaphore.h>
+#include <time.h>
+
 #include "sim.h"
 
 /* A function whose accesses cost nothing, and between which nothing happens. */
@@ -95,6 +98,10 @@ int load_which(void);
 /* Those of other processes, from that thread on (neighbours.c), and what had a lock got done. */
 void neighbours_begin(int from);
 uint64_t neighbours_sections(void);
+/* In the place of glibc's (libc_sem.c). */
+int sim_libc_sem_wait(sem_t *sem);
+int sim_libc_sem_timedwait(sem_t *sem, const struct timespec *at);
+int sim_libc_sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *at);
 /* A time of some microseconds: a deadline, in nanoseconds from now. */
 uint64_t some_ns(void);
 void some_work(void);

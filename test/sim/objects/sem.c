@@ -5,6 +5,7 @@
  */
 #include "objects/objects.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "lock/gate.h"
@@ -78,15 +79,29 @@ static void let_go(void *arg)
 	_fg_sem_post(&room);
 }
 
+/* Of preload/sem.c, where a wait is a cancellation point. */
+int preloaded_wait(sem_t *sem) __asm__("fg__sem_wait");
+int preloaded_clockwait(sem_t *sem, clockid_t clock,
+			const struct timespec *at) __asm__("fg__sem_clockwait");
+
+static bool wait_for(uint64_t *sem, const struct fg_deadline *d)
+{
+	sem_t *theirs = (sem_t *)sem;
+
+	if (!load.cancels)
+		return !_fg_sem_wait(sem, d);
+	return !(d ? preloaded_clockwait(theirs, d->clock, &d->at) : preloaded_wait(theirs));
+}
+
 static bool wait_somehow(uint64_t *sem)
 {
 	struct fg_deadline d;
 
 	switch (rng() % 8) {
 	case 0: return _fg_sem_trywait(sem);
-	case 1: fg_deadline_in(&d, some_ns()); return !_fg_sem_wait(sem, &d);
+	case 1: fg_deadline_in(&d, some_ns()); return wait_for(sem, &d);
 	}
-	return !_fg_sem_wait(sem, NULL);
+	return wait_for(sem, NULL);
 }
 
 static UNSEEN void count_item(int more)
@@ -94,27 +109,46 @@ static UNSEEN void count_item(int more)
 	expected += more;
 }
 
+static void be_in(struct thread *t)
+{
+	uint64_t from = now(), got;
+
+	if (!wait_somehow(&room))
+		return;
+	got = now();
+	enter();
+	/* Long enough that some sleep, to be cancelled there. */
+	sim_work(rng() % (load.cancels && one_in(4) ? 200 * US : 2 * US));
+	if (most == 1)
+		data[0]++;
+	if (load.forks)
+		fork_sometimes(t, let_go, NULL);
+	leave();
+	if (_fg_sem_post(&room))
+		violation("a post was refused");
+	record(t, from, got);
+}
+
+/* It has nothing when it is cancelled, since only its waits are cancellation points. */
+static void go_on_until_cancelled(struct thread *t)
+{
+	sim_cancel_in(t, rng() % (400 * US));
+	for (;;) {
+		be_in(t);
+		some_work();
+		if (wait_somehow(&items))
+			_fg_sem_post(&items);
+	}
+}
+
 static void check(struct thread *t)
 {
 	bool produces = t->role % 2 == 0, paired = (t->role ^ 1) < load.threads;
 
+	if (load.cancels && t->role % 4 == 1)
+		go_on_until_cancelled(t);
 	for (int i = 0; i < load.rounds; i++) {
-		uint64_t from = now();
-
-		if (wait_somehow(&room)) {
-			uint64_t got = now();
-
-			enter();
-			sim_work(rng() % (2 * US));
-			if (most == 1)
-				data[0]++;
-			if (load.forks)
-				fork_sometimes(t, let_go, NULL);
-			leave();
-			if (_fg_sem_post(&room))
-				violation("a post was refused");
-			record(t, from, got);
-		}
+		be_in(t);
 		some_work();
 		if (!paired)
 			continue;
@@ -131,7 +165,7 @@ static void check(struct thread *t)
 	if (produces) {
 		_fg_sem_post(&once[t->role / 2].sem);
 	} else {
-		_fg_sem_wait(&once[t->role / 2].sem, NULL);
+		wait_for(&once[t->role / 2].sem, NULL);
 		mem_retire(&once[t->role / 2], sizeof(once[0]),
 			   "a semaphore that its waiter had given up");
 	}

@@ -10,6 +10,7 @@
 void sim_pause(void);
 long sim_syscall(long nr, long a, long b, long c, long d, long e, long f);
 long sim_syscall_called(long nr, long a, long b, long c, long d, long e, long f);
+long sim_syscall_point(long nr, long a, long b, long c, long d, long e, long f);
 
 static inline void fg_pause(void)
 {
