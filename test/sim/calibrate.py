@@ -14,6 +14,7 @@ import json
 import pathlib
 import statistics
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LOCKS = "flexguard,futex,flexguard-paper-built,mcs,u-scl,shuffle,malthusian"
@@ -24,7 +25,12 @@ LOOPS = {"sections-1us": (("-w", "1000", "-o", "1000"), "1 us inside and outside
 
 def measured_in(folder):
     found = {}  # (loop, lock, threads): its samples
-    for line in (pathlib.Path(folder) / "samples.jsonl").read_text().splitlines():
+    try:
+        lines = (pathlib.Path(folder) / "samples.jsonl").read_text().splitlines()
+    except OSError as e:
+        sys.exit(f"calibrate.py: {e.filename}: {e.strerror}; give a folder that flexguard bench has"
+                 " written, as those in bench/results")
+    for line in lines:
         r = json.loads(line)
         if r["type"] == "sample" and r["experiment"] in LOOPS and r.get("raw") and not r["dirty"]:
             found.setdefault((r["experiment"], r["series"], r["x"]), []).append(r["raw"]["per_ms"])
@@ -34,9 +40,15 @@ def measured_in(folder):
 def simulated(opt, loop, lock, threads):
     values = []
     for seed in range(1, opt.s + 1):
-        p = subprocess.run([opt.fgsim, "-m", opt.m, "-t", str(threads), "-l", lock, "-d",
-                            str(opt.d), "-s", str(seed), *LOOPS[loop][0]],
-                           capture_output=True, text=True, check=True)
+        try:
+            p = subprocess.run([opt.fgsim, "-m", opt.m, "-t", str(threads), "-l", lock, "-d",
+                                str(opt.d), "-s", str(seed), *LOOPS[loop][0]],
+                               capture_output=True, text=True)
+        except OSError as e:
+            sys.exit(f"calibrate.py: {opt.fgsim}: {e.strerror}; `make` builds it, or give --fgsim")
+        if p.returncode:
+            sys.stderr.write(p.stderr)  # it says why
+            sys.exit(p.returncode)
         values.append(json.loads(p.stdout)["per_ms"])
     return statistics.median(values)
 
@@ -82,6 +94,11 @@ def main():
     parser.add_argument("--fgsim", default=str(ROOT / "build/test/sim/fgsim"))
     parser.add_argument("--draw", metavar="FILE.png")
     opt = parser.parse_args()
+    if opt.draw: # before minutes of runs
+        try:
+            import matplotlib
+        except ImportError:
+            sys.exit("calibrate.py: --draw: matplotlib is missing; install python3-matplotlib")
     threads = [int(t) for t in opt.t.split(",")]
     measured, rows = measured_in(opt.folder), {}
     for loop, (_, words) in LOOPS.items():

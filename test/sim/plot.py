@@ -3,12 +3,23 @@
 """plot.py RESULTS.jsonl OUT.png: throughput and time of a section against threads, as Figure 2 of
 SOSP'25."""
 import json, sys
-import matplotlib
+
+if len(sys.argv) != 3:
+    sys.exit("usage: plot.py RESULTS.jsonl OUT.png (of sweep.py)")
+try:
+    rows = [json.loads(line) for line in open(sys.argv[1])]
+except OSError as e:
+    sys.exit(f"plot.py: {e.filename}: {e.strerror}; give a file that sweep.py has written")
+rows = [r for r in rows if "failed" not in r]
+if not rows:
+    sys.exit(f"plot.py: {sys.argv[1]}: it has no runs that did not fail")
+try:
+    import matplotlib
+except ImportError:
+    sys.exit("plot.py: matplotlib is missing; install python3-matplotlib")
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-rows = [json.loads(line) for line in open(sys.argv[1])]
-rows = [r for r in rows if "failed" not in r]
 fig, axes = plt.subplots(1, 3, figsize=(15, 4.5))
 for ax, key, label in zip(axes, ("per_ms", "cs_us", "lock"),
                           ("sections a ms", "time of a section, us",

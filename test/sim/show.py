@@ -2,7 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Tables of sweep results: show.py FILE [field...]"""
 import json, sys
-rows = [json.loads(l) for l in open(sys.argv[1])]
+if len(sys.argv) < 2:
+    sys.exit("usage: show.py FILE [field...]")
+try:
+    rows = [json.loads(l) for l in open(sys.argv[1])]
+except OSError as e:
+    sys.exit(f"show.py: {e.filename}: {e.strerror}; give a file that sweep.py has written")
 def get(r, f):
     if "failed" in r: return "-"
     if f == "lock_tr": v = r["transfers"]["lock"]; return f"{v[0]+v[1]:.1f}"

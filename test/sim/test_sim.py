@@ -3,11 +3,15 @@
 """The simulator (README.md) runs the lock code as it is now, twice alike; figures that depend on
 no machine.  usage: test_sim.py FGSIM FGSIM-FEW"""
 import json
+import os
+import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 SHIPPED, FEW = sys.argv[1:]
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 def run(*options, program=SHIPPED):
@@ -46,6 +50,28 @@ def check_wrong_calls_end_with_a_line():
         p = run("-m", "vm2", *options.split())
         assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", 1) and \
             p.stderr.startswith("fgsim: ") and "usage: fgsim" in p.stderr, (options, p)
+
+
+def check_scripts_end_with_a_line():
+    with tempfile.TemporaryDirectory() as d:
+        nope, empty, sample = (os.path.join(d, name) for name in ("nope", "empty", "samples.jsonl"))
+        pathlib.Path(empty).touch()
+        pathlib.Path(sample).write_text(json.dumps(
+            {"type": "sample", "experiment": "sections-1us", "x": 1, "series": "futex", "dirty": 0,
+             "raw": {"per_ms": 500}}))
+        pathlib.Path(d, "matplotlib.py").write_text("raise ImportError\n")
+        calibrate = ("calibrate.py", "-m", "vm2", "--fgsim", SHIPPED)
+        for says, *call in ((nope, *calibrate, nope),
+                            (nope, *calibrate, d, "--fgsim", nope),
+                            ("no machine 'nope'", *calibrate, d, "-m", "nope"),
+                            ("python3-matplotlib", *calibrate, d, "--draw", nope),
+                            ("usage", "plot.py"), (nope, "plot.py", nope, nope),
+                            (empty, "plot.py", empty, nope),
+                            ("python3-matplotlib", "plot.py", sample, nope),
+                            ("usage", "show.py"), (nope, "show.py", nope)):
+            p = subprocess.run([sys.executable, HERE / call[0], *call[1:]], capture_output=True,
+                               text=True, env={**os.environ, "PYTHONPATH": d})
+            assert p.returncode and p.stderr.count("\n") == 1 and says in p.stderr, (call, p)
 
 
 def check_same_seed():
