@@ -109,7 +109,7 @@ def panel(ax, figure, experiment, results):
         scale_x(ax, experiment, xs)
         ax.set_xlabel(experiment.x_label)
     if figure.simulated and not grouped:
-        for s, x, ratio, base in published(ax, experiment, results, xs):
+        for s, x, ratio, base, _ in published(experiment, results):
             y, color = ratio * (1 if figure.relative_to else base), style(s)["color"]
             if x:
                 ax.plot([x], [y], marker="*", markersize=13, color=color, zorder=98,
@@ -145,24 +145,37 @@ def of_simulation(figure, results, experiments):
     ids = {e.id for e in experiments}
     seeds = [len(p["y"].values) for (e, _, _), p in results.points.items() if e in ids]
     said = [f"{e.machine}, {words}" for e in experiments
-            for *_, words in simulated.PUBLISHED.get((e.load.experiment.id, e.machine), [])]
+            for *_, words in (published_of(e) if figure.over_time else published(e, results))]
     date = (results.context.get("date") or "no date")[:10]
     text = ("SIMULATED (fgsim), not measured: the shipped locks on a model; "
             f"{many_seeds(max(seeds, default=0))}; {date}")
     drawn = "Stars and dotted lines, the paper's text, by futex's time"
     if figure.over_time:
         text, drawn = f"{text}; dotted: the CPUs", "The paper's text"
+    if not said and any(published_of(e) for e in experiments):
+        text += ". No runs with about as many threads as the paper has: its numbers are left out"
     return text + (f". {drawn}: {'; '.join(said)}" if said else "")
 
 
-def published(ax, experiment, results, xs):
-    """The paper's numbers, which are by the blocking lock's time."""
-    of = simulated.PUBLISHED.get((experiment.load.experiment.id, experiment.machine), [])
-    for series, x, ratio, _ in of:
-        near = min(xs, key=lambda other: abs(other - (x or experiment.cpus)))
+def published_of(experiment):
+    return simulated.PUBLISHED.get((experiment.load.experiment.id, experiment.machine), [])
+
+
+NEAR = 1.25  # 104 threads for 100
+
+
+def published(experiment, results):
+    """The paper's numbers, which are by the blocking lock's time with about as many threads.  With
+    others it is another time, and what is drawn by that would be nobody's number."""
+    xs = results.xs_of(experiment.id)
+    for series, x, ratio, words in published_of(experiment):
+        wanted = x or experiment.cpus
+        near = min(xs, key=lambda other: abs(other - wanted))
         base = results.median(experiment.id, "futex", near)
+        if not max(near, wanted) <= NEAR * min(near, wanted):
+            continue
         if base and results.series_of(experiment.id).count(series):
-            yield series, x, ratio, base
+            yield series, x, ratio, base, words
 
 
 def where_and_when(figure, results, experiments):

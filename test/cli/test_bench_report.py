@@ -161,4 +161,29 @@ def check_pictures():
     same("all have a place", known - set(figure.LOCKS), set())
 
 
+def check_published_numbers_are_drawn_where_they_belong():
+    """By the futex mutex' time with about as many threads: a star for 100 threads was drawn there,
+    by the time that 4 threads took, where no more were asked for."""
+    modules()
+    from fgbench import plot, simulated
+
+    class Of:
+        def __init__(self, *xs):
+            self.xs = list(xs)
+
+        def xs_of(self, experiment):
+            return self.xs
+
+        def series_of(self, experiment):
+            return ["futex", "mcs", "flexguard-paper-built"]
+
+        def median(self, experiment, series, x, metric="y"):
+            return x
+
+    experiment = simulated.Simulated(simulated.loads()["shared-memory"], "intel104")
+    for xs, by in (((2, 8, 104, 208), [104] * 3), ((2, 4), []), ((208,), []), ((2, 80), [80]),
+                   ((90, 400), [90] * 3)):
+        same(xs, [base for _, _, _, base, _ in plot.published(experiment, Of(*xs))], by)
+
+
 main(globals())
