@@ -162,6 +162,15 @@ def damaged():
         yield ["--compare", path, path]
 
 
+def check_nobody_reads():
+    """The other end of the pipe has gone: not as if runs had failed, or points differed."""
+    read, write = os.pipe()
+    os.close(read)
+    p = subprocess.run([FLEXGUARD, "bench", "--help"], stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    same("status, errors", (p.returncode, p.stderr), (128 + signal.SIGPIPE, b""))
+
+
 def check_mistakes():
     for args in (["--figure", "flexguard-99"], ["--locks", "nosuch"], ["--replot", "/nowhere"],
                  ["--compare", "/a", "/b"], ["-o", "/proc/nowhere"], *damaged()):
