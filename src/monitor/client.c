@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <bpf/libbpf.h>
+#include "monitor/brief.h"
 #include "monitor/internal.h"
 #include "monitor.skel.h"
 
@@ -46,7 +47,7 @@ void fg_client_drop(struct fg_monitor *m, uint32_t index)
 {
 	if (m->clients[index].fd >= 0)
 		/* epoll forgets it: nobody else has this descriptor */
-		close(release(m, &m->clients[index]));
+		fg_brief_close(release(m, &m->clients[index]));
 }
 
 /* Connections of this user that have not said anything yet, and the oldest of them. */
@@ -136,6 +137,7 @@ void fg_pass_credentials(int fd)
 	int on = 1;
 
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	fg_brief_refuse(fd);
 }
 
 static bool accept_one(struct fg_monitor *m, int listen_fd)
@@ -319,11 +321,14 @@ static ssize_t receive(int fd, void *packet, size_t size, pid_t *sender)
 			     .msg_iovlen = 1,
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
-	/* Descriptors that somebody sends along find no room, and are closed by the kernel. */
-	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	/* Descriptors that somebody sends along find no room: the kernel closes them (brief.h). */
+	ssize_t n;
 	struct cmsghdr *c;
 	struct ucred cred;
 
+	fg_brief_begin();
+	n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	fg_brief_end();
 	*sender = 0;
 	for (c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL; c; c = CMSG_NXTHDR(&msg, c))
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS &&
@@ -419,7 +424,7 @@ bool fg_client_serve(struct fg_monitor *m)
 	fd = release(m, c);
 	if (!err && fg_unread_keep(m, fd, uid))
 		return true;
-	close(fd);
+	fg_brief_close(fd);
 	fg_unread_admit(m, uid);
 	return true;
 }

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include "monitor/brief.h"
 #include "monitor/internal.h"
 
 static int start_timer(void)
@@ -67,7 +68,7 @@ static void hang_up(int lock_fd)
 
 	for (int i = 0;
 	     i < HANG_UP_AT_ONCE && (fd = accept4(lock_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0; i++)
-		close(fd);
+		fg_brief_close(fd);
 }
 
 #define SERVE_AT_ONCE 4 /* not varied */
@@ -148,6 +149,8 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_
 		err = fg_watch(m, timer_fd, FG_EV_TICK, 0);
 	if (!err)
 		err = fg_watch(m, listen_fd, FG_EV_LISTEN, 0);
+	if (lock_fd >= 0)
+		fg_brief_refuse(lock_fd);
 	if (!err && lock_fd >= 0)
 		err = fg_watch(m, lock_fd, FG_EV_LOCK, 0);
 	if (!err && stop_fd >= 0)

@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "monitor/brief.h"
 #include "monitor/internal.h"
 
 /*
@@ -92,7 +93,7 @@ static bool look_again(struct fg_monitor *m, uint32_t i)
 
 	if (!is_read(m->unread[i].fd))
 		return false;
-	close(m->unread[i].fd);
+	fg_brief_close(m->unread[i].fd);
 	m->unread[i] = m->unread[--m->nr_unread];
 	fg_unread_admit(m, uid);
 	return true;
@@ -116,5 +117,5 @@ void fg_unread_tick(struct fg_monitor *m)
 void fg_unread_close(struct fg_monitor *m)
 {
 	while (m->nr_unread)
-		close(m->unread[--m->nr_unread].fd);
+		fg_brief_close(m->unread[--m->nr_unread].fd);
 }

@@ -23,6 +23,7 @@
 #include "cli/common/query.h"
 #include "cli/common/units.h"
 #include "cli/launch/embed.h"
+#include "monitor/brief.h"
 
 #ifdef FG_HAVE_MICROHTTPD
 #include <dlfcn.h>
@@ -217,6 +218,7 @@ static int listen_unix(const char *path)
 	if (un.sun_path[0] && !lstat(path, &st) && S_ISSOCK(st.st_mode) &&
 	    connect(fd, (struct sockaddr *)&un, size) && errno == ECONNREFUSED)
 		unlink(path);
+	fg_brief_refuse(fd);
 	if (bind(fd, (struct sockaddr *)&un, size) || listen(fd, CONNECTIONS)) {
 		close(fd);
 		return -1;

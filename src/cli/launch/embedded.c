@@ -20,17 +20,22 @@
 #include "cli/launch/embed.h"
 #include "cli/launch/embedded.h"
 #include "cli/service/service.h"
+#include "monitor/brief.h"
 
 /* Any process may knock: only one with the secret is heard. */
 static bool hears(const char *secret)
 {
 	char knock[FG_SECRET + 1];
-	ssize_t n;
+	bool heard = false;
+	ssize_t n = 0;
 
-	while ((n = recv(FG_EMBEDDED_KNOCK, knock, sizeof(knock), MSG_DONTWAIT)) >= 0)
-		if (n == FG_SECRET && !memcmp(knock, secret, FG_SECRET))
-			return true;
-	return false;
+	fg_brief_begin();
+	while (!heard && n >= 0) {
+		n = recv(FG_EMBEDDED_KNOCK, knock, sizeof(knock), MSG_DONTWAIT);
+		heard = n == FG_SECRET && !memcmp(knock, secret, FG_SECRET);
+	}
+	fg_brief_end();
+	return heard;
 }
 
 /* True: somebody has knocked.  False: nobody will. */
@@ -68,6 +73,7 @@ int fg_embedded_main(const char *socket)
 		return FG_EXIT_OWN;
 	}
 	fg_monitor_find(); /* while root may still look into a folder that is closed to others */
+	fg_brief_refuse(FG_EMBEDDED_KNOCK);
 	fg_service_give_up();
 	if (!sleep_until_wanted(secret))
 		return 0;
@@ -75,7 +81,7 @@ int fg_embedded_main(const char *socket)
 	if (!r.err && listen(FG_EMBEDDED_SOCKET, SOMAXCONN))
 		r.err = -errno;
 	fg_fd_null(2); /* not before: a kernel's reasons for a refusal go there, if asked for */
-	close(FG_EMBEDDED_KNOCK);
+	fg_brief_close(FG_EMBEDDED_KNOCK);
 	(void)!send(FG_EMBEDDED_CONTROL, &r, sizeof(r), MSG_NOSIGNAL);
 	if (r.err)
 		return 1;

@@ -22,6 +22,7 @@
 
 #include "abi/protocol.h"
 #include "cli/service/service.h"
+#include "monitor/brief.h"
 
 #define CAPS_BPF     (CAP_TO_MASK(CAP_BPF))
 #define CAPS_PERFMON (CAP_TO_MASK(CAP_PERFMON))
@@ -261,11 +262,11 @@ void fg_service_close(struct fg_service *s)
 	    st.st_ino == s->inode) /* not a later one's */
 		unlink(s->path);
 	if (s->listener >= 0)
-		close(s->listener);
+		fg_brief_close(s->listener);
 	if (s->monitor)
 		fg_monitor_close(s->monitor);
 	if (s->lock >= 0)
-		close(s->lock);
+		fg_brief_close(s->lock);
 	s->monitor = NULL;
 	s->listener = -1;
 	s->lock = FG_NO_LOCK;
