@@ -321,22 +321,32 @@ def check_unknown_names():
             same(quiet, (p.returncode, p.stderr), (0, ""))
 
 
-def check_no_writable_folder():
-    """--stats where nothing can be written."""
+NOWHERE = "mount -t tmpfs -o ro none /dev/shm && mount --bind /tmp /tmp && " \
+    "mount -o remount,ro,bind /tmp"
+
+
+def among_mounts(mounts, command):
     if os.geteuid() or subprocess.run(["unshare", "-m", "true"],
                                       stderr=subprocess.DEVNULL).returncode:
-        raise Skip("only root can have a machine without a writable folder")
-    where = os.path.dirname(CONTEND)
-    p = subprocess.run(["unshare", "-m", "sh", "-c",
-                        "mount -t tmpfs -o ro none /dev/shm && mount --bind /tmp /tmp && mount "
-                        f"-o remount,ro,bind /tmp; cd {where} && TMPDIR=/nowhere exec {FLEXGUARD} "
-                        f"run --policy fallback --stats -- sh -c '{CONTEND} 100; true'"],
-                       text=True, capture_output=True)
+        raise Skip("only root can have other folders")
+    p = subprocess.run(["unshare", "-m", "sh", "-c", f"{mounts} || exit 1; {command}"], text=True,
+                       capture_output=True, cwd="/")
     if "mount" in p.stderr:
         raise Skip(p.stderr)
-    same("status", (p.returncode, p.stdout), (0, "ready\nexact\n"))
-    m = re.search(r"threads that took a lock +(\d+)", p.stderr)
-    true(p.stderr, m and int(m.group(1)) >= 8)
+    return p
+
+
+def check_no_room():
+    """--stats where nothing can be written, or /dev/shm is full: of holes no file is made there."""
+    full = "mount -t tmpfs -o size=8k none /dev/shm && mkdir /dev/shm/d && " \
+        "head -c 4096 /dev/zero > /dev/shm/x"
+    for mounts in NOWHERE, full:
+        p = among_mounts(mounts, f"cd {os.path.dirname(CONTEND)} && TMPDIR=/nowhere exec "
+                         f"{FLEXGUARD} run --policy fallback --stats -- sh -c "
+                         f"'{CONTEND} 100; true'")
+        same(f"{mounts}: {p.stderr}", (p.returncode, p.stdout), (0, "ready\nexact\n"))
+        m = re.search(r"threads that took a lock +(\d+)", p.stderr)
+        true(p.stderr, m and int(m.group(1)) >= 8)
 
 
 def check_completion():

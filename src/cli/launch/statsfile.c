@@ -35,6 +35,16 @@ static void fill(struct fg_stats *map)
 	__atomic_store_n(&map->magic, (uint32_t)FG_STATS_MAGIC, __ATOMIC_RELEASE);
 }
 
+/*
+ * All of it at once: where a file of holes cannot be filled later, as in a full /dev/shm, who
+ * writes there dies of SIGBUS.
+ */
+static bool has_room(int fd)
+{
+	errno = posix_fallocate(fd, 0, sizeof(struct fg_stats));
+	return !errno;
+}
+
 static int create_in(struct fg_statsfile *s, const char *base)
 {
 	uint64_t name;
@@ -48,8 +58,7 @@ static int create_in(struct fg_statsfile *s, const char *base)
 		return -errno;
 	snprintf(s->path, sizeof(s->path), "%s/%016llx", s->dir, (unsigned long long)name);
 	fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || fchmod(fd, 0666) || chmod(s->dir, 0711) ||
-	    ftruncate(fd, sizeof(struct fg_stats)))
+	if (fd < 0 || fchmod(fd, 0666) || chmod(s->dir, 0711) || !has_room(fd))
 		goto fail;
 	s->map = mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (s->map == MAP_FAILED)
@@ -72,7 +81,7 @@ static int create_nameless(struct fg_statsfile *s)
 	int fd = fg_fd_high(memfd_create("flexguard-stats", MFD_CLOEXEC)), err;
 
 	s->map = MAP_FAILED;
-	if (fd >= 0 && !ftruncate(fd, sizeof(struct fg_stats)))
+	if (fd >= 0 && has_room(fd))
 		s->map = mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 			      0);
 	if (s->map == MAP_FAILED) {
