@@ -349,6 +349,13 @@ def check_no_room():
         true(p.stderr, m and int(m.group(1)) >= 8)
 
 
+def check_bench_without_a_folder():
+    p = among_mounts(f"{NOWHERE} && mount -o remount,ro,bind / / && mount -t tmpfs -o ro none "
+                     "/var/tmp", f"exec {FLEXGUARD} bench --list")
+    same("status, output", (p.returncode, p.stdout), (125, ""))
+    one_line(p.stderr)
+
+
 def check_completion():
     """Each option of each help is offered."""
     if not shutil.which("bash"):
