@@ -10,6 +10,8 @@
  * the marker of the other, and does not register.  It works, on the fallback policy; a child of
  * a fork forgets the parent's threads there too.
  */
+#include "lock/start.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -52,6 +54,14 @@ static void child_of_fork(void)
 	fg_monitor_forget();
 }
 
+void _fg_register_at_fork(void)
+{
+	static uint32_t registered;
+
+	if (!fg_xchg_acq_rel(&registered, 1))
+		pthread_atfork(NULL, NULL, child_of_fork);
+}
+
 __attribute__((constructor)) static void start(void)
 {
 	int saved = errno;
@@ -66,7 +76,7 @@ __attribute__((constructor)) static void start(void)
 	fg_threads_setup();
 	fg_env_read();
 	fg_stats_open();
-	pthread_atfork(NULL, NULL, child_of_fork);
+	_fg_register_at_fork();
 	/*
 	 * Here and not at the first contended lock: the program may give up the right to do so
 	 * later.

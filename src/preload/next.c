@@ -8,6 +8,8 @@
 
 int (*fg_next_prctl)(int option, ...);
 long (*fg_next_syscall)(long nr, ...) __attribute__((used)); /* by assembly too */
+int (*fg_next_register_atfork)(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+			       void *dso);
 
 static void *next(const char *name)
 {
@@ -26,5 +28,6 @@ __attribute__((constructor)) void fg_next_find(void)
 	if (fg_next_prctl)
 		return;
 	fg_store_relaxed(&fg_next_syscall, (__typeof__(fg_next_syscall))next("syscall"));
+	fg_next_register_atfork = (__typeof__(fg_next_register_atfork))next("__register_atfork");
 	fg_next_prctl = (__typeof__(fg_next_prctl))next("prctl");
 }

@@ -27,6 +27,7 @@ first 2.34 : pthread_spin_init pthread_spin_destroy
 first 2.34 : pthread_spin_lock pthread_spin_trylock pthread_spin_unlock
 2.3.2 : pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_timedwait
 2.3.2 : pthread_cond_signal pthread_cond_broadcast
+2.3.2 : __register_atfork
 2.4 2.34 : pthread_mutex_getprioceiling pthread_mutex_setprioceiling
 2.12 2.34 : pthread_mutex_consistent
 2.28 2.34 : mtx_init mtx_destroy mtx_lock mtx_trylock mtx_timedlock mtx_unlock call_once

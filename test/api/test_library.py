@@ -41,7 +41,8 @@ def check_preload_stands_in():
     same("the API", {n for n in names if n.startswith("fg_")}, exports(LIBRARY))
     true("pthread names, with libc's versions",
          any(n.startswith("pthread_mutex_lock@@GLIBC_") for n in names))
-    family = r"fg_|(__)?pthread_|sem_|mtx_|cnd_|call_once|(prctl|syscall|dlm?open)(@|$)"
+    family = (r"fg_|(__)?pthread_|sem_|mtx_|cnd_|call_once|"
+              r"(prctl|syscall|dlm?open|__register_atfork)(@|$)")
     same("no others", {n for n in names if not re.match(family, n)}, set())
 
 

@@ -8,7 +8,7 @@ from climod import *
 LIBRARIES = HELPERS[:2]
 
 FAMILY = (r"(__)?pthread_(mutex|cond|rwlock|barrier|spin|once)|sem_|mtx_|cnd_|call_once|"
-          r"(prctl|syscall|dlm?open)(@|$)")
+          r"(prctl|syscall|dlm?open|__register_atfork)(@|$)")
 # Those that stay glibc's, by design (docs/design/preload.md): attributes, and what is done to a
 # semaphore beside waits.
 NOT_OURS = (r"(__)?pthread_(mutex|cond|rwlock|barrier)attr_|pthread_mutex_consistent_np$|"
