@@ -17,6 +17,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <system_error>
@@ -429,8 +430,12 @@ template <std::ptrdiff_t LeastMax = 0x7fffffff> class counting_semaphore
 	counting_semaphore(const counting_semaphore &) = delete;
 	counting_semaphore &operator=(const counting_semaphore &) = delete;
 
+	// More than max() with what there is: throws, and nothing is released.  (Threads whose
+	// releases fit one by one, and not together, may leave a part.)
 	void release(std::ptrdiff_t update = 1)
 	{
+		if (update > 1 && update > max() - value())
+			detail::check(EOVERFLOW);
 		for (; update > 0; update--)
 			detail::check(fg_sem_post(&sem_));
 	}
@@ -460,6 +465,12 @@ template <std::ptrdiff_t LeastMax = 0x7fffffff> class counting_semaphore
 	}
 
       private:
+	std::ptrdiff_t value() const noexcept
+	{
+		// Above it: how many threads sleep.
+		return static_cast<std::uint32_t>(__atomic_load_n(&sem_.fg_state,
+								  __ATOMIC_RELAXED));
+	}
 	int acquire_by(const detail::deadline &d)
 	{
 		return fg_sem_timedwait(&sem_, d.clock, &d.at);

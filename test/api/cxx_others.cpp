@@ -42,6 +42,17 @@ static void semaphores()
 	CHECK(s.try_acquire_for(std::chrono::hours::max()));
 	CHECK(s.try_acquire_until(std::chrono::system_clock::time_point::max()));
 	CHECK(!s.try_acquire());
+
+	fg::counting_semaphore<> full(s.max() - 1);
+	bool thrown = false;
+
+	try {
+		full.release(2);
+	} catch (const std::system_error &e) {
+		thrown = e.code() == std::errc::value_too_large;
+	}
+	CHECK(thrown);
+	full.release(); // not there yet: nothing was released
 	in_threads(2, [&](int id) {
 		for (int i = 0; i < 500; i++) {
 			(id ? pong : ping).acquire();
