@@ -26,6 +26,7 @@ int fg_rwlock_init(fg_rwlock_t *rwlock, int kind)
 
 int fg_rwlock_destroy(fg_rwlock_t *rwlock)
 {
+	_fg_chosen_rwlock_destroy(rwlock_of(rwlock));
 	return 0;
 }
 

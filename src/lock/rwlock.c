@@ -113,7 +113,7 @@ static bool take_out_any(const struct fg_rwlock *rw)
 	return false;
 }
 
-void _fg_rwlock_init(struct fg_rwlock *rw, uint32_t kind)
+static void forget_visible(const struct fg_rwlock *rw)
 {
 	/* In a child there are the lines of the parent's threads, and nobody knows how many. */
 	uint32_t line, lines = fg_epoch ? LINES : lines_of_table();
@@ -121,7 +121,19 @@ void _fg_rwlock_init(struct fg_rwlock *rw, uint32_t kind)
 	for (line = 0; line < lines; line++)
 		if (fg_unlikely(names(fg_load_relaxed(entry_in(line, rw)), rw)))
 			take_out(line, rw);
+}
+
+void _fg_rwlock_init(struct fg_rwlock *rw, uint32_t kind)
+{
+	forget_visible(rw);
 	*rw = (struct fg_rwlock){.kind = kind};
+}
+
+void _fg_rwlock_destroy(struct fg_rwlock *rw)
+{
+	/* Without the bias, a writer has seen the last of them leave. */
+	if (fg_load_relaxed(&rw->bias))
+		forget_visible(rw);
 }
 
 /* ---- counted readers -------------------------------------------------------- */

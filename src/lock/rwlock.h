@@ -69,6 +69,8 @@ _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rw
  * which threads still read when they ended, or that a fork has left behind.
  */
 void _fg_rwlock_init(struct fg_rwlock *rw, uint32_t kind);
+/* Nobody uses it any more: the same, for one whose memory a static initialiser fills next. */
+void _fg_rwlock_destroy(struct fg_rwlock *rw);
 
 /* EDEADLK if this thread writes; EAGAIN if there are 2^28 - 2^23 readers; ETIMEDOUT. */
 int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);

@@ -58,7 +58,10 @@ int pthread_rwlock_init(pthread_rwlock_t *rwlock, const pthread_rwlockattr_t *at
 
 int pthread_rwlock_destroy(pthread_rwlock_t *rwlock)
 {
-	return is_ours(rwlock) ? 0 : fg_native_pthread_rwlock_destroy()(rwlock);
+	if (!is_ours(rwlock))
+		return fg_native_pthread_rwlock_destroy()(rwlock);
+	_fg_chosen_rwlock_destroy(rwlock_of(rwlock));
+	return 0;
 }
 
 /* Out of line, so that the fast paths need no stack. */

@@ -2,7 +2,8 @@
 /*
  * A reader-writer lock that is initialised anew, at an address where somebody reads: in a child of
  * fork, as handlers of pthread_atfork() do, and in memory that is used again after its reader has
- * ended.  Nobody reads the new one.
+ * ended; by pthread_rwlock_init(), or where the old one was destroyed, by the static initialiser.
+ * Nobody reads the new one.
  */
 #include "../tools/check.h"
 
@@ -39,7 +40,6 @@ static void read_often(void)
 
 static void use_as_new(void)
 {
-	CHECK_EQ(pthread_rwlock_init(&rw, NULL), 0);
 	read_often();
 	CHECK_EQ(pthread_rwlock_trywrlock(&rw), 0);
 	CHECK_EQ(pthread_rwlock_unlock(&rw), 0);
@@ -63,6 +63,7 @@ int main(int argc, char **argv)
 	child = fork();
 	if (!child) {
 		alarm(20);
+		CHECK_EQ(pthread_rwlock_init(&rw, NULL), 0);
 		use_as_new();
 		_exit(0);
 	}
@@ -75,6 +76,17 @@ int main(int argc, char **argv)
 	pthread_barrier_wait(&there);
 	pthread_barrier_wait(&there);
 	join(t);
+	CHECK_EQ(pthread_rwlock_init(&rw, NULL), 0);
+	use_as_new();
+
+	CHECK_EQ(pthread_rwlock_init(&rw, NULL), 0);
+	read_often();
+	t = start(read_until_told, "ends as a reader");
+	pthread_barrier_wait(&there);
+	pthread_barrier_wait(&there);
+	join(t);
+	CHECK_EQ(pthread_rwlock_destroy(&rw), 0);
+	rw = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
 	use_as_new();
 	return 0;
 }

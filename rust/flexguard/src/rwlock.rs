@@ -15,6 +15,14 @@ pub struct RawRwLock {
 unsafe impl Send for RawRwLock {}
 unsafe impl Sync for RawRwLock {}
 
+impl Drop for RawRwLock {
+    /// Readers whose guards were forgotten are none of a later lock at this address.
+    #[inline]
+    fn drop(&mut self) {
+        unsafe { sys::fg_rwlock_destroy(self.rwlock.get()) };
+    }
+}
+
 /// What the library says of a lock, not of a try or a time limit: the caller is wrong (EDEADLK), or
 /// there are 2^28 - 2^23 readers (EAGAIN).  These are guards that were forgotten; it ends as an `Arc`
 /// of too many does, since a panic in the middle of an upgrade would release what is not locked.

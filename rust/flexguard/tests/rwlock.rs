@@ -195,3 +195,23 @@ fn nobody_writes_between() {
     });
     assert_eq!(wrong.into_inner(), 0);
 }
+
+/// By several threads, so that readers are found in the library's table (the bias).
+fn read_often(lock: &RwLock<i32>) {
+    for _ in 0..40 {
+        thread::scope(|s| {
+            s.spawn(|| drop(lock.read()));
+        });
+        drop(lock.read());
+    }
+}
+
+#[test]
+fn a_forgotten_reader_is_none_of_the_next_lock() {
+    let mut lock = Box::new(RwLock::new(0));
+    read_often(&lock);
+    std::mem::forget(lock.read());
+    *lock = RwLock::new(0);
+    read_often(&lock);
+    assert!(lock.try_write_for(LONG).is_some());
+}

@@ -24,6 +24,11 @@ static inline void _fg_chosen_rwlock_init(struct fg_rwlock *rw, int kind, bool s
 	_fg_rwlock_init(rw, (uint32_t)kind);
 }
 
+static inline void _fg_chosen_rwlock_destroy(struct fg_rwlock *rw)
+{
+	_fg_rwlock_destroy(rw);
+}
+
 static inline int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
 					   const void *caller)
 {
