@@ -174,6 +174,30 @@ def check_top_kernel():
             end(p)
 
 
+def ends_by_itself():
+    """After so many tables, also on a screen."""
+    pid, fd = pty.fork()
+    if not pid:
+        os.environ["TERM"] = "xterm"
+        os.execv(FLEXGUARD, [FLEXGUARD, "top", "-n", "2", "-d", "0.1", "--socket", SOCK])
+    ended = []
+
+    def has_ended():
+        if select.select([fd], [], [], 0)[0]:
+            try:
+                os.read(fd, 65536)
+            except OSError:
+                pass
+        ended[:] = os.waitpid(pid, os.WNOHANG)
+        return ended[0]
+
+    try:
+        wait_until("top -n 2 ends", has_ended)
+        same("its status", ended[1], 0)
+    finally:
+        os.close(fd)
+
+
 def check_top_screen():
     need_daemon()
     with Daemon():
@@ -213,6 +237,7 @@ def check_top_screen():
         finally:
             os.close(fd)
             end(p)
+        ends_by_itself()
     p = run("top", "--socket", SOCK)
     same("no terminal", p.returncode, 125)
     one_line(p.stderr)

@@ -198,7 +198,7 @@ int fg_cmd_top(int argc, char **argv)
 		return fg_exit_of(err);
 	}
 	err = text ? batch(&t, iterations, json, why, sizeof(why)) :
-		     fg_top_screen(&t, why, sizeof(why));
+		     fg_top_screen(&t, iterations, why, sizeof(why));
 	if (err)
 		fg_error("%s", why);
 	fg_top_kernel_close(t.kernel);

@@ -79,7 +79,7 @@ void fg_top_header(const struct fg_top *t, char *text, size_t size);
 void fg_top_hidden(const struct fg_top *t, char *text, size_t size); /* "" if nothing is */
 void fg_top_line(const struct fg_top *t, const struct fg_top_row *r, char *text, size_t size);
 
-/* Until q: 0, or -errno and `why`.  -ENOSYS: built without ncurses. */
-int fg_top_screen(struct fg_top *t, char *why, size_t size);
+/* Until q, or for so many tables: 0, or -errno and `why`.  -ENOSYS: built without ncurses. */
+int fg_top_screen(struct fg_top *t, uint64_t iterations, char *why, size_t size);
 
 #endif

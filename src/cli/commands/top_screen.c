@@ -254,7 +254,7 @@ static bool has_ended(unsigned *in_vain)
 	return *in_vain == 10;
 }
 
-int fg_top_screen(struct fg_top *t, char *why, size_t size)
+int fg_top_screen(struct fg_top *t, uint64_t iterations, char *why, size_t size)
 {
 	struct view v = {.top = t};
 	int err = fg_top_sample(t, why, size), key;
@@ -300,6 +300,10 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 		if (err)
 			break;
 		scroll_by(&v, 0);
+		if (iterations && !--iterations) {
+			draw(&v);
+			break;
+		}
 	}
 	nc.endwin();
 	return err;
@@ -309,9 +313,9 @@ int fg_top_screen(struct fg_top *t, char *why, size_t size)
 
 #include <stdio.h>
 
-int fg_top_screen(struct fg_top *t, char *why, size_t size)
+int fg_top_screen(struct fg_top *t, uint64_t iterations, char *why, size_t size)
 {
-	(void)t;
+	(void)t, (void)iterations;
 	snprintf(why, size, "built without ncurses: use -b");
 	return -ENOSYS;
 }
