@@ -7,14 +7,21 @@
 #ifndef FG_MONITOR_BRIEF_H
 #define FG_MONITOR_BRIEF_H
 
-/* Between the two no system call of this thread sleeps for long.  May be called from any thread. */
-void fg_brief_begin(void);
+/*
+ * From now on the kernel refuses descriptors that are sent to this socket, or to one that is
+ * accepted from it and has not been connected before: where it can (Linux 6.16).
+ */
+void fg_brief_refuse(int fd);
+
+/*
+ * Between the two no system call of this thread sleeps for long.  Nothing is done for an accepted
+ * socket that has refused descriptors all its life; -1: there may be others.
+ */
+void fg_brief_begin(int accepted);
 void fg_brief_end(void);
 
-/* close(), of a socket that strangers have written to. */
-void fg_brief_close(int fd);
-
-/* From now on the kernel refuses descriptors that are sent to it, where it can (Linux 6.16). */
-void fg_brief_refuse(int fd);
+void fg_brief_close(int accepted);
+/* also with connections that have not been accepted, or packets of strangers */
+void fg_brief_close_listener(int fd);
 
 #endif

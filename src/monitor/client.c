@@ -137,7 +137,6 @@ void fg_pass_credentials(int fd)
 	int on = 1;
 
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	fg_brief_refuse(fd);
 }
 
 static bool accept_one(struct fg_monitor *m, int listen_fd)
@@ -326,7 +325,7 @@ static ssize_t receive(int fd, void *packet, size_t size, pid_t *sender)
 	struct cmsghdr *c;
 	struct ucred cred;
 
-	fg_brief_begin();
+	fg_brief_begin(fd);
 	n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	fg_brief_end();
 	*sender = 0;

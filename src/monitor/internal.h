@@ -263,8 +263,7 @@ void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ss
 		      uid_t uid);
 
 /* client.c */
-/* packets come with the kernel's word on their sender, and without descriptors, if it can */
-void fg_pass_credentials(int fd);
+void fg_pass_credentials(int fd); /* packets come with the kernel's word on their sender */
 void fg_client_accept(struct fg_monitor *m, int listen_fd);
 void fg_client_ready(struct fg_monitor *m, uint32_t index);
 /* the one that is next; false: nobody waits, or there is no room */

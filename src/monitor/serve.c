@@ -136,6 +136,7 @@ int fg_monitor_serve(struct fg_monitor *m, int listen_fd, int lock_fd, int stop_
 	/* accept must not wait for a client that has changed its mind. */
 	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) | O_NONBLOCK);
 	fg_pass_credentials(listen_fd);
+	fg_brief_refuse(listen_fd);
 	shorten_queue(listen_fd);
 	timer_fd = start_timer();
 	if (timer_fd < 0)

@@ -29,7 +29,7 @@ static bool hears(const char *secret)
 	bool heard = false;
 	ssize_t n = 0;
 
-	fg_brief_begin();
+	fg_brief_begin(-1);
 	while (!heard && n >= 0) {
 		n = recv(FG_EMBEDDED_KNOCK, knock, sizeof(knock), MSG_DONTWAIT);
 		heard = n == FG_SECRET && !memcmp(knock, secret, FG_SECRET);
@@ -81,7 +81,7 @@ int fg_embedded_main(const char *socket)
 	if (!r.err && listen(FG_EMBEDDED_SOCKET, SOMAXCONN))
 		r.err = -errno;
 	fg_fd_null(2); /* not before: a kernel's reasons for a refusal go there, if asked for */
-	fg_brief_close(FG_EMBEDDED_KNOCK);
+	fg_brief_close_listener(FG_EMBEDDED_KNOCK);
 	(void)!send(FG_EMBEDDED_CONTROL, &r, sizeof(r), MSG_NOSIGNAL);
 	if (r.err)
 		return 1;

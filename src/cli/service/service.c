@@ -262,11 +262,11 @@ void fg_service_close(struct fg_service *s)
 	    st.st_ino == s->inode) /* not a later one's */
 		unlink(s->path);
 	if (s->listener >= 0)
-		fg_brief_close(s->listener);
+		fg_brief_close_listener(s->listener);
 	if (s->monitor)
 		fg_monitor_close(s->monitor);
 	if (s->lock >= 0)
-		fg_brief_close(s->lock);
+		fg_brief_close_listener(s->lock);
 	s->monitor = NULL;
 	s->listener = -1;
 	s->lock = FG_NO_LOCK;
