@@ -47,6 +47,12 @@ def promtool():
     return shutil.which("promtool", path=f"{os.environ['PATH']}:{BUILD}/tools")
 
 
+def ask(*args, **kw):
+    p = run(*args, "--socket", SOCK, **kw)
+    same("status", (p.returncode, p.stderr), (0, ""))
+    return p.stdout
+
+
 def need_daemon():
     need(can_monitor(), "no eBPF monitor can be loaded here")
 
