@@ -183,6 +183,16 @@ def check_static_plugin():
     call(f"{TMP}/loader", f"{TMP}/plugin.so")
 
 
+def check_async_alone():
+    """Its own pkg-config file names all that it needs, and nothing of the locks."""
+    need("pkg-config", "gcc")
+    flags = call("pkg-config", f"--define-variable=prefix={MOVED}", "--cflags", "--libs",
+                 "flexguard-async", env={"PKG_CONFIG_LIBDIR": f"{LIB}/pkgconfig"}).split()
+    true(f"threads: {flags}", "-pthread" in flags and "-lflexguard" not in flags)
+    call("gcc", f"{EXAMPLES}/async_loop.c", "-o", f"{TMP}/async_loop", *flags)
+    call(f"{TMP}/async_loop")
+
+
 def configure(source, directory, *options):
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     return subprocess.run(["cmake", "-S", source, "-B", directory, f"-DCMAKE_PREFIX_PATH={MOVED}",
