@@ -11,6 +11,11 @@ def check_list():
     for figure in ("flexguard-1", "flexguard-2", "flexguard-hackbench", "hybrid-2",
                    "futexes-table-1", "futexes-6"):
         true(f"{figure} is listed", figure in p.stdout)
+    listed = json.loads(run("bench", "--list", "--json").stdout)
+    same("the same, for scripts", [f["figure"] for f in listed],
+         [line.split()[0] for line in p.stdout.splitlines()[1:]])
+    for f in listed:
+        true(f["figure"], f["experiments"] and set(f["missing"]) <= set(f["experiments"]))
     true("options", "--replot" in run("bench", "--help").stdout)
 
 
