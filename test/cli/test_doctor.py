@@ -126,13 +126,16 @@ def check_loader():
                                       capture_output=True).returncode:
         raise Skip("no gcc that links statically")
     os.chmod(loader, 0o755)
-    for interp in loader, "/no\x1b[31m\x9b31m":
+    named = {"/no\x1b[31m\x9b31m": "/no?[31m??31m",
+             "/no\u202e\u061cx\u2069\u2070": "/no?????x???\u2070"}
+    for interp in loader, *named:
         subprocess.run([compiler, "-o", path, source, f"-Wl,--dynamic-linker={interp}"], check=True)
         text = verdict(path, 1, "partly: ") if interp == loader else \
-            verdict(path, 2, "its loader /no?[31m??31m is missing")
+            verdict(path, 2, f"its loader {named[interp]} is missing")
         true(f"{interp} was started", not os.path.exists(ran))
         true(f"a control character in {text!r}",
-             not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f]", text))
+             not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069]",
+                           text))
     same("the loader as a program", subprocess.run([loader]).returncode, 0)
     true("it would have been seen", os.path.exists(ran))
 

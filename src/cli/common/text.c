@@ -31,14 +31,29 @@ int fg_help_columns(void)
 	return columns ? columns : PROSE_COLUMNS;
 }
 
+/* The bytes of the character there if it is one that a terminal obeys, else 0. */
+static size_t obeyed(const unsigned char *c)
+{
+	if (*c < 0x20 || *c == 0x7f)
+		return 1;
+	if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+		return 2;
+	/* What reorders a line (Unicode's UAX #9): U+061C, 200E, 200F, 202A to 202E, 2066 to 2069. */
+	if (*c == 0xd8 && c[1] == 0x9c)
+		return 2;
+	if (*c != 0xe2)
+		return 0;
+	if (c[1] == 0x80)
+		return c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xaa && c[2] <= 0xae) ? 3 : 0;
+	return c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9 ? 3 : 0;
+}
+
 void fg_make_printable(char *text)
 {
-	for (unsigned char *c = (unsigned char *)text; *c; c++)
-		if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)) {
-			if (*c == 0xc2)
-				*c++ = '?';
-			*c = '?';
-		}
+	for (size_t n; *text; text += n ? n : 1) {
+		n = obeyed((const unsigned char *)text);
+		memset(text, '?', n);
+	}
 }
 
 void fg_put_text(const char *fmt, ...)

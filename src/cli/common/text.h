@@ -20,7 +20,7 @@ void fg_put_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void fg_put_row(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /*
  * What others have named, in place: control characters, which a terminal obeys, become '?'; also
- * those of Latin 1 as UTF-8 has them.
+ * those of Latin 1, and those that turn the direction of a line, as UTF-8 has them.
  */
 void fg_make_printable(char *text);
 void fg_cut(char *text, int columns); /* ends in "..." where it was longer; 0: as it is */
