@@ -159,7 +159,8 @@ def check_terminated():
 
 def damaged():
     """Options with files that are none of samples."""
-    for i, text in enumerate(("", "42\n", "[]\n", "{}\n", '{"type": "sample"}\n', "\x07\n")):
+    for i, text in enumerate(("", "42\n", "[]\n", "{}\n", '{"type": "sample"}\n', "\x07\n",
+                              '{"type": "context", "figures": 1}\n')):
         path = os.path.join(TMP, f"damaged{i}.jsonl")
         with open(path, "w") as f:
             f.write(text)
