@@ -38,7 +38,7 @@ static size_t obeyed(const unsigned char *c)
 		return 1;
 	if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
 		return 2;
-	/* What reorders a line (Unicode's UAX #9): U+061C, 200E, 200F, 202A to 202E, 2066 to 2069. */
+	/* What turns a line (Unicode, UAX 9): U+061C, 200E, 200F, 202A to 202E, 2066 to 2069. */
 	if (*c == 0xd8 && c[1] == 0x9c)
 		return 2;
 	if (*c != 0xe2)
