@@ -69,6 +69,7 @@ static const struct fg_option bench[] = {
     {.name = "quick"},
     {.name = "budget", .value = "MINUTES"},
     {.name = "rounds", .value = "N"},
+    {.name = "samples", .value = "N"},
     {.name = "seconds", .value = "S"},
     {.name = "threads", .value = "LIST"},
     {.name = "locks", .value = "LIST", .offer = FG_OFFER_LOCKS},
