@@ -145,8 +145,8 @@ static void testcancel(void)
 		unwind();
 }
 
-/* A cancellation arrives at any time in the call, also after a wake-up. */
-long sim_syscall_called(long nr, long a, long b, long c, long d, long e, long f)
+/* A cancellation interrupts it. */
+static long cancellable(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long r;
 
@@ -154,6 +154,14 @@ long sim_syscall_called(long nr, long a, long b, long c, long d, long e, long f)
 	here->cur->cancellable = true;
 	r = sim_syscall(nr, a, b, c, d, e, f);
 	here->cur->cancellable = false;
+	return r;
+}
+
+/* A cancellation arrives at any time in the call, also after a wake-up. */
+long sim_syscall_called(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long r = cancellable(nr, a, b, c, d, e, f);
+
 	testcancel();
 	return r;
 }
@@ -164,12 +172,8 @@ long sim_syscall_called(long nr, long a, long b, long c, long d, long e, long f)
  */
 long sim_syscall_point(long nr, long a, long b, long c, long d, long e, long f)
 {
-	long r;
+	long r = cancellable(nr, a, b, c, d, e, f);
 
-	testcancel();
-	here->cur->cancellable = true;
-	r = sim_syscall(nr, a, b, c, d, e, f);
-	here->cur->cancellable = false;
 	if (r == -EINTR)
 		testcancel();
 	return r;
