@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What this machine costs, by the names of struct model (sim.h), in ns: medians of batches, with
- * the lowest and the highest.  For an idle machine.  usage: costs [CPU CPU]
+ * the lowest and the highest.  For an idle machine.  usage: costs [CPU CPU | --lines]
+ * --lines: instead, what a line takes between each two CPUs, from which a model's distances come.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -114,38 +116,63 @@ static void alone(const char *name, void (*of)(void), int n, const char *what)
 
 #define TURNS 20000
 
-static void *answers(void *arg)
+static void *answers(void *turns)
 {
 	pin(cpu_b);
-	for (uint32_t i = 0; i < TURNS; i++) {
+	for (uint32_t i = 0; i < *(const uint32_t *)turns; i++) {
 		while (atomic_load_explicit(&line.word, memory_order_acquire) != 2 * i + 1)
 			;
 		atomic_store_explicit(&line.word, 2 * i + 2, memory_order_release);
 	}
-	return arg;
+	return NULL;
 }
 
-static void lines(void)
+static void lines(double *ns, uint32_t turns)
 {
-	double ns[BATCHES];
-
 	for (int b = 0; b < BATCHES; b++) {
 		pthread_t t;
 		double from = 0;
 
 		atomic_store(&line.word, 0);
-		pthread_create(&t, NULL, answers, NULL);
-		for (uint32_t i = 0; i < TURNS; i++) {
-			if (i == TURNS / 10)
+		pthread_create(&t, NULL, answers, &turns);
+		for (uint32_t i = 0; i < turns; i++) {
+			if (i == turns / 10)
 				from = now_ns();
 			atomic_store_explicit(&line.word, 2 * i + 1, memory_order_release);
 			while (atomic_load_explicit(&line.word, memory_order_acquire) != 2 * i + 2)
 				;
 		}
-		ns[b] = (now_ns() - from) / (TURNS * .9) / 2;
+		ns[b] = (now_ns() - from) / (turns * .9) / 2;
 		pthread_join(t, NULL);
 	}
+}
+
+static void lines_of_two(void)
+{
+	double ns[BATCHES];
+
+	lines(ns, TURNS);
 	say("cluster", ns, "a line from the other CPU: half a round of turns by loads and stores");
+}
+
+static void lines_of_all(void)
+{
+	cpu_set_t all;
+	double ns[BATCHES];
+
+	sched_getaffinity(0, sizeof(all), &all);
+	for (cpu_a = 0; cpu_a < CPU_SETSIZE; cpu_a++) {
+		for (cpu_b = cpu_a + 1; cpu_b < CPU_SETSIZE; cpu_b++) {
+			if (!CPU_ISSET(cpu_a, &all) || !CPU_ISSET(cpu_b, &all))
+				continue;
+			pin(cpu_a);
+			lines(ns, TURNS / 10);
+			qsort(ns, BATCHES, sizeof(*ns), by_size);
+			printf("{\"cpus\":[%d,%d],\"ns\":%.1f,\"from\":%.1f,\"to\":%.1f}\n", cpu_a,
+			       cpu_b, ns[BATCHES / 2], ns[0], ns[BATCHES - 1]);
+			fflush(stdout);
+		}
+	}
 }
 
 static void *yields(void *arg)
@@ -233,6 +260,10 @@ static void wake_ups(const char *name, int idle_us, const char *latency, const c
 
 int main(int argc, char **argv)
 {
+	if (argc == 2 && !strcmp(argv[1], "--lines")) {
+		lines_of_all();
+		return 0;
+	}
 	if (argc == 3) {
 		cpu_a = atoi(argv[1]);
 		cpu_b = atoi(argv[2]);
@@ -245,7 +276,7 @@ int main(int argc, char **argv)
 	alone("futex", wakes_nobody, 100000, "futex(FUTEX_WAKE), nobody sleeps, less syscall");
 	alone("create", creates, 200, "pthread_create() and join, on one CPU");
 	switches();
-	lines();
+	lines_of_two();
 	wake_ups("wake", 20, "latency_20us",
 		 "from before FUTEX_WAKE until the other runs, idle 20 us");
 	wake_ups(NULL, 500, "latency_500us", "the same, idle for 500 us");
