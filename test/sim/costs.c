@@ -38,7 +38,10 @@ static void pin(int cpu)
 
 	CPU_ZERO(&set);
 	CPU_SET((size_t)cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
+	if (sched_setaffinity(0, sizeof(set), &set)) {
+		fprintf(stderr, "costs: CPU %d: %m; give two that `nproc` counts\n", cpu);
+		exit(1);
+	}
 }
 
 static int by_size(const void *a, const void *b)
