@@ -20,12 +20,18 @@ static const struct {
      {.locks = 4000000, .keys = KEYS_SELF_SIMILAR, .half_look = true, .think = 200 * NS}},
     /* A linked list that is locked hand over hand: its first lock is everybody's. */
     {"list", "mutex", {.locks = 65, .coupled = true, .think = US}},
+    /* LevelDB's reads: a section before the search, one after it, at once that of the next. */
+    {"gets", "mutex", {.locks = 1, .sections = 2, .think = US}},
     /* Each thread has a lock of its own in hand when it takes the one that all want. */
     {"nested", "mutex", {.locks = 1025, .nested = true, .think = US}},
     /* A buffer of 8 between producers and consumers: a mutex and two condition variables. */
     {"pipeline", "cond", {.think = US}},
+    /* A leader sends all others off by a broadcast, and waits for the last of them. */
+    {"broadcasts", "cond", {.broadcasts = true}},
     /* A round of work, between 5 and 10 us of it, and all wait for the last. */
     {"rounds", "barrier", {.think = 5 * US, .uneven = true}},
+    /* The same, and eight sections of a mutex of all before the barrier. */
+    {"bursts", "barrier", {.think = 5 * US, .uneven = true, .sections = 8}},
     /* Nine of ten only read. */
     {"readers", "rwlock", {.writes = 10, .think = US}},
     /* Threads that live for some operations: a server with one for each connection. */

@@ -138,7 +138,7 @@ static int usage(FILE *to, int status)
 {
 	fputs(
 	    "usage: fgsim [options]\n"
-	    "  -m NAME          machine: intel104, amd512, one, vm2, guest16, big4little4\n"
+	    "  -m NAME          machine: intel104, amd512, one, vm2, vm16, guest16, big4little4\n"
 	    "  -c N, -t N       its CPUs, threads\n"
 	    "  -l LOCK          flexguard or a name of `flexguard locks`\n"
 	    "  -p NAME          policy of flexguard's\n"
@@ -148,8 +148,9 @@ static int usage(FILE *to, int status)
 	    "  --vary           that, each time anything from nothing to twice as much\n"
 	    "  -n N             locks\n"
 	    "  --keys K         of the locks: uniform, zipf, self-similar\n"
-	    "  -L LOAD          paper, hash-table, index, list, nested, pipeline, rounds,\n"
-	    "                   readers, connections: a program by name; options after it change it\n"
+	    "  -L LOAD          paper, hash-table, index, list, nested, gets,\n"
+	    "                   pipeline, broadcasts, rounds, bursts, readers, connections: a\n"
+	    "                   program by name; options after it change it\n"
 	    "  --life N         operations of a thread\n"
 	    "  --busy N         threads of other processes that only compute\n"
 	    "  --others N       of one with a lock\n"

@@ -8,8 +8,12 @@
 #include <string.h>
 
 #include "lock/barrier.h"
+#include "lock/lock.h"
 
 static struct fg_barrier barrier __attribute__((aligned(64)));
+/* Of a load: what its threads have in common. */
+static struct fg_lock lock __attribute__((aligned(64)));
+static uint64_t in_sections __attribute__((aligned(64))); /* guarded by it */
 static int arrived[ROUNDS_MAX], last[ROUNDS_MAX];
 /* Written before a round, read by a neighbour before the next. */
 static uint64_t mine[8] __attribute__((aligned(64)));
@@ -25,8 +29,14 @@ static UNSEEN void reset(void)
 
 static void op(struct thread *t)
 {
-	uint64_t from = now();
+	uint64_t from;
 
+	for (int i = 0; i < load.sections; i++) {
+		_fg_lock(&lock);
+		in_sections++;
+		_fg_unlock(&lock);
+	}
+	from = now();
 	_fg_barrier_wait(&barrier);
 	record(t, from, now());
 }

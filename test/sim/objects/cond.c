@@ -138,10 +138,41 @@ static UNSEEN void moved(int n)
 	in_buffer += n;
 }
 
+/* The others: not_empty; the leader, thread 0: not_full. */
+static void broadcast_round(struct thread *t)
+{
+	uint64_t from = now(), others = (uint64_t)load.threads - 1, got;
+
+	lock();
+	if (t->id == 0) {
+		while (buffer.have != others && buffer.put)
+			wait_somehow(&not_full);
+		got = now();
+		buffer.have = 0;
+		buffer.put++;
+		_fg_cond_broadcast(&not_empty);
+		unlock();
+	} else {
+		while (buffer.put == t->made)
+			wait_somehow(&not_empty);
+		got = now();
+		if (buffer.put != ++t->made)
+			violation("a leader has not waited for all");
+		if (++buffer.have == others)
+			_fg_cond_signal(&not_full);
+		unlock();
+	}
+	record(t, from, got);
+}
+
 static void op(struct thread *t)
 {
 	uint64_t from = now(), got;
 
+	if (load.broadcasts) {
+		broadcast_round(t);
+		return;
+	}
 	lock();
 	if (t->id % 2 == 0) {
 		while (buffer.have == buffer.capacity)
@@ -163,6 +194,8 @@ static void op(struct thread *t)
 
 static UNSEEN void sum(void)
 {
+	if (load.broadcasts)
+		return;
 	/* One may be between the two. */
 	if (buffer.have > buffer.capacity || in_buffer + 1 < (int64_t)buffer.have ||
 	    in_buffer > (int64_t)buffer.have + 1)

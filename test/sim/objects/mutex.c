@@ -183,6 +183,10 @@ static UNSEEN void op_of_load(struct thread *t)
 		op_nested(t);
 	else
 		op(t);
+	for (int i = 1; i < load.sections; i++) {
+		sim_work(100 * NS);
+		op(t);
+	}
 }
 
 static UNSEEN void sum(void)

@@ -51,6 +51,8 @@ extern struct load {
 	bool nested;		       /* the first, with one of the thread's own in hand */
 	bool varies;		       /* the time inside and outside: up to twice as long */
 	bool uneven;		       /* outside up to twice as long */
+	int sections;		       /* of a mutex, one after the other, before `think` */
+	bool broadcasts;	       /* a leader sends all others off and waits for them */
 	int ends_after;		       /* so many operations is a thread's life; 0: for ever */
 	int busy, others, registered;  /* threads of other processes (neighbours.c) */
 } load;
