@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/rounds.h"
 
+#include "lock/lock_paths.h"
 #include "runtime/policy.h"
 
 /*
@@ -132,6 +133,33 @@ static void judge(struct fg_self *t, bool is_short)
 		t->short_rounds += t->short_rounds < 3;
 	else
 		t->short_rounds -= t->short_rounds > 0;
+}
+
+/* Of a journey that can be told from a look at a line that is here.  Not varied. */
+#define JOURNEY_LEAST_NS 32u
+
+/*
+ * Free, and nobody has taken it for as long as a thread may be out: its line has not moved, which
+ * the second look tells by what it takes.  Who joins the queue moves it, too.
+ */
+bool _fg_round_is_over(const struct fg_lock *l, struct fg_self *t)
+{
+	uint32_t one = _fg_journeys_ns(1);
+	int64_t began, there, here;
+
+	if (one < JOURNEY_LEAST_NS || (fg_load_relaxed(&l->word) & FG_WORD_ID))
+		return false;
+	pause_until(fg_now_ns() + back_ns(fg_thread_mine(t)->round_section * FG_ROUND_UNIT_NS),
+		    BACK_MOST_NS);
+	began = (int64_t)fg_now_ns();
+	if (fg_load_acquire(&l->word) & FG_WORD_ID)
+		return false;
+	there = (int64_t)fg_now_ns();
+	here = after_look(t->slot);
+	if (there - began - (here - there) >= one / 2)
+		return false;
+	judge(t, false);
+	return true;
 }
 
 /* Bits that tell locks apart, for a hint: neighbours, and those of pages. */

@@ -136,6 +136,15 @@ def check_rounds():
         f"somebody is rounds behind: {r['min_ops']} of {r['sections']}"
 
 
+def check_a_lock_that_lies_free_is_not_left_alone():
+    # Rounds are short, and over: by a barrier, or a wait for the next broadcast.  Of the time of
+    # a round without sections 2.7 and 3.8 while a head paused for all of its time; 1.8 and 0.8 now.
+    of = {load: figures("-m", "one", "-t", "8", "-L", load, "-d", "8")["per_ms"]
+          for load in ("rounds", "bursts", "broadcasts")}
+    assert of["rounds"] < 2.2 * of["bursts"], of
+    assert of["rounds"] < 1.5 * of["broadcasts"], of
+
+
 def check_busy_neighbours():
     # Some slices: an owner that has lost its CPU to a neighbour is back after 4 ms.
     alone, busy = (figures("-d20", "-m", "one", "-t", "16", "-w", "1000", "-o", "1000", *options)

@@ -252,6 +252,7 @@ static UNSEEN void think_anything(const struct place *p)
 	if (zoo || !fg_id_has_slot(t->id) || !one_in(4))
 		return;
 	t->short_rounds = rng() & 3;
+	fg_thread_mine(t)->in_vain = rng() & 3;
 	t->keeps_busy = one_in(2);
 	t->busy_releases = rng() & 15;
 	fg_thread_mine(t)->kept_busy = (uint32_t)(uintptr_t)p;
