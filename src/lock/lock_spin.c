@@ -228,26 +228,24 @@ static bool look_as_told(struct fg_lock *l, struct fg_self *t, struct attempt *a
 }
 
 /*
- * For a head whose own rounds are short, HANDOFF_NS; but those of the others may be over: a program
- * takes its lock some times between two barriers, or after a broadcast.  So the pause is in two
- * parts where it has been in vain lately, the first of them shorter each time, and at one in 16
- * others; the looks between them are what the owner pays for.
+ * A head whose own rounds are short pauses for HANDOFF_NS; but those of the others may be over: a
+ * program takes its lock some times between two barriers, or after a broadcast.  So where such
+ * pauses have been in vain lately, and at one in 16 others, it looks in the middle whether they
+ * are, and the sooner the more often they were.  What it looks at are the owner's lines.
  */
-static void leave_alone(const struct fg_lock *l, struct fg_self *t, const struct head *h)
+static bool pauses_in_vain(const struct fg_lock *l, struct fg_self *t, const struct head *h)
 {
 	struct fg_thread *me = fg_thread_mine(t);
 
-	if (fg_has_slot(t) && (me->in_vain || t->times_head == 0)) {
-		uint32_t halvings = me->in_vain ? me->in_vain : 1;
-
-		pause_until(h->now + (HANDOFF_NS >> halvings), MAX_PAUSES);
-		if (_fg_round_is_over(l, t)) {
-			me->in_vain += me->in_vain < IN_VAIN_MOST;
-			return;
-		}
-		me->in_vain -= me->in_vain > 0;
+	if (!me->in_vain && t->times_head != 0)
+		return false;
+	pause_until(h->now + (HANDOFF_NS >> (me->in_vain ? me->in_vain : 1)), MAX_PAUSES);
+	if (_fg_rounds_are_over(l, t)) {
+		me->in_vain += me->in_vain < IN_VAIN_MOST;
+		return true;
 	}
-	pause_until(h->due, MAX_PAUSES);
+	me->in_vain -= me->in_vain > 0;
+	return false;
 }
 
 /*
@@ -267,8 +265,11 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 	h->due = h->now + HANDOFF_NS;
 	h->backoff = BACKOFF_NS;
 	h->overtaken = rounds_are_short(t);
-	if (h->overtaken)
-		leave_alone(l, t, h);
+	if (h->overtaken) {
+		if (pauses_in_vain(l, t, h) && look(l, t, a, h))
+			return ACQUIRED;
+		pause_until(h->due, MAX_PAUSES);
+	}
 	for (uint32_t looks = 0;; looks++) {
 		enum fg_notice notice = fg_load_relaxed(told);
 

@@ -61,8 +61,11 @@ uint32_t _fg_rounds_ns(void);
 void _fg_section_took(const struct fg_self *t, uint32_t ns);
 void _fg_was_away(const struct fg_self *t, uint32_t ns);
 
-/* The head has left this lock alone, and it lies free: its owners do not come back for it. */
-bool _fg_round_is_over(const struct fg_lock *l, struct fg_self *t);
+/*
+ * The head has left this lock alone, and it lies free: nobody comes back for it.  Then its own
+ * latest round was not short, either.
+ */
+bool _fg_rounds_are_over(const struct fg_lock *l, struct fg_self *t);
 
 /* The head has got the lock, and it is the turn of a round to be timed. */
 void _fg_round_begins(const struct fg_lock *l, struct fg_self *t);

@@ -53,7 +53,7 @@ void fg_thread_init(struct fg_self *t)
 		struct fg_thread *me = fg_thread_of(index);
 		uint32_t id = fg_id_begin(index, tid);
 
-		me->nodes_used = me->yields = me->leaves_cpu = 0;
+		me->nodes_used = me->in_vain = me->yields = me->leaves_cpu = 0;
 		me->notifies = 0;
 		me->native_since = 0;
 		me->slice = me->barges = 0;

@@ -64,7 +64,7 @@ struct fg_thread {
 	struct fg_node node[FG_NODES];
 	/* bit k: node k is in use by a frame of this thread; only the thread writes it */
 	uint8_t nodes_used : FG_NODES;
-	/* pauses of mine as the head, of late, for a lock that lay free (lock_spin.c) */
+	/* my pauses as the head of late, of whatever lock, while it lay free (lock_spin.c) */
 	uint8_t in_vain : 2;
 	/*
 	 * my turn with `kept_busy` is over, and the thread that I have woken comes first (lock.c)

@@ -163,7 +163,10 @@ static void lines_of_all(void)
 	cpu_set_t all;
 	double ns[BATCHES];
 
-	sched_getaffinity(0, sizeof(all), &all);
+	if (sched_getaffinity(0, sizeof(all), &all) || CPU_COUNT(&all) < 2) {
+		fprintf(stderr, "costs: --lines needs two CPUs or more, up to %d\n", CPU_SETSIZE);
+		exit(1);
+	}
 	for (cpu_a = 0; cpu_a < CPU_SETSIZE; cpu_a++) {
 		for (cpu_b = cpu_a + 1; cpu_b < CPU_SETSIZE; cpu_b++) {
 			if (!CPU_ISSET(cpu_a, &all) || !CPU_ISSET(cpu_b, &all))

@@ -14,6 +14,8 @@ static struct fg_barrier barrier __attribute__((aligned(64)));
 /* Of a load: what its threads have in common. */
 static struct fg_lock lock __attribute__((aligned(64)));
 static uint64_t in_sections __attribute__((aligned(64))); /* guarded by it */
+static uint64_t counted;
+static int inside;
 static int arrived[ROUNDS_MAX], last[ROUNDS_MAX];
 /* Written before a round, read by a neighbour before the next. */
 static uint64_t mine[8] __attribute__((aligned(64)));
@@ -27,18 +29,39 @@ static UNSEEN void reset(void)
 	mem_class(&barrier, sizeof(barrier), C_LOCK);
 }
 
+static UNSEEN void enter(void)
+{
+	if (inside++)
+		violation("two threads have the mutex before a barrier");
+	counted++;
+}
+
+static UNSEEN void leave(void)
+{
+	inside--;
+}
+
+/* Waits for the mutex are not recorded: those for the barrier are. */
 static void op(struct thread *t)
 {
 	uint64_t from;
 
 	for (int i = 0; i < load.sections; i++) {
 		_fg_lock(&lock);
+		enter();
 		in_sections++;
+		leave();
 		_fg_unlock(&lock);
 	}
 	from = now();
 	_fg_barrier_wait(&barrier);
 	record(t, from, now());
+}
+
+static UNSEEN void sum(void)
+{
+	if (in_sections + 1 < counted || in_sections > counted)
+		violation("what the sections before a barrier counted does not add up");
 }
 
 static UNSEEN void arrives(int round)
@@ -85,4 +108,4 @@ static UNSEEN void after(void)
 }
 
 const struct object object_barrier = {
-    .name = "barrier", .reset = reset, .op = op, .check = check, .after = after};
+    .name = "barrier", .reset = reset, .op = op, .sum = sum, .check = check, .after = after};

@@ -138,6 +138,8 @@ static UNSEEN void moved(int n)
 	in_buffer += n;
 }
 
+static uint64_t rounds_of[SIM_THREADS]; /* of a load with broadcasts, by thread */
+
 /* The others: not_empty; the leader, thread 0: not_full. */
 static void broadcast_round(struct thread *t)
 {
@@ -153,10 +155,10 @@ static void broadcast_round(struct thread *t)
 		_fg_cond_broadcast(&not_empty);
 		unlock();
 	} else {
-		while (buffer.put == t->made)
+		while (buffer.put == rounds_of[t->id])
 			wait_somehow(&not_empty);
 		got = now();
-		if (buffer.put != ++t->made)
+		if (buffer.put != ++rounds_of[t->id])
 			violation("a leader has not waited for all");
 		if (++buffer.have == others)
 			_fg_cond_signal(&not_full);
