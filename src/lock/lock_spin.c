@@ -231,7 +231,7 @@ static bool look_as_told(struct fg_lock *l, struct fg_self *t, struct attempt *a
  * A head whose own rounds are short pauses for HANDOFF_NS; but those of the others may be over: a
  * program takes its lock some times between two barriers, or after a broadcast.  So where such
  * pauses have been in vain lately, and at one in 16 others, it looks in the middle whether they
- * are, and the sooner the more often they were.  What it looks at are the owner's lines.
+ * are, and the sooner the more often they were.  Not at each: it takes the line from the owner.
  */
 static bool pauses_in_vain(const struct fg_lock *l, struct fg_self *t, const struct head *h)
 {
