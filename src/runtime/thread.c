@@ -38,35 +38,43 @@ static const uint32_t *rseq_cpu(void)
 void fg_thread_init(struct fg_self *t)
 {
 	bool again = fg_former_id(t) != 0;
-	uint32_t tid, index;
+	uint32_t tid, index, epoch;
 
 	fg_filter_setup(fg_policy_clock_changed);
-	tid = fg_tid_of_thread();
-	index = again ? 0 : fg_index_take();
-	t->role = FG_ROLE_NONE;
-	/* What it knows of a lock, or of a round, another thread's line has by now. */
-	t->keeps_busy = t->round_is_timed = t->turn_over = 0;
-	t->cpu = rseq_cpu();
-	if (!again)
-		fg_sections = 0;
-	if (index) {
-		struct fg_thread *me = fg_thread_of(index);
-		uint32_t id = fg_id_begin(index, tid);
+	/*
+	 * Again, if a signal handler has forked in between: the child does not know that this
+	 * thread has the index, and would give it to another.
+	 */
+	do {
+		epoch = fg_epoch;
+		tid = fg_tid_of_thread();
+		index = again ? 0 : fg_index_take();
+		t->role = FG_ROLE_NONE;
+		/* What it knows of a lock, or of a round, another thread's line has by now. */
+		t->keeps_busy = t->round_is_timed = t->turn_over = 0;
+		t->cpu = rseq_cpu();
+		if (!again)
+			fg_sections = 0;
+		if (index) {
+			struct fg_thread *me = fg_thread_of(index);
+			uint32_t id = fg_id_begin(index, tid);
 
-		me->nodes_used = me->in_vain = me->yields = me->leaves_cpu = 0;
-		me->notifies = 0;
-		me->native_since = 0;
-		me->slice = me->barges = 0;
-		t->slot = fg_slot_of(index);
-		fg_slot_clear(t->slot, id);
+			me->nodes_used = me->in_vain = me->yields = me->leaves_cpu = 0;
+			me->notifies = 0;
+			me->native_since = 0;
+			me->slice = me->barges = 0;
+			t->slot = fg_slot_of(index);
+			fg_slot_clear(t->slot, id);
+			fg_fence_local();
+			t->bind.check = index ^ FG_TLS_MAGIC;
+			fg_store_relaxed(&t->bind.slot, index);
+			t->id = id;
+		} else {
+			t->slot = &fg_slot_nowhere;
+			t->id = FG_ID_NO_SLOT | tid;
+		}
 		fg_fence_local();
-		t->bind.check = index ^ FG_TLS_MAGIC;
-		fg_store_relaxed(&t->bind.slot, index);
-		t->id = id;
-	} else {
-		t->slot = &fg_slot_nowhere;
-		t->id = FG_ID_NO_SLOT | tid;
-	}
+	} while (fg_unlikely(epoch != fg_epoch));
 	t->only = FG_ONLY_NONE;
 	if (again)
 		return;
