@@ -78,6 +78,8 @@ enum fg_node_state {
 	FG_NODE_GRANTED = 2,
 	FG_NODE_HEAD = 3,
 	FG_NODE_LEFT = 4,
+	FG_NODE_KEPT = 5,	/* of the owner, which is critical by what it says of its locks */
+	FG_NODE_LEFT_TWICE = 6, /* no longer there when it was given the lock */
 };
 #define FG_NODE_STATE_MASK 7u
 

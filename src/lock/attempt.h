@@ -9,7 +9,8 @@
 #include "lock/lock_paths.h"
 #include "runtime/decide.h"
 
-enum outcome { ACQUIRED, UNDECIDED, SLEEP_AGAIN, TIMED_OUT };
+/* GIVEN, while it spins only: acquired, but not by the word (offer.h). */
+enum outcome { ACQUIRED, UNDECIDED, SLEEP_AGAIN, TIMED_OUT, GIVEN };
 
 struct attempt {
 	struct fg_wait wait;
@@ -26,6 +27,7 @@ struct attempt {
 	uint32_t no_room;      /* checks that found no CPU to spare */
 	uint32_t same;	       /* checks in a row that found the same owner */
 	uint32_t seen;	       /* owner at the last check */
+	bool may_offer;	       /* the lock is one whose owner nobody asks the word for (offer.h) */
 	bool may_be_designated;
 	bool makes_room; /* goes on sleeping though the lock may be free: others need the CPU */
 	bool slept;

@@ -60,6 +60,23 @@ static inline bool has_standby(const struct fg_self *t, uint64_t lock)
 }
 
 /*
+ * It was given this lock, has it, and the word does not say so (offer.h): for the monitor it is one
+ * beside the pending one.
+ */
+static inline bool was_given(const struct fg_self *t, uint64_t lock)
+{
+	return fg_has_slot(t) &&
+	       fg_load_relaxed(&fg_thread_mine(t)->offer) == (lock | FG_OFFER_GIVEN);
+}
+
+/* This thread says that it has it: as its latest lock, or as its first.  Others: unknown. */
+static inline bool says_it_holds(const struct fg_self *t, uint64_t lock)
+{
+	return pending_of(t) == lock ||
+	       (has_several(t) && (t->first & ~(uint64_t)FG_ONLY_BITS) == lock);
+}
+
+/*
  * What a thread publishes that holds `held` locks, of which `latest` is the latest: what `only` was
  * before the next one.
  */
@@ -82,7 +99,7 @@ static inline void publish(struct fg_self *t, uint32_t held, uint64_t latest)
 		}
 		t->only = latest;
 		fg_set_pending(t, pending);
-		fg_set_cs(t, 0);
+		fg_set_cs(t, was_given(t, pending));
 	} else {
 		t->only = latest | FG_ONLY_SEVERAL;
 		/* Last: of a count of one a signal handler makes the only lock. */
@@ -157,7 +174,7 @@ static inline void acquired(struct fg_lock *l, struct fg_self *t, uint64_t prev)
 {
 	if (has_several(t)) {
 		acquired_beside(l, t, prev, t->held);
-		if (has_standby(t, address(l)))
+		if (has_standby(t, address(l)) || was_given(t, address(l)))
 			t->only |= FG_ONLY_SLOWLY;
 	} else {
 		acquired_alone(l, t);

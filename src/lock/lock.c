@@ -137,7 +137,8 @@ static __attribute__((noinline, cold)) void leave_cpu(struct fg_self *t)
 }
 
 static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_self *t,
-						   const struct fg_deadline *deadline)
+						   const struct fg_deadline *deadline,
+						   bool may_offer)
 {
 	bool contended = true;
 	uint32_t word = 0;
@@ -166,7 +167,7 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 		contended = !barge(l, t, &word);
 	if (contended) {
 		bool as_head = false;
-		int r = _fg_lock_contended(l, t, &word, deadline, &as_head);
+		int r = _fg_lock_contended(l, t, &word, deadline, may_offer, &as_head);
 
 		if (r) {
 			not_acquired(t, prev);
@@ -188,11 +189,22 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 	return 0;
 }
 
-__attribute__((noinline)) int _fg_lock_slow(struct fg_lock *l, const struct fg_deadline *deadline)
+static inline int lock_slow(struct fg_lock *l, const struct fg_deadline *deadline, bool may_offer)
 {
 	struct fg_self *t = fg_self();
 
-	return lock_nested(l, t) || lock_again(l, t) ? 0 : barge_or_wait(l, t, deadline);
+	return lock_nested(l, t) || lock_again(l, t) ? 0 : barge_or_wait(l, t, deadline, may_offer);
+}
+
+__attribute__((noinline)) int _fg_lock_slow(struct fg_lock *l, const struct fg_deadline *deadline)
+{
+	return lock_slow(l, deadline, false);
+}
+
+__attribute__((noinline)) int _fg_lock_slow_any(struct fg_lock *l,
+						const struct fg_deadline *deadline)
+{
+	return lock_slow(l, deadline, true);
 }
 
 __attribute__((noinline)) bool _fg_trylock_slow(struct fg_lock *l)

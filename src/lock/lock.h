@@ -9,10 +9,11 @@
  *
  * Legend of the word
  *
- *   id       owner.  Set by whoever takes the lock, cleared by whoever releases
- *            it (not always the same thread: POSIX programs use a normal mutex
- *            as a semaphore), changed by its thread at its end (_fg_lock_adopt).
- *            Nobody else writes it.
+ *   id       owner, or one before it: a lock that is given away stays as it is (offer.h).  Set by
+ *            whoever takes the lock, cleared by whoever releases it (not always the same thread:
+ *            POSIX programs use a normal mutex as a semaphore), changed by the owner
+ *            (_fg_offer_settle) and by its thread at its end (_fg_lock_adopt).  Nobody else
+ *            writes it.
  *   WAITERS  somebody may sleep.  Set by a waiter before it sleeps,
  *            and by a woken one when it takes the lock or goes on waiting: a
  *            wake-up clears the bit on behalf of one sleeper while others may
@@ -93,6 +94,8 @@ _Static_assert(sizeof(struct fg_lock) == 24, "has to fit into pthread types");
  * role) right.
  */
 int _fg_lock_slow(struct fg_lock *l, const struct fg_deadline *deadline); /* 0 or ETIMEDOUT */
+/* The same, if nobody asks the word who the owner is: it may be handed over past it (offer.h). */
+int _fg_lock_slow_any(struct fg_lock *l, const struct fg_deadline *deadline);
 bool _fg_trylock_slow(struct fg_lock *l);
 void _fg_unlock_slow(struct fg_lock *l);
 

@@ -27,6 +27,15 @@
 /* What waiters have of it: docs/design/lock.md, "Fairness".  Not varied. */
 #define TURN_GRACE_NS 1000000u
 
+/*
+ * A thread that is given the lock (offer.h) looks at the word at one in so many: whether others
+ * sleep, whom only a release that knows of them wakes; sooner if they did.  fg_self.times_head
+ * counts them.  With 64 in place of 16, 1 % more sections, and threads that sleep for longer
+ * (docs/design/many-cpus.md, "The hand-over by one line").
+ */
+#define LOOKS	     16u
+#define LOOKS_ASLEEP 4u
+
 /* About a wake-up, which takes 76 us.  Not varied. */
 #define SHORT_SLEEP_NS 100000u
 
@@ -114,9 +123,10 @@ static inline void wake_one(struct fg_lock *l, const struct fg_self *t, bool nea
 /*
  * The lock is held, its word has been seen as `*word`, and it is announced.  0, or ETIMEDOUT.
  * *as_head: it was got by spinning at the head of the queue, or where nobody was in it, or without
- * a sleep on the way to one; then *word is what it was right before.
+ * a sleep on the way to one; then *word is what it was right before, or 0 if it was given the lock.
+ * `may_offer`: to be given it (offer.h).
  */
 int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, uint32_t *word,
-		       const struct fg_deadline *deadline, bool *as_head);
+		       const struct fg_deadline *deadline, bool may_offer, bool *as_head);
 
 #endif

@@ -19,6 +19,7 @@
  */
 #include "lock/held.h"
 #include "lock/lock_paths.h"
+#include "lock/offer.h"
 #include "lock/rounds.h"
 #include "runtime/slice.h"
 
@@ -74,23 +75,26 @@ static uint32_t turn_in_queue(uint32_t since_last_us)
  * it does not release this very lock often enough to keep it busy.  While it
  * does, the clock is read at one release in BUSY_LOOKS only.
  */
-static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t word)
+static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t word, bool given)
 {
 	struct fg_thread *me = fg_id_has_slot(t->id) ? fg_thread_mine(t) : NULL;
-	bool same;
-	uint32_t now, turn_ns;
+	bool same, in_queue;
+	uint32_t now, since, turn_ns;
 
 	if (!me) /* then never "busy" either */
 		return word & FG_WORD_SPINNER;
 	same = me->kept_busy == (uint32_t)address(l);
-	if (t->keeps_busy && same && t->busy_releases++)
+	if (t->keeps_busy && same && !given && t->busy_releases++)
 		return true;
 	me->yields &= same;
 	me->kept_busy = (uint32_t)address(l);
 	now = turn_clock(fg_now_ns());
 	t->keeps_busy = same &&
 			!are_apart(now, t->released_us, (t->keeps_busy ? BUSY_LOOKS : 1) * BUSY_NS);
-	turn_ns = has_standby(t, address(l)) ? turn_in_queue(now - t->released_us) : TURN_NS;
+	/* One that is given the lock comes here at a part of its releases. */
+	in_queue = given || has_standby(t, address(l));
+	since = (now - t->released_us) / (given ? LOOKS_ASLEEP : 1);
+	turn_ns = in_queue ? turn_in_queue(since) : TURN_NS;
 	t->released_us = now;
 	if (fg_unlikely(are_apart(now, t->turn_began_us, turn_ns))) {
 		if (t->turn_over) {
@@ -104,7 +108,7 @@ static bool leave_asleep(const struct fg_lock *l, struct fg_self *t, uint32_t wo
 		t->turn_began_us = now - (TURN_NS - TURN_GRACE_NS) / 1000;
 	}
 	/* The standby has been told: it is awake, and has not had to touch the word for it. */
-	return t->keeps_busy || (word & FG_WORD_SPINNER) || has_standby(t, address(l));
+	return t->keeps_busy || (word & FG_WORD_SPINNER) || in_queue;
 }
 
 /* After a wake-up for this lock.  True if this thread's next lock has to look whether to yield. */
@@ -148,7 +152,7 @@ void _fg_lock_going_away(const struct fg_lock *l)
  * has set it before the first step has an old count; one that sets it after that
  * makes the third step fail, and all is done again.
  */
-static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
+static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w, bool given)
 {
 	struct fg_thread *me = fg_id_has_slot(t->id) ? fg_thread_mine(t) : NULL;
 	bool wake = false, asked = false, leave = false;
@@ -164,7 +168,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 			continue;
 		}
 		if (!asked && (w & FG_WORD_DESIGNATED)) {
-			leave = leave_asleep(l, t, w);
+			leave = leave_asleep(l, t, w, given);
 			asked = true;
 		}
 		if (leave && (w & FG_WORD_DESIGNATED)) {
@@ -189,12 +193,8 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w)
 /*
  * A lock that this thread does not hold: what glibc does with normal mutexes, which programs use.
  */
-static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w)
+static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w, uint32_t owner)
 {
-	uint32_t owner = w & FG_WORD_ID;
-
-	if (!owner)
-		return;
 	if (fg_id_has_slot(owner) && fg_thread_was(fg_id_index(owner))) {
 		const struct fg_thread *o = fg_thread_of(fg_id_index(owner));
 
@@ -202,7 +202,7 @@ static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w)
 		if (fg_load_relaxed(&o->notifies_of) == part_of_address(address(l)))
 			tell_free(fg_load_relaxed(&o->notifies)); /* 0: nobody has that index */
 	}
-	if (release(l, t, w))
+	if (release(l, t, w, false))
 		wake_one(l, t, false);
 }
 
@@ -227,6 +227,19 @@ static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
 	return true;
 }
 
+/* How many locks this thread holds, of which `l` is the latest; 0: it is not, or is not known. */
+static inline uint32_t held_up_to(const struct fg_lock *l, const struct fg_self *t)
+{
+	if (t->unordered)
+		return 0;
+	if (t->only == (address(l) | FG_ONLY_SLOWLY))
+		return 1;
+	if (t->only != (address(l) | FG_ONLY_SEVERAL) &&
+	    t->only != (address(l) | FG_ONLY_SEVERAL | FG_ONLY_SLOWLY))
+		return 0;
+	return t->held;
+}
+
 /*
  * The common case again: the latest of several locks, or one that was taken the
  * slow way, and nobody sleeps.  Whoever has released a lock lately that others sleep for looks at
@@ -235,15 +248,10 @@ static bool release_busy(struct fg_lock *l, struct fg_self *t, uint32_t w)
  */
 static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 {
-	uint32_t mine = t->id, held = t->held;
+	uint32_t mine = t->id, held = held_up_to(l, t);
 	uint64_t prev;
 
-	if (t->only == (address(l) | FG_ONLY_SLOWLY))
-		held = 1;
-	else if (t->only != (address(l) | FG_ONLY_SEVERAL) &&
-		 t->only != (address(l) | FG_ONLY_SEVERAL | FG_ONLY_SLOWLY))
-		return false;
-	if (!held || t->unordered || (t->keeps_busy && fg_load_relaxed(&l->word) != mine))
+	if (!held || (t->keeps_busy && fg_load_relaxed(&l->word) != mine))
 		return false;
 	prev = only_before(l, t, held); /* cs has not counted this lock yet */
 
@@ -255,14 +263,28 @@ static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 	return true;
 }
 
-static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct fg_self *t)
+/*
+ * The word says that this thread has it, and the thread does not say so, or holds too many to know:
+ * it has given it away, perhaps.
+ */
+static bool is_forgotten(const struct fg_lock *l, const struct fg_self *t)
 {
-	uint32_t w = fg_load_relaxed(&l->word), held;
+	return fg_has_slot(t) && !says_it_holds(t, address(l));
+}
+
+static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct fg_self *t,
+						       bool given)
+{
+	uint32_t w = fg_load_relaxed(&l->word), owner = w & FG_WORD_ID, given_to = 0, held;
 	bool over = false;
 	uint64_t prev;
 
-	if ((w & FG_WORD_ID) != t->id) {
-		unlock_for_owner(l, t, w);
+	if (!owner)
+		return;
+	if (owner != t->id || is_forgotten(l, t))
+		given_to = _fg_offer_take_back(l, t);
+	if (owner != t->id || given_to) {
+		unlock_for_owner(l, t, w, given_to ? given_to : owner);
 		return;
 	}
 	/* Not 0: the count is of 16 bits, and of what others say that they have released. */
@@ -279,7 +301,7 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 	 */
 	fg_set_pending(t, address(l));
 	fg_set_cs(t, w & FG_WORD_WAITERS ? held : held - 1);
-	if (release(l, t, w)) {
+	if (release(l, t, w, given)) {
 		wake_one(l, t, false);
 		over = turn_is_over(l, t);
 	}
@@ -297,14 +319,14 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
  * the standby.
  */
 static __attribute__((noinline)) void notify_and_unlock(struct fg_lock *l, struct fg_self *t,
-							struct fg_thread *me)
+							struct fg_thread *me, bool given)
 {
 	uint32_t standby = me->notifies;
 
 	if (!me->sleepers && pending_of(t) == address(l))
 		tell_free(standby);
 	if (me->sleepers || !unlock_nested(l, t))
-		release_and_wake(l, t);
+		release_and_wake(l, t, given);
 	/* Not before: the line is one that others read, and the release would wait for it. */
 	me->notifies = 0;
 }
@@ -319,7 +341,8 @@ static inline bool unlock_again(struct fg_lock *l, struct fg_self *t)
 	uint32_t w;
 
 	if (t->only != (address(l) | FG_ONLY_SLOWLY) || !rounds_are_short(t) || t->round_is_timed ||
-	    t->unordered || has_standby(t, address(l)) || fg_slice_may_ask())
+	    t->unordered || has_standby(t, address(l)) || was_given(t, address(l)) ||
+	    fg_slice_may_ask())
 		return false;
 	w = fg_load_relaxed(&l->word);
 	if ((w & FG_WORD_ID) != t->id)
@@ -333,17 +356,44 @@ static inline bool unlock_again(struct fg_lock *l, struct fg_self *t)
 	return true;
 }
 
+/*
+ * To the next one, if it is the latest lock, and no sleeper is to be looked after.  `given`: it was
+ * given to this thread; if it is not given on, the word says whose it is from now on.
+ */
+static __attribute__((noinline)) bool unlock_by_offer(struct fg_lock *l, struct fg_self *t,
+						      bool given)
+{
+	uint32_t held = held_up_to(l, t);
+	uint64_t prev = held ? only_before(l, t, held) : 0;
+
+	if (held && _fg_offer_give(l, t)) {
+		publish(t, held - 1, prev);
+		round_releases(l, t);
+		return true;
+	}
+	if (given) {
+		_fg_offer_put_away(t);
+		_fg_offer_settle(l, t);
+		fg_store_relaxed(&fg_thread_mine(t)->offer, 0);
+	}
+	return false;
+}
+
 __attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
+	bool given;
 
 	if (unlock_again(l, t))
 		return;
+	given = was_given(t, address(l));
+	if ((given || has_standby(t, address(l))) && unlock_by_offer(l, t, given))
+		return;
 	/* The latest of several without FG_ONLY_SLOWLY has none. */
 	if (t->only != (address(l) | FG_ONLY_SEVERAL) && has_standby(t, address(l))) {
-		notify_and_unlock(l, t, fg_thread_mine(t));
+		notify_and_unlock(l, t, fg_thread_mine(t), given);
 		return;
 	}
 	if (!unlock_nested(l, t))
-		release_and_wake(l, t);
+		release_and_wake(l, t, given);
 }

@@ -8,6 +8,7 @@
  */
 #include "arch/arch.h"
 #include "lock/attempt.h"
+#include "lock/offer.h"
 #include "lock/queue.h"
 #include "lock/rounds.h"
 
@@ -63,6 +64,12 @@
 #define UNTOLD_EVERY	 1024u
 #define UNTOLD_EVERY_OFF 64u
 
+/* Given what it has offered to take. */
+static bool is_given(const struct fg_lock *l, const struct fg_self *t)
+{
+	return fg_load_acquire(&fg_thread_mine(t)->offer) == (address(l) | FG_OFFER_GIVEN);
+}
+
 static bool timed_out(const struct attempt *a)
 {
 	return fg_unlikely(a->deadline != NULL) && a->wait.asked % FG_CLOCK_EVERY == 1 &&
@@ -95,6 +102,7 @@ struct head {
 	uint32_t n; /* its node; 0: the standby */
 	struct fg_successor behind;
 	bool asked;	/* for the lock: HANDOFF */
+	bool offers;	/* to be given it */
 	bool waits;	/* to be told */
 	bool overtaken; /* by others, as far as it knows */
 	uint64_t now, due, backoff;
@@ -261,6 +269,7 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 	const uint8_t *told = &fg_thread_mine(t)->notice;
 	enum outcome o = ACQUIRED;
 
+	h->offers = a->may_offer && !a->obligation && !rounds_are_short(t) && _fg_offer_make(l, t);
 	h->now = fg_now_ns();
 	h->due = h->now + HANDOFF_NS;
 	h->backoff = BACKOFF_NS;
@@ -281,6 +290,8 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 			}
 		}
 		h->waits = notice != FG_NOTICE_NONE;
+		if (h->offers && is_given(l, t))
+			return GIVEN;
 		if (fg_unlikely(h->waits) ? look_as_told(l, t, a, h, notice, looks) :
 					    look(l, t, a, h))
 			break;
@@ -295,6 +306,13 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 			become_standby(l, t, h);
 		else
 			fg_pause();
+	}
+	if (h->offers) {
+		/* Taken: nobody can give it. */
+		if (o == ACQUIRED)
+			fg_store_relaxed(&fg_thread_mine(t)->offer, 0);
+		else if (!_fg_offer_withdraw(l, t))
+			return GIVEN;
 	}
 	if (o != ACQUIRED && h->asked)
 		fg_and_relaxed(&l->word, ~FG_WORD_HANDOFF);
@@ -376,6 +394,8 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 		enum fg_queue_poll poll = _fg_queue_poll(t, n);
 		bool late = false;
 
+		if (poll == FG_QUEUE_GIVEN)
+			return GIVEN;
 		if (poll != FG_QUEUE_WAIT) {
 			*head = poll == FG_QUEUE_HEAD;
 			return UNDECIDED;
@@ -389,13 +409,16 @@ static enum outcome spin_in_queue(struct fg_lock *l, struct fg_self *t, struct a
 			/* Kept free for a head that does not come, or a moment before it does. */
 			if (!a->wait.owner && (was_free || fg_policy_has_monitor()) &&
 			    take_in_queue(l, t, a, word)) {
-				*head = !_fg_queue_leave(t, n);
+				*head = _fg_queue_leave(t, n) != FG_QUEUE_LOST;
 				return ACQUIRED;
 			}
 			was_free = !a->wait.owner;
 		}
 		if (fg_decide(&a->wait) == FG_BLOCK || (late = timed_out(a))) {
-			*head = !_fg_queue_leave(t, n); /* just granted: decide again as the head */
+			poll = _fg_queue_leave(t, n);
+			if (poll == FG_QUEUE_GIVEN)
+				return GIVEN;
+			*head = poll == FG_QUEUE_HEAD; /* just granted: decide again as the head */
 			return late && !*head ? TIMED_OUT : UNDECIDED;
 		}
 		fg_pause();
@@ -451,6 +474,36 @@ bool _fg_lock_keep_away(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 	return take_over(l, t, a);
 }
 
+/*
+ * It is given the lock, perhaps with the role of the head in its node h->n, which it keeps.  At one
+ * in LOOKS it settles the word: so it learns whether others sleep, and others who the owner is.
+ * Beside another one that it was given, or has offered to take before a signal handler came, it
+ * takes it as if by the word: there is room for one.
+ */
+static enum outcome accept(struct fg_lock *l, struct fg_self *t, struct attempt *a, struct head *h)
+{
+	uint32_t drop = a->obligation | (h->asked ? FG_WORD_HANDOFF : 0);
+	struct fg_thread *me = fg_thread_mine(t);
+	bool has_another = !h->offers && has_several(t) && me->offer;
+
+	if (drop)
+		fg_and_relaxed(&l->word, ~drop);
+	a->obligation = 0;
+	a->taken = 0;
+	if (has_another || t->times_head % (me->others_sleep ? LOOKS_ASLEEP : LOOKS) == 0) {
+		a->taken = _fg_offer_settle(l, t);
+		me->others_sleep = (a->taken & FG_WORD_WAITERS) != 0;
+	}
+	if (has_another)
+		return ACQUIRED;
+	if (!has_several(t))
+		fg_set_cs(t, 1); /* before the role goes, for the monitor */
+	if (h->n)
+		_fg_offer_keep(l, t, h->n);
+	fg_set_role(t, FG_ROLE_NONE);
+	return GIVEN;
+}
+
 enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt *a)
 {
 	struct head h = {0};
@@ -468,9 +521,15 @@ enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt 
 			time_journey(t, a->wait.owner);
 		o = spin_in_queue(l, t, a, h.n, before, &head);
 	}
-	if (head) {
-		if (o != ACQUIRED)
-			o = spin_as_head(l, t, a, &h);
+	if (head && o != ACQUIRED)
+		o = spin_as_head(l, t, a, &h);
+	if (o == GIVEN) {
+		head = true;
+		o = accept(l, t, a, &h);
+	}
+	if (o == GIVEN) {
+		o = ACQUIRED;
+	} else if (head) {
 		if (h.n) {
 			/*
 			 * With somebody behind that one, too, it need not look at the word.  Not

@@ -13,6 +13,7 @@
 #include "lock/attempt.h"
 #include "lock/foreign_process.h"
 #include "lock/give_way.h"
+#include "lock/offer.h"
 #include "lock/rounds.h"
 #include "sys/probe.h"
 
@@ -404,7 +405,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 static __attribute__((noinline, cold)) int wait_for(struct fg_lock *l, struct fg_self *t,
 						    uint32_t *seen,
 						    const struct fg_deadline *deadline, bool looked,
-						    bool *as_head)
+						    bool may_offer, bool *as_head)
 {
 	/*
 	 * A signal handler may wait while its thread waits: the outer wait's role comes back at
@@ -412,11 +413,13 @@ static __attribute__((noinline, cold)) int wait_for(struct fg_lock *l, struct fg
 	 */
 	enum fg_role outer_role = t->role;
 	uint64_t outer_node = t->slot->node;
-	struct attempt a = {.wait.self = t, .deadline = deadline};
+	struct attempt a = {.wait.self = t, .deadline = deadline, .may_offer = may_offer};
 	bool is_event = deadline && deadline->is_event;
 	enum outcome o = UNDECIDED;
 	bool spun = false;
 
+	if (fg_has_slot(t))
+		_fg_offer_put_away(t);
 	if (fg_unlikely(t->turn_over) && !is_event) {
 		/* Its sleep comes first thing below; no short one. */
 		wake_one(l, t, true);
@@ -475,7 +478,7 @@ static __attribute__((noinline, cold)) int wait_for(struct fg_lock *l, struct fg
 }
 
 int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, uint32_t *word,
-		       const struct fg_deadline *deadline, bool *as_head)
+		       const struct fg_deadline *deadline, bool may_offer, bool *as_head)
 {
 	bool is_gate = deadline && deadline->unlikely, looks = !t->turn_over && !fg_shares_cpu(t);
 	int r = 0;
@@ -490,7 +493,7 @@ int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, uint32_t *word,
 		if (!is_gate)
 			fg_count(t, FG_STAT_SPUN, 1);
 	} else {
-		r = wait_for(l, t, word, deadline, looks, as_head);
+		r = wait_for(l, t, word, deadline, looks, may_offer, as_head);
 	}
 	if (!is_gate)
 		FG_PROBE2(acquired, l, r);

@@ -3,6 +3,7 @@
 #include "lock/mutex.h"
 
 #include "lock/cond.h"
+#include "lock/held.h"
 
 /* By the id that this thread had before. */
 static __attribute__((noinline)) bool owned_formerly(struct fg_mutex *m, uint32_t owner)
@@ -29,7 +30,9 @@ int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadli
 	 */
 	if (_fg_lock_fast(&m->lock))
 		return 0;
-	if (_fg_kind_knows_owner(m->lock.tag) && owned(m))
+	if (!_fg_kind_knows_owner(m->lock.tag))
+		return _fg_lock_slow_any(&m->lock, deadline);
+	if (owned(m))
 		return _fg_kind_is_recursive(m->lock.tag) ? _fg_mutex_count_again(&m->count) :
 							    EDEADLK;
 	return _fg_lock_slow(&m->lock, deadline);
@@ -62,10 +65,23 @@ int _fg_mutex_unlock(struct fg_mutex *m)
 
 /* ---- waiters of condition variables, to be woken at the release --------------------------- */
 
+/*
+ * Errs on the side of false.  The word is not enough: it may say so of one that has given the lock
+ * away (offer.h).  Here that of the condition variable has come after it.
+ */
+static bool holds(const struct fg_mutex *m)
+{
+	const struct fg_self *t = &fg_self_tls;
+	uint64_t lock = address(&m->lock);
+
+	return says_it_holds(t, lock) &&
+	       (was_given(t, lock) || (fg_load_relaxed(&m->lock.word) & FG_WORD_ID) == t->id);
+}
+
 /* Sleepers stay sleepers until the release, which therefore comes to _fg_mutex_unlock_slow(). */
 bool _fg_mutex_wakes_at_release(struct fg_mutex *m)
 {
-	return _fg_mutex_is_normal(m) && owned(m) &&
+	return _fg_mutex_is_normal(m) && holds(m) &&
 	       fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS;
 }
 

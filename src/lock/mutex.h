@@ -108,7 +108,7 @@ static inline int _fg_mutex_lock(struct fg_mutex *m, const struct fg_deadline *d
 {
 	if (fg_is_traced())
 		return _fg_mutex_lock_traced(m, deadline, caller);
-	return _fg_mutex_is_normal(m) ? _fg_lock_slow(&m->lock, deadline) :
+	return _fg_mutex_is_normal(m) ? _fg_lock_slow_any(&m->lock, deadline) :
 					_fg_mutex_lock_untraced(m, deadline);
 }
 

@@ -5,7 +5,7 @@
 #include "runtime/decide.h"
 
 /*
- * A node's number is thread index * FG_NODES + k; index 0 is nobody's, so 0 can
+ * A node's number is thread index * FG_NODE_STEP + k; index 0 is nobody's, so 0 can
  * mean "none".  The tail has the epoch in front: after a fork the child's copy
  * of a queue names nodes of threads that it does not have.
  */
@@ -13,7 +13,7 @@
 #define EPOCH_MASK ((1u << (32 - NODE_BITS)) - 1)
 #define FG_NODE_HANDED \
 	0xffffffffu /* in `next`: the owner has left; the thread that links here is the head */
-_Static_assert(FG_MAX_THREADS *FG_NODES == 1u << NODE_BITS, "node numbers fit into the tail");
+_Static_assert(FG_MAX_THREADS *FG_NODE_STEP == 1u << NODE_BITS, "node numbers fit into the tail");
 
 /*
  * A node's `next` names the successor, says where that one is (enum fg_near), and how often others
@@ -34,12 +34,13 @@ _Static_assert(FG_MAX_THREADS *FG_NODES == 1u << NODE_BITS, "node numbers fit in
 /* Nodes that a head looks at behind its successor. */
 #define WALK_MAX 16u
 
+#define GIVES	    2u /* what an owner adds to the state of the node behind it */
 #define INCARNATION 8u /* one step of it in fg_node.state */
 
 static struct fg_node *node_at(uint32_t n)
 {
 	n &= LINK_NODE;
-	return &fg_thread_of(n / FG_NODES)->node[n % FG_NODES];
+	return &fg_thread_of(n / FG_NODE_STEP)->node[n % FG_NODE_STEP];
 }
 
 /* Where the calling thread is (enum fg_near).  False, and 0, if that is not known. */
@@ -100,7 +101,7 @@ static uint32_t node_alloc(struct fg_self *t)
 		me->nodes_used |= 1u << k;
 		fg_fence_local();
 		if (state_of(fg_load_acquire(&me->node[k].state)) == FG_NODE_FREE)
-			return fg_id_index(t->id) * FG_NODES + k;
+			return fg_id_index(t->id) * FG_NODE_STEP + k;
 		me->nodes_used &= ~(1u << k);
 	}
 	return 0;
@@ -109,7 +110,7 @@ static uint32_t node_alloc(struct fg_self *t)
 static void node_drop(struct fg_self *t, uint32_t n)
 {
 	fg_set_role(t, FG_ROLE_NONE);
-	fg_thread_of(n / FG_NODES)->nodes_used &= ~(1u << n % FG_NODES);
+	fg_thread_of(n / FG_NODE_STEP)->nodes_used &= ~(1u << n % FG_NODE_STEP);
 }
 
 static void become_head(struct fg_self *t, struct fg_node *node)
@@ -141,7 +142,7 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, uint32_t *behind)
 	 * Of another epoch, or no node of ours at all (a file that another process wrote): empty.
 	 */
 	if (!before || before >> NODE_BITS != (fg_epoch & EPOCH_MASK) ||
-	    !fg_thread_was(pred_number / FG_NODES)) {
+	    !fg_thread_was(pred_number / FG_NODE_STEP)) {
 		become_head(t, node);
 	} else {
 		struct fg_node *pred = node_at(pred_number);
@@ -170,6 +171,8 @@ enum fg_queue_poll _fg_queue_poll(struct fg_self *t, uint32_t n)
 
 	if (fg_likely(state_of(state) == FG_NODE_WAITING))
 		return FG_QUEUE_WAIT;
+	if (state_of(state) == FG_NODE_HEAD)
+		return FG_QUEUE_GIVEN;
 	if (state_of(state) == FG_NODE_GRANTED && node_cas(node, state, FG_NODE_HEAD)) {
 		fg_set_role(t, FG_ROLE_HEAD);
 		return FG_QUEUE_HEAD;
@@ -179,7 +182,7 @@ enum fg_queue_poll _fg_queue_poll(struct fg_self *t, uint32_t n)
 	return FG_QUEUE_LOST;
 }
 
-bool _fg_queue_leave(struct fg_self *t, uint32_t n)
+enum fg_queue_poll _fg_queue_leave(struct fg_self *t, uint32_t n)
 {
 	struct fg_node *node = node_at(n);
 	uint32_t state = fg_load_relaxed(&node->state);
@@ -187,11 +190,11 @@ bool _fg_queue_leave(struct fg_self *t, uint32_t n)
 	while (state_of(state) == FG_NODE_WAITING) {
 		if (node_cas(node, state, FG_NODE_LEFT)) {
 			node_drop(t, n);
-			return true;
+			return FG_QUEUE_LOST;
 		}
 		state = fg_load_relaxed(&node->state);
 	}
-	return _fg_queue_poll(t, n) == FG_QUEUE_LOST;
+	return _fg_queue_poll(t, n);
 }
 
 bool _fg_queue_has_next(uint32_t n, struct fg_successor *behind)
@@ -287,18 +290,18 @@ static bool grant(uint32_t n, uint32_t state, enum fg_notice notice)
 
 	if (state_of(state) != FG_NODE_WAITING)
 		return false;
-	if (fg_is_off_cpu(n / FG_NODES)) {
+	if (fg_is_off_cpu(n / FG_NODE_STEP)) {
 		/* On failure it has left by itself: LEFT, ours to reclaim as well. */
 		node_cas(node, state, FG_NODE_LEFT);
 		return false;
 	}
 	if (notice != FG_NOTICE_NONE) /* a hint, also to one that is not here any more */
-		fg_store_relaxed(&fg_thread_of(n / FG_NODES)->notice, (uint8_t)notice);
+		fg_store_relaxed(&fg_thread_of(n / FG_NODE_STEP)->notice, (uint8_t)notice);
 	if (!node_cas(node, state, FG_NODE_GRANTED))
 		return false;
 	/* Dekker with the monitor: it sets "off" and then looks at the state. */
 	fg_fence_seq_cst();
-	return !fg_is_off_cpu(n / FG_NODES) ||
+	return !fg_is_off_cpu(n / FG_NODE_STEP) ||
 	       !node_cas(node, with_state(state, FG_NODE_GRANTED), FG_NODE_LEFT);
 }
 
@@ -315,15 +318,11 @@ static void promise(struct fg_thread *me, const struct fg_lock *l, uint32_t inde
  * Walks to the first successor that waits and runs.  Each node passed is FREE
  * for its owner from then on and not touched again.
  */
-void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
-			 const struct fg_successor *behind)
+static void pass_on(struct fg_lock *l, struct fg_self *t, uint32_t n,
+		    const struct fg_successor *behind)
 {
 	uint32_t at = n, next = fg_load_acquire(&node_at(n)->next), state = 0;
 
-	if (!is_head(n)) { /* a fork in between, in a signal handler: the queue is empty */
-		node_drop(t, n);
-		return;
-	}
 	if (next == behind->next)
 		state = behind->state;
 
@@ -351,10 +350,78 @@ void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 		count_time(at, behind->waited_us);
 		if (grant(at, state, behind->notice)) {
 			if (behind->notice != FG_NOTICE_NONE)
-				promise(fg_thread_mine(t), l, at / FG_NODES);
+				promise(fg_thread_mine(t), l, at / FG_NODE_STEP);
 			break;
 		}
 		next = state = 0;
 	}
+}
+
+void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
+			 const struct fg_successor *behind)
+{
+	/* Not after a fork in between, in a signal handler: the queue is empty. */
+	if (is_head(n))
+		pass_on(l, t, n, behind);
 	node_drop(t, n);
+}
+
+void _fg_queue_keep(uint32_t n)
+{
+	struct fg_node *node = node_at(n);
+
+	fg_store_relaxed(&node->state, with_state(fg_load_relaxed(&node->state), FG_NODE_KEPT));
+}
+
+/* By its thread, or by one that releases the lock for it: one of them. */
+static bool is_kept_no_longer(uint32_t n)
+{
+	struct fg_node *node = node_at(n);
+	uint32_t state = fg_load_relaxed(&node->state);
+
+	return state_of(state) == FG_NODE_KEPT && node_cas(node, state, FG_NODE_HEAD);
+}
+
+/*
+ * Blindly, by one access: what is behind a head is WAITING or LEFT, and stays there until the head
+ * has gone past it.
+ */
+static bool give_behind(uint32_t n)
+{
+	uint32_t next = fg_load_acquire(&node_at(n)->next), to = next & LINK_NODE;
+
+	_Static_assert(FG_NODE_WAITING + GIVES == FG_NODE_HEAD, "given");
+	_Static_assert(FG_NODE_LEFT + GIVES == FG_NODE_LEFT_TWICE, "in vain");
+#ifdef FG_BROKEN_GIVEN /* a test proves that the tests notice */
+	if (next)
+		fg_add_acq_rel(&node_at(to)->state, GIVES);
+	return next;
+#endif
+	if (!next || fg_is_off_cpu(to / FG_NODE_STEP) ||
+	    state_of(fg_add_acq_rel(&node_at(to)->state, GIVES)) != FG_NODE_WAITING)
+		return false;
+	node_free(node_at(n));
+	return true;
+}
+
+bool _fg_queue_give(struct fg_lock *l, struct fg_self *t, uint32_t n, bool lock_as_well)
+{
+	const struct fg_successor unknown = {0};
+	bool given = false;
+
+	if (is_kept_no_longer(n)) {
+		given = lock_as_well && give_behind(n);
+		if (!given)
+			pass_on(l, t, n, &unknown);
+	}
+	node_drop(t, n);
+	return given;
+}
+
+void _fg_queue_pass_on(struct fg_lock *l, struct fg_self *t, uint32_t n)
+{
+	const struct fg_successor unknown = {0};
+
+	if (is_kept_no_longer(n))
+		pass_on(l, t, n, &unknown);
 }

@@ -8,9 +8,10 @@
  *   node state  meaning                              who moves it on
  *   FREE        in no queue                          owner -> WAITING
  *   WAITING     behind somebody                      owner -> LEFT, predecessor -> GRANTED, LEFT
- *                                                    (skipped)
+ *                                                    (skipped), HEAD (given the lock as well)
  *   GRANTED     offered the head's role              owner -> HEAD, predecessor -> LEFT (revoked)
- *   HEAD        its owner is the head                owner, by handing over -> FREE
+ *   HEAD        its owner is the head                owner, by handing over -> FREE; -> KEPT
+ *   KEPT        it is, and has the lock (offer.h)    whoever hands over for it -> HEAD
  *   LEFT        left behind in the queue             whoever hands over past it -> FREE
  *
  * The state carries an incarnation number, so that a predecessor that was held
@@ -35,16 +36,18 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, uint32_t *behind);
 bool _fg_queue_still_waits(uint32_t before);
 
 enum fg_queue_poll {
-	FG_QUEUE_WAIT, /* still behind somebody */
-	FG_QUEUE_HEAD, /* the caller is the head now */
-	FG_QUEUE_LOST, /* passed over while off CPU; the caller is out, its node gone */
+	FG_QUEUE_WAIT,	/* still behind somebody */
+	FG_QUEUE_HEAD,	/* the caller is the head now */
+	FG_QUEUE_GIVEN, /* and has the lock */
+	FG_QUEUE_LOST,	/* passed over while off CPU; the caller is out, its node gone */
 };
 enum fg_queue_poll _fg_queue_poll(struct fg_self *t, uint32_t n);
 
 /*
- * A waiting member goes: true, it is out.  False: it has just been made the head, and still is in.
+ * A waiting member goes: true, it is out.  False: it has just been made the head, and still is in;
+ * FG_QUEUE_GIVEN in the latter case.
  */
-bool _fg_queue_leave(struct fg_self *t, uint32_t n);
+enum fg_queue_poll _fg_queue_leave(struct fg_self *t, uint32_t n);
 
 /* The successor of a head, as it was at the last look; next = 0: nobody yet. */
 struct fg_successor {
@@ -74,5 +77,16 @@ void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *be
 /* The head passes its role on and is out.  Never waits. */
 void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 			 const struct fg_successor *behind);
+
+/* The head has been given the lock as well, and keeps its place. */
+void _fg_queue_keep(uint32_t n);
+
+/*
+ * It is out.  True: it has given both to the node behind it.  Else that does not wait, or does not
+ * run, or there is none, and the role is passed on alone.  Not if another thread has done so, which
+ * releases the lock in its place (_fg_queue_pass_on).
+ */
+bool _fg_queue_give(struct fg_lock *l, struct fg_self *t, uint32_t n, bool lock_as_well);
+void _fg_queue_pass_on(struct fg_lock *l, struct fg_self *t, uint32_t n);
 
 #endif

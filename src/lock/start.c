@@ -19,6 +19,7 @@
 
 #include "lock/epoch.h"
 #include "lock/gate.h"
+#include "lock/offer.h"
 #include "lock/spin.h"
 #include "runtime/environment.h"
 #include "runtime/monitor_client.h"
@@ -73,7 +74,7 @@ __attribute__((constructor)) static void start(void)
 	fg_libc_setup();
 	fg_clock_setup();
 	fg_filter_setup(fg_policy_clock_changed);
-	fg_threads_setup();
+	fg_threads_setup(_fg_offer_thread_ends);
 	fg_env_read();
 	fg_stats_open();
 	_fg_register_at_fork();

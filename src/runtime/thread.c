@@ -60,7 +60,7 @@ void fg_thread_init(struct fg_self *t)
 			uint32_t id = fg_id_begin(index, tid);
 
 			me->nodes_used = me->in_vain = me->yields = me->leaves_cpu = 0;
-			me->notifies = 0;
+			me->offer = me->notifies = me->kept = me->others_sleep = 0;
 			me->native_since = 0;
 			me->slice = me->barges = 0;
 			t->slot = fg_slot_of(index);
@@ -89,6 +89,8 @@ void fg_thread_init(struct fg_self *t)
 		fg_libc_pthread_setspecific()(exit_key, t);
 }
 
+static void (*thread_ends)(struct fg_self *);
+
 /*
  * Runs among the destructors of thread-specific data, and there is no later hook.  Others may come
  * after it, in this round and in further ones, that lock, and that release what the thread has held
@@ -105,6 +107,8 @@ static void thread_exit(void *arg)
 	/* the second time, or none was free: it has nothing to give back */
 	if (!fg_id_has_slot(id))
 		return;
+	if (thread_ends)
+		thread_ends(t);
 	/* Whoever it would have told looks for itself. */
 	if (fg_thread_of(index)->notifies)
 		fg_store_relaxed(&fg_thread_of(fg_thread_of(index)->notifies)->notice,
@@ -143,8 +147,9 @@ static bool create_key(pthread_key_t *key)
 	return true;
 }
 
-void fg_threads_setup(void)
+void fg_threads_setup(void (*ends)(struct fg_self *))
 {
+	thread_ends = ends;
 	fg_ids_of_process(fg_is_filtered() ? fg_tid() :
 					     (uint32_t)fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0));
 	have_exit_key = create_key(&exit_key);
@@ -163,8 +168,11 @@ void fg_threads_after_fork(void)
 #endif
 	fg_ids_of_process(fg_tid());
 	fg_slots_after_fork(t, mine);
-	for (i = 1; i <= fg_threads_highest(); i++)
+	for (i = 1; i <= fg_threads_highest(); i++) {
 		memset(fg_thread_of(i)->node, 0, sizeof(fg_thread_of(i)->node));
+		if (i != mine) /* what the forking thread has been given it has */
+			fg_thread_of(i)->offer = 0;
+	}
 	fg_ids_after_fork(mine);
 	if (mine)
 		fg_thread_of(mine)->notifies = 0;

@@ -22,7 +22,8 @@
 #include "sys/atomic.h"
 
 /* queue nodes a thread: one for each signal handler nested in a wait, and spares; not varied */
-#define FG_NODES 4
+#define FG_NODES     3
+#define FG_NODE_STEP 4u /* their numbers begin at so many times its index */
 
 /*
  * More threads than this at once run without slot and nodes: they sleep instead of queueing.  The
@@ -60,12 +61,23 @@ enum fg_notice {
 	FG_NOTICE_FREE = 3,    /* it does */
 };
 
+/* fg_thread.offer: 0, or the address of a lock and one of these (src/lock/offer.h). */
+enum {
+	FG_OFFER_MADE = 1,
+	FG_OFFER_GIVEN = 2,
+	FG_OFFER_BITS = FG_OFFER_MADE | FG_OFFER_GIVEN,
+};
+
 struct fg_thread {
 	struct fg_node node[FG_NODES];
+	uint64_t offer; /* to be given a lock; others write it, too */
 	/* bit k: node k is in use by a frame of this thread; only the thread writes it */
 	uint8_t nodes_used : FG_NODES;
 	/* my pauses as the head of late, of whatever lock, while it lay free (lock_spin.c) */
 	uint8_t in_vain : 2;
+	/* 1 + the node in which I was given a lock, and am the head of its queue; 0: none */
+	uint8_t kept : 2;
+	uint8_t others_sleep : 1; /* at my latest look at the word of a lock that I was given */
 	/*
 	 * my turn with `kept_busy` is over, and the thread that I have woken comes first (lock.c)
 	 */
@@ -201,7 +213,8 @@ static inline uint32_t fg_former_id(const struct fg_self *t)
 }
 
 /* Library life cycle (thread.c); the monitor's part is in monitor_client.c. */
-void fg_threads_setup(void);
+/* `ends` is called by a thread that ends, as long as it has its index. */
+void fg_threads_setup(void (*ends)(struct fg_self *));
 void fg_threads_after_fork(void);  /* in the child, by its only thread */
 uint32_t fg_threads_highest(void); /* index ever handed out; whoever has one has it from before */
 

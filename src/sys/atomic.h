@@ -50,6 +50,12 @@ static inline bool fg_cas64_seq_cst(uint64_t *p, uint64_t *expected, uint64_t de
 					   __ATOMIC_RELAXED);
 }
 
+static inline bool fg_cas64_acq_rel(uint64_t *p, uint64_t *expected, uint64_t desired)
+{
+	return __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
+}
+
 static inline bool fg_cas64_release(uint64_t *p, uint64_t *expected, uint64_t desired)
 {
 	return __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_RELEASE,

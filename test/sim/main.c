@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lock/offer.h"
 #include "runtime/decide.h"
 #include "runtime/thread.h"
 #include "runtime/thread_id.h"
@@ -238,7 +239,7 @@ static void start_runtime(void)
 	chaos = opt.check.schedules != 0;
 	opt.check.threads = n;
 	fg_libc_setup();
-	fg_threads_setup();
+	fg_threads_setup(_fg_offer_thread_ends);
 	fg_self();				/* reserves the tables */
 	fg_ids_of_process((uint32_t)sim_pid()); /* from here on */
 	mon_setup(chaos ? 2 * n : n, M.cpus,

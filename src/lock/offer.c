@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/offer.h"
+
+#include "lock/queue.h"
+#include "lock/rounds.h"
+#include "runtime/decide.h"
+
+bool _fg_offer_make(const struct fg_lock *l, struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+
+	/*
+	 * One at a time.  Of a thread that has no other lock it is one that others have released
+	 * for it.
+	 */
+	if (me->offer && has_several(t))
+		return false;
+	fg_store_relaxed(&me->offer, address(l) | FG_OFFER_MADE);
+	return true;
+}
+
+bool _fg_offer_withdraw(const struct fg_lock *l, struct fg_self *t)
+{
+	uint64_t made = address(l) | FG_OFFER_MADE;
+
+#ifdef FG_BROKEN_OFFER /* a test proves that the tests notice */
+	fg_store_relaxed(&fg_thread_mine(t)->offer, 0);
+	return true;
+#endif
+	/* In a child of fork: made by the parent's thread, and as good. */
+	return fg_cas64_acq_rel(&fg_thread_mine(t)->offer, &made, 0) ||
+	       made != (address(l) | FG_OFFER_GIVEN);
+}
+
+void _fg_offer_keep(const struct fg_lock *l, struct fg_self *t, uint32_t n)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+
+	fg_store_relaxed(&me->offer, address(l) | FG_OFFER_GIVEN);
+	_fg_queue_keep(n);
+	fg_fence_local();
+	me->kept = (n % FG_NODE_STEP + 1) & 3;
+}
+
+/* The node that the calling thread has kept; 0: none. */
+static uint32_t kept_no_longer(const struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+	uint32_t kept = me->kept;
+
+	if (!kept)
+		return 0;
+	/* First: of what a signal handler does with it in between the node's state tells. */
+	me->kept = 0;
+	fg_fence_local();
+	return fg_id_index(t->id) * FG_NODE_STEP + kept - 1;
+}
+
+/* To the one that it has promised to tell. */
+static bool give_as_promised(const struct fg_lock *l, struct fg_thread *me)
+{
+	uint64_t made = address(l) | FG_OFFER_MADE;
+	struct fg_thread *to = fg_thread_of(me->notifies);
+	uint32_t next;
+
+	if (fg_is_off_cpu(me->notifies) ||
+	    !fg_cas64_acq_rel(&to->offer, &made, address(l) | FG_OFFER_GIVEN))
+		return false;
+	/*
+	 * What that one would tell the head, in its place: it is in its section now.  Not if that
+	 * has ended meanwhile, and the head been told that the lock is free.
+	 */
+	next = fg_load_relaxed(&to->notifies);
+	if (next && fg_load_relaxed(&to->notifies_of) == part_of_address(address(l)) &&
+	    fg_load_relaxed(&to->offer) == (address(l) | FG_OFFER_GIVEN))
+		fg_store_relaxed(&fg_thread_of(next)->notice, FG_NOTICE_STANDBY);
+	me->notifies = 0;
+	return true;
+}
+
+bool _fg_offer_give(struct fg_lock *l, struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+	bool may = fg_policy_has_monitor() && !me->sleepers && !rounds_are_short(t);
+	uint32_t n = 0;
+
+	/*
+	 * Before the next one has it: who releases it for that one looks for a thread of which this
+	 * is said, and there must be one (_fg_offer_take_back).
+	 */
+	if (was_given(t, address(l))) {
+		n = kept_no_longer(t);
+		fg_store_relaxed(&me->offer, 0);
+	}
+	if (n)
+		return _fg_queue_give(l, t, n, may);
+	return may && has_standby(t, address(l)) && give_as_promised(l, me);
+}
+
+uint32_t _fg_offer_settle(struct fg_lock *l, struct fg_self *t)
+{
+	uint32_t w = fg_load_relaxed(&l->word), former = w & FG_WORD_ID;
+
+	/* Free, or of another: others have released it for this thread. */
+	while ((w & FG_WORD_ID) && (w & FG_WORD_ID) == former &&
+	       !fg_cas_relaxed(&l->word, &w, (w & ~FG_WORD_ID) | t->id))
+		;
+	return w;
+}
+
+void _fg_offer_put_away(struct fg_self *t)
+{
+	uint64_t l = fg_thread_mine(t)->offer & ~(uint64_t)FG_OFFER_BITS;
+	uint32_t n = kept_no_longer(t);
+
+	if (n)
+		_fg_queue_give((struct fg_lock *)(uintptr_t)l, t, n, false);
+}
+
+void _fg_offer_thread_ends(struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+	uint64_t given = fg_load_relaxed(&me->offer);
+
+	_fg_offer_put_away(t);
+	if (!(given & FG_OFFER_GIVEN))
+		return;
+	_fg_offer_settle((struct fg_lock *)(uintptr_t)(given & ~(uint64_t)FG_OFFER_BITS), t);
+	fg_cas64_acq_rel(&me->offer, &given, 0);
+}
+
+uint32_t _fg_offer_take_back(struct fg_lock *l, struct fg_self *t)
+{
+	for (uint32_t i = 1, last = fg_threads_highest(); i <= last; i++) {
+		uint64_t given = address(l) | FG_OFFER_GIVEN;
+		struct fg_thread *th;
+		uint32_t id, kept;
+
+		if (!fg_thread_was(i))
+			continue;
+		th = fg_thread_of(i);
+		if (fg_load_acquire(&th->offer) != given)
+			continue;
+		id = fg_id_at(i);
+		kept = th->kept;
+		if (kept) /* first: that thread may put its node away, too, and needs to know of what */
+			_fg_queue_pass_on(l, t, i * FG_NODE_STEP + kept - 1);
+		if (fg_cas64_acq_rel(&th->offer, &given, 0))
+			return id;
+	}
+	return 0;
+}

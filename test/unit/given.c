@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lock that its owner gives to the head of the queue (src/lock/offer.h).  The word names the
+ * former owner then.  So the one that has it: releases it; has it released by that former owner, or
+ * by a third thread; ends, and leaves it behind; takes part in the rest as any owner does: others
+ * find it held, and a signal with it in hand does not wait for the former owner's release.
+ */
+#include "../tools/check.h"
+
+#include "arch/arch.h"
+#include "lock/held.h"
+#include "lock/mutex.h"
+#include "runtime/decide.h"
+
+enum { RELEASES, RELEASED_BY_FORMER, RELEASED_BY_THIRD, ENDS, WAYS };
+
+/* The waiter has to keep its CPU until it is the head. */
+#define ENOUGH	 20
+#define LIMIT_NS 10000000000
+
+static struct fg_counters counters;
+static struct fg_mutex m, another;
+static struct fg_lock *const l = &m.lock;
+static uint32_t waiter; /* id */
+static int got, go_on;
+
+static void *wait_for_it(void *way)
+{
+	fg_self()->times_head = 1; /* one that does not settle the word */
+	STORE(waiter, fg_self()->id);
+	_fg_mutex_lock(&m, NULL, NULL);
+	STORE(got, 1);
+	UNTIL(LOAD(go_on));
+	switch (*(int *)way) {
+	case RELEASES: _fg_mutex_unlock(&m); break;
+	case ENDS: break;
+	default: /* released for it: it holds nothing, and says so when it next locks */
+		_fg_mutex_lock(&another, NULL, NULL);
+		CHECK_EQ(fg_self()->slot->cs, 0);
+		_fg_mutex_unlock(&another);
+		CHECK_EQ(fg_self()->slot->pending, 0);
+	}
+	return NULL;
+}
+
+static void *release_it(void *arg)
+{
+	_fg_mutex_unlock(&m);
+	return arg;
+}
+
+static uint64_t offer_of(uint32_t id)
+{
+	return LOAD(fg_thread_of(fg_id_index(id))->offer);
+}
+
+/* Not for long: it may have lost its CPU, and sleep by now. */
+static bool offers(void)
+{
+	for (int i = 0; i < 20000; i++) {
+		if (LOAD(waiter) && offer_of(LOAD(waiter)) == (address(l) | FG_OFFER_MADE))
+			return true;
+		fg_pause();
+	}
+	return false;
+}
+
+/* As if it had granted it the role of the head. */
+static void promise_to(uint32_t id)
+{
+	struct fg_self *t = fg_self();
+
+	t->only |= FG_ONLY_SLOWLY;
+	fg_thread_mine(t)->sleepers = 0;
+	fg_thread_mine(t)->notifies = (uint16_t)fg_id_index(id);
+	fg_thread_mine(t)->notifies_of = part_of_address(address(l));
+}
+
+static bool given_once(int way)
+{
+	bool given = false;
+	pthread_t t;
+
+	waiter = 0;
+	got = go_on = 0;
+	counters.heartbeat_ns = fg_now_ns();
+	_fg_mutex_lock(&m, NULL, NULL);
+	t = start(wait_for_it, &way);
+	if (offers()) {
+		promise_to(LOAD(waiter));
+		_fg_mutex_unlock(&m);
+		given = offer_of(LOAD(waiter)) == (address(l) | FG_OFFER_GIVEN);
+		CHECK_EQ(fg_self()->slot->pending, 0);
+	} else {
+		_fg_mutex_unlock(&m);
+	}
+	UNTIL(LOAD(got));
+	if (given) {
+		CHECK_EQ(LOAD(l->word) & FG_WORD_ID, fg_self()->id);
+		CHECK_EQ(_fg_mutex_trylock(&m), EBUSY);
+		CHECK(!_fg_mutex_wakes_at_release(&m)); /* not by this thread */
+		CHECK_EQ(fg_slot_look(fg_id_index(waiter))->cs, 1);
+	}
+	if (way == RELEASED_BY_FORMER)
+		_fg_mutex_unlock(&m);
+	if (way == RELEASED_BY_THIRD)
+		join(start(release_it, NULL));
+	STORE(go_on, 1);
+	join(t);
+	if (way == ENDS) {
+		CHECK(LOAD(l->word) & FG_WORD_ID);
+		_fg_mutex_unlock(&m);
+	}
+	CHECK_EQ(l->word, 0);
+	CHECK_EQ(l->tail, 0);
+	CHECK_EQ(fg_self()->only & ~(uint64_t)FG_ONLY_SLOWLY, 0);
+	CHECK_EQ(offer_of(fg_self()->id), 0);
+	return given;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t until = fg_now_ns() + LIMIT_NS;
+	int given[WAYS] = {0};
+
+	(void)argc;
+	check_begin(argv[0], 60);
+	fg_policy_set(FG_POLICY_SPIN);
+	fg_policy_monitor(&counters, 1);
+	fg_slots_seen = FG_PIECE;
+	for (int way = 0; way < WAYS; way++)
+		while (given[way] < ENOUGH && fg_now_ns() < until)
+			given[way] += given_once(way);
+	printf("given: %d released, %d by the former owner, %d by a third thread, %d left behind\n",
+	       given[RELEASES], given[RELEASED_BY_FORMER], given[RELEASED_BY_THIRD], given[ENDS]);
+	for (int way = 0; way < WAYS; way++)
+		if (!given[way])
+			check_skip("too busy a machine: no waiter kept its CPU");
+	return 0;
+}
