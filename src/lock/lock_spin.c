@@ -269,11 +269,12 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 	const uint8_t *told = &fg_thread_mine(t)->notice;
 	enum outcome o = ACQUIRED;
 
-	h->offers = a->may_offer && !a->obligation && !rounds_are_short(t) && _fg_offer_make(l, t);
+	/* Asked once: a signal handler's locks may change the answer. */
+	h->overtaken = rounds_are_short(t);
+	h->offers = a->may_offer && !a->obligation && !h->overtaken && _fg_offer_make(l, t);
 	h->now = fg_now_ns();
 	h->due = h->now + HANDOFF_NS;
 	h->backoff = BACKOFF_NS;
-	h->overtaken = rounds_are_short(t);
 	if (h->overtaken) {
 		if (pauses_in_vain(l, t, h) && look(l, t, a, h))
 			return ACQUIRED;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/offer.h"
 
+#include "lock/lock_paths.h"
 #include "lock/queue.h"
 #include "lock/rounds.h"
 #include "runtime/decide.h"
@@ -11,9 +12,9 @@ bool _fg_offer_make(const struct fg_lock *l, struct fg_self *t)
 
 	/*
 	 * One at a time.  Of a thread that has no other lock it is one that others have released
-	 * for it.
+	 * for it.  And a lock at an odd address has no room for the bits.
 	 */
-	if (me->offer && has_several(t))
+	if ((me->offer && has_several(t)) || (address(l) & FG_OFFER_BITS))
 		return false;
 	fg_store_relaxed(&me->offer, address(l) | FG_OFFER_MADE);
 	return true;
@@ -37,7 +38,8 @@ void _fg_offer_keep(const struct fg_lock *l, struct fg_self *t, uint32_t n)
 	struct fg_thread *me = fg_thread_mine(t);
 
 	fg_store_relaxed(&me->offer, address(l) | FG_OFFER_GIVEN);
-	_fg_queue_keep(n);
+	if (!_fg_queue_keep(n))
+		return;
 	fg_fence_local();
 	me->kept = (n % FG_NODE_STEP + 1) & 3;
 }
@@ -63,7 +65,7 @@ static bool give_as_promised(const struct fg_lock *l, struct fg_thread *me)
 	struct fg_thread *to = fg_thread_of(me->notifies);
 	uint32_t next;
 
-	if (fg_is_off_cpu(me->notifies) ||
+	if (!_fg_may_be_given(me->notifies) ||
 	    !fg_cas64_acq_rel(&to->offer, &made, address(l) | FG_OFFER_GIVEN))
 		return false;
 	/*
@@ -81,7 +83,9 @@ static bool give_as_promised(const struct fg_lock *l, struct fg_thread *me)
 bool _fg_offer_give(struct fg_lock *l, struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
-	bool may = fg_policy_has_monitor() && !me->sleepers && !rounds_are_short(t);
+	/* What others have released for it, this one perhaps, it does not know yet. */
+	bool may = fg_is_not_forked() && fg_policy_has_monitor() && !me->sleepers &&
+		   !rounds_are_short(t) && !fg_thread_has_released_by_others(t);
 	uint32_t n = 0;
 
 	/*
@@ -120,13 +124,33 @@ void _fg_offer_put_away(struct fg_self *t)
 void _fg_offer_thread_ends(struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
-	uint64_t given = fg_load_relaxed(&me->offer);
+	uint64_t offer = fg_load_relaxed(&me->offer), lock = offer & ~(uint64_t)FG_OFFER_BITS;
 
-	_fg_offer_put_away(t);
-	if (!(given & FG_OFFER_GIVEN))
+	if (!lock)
 		return;
-	_fg_offer_settle((struct fg_lock *)(uintptr_t)(given & ~(uint64_t)FG_OFFER_BITS), t);
-	fg_cas64_acq_rel(&me->offer, &given, 0);
+	_fg_offer_put_away(t);
+	if (!(offer & FG_OFFER_GIVEN)) {
+		/* In a wait.  Given meanwhile: it has it, and leaves it behind. */
+		if (fg_cas64_acq_rel(&me->offer, &offer, 0) || offer != (lock | FG_OFFER_GIVEN))
+			return;
+	}
+	/* Nobody takes it back, and frees it, before the word has been settled. */
+	if (!fg_cas64_acq_rel(&me->offer, &offer, lock | FG_OFFER_BITS))
+		return;
+	_fg_offer_settle((struct fg_lock *)(uintptr_t)lock, t);
+	fg_store_release(&me->offer, 0);
+}
+
+/* Its thread is ending, and settles the word. */
+static void wait_until_settled(const struct fg_thread *th, uint64_t lock)
+{
+	uint32_t nobody = 0;
+	struct fg_deadline soon;
+
+	while (fg_load_acquire(&th->offer) == (lock | FG_OFFER_BITS)) {
+		fg_deadline_in(&soon, SHORT_SLEEP_NS);
+		fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);
+	}
 }
 
 uint32_t _fg_offer_take_back(struct fg_lock *l, struct fg_self *t)
@@ -139,6 +163,7 @@ uint32_t _fg_offer_take_back(struct fg_lock *l, struct fg_self *t)
 		if (!fg_thread_was(i))
 			continue;
 		th = fg_thread_of(i);
+		wait_until_settled(th, address(l));
 		if (fg_load_acquire(&th->offer) != given)
 			continue;
 		id = fg_id_at(i);

@@ -107,10 +107,15 @@ static uint32_t node_alloc(struct fg_self *t)
 	return 0;
 }
 
+static void is_used_no_longer(uint32_t n)
+{
+	fg_thread_of(n / FG_NODE_STEP)->nodes_used &= ~(1u << n % FG_NODE_STEP);
+}
+
 static void node_drop(struct fg_self *t, uint32_t n)
 {
 	fg_set_role(t, FG_ROLE_NONE);
-	fg_thread_of(n / FG_NODE_STEP)->nodes_used &= ~(1u << n % FG_NODE_STEP);
+	is_used_no_longer(n);
 }
 
 static void become_head(struct fg_self *t, struct fg_node *node)
@@ -366,11 +371,21 @@ void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 	node_drop(t, n);
 }
 
-void _fg_queue_keep(uint32_t n)
+bool _fg_may_be_given(uint32_t index)
+{
+	return index < fg_load_relaxed(&fg_slots_seen) && !fg_is_off_cpu(index);
+}
+
+bool _fg_queue_keep(uint32_t n)
 {
 	struct fg_node *node = node_at(n);
 
+	if (!is_head(n)) { /* a fork in between, in a signal handler */
+		is_used_no_longer(n);
+		return false;
+	}
 	fg_store_relaxed(&node->state, with_state(fg_load_relaxed(&node->state), FG_NODE_KEPT));
+	return true;
 }
 
 /* By its thread, or by one that releases the lock for it: one of them. */
@@ -388,7 +403,7 @@ static bool is_kept_no_longer(uint32_t n)
  */
 static bool give_behind(uint32_t n)
 {
-	uint32_t next = fg_load_acquire(&node_at(n)->next), to = next & LINK_NODE;
+	uint32_t next = fg_load_acquire(&node_at(n)->next), to = next & LINK_NODE, state;
 
 	_Static_assert(FG_NODE_WAITING + GIVES == FG_NODE_HEAD, "given");
 	_Static_assert(FG_NODE_LEFT + GIVES == FG_NODE_LEFT_TWICE, "in vain");
@@ -397,9 +412,15 @@ static bool give_behind(uint32_t n)
 		fg_add_acq_rel(&node_at(to)->state, GIVES);
 	return next;
 #endif
-	if (!next || fg_is_off_cpu(to / FG_NODE_STEP) ||
-	    state_of(fg_add_acq_rel(&node_at(to)->state, GIVES)) != FG_NODE_WAITING)
+	if (!next || !_fg_may_be_given(to / FG_NODE_STEP))
 		return false;
+	state = state_of(fg_add_acq_rel(&node_at(to)->state, GIVES));
+	if (state != FG_NODE_WAITING) {
+		/* A fork in between: it is of a thread that is not here. */
+		if (state == FG_NODE_FREE)
+			fg_add_relaxed(&node_at(to)->state, -GIVES);
+		return false;
+	}
 	node_free(node_at(n));
 	return true;
 }
@@ -414,7 +435,7 @@ bool _fg_queue_give(struct fg_lock *l, struct fg_self *t, uint32_t n, bool lock_
 		if (!given)
 			pass_on(l, t, n, &unknown);
 	}
-	node_drop(t, n);
+	is_used_no_longer(n);
 	return given;
 }
 

@@ -78,8 +78,11 @@ void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *be
 void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 			 const struct fg_successor *behind);
 
-/* The head has been given the lock as well, and keeps its place. */
-void _fg_queue_keep(uint32_t n);
+/* The head has been given the lock as well, and keeps its place.  False: it is not in it. */
+bool _fg_queue_keep(uint32_t n);
+
+/* The thread with this index runs, as far as the monitor knows, which watches it. */
+bool _fg_may_be_given(uint32_t index);
 
 /*
  * It is out.  True: it has given both to the node behind it.  Else that does not wait, or does not

@@ -126,12 +126,19 @@ static uint32_t back_ns(uint32_t section)
 	return ns > BACK_LEAST_NS ? ns : BACK_LEAST_NS;
 }
 
+/*
+ * After the first short one the next is timed as well: in a long queue a thread comes to its
+ * sixteenth lock after some ms.
+ */
 static void judge(struct fg_self *t, bool is_short)
 {
-	if (is_short)
-		t->short_rounds += t->short_rounds < 3;
-	else
+	if (!is_short) {
 		t->short_rounds -= t->short_rounds > 0;
+		return;
+	}
+	t->short_rounds += t->short_rounds < 3;
+	if (t->short_rounds < SHORT_ROUNDS)
+		t->times_head = 0;
 }
 
 /*

@@ -10,8 +10,10 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/rseq.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "arch/arch.h"
 #include "runtime/count.h"
@@ -91,6 +93,26 @@ void fg_thread_init(struct fg_self *t)
 
 static void (*thread_ends)(struct fg_self *);
 
+static const uint32_t unknown;
+const uint32_t *fg_not_forked = &unknown;
+
+/* A word that the kernel wipes in a child. */
+static void know_forks(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint32_t *word = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
+
+	if (word == MAP_FAILED)
+		return;
+	if (madvise(word, page, MADV_WIPEONFORK)) {
+		munmap(word, page);
+		return;
+	}
+	*word = 1;
+	fg_not_forked = word;
+}
+
 /*
  * Runs among the destructors of thread-specific data, and there is no later hook.  Others may come
  * after it, in this round and in further ones, that lock, and that release what the thread has held
@@ -150,6 +172,7 @@ static bool create_key(pthread_key_t *key)
 void fg_threads_setup(void (*ends)(struct fg_self *))
 {
 	thread_ends = ends;
+	know_forks();
 	fg_ids_of_process(fg_is_filtered() ? fg_tid() :
 					     (uint32_t)fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0));
 	have_exit_key = create_key(&exit_key);
@@ -166,6 +189,8 @@ void fg_threads_after_fork(void)
 #ifndef FG_BROKEN_EPOCH /* a test proves that the tests notice */
 	fg_epoch++;	/* queues of locks name nodes of threads that do not exist here */
 #endif
+	if (fg_not_forked != &unknown)
+		*(uint32_t *)(uintptr_t)fg_not_forked = 1;
 	fg_ids_of_process(fg_tid());
 	fg_slots_after_fork(t, mine);
 	for (i = 1; i <= fg_threads_highest(); i++) {

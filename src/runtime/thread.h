@@ -212,6 +212,17 @@ static inline uint32_t fg_former_id(const struct fg_self *t)
 	return t->bind.slot ? 0 : t->bind.check;
 }
 
+/*
+ * False in the child of a clone() that runs no fork handlers, where threads of the parent look as
+ * if they waited; and where the kernel cannot tell.
+ */
+extern const uint32_t *fg_not_forked;
+
+static inline bool fg_is_not_forked(void)
+{
+	return fg_load_relaxed(fg_not_forked) != 0;
+}
+
 /* Library life cycle (thread.c); the monitor's part is in monitor_client.c. */
 /* `ends` is called by a thread that ends, as long as it has its index. */
 void fg_threads_setup(void (*ends)(struct fg_self *));

@@ -103,6 +103,7 @@ static const struct model models[] = {
     /* four fast cores and four that take 2.5 times as long (big.LITTLE), a cache for each four */
     MACHINE("big4little4", 8, 1, 2, 1, 45, 12, 40, 90, 130, 20 * US, .little = 4, .pace = 25),
 };
+static uint32_t not_forked = 1; /* random schedules run in children of their own */
 struct model M;
 bool skew_tick, untold;
 
@@ -240,6 +241,7 @@ static void start_runtime(void)
 	opt.check.threads = n;
 	fg_libc_setup();
 	fg_threads_setup(_fg_offer_thread_ends);
+	fg_not_forked = &not_forked;
 	fg_self();				/* reserves the tables */
 	fg_ids_of_process((uint32_t)sim_pid()); /* from here on */
 	mon_setup(chaos ? 2 * n : n, M.cpus,
