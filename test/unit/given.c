@@ -3,7 +3,8 @@
  * A lock that its owner gives to the head of the queue (src/lock/offer.h).  The word names the
  * former owner then.  So the one that has it: releases it; has it released by that former owner, or
  * by a third thread; ends, and leaves it behind; takes part in the rest as any owner does: others
- * find it held, and a signal with it in hand does not wait for the former owner's release.
+ * find it held, and a signal with it in hand does not wait for the former owner's release.  The
+ * child of a raw clone() gives nothing to a thread of its parent.
  */
 #include "../tools/check.h"
 
@@ -76,6 +77,20 @@ static void promise_to(uint32_t id)
 	fg_thread_mine(t)->notifies_of = part_of_address(address(l));
 }
 
+/* In the child of a raw clone() there is nobody to give it to, though it looks so. */
+static void release_in_child(void)
+{
+	int status, child = (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
+	CHECK(child >= 0);
+	if (!child) {
+		_fg_mutex_unlock(&m);
+		_exit(l->word & FG_WORD_ID ? 1 : 0);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+}
+
 static bool given_once(int way)
 {
 	bool given = false;
@@ -88,6 +103,8 @@ static bool given_once(int way)
 	t = start(wait_for_it, &way);
 	if (offers()) {
 		promise_to(LOAD(waiter));
+		if (way == RELEASES)
+			release_in_child();
 		_fg_mutex_unlock(&m);
 		given = offer_of(LOAD(waiter)) == (address(l) | FG_OFFER_GIVEN);
 		CHECK_EQ(fg_self()->slot->pending, 0);
