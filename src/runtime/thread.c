@@ -13,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/rseq.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "arch/arch.h"
 #include "runtime/count.h"
@@ -96,16 +95,16 @@ static void (*thread_ends)(struct fg_self *);
 static const uint32_t unknown;
 const uint32_t *fg_not_forked = &unknown;
 
-/* A word that the kernel wipes in a child. */
+/* A word that the kernel wipes in a child, in a page of its own: lengths are rounded up to one. */
 static void know_forks(void)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t page = sizeof(uint32_t);
 	uint32_t *word = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			      0);
 
 	if (word == MAP_FAILED)
 		return;
-	if (madvise(word, page, MADV_WIPEONFORK)) {
+	if (fg_syscall6(SYS_madvise, (long)word, (long)page, MADV_WIPEONFORK, 0, 0, 0)) {
 		munmap(word, page);
 		return;
 	}
