@@ -13,6 +13,7 @@
  *   HEAD        its owner is the head                owner, by handing over -> FREE; -> KEPT
  *   KEPT        it is, and has the lock (offer.h)    whoever hands over for it -> HEAD
  *   LEFT        left behind in the queue             whoever hands over past it -> FREE
+ *   LEFT_TWICE  and offered the lock in vain         the same
  *
  * The state carries an incarnation number, so that a predecessor that was held
  * up cannot revoke a later use of the same node.  Nodes are numbers, not
@@ -43,10 +44,7 @@ enum fg_queue_poll {
 };
 enum fg_queue_poll _fg_queue_poll(struct fg_self *t, uint32_t n);
 
-/*
- * A waiting member goes: true, it is out.  False: it has just been made the head, and still is in;
- * FG_QUEUE_GIVEN in the latter case.
- */
+/* A waiting member goes.  LOST: it is out.  HEAD, GIVEN: made that just now, and still in. */
 enum fg_queue_poll _fg_queue_leave(struct fg_self *t, uint32_t n);
 
 /* The successor of a head, as it was at the last look; next = 0: nobody yet. */
