@@ -99,9 +99,11 @@ const uint32_t *fg_not_forked = &unknown;
 static void know_forks(void)
 {
 	size_t page = sizeof(uint32_t);
-	uint32_t *word = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			      0);
+	uint32_t *word;
 
+	if (fg_is_filtered()) /* it may not know madvise() */
+		return;
+	word = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (word == MAP_FAILED)
 		return;
 	if (fg_syscall6(SYS_madvise, (long)word, (long)page, MADV_WIPEONFORK, 0, 0, 0)) {
