@@ -284,7 +284,8 @@ static UNSEEN void renew(void)
 
 /*
  * Whose it is: of one that was given it the word does not say so.  ~0: of this one, which does not
- * know yet, and nor does its child.  Plain accesses: nothing happens in between.
+ * know yet, and nor does its child; or of another that is about to give it on, or just has.  Plain
+ * accesses: nothing happens in between.
  */
 static UNSEEN uint32_t owner_of(const struct fg_lock *l)
 {
@@ -293,8 +294,10 @@ static UNSEEN uint32_t owner_of(const struct fg_lock *l)
 	for (uint32_t i = 1; i < FG_PIECE && fg_chunks[0]; i++) {
 		const struct fg_slot *slot = &fg_chunks[0]->slot[i];
 
-		if (slot->role == FG_ROLE_WAITING &&
+		if (slot->role == FG_ROLE_WAITING && slot->node &&
 		    (*(uint32_t *)(uintptr_t)slot->node & FG_NODE_STATE_MASK) == FG_NODE_HEAD)
+			return ~0u;
+		if (slot->cs && slot->owner_id != fg_self_tls.id)
 			return ~0u;
 		if (fg_chunks[0]->thread[i].offer != ((uintptr_t)l | FG_OFFER_GIVEN))
 			continue;
