@@ -371,11 +371,8 @@ static __attribute__((noinline)) bool unlock_by_offer(struct fg_lock *l, struct 
 		round_releases(l, t);
 		return true;
 	}
-	if (given) {
-		_fg_offer_put_away(t);
-		_fg_offer_settle(l, t);
-		fg_store_relaxed(&fg_thread_mine(t)->offer, 0);
-	}
+	if (given)
+		_fg_offer_end(l, t);
 	return false;
 }
 

@@ -112,13 +112,32 @@ uint32_t _fg_offer_settle(struct fg_lock *l, struct fg_self *t)
 	return w;
 }
 
-void _fg_offer_put_away(struct fg_self *t)
+void _fg_offer_end(struct fg_lock *l, struct fg_self *t)
 {
-	uint64_t l = fg_thread_mine(t)->offer & ~(uint64_t)FG_OFFER_BITS;
 	uint32_t n = kept_no_longer(t);
 
 	if (n)
-		_fg_queue_give((struct fg_lock *)(uintptr_t)l, t, n, false);
+		_fg_queue_give(l, t, n, false);
+	_fg_offer_settle(l, t);
+	fg_store_relaxed(&fg_thread_mine(t)->offer, 0);
+}
+
+void _fg_offer_put_away(struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+	uint64_t lock = me->offer & ~(uint64_t)FG_OFFER_BITS, given = lock | FG_OFFER_GIVEN;
+	uint32_t n;
+	bool is_mine;
+
+	if (!me->kept)
+		return;
+	/* First: who releases the lock for this thread waits for that, and may destroy it then. */
+	is_mine = fg_cas64_acq_rel(&me->offer, &given, lock | FG_OFFER_BITS);
+	n = kept_no_longer(t);
+	if (n)
+		_fg_queue_give((struct fg_lock *)(uintptr_t)lock, t, n, false);
+	if (is_mine)
+		fg_store_release(&me->offer, lock | FG_OFFER_GIVEN);
 }
 
 void _fg_offer_thread_ends(struct fg_self *t)
@@ -141,7 +160,7 @@ void _fg_offer_thread_ends(struct fg_self *t)
 	fg_store_release(&me->offer, 0);
 }
 
-/* Its thread is ending, and settles the word. */
+/* Its thread passes on the role of the head, or is ending and settles the word. */
 static void wait_until_settled(const struct fg_thread *th, uint64_t lock)
 {
 	uint32_t nobody = 0;
@@ -153,25 +172,36 @@ static void wait_until_settled(const struct fg_thread *th, uint64_t lock)
 	}
 }
 
-uint32_t _fg_offer_take_back(struct fg_lock *l, struct fg_self *t)
+/* Returns the id of the thread with this index; 0: it has not been given the lock. */
+static uint32_t take_from(struct fg_lock *l, struct fg_self *t, uint32_t index)
 {
-	for (uint32_t i = 1, last = fg_threads_highest(); i <= last; i++) {
-		uint64_t given = address(l) | FG_OFFER_GIVEN;
-		struct fg_thread *th;
-		uint32_t id, kept;
+	struct fg_thread *th = fg_thread_of(index);
+	uint64_t given;
+	uint32_t id, kept;
 
-		if (!fg_thread_was(i))
-			continue;
-		th = fg_thread_of(i);
-		wait_until_settled(th, address(l));
+	do {
+		if (th != fg_thread_mine(t)) /* it is what this signal handler has interrupted */
+			wait_until_settled(th, address(l));
+		given = address(l) | FG_OFFER_GIVEN;
 		if (fg_load_acquire(&th->offer) != given)
-			continue;
-		id = fg_id_at(i);
+			return 0;
+		id = fg_id_at(index);
 		kept = th->kept;
 		if (kept) /* first: that thread may put its node away, too, and needs to know of what */
-			_fg_queue_pass_on(l, t, i * FG_NODE_STEP + kept - 1);
+			_fg_queue_pass_on(l, t, index * FG_NODE_STEP + kept - 1);
 		if (fg_cas64_acq_rel(&th->offer, &given, 0))
 			return id;
-	}
+		/* It has just begun with that. */
+	} while (given == (address(l) | FG_OFFER_BITS));
 	return 0;
+}
+
+uint32_t _fg_offer_take_back(struct fg_lock *l, struct fg_self *t)
+{
+	uint32_t id = 0;
+
+	for (uint32_t i = 1, last = fg_threads_highest(); i <= last && !id; i++)
+		if (fg_thread_was(i))
+			id = take_from(l, t, i);
+	return id;
 }

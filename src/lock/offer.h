@@ -15,6 +15,8 @@
  *   0              has not offered anything
  *   lock | MADE    is the head of that lock's queue, or its standby
  *   lock | GIVEN   is the owner of that lock, and the word has the id of an earlier one
+ *   lock | both    the same, and is about to pass on the head's role, or to settle the word:
+ *                  who releases the lock in its place waits for the end of that
  *
  * Its thread goes from 0 to MADE, back by compare-and-swap, and from GIVEN to 0; the owner of the
  * lock goes from MADE to GIVEN by compare-and-swap.  The address makes that exact however late it
@@ -43,6 +45,9 @@ bool _fg_offer_give(struct fg_lock *l, struct fg_self *t);
 
 /* By an owner that was given it: from now on the word has its id.  Returns what the word was. */
 uint32_t _fg_offer_settle(struct fg_lock *l, struct fg_self *t);
+
+/* By an owner that was given it, and gives it to nobody: it is as if it had taken it by the word. */
+void _fg_offer_end(struct fg_lock *l, struct fg_self *t);
 
 /* The calling thread keeps the role of the head no longer, whatever lock it was of. */
 void _fg_offer_put_away(struct fg_self *t);

@@ -14,8 +14,9 @@
  *
  * What is off its CPU, who looks at the word behind the head, and which release may give the lock
  * away is open.  Asked for: one owner at a time, and the word is not 0 while there is one; a lock
- * that is given away is not lost; in the end nothing is held or offered, no role is lost and all
- * nodes are free.  BROKEN_*: faults that have to be found.
+ * that is given away is not lost; nobody touches one that others have released for it; in the end
+ * nothing is held or offered, no role is lost and all nodes are free.  BROKEN_*: faults that have
+ * to be found.
  */
 #ifndef N
 #define N 3
@@ -41,11 +42,15 @@
 #define HANDED     255
 #define MADE       1      /* an offer */
 #define GIVEN      2
+#define BOTH       3
 
 byte word, tail, nx[N + 1], st[N + 1], offer[N + 1], notifies[N + 1];
-bit kept[N + 1];
+bit kept[N + 1], passes[N + 1];
 
-/* Ghost variables.  `asked`: the owner, when it has left its release to others. */
+/*
+ * Ghost variables.  `asked`: the owner, when it has left its release to others.  `passes`: on the
+ * role of a lock that it has.
+ */
 byte owner, heads, inside, ndone, asked;
 byte told[N + 1];         /* how many locks of it others say that they have released */
 
@@ -125,9 +130,33 @@ inline pass_on_kept(i) {
 	atomic { mine = 0; to = 0 }
 }
 
-/* [offer.c:_fg_offer_put_away] with [offer.c:kept_no_longer] */
+/* [offer.c:_fg_offer_settle]  By the owner: the word is not free. */
+inline settle() { atomic { assert(word != 0 && owner == me); word = me } }
+
+/* [offer.c:_fg_offer_end] with [offer.c:kept_no_longer] */
+inline end_offer() {
+	if :: kept[me] -> kept[me] = 0; pass_on_kept(me) :: else fi;
+	settle();
+	offer[me] = 0
+}
+
+/* [offer.c:_fg_offer_put_away]  Others may release the lock for it meanwhile, and free it. */
 inline put_away() {
-	if :: kept[me] -> kept[me] = 0; pass_on_kept(me) :: else fi
+	if
+	:: kept[me] ->
+#ifndef BROKEN_UNMARKED
+		atomic { if :: offer[me] == GIVEN -> offer[me] = BOTH; gave = 1 :: else fi };
+#endif
+		kept[me] = 0;
+		is_kept_no_longer(me);
+		if
+		:: mine -> passes[me] = 1; pass_on(me); atomic { passes[me] = 0; to = 0 }
+		:: else
+		fi;
+		mine = 0;
+		if :: gave -> atomic { offer[me] = GIVEN; gave = 0 } :: else fi
+	:: else
+	fi
 }
 
 /* [queue.c:_fg_queue_give] of both, with [queue.c:give_behind].  What is behind may have left. */
@@ -188,9 +217,6 @@ inline give() {
 #endif
 }
 
-/* [offer.c:_fg_offer_settle]  By the owner: the word is not free. */
-inline settle() { atomic { assert(word != 0 && owner == me); word = me } }
-
 /* [lock_release.c:_fg_unlock_slow], [lock_release.c:unlock_by_offer] with [held.h:was_given] */
 inline unlock() {
 	given = (offer[me] == GIVEN);
@@ -198,7 +224,7 @@ inline unlock() {
 	:: !several && (given || notifies[me] != 0) -> give()
 	:: true /* others sleep, or its rounds are short */
 	fi;
-	if :: !gave && given -> put_away(); settle(); offer[me] = 0 :: else fi;
+	if :: !gave && given -> end_offer() :: else fi;
 	if
 #ifdef BROKEN_TWICE
 	:: gave -> word = 0
@@ -333,16 +359,27 @@ end:	do
 		i = word;
 #else
 		i = 1;
-		do /* [offer.c:_fg_offer_take_back] */
+		do /* [offer.c:_fg_offer_take_back], [offer.c:take_from] */
 		:: i > N -> i = word; break
-		:: i <= N && offer[i] != GIVEN -> i++
+		/* [offer.c:wait_until_settled] */
+		:: i <= N && offer[i] != GIVEN && offer[i] != BOTH -> i++
 		:: i <= N && offer[i] == GIVEN ->
 			if :: kept[i] -> pass_on_kept(i) :: else fi;
-			atomic { if :: offer[i] == GIVEN -> offer[i] = 0; break :: else -> i++ fi }
+			atomic {
+				if
+				:: offer[i] == GIVEN -> offer[i] = 0; break
+#ifdef BROKEN_ONCE
+				:: else -> i++
+#else
+				:: else /* it puts its node away just now */
+#endif
+				fi
+			}
 		od;
 #endif
 		atomic { assert(i == asked); told[i]++; i = 0 }; /* whose it was is told so */
-		atomic { assert(owner == asked); asked = 0; owner = 0; word = 0 }
+		/* Who has it next may free it. */
+		atomic { assert(owner == asked && !passes[asked]); asked = 0; owner = 0; word = 0 }
 	od
 }
 #endif
