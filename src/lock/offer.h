@@ -46,7 +46,7 @@ bool _fg_offer_give(struct fg_lock *l, struct fg_self *t);
 /* By an owner that was given it: from now on the word has its id.  Returns what the word was. */
 uint32_t _fg_offer_settle(struct fg_lock *l, struct fg_self *t);
 
-/* By an owner that was given it, and gives it to nobody: it is as if it had taken it by the word. */
+/* By an owner that was given it, and gives it to nobody: as if it had taken it by the word. */
 void _fg_offer_end(struct fg_lock *l, struct fg_self *t);
 
 /* The calling thread keeps the role of the head no longer, whatever lock it was of. */
