@@ -69,9 +69,8 @@ pub const FG_RWLOCK_INIT: fg_rwlock_t =
 pub const FG_WRITERS_FIRST_RWLOCK_INIT: fg_rwlock_t =
     fg_rwlock_t { fg_state: [0; 6], fg_kind: FG_RWLOCK_WRITERS_FIRST as u32, fg_more: 0 };
 pub const FG_ONCE_INIT: fg_once_t = fg_once_t { fg_state: 0 };
-pub const FG_SPIN_INIT: fg_spin_t = fg_spin_t {
-    fg_state: cfg!(any(target_arch = "x86", target_arch = "x86_64")) as i32,
-};
+pub const FG_SPIN_INIT: fg_spin_t =
+    fg_spin_t { fg_state: cfg!(any(target_arch = "x86", target_arch = "x86_64")) as i32 };
 
 extern "C" {
     pub fn fg_version() -> i32;
