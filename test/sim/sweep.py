@@ -7,6 +7,8 @@ import json
 import subprocess
 import sys
 
+if len(sys.argv) < 6:
+    sys.exit(__doc__.splitlines()[1])
 out, machine, threads, locks, ms, *rest = sys.argv[1:]
 jobs = [(int(t), l) for t in threads.split(",") for l in locks.split(",")]
 
