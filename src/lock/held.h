@@ -99,7 +99,7 @@ static inline void publish(struct fg_self *t, uint32_t held, uint64_t latest)
 		}
 		t->only = latest;
 		fg_set_pending(t, pending);
-		fg_set_cs(t, was_given(t, pending));
+		fg_set_cs(t, (latest & FG_ONLY_SLOWLY) && was_given(t, pending));
 	} else {
 		t->only = latest | FG_ONLY_SEVERAL;
 		/* Last: of a count of one a signal handler makes the only lock. */

@@ -20,28 +20,6 @@
 #define YIELD_SLEEPS 3u
 
 /*
- * The common case of the general path: this thread holds other locks, and this
- * one is free.  What barge_or_wait() would do, without the rest.
- */
-static inline bool lock_nested(struct fg_lock *l, struct fg_self *t)
-{
-	uint64_t prev = t->only;
-	uint32_t held = locks_announced(t);
-
-	/* No look at the word: one that waits takes the line for the queue's tail anyway. */
-	if (!held || pending_of(t) == address(l) || t->round_is_timed || !fg_has_slot(t) ||
-	    fg_thread_has_released_by_others(t))
-		return false;
-	announce_beside(l, t, held);
-	if (!_fg_take_free(l, t)) {
-		not_acquired(t, prev);
-		return false;
-	}
-	acquired_beside(l, t, prev, held + 1);
-	return true;
-}
-
-/*
  * The common case while others sleep: this thread holds nothing and is back at once, and the lock
  * is free.  What barge_or_wait() would do, without the rest.  The release: unlock_again().
  */
@@ -189,11 +167,46 @@ static __attribute__((noinline)) int barge_or_wait(struct fg_lock *l, struct fg_
 	return 0;
 }
 
-static inline int lock_slow(struct fg_lock *l, const struct fg_deadline *deadline, bool may_offer)
+/* The rest: a function of its own, so that a lock beside others saves no register. */
+static __attribute__((noinline)) int lock_long_way(struct fg_lock *l,
+						   const struct fg_deadline *deadline,
+						   bool may_offer)
 {
 	struct fg_self *t = fg_self();
 
-	return lock_nested(l, t) || lock_again(l, t) ? 0 : barge_or_wait(l, t, deadline, may_offer);
+	return lock_again(l, t) ? 0 : barge_or_wait(l, t, deadline, may_offer);
+}
+
+static __attribute__((noinline, cold)) int lock_after_all(struct fg_lock *l,
+							  const struct fg_deadline *deadline,
+							  bool may_offer, uint64_t prev)
+{
+	not_acquired(&fg_self_tls, prev);
+	return lock_long_way(l, deadline, may_offer);
+}
+
+/*
+ * First what is common: this thread holds other locks, and this one is free.  What barge_or_wait()
+ * would do, without the rest.
+ */
+static inline int lock_slow(struct fg_lock *l, const struct fg_deadline *deadline, bool may_offer)
+{
+	struct fg_self *t = &fg_self_tls; /* set up, if it has a lock */
+	uint64_t prev = t->only;
+	uint32_t held;
+
+	if (prev <= FG_ONLY_NOT_SET_UP)
+		return lock_long_way(l, deadline, may_offer);
+	held = locks_announced(t);
+	/* No look at the word: one that waits takes the line for the queue's tail anyway. */
+	if (!held || pending_of(t) == address(l) || t->round_is_timed || !fg_has_slot(t) ||
+	    fg_thread_has_released_by_others(t))
+		return lock_long_way(l, deadline, may_offer);
+	announce_beside(l, t, held);
+	if (!_fg_take_free(l, t))
+		return lock_after_all(l, deadline, may_offer, prev);
+	acquired_beside(l, t, prev, held + 1);
+	return 0;
 }
 
 __attribute__((noinline)) int _fg_lock_slow(struct fg_lock *l, const struct fg_deadline *deadline)

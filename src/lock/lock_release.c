@@ -376,7 +376,7 @@ static __attribute__((noinline)) bool unlock_by_offer(struct fg_lock *l, struct 
 	return false;
 }
 
-__attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
+static __attribute__((noinline)) void unlock_long_way(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
 	bool given;
@@ -393,4 +393,16 @@ __attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 	}
 	if (!unlock_nested(l, t))
 		release_and_wake(l, t, given);
+}
+
+/*
+ * First the latest of several.  Without FG_ONLY_SLOWLY it has no standby, and was not given to this
+ * thread (acquired()).
+ */
+__attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
+{
+	struct fg_self *t = &fg_self_tls;
+
+	if (t->only != (address(l) | FG_ONLY_SEVERAL) || !unlock_nested(l, t))
+		unlock_long_way(l);
 }
