@@ -240,6 +240,24 @@ static inline uint32_t held_up_to(const struct fg_lock *l, const struct fg_self 
 	return t->held;
 }
 
+static inline bool release_unwaited(struct fg_lock *l, const struct fg_self *t)
+{
+	uint32_t mine = t->id;
+
+	return __libc_single_threaded ? _fg_release_alone(l, mine) :
+					fg_cas_release(&l->word, &mine, 0);
+}
+
+/*
+ * Of two locks, the second of which is the latest, and the first as the fast path leaves it: so a
+ * release of the second has but to publish that.
+ */
+static inline bool is_beside_one(const struct fg_self *t, uint64_t first)
+{
+	return t->held == 2 && first && !(first & FG_ONLY_BITS) && !t->unordered &&
+	       !t->keeps_busy && !t->round_is_timed;
+}
+
 /*
  * The common case again: the latest of several locks, or one that was taken the
  * slow way, and nobody sleeps.  Whoever has released a lock lately that others sleep for looks at
@@ -248,15 +266,14 @@ static inline uint32_t held_up_to(const struct fg_lock *l, const struct fg_self 
  */
 static inline bool unlock_nested(struct fg_lock *l, struct fg_self *t)
 {
-	uint32_t mine = t->id, held = held_up_to(l, t);
+	uint32_t held = held_up_to(l, t);
 	uint64_t prev;
 
-	if (!held || (t->keeps_busy && fg_load_relaxed(&l->word) != mine))
+	if (!held || (t->keeps_busy && fg_load_relaxed(&l->word) != t->id))
 		return false;
 	prev = only_before(l, t, held); /* cs has not counted this lock yet */
 
-	if (__libc_single_threaded ? !_fg_release_alone(l, mine) :
-				     !fg_cas_release(&l->word, &mine, 0))
+	if (!release_unwaited(l, t))
 		return false;
 	publish(t, held - 1, prev);
 	round_releases(l, t);
@@ -386,8 +403,7 @@ static __attribute__((noinline)) void unlock_long_way(struct fg_lock *l)
 	given = was_given(t, address(l));
 	if ((given || has_standby(t, address(l))) && unlock_by_offer(l, t, given))
 		return;
-	/* The latest of several without FG_ONLY_SLOWLY has none. */
-	if (t->only != (address(l) | FG_ONLY_SEVERAL) && has_standby(t, address(l))) {
+	if (has_standby(t, address(l))) {
 		notify_and_unlock(l, t, fg_thread_mine(t), given);
 		return;
 	}
@@ -402,7 +418,18 @@ static __attribute__((noinline)) void unlock_long_way(struct fg_lock *l)
 __attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = &fg_self_tls;
+	uint64_t first = t->first;
 
-	if (t->only != (address(l) | FG_ONLY_SEVERAL) || !unlock_nested(l, t))
+	if (t->only != (address(l) | FG_ONLY_SEVERAL)) {
 		unlock_long_way(l);
+	} else if (!is_beside_one(t, first)) {
+		if (!unlock_nested(l, t))
+			release_and_wake(l, t, false);
+	} else if (release_unwaited(l, t)) {
+		t->only = first;
+		fg_set_pending(t, first);
+		fg_set_cs(t, 0);
+	} else {
+		release_and_wake(l, t, false);
+	}
 }
