@@ -177,7 +177,7 @@ static __attribute__((noinline)) int lock_long_way(struct fg_lock *l,
 	return lock_again(l, t) ? 0 : barge_or_wait(l, t, deadline, may_offer);
 }
 
-static __attribute__((noinline, cold)) int lock_after_all(struct fg_lock *l,
+static __attribute__((noinline)) int lock_after_all(struct fg_lock *l,
 							  const struct fg_deadline *deadline,
 							  bool may_offer, uint64_t prev)
 {
