@@ -42,6 +42,20 @@ void fg_thread_init(struct fg_self *t)
 	uint32_t tid, index, epoch;
 
 	fg_filter_setup(fg_policy_clock_changed);
+	tid = fg_tid_of_thread();
+	if (fg_unlikely(t->only != FG_ONLY_NOT_SET_UP)) /* by a signal handler */
+		return;
+	/*
+	 * At first without an index: a signal handler that locks finds its thread set up, and does
+	 * not do so on top of this.  Two at once would leave the slot of one and the id of the
+	 * other.
+	 */
+	t->cpu = rseq_cpu();
+	fg_fence_local();
+	t->id = FG_ID_NO_SLOT | tid;
+	fg_fence_local();
+	t->only = FG_ONLY_NONE;
+	fg_fence_local();
 	/*
 	 * Again, if a signal handler has forked in between: the child does not know that this
 	 * thread has the index, and would give it to another.
@@ -53,7 +67,6 @@ void fg_thread_init(struct fg_self *t)
 		t->role = FG_ROLE_NONE;
 		/* What it knows of a lock, or of a round, another thread's line has by now. */
 		t->keeps_busy = t->round_is_timed = t->turn_over = 0;
-		t->cpu = rseq_cpu();
 		if (!again)
 			fg_sections = 0;
 		if (index) {
@@ -64,11 +77,14 @@ void fg_thread_init(struct fg_self *t)
 			me->offer = me->notifies = me->kept = me->others_sleep = 0;
 			me->native_since = 0;
 			me->slice = me->barges = 0;
+			t->id = FG_ID_NO_SLOT | tid; /* again: not that of the slot before */
+			fg_fence_local();
 			t->slot = fg_slot_of(index);
 			fg_slot_clear(t->slot, id);
 			fg_fence_local();
 			t->bind.check = index ^ FG_TLS_MAGIC;
 			fg_store_relaxed(&t->bind.slot, index);
+			fg_fence_local();
 			t->id = id;
 		} else {
 			t->slot = &fg_slot_nowhere;
@@ -76,7 +92,6 @@ void fg_thread_init(struct fg_self *t)
 		}
 		fg_fence_local();
 	} while (fg_unlikely(epoch != fg_epoch));
-	t->only = FG_ONLY_NONE;
 	if (again)
 		return;
 	fg_count_thread(t);
