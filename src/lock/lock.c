@@ -178,8 +178,8 @@ static __attribute__((noinline)) int lock_long_way(struct fg_lock *l,
 }
 
 static __attribute__((noinline)) int lock_after_all(struct fg_lock *l,
-							  const struct fg_deadline *deadline,
-							  bool may_offer, uint64_t prev)
+						    const struct fg_deadline *deadline,
+						    bool may_offer, uint64_t prev)
 {
 	not_acquired(&fg_self_tls, prev);
 	return lock_long_way(l, deadline, may_offer);

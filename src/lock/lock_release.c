@@ -298,8 +298,11 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 
 	if (!owner)
 		return;
-	if (owner != t->id || is_forgotten(l, t))
+	if (owner != t->id || is_forgotten(l, t)) {
 		given_to = _fg_offer_take_back(l, t);
+		w = fg_load_relaxed(&l->word);
+		owner = w & FG_WORD_ID;
+	}
 	if (owner != t->id || given_to) {
 		unlock_for_owner(l, t, w, given_to ? given_to : owner);
 		return;

@@ -497,10 +497,12 @@ static enum outcome accept(struct fg_lock *l, struct fg_self *t, struct attempt 
 	}
 	if (has_another)
 		return ACQUIRED;
-	if (!has_several(t))
-		fg_set_cs(t, 1); /* before the role goes, for the monitor */
 	if (h->n)
 		_fg_offer_keep(l, t, h->n);
+	t->only |= FG_ONLY_SLOWLY;
+	fg_fence_local();
+	if (!has_several(t))
+		fg_set_cs(t, 1); /* before the role goes, for the monitor */
 	fg_set_role(t, FG_ROLE_NONE);
 	return GIVEN;
 }

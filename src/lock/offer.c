@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/offer.h"
 
+#include <signal.h>
+#include <sys/syscall.h>
+
 #include "lock/lock_paths.h"
 #include "lock/queue.h"
 #include "lock/rounds.h"
 #include "runtime/decide.h"
+
+/*
+ * Who releases a lock for a thread that is passing on the head's role of it waits so many
+ * SHORT_SLEEP_NS at most: a signal handler on top of that thread may want what this one holds.
+ */
+#define PATIENCE 1000u
 
 bool _fg_offer_make(const struct fg_lock *l, struct fg_self *t)
 {
@@ -126,18 +135,34 @@ void _fg_offer_put_away(struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
 	uint64_t lock = me->offer & ~(uint64_t)FG_OFFER_BITS, given = lock | FG_OFFER_GIVEN;
+	uint64_t both = given | FG_OFFER_MADE;
 	uint32_t n;
 	bool is_mine;
 
 	if (!me->kept)
 		return;
 	/* First: who releases the lock for this thread waits for that, and may destroy it then. */
-	is_mine = fg_cas64_acq_rel(&me->offer, &given, lock | FG_OFFER_BITS);
+	is_mine = fg_cas64_acq_rel(&me->offer, &given, both);
 	n = kept_no_longer(t);
 	if (n)
 		_fg_queue_give((struct fg_lock *)(uintptr_t)lock, t, n, false);
-	if (is_mine)
-		fg_store_release(&me->offer, lock | FG_OFFER_GIVEN);
+	if (is_mine) /* not if that one has waited for long enough */
+		fg_cas64_acq_rel(&me->offer, &both, lock | FG_OFFER_GIVEN);
+}
+
+/* No signal handler that waits for one who waits for this thread. */
+static void settle_at_end(struct fg_lock *l, struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+	uint64_t given = address(l) | FG_OFFER_GIVEN, all = ~0ull, before;
+
+	fg_syscall6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof(all), 0, 0);
+	/* Nobody takes it back, and frees it, before the word has been settled. */
+	if (fg_cas64_acq_rel(&me->offer, &given, given | FG_OFFER_ENDS)) {
+		_fg_offer_settle(l, t);
+		fg_store_release(&me->offer, 0);
+	}
+	fg_syscall6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(all), 0, 0);
 }
 
 void _fg_offer_thread_ends(struct fg_self *t)
@@ -148,52 +173,48 @@ void _fg_offer_thread_ends(struct fg_self *t)
 	if (!lock)
 		return;
 	_fg_offer_put_away(t);
-	if (!(offer & FG_OFFER_GIVEN)) {
-		/* In a wait.  Given meanwhile: it has it, and leaves it behind. */
-		if (fg_cas64_acq_rel(&me->offer, &offer, 0) || offer != (lock | FG_OFFER_GIVEN))
-			return;
-	}
-	/* Nobody takes it back, and frees it, before the word has been settled. */
-	if (!fg_cas64_acq_rel(&me->offer, &offer, lock | FG_OFFER_BITS))
+	/* In a wait.  Given meanwhile: it has it, and leaves it behind. */
+	if (!(offer & FG_OFFER_GIVEN) && fg_cas64_acq_rel(&me->offer, &offer, 0))
 		return;
-	_fg_offer_settle((struct fg_lock *)(uintptr_t)lock, t);
-	fg_store_release(&me->offer, 0);
+	settle_at_end((struct fg_lock *)(uintptr_t)lock, t);
 }
 
-/* Its thread passes on the role of the head, or is ending and settles the word. */
-static void wait_until_settled(const struct fg_thread *th, uint64_t lock)
+/* True if the offer is another one by now. */
+static bool wait_for_change(const struct fg_thread *th, uint64_t offer)
 {
 	uint32_t nobody = 0;
 	struct fg_deadline soon;
 
-	while (fg_load_acquire(&th->offer) == (lock | FG_OFFER_BITS)) {
+	for (uint32_t n = 0; fg_load_acquire(&th->offer) == offer; n++) {
+		if (n == PATIENCE && !(offer & FG_OFFER_ENDS))
+			return false;
 		fg_deadline_in(&soon, SHORT_SLEEP_NS);
 		fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);
 	}
+	return true;
 }
 
 /* Returns the id of the thread with this index; 0: it has not been given the lock. */
 static uint32_t take_from(struct fg_lock *l, struct fg_self *t, uint32_t index)
 {
+	const uint64_t given = address(l) | FG_OFFER_GIVEN;
 	struct fg_thread *th = fg_thread_of(index);
-	uint64_t given;
-	uint32_t id, kept;
 
-	do {
-		if (th != fg_thread_mine(t)) /* it is what this signal handler has interrupted */
-			wait_until_settled(th, address(l));
-		given = address(l) | FG_OFFER_GIVEN;
-		if (fg_load_acquire(&th->offer) != given)
+	for (;;) {
+		uint64_t offer = fg_load_acquire(&th->offer);
+		uint32_t id = fg_id_at(index), kept = th->kept;
+
+		if ((offer & ~(uint64_t)(FG_OFFER_MADE | FG_OFFER_ENDS)) != given)
 			return 0;
-		id = fg_id_at(index);
-		kept = th->kept;
-		if (kept) /* first: that thread may put its node away, too, and needs to know of what */
+		/* Not for what this signal handler has interrupted. */
+		if (offer != given && th != fg_thread_mine(t) && wait_for_change(th, offer))
+			continue;
+		/* First: that thread may put its node away, too, and needs to know of what. */
+		if (offer == given && kept)
 			_fg_queue_pass_on(l, t, index * FG_NODE_STEP + kept - 1);
-		if (fg_cas64_acq_rel(&th->offer, &given, 0))
+		if (fg_cas64_acq_rel(&th->offer, &offer, 0))
 			return id;
-		/* It has just begun with that. */
-	} while (given == (address(l) | FG_OFFER_BITS));
-	return 0;
+	}
 }
 
 uint32_t _fg_offer_take_back(struct fg_lock *l, struct fg_self *t)

@@ -15,12 +15,15 @@
  *   0              has not offered anything
  *   lock | MADE    is the head of that lock's queue, or its standby
  *   lock | GIVEN   is the owner of that lock, and the word has the id of an earlier one
- *   lock | both    the same, and is about to pass on the head's role, or to settle the word:
- *                  who releases the lock in its place waits for the end of that
+ *   lock | both    the same, and it is about to pass on the head's role
+ *   lock | GIVEN | ENDS   the same, and its thread ends, and is about to settle the word
  *
- * Its thread goes from 0 to MADE, back by compare-and-swap, and from GIVEN to 0; the owner of the
- * lock goes from MADE to GIVEN by compare-and-swap.  The address makes that exact however late it
- * comes: whoever is the owner may give the lock to anybody who waits for it.
+ * In the last two who releases the lock in its place waits for the end of that.
+ *
+ * Its thread goes from 0 to MADE, back by compare-and-swap, and from GIVEN to 0; from GIVEN to both
+ * and back by compare-and-swap; the owner of the lock goes from MADE to GIVEN by compare-and-swap.
+ * The address makes that exact however late it comes: whoever is the owner may give the lock to
+ * anybody who waits for it.
  *
  * The word goes on saying "held", but not by whom, until an owner settles it.  So these are locks
  * whose owner nobody asks the word for, but as a hint.  Why all that is safe: docs/design/lock.md,

@@ -65,7 +65,8 @@ enum fg_notice {
 enum {
 	FG_OFFER_MADE = 1,
 	FG_OFFER_GIVEN = 2,
-	FG_OFFER_BITS = FG_OFFER_MADE | FG_OFFER_GIVEN,
+	FG_OFFER_ENDS = 4,
+	FG_OFFER_BITS = FG_OFFER_MADE | FG_OFFER_GIVEN | FG_OFFER_ENDS,
 };
 
 struct fg_thread {

@@ -350,7 +350,7 @@ section:	atomic {
 #ifdef FOREIGN
 /* [lock_release.c:unlock_for_owner], [lock_release.c:is_forgotten] */
 active proctype Releaser() {
-	byte i, at, next, to;
+	byte i, at, next, to, looked;
 	bit mine;
 
 end:	do
@@ -361,20 +361,33 @@ end:	do
 		i = 1;
 		do /* [offer.c:_fg_offer_take_back], [offer.c:take_from] */
 		:: i > N -> i = word; break
-		/* [offer.c:wait_until_settled] */
-		:: i <= N && offer[i] != GIVEN && offer[i] != BOTH -> i++
-		:: i <= N && offer[i] == GIVEN ->
-			if :: kept[i] -> pass_on_kept(i) :: else fi;
-			atomic {
+		:: i <= N ->
+			looked = offer[i];
+			if
+			:: looked == BOTH ->
+				offer[i] != BOTH; /* [offer.c:wait_for_change], without its end */
+			:: looked == GIVEN ->
+#ifdef BROKEN_LOOKS
 				if
-				:: offer[i] == GIVEN -> offer[i] = 0; break
-#ifdef BROKEN_ONCE
-				:: else -> i++
-#else
-				:: else /* it puts its node away just now */
+				:: offer[i] != GIVEN -> i++
+				:: offer[i] == GIVEN ->
 #endif
+				if :: kept[i] -> pass_on_kept(i) :: else fi;
+				atomic {
+					if
+					:: offer[i] == GIVEN -> offer[i] = 0; break
+#ifdef BROKEN_ONCE
+					:: else -> i++
+#else
+					:: else /* it puts its node away just now */
+#endif
+					fi
+				}
+#ifdef BROKEN_LOOKS
 				fi
-			}
+#endif
+			:: looked != BOTH && looked != GIVEN -> i++
+			fi
 		od;
 #endif
 		atomic { assert(i == asked); told[i]++; i = 0 }; /* whose it was is told so */
