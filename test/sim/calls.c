@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -449,6 +450,9 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 		weak_fence_everywhere();
 		return 0;
 	case SYS_openat: return -ENOENT; /* there is no /proc */
+	case SYS_rt_sigprocmask:	 /* all, or those of before */
+		here->cur->blocks_signals = a == SIG_BLOCK;
+		return 0;
 	case SYS_munmap: return munmap((void *)a, (size_t)b);
 	default: fprintf(stderr, "sim: system call %ld\n", nr); abort();
 	}

@@ -148,7 +148,9 @@ static void find_smaller(const struct check *original)
 	c.exact = true;
 	for (c.threads = 2; c.threads <= original->threads; c.threads++)
 		for (load.rounds = 1; load.rounds <= rounds; load.rounds++)
-			for (c.changes = 0; c.changes < 4; c.changes++) {
+			/* By priorities, but for what does not sleep. */
+			for (c.changes = -load.foreign; c.changes < (load.foreign ? 0 : 4);
+			     c.changes++) {
 				c.length = 300ull * (uint64_t)(c.threads * load.rounds);
 				for (uint64_t seed = 0; seed < 40 * BATCH; seed += BATCH) {
 					if (seconds() > until)

@@ -70,6 +70,7 @@ void sim_restart(void)
 		threads[i].cleanups = NULL;
 		threads[i].word = NULL;
 		threads[i].interrupt = 0;
+		threads[i].blocks_signals = false;
 		threads[i].cancelled = threads[i].cancellable = false;
 		threads[i].vruntime = threads[i].ops = threads[i].max_wait = threads[i].sum_wait =
 		    threads[i].ran = 0;

@@ -163,8 +163,12 @@ static int policy_of(const char *name)
 /* Before any periodic check of a lock. */
 static uint64_t bound_ms(void)
 {
-	/* In a child one that finds the parent's designated waiter sleeps for 100 ms. */
-	if (load.forking)
+	/*
+	 * In a child one that finds the parent's designated waiter sleeps for 100 ms.  A handler
+	 * keeps its thread from what that has in hand, and a release for another thread waits for
+	 * such a one for 100 ms (lock/offer.c).
+	 */
+	if (load.forking || load.handlers)
 		return 250;
 	/*
 	 * Who has a spinlock in hand, and waits for another behind those that want the first, goes
@@ -191,6 +195,11 @@ static void choose_schedules(void)
 	if (load.forking && (!load.object->renew || load.locks > 1))
 		refuse("--fork: not of a %s%s", opt.object,
 		       load.object->renew ? " beside others" : "");
+	if ((load.handlers || load.foreign) &&
+	    (load.object != &object_mutex || load.forking || strcmp(opt.lock, "flexguard")))
+		refuse("--handlers, --foreign: of FlexGuard's mutex, without --fork");
+	if (load.foreign && opt.check.changes >= 0)
+		refuse("--foreign: not by priorities: who releases for others does not sleep");
 	if (load.cancels && load.object != &object_cond && load.object != &object_sem)
 		refuse("--cancel: of condition variables and semaphores only, -O cond, -O sem");
 	if (load.busy || load.others || load.registered || load.ends_after)

@@ -274,7 +274,7 @@ void mem_access(const void *p, enum access kind)
 			pc = mine;
 		}
 		c = here;
-		if (c->cur->interrupt && !--c->cur->interrupt) {
+		if (c->cur->interrupt && !c->cur->blocks_signals && !--c->cur->interrupt) {
 			const void *mine = pc;
 
 			load.object->interrupt(c->cur);

@@ -24,6 +24,8 @@ enum {
 	OPT_WEAK,
 	OPT_RELAX,
 	OPT_FORK,
+	OPT_HANDLERS,
+	OPT_FOREIGN,
 	OPT_TRACE,
 	OPT_KEYS,
 	OPT_BUSY,
@@ -49,6 +51,8 @@ static const struct option options[] = {
     {"search", required_argument, NULL, OPT_SEARCH},
     {"weak", no_argument, NULL, OPT_WEAK},
     {"fork", no_argument, NULL, OPT_FORK},
+    {"handlers", no_argument, NULL, OPT_HANDLERS},
+    {"foreign", no_argument, NULL, OPT_FOREIGN},
     {"trace", no_argument, NULL, OPT_TRACE},
     {"relax", no_argument, NULL, OPT_RELAX},
     {"load", required_argument, NULL, 'L'},
@@ -174,6 +178,8 @@ static int usage(FILE *to, int status)
 	    "  --cancel         threads are cancelled while they wait\n"
 	    "  --exactly        -t threads, not fewer\n"
 	    "  --fork           a thread forks, which has it or is at it: what its child sees\n"
+	    "  --handlers       signal handlers, in any access, lock mutexes of their own\n"
+	    "  --foreign        a thread releases mutexes for their owners, which end meanwhile\n"
 	    "  --weak           loads may return old values, as memory orders permit\n"
 	    "  --relax          what if one of the orders were not there: for each place in the\n"
 	    "                   code, the same\n"
@@ -196,6 +202,8 @@ static bool parse_of_schedules(int o)
 	case OPT_BOUND: opt.check.bound = whole("--bound", 1, 60000) * MS; break;
 	case OPT_CANCEL: load.cancels = true; break;
 	case OPT_FORK: load.forking = true; break;
+	case OPT_HANDLERS: load.handlers = true; break;
+	case OPT_FOREIGN: load.foreign = true; break;
 	case OPT_TRACE: schedule.traced = true; break;
 	case OPT_RELAX: opt.check.relax = weak = true; break;
 	case OPT_WEAK: weak = true; break;

@@ -131,8 +131,9 @@ struct thread {
 	int64_t priority;	      /* of schedule.c: the highest runs */
 	int role;		      /* in its program; its number, but in the child of a fork */
 	uint32_t interrupt;	      /* after so many accesses a signal handler runs; 0: none */
-	bool neighbour;		      /* of another process: no figure is about it */
-	uint32_t lives;		      /* threads that were here before and have ended */
+	bool blocks_signals;
+	bool neighbour;			  /* of another process: no figure is about it */
+	uint32_t lives;			  /* threads that were here before and have ended */
 	uint64_t ops, max_wait, sum_wait; /* the workload's */
 	uint64_t made;			  /* of load.ends_after */
 };

@@ -57,6 +57,17 @@ def check_fork():
         schedules(n, "-O", object_, "--fork")
 
 
+def check_signal_handlers():
+    for options in (), ("-n", "3"), ("--pct", "3"):
+        schedules(1000, "-O", "mutex", "--handlers", *options)
+
+
+def check_releases_by_others():
+    schedules(3000, "-O", "mutex", "--foreign")
+    schedules(2000, "-O", "mutex", "--foreign", "-n", "3")
+    schedules(200, "-O", "mutex", "--foreign", "--handlers")
+
+
 def check_memory_orders():
     for object_, n in (("mutex", 400), ("rwlock", 400), ("cond", 150), ("barrier", 400),
                        ("sem", 400), ("spin", 400)):

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "lock/held.h"
+#include "lock/offer.h"
 #include "zoo/zoo.h"
 
 static struct place {
@@ -53,6 +54,18 @@ static UNSEEN void *zeroes(size_t size)
 	return p;
 }
 
+/* What signal handlers lock, one or both. */
+static struct place in_handler[2];
+static uint8_t handlers_inside[2];
+
+/* What its owners have left to thread 0 to release, in the order of that. */
+static struct left {
+	int owners; /* threads that go on */
+	int n;
+	int which[CHECK_THREADS];
+	uint32_t owner[CHECK_THREADS];
+} left;
+
 static UNSEEN void reset(void)
 {
 	size_t n = (size_t)load.locks;
@@ -67,6 +80,9 @@ static UNSEEN void reset(void)
 		about = zeroes(n * sizeof(*about));
 	}
 	counted = 0;
+	memset(in_handler, 0, sizeof(in_handler));
+	memset(handlers_inside, 0, sizeof(handlers_inside));
+	left = (struct left){.owners = load.threads - 1};
 	for (int i = 0; i < load.locks && i < 4; i++) {
 		weak_watch(place[i].data);
 		weak_watch(place[i].second);
@@ -258,23 +274,148 @@ static UNSEEN void think_anything(const struct place *p)
 	fg_thread_mine(t)->kept_busy = (uint32_t)(uintptr_t)p;
 }
 
+/* The first accesses of a thread set it up. */
+static UNSEEN void arm(struct thread *t)
+{
+	if (load.handlers)
+		t->interrupt = 1 + (uint32_t)(rng() % (t->ops ? 600 : 40));
+}
+
+static UNSEEN void handler_enters(int which)
+{
+	if (handlers_inside[which]++)
+		violation("two signal handlers have the mutex");
+}
+
+static UNSEEN void handler_leaves(int which)
+{
+	handlers_inside[which]--;
+}
+
+/* Of one that holds a lock: by the test of the monitor (bpf/critical.h). */
+static UNSEEN void is_known_to_hold(void)
+{
+	const struct fg_self *t = &fg_self_tls;
+	const struct fg_slot *s = t->slot;
+
+	if (!fg_has_slot(t) || load.foreign)
+		return;
+	if (s->owner_id != t->id)
+		violation("a thread has the slot of another id");
+	else if (!s->cs && s->role != FG_ROLE_LINKING && s->role != FG_ROLE_HEAD &&
+		 (!s->pending || (*(uint32_t *)(uintptr_t)s->pending & FG_WORD_ID) != s->owner_id))
+		violation("an owner is not critical");
+}
+
+static void handle(int which)
+{
+	lock(&in_handler[which]);
+	handler_enters(which);
+	is_known_to_hold();
+	in_handler[which].data[0]++;
+	if (which == 0 && one_in(2))
+		handle(1);
+	handler_leaves(which);
+	unlock(&in_handler[which]);
+}
+
+static UNSEEN void leave_to_another(int which)
+{
+	leave(which);
+	left.which[left.n] = which;
+	left.owner[left.n++] = fg_id_index(fg_self_tls.id);
+}
+
+static UNSEEN bool is_left(int *which, uint32_t *owner)
+{
+	if (!left.n)
+		return false;
+	*which = left.which[0];
+	*owner = left.owner[0];
+	left.n--;
+	memmove(left.which, left.which + 1, (size_t)left.n * sizeof(*left.which));
+	memmove(left.owner, left.owner + 1, (size_t)left.n * sizeof(*left.owner));
+	return true;
+}
+
+static UNSEEN uint32_t told(uint32_t index)
+{
+	return fg_chunks[0] ? fg_chunks[0]->thread[index].released & FG_RELEASED_COUNT : 0;
+}
+
+static UNSEEN void are_told(uint32_t *of)
+{
+	for (uint32_t i = 1; i <= 2 * CHECK_THREADS; i++)
+		of[i] = told(i);
+}
+
+static UNSEEN void nobody_else_is_told(const uint32_t *before, uint32_t owner)
+{
+	for (uint32_t i = 1; i <= 2 * CHECK_THREADS; i++)
+		if (i != owner && told(i) > before[i])
+			violation("another thread is told of the release");
+}
+
+static UNSEEN bool others_go_on(void)
+{
+	return left.owners || left.n;
+}
+
+static void release_for_others(void)
+{
+	uint32_t before[2 * CHECK_THREADS + 1], owner;
+	int which;
+
+	while (others_go_on()) {
+		if (is_left(&which, &owner)) {
+			are_told(before);
+			unlock(&place[which]);
+			nobody_else_is_told(before, owner);
+		} else {
+			some_work();
+		}
+	}
+}
+
+static UNSEEN void ends(struct thread *t)
+{
+	t->interrupt = 0;
+	if (load.foreign)
+		left.owners--;
+}
+
 static void check(struct thread *t)
 {
+	if (load.foreign && t->role == 0) {
+		release_for_others();
+		return;
+	}
+	arm(t);
 	for (int i = 0; i < load.rounds; i++) {
 		int which = load_which(), looked = come(&about[which]);
 		uint64_t from = now();
 
 		think_anything(&place[which]);
 		if (lock_somehow(&place[which])) {
-			if (which + 1 < load.locks && !load.forks && one_in(2))
+			if (load.handlers)
+				is_known_to_hold();
+			if (which + 1 < load.locks && !load.forks && one_in(2)) {
 				take_the_next(t, which);
-			else
+			} else if (load.foreign && one_in(2)) {
+				inside_of(t, &place[which]);
+				leave_to_another(which);
+			} else {
 				section(t, &place[which], from);
-		} else if (!zoo && !in_the_way(&about[which], looked))
+			}
+		} else if (!zoo && !load.foreign && !in_the_way(&about[which], looked)) {
 			violation("a thread gave up though nobody was about");
+		}
 		gone(&about[which]);
 		some_work();
 	}
+	ends(t);
+	if (load.foreign && fg_has_slot(&fg_self_tls))
+		_fg_offer_thread_ends(&fg_self_tls);
 }
 
 /* What others had of other mutexes is theirs for ever; there is one. */
@@ -311,15 +452,23 @@ static UNSEEN uint32_t owner_of(const struct fg_lock *l)
 /* In the middle of taking or releasing it, unless another thread has it: that would be for good. */
 static UNSEEN void interrupt(struct thread *t)
 {
-	uint32_t owner = owner_of(&place[0].lock.fg);
+	uint32_t owner;
 
-	(void)t;
+	if (load.handlers) {
+		handle((int)(rng() % 2));
+		arm(t);
+		return;
+	}
+	owner = owner_of(&place[0].lock.fg);
 	if (!zoo && load.forks && (!owner || owner == fg_self_tls.id) && (owner || !inside[0]))
 		fork_here();
 }
 
 static UNSEEN void after(void)
 {
+	for (uint32_t i = 1; i <= 2 * CHECK_THREADS && fg_chunks[0] && !zoo; i++)
+		if (fg_chunks[0]->thread[i].offer)
+			violation("a thread has an offer, or a lock, in the end");
 	for (int i = 0; i < load.locks; i++) {
 		if (inside[i])
 			violation("a mutex is held by nobody");

@@ -44,6 +44,7 @@ extern struct load {
 	uint64_t cs, think;
 	int writes;		       /* of rwlocks: one in so many; 0: none */
 	bool checks, cancels, forking; /* a random schedule; with these in it */
+	bool handlers, foreign;	       /* locks in signal handlers; releases by another thread */
 	bool forks;		       /* and it has not forked yet */
 	enum keys keys;		       /* which of the locks (keys.c) */
 	bool half_look;		       /* half of the mutex' sections only read */
