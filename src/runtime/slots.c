@@ -19,7 +19,6 @@ uint32_t fg_slots_seen = FG_SLOTS_UNSEEN;
 static struct fg_chunk first_chunk __attribute__((aligned(FG_PAGE_MAX)));
 struct fg_chunk *fg_chunks[FG_CHUNKS] = {&first_chunk};
 const struct fg_slot fg_no_slot;
-struct fg_slot fg_slot_nowhere;
 
 static bool none_left; /* in a child of fork that may not have slots of its own */
 

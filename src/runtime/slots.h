@@ -8,9 +8,6 @@
 
 #include "runtime/thread.h"
 
-/* Where threads without index publish; nobody reads it. */
-extern struct fg_slot fg_slot_nowhere;
-
 /*
  * The chunk is there now.  False: no memory, or none that may be locked, or no call for it
  * (sys/filter.h).

@@ -172,6 +172,7 @@ enum {
 	FG_ONLY_NOT_SET_UP = 4, /* initial value of thread-local storage */
 };
 
+extern struct fg_slot fg_slot_nowhere; /* where threads without index publish; nobody reads it */
 extern __thread struct fg_self fg_self_tls;
 extern __thread uint32_t fg_sections; /* what slot->sections says; apart, to keep fg_self small */
 extern uint32_t fg_epoch;	      /* counts forks, for queues copied from a parent */
