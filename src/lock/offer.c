@@ -8,6 +8,7 @@
 #include "lock/queue.h"
 #include "lock/rounds.h"
 #include "runtime/decide.h"
+#include "sys/filter.h"
 
 /*
  * Who releases a lock for a thread that is passing on the head's role of it waits so many
@@ -21,7 +22,7 @@ bool _fg_offer_make(const struct fg_lock *l, struct fg_self *t)
 
 	/*
 	 * One at a time.  Of a thread that has no other lock it is one that others have released
-	 * for it.  And a lock at an odd address has no room for the bits.
+	 * for it.  And a lock at an address that is no multiple of eight has no room for the bits.
 	 */
 	if ((me->offer && has_several(t)) || (address(l) & FG_OFFER_BITS))
 		return false;
@@ -150,19 +151,25 @@ void _fg_offer_put_away(struct fg_self *t)
 		fg_cas64_acq_rel(&me->offer, &both, lock | FG_OFFER_GIVEN);
 }
 
-/* No signal handler that waits for one who waits for this thread. */
+/* No signal handler that waits for one who waits for this thread, where the call may be made. */
 static void settle_at_end(struct fg_lock *l, struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
 	uint64_t given = address(l) | FG_OFFER_GIVEN, all = ~0ull, before;
+	bool may_call = fg_call_begins(t->id);
 
-	fg_syscall6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof(all), 0, 0);
+	if (may_call)
+		fg_syscall6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof(all),
+			    0, 0);
 	/* Nobody takes it back, and frees it, before the word has been settled. */
 	if (fg_cas64_acq_rel(&me->offer, &given, given | FG_OFFER_ENDS)) {
 		_fg_offer_settle(l, t);
 		fg_store_release(&me->offer, 0);
 	}
+	if (!may_call)
+		return;
 	fg_syscall6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(all), 0, 0);
+	fg_call_ends(t->id);
 }
 
 void _fg_offer_thread_ends(struct fg_self *t)

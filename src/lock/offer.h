@@ -23,7 +23,8 @@
  * Its thread goes from 0 to MADE, back by compare-and-swap, and from GIVEN to 0; from GIVEN to both
  * and back by compare-and-swap; the owner of the lock goes from MADE to GIVEN by compare-and-swap.
  * The address makes that exact however late it comes: whoever is the owner may give the lock to
- * anybody who waits for it.
+ * anybody who waits for it.  Who releases it in the owner's place goes from GIVEN to 0 by
+ * compare-and-swap, and from both if it has waited for long enough.
  *
  * The word goes on saying "held", but not by whom, until an owner settles it.  So these are locks
  * whose owner nobody asks the word for, but as a hint.  Why all that is safe: docs/design/lock.md,

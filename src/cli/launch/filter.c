@@ -53,6 +53,7 @@ static _Noreturn void try_calls(void)
 	struct stat st;
 	char byte = 0;
 	unsigned word = 0;
+	void *memory;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct iovec iov = {&byte, 1};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -64,9 +65,11 @@ static _Noreturn void try_calls(void)
 	recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	fstat(fd, &st);
 	close(fd);
-	munmap(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		    -1, 0),
-	       4096);
+	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	madvise(memory, 4096, MADV_WIPEONFORK);
+	munmap(memory, 4096);
+	sigprocmask(SIG_BLOCK, NULL, NULL);
 	sched_yield();
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	sched_getaffinity(getpid(), sizeof(cpus), &cpus); /* and of other threads */
