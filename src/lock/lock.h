@@ -196,8 +196,10 @@ static inline bool _fg_unlock_fast(struct fg_lock *l)
 	} else if (fg_unlikely(!fg_cas_release(&l->word, &mine, 0))) {
 		return false;
 	}
-	fg_set_pending(t, 0);
+	/* First: a signal handler puts both back as `only` says. */
 	t->only = FG_ONLY_NONE;
+	fg_fence_local();
+	fg_set_pending(t, 0);
 	return true;
 }
 

@@ -323,6 +323,7 @@ static void check_that_none_is_left(int piece)
 			  handler_at, (unsigned long)t->only, t->slot->cs);
 	CHECK(!is_critical(t));
 	CHECK_EQ(locks_announced(t), 0);
+	CHECK_EQ(t->slot->pending, 0);
 	_fg_lock(&c);
 	CHECK_EQ(t->slot->cs, 0);
 	CHECK_EQ(t->slot->pending, (uint64_t)(uintptr_t)&c);
@@ -385,7 +386,7 @@ int main(int argc, char **argv)
 	pthread_t t;
 
 	(void)argc;
-	check_begin(argv[0], 60);
+	check_begin(argv[0], 110);
 	one_lock();		    /* sets the thread up */
 	fg_slices = FG_SLICES_NONE; /* who may ask for them does not come the short ways */
 	CHECK(steps_of_a_lock(true) < steps_of_a_lock(false));
