@@ -426,6 +426,12 @@ def check_threads_begin_together():
     assert ready <= 300, f"104 threads have their identities after {ready} us of simulated time"
 
 
+def check_threads_get_their_nodes_together():
+    # A round of all takes 0.1 ms.
+    r = figures("-m", "amd512", "-t", "128", "-l", "mcs", "--warm-up", "1", "-d", "0.5")
+    assert r["min_ops"] > 0, "after 1 ms a thread has no node of the zoo yet"
+
+
 def check_cpus_that_there_is_no_room_for():
     all_, few = (figures("-m", "intel104", "-t", "208", program=p) for p in (SHIPPED, FEW))
     assert 2 * few["per_ms"] >= all_["per_ms"], (all_, few)
