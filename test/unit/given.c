@@ -2,9 +2,10 @@
 /*
  * A lock that its owner gives to the head of the queue (src/lock/offer.h).  The word names the
  * former owner then.  So the one that has it: releases it; has it released by that former owner, or
- * by a third thread; ends, and leaves it behind; takes part in the rest as any owner does: others
- * find it held, and a signal with it in hand does not wait for the former owner's release.  The
- * child of a raw clone() gives nothing to a thread of its parent.
+ * by a third thread; ends, and leaves it behind, also where a filter has come and it may block no
+ * signals for that; takes part in the rest as any owner does: others find it held, and a signal
+ * with it in hand does not wait for the former owner's release.  The child of a raw clone() gives
+ * nothing to a thread of its parent.
  */
 #include "../tools/check.h"
 
@@ -12,8 +13,9 @@
 #include "lock/held.h"
 #include "lock/mutex.h"
 #include "runtime/decide.h"
+#include "sys/filter.h"
 
-enum { RELEASES, RELEASED_BY_FORMER, RELEASED_BY_THIRD, ENDS, WAYS };
+enum { RELEASES, RELEASED_BY_FORMER, RELEASED_BY_THIRD, ENDS, ENDS_FILTERED, WAYS };
 
 /* The waiter has to keep its CPU until it is the head. */
 #define ENOUGH	 20
@@ -35,6 +37,7 @@ static void *wait_for_it(void *way)
 	switch (*(int *)way) {
 	case RELEASES: _fg_mutex_unlock(&m); break;
 	case ENDS: break;
+	case ENDS_FILTERED: fg_filter_comes(); break;
 	default: /* released for it: it holds nothing, and says so when it next locks */
 		_fg_mutex_lock(&another, NULL, NULL);
 		CHECK_EQ(fg_self()->slot->cs, 0);
@@ -124,9 +127,12 @@ static bool given_once(int way)
 		join(start(release_it, NULL));
 	STORE(go_on, 1);
 	join(t);
-	if (way == ENDS) {
-		CHECK(LOAD(l->word) & FG_WORD_ID);
+	if (way == ENDS || way == ENDS_FILTERED) {
+		CHECK_EQ(LOAD(l->word) & FG_WORD_ID, waiter);
+		CHECK_EQ(offer_of(waiter), 0);
 		_fg_mutex_unlock(&m);
+		if (way == ENDS_FILTERED)
+			fg_filter_failed();
 	}
 	CHECK_EQ(l->word, 0);
 	CHECK_EQ(l->tail, 0);
@@ -148,8 +154,10 @@ int main(int argc, char **argv)
 	for (int way = 0; way < WAYS; way++)
 		while (given[way] < ENOUGH && fg_now_ns() < until)
 			given[way] += given_once(way);
-	printf("given: %d released, %d by the former owner, %d by a third thread, %d left behind\n",
-	       given[RELEASES], given[RELEASED_BY_FORMER], given[RELEASED_BY_THIRD], given[ENDS]);
+	printf("given: %d released, %d by the former owner, %d by a third thread, %d left behind, "
+	       "%d behind a filter\n",
+	       given[RELEASES], given[RELEASED_BY_FORMER], given[RELEASED_BY_THIRD], given[ENDS],
+	       given[ENDS_FILTERED]);
 	for (int way = 0; way < WAYS; way++)
 		if (!given[way])
 			check_skip("too busy a machine: no waiter kept its CPU");
