@@ -432,6 +432,8 @@ __attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 		t->only = first;
 		fg_set_pending(t, first);
 		fg_set_cs(t, 0);
+		if (fg_unlikely(t->unordered)) /* a signal handler in between has asked for it */
+			publish(t, 1, first);
 	} else {
 		release_and_wake(l, t, false);
 	}

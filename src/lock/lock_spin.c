@@ -501,8 +501,8 @@ static enum outcome accept(struct fg_lock *l, struct fg_self *t, struct attempt 
 		_fg_offer_keep(l, t, h->n);
 	t->only |= FG_ONLY_SLOWLY;
 	fg_fence_local();
-	if (!has_several(t))
-		fg_set_cs(t, 1); /* before the role goes, for the monitor */
+	/* Before the role goes, for the monitor.  No look what it says: that one has its line. */
+	fg_set_cs(t, has_several(t) ? t->held : 1);
 	fg_set_role(t, FG_ROLE_NONE);
 	return GIVEN;
 }

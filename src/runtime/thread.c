@@ -39,6 +39,7 @@ static const uint32_t *rseq_cpu(void)
 void fg_thread_init(struct fg_self *t)
 {
 	bool again = fg_former_id(t) != 0;
+	uint64_t not_set_up = FG_ONLY_NOT_SET_UP;
 	uint32_t tid, index, epoch;
 
 	fg_filter_setup(fg_policy_clock_changed);
@@ -54,8 +55,8 @@ void fg_thread_init(struct fg_self *t)
 	fg_fence_local();
 	t->id = FG_ID_NO_SLOT | tid;
 	fg_fence_local();
-	t->only = FG_ONLY_NONE;
-	fg_fence_local();
+	if (!fg_cas64_acq_rel(&t->only, &not_set_up, FG_ONLY_NONE)) /* or by now */
+		return;
 	/*
 	 * Again, if a signal handler has forked in between: the child does not know that this
 	 * thread has the index, and would give it to another.

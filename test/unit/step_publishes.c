@@ -179,6 +179,18 @@ static void nested_release(void)
 	end();
 }
 
+/* The release that has but to publish the first.  Nor does it forget what a handler asked for. */
+static void nested_unlock(void)
+{
+	_fg_lock(&a);
+	_fg_lock(&c);
+	begin();
+	_fg_unlock(&c);
+	end();
+	CHECK_EQ(fg_self_tls.unordered, 0);
+	_fg_unlock(&a);
+}
+
 static void out_of_order(void)
 {
 	_fg_lock(&a);
@@ -308,9 +320,9 @@ static void unlock_busy(void)
 	release_shortly();
 }
 
-static void (*const pieces[])(void) = {plain,	       slow_lock,    slow_release, nested_lock,
-				       nested_release, out_of_order, three,	   four,
-				       timed,	       lock_again,   unlock_again, unlock_busy};
+static void (*const pieces[])(void) = {
+    plain, slow_lock, slow_release, nested_lock, nested_release, nested_unlock, out_of_order,
+    three, four,      timed,	    lock_again,	 unlock_again,	 unlock_busy};
 #define PIECES ((int)(sizeof pieces / sizeof pieces[0]))
 
 /* Also of the next lock. */

@@ -307,6 +307,58 @@ static UNSEEN void is_known_to_hold(void)
 		violation("an owner is not critical");
 }
 
+static UNSEEN void handler_has(int which)
+{
+	if (inside[which]++)
+		violation("a signal handler has the mutex of another thread");
+	counted++;
+}
+
+static void handlers_own(void)
+{
+	lock(&in_handler[0]);
+	handler_enters(0);
+	is_known_to_hold();
+}
+
+static void handlers_own_goes(void)
+{
+	handler_leaves(0);
+	unlock(&in_handler[0]);
+}
+
+/* One that its thread may be at; and another, before it or beside it, and released in any order. */
+static void handle_one_of_all(void)
+{
+	int which = (int)(rng() % (uint64_t)load.locks);
+	struct place *p = &place[which];
+	bool other = one_in(4);
+
+	come(&about[which]);
+	if (other)
+		handlers_own();
+	if (_fg_trylock(&p->lock.fg)) {
+		is_known_to_hold();
+		handler_has(which);
+		p->data[0]++;
+		p->second[0]++;
+		if (!other && one_in(4)) {
+			other = true;
+			handlers_own();
+		}
+		if (other && one_in(2)) {
+			other = false;
+			handlers_own_goes();
+			is_known_to_hold();
+		}
+		leave(which);
+		unlock(p);
+	}
+	gone(&about[which]);
+	if (other)
+		handlers_own_goes();
+}
+
 static void handle(int which)
 {
 	lock(&in_handler[which]);
@@ -455,7 +507,10 @@ static UNSEEN void interrupt(struct thread *t)
 	uint32_t owner;
 
 	if (load.handlers) {
-		handle((int)(rng() % 2));
+		if (one_in(2))
+			handle_one_of_all();
+		else
+			handle((int)(rng() % 2));
 		arm(t);
 		return;
 	}
