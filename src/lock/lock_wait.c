@@ -418,8 +418,11 @@ static __attribute__((noinline, cold)) int wait_for(struct fg_lock *l, struct fg
 	enum outcome o = UNDECIDED;
 	bool spun = false;
 
-	if (fg_has_slot(t))
+	if (fg_has_slot(t)) {
+		if (fg_unlikely(outer_role != FG_ROLE_NONE))
+			_fg_offer_none_below(t);
 		_fg_offer_put_away(t);
+	}
 	if (fg_unlikely(t->turn_over) && !is_event) {
 		/* Its sleep comes first thing below; no short one. */
 		wake_one(l, t, true);

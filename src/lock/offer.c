@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/offer.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
 
@@ -16,6 +17,37 @@
  */
 #define PATIENCE 1000u
 
+/*
+ * Locks for which an offer has ever been made, by their addresses: of all others the word says who
+ * the owner is, and nobody need be asked.  That is a look at each thread, 2 us of a thousand.
+ */
+#define OFFERED_BITS 65536u
+static uint32_t offered[OFFERED_BITS / 32];
+
+static uint32_t *offered_of(const struct fg_lock *l, uint32_t *bit)
+{
+	uint64_t h = address(l) / sizeof(uint64_t) * 0x9e3779b97f4a7c15ull >> 48;
+
+	*bit = 1u << h % 32;
+	return &offered[h / 32];
+}
+
+static bool was_offered(const struct fg_lock *l)
+{
+	uint32_t bit, *at = offered_of(l, &bit);
+
+	return fg_load_relaxed(at) & bit;
+}
+
+/* Before the offer. */
+static void is_offered(const struct fg_lock *l)
+{
+	uint32_t bit, *at = offered_of(l, &bit);
+
+	if (fg_unlikely(!(fg_load_relaxed(at) & bit)))
+		fg_or_acq_rel(at, bit);
+}
+
 bool _fg_offer_make(const struct fg_lock *l, struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
@@ -26,6 +58,7 @@ bool _fg_offer_make(const struct fg_lock *l, struct fg_self *t)
 	 */
 	if ((me->offer && has_several(t)) || (address(l) & FG_OFFER_BITS))
 		return false;
+	is_offered(l);
 	fg_store_relaxed(&me->offer, address(l) | FG_OFFER_MADE);
 	return true;
 }
@@ -41,6 +74,16 @@ bool _fg_offer_withdraw(const struct fg_lock *l, struct fg_self *t)
 	/* In a child of fork: made by the parent's thread, and as good. */
 	return fg_cas64_acq_rel(&fg_thread_mine(t)->offer, &made, 0) ||
 	       made != (address(l) | FG_OFFER_GIVEN);
+}
+
+void _fg_offer_none_below(struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+	uint64_t offer = fg_load_relaxed(&me->offer);
+
+	_fg_queue_leave_below(t);
+	if ((offer & FG_OFFER_BITS) == FG_OFFER_MADE)
+		fg_cas64_acq_rel(&me->offer, &offer, 0);
 }
 
 void _fg_offer_keep(const struct fg_lock *l, struct fg_self *t, uint32_t n)
@@ -151,19 +194,41 @@ void _fg_offer_put_away(struct fg_self *t)
 		fg_cas64_acq_rel(&me->offer, &both, lock | FG_OFFER_GIVEN);
 }
 
+/*
+ * Its owner may have freed it without a release, which does no harm to other locks.  Not exact: of
+ * memory that is in use again it says what that looks like.
+ */
+static bool is_still_there(struct fg_lock *l)
+{
+	struct fg_deadline now;
+
+	fg_deadline_in(&now, 0);
+	return fg_futex_wait(&l->word, 0, FG_FUTEX_ANY, &now) != -EFAULT &&
+	       !fg_id_is_foreign(fg_load_relaxed(&l->word) & FG_WORD_ID);
+}
+
 /* No signal handler that waits for one who waits for this thread, where the call may be made. */
 static void settle_at_end(struct fg_lock *l, struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
 	uint64_t given = address(l) | FG_OFFER_GIVEN, all = ~0ull, before;
-	bool may_call = fg_call_begins(t->id);
+	bool may_call = fg_call_begins(t->id), is_mine, is_there;
+	uint32_t n;
 
 	if (may_call)
 		fg_syscall6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof(all),
 			    0, 0);
-	/* Nobody takes it back, and frees it, before the word has been settled. */
-	if (fg_cas64_acq_rel(&me->offer, &given, given | FG_OFFER_ENDS)) {
-		_fg_offer_settle(l, t);
+	/* Nobody takes it back, and frees it, before that. */
+	is_mine = fg_cas64_acq_rel(&me->offer, &given, given | FG_OFFER_ENDS);
+	is_there = !is_mine || is_still_there(l);
+	n = kept_no_longer(t);
+	if (n && is_there)
+		_fg_queue_give(l, t, n, false);
+	else if (n)
+		_fg_queue_forget(n);
+	if (is_mine) {
+		if (is_there)
+			_fg_offer_settle(l, t);
 		fg_store_release(&me->offer, 0);
 	}
 	if (!may_call)
@@ -179,11 +244,28 @@ void _fg_offer_thread_ends(struct fg_self *t)
 
 	if (!lock)
 		return;
-	_fg_offer_put_away(t);
 	/* In a wait.  Given meanwhile: it has it, and leaves it behind. */
 	if (!(offer & FG_OFFER_GIVEN) && fg_cas64_acq_rel(&me->offer, &offer, 0))
 		return;
 	settle_at_end((struct fg_lock *)(uintptr_t)lock, t);
+}
+
+void _fg_offer_after_fork(void)
+{
+	struct fg_self *t = &fg_self_tls;
+	struct fg_thread *me;
+	uint64_t lock;
+
+	if (!fg_id_has_slot(t->id))
+		return;
+	me = fg_thread_mine(t);
+	/* In a wait it may not know yet. */
+	if ((me->offer & FG_OFFER_GIVEN) && t->role == FG_ROLE_NONE) {
+		lock = me->offer & ~(uint64_t)FG_OFFER_BITS;
+		_fg_offer_settle((struct fg_lock *)(uintptr_t)lock, t);
+		me->offer = 0;
+	}
+	me->kept = 0; /* its node is new */
 }
 
 /* True if the offer is another one by now. */
@@ -193,7 +275,8 @@ static bool wait_for_change(const struct fg_thread *th, uint64_t offer)
 	struct fg_deadline soon;
 
 	for (uint32_t n = 0; fg_load_acquire(&th->offer) == offer; n++) {
-		if (n == PATIENCE && !(offer & FG_OFFER_ENDS))
+		/* That of a thread which is not in this process never ends. */
+		if (n == PATIENCE && (!(offer & FG_OFFER_ENDS) || !fg_is_not_forked()))
 			return false;
 		fg_deadline_in(&soon, SHORT_SLEEP_NS);
 		fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);
@@ -228,6 +311,8 @@ uint32_t _fg_offer_take_back(struct fg_lock *l, struct fg_self *t)
 {
 	uint32_t id = 0;
 
+	if (!was_offered(l))
+		return 0;
 	for (uint32_t i = 1, last = fg_threads_highest(); i <= last && !id; i++)
 		if (fg_thread_was(i))
 			id = take_from(l, t, i);

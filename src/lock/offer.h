@@ -41,6 +41,12 @@ bool _fg_offer_make(const struct fg_lock *l, struct fg_self *t);
 /* No longer: false, it has the lock. */
 bool _fg_offer_withdraw(const struct fg_lock *l, struct fg_self *t);
 
+/*
+ * The calling thread is about to wait, on top of a wait that a signal handler has interrupted: that
+ * one cannot come for what it would be given, and it may be this very lock.
+ */
+void _fg_offer_none_below(struct fg_self *t);
+
 /* By one that has just been given it with the role of the head, which it keeps in its node `n`. */
 void _fg_offer_keep(const struct fg_lock *l, struct fg_self *t, uint32_t n);
 
@@ -58,6 +64,9 @@ void _fg_offer_put_away(struct fg_self *t);
 
 /* It ends, perhaps with a lock that it was given, which it or another one may still release. */
 void _fg_offer_thread_ends(struct fg_self *t);
+
+/* In the child of fork, by its only thread: what it was given it has by the word from now on. */
+void _fg_offer_after_fork(void);
 
 /*
  * The lock is to be released, by another thread than its owner.  Returns the id of the thread that

@@ -202,6 +202,17 @@ enum fg_queue_poll _fg_queue_leave(struct fg_self *t, uint32_t n)
 	return _fg_queue_poll(t, n);
 }
 
+void _fg_queue_leave_below(const struct fg_self *t)
+{
+	for (uint32_t k = 0; k < FG_NODES; k++) {
+		struct fg_node *node = &fg_thread_mine(t)->node[k];
+		uint32_t state = fg_load_relaxed(&node->state);
+
+		if (state_of(state) == FG_NODE_WAITING)
+			node_cas(node, state, FG_NODE_LEFT);
+	}
+}
+
 bool _fg_queue_has_next(uint32_t n, struct fg_successor *behind)
 {
 	if (!behind->next)
@@ -445,4 +456,11 @@ void _fg_queue_pass_on(struct fg_lock *l, struct fg_self *t, uint32_t n)
 
 	if (is_kept_no_longer(n))
 		pass_on(l, t, n, &unknown);
+}
+
+void _fg_queue_forget(uint32_t n)
+{
+	if (is_kept_no_longer(n))
+		node_free(node_at(n));
+	is_used_no_longer(n);
 }

@@ -47,6 +47,12 @@ enum fg_queue_poll _fg_queue_poll(struct fg_self *t, uint32_t n);
 /* A waiting member goes.  LOST: it is out.  HEAD, GIVEN: made that just now, and still in. */
 enum fg_queue_poll _fg_queue_leave(struct fg_self *t, uint32_t n);
 
+/*
+ * Frames of the calling thread below this one, in signal handlers or under one, wait no longer in
+ * queues: a hand-over goes past them, and they see that they have lost their place.
+ */
+void _fg_queue_leave_below(const struct fg_self *t);
+
 /* The successor of a head, as it was at the last look; next = 0: nobody yet. */
 struct fg_successor {
 	uint32_t next, state;
@@ -89,5 +95,7 @@ bool _fg_may_be_given(uint32_t index);
  */
 bool _fg_queue_give(struct fg_lock *l, struct fg_self *t, uint32_t n, bool lock_as_well);
 void _fg_queue_pass_on(struct fg_lock *l, struct fg_self *t, uint32_t n);
+/* The lock is no more. */
+void _fg_queue_forget(uint32_t n);
 
 #endif

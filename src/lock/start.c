@@ -44,6 +44,7 @@ static void child_of_fork_unregistered(void)
 {
 	fg_filter_after_fork();
 	fg_threads_after_fork();
+	_fg_offer_after_fork();
 	_fg_epoch_after_fork();
 	_fg_spin_after_fork();
 	_fg_gates_after_fork();

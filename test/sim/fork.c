@@ -6,6 +6,7 @@
 #include "kernel.h"
 #include "lock/epoch.h"
 #include "lock/gate.h"
+#include "lock/offer.h"
 #include "lock/spin.h"
 #include "runtime/policy.h"
 #include "runtime/thread.h"
@@ -19,6 +20,7 @@ void sim_fork(void)
 	monitor_on = false; /* it has not been asked for again */
 	fg_filter_after_fork();
 	fg_threads_after_fork();
+	_fg_offer_after_fork();
 	_fg_epoch_after_fork();
 	_fg_spin_after_fork();
 	_fg_gates_after_fork();

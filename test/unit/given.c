@@ -3,11 +3,14 @@
  * A lock that its owner gives to the head of the queue (src/lock/offer.h).  The word names the
  * former owner then.  So the one that has it: releases it; has it released by that former owner, or
  * by a third thread; ends, and leaves it behind, also where a filter has come and it may block no
- * signals for that; takes part in the rest as any owner does: others find it held, and a signal
- * with it in hand does not wait for the former owner's release.  The child of a raw clone() gives
- * nothing to a thread of its parent.
+ * signals for that; has freed it, and the memory is another's or nobody's when it ends; takes part
+ * in the rest as any owner does: others find it held, and a signal with it in hand does not wait
+ * for the former owner's release.  The child of a raw clone() gives nothing to a thread of its
+ * parent.  A signal handler on top of the wait may want the same lock.
  */
 #include "../tools/check.h"
+
+#include <sys/mman.h>
 
 #include "arch/arch.h"
 #include "lock/held.h"
@@ -15,29 +18,44 @@
 #include "runtime/decide.h"
 #include "sys/filter.h"
 
-enum { RELEASES, RELEASED_BY_FORMER, RELEASED_BY_THIRD, ENDS, ENDS_FILTERED, WAYS };
+enum {
+	RELEASES,
+	RELEASED_BY_FORMER,
+	RELEASED_BY_THIRD,
+	ENDS,
+	ENDS_FILTERED,
+	FREES,
+	UNMAPS,
+	IN_HANDLER,
+	WAYS
+};
 
 /* The waiter has to keep its CPU until it is the head. */
 #define ENOUGH	 20
 #define LIMIT_NS 10000000000
 
 static struct fg_counters counters;
-static struct fg_mutex m, another;
-static struct fg_lock *const l = &m.lock;
+static struct fg_mutex *m, another; /* in a page of its own */
+#define l    (&m->lock)
+#define SIZE 4096
+#define ELSE 0x11	/* what the page is used for later */
 static uint32_t waiter; /* id */
-static int got, go_on;
+static int got, go_on, in_handler;
 
 static void *wait_for_it(void *way)
 {
 	fg_self()->times_head = 1; /* one that does not settle the word */
 	STORE(waiter, fg_self()->id);
-	_fg_mutex_lock(&m, NULL, NULL);
+	_fg_mutex_lock(m, NULL, NULL);
 	STORE(got, 1);
 	UNTIL(LOAD(go_on));
 	switch (*(int *)way) {
-	case RELEASES: _fg_mutex_unlock(&m); break;
+	case RELEASES:
+	case IN_HANDLER: _fg_mutex_unlock(m); break;
 	case ENDS: break;
 	case ENDS_FILTERED: fg_filter_comes(); break;
+	case FREES: memset(m, ELSE, sizeof(*m)); break;
+	case UNMAPS: munmap(m, SIZE); break;
 	default: /* released for it: it holds nothing, and says so when it next locks */
 		_fg_mutex_lock(&another, NULL, NULL);
 		CHECK_EQ(fg_self()->slot->cs, 0);
@@ -49,7 +67,7 @@ static void *wait_for_it(void *way)
 
 static void *release_it(void *arg)
 {
-	_fg_mutex_unlock(&m);
+	_fg_mutex_unlock(m);
 	return arg;
 }
 
@@ -61,7 +79,7 @@ static uint64_t offer_of(uint32_t id)
 /* Not for long: it may have lost its CPU, and sleep by now. */
 static bool offers(void)
 {
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < 200000; i++) {
 		if (LOAD(waiter) && offer_of(LOAD(waiter)) == (address(l) | FG_OFFER_MADE))
 			return true;
 		fg_pause();
@@ -87,11 +105,44 @@ static void release_in_child(void)
 
 	CHECK(child >= 0);
 	if (!child) {
-		_fg_mutex_unlock(&m);
+		_fg_mutex_unlock(m);
 		_exit(l->word & FG_WORD_ID ? 1 : 0);
 	}
 	CHECK_EQ(waitpid(child, &status, 0), child);
 	CHECK_EQ(status, 0);
+}
+
+/* Once the waiter's handler waits: what the interrupted wait has offered it cannot come for. */
+static void interrupt(pthread_t t)
+{
+	CHECK_EQ(pthread_kill(t, SIGUSR1), 0);
+	UNTIL(LOAD(in_handler));
+	for (int i = 0; i < 20000 && offer_of(LOAD(waiter)); i++)
+		fg_pause();
+}
+
+static void lock_in_handler(int sig)
+{
+	(void)sig;
+	STORE(in_handler, 1);
+	_fg_mutex_lock(m, NULL, NULL);
+	_fg_mutex_unlock(m);
+}
+
+static void map(void)
+{
+	m = mmap(m, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (m ? MAP_FIXED : 0),
+		 -1, 0);
+	CHECK(m != MAP_FAILED);
+}
+
+/* It was given, and its owner has ended without a release, and freed it. */
+static void check_that_nobody_touched_it(int way)
+{
+	if (way == FREES)
+		for (size_t i = 0; i < sizeof(*m); i++)
+			CHECK_EQ(((unsigned char *)m)[i], ELSE);
+	map();
 }
 
 static bool given_once(int way)
@@ -100,37 +151,50 @@ static bool given_once(int way)
 	pthread_t t;
 
 	waiter = 0;
-	got = go_on = 0;
+	got = in_handler = 0;
+	go_on = way == IN_HANDLER;
 	counters.heartbeat_ns = fg_now_ns();
-	_fg_mutex_lock(&m, NULL, NULL);
+	_fg_mutex_lock(m, NULL, NULL);
 	t = start(wait_for_it, &way);
 	if (offers()) {
+		if (way == IN_HANDLER)
+			interrupt(t);
 		promise_to(LOAD(waiter));
 		if (way == RELEASES)
 			release_in_child();
-		_fg_mutex_unlock(&m);
+		_fg_mutex_unlock(m);
 		given = offer_of(LOAD(waiter)) == (address(l) | FG_OFFER_GIVEN);
 		CHECK_EQ(fg_self()->slot->pending, 0);
 	} else {
-		_fg_mutex_unlock(&m);
+		_fg_mutex_unlock(m);
+	}
+	if (way == IN_HANDLER) {
+		join(t);
+		return in_handler;
 	}
 	UNTIL(LOAD(got));
+	if ((way == FREES || way == UNMAPS) && !given)
+		way = RELEASES;
 	if (given) {
 		CHECK_EQ(LOAD(l->word) & FG_WORD_ID, fg_self()->id);
-		CHECK_EQ(_fg_mutex_trylock(&m), EBUSY);
-		CHECK(!_fg_mutex_wakes_at_release(&m)); /* not by this thread */
+		CHECK_EQ(_fg_mutex_trylock(m), EBUSY);
+		CHECK(!_fg_mutex_wakes_at_release(m)); /* not by this thread */
 		CHECK_EQ(fg_slot_look(fg_id_index(waiter))->cs, 1);
 	}
 	if (way == RELEASED_BY_FORMER)
-		_fg_mutex_unlock(&m);
+		_fg_mutex_unlock(m);
 	if (way == RELEASED_BY_THIRD)
 		join(start(release_it, NULL));
 	STORE(go_on, 1);
 	join(t);
+	if (way == FREES || way == UNMAPS) {
+		check_that_nobody_touched_it(way);
+		return true;
+	}
 	if (way == ENDS || way == ENDS_FILTERED) {
 		CHECK_EQ(LOAD(l->word) & FG_WORD_ID, waiter);
 		CHECK_EQ(offer_of(waiter), 0);
-		_fg_mutex_unlock(&m);
+		_fg_mutex_unlock(m);
 		if (way == ENDS_FILTERED)
 			fg_filter_failed();
 	}
@@ -148,6 +212,8 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	check_begin(argv[0], 60);
+	signal(SIGUSR1, lock_in_handler);
+	map();
 	fg_policy_set(FG_POLICY_SPIN);
 	fg_policy_monitor(&counters, 1);
 	fg_slots_seen = FG_PIECE;
@@ -155,9 +221,10 @@ int main(int argc, char **argv)
 		while (given[way] < ENOUGH && fg_now_ns() < until)
 			given[way] += given_once(way);
 	printf("given: %d released, %d by the former owner, %d by a third thread, %d left behind, "
-	       "%d behind a filter\n",
+	       "%d behind a filter, %d freed, %d unmapped, %d wanted in a handler\n",
 	       given[RELEASES], given[RELEASED_BY_FORMER], given[RELEASED_BY_THIRD], given[ENDS],
-	       given[ENDS_FILTERED]);
+	       given[ENDS_FILTERED], given[FREES], given[UNMAPS], given[IN_HANDLER]);
+	fflush(stdout);
 	for (int way = 0; way < WAYS; way++)
 		if (!given[way])
 			check_skip("too busy a machine: no waiter kept its CPU");
