@@ -308,13 +308,12 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 		else
 			fg_pause();
 	}
-	if (h->offers) {
-		/* Taken: nobody can give it. */
-		if (o == ACQUIRED)
-			fg_store_relaxed(&fg_thread_mine(t)->offer, 0);
-		else if (!_fg_offer_withdraw(l, t))
-			return GIVEN;
-	}
+	/*
+	 * If it has taken it, nobody can give it; but the offer may be another one by now, or
+	 * another lock that a signal handler was given.
+	 */
+	if (h->offers && !_fg_offer_withdraw(l, t))
+		return GIVEN;
 	if (o != ACQUIRED && h->asked)
 		fg_and_relaxed(&l->word, ~FG_WORD_HANDOFF);
 	return o;

@@ -419,7 +419,8 @@ static __attribute__((noinline, cold)) int wait_for(struct fg_lock *l, struct fg
 	bool spun = false;
 
 	if (fg_has_slot(t)) {
-		if (fg_unlikely(outer_role != FG_ROLE_NONE))
+		/* Without a role: on its way from the head to the standby, which offers as well. */
+		if (fg_unlikely(outer_role != FG_ROLE_NONE) || fg_unlikely(_fg_offer_is_made(t)))
 			_fg_offer_none_below(t);
 		_fg_offer_put_away(t);
 	}

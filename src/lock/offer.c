@@ -201,10 +201,13 @@ void _fg_offer_put_away(struct fg_self *t)
 static bool is_still_there(struct fg_lock *l)
 {
 	struct fg_deadline now;
+	uint32_t id;
 
 	fg_deadline_in(&now, 0);
-	return fg_futex_wait(&l->word, 0, FG_FUTEX_ANY, &now) != -EFAULT &&
-	       !fg_id_is_foreign(fg_load_relaxed(&l->word) & FG_WORD_ID);
+	if (fg_futex_wait(&l->word, 0, FG_FUTEX_ANY, &now) == -EFAULT)
+		return false;
+	id = fg_load_relaxed(&l->word) & FG_WORD_ID; /* of one that gives, so it has a slot */
+	return fg_id_has_slot(id) && !fg_id_is_foreign(id);
 }
 
 /* No signal handler that waits for one who waits for this thread, where the call may be made. */
@@ -250,22 +253,31 @@ void _fg_offer_thread_ends(struct fg_self *t)
 	settle_at_end((struct fg_lock *)(uintptr_t)lock, t);
 }
 
+/*
+ * Only if it is the one lock that it has, and knows of: a frame below a signal handler, which has
+ * not looked yet, looks at the offer.
+ */
 void _fg_offer_after_fork(void)
 {
 	struct fg_self *t = &fg_self_tls;
 	struct fg_thread *me;
-	uint64_t lock;
+	struct fg_lock *l;
+	uint32_t n;
 
-	if (!fg_id_has_slot(t->id))
+	if (!fg_has_slot(t) || t->only == FG_ONLY_NOT_SET_UP)
 		return;
 	me = fg_thread_mine(t);
-	/* In a wait it may not know yet. */
-	if ((me->offer & FG_OFFER_GIVEN) && t->role == FG_ROLE_NONE) {
-		lock = me->offer & ~(uint64_t)FG_OFFER_BITS;
-		_fg_offer_settle((struct fg_lock *)(uintptr_t)lock, t);
-		me->offer = 0;
-	}
-	me->kept = 0; /* its node is new */
+	l = (struct fg_lock *)(uintptr_t)(me->offer & ~(uint64_t)FG_OFFER_BITS);
+	if (!was_given(t, address(l)) || t->only != (address(l) | FG_ONLY_SLOWLY) ||
+	    t->role != FG_ROLE_NONE)
+		return;
+	n = kept_no_longer(t);
+	if (n) /* its node is new */
+		_fg_queue_forget(n);
+	if (is_still_there(l))
+		_fg_offer_settle(l, t);
+	me->offer = 0;
+	fg_set_cs(t, 0);
 }
 
 /* True if the offer is another one by now. */

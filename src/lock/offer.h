@@ -41,6 +41,12 @@ bool _fg_offer_make(const struct fg_lock *l, struct fg_self *t);
 /* No longer: false, it has the lock. */
 bool _fg_offer_withdraw(const struct fg_lock *l, struct fg_self *t);
 
+/* To be given some lock; where it begins to wait, by a frame below. */
+static inline bool _fg_offer_is_made(const struct fg_self *t)
+{
+	return (fg_load_relaxed(&fg_thread_mine(t)->offer) & FG_OFFER_BITS) == FG_OFFER_MADE;
+}
+
 /*
  * The calling thread is about to wait, on top of a wait that a signal handler has interrupted: that
  * one cannot come for what it would be given, and it may be this very lock.

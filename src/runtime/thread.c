@@ -39,8 +39,7 @@ static const uint32_t *rseq_cpu(void)
 void fg_thread_init(struct fg_self *t)
 {
 	bool again = fg_former_id(t) != 0;
-	uint64_t not_set_up = FG_ONLY_NOT_SET_UP;
-	uint32_t tid, index, epoch;
+	uint32_t tid, index, epoch, no_id = 0;
 
 	fg_filter_setup(fg_policy_clock_changed);
 	tid = fg_tid_of_thread();
@@ -53,10 +52,13 @@ void fg_thread_init(struct fg_self *t)
 	 */
 	t->cpu = rseq_cpu();
 	fg_fence_local();
-	t->id = FG_ID_NO_SLOT | tid;
+	if (again)
+		t->id = FG_ID_NO_SLOT | tid;
+	else if (!fg_cas_relaxed(&t->id, &no_id, FG_ID_NO_SLOT | tid))
+		return; /* one has come by now, and done all of this */
 	fg_fence_local();
-	if (!fg_cas64_acq_rel(&t->only, &not_set_up, FG_ONLY_NONE)) /* or by now */
-		return;
+	t->only = FG_ONLY_NONE;
+	fg_fence_local();
 	/*
 	 * Again, if a signal handler has forked in between: the child does not know that this
 	 * thread has the index, and would give it to another.

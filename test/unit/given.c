@@ -42,6 +42,24 @@ static struct fg_mutex *m, another; /* in a page of its own */
 static uint32_t waiter; /* id */
 static int got, go_on, in_handler;
 
+static bool is_untouched(void)
+{
+	for (size_t i = 0; i < sizeof(*m); i++)
+		if (((unsigned char *)m)[i] != ELSE)
+			return false;
+	return true;
+}
+
+static void fork_without_it(bool mapped)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(mapped && !is_untouched());
+	check_child(pid);
+}
+
 static void *wait_for_it(void *way)
 {
 	fg_self()->times_head = 1; /* one that does not settle the word */
@@ -54,8 +72,14 @@ static void *wait_for_it(void *way)
 	case IN_HANDLER: _fg_mutex_unlock(m); break;
 	case ENDS: break;
 	case ENDS_FILTERED: fg_filter_comes(); break;
-	case FREES: memset(m, ELSE, sizeof(*m)); break;
-	case UNMAPS: munmap(m, SIZE); break;
+	case FREES:
+		memset(m, ELSE, sizeof(*m));
+		fork_without_it(true);
+		break;
+	case UNMAPS:
+		munmap(m, SIZE);
+		fork_without_it(false);
+		break;
 	default: /* released for it: it holds nothing, and says so when it next locks */
 		_fg_mutex_lock(&another, NULL, NULL);
 		CHECK_EQ(fg_self()->slot->cs, 0);
@@ -139,9 +163,7 @@ static void map(void)
 /* It was given, and its owner has ended without a release, and freed it. */
 static void check_that_nobody_touched_it(int way)
 {
-	if (way == FREES)
-		for (size_t i = 0; i < sizeof(*m); i++)
-			CHECK_EQ(((unsigned char *)m)[i], ELSE);
+	CHECK(way != FREES || is_untouched());
 	map();
 }
 
