@@ -33,10 +33,11 @@ BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools 
 	kyotocabinet-utils libleveldb-dev libtdb-dev pbzip2 memcached libmemcached-tools
 
 all: $(BUILD)/build.ninja
+	$(if $(filter file,$(origin PREFIX)),,@./packaging/configure $(BUILD) "$(PREFIX)")
 	@$(NINJA) -C $(BUILD) $(NINJAFLAGS)
 
 $(BUILD)/build.ninja:
-	meson setup $(BUILD) --prefix=$(PREFIX) $(MESONFLAGS)
+	@./packaging/configure $(BUILD) "$(PREFIX)" $(MESONFLAGS)
 
 # Installs only what is missing, so that it needs no network on a machine that has it all.
 deps-build:
