@@ -46,7 +46,7 @@ class Growing(SharedMemory):
         return [x for x in env.threads if self.sensible(env, series, x)]
 
     def points(self, env):
-        return [(s, self.steps(env, s)[-1]) for s in self.series(env)]
+        return [(s, steps[-1]) for s in self.series(env) if (steps := self.steps(env, s))]
 
     def argv(self, env, series, x):
         return ["-g", ",".join(map(str, self.steps(env, series))),

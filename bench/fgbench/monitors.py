@@ -9,6 +9,15 @@ import time
 
 from fgbench.running import Failed, kill_group, own_env
 
+# A monitor that ends when its standard input does, as it does when whoever has the other end is
+# killed.  Its credentials are not those of its starter: PR_SET_PDEATHSIG would be lost.
+AS_LONG_AS_INPUT = """trap 'kill $p; wait $p; exit' TERM
+"$@" </dev/null & p=$!
+( cat >/dev/null; kill $p ) <&3 2>/dev/null & c=$!
+exec 3<&-
+wait $p; r=$?
+kill $c 2>/dev/null
+exit $r"""
 PATIENCE_S = 10  # a watchdog: a monitor answers after some ms; not varied
 
 
@@ -35,15 +44,17 @@ def monitor(command, folder, registered=0):
     folder: any user may go through it, since the monitor serves as one of its own.
     """
     socket = os.path.join(folder, "monitor.sock")
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
+    quiet = {"stdout": subprocess.DEVNULL, "start_new_session": True}
     programs = []
     with tempfile.TemporaryFile("w+") as said:
-        server = subprocess.Popen([command, "monitor", "--socket", socket], env=own_env(),
-                                  stderr=said, **quiet)
+        server = subprocess.Popen(["sh", "-c", f"exec 3<&0\n{AS_LONG_AS_INPUT}", "sh", command,
+                                   "monitor", "--socket", socket], env=own_env(),
+                                  stdin=subprocess.PIPE, stderr=said, **quiet)
         try:
             wait_until(command, socket, server, said, 0)
             for _ in range(registered):
                 programs.append(subprocess.Popen([command, "run", "--", "sleep", "1000"],
+                                                 stdin=subprocess.DEVNULL,
                                                  stderr=subprocess.DEVNULL,
                                                  env=dict(own_env(), FLEXGUARD_SOCKET=socket),
                                                  **quiet))
@@ -54,6 +65,7 @@ def monitor(command, folder, registered=0):
             for p in programs:
                 kill_group(p)
             server.terminate()
+            server.stdin.close()
             try:
                 server.wait(timeout=PATIENCE_S)
             except subprocess.TimeoutExpired:

@@ -20,6 +20,9 @@ OWN_ENV = ("LD_PRELOAD", "FLEXGUARD_LOCK", "FLEXGUARD_POLICY", "FLEXGUARD_SPIN_N
            "FLEXGUARD_SOCKET", "FLEXGUARD_STATS")
 
 
+PUTS_AWAY_S = 1  # not varied
+
+
 class Failed(Exception):
     """A run that gave no number: the message is for the report."""
 
@@ -103,6 +106,8 @@ def run(argv, env, timeout):
                              stderr=subprocess.PIPE, text=True, start_new_session=True)
     except OSError as e:
         raise Failed(f"{argv[0]}: {e.strerror}") from None
+    except RuntimeError as e:  # no thread, or no process
+        raise Failed(f"{argv[0]}: {e}") from None
     try:
         out, err = p.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -118,11 +123,16 @@ def run(argv, env, timeout):
 
 
 def kill_group(p):
-    try:
-        os.killpg(p.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    p.wait()
+    """Each may put its things away: some have folders in /dev/shm."""
+    for number in signal.SIGTERM, signal.SIGKILL:
+        try:
+            os.killpg(p.pid, number)
+        except ProcessLookupError:
+            pass
+        try:
+            p.wait(None if number == signal.SIGKILL else PUTS_AWAY_S)
+        except subprocess.TimeoutExpired:
+            pass
 
 
 def run_json(argv, env, timeout):

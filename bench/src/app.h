@@ -13,9 +13,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct app_option {
@@ -35,6 +37,36 @@ static void app_fail(const char *what)
 {
 	fprintf(stderr, "%s: %s\n", app.name, what);
 	exit(2);
+}
+
+static const char *app_is_in;
+
+/* By whoever ends it early.  All of this may be done in a signal handler. */
+static void app_ends(int sig)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		execlp("rm", "rm", "-rf", "--", app_is_in, (char *)NULL);
+		_exit(127);
+	}
+	waitpid(pid, NULL, 0);
+	_exit(128 + sig);
+}
+
+/* Makes a folder for as long as the program runs, of a name as mkdtemp(3) has it. */
+__attribute__((unused)) static void app_folder(char *template)
+{
+	static const int ends[] = {SIGTERM, SIGINT, SIGHUP};
+	struct sigaction old, sa = {.sa_handler = app_ends};
+
+	sigfillset(&sa.sa_mask);
+	if (!mkdtemp(template))
+		app_fail("cannot make a folder for its data");
+	app_is_in = template;
+	for (unsigned i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		if (!sigaction(ends[i], NULL, &old) && old.sa_handler != SIG_IGN) /* nohup */
+			sigaction(ends[i], &sa, NULL);
 }
 
 static void *app_memory(size_t size)

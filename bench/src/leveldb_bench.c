@@ -99,8 +99,7 @@ int main(int argc, char **argv)
 	mode = (int)options[1].value;
 	if (statfs("/dev/shm", &fs) || fs.f_type != TMPFS_MAGIC)
 		app_fail("no tmpfs at /dev/shm");
-	if (!mkdtemp(folder))
-		app_fail("cannot make a folder in /dev/shm");
+	app_folder(folder);
 	leveldb_options_set_create_if_missing(o, 1);
 	leveldb_options_set_compression(o, leveldb_no_compression);
 	db = leveldb_open(o, folder, &err);

@@ -267,8 +267,9 @@ int main(int argc, char **argv)
 		app.threads = PROCESSES;
 	counted = mmap(NULL, PROCESSES * sizeof(*counted), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (counted == MAP_FAILED || !mkdtemp(folder))
-		app_fail("cannot make a folder in /tmp");
+	if (counted == MAP_FAILED)
+		app_fail("no memory");
+	app_folder(folder);
 	snprintf(path, sizeof(path), "%s/db", folder);
 	tdb = open_database(path, mode);
 	if (!tdb)

@@ -157,6 +157,55 @@ def check_terminated():
     true("no trace", "Traceback" not in err)
 
 
+def check_killed():
+    """Its monitor ends all the same."""
+    p = start("bench", "--figure", "flexguard-2", "-o", os.path.join(TMP, "killed"), "--seconds",
+              "0.05")
+    samples = os.path.join(TMP, "killed/samples.jsonl")
+    wait_until("a sample", lambda: os.path.exists(samples)
+               and '"sample"' in open(samples).read())
+    started = [pid for pid in [c for child in children(p.pid) for c in (child, *children(child))] if is_monitor(pid)]
+    p.kill()
+    p.communicate(timeout=120)
+    wait_until("no monitor is left",
+               lambda: not any(os.path.exists(f"/proc/{pid}") for pid in started))
+
+
+def is_monitor(pid):
+    try:
+        return b"\0monitor\0--socket\0" in open(f"/proc/{pid}/cmdline", "rb").read()
+    except OSError:
+        return False
+
+
+def check_a_program_that_is_ended():
+    """It puts its data away."""
+    if not os.path.isdir("/dev/shm"):
+        raise Skip("no /dev/shm")
+    program = os.path.join(BUILD, "bench/leveldb_bench")
+    if not os.path.exists(program):
+        raise Skip("no LevelDB to build with")
+    p = subprocess.Popen([program, "-t", "2", "-d", "60"], stdout=subprocess.DEVNULL)
+
+    def folders():
+        return [os.readlink(f"/proc/{p.pid}/fd/{fd}").split("/")[3]
+                for fd in os.listdir(f"/proc/{p.pid}/fd")
+                if "/flexguard-leveldb-" in os.readlink(f"/proc/{p.pid}/fd/{fd}")]
+    wait_until("its folder", folders)
+    folder = folders()[0]
+    p.terminate()
+    same("status", p.wait(timeout=60), 128 + signal.SIGTERM)
+    true(folder, not os.path.exists(f"/dev/shm/{folder}"))
+
+
+def check_more_threads_than_some_locks_bear():
+    """Spinlocks are left out there, also by what adds threads in one run."""
+    p = run("bench", "--figure", "flexguard-2", "-o", os.path.join(TMP, "many"), "--seconds",
+            "0.02", "--rounds", "1", "--threads", str(8 * os.cpu_count()), "--locks",
+            "futex,ttas", timeout=240)
+    same(f"status ({p.stderr})", (p.returncode, "Traceback" in p.stderr), (0, False))
+
+
 def damaged():
     """Options with files that are none of samples."""
     for i, text in enumerate(("", "42\n", "[]\n", "{}\n", '{"type": "sample"}\n', "\x07\n",
@@ -179,7 +228,8 @@ def check_nobody_reads():
 
 def check_mistakes():
     for args in (["--figure", "flexguard-99"], ["--locks", "nosuch"], ["--replot", "/nowhere"],
-                 ["--compare", "/a", "/b"], ["-o", "/proc/nowhere"], *damaged()):
+                 ["--compare", "/a", "/b"], ["-o", "/proc/nowhere"], ["-o", "/etc/passwd"],
+                 *damaged()):
         p = run("bench", *args)
         same(f"{args}: {p.stderr}", p.returncode, 125)
         true(f"{args}: one line, got {p.stderr!r}",
