@@ -26,9 +26,13 @@ static int remove_stale(const struct sockaddr_un *addr, socklen_t len)
 
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (const struct sockaddr *)addr, len) && errno == ECONNREFUSED &&
-	    !lstat(addr->sun_path, &st) && S_ISSOCK(st.st_mode))
-		err = unlink(addr->sun_path) ? FG_STALE : 0;
+	if (connect(fd, (const struct sockaddr *)addr, len) && !lstat(addr->sun_path, &st) &&
+	    S_ISSOCK(st.st_mode)) {
+		if (errno == ECONNREFUSED)
+			err = unlink(addr->sun_path) ? FG_STALE : 0;
+		else if (errno == EACCES) /* nobody can tell whether somebody listens there */
+			err = -EACCES;
+	}
 	close(fd);
 	return err;
 }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -29,29 +28,33 @@ bool fg_has_btf(void)
 	return !access(FG_BTF, F_OK);
 }
 
-/* Its strings are one after the other, each behind the 0 of the last. */
+/*
+ * Its strings are one after the other, each behind the 0 of the last.  Some megabytes, a piece at a
+ * time: a process with little memory is not to take its kernel for another one.
+ */
 bool fg_btf_names(const char *name)
 {
-	size_t have = 0, size = strlen(name) + 2;
-	char pattern[80] = "", *all;
+	char piece[16384], pattern[80] = "";
+	size_t size = strlen(name) + 2, have = 0;
 	int fd = open(FG_BTF, O_RDONLY | O_CLOEXEC);
-	struct stat st;
 	bool found = false;
-	ssize_t n = 1;
+	ssize_t n;
 
-	if (fd < 0 || fstat(fd, &st) || st.st_size <= 0 || size > sizeof(pattern)) {
+	if (fd < 0 || size > sizeof(pattern)) {
 		if (fd >= 0)
 			close(fd);
 		return false;
 	}
 	strcpy(pattern + 1, name);
-	all = malloc((size_t)st.st_size);
-	while (all && have < (size_t)st.st_size && n > 0) {
-		n = read(fd, all + have, (size_t)st.st_size - have);
-		have += n > 0 ? (size_t)n : 0;
+	while (!found && (n = read(fd, piece + have, sizeof(piece) - have)) > 0) {
+		have += (size_t)n;
+		found = memmem(piece, have, pattern, size);
+		/* The end may be the beginning of it. */
+		if (have >= size) {
+			memmove(piece, piece + have - (size - 1), size - 1);
+			have = size - 1;
+		}
 	}
-	found = all && memmem(all, have, pattern, size);
-	free(all);
 	close(fd);
 	return found;
 }

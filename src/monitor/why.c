@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "monitor/internal.h"
 #include "monitor/namespace.h"
@@ -24,6 +25,8 @@ int fg_monitor_preflight(char *why, size_t size)
 
 int fg_why_load(int err, const char *outside, char *why, size_t size)
 {
+	struct rlimit space;
+
 	switch (err) {
 	case -EPERM:
 		if (is_filtered())
@@ -59,6 +62,14 @@ int fg_why_load(int err, const char *outside, char *why, size_t size)
 				 outside);
 		return -ENOTSUP;
 	default:
+		/* What libbpf says when it has not got the kernel's types. */
+		if (err == -ESRCH && !getrlimit(RLIMIT_AS, &space) &&
+		    space.rlim_cur != RLIM_INFINITY) {
+			snprintf(why, size,
+				 "too little address space for the kernel's types: raise `ulimit "
+				 "-v`");
+			return -ENOMEM;
+		}
 		snprintf(why, size,
 			 "this kernel does not accept the eBPF program (%s); FLEXGUARD_VERBOSE=2 "
 			 "shows its reasons",

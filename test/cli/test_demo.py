@@ -70,6 +70,13 @@ def check_json_that_cannot_be_written():
     true(p.stderr, "cannot write '/dev/full': No space left on device" in p.stderr)
 
 
+def check_environment():
+    """What `flexguard run` does not know is said once, and nothing is measured."""
+    p = run("demo", "--quick", env=dict(PATH, FLEXGUARD_POLICY="nosuch"), timeout=120)
+    same(f"status ({p.stderr})", (p.returncode, p.stdout), (125, ""))
+    true(p.stderr, "unknown FLEXGUARD_POLICY 'nosuch'" in p.stderr.splitlines()[-1])
+
+
 def check_failing_program():
     p = run("demo", "--quick", env=dict(PATH, FAIL="1"), timeout=120)
     true(p.stdout, "readrandom" in p.stdout and "failed" in p.stdout)

@@ -367,6 +367,18 @@ def check_refusals():
         one_line(p.stderr)
 
 
+def check_little_memory():
+    """It is not the kernel that lacks something then."""
+    for kilobytes in "9000", "20000":
+        p = subprocess.run(["sh", "-c", f'ulimit -v {kilobytes}; exec "$@"', "sh", FLEXGUARD,
+                            "kernel", "profile", "-d", "10ms"], text=True, capture_output=True)
+        if run("kernel", "profile", "-d", "10ms").returncode:
+            raise Skip("it does not work here")
+        same(f"{kilobytes} ({p.stderr})", p.returncode, 125)
+        one_line(p.stderr)
+        true(p.stderr, "ulimit -v" in p.stderr)
+
+
 def check_no_privilege():
     if os.geteuid():
         raise Skip("not root")

@@ -259,7 +259,7 @@ int fg_cmd_demo(int argc, char **argv)
 		fprintf(stderr, "\r\033[K");
 	nftw(d.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	if (err && err != -EINTR) {
-		fg_error("db_bench failed: %s", why);
+		fg_error("%s", why);
 		return FG_EXIT_OWN;
 	}
 	if (json != stdout)

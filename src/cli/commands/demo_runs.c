@@ -243,8 +243,11 @@ int fg_demo_run(const struct fg_demo *d, const struct fg_cell *cell, enum fg_sid
 	return status < 0 ? status : -EIO;
 }
 
-/* Whether a program under `flexguard run` reached a monitor, from its own statistics. */
-static void find_monitor(struct fg_demo *d, char *out, size_t size)
+/*
+ * Whether a program under `flexguard run` reached a monitor, from its own statistics.  False: none
+ * runs there.
+ */
+static bool find_monitor(struct fg_demo *d, char *out, size_t size)
 {
 	char file[160], option[200], line[4096] = "";
 	const char *argv[] = {d->self,	 "run",		"--monitor=now", option, "--", "sysbench",
@@ -254,10 +257,8 @@ static void find_monitor(struct fg_demo *d, char *out, size_t size)
 
 	snprintf(file, sizeof(file), "%s/stats.json", d->dir);
 	snprintf(option, sizeof(option), "--stats=%s", file);
-	if (fg_capture(argv, GRACE_NS, out, size)) {
-		last_line(d->monitor, sizeof(d->monitor), out);
-		return;
-	}
+	if (fg_capture(argv, GRACE_NS, out, size))
+		return false;
 	f = fopen(file, "re");
 	if (f && fgets(line, sizeof(line), f) && number_after(line, "\"monitored\":", &n)) {
 		snprintf(d->monitor, sizeof(d->monitor), "yes");
@@ -269,12 +270,13 @@ static void find_monitor(struct fg_demo *d, char *out, size_t size)
 	}
 	if (f)
 		fclose(f);
+	return true;
 }
 
 int fg_demo_prepare(struct fg_demo *d, char *why, size_t why_size)
 {
 	static char out[OUTPUT_MAX];
-	char db[160];
+	char db[160], said[200];
 	const char *argv[] = {"db_bench",
 			      "--benchmarks=fillrandom,compact",
 			      "--num=" DB_KEYS,
@@ -286,9 +288,14 @@ int fg_demo_prepare(struct fg_demo *d, char *why, size_t why_size)
 	snprintf(db, sizeof(db), "--db=%s/read", d->dir);
 	status = fg_capture(argv, GRACE_NS, out, sizeof(out));
 	if (status) {
-		last_line(why, why_size, out);
+		last_line(said, sizeof(said), out);
+		snprintf(why, why_size, "db_bench failed: %s", said);
 		return status < 0 ? status : -EIO;
 	}
-	find_monitor(d, out, sizeof(out));
+	if (!find_monitor(d, out, sizeof(out)) && !fg_interrupted) {
+		last_line(said, sizeof(said), out);
+		snprintf(why, why_size, "sysbench failed on FlexGuard: %s", said);
+		return -EIO;
+	}
 	return fg_interrupted ? -EINTR : 0;
 }

@@ -25,6 +25,7 @@
 #include "cli/common/units.h"
 #include "cli/launch/embed.h"
 #include "cli/service/service.h"
+#include "monitor/namespace.h"
 
 /* A quarter of FG_DEFAULT_PROCESSES.  Not varied. */
 #define DAEMON_PROCESSES_PER_UID 1024
@@ -231,6 +232,9 @@ int fg_cmd_monitor(int argc, char **argv)
 		fg_note("only programs of user %d trust an abstract name that root does "
 			"not listen at; for all: start it as root, or with a path",
 			(int)geteuid());
+	if (!fg_in_first_pid_namespace())
+		fg_note("processes outside this container's pid namespace are refused: for "
+			"all, start it outside (docker run --pid=host)");
 	err = fg_service_run(&o.s, stop_fd);
 	fg_systemd_notify("STOPPING=1");
 	fg_service_close(&o.s);

@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/common/library.h"
 #include "cli/service/service.h"
 #include "monitor/module.h"
+
+#define FEW_FILES 16 /* it needs some ten, libbpf's libraries among them */
 
 static const struct fg_monitor_module *module;
 
@@ -37,6 +40,7 @@ void fg_monitor_find(void)
 static int load(char *why, size_t why_size)
 {
 	const struct fg_monitor_module *found;
+	struct rlimit files;
 	char name[32];
 	void *handle;
 
@@ -51,9 +55,16 @@ static int load(char *why, size_t why_size)
 	file = -1;
 	found = handle ? dlsym(handle, FG_MODULE_SYMBOL) : NULL;
 	if (!found) {
-		snprintf(why, why_size,
-			 "cannot load the monitor (it needs libbpf, package libbpf1): %s",
-			 dlerror());
+		const char *reason = dlerror();
+
+		if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur > FEW_FILES)
+			snprintf(why, why_size,
+				 "cannot load the monitor (it needs libbpf, package libbpf1): %s",
+				 reason);
+		else
+			snprintf(why, why_size,
+				 "cannot load the monitor: %s: raise `ulimit -n`, which is %u",
+				 reason, (unsigned)files.rlim_cur);
 		return -ELIBACC;
 	}
 	if (strcmp(found->version, FG_VERSION)) {
