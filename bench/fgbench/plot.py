@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Pictures of figures: a panel for each experiment, a line for each lock."""
+import logging
 import math
 import os
 import textwrap
@@ -235,6 +236,8 @@ def footer(fig, figure, results, experiments, inches, legend):
 def draw(figure, results, out):
     """Files of the pictures; [] if nothing of it was measured."""
     import matplotlib
+    # It says where it keeps what, if that is not in HOME.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

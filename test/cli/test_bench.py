@@ -164,7 +164,8 @@ def check_killed():
     samples = os.path.join(TMP, "killed/samples.jsonl")
     wait_until("a sample", lambda: os.path.exists(samples)
                and '"sample"' in open(samples).read())
-    started = [pid for pid in [c for child in children(p.pid) for c in (child, *children(child))] if is_monitor(pid)]
+    started = [pid for child in children(p.pid) for pid in (child, *children(child))
+               if is_monitor(pid)]
     p.kill()
     p.communicate(timeout=120)
     wait_until("no monitor is left",

@@ -289,10 +289,11 @@ static int serve_at(const char *address, const struct asked *asked)
 		return FG_EXIT_OWN;
 	fd = is_unix ? listen_unix(address + 5) : listen_port(address);
 	if (fd < 0) {
-		fg_error("cannot listen on '%s': %s", address,
+		fg_error("cannot listen on '%s': %s%s", address,
 			 errno == EINVAL ? "unix:PATH, PORT, ADDRESS:PORT or "
 					   "[ADDRESS]:PORT is wanted" :
-					   strerror(errno));
+					   strerror(errno),
+			 errno == EADDRINUSE ? ": give --listen another" : "");
 		return FG_EXIT_OWN;
 	}
 	sigemptyset(&stop);

@@ -23,6 +23,7 @@
 #include "abi/protocol.h"
 #include "cli/service/service.h"
 #include "monitor/brief.h"
+#include "monitor/namespace.h"
 
 #define CAPS_BPF     (CAP_TO_MASK(CAP_BPF))
 #define CAPS_PERFMON (CAP_TO_MASK(CAP_PERFMON))
@@ -220,8 +221,12 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 	if (!err && s->change_user) {
 		err = become(s->uid, s->gid);
 		if (err)
-			snprintf(why, size, "cannot become user %d: %s", (int)s->uid,
-				 strerror(-err));
+			snprintf(why, size, "cannot become user %d: %s%s", (int)s->uid,
+				 strerror(-err),
+				 fg_in_first_user_namespace() ?
+				     "" :
+				     ": it is root of a user namespace only, and needs the "
+				     "machine's");
 	}
 	(void)!chdir("/");
 	if (!err && s->for_all && any_user_may_use_bpf()) {
