@@ -272,7 +272,7 @@ void _fg_offer_after_fork(void)
 	    t->role != FG_ROLE_NONE)
 		return;
 	n = kept_no_longer(t);
-	if (n) /* its node is new */
+	if (n) /* its node is new, soon */
 		_fg_queue_forget(n);
 	if (is_still_there(l))
 		_fg_offer_settle(l, t);

@@ -43,8 +43,8 @@ static bool another_runtime(void)
 static void child_of_fork_unregistered(void)
 {
 	fg_filter_after_fork();
+	_fg_offer_after_fork(); /* while it knows who the parent's threads were */
 	fg_threads_after_fork();
-	_fg_offer_after_fork();
 	_fg_epoch_after_fork();
 	_fg_spin_after_fork();
 	_fg_gates_after_fork();

@@ -19,8 +19,8 @@ void sim_fork(void)
 	mem_retired_are_new();
 	monitor_on = false; /* it has not been asked for again */
 	fg_filter_after_fork();
-	fg_threads_after_fork();
 	_fg_offer_after_fork();
+	fg_threads_after_fork();
 	_fg_epoch_after_fork();
 	_fg_spin_after_fork();
 	_fg_gates_after_fork();

@@ -27,6 +27,7 @@ enum {
 	FREES,
 	UNMAPS,
 	IN_HANDLER,
+	FORKS,
 	WAYS
 };
 
@@ -60,6 +61,21 @@ static void fork_without_it(bool mapped)
 	check_child(pid);
 }
 
+/* The child has it, too: it releases it, and has nothing then. */
+static void fork_with_it(void)
+{
+	const struct fg_self *t = fg_self();
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		_fg_mutex_unlock(m);
+		_exit((m->lock.word & FG_WORD_ID) || pending_of(t) || has_several(t) ||
+		      t->slot->cs || fg_thread_mine(t)->nodes_used);
+	}
+	check_child(pid);
+}
+
 static void *wait_for_it(void *way)
 {
 	fg_self()->times_head = 1; /* one that does not settle the word */
@@ -68,6 +84,7 @@ static void *wait_for_it(void *way)
 	STORE(got, 1);
 	UNTIL(LOAD(go_on));
 	switch (*(int *)way) {
+	case FORKS: fork_with_it(); /* fall through */
 	case RELEASES:
 	case IN_HANDLER: _fg_mutex_unlock(m); break;
 	case ENDS: break;
@@ -243,9 +260,10 @@ int main(int argc, char **argv)
 		while (given[way] < ENOUGH && fg_now_ns() < until)
 			given[way] += given_once(way);
 	printf("given: %d released, %d by the former owner, %d by a third thread, %d left behind, "
-	       "%d behind a filter, %d freed, %d unmapped, %d wanted in a handler\n",
+	       "%d behind a filter, %d freed, %d unmapped, %d wanted in a handler, %d "
+	       "in a child\n",
 	       given[RELEASES], given[RELEASED_BY_FORMER], given[RELEASED_BY_THIRD], given[ENDS],
-	       given[ENDS_FILTERED], given[FREES], given[UNMAPS], given[IN_HANDLER]);
+	       given[ENDS_FILTERED], given[FREES], given[UNMAPS], given[IN_HANDLER], given[FORKS]);
 	fflush(stdout);
 	for (int way = 0; way < WAYS; way++)
 		if (!given[way])
