@@ -188,8 +188,10 @@ void _fg_offer_put_away(struct fg_self *t)
 	/* First: who releases the lock for this thread waits for that, and may destroy it then. */
 	is_mine = fg_cas64_acq_rel(&me->offer, &given, both);
 	n = kept_no_longer(t);
-	if (n)
+	if (n && lock)
 		_fg_queue_give((struct fg_lock *)(uintptr_t)lock, t, n, false);
+	else if (n) /* taken back, before or just while it kept the node */
+		_fg_queue_lost(n);
 	if (is_mine) /* not if that one has waited for long enough */
 		fg_cas64_acq_rel(&me->offer, &both, lock | FG_OFFER_GIVEN);
 }
@@ -254,10 +256,10 @@ void _fg_offer_thread_ends(struct fg_self *t)
 }
 
 /*
- * Only if it is the one lock that it has, and knows of: a frame below a signal handler, which has
- * not looked yet, looks at the offer.
+ * Its offer goes only if that is the one lock that it has, and knows of: a frame below a signal
+ * handler, which has not looked yet, looks there.
  */
-void _fg_offer_after_fork(void)
+bool _fg_offer_after_fork(void)
 {
 	struct fg_self *t = &fg_self_tls;
 	struct fg_thread *me;
@@ -265,19 +267,20 @@ void _fg_offer_after_fork(void)
 	uint32_t n;
 
 	if (!fg_has_slot(t) || t->only == FG_ONLY_NOT_SET_UP)
-		return;
+		return false;
 	me = fg_thread_mine(t);
 	l = (struct fg_lock *)(uintptr_t)(me->offer & ~(uint64_t)FG_OFFER_BITS);
-	if (!was_given(t, address(l)) || t->only != (address(l) | FG_ONLY_SLOWLY) ||
-	    t->role != FG_ROLE_NONE)
-		return;
+	if (!was_given(t, address(l)))
+		return false;
+	if (is_still_there(l))
+		_fg_offer_settle(l, t);
+	if (t->only != (address(l) | FG_ONLY_SLOWLY) || t->role != FG_ROLE_NONE)
+		return false;
 	n = kept_no_longer(t);
 	if (n) /* its node is new, soon */
 		_fg_queue_forget(n);
-	if (is_still_there(l))
-		_fg_offer_settle(l, t);
 	me->offer = 0;
-	fg_set_cs(t, 0);
+	return true;
 }
 
 /* True if the offer is another one by now. */

@@ -71,8 +71,11 @@ void _fg_offer_put_away(struct fg_self *t);
 /* It ends, perhaps with a lock that it was given, which it or another one may still release. */
 void _fg_offer_thread_ends(struct fg_self *t);
 
-/* In the child of fork, by its only thread: what it was given it has by the word from now on. */
-void _fg_offer_after_fork(void);
+/*
+ * In the child of fork, by its only thread, before fg_threads_after_fork(): the word of a lock that
+ * it was given has its id.  True: that is its only lock, which it has by the word from now on.
+ */
+bool _fg_offer_after_fork(void);
 
 /*
  * The lock is to be released, by another thread than its owner.  Returns the id of the thread that

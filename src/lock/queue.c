@@ -464,3 +464,10 @@ void _fg_queue_forget(uint32_t n)
 		node_free(node_at(n));
 	is_used_no_longer(n);
 }
+
+/* A node that is still in a queue is never used again. */
+void _fg_queue_lost(uint32_t n)
+{
+	if (state_of(fg_load_relaxed(&node_at(n)->state)) != FG_NODE_KEPT)
+		is_used_no_longer(n);
+}

@@ -97,5 +97,7 @@ bool _fg_queue_give(struct fg_lock *l, struct fg_self *t, uint32_t n, bool lock_
 void _fg_queue_pass_on(struct fg_lock *l, struct fg_self *t, uint32_t n);
 /* The lock is no more. */
 void _fg_queue_forget(uint32_t n);
+/* Of which lock it is nobody knows.  If no other thread has passed the role on, none can. */
+void _fg_queue_lost(uint32_t n);
 
 #endif

@@ -42,9 +42,13 @@ static bool another_runtime(void)
 
 static void child_of_fork_unregistered(void)
 {
+	bool has_by_word;
+
 	fg_filter_after_fork();
-	_fg_offer_after_fork(); /* while it knows who the parent's threads were */
+	has_by_word = _fg_offer_after_fork(); /* while it knows who the parent's threads were */
 	fg_threads_after_fork();
+	if (has_by_word) /* its slot is its own by now */
+		fg_set_cs(&fg_self_tls, 0);
 	_fg_epoch_after_fork();
 	_fg_spin_after_fork();
 	_fg_gates_after_fork();

@@ -14,13 +14,17 @@
 
 void sim_fork(void)
 {
+	bool has_by_word;
+
 	sim_others_stop();
 	sim_forked();
 	mem_retired_are_new();
 	monitor_on = false; /* it has not been asked for again */
 	fg_filter_after_fork();
-	_fg_offer_after_fork();
+	has_by_word = _fg_offer_after_fork();
 	fg_threads_after_fork();
+	if (has_by_word)
+		fg_set_cs(&fg_self_tls, 0);
 	_fg_epoch_after_fork();
 	_fg_spin_after_fork();
 	_fg_gates_after_fork();

@@ -76,6 +76,23 @@ static void fork_with_it(void)
 	check_child(pid);
 }
 
+/* Beside another one, which the child releases; and its child releases this one. */
+static void fork_twice_with_it(void)
+{
+	pid_t pid;
+
+	_fg_mutex_lock(&another, NULL, NULL);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		_fg_mutex_unlock(&another);
+		fork_with_it();
+		_exit(0);
+	}
+	check_child(pid);
+	_fg_mutex_unlock(&another);
+}
+
 static void *wait_for_it(void *way)
 {
 	fg_self()->times_head = 1; /* one that does not settle the word */
@@ -84,7 +101,10 @@ static void *wait_for_it(void *way)
 	STORE(got, 1);
 	UNTIL(LOAD(go_on));
 	switch (*(int *)way) {
-	case FORKS: fork_with_it(); /* fall through */
+	case FORKS:
+		fork_with_it();
+		fork_twice_with_it();
+		/* fall through */
 	case RELEASES:
 	case IN_HANDLER: _fg_mutex_unlock(m); break;
 	case ENDS: break;
