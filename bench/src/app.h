@@ -47,7 +47,7 @@ static void app_ends(int sig)
 	pid_t pid = fork();
 
 	if (!pid) {
-		execlp("rm", "rm", "-rf", "--", app_is_in, (char *)NULL);
+		execl("/bin/rm", "rm", "-rf", "--", app_is_in, (char *)NULL);
 		_exit(127);
 	}
 	waitpid(pid, NULL, 0);

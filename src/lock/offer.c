@@ -40,7 +40,7 @@ static bool was_offered(const struct fg_lock *l)
 }
 
 /* Before the offer. */
-static void is_offered(const struct fg_lock *l)
+static void note_offered(const struct fg_lock *l)
 {
 	uint32_t bit, *at = offered_of(l, &bit);
 
@@ -58,7 +58,7 @@ bool _fg_offer_make(const struct fg_lock *l, struct fg_self *t)
 	 */
 	if ((me->offer && has_several(t)) || (address(l) & FG_OFFER_BITS))
 		return false;
-	is_offered(l);
+	note_offered(l);
 	fg_store_relaxed(&me->offer, address(l) | FG_OFFER_MADE);
 	return true;
 }

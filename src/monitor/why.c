@@ -23,6 +23,9 @@ int fg_monitor_preflight(char *why, size_t size)
 	return fg_needs(why, size);
 }
 
+/* Of address space: with 20 MB they cannot be loaded.  Not varied. */
+#define TYPES_NEED (128u << 20)
+
 int fg_why_load(int err, const char *outside, char *why, size_t size)
 {
 	struct rlimit space;
@@ -62,9 +65,8 @@ int fg_why_load(int err, const char *outside, char *why, size_t size)
 				 outside);
 		return -ENOTSUP;
 	default:
-		/* What libbpf says when it has not got the kernel's types. */
-		if (err == -ESRCH && !getrlimit(RLIMIT_AS, &space) &&
-		    space.rlim_cur != RLIM_INFINITY) {
+		/* What libbpf says, also when it has not got the kernel's types. */
+		if (err == -ESRCH && !getrlimit(RLIMIT_AS, &space) && space.rlim_cur < TYPES_NEED) {
 			snprintf(why, size,
 				 "too little address space for the kernel's types: raise `ulimit "
 				 "-v`");

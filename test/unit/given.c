@@ -3,10 +3,11 @@
  * A lock that its owner gives to the head of the queue (src/lock/offer.h).  The word names the
  * former owner then.  So the one that has it: releases it; has it released by that former owner, or
  * by a third thread; ends, and leaves it behind, also where a filter has come and it may block no
- * signals for that; has freed it, and the memory is another's or nobody's when it ends; takes part
- * in the rest as any owner does: others find it held, and a signal with it in hand does not wait
- * for the former owner's release.  The child of a raw clone() gives nothing to a thread of its
- * parent.  A signal handler on top of the wait may want the same lock.
+ * signals for that; has freed it, and the memory is another's or nobody's when it ends, or forks;
+ * forks, and the child releases it; takes part in the rest as any owner does: others find it held,
+ * and a signal with it in hand does not wait for the former owner's release.  The child of a raw
+ * clone() gives nothing to a thread of its parent.  A signal handler on top of the wait may want
+ * the same lock.
  */
 #include "../tools/check.h"
 
