@@ -85,6 +85,23 @@ static void op_nested(uint64_t n)
 	must(pthread_mutex_unlock(&shared.normal));
 }
 
+/* Lock coupling: the next one is taken before the one before it is released. */
+static void op_hand_over_hand(uint64_t n)
+{
+	pthread_mutex_t *held = &shared.normal, *next = &shared.inner, *swap;
+
+	must(pthread_mutex_lock(held));
+	while (n--) {
+		must(pthread_mutex_lock(next));
+		shared.value++;
+		must(pthread_mutex_unlock(held));
+		swap = held;
+		held = next;
+		next = swap;
+	}
+	must(pthread_mutex_unlock(held));
+}
+
 static void op_recursive(uint64_t n)
 {
 	while (n--) {
@@ -165,6 +182,7 @@ static const struct op {
     {"trylock", "trylock + unlock", op_trylock},
     {"trylock-busy", "trylock of a held mutex", op_trylock_busy},
     {"nested", "lock + unlock, another held", op_nested},
+    {"hand-over-hand", "lock + unlock of the one before", op_hand_over_hand},
     {"recursive", "recursive: lock + unlock", op_recursive},
     {"relock", "recursive: held already", op_relock},
     {"errorcheck", "errorcheck: lock + unlock", op_errorcheck},

@@ -259,6 +259,27 @@ static inline bool is_beside_one(const struct fg_self *t, uint64_t first)
 }
 
 /*
+ * Lock coupling (Bayer, Schkolnick, Acta Informatica 1977), also called hand over hand: the first
+ * of two goes, and the second is what this thread has then.  It is critical all the time by that
+ * one, so the count need not be right before the release.  `pending` is not what it was if a signal
+ * handler has forgotten which lock is the latest.
+ */
+static inline bool unlock_first_of_two(struct fg_lock *l, struct fg_self *t)
+{
+	uint64_t latest = pending_of(t);
+
+	if (t->first != address(l) || !latest || t->only != (latest | FG_ONLY_SEVERAL) ||
+	    !is_beside_one(t, address(l)) || !release_unwaited(l, t))
+		return false;
+	t->only = latest;
+	fg_set_pending(t, latest);
+	fg_set_cs(t, 0);
+	if (fg_unlikely(t->unordered)) /* as in _fg_unlock_slow() */
+		publish(t, 1, latest);
+	return true;
+}
+
+/*
  * The common case again: the latest of several locks, or one that was taken the
  * slow way, and nobody sleeps.  Whoever has released a lock lately that others sleep for looks at
  * the word first: a CAS that fails would pull the line from a spinning waiter for nothing.
@@ -424,7 +445,8 @@ __attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
 	uint64_t first = t->first;
 
 	if (t->only != (address(l) | FG_ONLY_SEVERAL)) {
-		unlock_long_way(l);
+		if (!unlock_first_of_two(l, t))
+			unlock_long_way(l);
 	} else if (!is_beside_one(t, first)) {
 		if (!unlock_nested(l, t))
 			release_and_wake(l, t, false);

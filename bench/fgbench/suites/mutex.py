@@ -165,7 +165,8 @@ class Uncontended(Suite):
             self.at_most(n, "<= 1.1x glibc, mutex lock + unlock", ratios(lambda op: op == "mutex"),
                          1.1)
             self.at_most(n, "<= 1.1x glibc, other mutex operations",
-                         ratios(lambda op: op in ("trylock", "trylock-busy", "nested", "recursive",
-                                                  "relock", "errorcheck")), 1.1)
+                         ratios(lambda op: op in ("trylock", "trylock-busy", "nested",
+                                                  "hand-over-hand", "recursive", "relock",
+                                                  "errorcheck")), 1.1)
             self.at_most(n, "<= 1.1x glibc, signal and broadcast",
                          ratios(lambda op: op in ("signal", "broadcast")), 1.1)
