@@ -131,8 +131,11 @@ void _fg_rwlock_init(struct fg_rwlock *rw, uint32_t kind)
 
 void _fg_rwlock_destroy(struct fg_rwlock *rw)
 {
-	/* Without the bias, a writer has seen the last of them leave. */
-	if (fg_load_relaxed(&rw->bias))
+	/*
+	 * Without the bias, a writer has seen the last of them leave; but not in a child of fork,
+	 * where one of the parent's may have been about to.
+	 */
+	if (fg_load_relaxed(&rw->bias) || fg_epoch)
 		forget_visible(rw);
 }
 
@@ -226,6 +229,8 @@ static void set_bias_again(struct fg_rwlock *rw, const struct fg_self *t)
 
 	if (fg_likely(fg_load_relaxed(&rw->last_reader) == t->id) || fg_load_relaxed(&rw->bias))
 		return; /* nothing is written here, either, that the next one would have to pull */
+	if (fg_unlikely(entry_for(rw) & WANTED)) /* at an odd address: no room for the flag */
+		return;
 	fg_store_relaxed(&rw->last_reader, t->id);
 	left = fg_load_relaxed(&rw->inhibit);
 	if (fg_likely(left))
@@ -302,17 +307,33 @@ static uint32_t at_gate(const struct fg_rwlock *rw)
 	return fg_load_relaxed(&rw->gate.word) & FG_WORD_ID;
 }
 
+/* Past all readers: so it waits for none. */
+static bool writer_is_in(const struct fg_rwlock *rw)
+{
+	return fg_load_relaxed(&rw->readers) & WRITER_IN;
+}
+
+/*
+ * Nor does this thread read.  WRITER_IN alone says nothing of it: the flag outlives its writer, and
+ * the next one is at the gate before it has taken it back.
+ */
+static bool i_do_not_read(const struct fg_rwlock *rw, const struct fg_self *t)
+{
+	return (fg_load_relaxed(&rw->readers) & (COUNT | WRITER_IN)) == WRITER_IN &&
+	       !names(fg_load_relaxed(entry_in(line_of(t), rw)), rw);
+}
+
 /*
  * This reader's patience is over.  False if it has waited for its turn, as hundreds of readers do
  * at a time: to wake each of them every 10 ms costs more than the lock does.  So the next waits are
  * longer, until one of them has been behind one writer all the time, which may wait for a reader
- * that waits for this one.
+ * that waits for this one.  Not one that is in.
  */
 static bool behind_one_writer(struct fg_rwlock *rw, uint32_t writer)
 {
 	uint32_t times = fg_load_relaxed(&rw->patience);
 
-	if (at_gate(rw) == writer) {
+	if (at_gate(rw) == writer && !writer_is_in(rw)) {
 		fg_store_relaxed(&rw->patience, 0);
 		return true;
 	}
@@ -326,16 +347,20 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 						      const struct fg_deadline *deadline)
 {
 	bool writers_first = rw->kind == FG_RW_WRITERS_FIRST;
+	bool recursive = fg_sections != 0; /* perhaps: of another lock, or a spinlock */
 	int r;
 
 	if (i_write(rw, t))
 		return EDEADLK;
 	for (;;) {
-		bool recursive = fg_sections != 0, late;
+		bool late;
 		uint32_t writer = at_gate(rw);
 		uint64_t began = fg_now_ns(), patient = patience(rw);
 		struct fg_deadline soon;
 
+		/* Or it would look every 50 us while that writer is in, and pass at none. */
+		if (recursive && i_do_not_read(rw, t))
+			recursive = false;
 		r = gate_lock(rw,
 			      writers_first ?
 				  deadline :

@@ -49,6 +49,42 @@ static void use_as_new(void)
 	CHECK_EQ(pthread_rwlock_destroy(&rw), 0);
 }
 
+static void *write_once(void *arg)
+{
+	CHECK_EQ(pthread_rwlock_wrlock(&rw), 0);
+	CHECK_EQ(pthread_rwlock_unlock(&rw), 0);
+	return arg;
+}
+
+/* Destroyed in the child, while a writer of the parent waits for a reader of the parent. */
+static void destroy_where_a_writer_waits(void)
+{
+	pthread_t reader, writer;
+	pid_t child;
+	int status;
+
+	read_often();
+	reader = start(read_until_told, NULL);
+	pthread_barrier_wait(&there);
+	writer = start(write_once, NULL);
+	sleep_us(20000); /* until it has taken the bias back, most likely */
+	child = fork();
+	if (!child) {
+		alarm(20);
+		CHECK_EQ(pthread_rwlock_destroy(&rw), 0);
+		rw = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+		use_as_new();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	pthread_barrier_wait(&there);
+	join(reader);
+	join(writer);
+	CHECK_EQ(pthread_rwlock_destroy(&rw), 0);
+	rw = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t t;
@@ -57,6 +93,7 @@ int main(int argc, char **argv)
 
 	check_begin(argv[0], 40);
 	pthread_barrier_init(&there, NULL, 2);
+	destroy_where_a_writer_waits();
 	read_often();
 	t = start(read_until_told, NULL);
 	pthread_barrier_wait(&there);
