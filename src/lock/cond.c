@@ -186,7 +186,28 @@ struct wait {
 	const struct fg_cond_mutex *mutex;
 	struct fg_waiter node;
 	fg_spin_history history; /* the condition variable's, as it was when the wait began */
+	uint32_t epoch;		 /* of the list that the node is in */
+	struct wait *outer;	 /* which a signal handler has interrupted */
 };
+
+/* The innermost wait of this thread, from when it is in the list. */
+static __thread struct wait *waiting __attribute__((tls_model("initial-exec")));
+
+/*
+ * A signal handler has forked, and this is the child: nobody finds the waiter in the list, which is
+ * of the parent, or has been emptied.  So it wakes up, spuriously.  Who is forgotten before it is
+ * `waiting` finds out before it sleeps; later it is told, since it may sleep on after the handler.
+ */
+static bool is_forgotten(const struct wait *w)
+{
+	return fg_unlikely(w->epoch != fg_load_relaxed(&fg_epoch));
+}
+
+void _fg_cond_after_fork(void)
+{
+	for (struct wait *w = waiting; w; w = w->outer)
+		fg_store_relaxed(&w->node.word, LAST);
+}
 
 /* The waiter ends the wait by itself.  False: too late, it has been signalled. */
 static bool go(struct wait *w)
@@ -200,8 +221,11 @@ static bool go(struct wait *w)
 	if (fg_unlikely(_fg_cond_is_a_childs(w->cond)))
 		return true; /* it has emptied the list */
 	cond_lock(w->cond);
-	list_remove(w->cond, w->node.prev, w->node.next);
-	add_to_history(w->cond, w->node.spun, false);
+	/* Its neighbours may be stacks of threads that are not in this process. */
+	if (fg_likely(fg_load_relaxed(&w->cond->epoch) == w->epoch)) {
+		list_remove(w->cond, w->node.prev, w->node.next);
+		add_to_history(w->cond, w->node.spun, false);
+	}
 	cond_unlock(w->cond);
 	return true;
 }
@@ -211,7 +235,8 @@ static bool go(struct wait *w)
  */
 static void confirm(struct wait *w)
 {
-	if (fg_load_acquire(&w->node.word) == SIGNALED)
+	/* One of the parent's is not counted in the child, or will not be. */
+	if (fg_load_acquire(&w->node.word) == SIGNALED && !is_forgotten(w))
 		__atomic_fetch_sub(&w->cond->lock.tag, 1, __ATOMIC_RELEASE);
 }
 
@@ -229,6 +254,7 @@ static void cancelled(void *arg)
 
 	if (!go(w))
 		pass_on(w);
+	waiting = w->outer;
 	_fg_cond_take_back(w->mutex);
 }
 
@@ -246,7 +272,7 @@ static void spin_for_signal(struct wait *w, const struct fg_deadline *deadline)
 	while (fg_load_acquire(&w->node.word) == WAITING) {
 		if (event.asked % FG_CLOCK_EVERY == 0) {
 			fg_testcancel();
-			if (fg_deadline_passed(deadline))
+			if (fg_deadline_passed(deadline) || is_forgotten(w))
 				break;
 		}
 		if (fg_decide(&event) == FG_BLOCK)
@@ -295,7 +321,10 @@ int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 	if (fg_unlikely(_fg_cond_is_a_childs(c)))
 		return wake_by_itself(m, deadline);
 	cond_lock(c);
+	w.epoch = fg_load_relaxed(&c->epoch);
 	list_append(c, &w.node);
+	w.outer = waiting;
+	waiting = &w;
 	w.history = (fg_spin_history)(fg_load_relaxed(&c->flags) >> FG_COND_HISTORY);
 	cond_unlock(c);
 	if (m->ours)
@@ -305,6 +334,7 @@ int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 	if (r) {
 		if (!go(&w))
 			pass_on(&w);
+		waiting = w.outer;
 		return r;
 	}
 
@@ -312,6 +342,8 @@ int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 	spin_for_signal(&w, deadline);
 	/* Acquire: pairs with the release in give(). */
 	while (fg_load_acquire(&w.node.word) == ASLEEP) {
+		if (is_forgotten(&w) && go(&w))
+			break;
 		r = fg_futex_wait_cancellable(&w.node.word, ASLEEP, deadline);
 		if (r == -ETIMEDOUT && go(&w))
 			break;
@@ -321,6 +353,7 @@ int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 
 	if (r == 0)
 		confirm(&w);
+	waiting = w.outer;
 	locked = _fg_cond_take_back(m);
 	if (locked)
 		return locked;

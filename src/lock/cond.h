@@ -141,6 +141,7 @@ static inline int _fg_cond_take_back(const struct fg_cond_mutex *m)
 /* 0, ETIMEDOUT, or what unlock or lock returned.  A cancellation point. */
 int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 		  const struct fg_deadline *deadline);
+void _fg_cond_after_fork(void); /* in the child, by its only thread */
 void _fg_cond_signal_slow(struct fg_cond *c);
 void _fg_cond_broadcast_slow(struct fg_cond *c);
 

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "lock/cond.h"
 #include "lock/epoch.h"
 #include "lock/gate.h"
 #include "lock/offer.h"
@@ -50,6 +51,7 @@ static void child_of_fork_unregistered(void)
 	if (has_by_word) /* its slot is its own by now */
 		fg_set_cs(&fg_self_tls, 0);
 	_fg_epoch_after_fork();
+	_fg_cond_after_fork();
 	_fg_spin_after_fork();
 	_fg_gates_after_fork();
 }

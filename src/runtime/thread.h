@@ -2,7 +2,8 @@
 /*
  * Threads: who I am, what I publish, and the queue nodes that serve all my locks.
  *
- * A thread has three pieces of memory, 252 bytes in all:
+ * A thread has three pieces of memory, 252 bytes in all (and spinlocks and condition variables
+ * keep 32 more in thread-local storage, spin.c and cond.c):
  *
  *   fg_self    in its thread-local storage, as fg_sections: the truth about itself
  *   fg_slot    in the page that the monitor sees: a copy of what matters.  The

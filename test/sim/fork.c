@@ -4,6 +4,7 @@
  * what they had written is.  Then what start.c does in a child.
  */
 #include "kernel.h"
+#include "lock/cond.h"
 #include "lock/epoch.h"
 #include "lock/gate.h"
 #include "lock/offer.h"
@@ -26,6 +27,7 @@ void sim_fork(void)
 	if (has_by_word)
 		fg_set_cs(&fg_self_tls, 0);
 	_fg_epoch_after_fork();
+	_fg_cond_after_fork();
 	_fg_spin_after_fork();
 	_fg_gates_after_fork();
 	fg_policy_monitor(NULL, 0);
