@@ -23,6 +23,7 @@ int fg_mutex_init(fg_mutex_t *mutex, int kind)
 {
 	if (kind < FG_MUTEX_NORMAL || kind > FG_MUTEX_ERRORCHECK)
 		return EINVAL;
+	_fg_mutex_is_made(mutex_of(mutex));
 	*mutex_of(mutex) = (struct fg_mutex){.lock.tag = (uint32_t)kind};
 	return 0;
 }

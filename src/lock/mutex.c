@@ -22,6 +22,20 @@ static inline bool owned(struct fg_mutex *m)
 	return fg_likely(owner && owner == fg_self_tls.id) || owned_formerly(m, owner);
 }
 
+/*
+ * In a child of fork.  The handlers of pthread_atfork() may have locked it, and initialise it anew
+ * there in place of a release (jemalloc's do): a thread that goes on counting it looks critical to
+ * the monitor, and takes each lock the long way, for ever.
+ */
+void _fg_mutex_forget(struct fg_mutex *m)
+{
+	const struct fg_self *t = fg_self();
+
+	if (_fg_mutex_is_ours(m) && fg_has_slot(t) && locks_announced(t) &&
+	    (fg_load_relaxed(&m->lock.word) & FG_WORD_ID) == t->id)
+		_fg_unlock(&m->lock);
+}
+
 int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadline)
 {
 	/*

@@ -80,6 +80,8 @@ static inline int _fg_mutex_count_again(uint32_t *count)
  *   _fg_mutex_is_ours()		not glibc's
  *   _fg_mutex_may_be_shared()	those that other processes know are ours, too
  *   _fg_mutex_kind()		lock.tag of a new one that is ours
+ *   _fg_mutex_is_made()		to be initialised, in whatever memory: what this thread may
+ *                                      have to forget of the one that was there
  *   _fg_mutex_waiters()		`more` threads wait on a condition variable with this mutex;
  *                                      the caller is one of them
  *   _fg_mutex_destroy()		0; EBUSY (held, or threads wait with it on a condition

@@ -40,6 +40,7 @@ int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 		    robust != PTHREAD_MUTEX_STALLED || protocol != PTHREAD_PRIO_NONE)
 			return fg_native_pthread_mutex_init()(mutex, attr);
 	}
+	_fg_mutex_is_made(m);
 	*m = (struct fg_mutex){.lock.tag = _fg_mutex_kind(type, shared != PTHREAD_PROCESS_PRIVATE)};
 	return 0;
 }

@@ -28,6 +28,14 @@ static inline uint32_t _fg_mutex_kind(int type, bool shared)
 	return (uint32_t)type & FG_KIND_TYPE;
 }
 
+void _fg_mutex_forget(struct fg_mutex *m);
+
+static inline void _fg_mutex_is_made(struct fg_mutex *m)
+{
+	if (fg_unlikely(fg_epoch))
+		_fg_mutex_forget(m);
+}
+
 static inline void _fg_mutex_waiters(struct fg_mutex *m, uint32_t more)
 {
 	fg_add_relaxed(&m->lock.tag, more << FG_KIND_WAITERS);
