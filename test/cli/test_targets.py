@@ -82,6 +82,10 @@ def check_script():
     same("sh", run("run", "--policy=block", script("ok", "#!/bin/sh\nexit 5\n")).returncode, 5)
     same("env",
          run("run", "--policy=block", script("env", "#!/usr/bin/env sh\nexit 6\n")).returncode, 6)
+    for name, line in (("envS", "-S -v sh"), ("envu", "-S -u FOO sh"), ("envC", "-S -C / sh"),
+                       ("envquote", '-S "sh" -e')):
+        path = script(name, f"#!/usr/bin/env {line}\nexit 8\n")
+        same(line, run("run", "--policy=block", path).returncode, 8)
     inner = script("inner", "#!/bin/sh\nexit 7\n")
     same("chain", run("run", "--policy=block", script("outer", f"#!{inner}\n")).returncode, 7)
 

@@ -96,9 +96,21 @@ static ssize_t first_bytes(const char *path, char *buf, size_t size)
 	return n;
 }
 
+/* An option of env(1) that takes no operand, so that what follows it may be the program. */
+static bool stands_alone(const char *option)
+{
+	static const char *const alone[] = {"-", "--", "-S", "-i", "-v", "-iS", "-vS"};
+
+	for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++)
+		if (!strcmp(option, alone[i]))
+			return true;
+	return false;
+}
+
 /*
  * The interpreter that a #! line leads to, allocated; NULL and *err when it
- * cannot be run.  `#!/usr/bin/env NAME` leads to NAME.
+ * cannot be run.  `#!/usr/bin/env NAME` leads to NAME; where only env knows what its options and
+ * quotes mean, to env itself.
  */
 static char *interpreter(char *line, char *name, size_t name_size, int *err)
 {
@@ -111,8 +123,9 @@ static char *interpreter(char *line, char *name, size_t name_size, int *err)
 	if (!found || strcmp(basename(file), "env"))
 		return found;
 	while ((arg = strtok_r(NULL, " \t", &save)) && (*arg == '-' || strchr(arg, '=')))
-		;
-	if (!arg)
+		if (*arg == '-' && !stands_alone(arg))
+			return found;
+	if (!arg || strpbrk(arg, "\"'\\$"))
 		return found;
 	snprintf(name, name_size, "%s", arg);
 	free(found);
