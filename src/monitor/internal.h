@@ -58,6 +58,9 @@ struct fg_process {
 	int pidfd;   /* -1: free */
 	uid_t uid;   /* whose quota it is (fg_monitor_account) */
 	uint32_t domain;
+	uint64_t held; /* bit d: a thread may count in domain d, nobody else gets it */
+	bool owned; /* the program knows of it: an entry in the map `owners`, unless an exec came */
+	bool bound; /* storages of its threads may name its index and those domains */
 	uint32_t slots; /* of all its pieces together */
 	struct fg_array piece[FG_PIECES];
 	uint32_t published; /* bit n: the program finds something as piece n */
@@ -134,7 +137,7 @@ struct fg_monitor {
 	uint32_t next_process; /* where the search for a free one starts */
 	struct {
 		uid_t uid;
-		uint32_t users; /* processes; 0: the domain is free */
+		uint32_t users; /* processes that hold it; 0: the domain is free */
 	} domains[FG_MAX_DOMAINS];
 
 	struct fg_client clients[FG_MAX_CLIENTS];

@@ -4,7 +4,11 @@
  * thread storages name it, so it is given to another process only after the
  * pidfd says that all threads of the first are gone.
  *
- * Domains: processes of one user share a counter, and nobody else writes it.
+ * Domains: processes of one user share a counter, and nobody else writes it.  The program copies a
+ * thread's domain when it binds it, and a thread that sleeps keeps that whatever becomes of its
+ * process.  So what threads were bound to, the index and the domain, is given to others only when
+ * they are gone: at the process's end, or at an exec.
+ *
  * With more than FG_MAX_DOMAINS - 1 users at a time, the rest are refused: users that shared
  * one could make each other wait.  FG_DOMAIN_ALL counts all of them.
  */
@@ -65,13 +69,40 @@ static uint32_t domain_find(const struct fg_monitor *m, uid_t uid)
 }
 
 /* find_entry has seen that there is one. */
-static uint32_t domain_get(struct fg_monitor *m, uid_t uid)
+static void domain_get(struct fg_monitor *m, struct fg_process *p, uid_t uid)
 {
 	uint32_t d = domain_find(m, uid);
 
 	m->domains[d].uid = m->cfg.domains == FG_DOMAINS_CPUSET ? 0 : uid;
-	m->domains[d].users++;
-	return d;
+	if (!(p->held & 1ull << d))
+		m->domains[d].users++;
+	p->held |= 1ull << d;
+	p->domain = d;
+}
+
+/* All that the process has, but those in `keep`. */
+static void domains_put(struct fg_monitor *m, struct fg_process *p, uint64_t keep)
+{
+	_Static_assert(FG_MAX_DOMAINS == 64, "a bit each");
+
+	for (uint32_t d = 0; d < FG_MAX_DOMAINS; d++)
+		if (p->held & ~keep & 1ull << d)
+			m->domains[d].users--;
+	p->held &= keep;
+}
+
+/*
+ * Of users that a process was before.  A daemon that gives up root, and a second account, have
+ * room; one that becomes everybody in turn would keep the domains of all.  Not varied.
+ */
+#define FORMER_DOMAINS 4
+
+static bool may_become(const struct fg_monitor *m, const struct fg_process *p, uid_t uid)
+{
+	uint32_t d = domain_find(m, uid);
+
+	return d != FG_DOMAIN_ALL && (!p->bound || p->held & 1ull << d ||
+				      __builtin_popcountll(p->held) <= FORMER_DOMAINS);
 }
 
 static uint64_t memory_of(uint32_t processes, uint64_t slots)
@@ -102,14 +133,34 @@ static void leave_pieces(struct fg_monitor *m, uint32_t index, uint32_t from)
 }
 
 /*
- * It gets no array, and what it had before ends.  Unless it is another program by now, or never was
- * welcomed, storages of its threads name its index: it keeps that until it dies.
+ * Has it executed another program since the program was told of it?  Then its other threads are
+ * gone, and what the one that is left was bound to (on_exec, bpf/monitor.bpf.c).  An entry that we
+ * took back ourselves says nothing.
+ */
+static void notice_exec(struct fg_monitor *m, struct fg_process *p)
+{
+	struct fg_owner owner;
+
+	if (!p->owned ||
+	    !bpf_map_lookup_elem(bpf_map__fd(m->skel->maps.owners), &p->pidfd, &owner) ||
+	    errno != ENOENT)
+		return;
+	p->owned = p->bound = false;
+	domains_put(m, p, 1ull << p->domain);
+}
+
+/*
+ * It gets no array, and what it had before ends.  As long as storages of its threads may name its
+ * index it keeps that, and its domains.
  */
 static void retire(struct fg_monitor *m, uint32_t index)
 {
 	struct fg_process *p = &m->processes[index];
 
-	if (bpf_map_delete_elem(bpf_map__fd(m->skel->maps.owners), &p->pidfd)) {
+	notice_exec(m, p);
+	if (p->owned && !bpf_map_delete_elem(bpf_map__fd(m->skel->maps.owners), &p->pidfd))
+		p->owned = false;
+	if (!p->bound) {
 		fg_process_forget(m, index);
 		return;
 	}
@@ -146,9 +197,10 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 	}
 	if (mine < m->cfg.max_processes) {
 		*index = mine;
+		notice_exec(m, &m->processes[mine]);
 		/* Another user by now, with a quota of its own: what it had before ends. */
-		if (m->processes[mine].uid != uid &&
-		    (u->processes >= m->cfg.max_per_uid || !domain_find(m, uid))) {
+		if (m->processes[mine].uid != uid && (u->processes >= m->cfg.max_per_uid ||
+						      !may_become(m, &m->processes[mine], uid))) {
 			retire(m, mine);
 			return -EDQUOT;
 		}
@@ -259,7 +311,8 @@ static int enter(struct fg_monitor *m, uint32_t index, uint64_t id, const struct
 	p->id = id;
 	p->pidfd = pidfd;
 	p->uid = peer->uid;
-	p->domain = domain_get(m, peer->uid);
+	p->owned = p->bound = false;
+	domain_get(m, p, peer->uid);
 	p->since_ns = fg_now_ns();
 	memset(p->stats, 0, sizeof(p->stats));
 	m->nr_processes++;
@@ -285,9 +338,10 @@ static int enter_again(struct fg_monitor *m, uint32_t index, uid_t uid)
 	leave_pieces(m, index, 1); /* the new first one takes the old one's place */
 	if (p->uid == uid)
 		return 0;
-	m->domains[p->domain].users--;
 	p->uid = uid;
-	p->domain = domain_get(m, uid);
+	domain_get(m, p, uid);
+	if (!p->bound)
+		domains_put(m, p, 1ull << p->domain);
 	return 0;
 }
 
@@ -303,6 +357,7 @@ static int own(struct fg_monitor *m, uint32_t index, struct fg_peer *peer)
 	/* Only after the array: threads must not be bound to what this index led to before. */
 	if (bpf_map_update_elem(bpf_map__fd(m->skel->maps.owners), &peer->pidfd, &owner, BPF_ANY))
 		return -errno;
+	p->owned = true;
 	/* gives the threads that are there their storage */
 	err = m->early ? fg_monitor_audit(m) : 0;
 	/*
@@ -310,6 +365,7 @@ static int own(struct fg_monitor *m, uint32_t index, struct fg_peer *peer)
 	 * after the first look.  Nobody's memory has been read for this hello yet.
 	 */
 	err = err ? err : fg_monitor_prove(m, peer, true);
+	p->bound |= !err;
 	return err == -EINPROGRESS ? -EACCES : err;
 }
 
@@ -355,19 +411,16 @@ int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct
 	    (__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE) ||
 	     !fg_is_published(m, index, 0, &p->piece[0])))
 		err = -EAGAIN;
-	if (!err && !same)
-		err = own(m, index, peer);
+	/* Before threads are bound: what fails from there on keeps its index. */
 	if (!err) {
 		*slots_fd = fcntl(p->piece[n].fd, F_DUPFD_CLOEXEC, 3);
 		err = *slots_fd < 0 ? -errno : 0;
 	}
+	if (!err && !same)
+		err = own(m, index, peer);
 	if (err) {
-		if (is_new) {
-			bpf_map_delete_elem(bpf_map__fd(m->skel->maps.owners), &peer->pidfd);
-			fg_process_forget(m, index);
-		} else if (!same) {
+		if (!same)
 			retire(m, index);
-		}
 		return err;
 	}
 	welcome->slots = hello->from + p->piece[n].slots;
@@ -383,7 +436,7 @@ void fg_process_forget(struct fg_monitor *m, uint32_t index)
 	leave_pieces(m, index, 0);
 	close(p->pidfd);
 	p->pidfd = -1;
-	m->domains[p->domain].users--;
+	domains_put(m, p, 0);
 	m->nr_processes--;
 	__atomic_fetch_sub(&m->skel->bss->active, 1, __ATOMIC_RELAXED);
 }
