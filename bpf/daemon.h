@@ -75,20 +75,25 @@ int identify(void *args)
 }
 
 /*
- * The ids of all slot arrays that the kernel still has: somebody may have one mapped, or its
- * descriptor, long after the process that it was made for (src/monitor/arrays.c).
+ * All slot arrays that the kernel still has, this monitor's and others', by their name: somebody
+ * may have one mapped, or its descriptor, long after the process that it was made for
+ * (src/monitor/arrays.c).
  */
 SEC("iter/bpf_map")
 int arrays(struct bpf_iter__bpf_map *ctx)
 {
 	struct bpf_map *map = ctx->map;
-	__u32 id;
+	struct fg_found found;
+	__u64 name = 0;
 
 	if (!map || map->map_type != BPF_MAP_TYPE_ARRAY ||
-	    map->value_size != sizeof(struct fg_slot))
+	    map->value_size != sizeof(struct fg_slot) ||
+	    bpf_probe_read_kernel(&name, sizeof(name), map->name) ||
+	    name != *(const __u64 *)FG_SLOTS_NAME)
 		return 0;
-	id = map->id;
-	bpf_seq_write(ctx->meta->seq, &id, sizeof(id));
+	found.id = map->id;
+	found.slots = map->max_entries;
+	bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
 	return 0;
 }
 

@@ -36,6 +36,13 @@ struct fg_tick {
 };
 #define FG_TICK_BLIND 2 /* its answer: this kernel does not tell whose memory may be read (who.h) */
 
+#define FG_SLOTS_NAME "fg_slots" /* of each slot array; compared as a number of 64 bits */
+
+/* What `arrays` writes, one for each. */
+struct fg_found {
+	__u32 id, slots;
+};
+
 /* Argument of `look_at_vcpus`. */
 struct fg_vcpus {
 	__u64 tell;	/* 0: as if all were on */

@@ -158,7 +158,9 @@ struct task_struct___rseq_pointer { /* <= 6.18 */
 struct bpf_map {
 	enum bpf_map_type map_type;
 	__u32 value_size;
+	__u32 max_entries;
 	__u32 id;
+	char name[16];
 };
 
 #pragma clang attribute pop

@@ -13,14 +13,16 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "monitor/internal.h"
+#include "monitor_types.h"
 #include "monitor.skel.h"
 
 /* An array that its process does not use any more, charged to its user still. */
 struct fg_left {
 	uint32_t id; /* of the map */
 	uint32_t slots;
-	uid_t uid;
+	uid_t uid; /* NOBODY: who has it is not known, it counts for all */
 };
+#define NOBODY ((uid_t) - 1)
 
 int fg_array_create(uint32_t slots, struct fg_array *a)
 {
@@ -29,7 +31,7 @@ int fg_array_create(uint32_t slots, struct fg_array *a)
 	uint32_t size = sizeof(info);
 	int err;
 
-	a->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fg_slots", sizeof(uint32_t),
+	a->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, FG_SLOTS_NAME, sizeof(uint32_t),
 			       sizeof(struct fg_slot), slots, &opts);
 	if (a->fd < 0)
 		return -errno;
@@ -60,34 +62,40 @@ static bool room_for_one(struct fg_monitor *m)
 	return true;
 }
 
+static void remember(struct fg_monitor *m, uint32_t id, uint32_t slots, uid_t uid)
+{
+	/* Without memory to remember it by, its user gets it for nothing. */
+	if (!room_for_one(m))
+		return;
+	m->left[m->nr_left++] = (struct fg_left){.id = id, .slots = slots, .uid = uid};
+	m->left_slots += slots;
+}
+
 void fg_array_leave(struct fg_monitor *m, struct fg_array *a, uid_t uid)
 {
 	if (!a->id)
 		return;
-	/* Without memory to remember it by, its user gets it for nothing. */
-	if (room_for_one(m))
-		m->left[m->nr_left++] = (struct fg_left){
-		    .id = a->id, .slots = a->slots, .uid = uid};
+	remember(m, a->id, a->slots, uid);
 	close(a->fd);
 	*a = (struct fg_array){.fd = -1};
 }
 
 static int compare(const void *a, const void *b)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint32_t x = ((const struct fg_found *)a)->id, y = ((const struct fg_found *)b)->id;
 
 	return x < y ? -1 : x > y;
 }
 
-/* The ids of all arrays that are there, sorted; -errno, and then *ids is NULL. */
-static ssize_t read_ids(struct fg_monitor *m, uint32_t **ids)
+/* All arrays that are there, sorted by their ids; -errno, and then *found is NULL. */
+static ssize_t read_all(struct fg_monitor *m, struct fg_found **found)
 {
 	size_t size = 0, max = 0;
 	char *buf = NULL, *more;
 	ssize_t n;
 	int fd = bpf_iter_create(bpf_link__fd(m->skel->links.arrays));
 
-	*ids = NULL;
+	*found = NULL;
 	if (fd < 0)
 		return -errno;
 	for (;;) {
@@ -114,28 +122,52 @@ static ssize_t read_ids(struct fg_monitor *m, uint32_t **ids)
 		free(buf);
 		return n;
 	}
-	*ids = (uint32_t *)buf;
-	qsort(*ids, size / sizeof(uint32_t), sizeof(uint32_t), compare);
-	return (ssize_t)(size / sizeof(uint32_t));
+	*found = (struct fg_found *)buf;
+	qsort(*found, size / sizeof(**found), sizeof(**found), compare);
+	return (ssize_t)(size / sizeof(**found));
 }
 
 /* At most 1 % of a CPU, however often it is asked for. */
 void fg_arrays_collect(struct fg_monitor *m)
 {
 	uint64_t before = fg_now_ns();
-	uint32_t i, kept = 0, *ids;
+	struct fg_found *found;
+	uint32_t i, kept = 0;
+	uint64_t slots = 0;
 	ssize_t n;
 
 	if (!m->nr_left || before < m->collect_next_ns)
 		return;
-	n = read_ids(m, &ids);
-	for (i = 0; i < m->nr_left && n >= 0; i++)
-		if (bsearch(&m->left[i].id, ids, (size_t)n, sizeof(*ids), compare))
-			m->left[kept++] = m->left[i];
-	if (n >= 0)
+	n = read_all(m, &found);
+	for (i = 0; i < m->nr_left && n >= 0; i++) {
+		struct fg_found key = {.id = m->left[i].id};
+
+		if (!bsearch(&key, found, (size_t)n, sizeof(*found), compare))
+			continue;
+		slots += m->left[i].slots;
+		m->left[kept++] = m->left[i];
+	}
+	if (n >= 0) {
 		m->nr_left = kept;
-	free(ids);
+		m->left_slots = slots;
+	}
+	free(found);
 	m->collect_next_ns = before + 100 * (fg_now_ns() - before);
+}
+
+/*
+ * What an earlier monitor gave away, and processes still have, is no cgroup's any more that has a
+ * limit: it counts against this one's.  So do arrays of a `flexguard run` that is there now.
+ */
+void fg_arrays_find(struct fg_monitor *m)
+{
+	struct fg_found *found;
+	ssize_t n = read_all(m, &found);
+
+	for (ssize_t i = 0; i < n; i++)
+		if (found[i].id != m->empty.id)
+			remember(m, found[i].id, found[i].slots, NOBODY);
+	free(found);
 }
 
 void fg_arrays_charge(const struct fg_monitor *m, uid_t uid, struct fg_usage *u)

@@ -25,6 +25,7 @@
 #define FG_DEFAULT_SLOTS       (FG_PIECES * FG_PIECE)
 #define FG_DEFAULT_UID_SLOTS   (1u << 20) /* 1024 processes with as many as the library asks for */
 #define FG_DEFAULT_UID_MEMORY  (256ull << 20)
+#define FG_DEFAULT_MEMORY      (512ull << 20) /* or half of what its cgroup may have, if that is less */
 #define FG_DEFAULT_CONNECTIONS 64u
 #define FG_MAX_UNREAD	       4096u
 #define FG_MIN_SLOTS	       32u   /* one page */
@@ -167,8 +168,10 @@ struct fg_monitor {
 	struct fg_publisher *publisher;
 	struct fg_array empty; /* the slot array of nobody */
 
+	uint64_t slots;	      /* of all processes */
 	struct fg_left *left; /* nr_left of max_left (arrays.c) */
 	uint32_t nr_left, max_left;
+	uint64_t left_slots; /* of those */
 	uint64_t collect_next_ns;
 };
 
@@ -198,6 +201,9 @@ int fg_monitor_tick(struct fg_monitor *m, uint64_t generation);
 int fg_monitor_reset(struct fg_monitor *m); /* at the end: all counts are zero */
 int fg_monitor_audit(struct fg_monitor *m);
 int fg_monitor_look_at_vcpus(struct fg_monitor *m, bool tell, uint64_t *steal_ns);
+
+/* memory.c: what the cgroup of this process, or one above it, may have; UINT64_MAX: all there is */
+uint64_t fg_cgroup_memory(const char *root);
 
 /* vcpus.c */
 void fg_vcpus_find(struct fg_monitor *m); /* while programs may be loaded */
@@ -255,9 +261,14 @@ bool fg_is_published(struct fg_monitor *m, uint32_t index, uint32_t piece,
 int fg_array_create(uint32_t slots, struct fg_array *a);
 void fg_array_leave(struct fg_monitor *m, struct fg_array *a, uid_t uid);
 void fg_arrays_collect(struct fg_monitor *m); /* which of those are gone? */
+void fg_arrays_find(struct fg_monitor *m);    /* at the start: of a monitor before this one */
 void fg_arrays_charge(const struct fg_monitor *m, uid_t uid, struct fg_usage *u);
 
-/* report.c: a piece */
+/*
+ * report.c: what it remembers of each slot, before it is granted: false, there is no memory; a
+ * piece
+ */
+bool fg_report_make_room(struct fg_process *p, uint32_t slots);
 void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t from, uint32_t to);
 void fg_report_leave(struct fg_monitor *m, struct fg_process *p); /* before the array is another */
 void fg_report_forget(struct fg_monitor *m, struct fg_process *p);

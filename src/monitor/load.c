@@ -158,8 +158,10 @@ static int attach(struct fg_monitor *m, char *why, size_t size)
 		return err == -EPERM || err == -EACCES ? -EPERM : -ENOTSUP;
 	}
 	close_attached(m->skel);
-	if (m->cfg.domains_only) /* not for one command: 31 ms, as much as all the rest */
+	if (m->cfg.domains_only) { /* not for one command: 31 ms, as much as all the rest */
 		fg_vcpus_find(m);
+		fg_arrays_find(m);
+	}
 	/* Wall-clock time differs between any two monitors, across reboots as well. */
 	err = fg_monitor_tick(m, fg_clock_ns(CLOCK_REALTIME));
 	if (err == -ENOTSUP)
@@ -210,6 +212,15 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 		m->cfg.max_slots_per_uid = FG_DEFAULT_UID_SLOTS;
 	if (!m->cfg.max_memory_per_uid)
 		m->cfg.max_memory_per_uid = FG_DEFAULT_UID_MEMORY;
+	if (!m->cfg.max_memory) {
+		/*
+		 * The other half is for what is not counted here: what the kernel keeps of each
+		 * bound thread, and the monitor itself.
+		 */
+		m->cfg.max_memory = fg_cgroup_memory("") / 2;
+		if (m->cfg.max_memory > FG_DEFAULT_MEMORY)
+			m->cfg.max_memory = FG_DEFAULT_MEMORY;
+	}
 	if (!m->cfg.max_connections_per_uid)
 		m->cfg.max_connections_per_uid = FG_DEFAULT_CONNECTIONS;
 	m->processes = calloc(m->cfg.max_processes, sizeof(*m->processes));

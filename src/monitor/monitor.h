@@ -42,6 +42,8 @@ struct fg_monitor_config {
 	uint32_t max_slots_per_uid;
 	/* for its processes, the kernel's and the monitor's, in bytes */
 	uint64_t max_memory_per_uid;
+	/* for those of all; default: less than the monitor's cgroup may have */
+	uint64_t max_memory;
 	uint32_t max_connections_per_uid; /* that have not said hello yet */
 	char secret[FG_SECRET + 1];	  /* what a hello has to have behind it; "": nothing */
 	enum fg_domains domains;

@@ -129,6 +129,7 @@ static void leave_pieces(struct fg_monitor *m, uint32_t index, uint32_t from)
 		}
 		fg_array_leave(m, &p->piece[n], p->uid);
 	}
+	m->slots -= p->slots;
 	p->slots = 0;
 }
 
@@ -222,13 +223,31 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 }
 
 /*
+ * What there is for a user who has so much: half of all memory is for who comes first, of the rest
+ * each user has a part, so that no few users leave nothing to the others.  In sum that is not more
+ * than all; arrays of users who have no process any more, and a monitor's before this one, count.
+ */
+static uint64_t room_for(const struct fg_monitor *m, uint64_t has)
+{
+	uint64_t all = m->cfg.max_memory, part = all / 2 / FG_MAX_DOMAINS, room;
+	uint64_t taken = memory_of(m->nr_processes + m->nr_left, m->slots + m->left_slots);
+
+	room = taken < all / 2 ? all / 2 - taken : 0;
+	if (has < part && room < part - has)
+		room = part - has;
+	if (taken >= all)
+		return 0;
+	return room < all - taken ? room : all - taken;
+}
+
+/*
  * How large the next piece is for a process that has `have` slots: as asked for, or as is left to
  * the user, since fewer are better than none.  0: none are left.
  */
 static uint32_t grant(const struct fg_monitor *m, uint32_t want, uint32_t have,
 		      const struct fg_usage *u)
 {
-	uint64_t taken = memory_of(u->processes + 1 + u->left, u->slots + have), left = 0;
+	uint64_t taken = memory_of(u->processes + 1 + u->left, u->slots + have), left = 0, room;
 
 	if (want > FG_PIECE)
 		want = FG_PIECE;
@@ -244,6 +263,8 @@ static uint32_t grant(const struct fg_monitor *m, uint32_t want, uint32_t have,
 		left = m->cfg.max_memory_per_uid > taken ?
 			   (m->cfg.max_memory_per_uid - taken) / FG_SLOT_BYTES :
 			   0;
+	room = room_for(m, taken) / FG_SLOT_BYTES;
+	left = left < room ? left : room;
 	return (want <= left ? want : (uint32_t)left) / FG_MIN_SLOTS * FG_MIN_SLOTS;
 }
 
@@ -262,7 +283,7 @@ static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want,
 		return -EAGAIN;
 	fg_arrays_charge(m, p->uid, &u);
 	slots = grant(m, want, p->slots, &u);
-	if (slots < want && u.left) {
+	if (slots < want && m->nr_left) {
 		u = *others;
 		fg_arrays_collect(m);
 		fg_arrays_charge(m, p->uid, &u);
@@ -273,7 +294,7 @@ static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want,
 	err = fg_array_create(slots, &a);
 	if (err)
 		return err;
-	err = fg_publish(m, index, n, &a);
+	err = fg_report_make_room(p, p->slots + slots) ? fg_publish(m, index, n, &a) : -ENOMEM;
 	if (err) {
 		close(a.fd);
 		return err;
@@ -282,6 +303,7 @@ static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want,
 	p->published |= 1u << n;
 	p->piece[n] = a;
 	p->slots += slots;
+	m->slots += slots;
 	return 0;
 }
 

@@ -73,8 +73,11 @@ static uint64_t most(const struct fg_process *p, int stat, uint64_t now)
 	return __builtin_mul_overflow(age_ns, threads, &result) ? UINT64_MAX : result;
 }
 
-/* Where the array of counts seen last ends; more of it as more slots are used. */
-static bool can_see(struct fg_process *p, uint32_t slots)
+/*
+ * Where the array of counts seen last ends; more of it with each piece.  It is written here, not at
+ * the first look: what is granted has its memory, and a look at it takes no more.
+ */
+bool fg_report_make_room(struct fg_process *p, uint32_t slots)
 {
 	uint32_t(*more)[FG_SLOT_STATS];
 
@@ -147,7 +150,7 @@ static uint32_t sample(struct fg_monitor *m, struct fg_process *p, uint64_t now)
 
 	if (p->map)
 		sample_rest(p, more);
-	for (i = 1; p->map && i < p->slots; i++) {
+	for (i = 1; p->map && i < p->slots && i < p->nr_last; i++) {
 		const struct fg_slot *slot = &p->map[i];
 
 		if (i > p->highest && i % FG_MIN_SLOTS == 0 && is_untouched(slot))
@@ -157,8 +160,6 @@ static uint32_t sample(struct fg_monitor *m, struct fg_process *p, uint64_t now)
 		seen.runnable += state == FG_STATE_ON || state == FG_STATE_RUNNABLE;
 		seen.preempted += __atomic_load_n(&slot->preempted, __ATOMIC_RELAXED);
 		seen.blocked += __atomic_load_n(&slot->blocked, __ATOMIC_RELAXED);
-		if (!can_see(p, (i / FG_MIN_SLOTS + 1) * FG_MIN_SLOTS))
-			continue;
 		for (int k = 0; k < FG_SLOT_STATS; k++)
 			more[k] += growth(&p->last[i][k],
 					  __atomic_load_n(&slot->stats[k], __ATOMIC_RELAXED));

@@ -49,6 +49,7 @@ static bool set_limit(struct options *o, const struct fg_arguments *a, int optio
 	    [FG_MONITOR_MAX_SLOTS_PER_UID] = {&c->max_slots_per_uid, NULL, 1u << 31},
 	    [FG_MONITOR_MAX_CONNECTIONS_PER_UID] = {&c->max_connections_per_uid, NULL, 1u << 20},
 	    [FG_MONITOR_MAX_MEMORY_PER_UID] = {NULL, &c->max_memory_per_uid, UINT64_MAX},
+	    [FG_MONITOR_MAX_MEMORY] = {NULL, &c->max_memory, UINT64_MAX},
 	};
 	uint64_t value;
 

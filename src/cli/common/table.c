@@ -125,6 +125,10 @@ static const struct fg_option monitor[] = {
     [FG_MONITOR_MAX_MEMORY_PER_UID] = {.name = "max-memory-per-uid",
 				       .value = "SIZE",
 				       .help = "kernel memory (K, M, G), default 256M"},
+    [FG_MONITOR_MAX_MEMORY] = {.name = "max-memory",
+			       .value = "SIZE",
+			       .help = "of all users, default 512M, or half of what the monitor's "
+				       "cgroup may have"},
     [FG_MONITOR_MAX_CONNECTIONS_PER_UID] = {.name = "max-connections-per-uid",
 					    .value = "N",
 					    .help = "that have not said anything yet, default 64"},

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+/*
+ * How much memory the monitor may take.  The kernel charges slot arrays to the monitor's cgroup,
+ * and where that has no more, it does not refuse them: it kills the monitor.
+ */
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include "monitor/internal.h"
+
+static uint64_t number_in(const char *path)
+{
+	unsigned long long n;
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return UINT64_MAX;
+	if (fscanf(f, "%llu", &n) != 1) /* "max" */
+		n = UINT64_MAX;
+	fclose(f);
+	return n;
+}
+
+/* The least in the file of that name of this cgroup, by its path, and of all above it. */
+static uint64_t least(const char *mount, char *cgroup, const char *name)
+{
+	uint64_t result = UINT64_MAX, limit;
+	char path[PATH_MAX + 64], *end;
+
+	for (;;) {
+		snprintf(path, sizeof(path), "%s%s/%s", mount, cgroup, name);
+		limit = number_in(path);
+		result = limit < result ? limit : result;
+		end = strrchr(cgroup, '/');
+		if (!end)
+			return result;
+		*end = 0;
+	}
+}
+
+uint64_t fg_cgroup_memory(const char *root)
+{
+	char path[256], line[PATH_MAX - sizeof(path)];
+	uint64_t result = UINT64_MAX, limit;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		/* number:controllers:/path */
+		char *controllers = strchr(line, ':'), *cgroup;
+		bool unified;
+
+		line[strcspn(line, "\n")] = 0;
+		cgroup = controllers ? strchr(++controllers, ':') : NULL;
+		if (!cgroup)
+			continue;
+		*cgroup++ = 0;
+		unified = !*controllers;
+		if (!unified && !strstr(controllers, "memory"))
+			continue;
+		snprintf(path, sizeof(path), "%s/sys/fs/cgroup%s", root, unified ? "" : "/memory");
+		limit = least(path, cgroup, unified ? "memory.max" : "memory.limit_in_bytes");
+		result = limit < result ? limit : result;
+	}
+	if (f)
+		fclose(f);
+	return result;
+}
