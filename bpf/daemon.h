@@ -18,6 +18,9 @@ __u32 prove_left;   /* threads that may be looked at still, then it stops */
 /* 1: a thread is what it was at connect(); and fg_owner.who is written, if that was asked for */
 __u32 proved;
 
+/* When its process began: fork's, also after an exec. */
+__u64 peer_born;
+
 /* ... and what that is, as struct fg_who. */
 __u64 proved_who[sizeof(struct fg_who) / sizeof(__u64)];
 
@@ -58,6 +61,7 @@ int prove(struct bpf_iter__task *ctx)
 		__sync_lock_test_and_set(&owner->who.known, FG_KNOWN);
 	}
 	who.known = FG_KNOWN;
+	peer_born = task->group_leader->start_time;
 	__builtin_memcpy(proved_who, &who, sizeof(proved_who));
 	proved = 1;
 	return 1;

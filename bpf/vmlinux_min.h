@@ -137,6 +137,7 @@ struct task_struct {
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr; /* affinity and cpuset */
 	struct task_struct *group_leader;
+	__u64 start_time; /* CLOCK_MONOTONIC */
 	struct mm_struct *mm;
 	const struct cred *real_cred;
 	struct files_struct *files;

@@ -68,11 +68,13 @@ struct fg_process {
 	int64_t tls_offset;
 	pid_t pid; /* for people; says nothing that is decided on */
 	uint64_t since_ns;
+	uint64_t born_ns;	   /* by the kernel's word */
 	const struct fg_slot *map; /* read-only; NULL: it could not be mapped */
 	/* of each slot up to nr_last, when it was sampled last; 28 bytes a slot */
 	uint32_t (*last)[FG_SLOT_STATS];
 	uint32_t nr_last;
 	uint32_t highest;		   /* slot that it uses, as it says */
+	uint32_t most_slots;		   /* that it had at a look */
 	uint64_t last_rest[FG_SLOT_STATS]; /* of slot 0 */
 	uint64_t stats[FG_SLOT_STATS];
 	uint64_t given[FG_SLOT_STATS]; /* of these, to the sum of all (report.c) */

@@ -336,6 +336,7 @@ static int enter(struct fg_monitor *m, uint32_t index, uint64_t id, const struct
 	p->owned = p->bound = false;
 	domain_get(m, p, peer->uid);
 	p->since_ns = fg_now_ns();
+	p->born_ns = m->skel->bss->peer_born;
 	memset(p->stats, 0, sizeof(p->stats));
 	m->nr_processes++;
 	__atomic_fetch_add(&m->skel->bss->active, 1, __ATOMIC_RELAXED);

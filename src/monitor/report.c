@@ -52,24 +52,27 @@ static uint64_t add_saturated(uint64_t a, uint64_t b)
 
 /* The fastest measured, lock and unlock of a lock that nobody else wants: 9 (2-CPU VM). */
 #define EVENT_NS 8u
-/* For the time before it registered (a child of fork) and for its first moments.  Not varied. */
-#define AGE_GRACE_NS 10000000000ull
-/* as many as have a number of their own (runtime/thread.h); the others count, too */
-#define NUMBERED_THREADS 65536u
+/*
+ * Threads that find no slot count, too, in slot 0: with all slots that a process may have, as many
+ * as have a number of their own (65536, runtime/thread.h).
+ */
+#define THREADS_A_SLOT 16u
 
 /*
- * What a process can have counted in its life: events, each of which takes some ns of a CPU, and
- * the time of its threads: as many as it has slots or says to have.
+ * What a process can have counted in its life, the time before it registered included (a child of
+ * fork): events, each of which takes some ns of a CPU, and the time of its threads.  Those are as
+ * many as it says to have, but not out of proportion to the slots that it was granted, which its
+ * user pays for.
  */
-
 static uint64_t most(const struct fg_process *p, int stat, uint64_t now)
 {
-	uint64_t age_ns = now - p->since_ns + AGE_GRACE_NS, threads = p->highest, result;
+	uint64_t born = p->born_ns && p->born_ns < p->since_ns ? p->born_ns : p->since_ns;
+	uint64_t age_ns = now - born, slots = p->most_slots, threads = p->highest, result;
 
 	if (stat != FG_SLOT_BLOCKED_NS)
 		return age_ns / EVENT_NS * (uint64_t)libbpf_num_possible_cpus();
-	threads = threads < NUMBERED_THREADS ? threads : NUMBERED_THREADS;
-	threads = threads > p->slots ? threads : p->slots;
+	threads = threads < slots * THREADS_A_SLOT ? threads : slots * THREADS_A_SLOT;
+	threads = threads > slots ? threads : slots;
 	return __builtin_mul_overflow(age_ns, threads, &result) ? UINT64_MAX : result;
 }
 
@@ -148,6 +151,8 @@ static uint32_t sample(struct fg_monitor *m, struct fg_process *p, uint64_t now)
 	uint64_t more[FG_SLOT_STATS] = {0}, rest_ns;
 	uint32_t i, state;
 
+	p->most_slots = p->slots > p->most_slots ? p->slots : p->most_slots;
+
 	if (p->map)
 		sample_rest(p, more);
 	for (i = 1; p->map && i < p->slots && i < p->nr_last; i++) {
@@ -221,6 +226,7 @@ void fg_report_forget(struct fg_monitor *m, struct fg_process *p)
 {
 	fg_report_leave(m, p);
 	p->preempted = p->blocked = 0;
+	p->most_slots = 0;
 	memset(p->given, 0, sizeof(p->given));
 }
 

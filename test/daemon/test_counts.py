@@ -192,6 +192,32 @@ def check_liars_sums():
         exact(p)
 
 
+def check_liars_that_come_and_go():
+    """Each of many short lives adds no more than that life: not what a thread in each of 65536
+    slots could have slept in ten seconds."""
+    PROCESSES = 20
+
+    def lie():
+        c = Liar()
+        struct.pack_into("=I", c.map, HIGHEST, 1 << 16)
+        struct.pack_into("=7Q", c.map, 0, *[2**63 // 1000 - 1] * 7)
+
+    need_daemon()
+    with Daemon():
+        c = Counters()
+        start, before = time.monotonic(), totals()
+        for _ in range(PROCESSES):
+            pid = os.fork()
+            if not pid:
+                lie()
+                os._exit(0)
+            os.waitpid(pid, 0)
+        registered(c, 0)
+        grown = totals()["blocking_ns"] - before["blocking_ns"]
+        seconds = time.monotonic() - start
+        true(f"blocking: {grown / 1e9} s in {seconds} s", grown < seconds * 1e9 * 16 * 32)
+
+
 def check_ordinary_user():
     """The sums of all are up to date also for one who is not told of each."""
     need_daemon()
