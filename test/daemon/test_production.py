@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What an operator puts around the monitor: Prometheus's alerts, Grafana's dashboard and the unit
 that serves metrics speak of what there is."""
+import glob
 import json
 import re
 
@@ -64,6 +65,16 @@ def check_alerts():
                  ["test", "rules", "flexguard.rules.test.yml"]):
         p = subprocess.run([promtool(), *args], cwd=PROMETHEUS, text=True, capture_output=True)
         true(f"{args}: {p.stdout} {p.stderr}", not p.returncode)
+
+
+def check_unit_sees_what_the_monitor_reads():
+    """ProcSubset=pid hides all of /proc but the processes."""
+    read = set()
+    for path in glob.glob(f"{PACKAGING}/../src/monitor/*.c"):
+        with open(path) as f:
+            read |= set(re.findall(r'fopen\("/proc/(?!self/|thread-self/)(\w+)', f.read()))
+    lines = [line.strip() for line in text_of("systemd/flexguardd.service.in").splitlines()]
+    true(f"/proc has {read}", not read or "ProcSubset=pid" not in lines)
 
 
 def check_unit():
