@@ -11,10 +11,11 @@
 #include "who.h"
 
 /* What the daemon asks `prove` and `identify`, and hears. */
-__u32 peer_sock;    /* descriptor of the daemon: the accepted connection */
-__u32 peer_account; /* whose quota it is (account_of) */
-__u32 prove_write;  /* 1: write fg_owner.who */
-__u32 prove_left;   /* threads that may be looked at still, then it stops */
+__u32 peer_sock;     /* descriptor of the daemon: the accepted connection */
+__u32 peer_account;  /* whose quota it is (account_of) */
+__u32 peer_sees_all; /* 1: no process of the machine is hidden from it, if it is root */
+__u32 prove_write;   /* 1: write fg_owner.who */
+__u32 prove_left;    /* threads that may be looked at still, then it stops */
 /* 1: a thread is what it was at connect(); and fg_owner.who is written, if that was asked for */
 __u32 proved;
 
@@ -75,6 +76,7 @@ int identify(void *args)
 	if (!cred)
 		return 1;
 	peer_account = account_of((const struct cred *)cred);
+	peer_sees_all = sees_all(peer_sock);
 	return 0;
 }
 

@@ -102,7 +102,11 @@ struct mm_struct___bitmap {
 };
 
 /* From a descriptor of the daemon to the credentials of its peer. */
+struct pid {
+	unsigned int level; /* of its pid namespace below the first one */
+};
 struct sock {
+	struct pid *sk_peer_pid;
 	const struct cred *sk_peer_cred;
 };
 struct socket {
@@ -137,6 +141,7 @@ struct task_struct {
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr; /* affinity and cpuset */
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	__u64 start_time; /* CLOCK_MONOTONIC */
 	struct mm_struct *mm;
 	const struct cred *real_cred;

@@ -79,7 +79,7 @@ static __always_inline bool tell_who(struct fg_who *who, struct task_struct *tru
  * The credentials with which the peer of a connection connected, by address.  They cannot be
  * freed, nor the address used for others, while the connection is open.  The daemon is current.
  */
-static __always_inline __u64 peer_cred(__u32 fd)
+static __always_inline struct sock *peer_of(__u32 fd)
 {
 	struct task_struct *daemon = bpf_get_current_task_btf();
 	/* As if its table were that which is embedded there: a type less that libbpf looks for. */
@@ -90,9 +90,45 @@ static __always_inline __u64 peer_cred(__u32 fd)
 
 	if (fd >= BPF_CORE_READ(at, fdtab.max_fds) ||
 	    bpf_probe_read_kernel(&file, sizeof(file), &files[fd]) || !file)
-		return 0;
+		return NULL;
 	socket = BPF_CORE_READ(file, private_data);
-	return (__u64)BPF_CORE_READ(socket, sk, sk_peer_cred);
+	return BPF_CORE_READ(socket, sk);
+}
+
+static __always_inline __u64 peer_cred(__u32 fd)
+{
+	struct sock *sk = peer_of(fd);
+
+	return sk ? (__u64)BPF_CORE_READ(sk, sk_peer_cred) : 0;
+}
+
+#define CAP_SYS_PTRACE 19
+
+/* caps_of() by reads of memory: the verifier knows nothing of this pointer. */
+static __always_inline __u64 caps_at(const struct cred *cred)
+{
+	if (bpf_core_field_exists(cred->cap_permitted.val))
+		return BPF_CORE_READ(cred, cap_permitted.val);
+	return BPF_CORE_READ(cred, cap_permitted.cap[0]);
+}
+
+/*
+ * May the peer, if it is root, see all processes in /proc?  It may in the daemon's pid namespace:
+ * one that the daemon sees is in that or below it, and only in that on the same level.  From a
+ * container it may if it could debug any process of the machine.
+ */
+static __always_inline bool sees_all(__u32 fd)
+{
+	struct task_struct *daemon = bpf_get_current_task_btf();
+	struct sock *sk = peer_of(fd);
+	const struct cred *cred;
+
+	if (!sk)
+		return false;
+	if (BPF_CORE_READ(sk, sk_peer_pid, level) == BPF_CORE_READ(daemon, thread_pid, level))
+		return true;
+	cred = BPF_CORE_READ(sk, sk_peer_cred);
+	return !BPF_CORE_READ(cred, user_ns, parent) && caps_at(cred) & 1u << CAP_SYS_PTRACE;
 }
 
 #define MAX_NESTING 33 /* of user namespaces; the kernel's limit is 32 */

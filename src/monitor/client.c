@@ -145,6 +145,7 @@ static bool accept_one(struct fg_monitor *m, int listen_fd)
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
 	uint32_t i, oldest = 0;
+	bool sees_all;
 	uid_t uid;
 
 	if (fd < 0) {
@@ -161,7 +162,7 @@ static bool accept_one(struct fg_monitor *m, int listen_fd)
 		return false;
 	}
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	uid = fg_monitor_account(m, fd, cred.uid);
+	uid = fg_monitor_account(m, fd, cred.uid, &sees_all);
 	if (silent(m, uid, &oldest) >= m->cfg.max_connections_per_uid)
 		push_out_silent(m, oldest);
 	if (m->nr_clients == FG_MAX_CLIENTS)
@@ -177,6 +178,7 @@ static bool accept_one(struct fg_monitor *m, int listen_fd)
 					   .walk = -1,
 					   .uid = uid,
 					   .euid = cred.uid,
+					   .sees_all = sees_all,
 					   .deadline_ns = fg_now_ns() + FG_HELLO_NS};
 	m->nr_clients++;
 	if (fg_watch(m, fd, FG_EV_CLIENT, i))
@@ -338,7 +340,10 @@ static ssize_t receive(int fd, void *packet, size_t size, pid_t *sender)
 	return n;
 }
 
-/* May ask about all processes (report.c); any other user, about those that it pays for. */
+/*
+ * May ask about all processes (report.c), unless it is in a container, where /proc hides them from
+ * root, too; any other user, about those that it pays for.
+ */
 static bool is_privileged(uid_t euid)
 {
 	return euid == 0 || euid == geteuid();
@@ -411,7 +416,7 @@ bool fg_client_serve(struct fg_monitor *m)
 		err = -EPIPE;
 	} else if (c->packet.magic == FG_QUERY_MAGIC) {
 		fg_report_answer(m, c->fd, &c->packet.query, c->size,
-				 is_privileged(c->euid) ? c->euid : c->uid);
+				 is_privileged(c->euid) && c->sees_all, c->uid);
 	} else {
 		err = welcome(m, c, &c->packet.hello, c->size, c->sender);
 	}

@@ -109,6 +109,7 @@ struct fg_client {
 	int fd;		      /* -1: free */
 	uid_t uid;	      /* whose quota it is */
 	uid_t euid;	      /* that asks */
+	bool sees_all;	      /* from where it is, if it is root: fg_monitor_account */
 	uint64_t deadline_ns; /* to say something */
 	bool said;	      /* and waits to be served */
 	bool stalled;	      /* it has none before an earlier answer to its user has been read */
@@ -221,9 +222,10 @@ int fg_why_load(int err, const char *outside, char *why, size_t size);
 
 /*
  * programs.c: whose quota the peer of a connection counts against: the real user, or the one whose
- * user namespace it is in (account_of, bpf/who.h).  `otherwise` if the kernel does not say.
+ * user namespace it is in (account_of, bpf/who.h).  `otherwise` if the kernel does not say.  And
+ * whether it may hear of all processes, if it is privileged (sees_all).
  */
-uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise);
+uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise, bool *sees_all);
 
 /*
  * programs.c: 0 if a thread of the peer is still what it was at connect(), -EACCES if none is.  It
@@ -275,8 +277,9 @@ void fg_report_map(struct fg_monitor *m, struct fg_process *p, int fd, uint32_t 
 void fg_report_leave(struct fg_monitor *m, struct fg_process *p); /* before the array is another */
 void fg_report_forget(struct fg_monitor *m, struct fg_process *p);
 void fg_report_tick(struct fg_monitor *m);
+/* of all processes, or of those that this user pays for */
 void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ssize_t size,
-		      uid_t uid);
+		      bool all, uid_t uid);
 
 /* client.c */
 void fg_pass_credentials(int fd); /* packets come with the kernel's word on their sender */

@@ -51,11 +51,14 @@ int fg_monitor_audit(struct fg_monitor *m)
 	return fg_run_iterator(bpf_link__fd(m->skel->links.audit));
 }
 
-uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise)
+uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise, bool *sees_all)
 {
 	m->skel->bss->peer_sock = (uint32_t)sock;
-	return run_program(m->skel->progs.identify, NULL, 0) ? otherwise :
-							       m->skel->bss->peer_account;
+	*sees_all = false;
+	if (run_program(m->skel->progs.identify, NULL, 0))
+		return otherwise;
+	*sees_all = m->skel->bss->peer_sees_all;
+	return m->skel->bss->peer_account;
 }
 
 /* The part of union bpf_iter_link_info (linux/bpf.h, 6.1) that is for tasks. */

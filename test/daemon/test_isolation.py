@@ -169,6 +169,32 @@ def check_namespaces():
         d.stop()
 
 
+def check_root_of_a_container():
+    """Root of a pid namespace below the monitor's is told of its own user's processes, as any user;
+    with the right to debug all, or in the monitor's namespace, of all."""
+    need_daemon()
+    need_root()
+    inside = ["unshare", "--pid", "--fork", "--mount-proc"]
+    need(not subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL).returncode,
+         "no namespaces may be made here")
+    without = ["setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+
+    def told(*prefix):
+        report = json.loads(subprocess.run([*prefix, FLEXGUARD, "status", "--json", "--socket",
+                                            SOCK], text=True, stdout=subprocess.PIPE,
+                                           check=True).stdout)
+        return any(c["uid"] == 65534 for c in report["clients"])
+
+    with Daemon() as d:
+        p = as_user(65534, CONTEND, "100000")
+        wait_until("root outside is told", told)
+        true("with no capability, too", told(*without))
+        true("root of a container with capabilities", told(*inside))
+        true("root of a container is not told", not told(*inside, *without))
+        end(p)
+        d.stop()
+
+
 def hellos():
     """That were welcomed since the monitor's start."""
     return json.loads(run("status", "--json", "--socket", SOCK).stdout)["registered"]

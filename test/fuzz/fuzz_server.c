@@ -65,9 +65,10 @@ bool fg_publisher_has_room(struct fg_monitor *m)
 	return true;
 }
 
-uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise)
+uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise, bool *sees_all)
 {
 	(void)m, (void)sock;
+	*sees_all = false;
 	return otherwise;
 }
 
@@ -110,7 +111,8 @@ static void connection(struct fg_monitor *m, struct input *in)
 	m->clients[3] = (struct fg_client){.fd = pair[0],
 					   .walk = -1,
 					   .uid = length & 1 ? 0 : 12345,
-					   .euid = length & 1 ? 0 : 12345};
+					   .euid = length & 1 ? 0 : 12345,
+					   .sees_all = length & 2};
 	m->nr_clients = 1;
 	fg_pass_credentials(pair[0]);
 	input_take(in, packet, length);
