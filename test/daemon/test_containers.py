@@ -162,6 +162,14 @@ def check_why_the_folder():
             end(p)
 
 
+def maps_of(pid):
+    try:
+        with open(f"/proc/{pid}/maps", "rb") as f:
+            return f.read()
+    except OSError:
+        return b""
+
+
 def check_stat_from_outside():
     """Who waits in a container, by the machine's number of it and the container's files."""
     need_bwrap()
@@ -186,6 +194,51 @@ def check_stat_from_outside():
             same("the place", re.sub(r"\+0x.*", "", name), "work")
     finally:
         end(p)
+
+
+# Maps a file as a library would be.
+MAPS = """
+import ctypes, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+ctypes.CDLL(None).mmap(None, 4096, 5, 2, fd, 0)
+os.close(fd)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def check_stat_stays_inside():
+    """A file that a container has mapped is not looked for outside, where a link in its place leads
+    or where the machine has another one of that name."""
+    need_bwrap()
+    inside, name = f"{TMP}/inside", "libflexguard-mapped.so"
+    there, left = f"{TMP}/there/{name}", f"{name} (deleted)"  # as the kernel calls it then
+    for folder in inside, f"{TMP}/there":
+        os.makedirs(folder)
+        os.chmod(folder, 0o755)
+    shutil.copy(script("maps.py", "x" * 4096), f"{inside}/{name}")
+    shutil.copy(PRELOAD, f"{TMP}/there/{left}")
+    p = subprocess.Popen(
+        [*rootless(), "bwrap", "--unshare-user", "--tmpfs", "/", "--ro-bind", "/usr", "/usr",
+         *(w for lib in ("/lib", "/lib64") for w in ("--symlink", f"usr{lib}", lib)),
+         "--proc", "/proc", "--bind", inside, f"{TMP}/there", "--die-with-parent",
+         "/usr/bin/python3", "-c", MAPS, there],
+        text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        need(p.stdout.readline() == "ready\n", "no python3 in /usr")
+        pid = next(pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+                   if b"libflexguard-mapped" in maps_of(pid))
+        os.unlink(f"{inside}/{name}")
+        for what in "nothing", "a link":
+            if what == "a link":
+                os.symlink(PRELOAD, f"{inside}/{left}")
+            q = run("stat", "-p", str(pid), "-d", "0.1")
+            need("without libdw" not in q.stderr, q.stderr)
+            same(what, (q.returncode, q.stdout), (125, ""))
+            true(f"{what}: {q.stderr}", "does not run on FlexGuard's locks" in q.stderr)
+    finally:
+        p.stdin.close()
+        p.wait()
 
 
 def check_glibc():

@@ -26,8 +26,8 @@
 #define DW_LIBRARY "libdw.so.1"
 /* clang-format off */
 #define DW_FUNCTIONS(X) \
-	X(addrmodule) X(attach_state) X(begin) X(end) X(frame_pc) X(getmodules) \
-	X(getthread_frames) X(lineinfo) X(linux_proc_find_elf) X(linux_proc_report) \
+	X(addrmodule) X(attach_state) X(begin) X(build_id_find_debuginfo) X(end) X(frame_pc) \
+	X(getmodules) X(getthread_frames) X(lineinfo) X(linux_proc_find_elf) X(linux_proc_report) \
 	X(module_addrinfo) X(module_getsrc) X(module_getsym_info) X(module_getsymtab) \
 	X(module_info) X(report_begin) X(report_end) X(standard_find_debuginfo) \
 	X(thread_state_register_pc) X(thread_state_registers)
@@ -75,45 +75,82 @@ struct fg_symbols {
 	bool beyond;			    /* the end of its copy was asked for */
 };
 
-/* Where the process finds its files: a container's are not this command's.  "": as here. */
+/*
+ * Where the names that /proc/PID/maps has for a container's files lead to them: its root, not this
+ * command's.  "": as here, also in a chroot, since the kernel names files of this mount namespace
+ * by this command's root.
+ */
 static char root[32];
 
 static void find_root(pid_t pid)
 {
+	char path[64];
 	struct stat here, there;
 
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
-	if (stat("/", &here) || stat(root, &there) ||
-	    (here.st_dev == there.st_dev && here.st_ino == there.st_ino))
-		root[0] = '\0';
+	root[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	if (stat("/proc/self/ns/mnt", &here) || stat(path, &there) || here.st_ino == there.st_ino)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	if (!stat("/", &here) && !stat(path, &there) &&
+	    (here.st_dev != there.st_dev || here.st_ino != there.st_ino))
+		strcpy(root, path);
 }
 
-/* What stands there is of the program's making: a pipe would be waited for. */
-static int open_in_root(const char *name, char **file)
+/*
+ * Part by part: the kernel's names are without symbolic links, so one that is there by now may lead
+ * anywhere, out of the container as well.
+ */
+static int find_file(const char *name)
+{
+	int at = open(root[0] ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char part[NAME_MAX + 1];
+
+	for (name += strspn(name, "/"); at >= 0 && *name; name += strspn(name, "/")) {
+		size_t length = strcspn(name, "/");
+		int next = -1;
+
+		if (length < sizeof(part)) {
+			memcpy(part, name, length);
+			part[length] = '\0';
+			if (strcmp(part, ".."))
+				next = openat(at, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		}
+		close(at);
+		at = next;
+		name += length;
+	}
+	return at;
+}
+
+/*
+ * What stands there is of the program's making.  A pipe would be waited for, and a device may do
+ * something when it is opened; so it is known to be a file before.
+ */
+static int open_file(const char *name, char **file)
 {
 	char path[PATH_MAX];
 	struct stat st;
-	int fd;
+	int found = find_file(name), fd = -1;
 
-	if (snprintf(path, sizeof(path), "%s%s", root, name) >= (int)sizeof(path))
-		return -1;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -1;
+	if (found >= 0 && !fstat(found, &st) && S_ISREG(st.st_mode)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
-	*file = strdup(path);
+	if (found >= 0)
+		close(found);
+	if (fd >= 0) {
+		snprintf(path, sizeof(path), "%s%s", root, name);
+		*file = strdup(path);
+	}
 	return fd;
 }
 
 static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 		    char **file, Elf **elf)
 {
-	int fd = root[0] && name[0] == '/' ? open_in_root(name, file) : -1;
-
-	return fd < 0 ? dw.linux_proc_find_elf(module, data, name, base, file, elf) : fd;
+	return name[0] == '/' ? open_file(name, file) :
+				dw.linux_proc_find_elf(module, data, name, base, file, elf);
 }
 
 static Dwfl_Callbacks callbacks = {.find_elf = find_elf};
@@ -143,14 +180,15 @@ struct fg_symbols *fg_symbols_open(pid_t pid, char *why, size_t size)
 		fg_symbols_close(s);
 		return NULL;
 	}
-	callbacks.find_debuginfo = dw.standard_find_debuginfo;
-
 	/*
 	 * Not over the network, whatever DEBUGINFOD_URLS says: this is a look at a running program.
 	 */
 	setenv("DEBUGINFOD_URLS", "", 1);
 	s->pid = pid;
 	find_root(pid);
+	/* Of a container's files by their build ids alone: a name that one gives may lead out. */
+	callbacks.find_debuginfo = root[0] ? dw.build_id_find_debuginfo :
+					     dw.standard_find_debuginfo;
 	s->dwfl = dw.begin(&callbacks);
 	if (s->dwfl)
 		err = dw.linux_proc_report(s->dwfl, pid);
