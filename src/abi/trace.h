@@ -4,7 +4,7 @@
  *
  * The table lies in the memory of each process, untouched and so without pages
  * until then.  The command finds it by its exported name, switches it on for two
- * seconds at a time, and reads it, all with process_vm_readv(2) and its twin:
+ * seconds at a time, and reads it, all by /proc/PID/mem:
  * whoever may debug a process may do so.  Nothing is on the paths of locks that
  * are free; one that is held costs a load more.
  *

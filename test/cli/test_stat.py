@@ -7,7 +7,7 @@ import xml.etree.ElementTree
 
 from climod import *
 
-STACKS = HELPERS[0]
+STACKS, LOOKED_AT = HELPERS[0], HELPERS[2]
 PRELOAD = os.path.join(BUILD, "libflexguard-preload.so")
 DEEP = ["start_thread", "deep", "through_library", *["bank::deeper"] * 6,
         "bank::Account<long>::transfer"]
@@ -15,11 +15,11 @@ FLAT = ["start_thread", "flat", "bank::Account<long>::transfer"]
 
 
 class Program:
-    """stacks.cpp, running, also behind a filter."""
+    """stacks.cpp, running, also behind a filter; or another."""
 
-    def __init__(self, *prefix):
+    def __init__(self, *prefix, program=(STACKS,)):
         self.p = subprocess.Popen(
-            [*prefix, "env", f"LD_PRELOAD={PRELOAD}", STACKS], text=True, stdin=subprocess.PIPE,
+            [*prefix, "env", f"LD_PRELOAD={PRELOAD}", *program], text=True, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, env=dict(os.environ, FLEXGUARD_SOCKET="@flexguard-test-none"))
         line = self.p.stdout.readline()
         if not line and self.p.wait() == 77:
@@ -175,6 +175,25 @@ def check_picture_nowhere():
                                stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1))
         same("status without output", q.returncode, 125)
         xml.etree.ElementTree.parse(f"{TMP}/shut.svg")
+
+
+def check_another_program():
+    """One that becomes another while it is looked at, of other rights maybe: nothing is written
+    there, though the address is the same."""
+    with Program(program=(LOOKED_AT, "execs")) as p:
+        q = subprocess.Popen([FLEXGUARD, "stat", str(p.p.pid)], text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+        try:
+            same("it is another one", p.p.stdout.readline(), "another\n")
+            err = q.communicate(timeout=10)[1]
+            same("the look ends", (q.returncode, err.count("another program")), (0, 1))
+        except subprocess.TimeoutExpired:
+            raise Failed("it is still looked at")
+        finally:
+            q.kill()
+            q.wait()
+        print("x", file=p.p.stdin, flush=True)
+        same("its memory", p.p.stdout.readline(), "untouched\n")
 
 
 def check_refusals():

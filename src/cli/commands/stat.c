@@ -295,7 +295,8 @@ static int watch_and_show(const struct fg_stat_target *t, const struct fg_stat_o
 		fg_note("looking at process %d; Ctrl-C ends", (int)o->pid);
 	start = fg_now_ns();
 	if (fg_stat_watch(t, o, table, stacks))
-		fg_note("process %d has ended; this is how it was half a second before",
+		fg_note("process %d has ended, or runs another program; this is how it was half "
+			"a second before",
 			(int)o->pid);
 	r->took_ns = fg_now_ns() - start;
 	find_out(r, table, o, symbols, stacks, row);
@@ -333,9 +334,11 @@ static int look(const struct fg_stat_options *o)
 	bool made = false;
 	int status;
 
+	fg_stat_open(&t);
 	symbols = fg_symbols_open(o->pid, why, sizeof(why));
 	if (!symbols) {
 		fg_error("%s", why);
+		fg_stat_close(&t);
 		return FG_EXIT_OWN;
 	}
 	fg_program_name(o->pid, r.program, sizeof(r.program));
@@ -355,6 +358,7 @@ static int look(const struct fg_stat_options *o)
 	else if (made) /* there is nothing to draw */
 		unlink(o->svg);
 	fg_symbols_close(symbols);
+	fg_stat_close(&t);
 	return status;
 }
 

@@ -54,10 +54,17 @@ size_t fg_symbols_unwind(struct fg_symbols *s, const struct fg_trace_stack *stac
 
 struct fg_stat_target {
 	pid_t pid;
+	int memory;	/* a descriptor, or -errno */
 	uint64_t table; /* its address there */
 };
 
-/* Reads or writes its memory.  0 or -errno. */
+/*
+ * Its memory as of now, before anything else is asked about the process: addresses that are found
+ * afterwards are looked up in this one.  A failure is what fg_stat_transfer() returns.
+ */
+void fg_stat_open(struct fg_stat_target *t);
+void fg_stat_close(struct fg_stat_target *t);
+/* Reads or writes it.  0 or -errno; -ESRCH: it is gone, by the process's end or by exec. */
 int fg_stat_transfer(const struct fg_stat_target *t, uint64_t there, void *here, size_t size,
 		     bool out);
 

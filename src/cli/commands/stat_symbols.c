@@ -159,7 +159,7 @@ static const char *reason(int err)
 {
 	if (err == EACCES || err == EPERM)
 		return "not permitted: this takes the right to debug it (its user, or "
-		       "CAP_SYS_PTRACE; kernel.yama.ptrace_scope)";
+		       "CAP_SYS_PTRACE and CAP_DAC_OVERRIDE; kernel.yama.ptrace_scope)";
 	if (err == ENOENT || err == ESRCH)
 		return "there is none of this number here (one of another machine or container "
 		       "has another number here, or none)";

@@ -35,10 +35,11 @@ static int set(const struct fg_stat_target *t, size_t offset, uint64_t value)
 
 static const char *reason(int err)
 {
-	if (err == -EPERM)
+	if (err == -EPERM || err == -EACCES)
 		return "not permitted: this takes the right to debug it (its user, or "
-		       "CAP_SYS_PTRACE; kernel.yama.ptrace_scope)";
-	return err == -ESRCH ? "it has ended" : strerror(-err);
+		       "CAP_SYS_PTRACE and CAP_DAC_OVERRIDE; kernel.yama.ptrace_scope)";
+	return err == -ESRCH || err == -ENOENT ? "it has ended, or runs another program" :
+						 strerror(-err);
 }
 
 /* ---- which threads ------------------------------------------------------------- */
