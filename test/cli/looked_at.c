@@ -3,16 +3,33 @@
  * looked-at execs: with FlexGuard's library preloaded, until somebody looks at the table of waits;
  * then it becomes another program, which has memory at the same address, and says whether that is
  * written to, when it is asked.
+ * looked-at lies: its table shows counts whose sum is 0.
  */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "abi/trace.h"
 
 #define MS 1000
+
+static _Noreturn void lie(volatile struct fg_trace *t)
+{
+	/* One caller, of two locks. */
+	static const struct fg_trace_entry half = {
+	    .lock = 1, .caller = 5, .count = 1ull << 63, .total_ns = 1, .max_ns = 1};
+
+	for (;;) {
+		for (int i = 0; i < 2; i++) {
+			t->entry[i] = half;
+			t->entry[i].lock = 1 + i;
+		}
+		usleep(MS);
+	}
+}
 
 static int be_another(const char *where)
 {
@@ -48,6 +65,8 @@ int main(int argc, char **argv)
 		return 2;
 	puts("ready");
 	fflush(stdout);
+	if (!strcmp(argv[1], "lies"))
+		lie(t);
 	while (!t->until_ns)
 		usleep(MS);
 	unsetenv("LD_PRELOAD");

@@ -196,6 +196,17 @@ def check_another_program():
         same("its memory", p.p.stdout.readline(), "untouched\n")
 
 
+def check_lies():
+    """Counts that no lock makes, of two locks 0 in all: the command shows something, and ends."""
+    with Program(program=(LOOKED_AT, "lies")) as p:
+        try:
+            p.until(lambda out: any(r["contended"] == r["avg_wait_ns"] == 0
+                                    for r in json.loads(out)["rows"]), "--json")
+            p.until(lambda out: "CALLER" in out)
+        finally:
+            p.p.kill()
+
+
 def check_refusals():
     """In one line: another user's, one that is not there."""
     unused = open("/proc/sys/kernel/pid_max").read().strip()

@@ -78,6 +78,19 @@ static size_t make_rows(const struct fg_trace *table, const struct fg_stat_optio
 	return rows;
 }
 
+/* The numbers are another program's, and may be any: their sum may be 0. */
+static uint64_t average_ns(const struct row *r)
+{
+	return r->count ? r->total_ns / r->count : 0;
+}
+
+static uint64_t scaled(uint64_t ns, double scale)
+{
+	double product = (double)ns * scale;
+
+	return product < (double)UINT64_MAX ? (uint64_t)product : UINT64_MAX;
+}
+
 static void name_of(struct fg_symbols *s, const struct fg_stat_options *o, uint64_t key, char *text,
 		    size_t size)
 {
@@ -153,8 +166,7 @@ static void print_table(const struct result *r, const struct fg_stat_options *o,
 		printf("%10" PRIu64 " %10s %10s %10s  %s\n", w->count,
 		       fg_human_ns(c[0], sizeof(c[0]), (double)w->total_ns),
 		       fg_human_ns(c[1], sizeof(c[1]), (double)w->max_ns),
-		       fg_human_ns(c[2], sizeof(c[2]), (double)w->total_ns / (double)w->count),
-		       text);
+		       fg_human_ns(c[2], sizeof(c[2]), (double)average_ns(w)), text);
 	}
 	if (o->rows && r->rows > o->rows)
 		printf("%10s and %zu more (-n 0 shows all)\n", "", r->rows - o->rows);
@@ -170,8 +182,7 @@ static void json_of_stacks(struct fg_json *j, const struct result *r,
 
 		fg_json_open(j, NULL, '{');
 		fg_json_count(j, "samples", w->samples);
-		fg_json_count(j, "total_wait_ns",
-			      (unsigned long long)((double)w->weight_ns * r->scale));
+		fg_json_count(j, "total_wait_ns", scaled(w->weight_ns, r->scale));
 		fg_json_count(j, "max_wait_ns", w->max_ns);
 		fg_json_open(j, "stack", '[');
 		for (size_t k = 0; k < w->frames && w->pc[k]; k++) {
@@ -224,7 +235,7 @@ static void print_json(const struct result *r, const struct fg_stat_options *o,
 		fg_json_count(&j, "contended", w->count);
 		fg_json_count(&j, "total_wait_ns", w->total_ns);
 		fg_json_count(&j, "max_wait_ns", w->max_ns);
-		fg_json_count(&j, "avg_wait_ns", w->total_ns / w->count);
+		fg_json_count(&j, "avg_wait_ns", average_ns(w));
 		fg_json_close(&j, '}');
 	}
 	fg_json_close(&j, ']');
