@@ -227,6 +227,21 @@ def check_filters():
     true("one process", all(row["pid"] == os.getpid() for row in stopped(p)["rows"]))
 
 
+def check_names_of_tasks():
+    """What a program calls itself does nothing to the terminal."""
+    need()
+    p = start("kernel", "profile", "--by", "task", "-n", "0")
+    true("it counts", "counting" in p.stderr.readline())
+    name = "by\x9b31m\u202e\x1b[m"  # 13 bytes
+    named = f"open('/proc/self/comm', 'wb').write({name.encode()!r})\n"
+    subprocess.run([sys.executable, "-c", named + LOAD, "300"], check=True,
+                   stdout=subprocess.DEVNULL, timeout=200)
+    p.send_signal(signal.SIGINT)
+    out = p.communicate(timeout=60)[0]
+    true(out, " by??31m????[m" in out)
+    true("nothing to obey", not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]", out))
+
+
 def check_no_process():
     """Nothing would be counted, and 0 waits would look like an answer."""
     stop = threading.Event()

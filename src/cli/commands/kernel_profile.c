@@ -149,10 +149,7 @@ static void print_row(const struct profile *p, const struct fg_kernel_row *r, in
 						       "sem" :
 						       fg_lock_class_name[r->class]);
 	snprintf(name, sizeof(name), "%s", r->name);
-	/* What a program calls itself may be anything. */
-	for (char *s = name; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 0x7f)
-			*s = '?';
+	fg_make_printable(name); /* what a program calls itself may be anything */
 	fg_cut(name, columns > at + 8 ? columns - at - 1 : 0);
 	printf(" %s\n", name);
 }
