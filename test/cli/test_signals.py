@@ -5,17 +5,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from climod import *
 
 SUPERVISED = ["run", "--policy=block", f"--stats={TMP}/s"]
 COUNT = """
-import signal, sys, time
+import os, signal, sys, time
 n = 0
 def on(s, f):
     global n
     n += 1
-    print('got', int(s), flush=True)
+    os.write(1, b'got %d\\n' % s)  # not print(): the next signal may come inside
 for s in (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGINT):
     signal.signal(s, on)
 print('ready', flush=True)
@@ -38,8 +39,9 @@ def end(p):
     return out
 
 
-def program_of(p):
-    return next(iter(children(p.pid)))
+def program_of(pid):
+    """Not the process that stands by in the group (witness.c)."""
+    return next(p for p, comm in children(pid).items() if comm not in ("fg-witness", "flexguard"))
 
 
 def check_forwarded():
@@ -88,10 +90,63 @@ def check_alarm_of_the_caller():
 
 def check_same_process_group():
     p = begin("sh", "-c", "echo ready; exec sleep 100")
-    same("group", stat_fields(program_of(p))[3], stat_fields(p.pid)[3])
-    os.kill(program_of(p), signal.SIGKILL)
+    same("group", stat_fields(program_of(p.pid))[3], stat_fields(p.pid)[3])
+    os.kill(program_of(p.pid), signal.SIGKILL)
     end(p)
     same("status", p.returncode, -signal.SIGKILL)
+
+
+def in_own_group():
+    os.setpgid(0, 0)
+
+
+def check_sent_to_the_group():
+    """It reaches the program by itself; one to the command alone does not, before and after."""
+    p = begin(sys.executable, "-c", COUNT, "4", preexec_fn=in_own_group)
+    for send, sig in ((os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT),
+                      (os.kill, signal.SIGINT), (os.killpg, signal.SIGTERM)):
+        send(p.pid, sig)
+        same("seen", p.stdout.readline(), f"got {int(sig)}\n")
+        time.sleep(0.3)  # or one is taken for another that the command has not looked at
+    same("nothing else", end(p), "")
+    same("each once", p.returncode, 4)
+
+
+def check_sent_by_the_program_to_its_group():
+    p = run(*SUPERVISED, "sh", "-c", "trap 'echo got' USR1; kill -USR1 0; sleep 0.3; echo end",
+            preexec_fn=in_own_group)
+    same("once", p.stdout, "got\nend\n")
+
+
+def check_sent_by_the_program_to_its_parent():
+    got = []
+    old = signal.signal(signal.SIGUSR1, lambda s, f: got.append(s))
+    p = run(*SUPERVISED, "sh", "-c", "kill -USR1 $PPID; sleep 0.3; exit 5")
+    signal.signal(signal.SIGUSR1, old)
+    same("status", p.returncode, 5)
+    same("to who started the command", got, [signal.SIGUSR1])
+
+
+def check_pending_at_the_start():
+    def pre():
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    p = run(*SUPERVISED, sys.executable, "-c", "import signal\n"
+            "exit(7 if signal.sigtimedwait([signal.SIGUSR1], 20) else 8)", preexec_fn=pre)
+    same("survives exec", p.returncode, 7)
+
+
+def check_name_of_the_command_finds_one_process():
+    """pkill by name or command line: what stands by in the group is not taken for the command."""
+    p = begin("sh", "-c", "echo ready; exec sleep 100")
+    for kind, text in (("comm", "fg-witness\n"), ("cmdline", None)):
+        found = [open(f"/proc/{pid}/{kind}").read() for pid in children(p.pid)]
+        true(f"{kind} {found}", not [f for f in found if "flexguard" in f.split("\0")[0]])
+        true(f"{kind} {found}", text is None or text in found)
+    p.terminate()
+    end(p)
+    same("ends by it", p.returncode, -signal.SIGTERM)
 
 
 def check_supervisor_killed():
@@ -155,7 +210,7 @@ def check_stop_and_continue():
         _, status = os.waitpid(pid, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
             os._exit(1)
-        program = next(iter(children(pid)))
+        program = program_of(pid)
         if stat_fields(program)[1] != "T":
             os._exit(2)
         open(f"{TMP}/go", "w").close()
@@ -165,6 +220,144 @@ def check_stop_and_continue():
 
     status, out = on_terminal(shell)
     same(f"both stop, both go on ({out!r})", status, 11)
+
+
+def as_a_job(argv, go_on=lambda pid: None, leads=True, **kw):
+    """ What the command is for an interactive shell: a foreground job.  Ends as it does; 3 where it
+    was stopped, and go_on() has nothing to say to that.
+    """
+    pid = os.fork()
+    if pid == 0:
+        if leads:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            os.tcsetpgrp(0, os.getpid())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        for fd, to in kw.items():
+            os.dup2(to, {"stdout": 1}[fd])
+        os.execv(FLEXGUARD, [FLEXGUARD, *SUPERVISED, *argv])
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    go_on(pid)
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        os.killpg(pid if leads else 0, signal.SIGKILL)
+        os._exit(3)
+    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 100 + os.WTERMSIG(status))
+
+
+# As timeout(1): the leader of a group leaves nothing by this.
+OWN_GROUP = """
+import os, subprocess, sys, time
+os.setpgid(0, 0)
+os.write(2, b'ready')
+"""
+READ = "sys.exit(subprocess.call(['sh', '-c', 'read x; test $x = typed && exit 12']))\n"
+SLEEP = "subprocess.call(['sleep', '20'])\n"
+
+
+def check_own_group_reads_the_terminal():
+    status, out = on_terminal(lambda: as_a_job([sys.executable, "-c", OWN_GROUP + READ]),
+                              keys=b"typed\n")
+    same(f"status ({out!r})", status, 12)
+
+
+def check_own_group_is_interrupted():
+    status, out = on_terminal(lambda: as_a_job([sys.executable, "-c", OWN_GROUP + SLEEP]),
+                              keys=b"\x03")
+    same(f"status ({out!r})", status, 102)
+
+
+def check_own_group_is_interrupted_in_a_pipeline():
+    """The terminal stays with those that the program writes to."""
+    def shell():
+        out, to = os.pipe()
+        as_a_job([sys.executable, "-c", OWN_GROUP + SLEEP], stdout=to)
+
+    status, out = on_terminal(shell, keys=b"\x03")
+    same(f"status ({out!r})", status, 102)
+
+
+def check_own_group_stops_and_continues():
+    def stop_and_continue(pid):
+        wait_until("program", lambda: os.path.exists(f"{TMP}/own"))
+        group = wait_until("terminal", lambda: os.tcgetpgrp(0) != pid and os.tcgetpgrp(0))
+        os.killpg(group, signal.SIGTSTP)
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            os._exit(1)
+        os.tcsetpgrp(0, os.getpgrp())
+        os.tcsetpgrp(0, pid)
+        os.killpg(pid, signal.SIGCONT)
+        open(f"{TMP}/again", "w").close()
+
+    program = OWN_GROUP.replace("b'ready'", "b'begin'") + \
+        f"open('{TMP}/own', 'w').close()\n" \
+        f"while not os.path.exists('{TMP}/again'): time.sleep(0.02)\n" \
+        "os.write(2, b'ready')\n" + READ
+    status, out = on_terminal(lambda: as_a_job([sys.executable, "-c", program],
+                                               stop_and_continue), keys=b"typed\n")
+    same(f"status ({out!r})", status, 12)
+
+
+def check_terminal_comes_back():
+    def then(pid):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        os._exit(13 if os.tcgetpgrp(0) == pid else 14)
+
+    program = OWN_GROUP + "time.sleep(0.5)\n"
+    status, out = on_terminal(lambda: as_a_job([sys.executable, "-c", program], then))
+    same(f"to the rest of the job ({out!r})", status, 13)
+
+
+def stop_the_program(pid, stops):
+    """ SIGSTOP to the program alone.  `stops`: whether the command stops, too. """
+    wait_until("program", lambda: os.path.exists(f"{TMP}/begun"))
+    program = program_of(pid)
+    os.kill(program, signal.SIGSTOP)
+    wait_until("stopped", lambda: stat_fields(program)[1] == "T")
+    if stops:
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            os._exit(1)
+        os.killpg(pid, signal.SIGCONT)
+    else:
+        time.sleep(0.3)
+        if os.waitpid(pid, os.WUNTRACED | os.WNOHANG)[0]:
+            os._exit(2)
+        os.kill(program, signal.SIGCONT)
+
+
+def check_stopped_alone():
+    """A shell that has a prompt to show sees it; a script waits for the end, and is not stuck."""
+    program = [sys.executable, "-c", f"import time; open('{TMP}/begun', 'w').close()\n"
+               "time.sleep(1); exit(11)"]
+    for leads in True, False:
+        status, out = on_terminal(
+            lambda: as_a_job(program, lambda pid: stop_the_program(pid, leads), leads))
+        os.unlink(f"{TMP}/begun")
+        same(f"leads {leads} ({out!r})", status, 11)
+
+
+def check_hang_up():
+    """The kernel tells the leader of the session that its terminal is gone, and nobody else."""
+    import pty
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(FLEXGUARD, [FLEXGUARD, *SUPERVISED, "sh", "-c", "echo ready; exec sleep 100"])
+    out = b""
+    while b"ready" not in out:
+        out += os.read(fd, 1000)
+    time.sleep(0.1)
+    os.close(fd)
+    try:
+        _, status = wait_until("the program is told",
+                               lambda: [x for x in [os.waitpid(pid, os.WNOHANG)] if x[0]],
+                               timeout=20)[0]
+    except Failed:
+        os.kill(program_of(pid), signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+    same("status", os.waitstatus_to_exitcode(status), -signal.SIGHUP)
 
 
 def check_interrupt_key():

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parent of a program that `flexguard run` must outlive, for statistics or
- * for the monitor.  Program and supervisor share the process group: what the
- * terminal sends reaches both, and the supervisor leaves it alone; what a
- * process sends to the supervisor is meant for the program, and is forwarded.
+ * The parent of a program that `flexguard run` must outlive, for statistics or for the monitor.
+ * Program and supervisor share the process group: what is sent to that, by the terminal or a shell,
+ * reaches both, and the supervisor leaves it alone; what is sent to the supervisor alone is meant
+ * for the program, and is forwarded.
  *
- * All signals stay blocked here and are taken with sigwaitinfo(), so there are
+ * All signals stay blocked here and are taken with sigtimedwait(), so there are
  * no handlers and no races; a blocked signal is queued even where it is
  * ignored, so that the program's disposition alone decides.
  */
@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@
 #include "cli/launch/embed.h"
 #include "cli/launch/supervise.h"
 #include "cli/launch/target.h"
+#include "cli/launch/witness.h"
 
 int fg_exec(const struct fg_target *t, char **argv)
 {
@@ -62,25 +64,87 @@ static void close_all_but(const int *keep, int nr_keep)
 	close_range((unsigned)from, ~0u, 0);
 }
 
-static bool have_terminal(void)
+static bool is_pipe(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+struct supervised {
+	pid_t child;
+	struct fg_witness witness;
+	bool leader; /* we lead our process group, as the program would in our place */
+	bool pipe;   /* the program writes to another one of the job, which may want to read keys */
+	pid_t terminal; /* the group that we have given the terminal to */
+};
+
+/* The foreground group of our terminal; 0: we have none. */
+static pid_t foreground(void)
 {
 	int fd = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	pid_t group = fd < 0 ? 0 : tcgetpgrp(fd);
 
 	if (fd >= 0)
 		close(fd);
-	return fd >= 0;
+	return group > 0 ? group : 0;
+}
+
+/* SIGTTOU is blocked. */
+static bool hand_terminal(pid_t from, pid_t to)
+{
+	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	bool done = fd >= 0 && tcgetpgrp(fd) == from && !tcsetpgrp(fd, to);
+
+	if (fd >= 0)
+		close(fd);
+	return done;
 }
 
 /*
- * The program was stopped: let our parent, a shell perhaps, see the same.
- * Without a terminal there is no job control, and the sender of a SIGSTOP to the
- * program alone will continue it alone.
+ * The group that the program made for itself, as timeout(1) does, or 0.  In our place it would have
+ * been the leader of ours already, and nothing would have changed.
  */
-static void stop_as_well(int sig)
+static pid_t group_of_its_own(const struct supervised *s)
+{
+	pid_t group = s->leader ? getpgid(s->child) : -1;
+
+	return group > 0 && group != getpgrp() && getsid(s->child) == getsid(0) ? group : 0;
+}
+
+/* Give the terminal to the group that the program made for itself, if it is ours to give. */
+static bool follow(struct supervised *s)
+{
+	pid_t group = group_of_its_own(s);
+
+	if (!group || s->pipe || !hand_terminal(getpgrp(), group))
+		return false;
+	s->terminal = group;
+	kill(-group, SIGCONT); /* it may have tried to read already */
+	return true;
+}
+
+/* Is there a shell that waits for us, and would take the terminal back? */
+static bool is_foreground_job(const struct supervised *s)
+{
+	pid_t group = foreground();
+
+	return s->leader && getsid(0) != getpid() && group &&
+	       (group == getpgrp() || group == getpgid(s->child));
+}
+
+/*
+ * The program was stopped: let our parent, a shell perhaps, see the same.  Who sends SIGSTOP to the
+ * program alone will continue it alone, and nobody us: so for that one only where a shell would
+ * show its prompt.
+ */
+static void stop_as_well(struct supervised *s, int sig)
 {
 	sigset_t one;
 
-	if (sig == SIGSTOP && !have_terminal())
+	if ((sig == SIGTTIN || sig == SIGTTOU) && follow(s))
+		return;
+	if (sig == SIGSTOP && !is_foreground_job(s))
 		return;
 	signal(sig, SIG_DFL);
 	sigemptyset(&one);
@@ -90,66 +154,88 @@ static void stop_as_well(int sig)
 	sigprocmask(SIG_BLOCK, &one, NULL);
 }
 
-/* `early`: it came before there was a child that the terminal could have reached. */
-static void forward(pid_t child, const siginfo_t *si, bool early)
+static void forward(struct supervised *s, const siginfo_t *si)
 {
+	bool group = fg_witness_saw(&s->witness, si);
+	pid_t own = group_of_its_own(s), to = s->child;
 	int sig = si->si_signo;
-	/* An alarm that was set before exec is ours now and was meant for the program. */
-	bool timer = sig == SIGALRM || sig == SIGVTALRM || sig == SIGPROF;
 
-	if (si->si_code > 0 && !timer && !early)
-		return; /* from the kernel: the terminal's signals reach the whole group */
-	if (si->si_code <= 0 && si->si_pid == child)
-		return; /* kill(0, sig) by the program: it has its own */
-	if (si->si_code == SI_QUEUE)
-		sigqueue(child, sig, si->si_value);
+	if (sig == SIGPIPE && si->si_pid == getpid())
+		return; /* for a message of ours */
+	if (group && !own)
+		return; /* the program has it already */
+	/* "I am ready", for example: to its parent, which it takes us for. */
+	if (si->si_code <= 0 && si->si_pid == s->child)
+		to = getppid();
+	else if (group)
+		to = -own;
+	if (sig == SIGCONT)
+		follow(s); /* the shell has brought us to the foreground */
+	if (si->si_code == SI_QUEUE && to > 0)
+		sigqueue(to, sig, si->si_value);
 	else
-		kill(child, sig);
+		kill(to, sig);
 }
 
-static int wait_for(pid_t child, struct fg_embed *mon, sigset_t early)
+/*
+ * A program that makes a group for itself does so at its beginning, and nothing tells us: looks
+ * after 1 ms, 2 ms more, and so on, for a second.  Not varied.
+ */
+#define LOOK_FIRST_NS 1000000
+#define LOOK_LAST_NS  1000000000
+
+static int wait_for(struct supervised *s, struct fg_embed *mon)
 {
+	struct timespec look = {.tv_nsec = s->leader ? LOOK_FIRST_NS : LOOK_LAST_NS};
 	sigset_t all;
 	siginfo_t si;
 	pid_t pid;
-	int status;
+	int status, sig;
 
 	sigfillset(&all);
 	for (;;) {
 		while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-			if (pid == child && !WIFSTOPPED(status))
+			if (pid == s->child && !WIFSTOPPED(status))
 				return status;
-			if (pid == child)
-				stop_as_well(WSTOPSIG(status));
+			if (pid == s->child)
+				stop_as_well(s, WSTOPSIG(status));
 			if (pid == mon->pid && !WIFSTOPPED(status))
 				fg_embed_ended(mon);
+			if (pid == s->witness.pid && !WIFSTOPPED(status))
+				fg_witness_start(&s->witness);
 		}
-		if (sigwaitinfo(&all, &si) < 0 || si.si_signo == SIGCHLD)
-			continue;
-		forward(child, &si, sigismember(&early, si.si_signo) == 1);
-		sigdelset(&early, si.si_signo);
+		sig = sigtimedwait(&all, &si, look.tv_nsec < LOOK_LAST_NS ? &look : NULL);
+		if (sig > 0 && sig != SIGCHLD)
+			forward(s, &si);
+		else if (sig < 0 && errno == EAGAIN)
+			look.tv_nsec = follow(s) ? LOOK_LAST_NS : look.tv_nsec * 2;
 	}
 }
 
 int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon, const int *keep,
 		 int nr_keep, const sigset_t *mask)
 {
+	struct supervised s = {.leader = getpgrp() == getpid(), .pipe = is_pipe(STDOUT_FILENO)};
 	struct sigaction dfl = {.sa_handler = SIG_DFL}, inherited;
-	sigset_t early;
-	pid_t child;
+	int status;
 
 	sigaction(SIGCHLD, &dfl, &inherited); /* where it was ignored, nobody could be waited for */
-	sigpending(&early);
-	child = fork();
-	if (child < 0)
+	s.child = fork();
+	if (s.child < 0)
 		return -errno;
-	if (child == 0) {
+	if (s.child == 0) {
 		sigaction(SIGCHLD, &inherited, NULL);
 		sigprocmask(SIG_SETMASK, mask, NULL);
 		_exit(fg_exec(t, argv));
 	}
+	/* Afterwards: what came before there was a child is not taken for something it has. */
+	fg_witness_start(&s.witness);
 	close_all_but(keep, nr_keep);
-	return wait_for(child, mon, early);
+	status = wait_for(&s, mon);
+	fg_witness_stop(&s.witness);
+	if (s.terminal) /* for others of our group; a shell takes it by itself */
+		hand_terminal(s.terminal, getpgrp());
+	return status;
 }
 
 void fg_exit_like(int status)

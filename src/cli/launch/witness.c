@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A signal says who sent it, and not whether to a process or to its group.  So a process of the
+ * group stands by that takes no signal: what is pending there was sent to the group.  The kernel
+ * goes through a group from its youngest member on, so it is pending there before we have it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/launch/witness.h"
+
+static _Noreturn void stand_by(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	/*
+	 * Who looks for the command by its name finds one: otherwise both were sent a signal, and
+	 * it looked like one to the group.
+	 */
+	prctl(PR_SET_NAME, "fg-witness");
+	memset(program_invocation_name, 0, strlen(program_invocation_name));
+	close_range(0, ~0u, 0);
+	for (;;)
+		pause();
+}
+
+void fg_witness_start(struct fg_witness *w)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid == 0)
+		stand_by(parent);
+	w->pid = pid > 0 ? pid : 0;
+}
+
+void fg_witness_stop(struct fg_witness *w)
+{
+	if (w->pid) {
+		kill(w->pid, SIGKILL);
+		waitpid(w->pid, NULL, 0);
+	}
+	w->pid = 0;
+}
+
+/* What is pending for the process: bit 0 is signal 1.  False: nobody can say. */
+static bool read_pending(pid_t pid, unsigned long long *pending)
+{
+	char path[64], *line = NULL;
+	bool found = false;
+	size_t size = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && !found && getline(&line, &size, f) > 0)
+		found = sscanf(line, "ShdPnd: %llx", pending) == 1;
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+bool fg_witness_saw(struct fg_witness *w, const siginfo_t *si)
+{
+	struct fg_witness old = *w;
+	unsigned long long pending;
+	sigset_t more;
+	bool saw;
+
+	if (!w->pid || !read_pending(w->pid, &pending))
+		return si->si_code > 0; /* from the kernel: of the terminal, most likely */
+	for (int s = 1; s <= SIGRTMAX; s++)
+		if (pending >> (s - 1) & 1)
+			sigaddset(&w->group, s);
+	/* Another one takes over, for which nothing is pending; first, so that none is missed. */
+	if (pending) {
+		fg_witness_start(w);
+		fg_witness_stop(&old);
+	}
+	saw = sigismember(&w->group, si->si_signo) == 1;
+	/*
+	 * Those for real time queue up.  Another one of the others came after this: rather twice
+	 * than never.
+	 */
+	sigpending(&more);
+	if (si->si_signo < SIGRTMIN || !sigismember(&more, si->si_signo))
+		sigdelset(&w->group, si->si_signo);
+	if (si->si_signo == SIGCONT) { /* it took these away from us, perhaps not from it */
+		sigdelset(&w->group, SIGTSTP);
+		sigdelset(&w->group, SIGTTIN);
+		sigdelset(&w->group, SIGTTOU);
+	}
+	return saw;
+}

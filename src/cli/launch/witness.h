@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Tells a signal that was sent to our process group from one that was sent to us alone. */
+#ifndef FG_CLI_WITNESS_H
+#define FG_CLI_WITNESS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct fg_witness {
+	pid_t pid;	/* 0: there is none */
+	sigset_t group; /* seen by it, and still to be taken by us */
+};
+
+/* All signals are blocked. */
+void fg_witness_start(struct fg_witness *w);
+/* Whether this one, which sigwaitinfo() gave us, went to the whole group. */
+bool fg_witness_saw(struct fg_witness *w, const siginfo_t *si);
+void fg_witness_stop(struct fg_witness *w);
+
+#endif
