@@ -149,6 +149,55 @@ def check_name_of_the_command_finds_one_process():
     same("ends by it", p.returncode, -signal.SIGTERM)
 
 
+def check_scheduling_of_the_caller():
+    show = [sys.executable, "-c", "import os\n"
+            "print(os.sched_getscheduler(0), os.sched_getparam(0).sched_priority)"]
+    for policy, priority in ((os.SCHED_FIFO, 5), (os.SCHED_BATCH, 0)):
+        def pre():
+            try:
+                os.sched_setscheduler(0, policy | os.SCHED_RESET_ON_FORK, os.sched_param(priority))
+            except PermissionError:
+                pass
+        plain = subprocess.run(show, preexec_fn=pre, text=True, stdout=subprocess.PIPE).stdout
+        same("policy", run(*SUPERVISED, *show, preexec_fn=pre).stdout, plain)
+
+
+PRCTL = "import ctypes, os, sys\nprctl = ctypes.CDLL(None).prctl\n"
+
+
+def check_death_of_the_parent():
+    p = subprocess.Popen([sys.executable, "-c", PRCTL + "if os.fork() == 0:\n"
+                          f" prctl(1, {int(signal.SIGKILL)})\n"
+                          " os.execv(sys.argv[1], sys.argv[1:])\n"
+                          "sys.stdin.read()\n", FLEXGUARD, *SUPERVISED,
+                          "sh", "-c", "exec 0<&-; echo $$; exec sleep 100"],
+                         text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program = int(p.stdout.readline())
+    p.stdin.close()
+    p.wait()
+    wait_until("the program ends, too", lambda: stat_fields(program) is None, timeout=20)
+
+
+def check_subreaper():
+    def pre():
+        import ctypes
+        ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+    p = run(*SUPERVISED, "sh", "-c", "(sh -c 'sleep 0.5; echo $$; exec cat /proc/self/stat' &)\n"
+            "echo $$; exec sleep 1", preexec_fn=pre)
+    program, orphan, stat = p.stdout.splitlines()
+    same("parent of an orphan", stat.split()[3], program)
+
+
+def check_pid_in_the_environment():
+    for name in ("LISTEN_PID", "WATCHDOG_PID", "SYSTEMD_EXEC_PID"):
+        for value, mine in (("$$", True), ("1", False)):
+            p = subprocess.run(["sh", "-c", f'{name}={value} exec "$@"', "sh", FLEXGUARD,
+                                *SUPERVISED, "sh", "-c", f"echo ${name} $$"],
+                               text=True, stdout=subprocess.PIPE, timeout=60)
+            told, pid = p.stdout.split()
+            same(name, told, pid if mine else value)
+
+
 def check_supervisor_killed():
     p = begin("sh", "-c",
               f"echo ready; until [ -e {TMP}/killed ]; do sleep 0.02; done; echo $FLEXGUARD_STATS")

@@ -23,6 +23,7 @@
 #include "cli/common/exit.h"
 #include "cli/common/message.h"
 #include "cli/launch/embed.h"
+#include "cli/launch/inherit.h"
 #include "cli/launch/supervise.h"
 #include "cli/launch/target.h"
 #include "cli/launch/witness.h"
@@ -217,6 +218,7 @@ int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon, c
 {
 	struct supervised s = {.leader = getpgrp() == getpid(), .pipe = is_pipe(STDOUT_FILENO)};
 	struct sigaction dfl = {.sa_handler = SIG_DFL}, inherited;
+	struct fg_inherit self = fg_inherit();
 	int status;
 
 	sigaction(SIGCHLD, &dfl, &inherited); /* where it was ignored, nobody could be waited for */
@@ -225,6 +227,7 @@ int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon, c
 		return -errno;
 	if (s.child == 0) {
 		sigaction(SIGCHLD, &inherited, NULL);
+		fg_inherit_all(&self);
 		sigprocmask(SIG_SETMASK, mask, NULL);
 		_exit(fg_exec(t, argv));
 	}

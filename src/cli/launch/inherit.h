@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What a process keeps over exec, and its child has not, or has otherwise. */
+#ifndef FG_CLI_INHERIT_H
+#define FG_CLI_INHERIT_H
+
+#include <sched.h>
+#include <sys/types.h>
+
+struct fg_inherit {
+	pid_t pid;
+	int policy, nice;
+	struct sched_param param;
+	int death; /* the signal for the death of the parent, or 0 */
+	int subreaper;
+};
+
+/* Of this process. */
+struct fg_inherit fg_inherit(void);
+/* In its child, all signals blocked: be as it was, so that exec goes on as in its place. */
+void fg_inherit_all(const struct fg_inherit *from);
+
+#endif
