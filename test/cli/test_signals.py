@@ -372,6 +372,8 @@ def stop_the_program(pid, stops):
     else:
         time.sleep(0.3)
         if os.waitpid(pid, os.WUNTRACED | os.WNOHANG)[0]:
+            os.kill(program, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
             os._exit(2)
         os.kill(program, signal.SIGCONT)
 
