@@ -10,6 +10,7 @@
 #include "runtime/monitor_client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -144,15 +145,18 @@ static bool receive(int sock, struct fg_welcome *welcome, int fds[2])
 }
 
 /*
- * A file that is shorter than promised would kill us when we look at it; a BPF map has no length.
+ * To look behind the end of a file kills, also behind one that it has got since.  A BPF map has no
+ * type of file and no length; memory (memfd_create) has to be sealed, and that is asked first.
  */
-static bool long_enough(int fd, size_t size)
+static bool stays_long_enough(int fd, size_t size)
 {
+	long seals = sys(SYS_fcntl, fd, F_GET_SEALS, 0, 0, 0, 0);
 	struct stat st;
 
 	if (sys(SYS_fstat, fd, (long)&st, 0, 0, 0, 0) < 0)
 		return false;
-	return !S_ISREG(st.st_mode) || (size_t)st.st_size >= size;
+	return !(st.st_mode & S_IFMT) ||
+	       (seals >= 0 && seals & F_SEAL_SHRINK && (size_t)st.st_size >= size);
 }
 
 /* A further piece, behind those that we have. */
@@ -161,7 +165,7 @@ static bool adopt_piece(const struct fg_welcome *welcome, uint32_t from, int slo
 	uint32_t end = welcome->slots < from + FG_PIECE ? welcome->slots : from + FG_PIECE;
 
 	return from == fg_slots_seen && end > from &&
-	       long_enough(slots_fd, (end - from) * sizeof(struct fg_slot)) &&
+	       stays_long_enough(slots_fd, (end - from) * sizeof(struct fg_slot)) &&
 	       fg_slots_map(slots_fd, from, end) == 0;
 }
 
@@ -172,8 +176,8 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 	static void *mapped;
 	long counters;
 
-	if (slots < 2 || !long_enough(slots_fd, slots * sizeof(struct fg_slot)) ||
-	    !long_enough(counters_fd, sizeof(struct fg_counters)))
+	if (slots < 2 || !stays_long_enough(slots_fd, slots * sizeof(struct fg_slot)) ||
+	    !stays_long_enough(counters_fd, sizeof(struct fg_counters)))
 		return false;
 	counters = sys(SYS_mmap, (long)mapped, sizeof(struct fg_counters), PROT_READ,
 		       MAP_SHARED | (mapped ? MAP_FIXED : 0), counters_fd, 0);

@@ -71,6 +71,15 @@ def check_kills():
     same("who says that it may call is believed", p.returncode, -signal.SIGSYS)
 
 
+def check_who_listens():
+    """One that kills for the question who listens at the monitor's name: it is tried, too."""
+    for args in ([], ["--monitor=now"]):
+        p = behind("kills-getsockopt", FLEXGUARD, "run", *args, "--", CONTEND, "100")
+        same("lives", p.returncode, 0)
+        one_line(p.stderr)
+        true(p.stderr, "seccomp filter" in p.stderr)
+
+
 # Waits by libc's syscall(), each for a us, until some have been looked at or a second is over.
 WAITS = """
 import ctypes, os, time

@@ -9,6 +9,7 @@
  */
 #include "fuzz.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -84,8 +85,9 @@ static int file(unsigned kind, size_t size, const struct input *fill, uint8_t **
 		return pair[1];
 	}
 	size = kind == 2 ? size / 3 : size;
-	fd = memfd_create("page", MFD_CLOEXEC);
+	fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	FUZZ_CHECK(fd >= 0 && !ftruncate(fd, (off_t)size));
+	FUZZ_CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK)); /* or nothing is taken */
 	*map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	FUZZ_CHECK(*map != MAP_FAILED);
 	for (size_t i = 0; fill->left && i < size; i += fill->left)

@@ -230,9 +230,9 @@ static void send_with(int fd, const void *data, size_t len, const int *fds, int 
 
 static int memory(const char *name, size_t bytes, void **map)
 {
-	int fd = memfd_create(name, MFD_CLOEXEC);
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0 || ftruncate(fd, bytes))
+	if (fd < 0 || ftruncate(fd, bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
 		die("memfd");
 	*map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (*map == MAP_FAILED)
@@ -274,7 +274,7 @@ static void welcome(int fd, const struct fg_hello *h, uint64_t *r)
 	close(fds[0]);
 }
 
-#define GARBAGE 14u
+#define GARBAGE 15u
 
 static void talk_garbage(int fd, uint64_t *r, unsigned kind)
 {
@@ -283,6 +283,7 @@ static void talk_garbage(int fd, uint64_t *r, unsigned kind)
 			       .slots = 64,
 			       .domain = 1,
 			       .nr_cpus = nr_cpus};
+	struct fg_counters alive = {.generation = seed, .heartbeat_ns = fg_now_ns()};
 	unsigned char noise[512];
 	const void *what = &w;
 	size_t size = sizeof w;
@@ -328,9 +329,23 @@ static void talk_garbage(int fd, uint64_t *r, unsigned kind)
 		fds[1] = counters_fd;
 		w.slots = 4096 / sizeof(struct fg_slot);
 		break;
+	case 13: /* files that are shorter once the client has them */
+		fds[0] = memfd_create("shrinks", MFD_CLOEXEC);
+		fds[1] = fds[0];
+		if (pwrite(fds[0], &alive, sizeof alive, 0) != sizeof alive ||
+		    ftruncate(fds[0], sizeof *counters))
+			die("shrinks");
+		break;
 	default: /* the same file twice, counters too short */ w.slots = 32;
 	}
 	send_with(fd, what, size, fds, n);
+	if (fds[0] != small && fds[0] != pipes[0]) {
+		while (recv(fd, noise, sizeof noise, 0) > 0) /* until it has hung up */
+			;
+		if (ftruncate(fds[0], 0))
+			die("ftruncate");
+		close(fds[0]);
+	}
 	close(small);
 	close(pipes[0]);
 	close(pipes[1]);

@@ -10,6 +10,7 @@
  *   lacks-bpf          a filter answers for the whole of bpf(2) that there is no such call, as some
  *                      containers' do
  *   kills-sockets      a filter kills for a socket
+ *   kills-getsockopt   a filter kills for getsockopt, which tells who listens
  *   kills-slices       a filter kills for prctl(PR_RSEQ_SLICE_EXTENSION)
  *   kills-requeue      a filter kills for one of futex's operations, FUTEX_CMP_REQUEUE
  *
@@ -41,6 +42,7 @@ static const struct pretence {
     {"refuses-programs", SYS_bpf, BPF_PROG_LOAD_COMMAND, false, SECCOMP_RET_ERRNO | EINVAL, 0},
     {"lacks-bpf", SYS_bpf, 0, true, SECCOMP_RET_ERRNO | ENOSYS, 0},
     {"kills-sockets", SYS_socket, 0, true, SECCOMP_RET_KILL_PROCESS, 0},
+    {"kills-getsockopt", SYS_getsockopt, 0, true, SECCOMP_RET_KILL_PROCESS, 0},
     {"kills-slices", SYS_prctl, PR_RSEQ_SLICE, false, SECCOMP_RET_KILL_PROCESS, 0},
     {"kills-requeue", SYS_futex, FUTEX_CMP_REQUEUE_PRIVATE, false, SECCOMP_RET_KILL_PROCESS, 1},
 };
