@@ -407,12 +407,8 @@ static __attribute__((noinline)) bool unlock_by_offer(struct fg_lock *l, struct 
 	uint32_t held = held_up_to(l, t);
 	uint64_t prev = held ? only_before(l, t, held) : 0;
 
-	if (held && fg_unlikely(t->round_is_timed))
-		_fg_round_gives(l, t);
 	if (held && _fg_offer_give(l, t)) {
 		publish(t, held - 1, prev);
-		if (fg_unlikely(t->round_is_timed))
-			_fg_round_has_given(t);
 		round_releases(l, t);
 		return true;
 	}

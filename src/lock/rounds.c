@@ -10,17 +10,13 @@
  * one.  Who is out for longer than another's section mostly finds the lock free, so that is a
  * bound, too.  (The way is in it: its release gets the line back from one that tries to take the
  * lock.)  The section may have some journeys: between those of the FlexGuard paper's loop and those
- * of 1 us, which gain nothing (docs/design/experiments.md, "Backoff of the head").  Two lines from
- * the other end of a large machine take longer than that: there it may last SECTION_JOURNEYS, or
- * threads that are far from the others never know, and have one section where those have dozens
- * (simulated: docs/design/many-cpus.md, "Sections that are short far away").
+ * of 1 us, which gain nothing (docs/design/experiments.md, "Backoff of the head").
  */
 #define BACK_JOURNEYS	   5u
 #define BACK_JOURNEYS_PAIR 3u
 #define BACK_LEAST_NS	   128u
 #define BACK_MOST_NS	   512u
 #define SHORT_SECTION_NS   1000u
-#define SECTION_JOURNEYS   12u
 
 /* Of a native lock: both parts, since its release tells nothing.  Not varied. */
 #define SHORT_NATIVE_ROUND_NS 1000u
@@ -28,7 +24,7 @@
 /* As many bits as fg_thread has for them. */
 #define ROUND_OF      0x1ffu
 #define ROUND_SECTION 0x3fu
-_Static_assert(BACK_MOST_NS / FG_ROUND_UNIT_NS <= ROUND_SECTION, "noted");
+_Static_assert(SHORT_SECTION_NS / FG_ROUND_UNIT_NS <= ROUND_SECTION, "noted");
 
 /* One round in so many is timed.  Not varied. */
 #define TIMED_EVERY 16u
@@ -210,48 +206,20 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
 	t->round_is_timed = 1;
 }
 
-static uint32_t short_section_ns(void)
-{
-	uint32_t ns = fg_machine_cpus() == 2 ? 0 : _fg_journeys_ns(SECTION_JOURNEYS);
-
-	return ns > SHORT_SECTION_NS ? ns : SHORT_SECTION_NS;
-}
-
 static void note_section(struct fg_self *t, struct fg_thread *me)
 {
 	uint64_t now = fg_now_ns();
-	uint32_t ns = round_time(me->round_since, now), noted = ns / FG_ROUND_UNIT_NS;
+	uint32_t ns = round_time(me->round_since, now);
 
 	_fg_section_took(t, ns);
-	if (ns > short_section_ns()) {
+	if (ns > SHORT_SECTION_NS) {
 		judge(t, false);
 		t->round_is_timed = 0;
 		return;
 	}
 	me->round_since = round_clock(now);
-	/* A bound for the way back, which has a lower one. */
-	me->round_section = noted < ROUND_SECTION ? noted : ROUND_SECTION;
+	me->round_section = ns / FG_ROUND_UNIT_NS & ROUND_SECTION;
 	me->round_is_released = 1;
-}
-
-/*
- * Whoever gives the lock away (offer.h) waits for a line of the next one's.  If that counted,
- * rounds that are given and given on would look long because of it, and be given on for ever.
- */
-void _fg_round_gives(const struct fg_lock *l, struct fg_self *t)
-{
-	struct fg_thread *me = fg_thread_mine(t);
-
-	if (!me->round_is_released && me->round_of == round_lock(l))
-		note_section(t, me);
-}
-
-void _fg_round_has_given(const struct fg_self *t)
-{
-	struct fg_thread *me = fg_thread_mine(t);
-
-	if (me->round_is_released)
-		me->round_since = round_clock(fg_now_ns());
 }
 
 /*

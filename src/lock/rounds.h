@@ -82,10 +82,6 @@ void _fg_round_releases(const struct fg_lock *l, struct fg_self *t);
 /* A round of a lock of glibc's, whose release is glibc's, has taken so long from lock to lock. */
 void _fg_native_round_took(struct fg_self *t, uint32_t ns);
 
-/* Before it gives the lock to another thread, and after that: the journey is in no round. */
-void _fg_round_gives(const struct fg_lock *l, struct fg_self *t);
-void _fg_round_has_given(const struct fg_self *t);
-
 static inline void round_releases(const struct fg_lock *l, struct fg_self *t)
 {
 	if (fg_unlikely(t->round_is_timed))
