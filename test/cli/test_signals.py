@@ -394,6 +394,7 @@ def check_hang_up():
     import pty
     pid, fd = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup(1)
         os.execv(FLEXGUARD, [FLEXGUARD, *SUPERVISED, "sh", "-c", "echo ready; exec sleep 100"])
     out = b""
     while b"ready" not in out:
