@@ -274,7 +274,7 @@ static void welcome(int fd, const struct fg_hello *h, uint64_t *r)
 	close(fds[0]);
 }
 
-#define GARBAGE 15u
+#define KINDS 15u
 
 static void talk_garbage(int fd, uint64_t *r, unsigned kind)
 {
@@ -385,7 +385,7 @@ static void *server(void *arg)
 			_exit(1);
 		}
 		if (mode == GARBAGE)
-			talk_garbage(fd, &r, kind++ % GARBAGE);
+			talk_garbage(fd, &r, kind++ % KINDS);
 		else
 			welcome(fd, &h, &r);
 		close(fd);
