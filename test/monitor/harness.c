@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
+#include <sys/stat.h>
 #include "abi/socket.h"
 #include "harness.h"
 
@@ -429,4 +430,19 @@ void pin(pid_t tid, int cpu)
 	CPU_SET(cpu, &set);
 	if (sched_setaffinity(tid, sizeof(set), &set))
 		fail("sched_setaffinity: %s", strerror(errno));
+}
+
+void put_below(const char *root, const char *file, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", root, file);
+	for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = 0;
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	f = fopen(path, "w");
+	CHECK(f && fputs(text, f) >= 0 && !fclose(f));
 }

@@ -161,4 +161,7 @@ void pin(pid_t tid, int cpu);
 pid_t spawn(void (*child)(void *), void *arg);
 void reap(pid_t pid); /* and check that it exited with 0 */
 
+/* A file of a made-up /proc or /sys, with the folders that it needs. */
+void put_below(const char *root, const char *file, const char *text);
+
 #endif

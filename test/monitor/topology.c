@@ -11,17 +11,7 @@ static char root[] = "/tmp/fg-topology-XXXXXX";
 
 static void put(const char *file, const char *text)
 {
-	char path[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", root, file);
-	for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-		*slash = 0;
-		mkdir(path, 0700);
-		*slash = '/';
-	}
-	f = fopen(path, "w");
-	CHECK(f && fputs(text, f) >= 0 && !fclose(f));
+	put_below(root, file, text);
 }
 
 /* Index 0: its own; index 3: shared by those in `shared`. */
