@@ -5,7 +5,7 @@
  * first one has come, after one has died, in a child of fork.  Raw system calls,
  * because it may run inside pthread_mutex_lock, which is no cancellation point
  * and keeps errno.  No descriptor stays open: programs close those that they do
- * not know, and use the numbers.
+ * not know, and use the numbers.  While one is open it is out of their way.
  */
 #include "runtime/monitor_client.h"
 
@@ -27,6 +27,7 @@
 #include "runtime/count.h"
 #include "runtime/policy.h"
 #include "runtime/thread.h"
+#include "sys/descriptor.h"
 #include "sys/filter.h"
 #include "sys/futex.h"
 
@@ -41,6 +42,11 @@ static long sys(long nr, long a, long b, long c, long d, long e, long f)
 static void close_fd(int fd)
 {
 	sys(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+static long open_socket(int type)
+{
+	return fg_descriptor_high(sys(SYS_socket, AF_UNIX, type | SOCK_CLOEXEC, 0, 0, 0, 0));
 }
 
 /* Where the monitor listens, as the environment was when the process started; size 0: nowhere. */
@@ -93,7 +99,7 @@ static int connect_monitor(uint32_t patience_ns)
 
 	if (!address_size)
 		return -1;
-	fd = sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0);
+	fd = open_socket(SOCK_SEQPACKET);
 	if (fd < 0)
 		return -1;
 	sys(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&patience, sizeof(patience), 0);
@@ -140,6 +146,9 @@ static bool receive(int sock, struct fg_welcome *welcome, int fds[2])
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 			memcpy(fds, CMSG_DATA(c), (count < 2 ? count : 2) * sizeof(int));
 	}
+	/* It takes longer to look at them, and to map them. */
+	fds[0] = (int)fg_descriptor_high(fds[0]);
+	fds[1] = (int)fg_descriptor_high(fds[1]);
 	return n == sizeof(*welcome) && welcome->magic == FG_PROTO_MAGIC &&
 	       welcome->abi == FG_ABI_VERSION && welcome->error == 0 && fds[0] >= 0 && fds[1] >= 0;
 }
@@ -329,8 +338,7 @@ void fg_monitor_missed(uint64_t now)
 /* False: others knock, so many, or there is no descriptor: to be tried again. */
 static bool knock_at(uint64_t now)
 {
-	long fd = sys(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
-	long sent;
+	long fd = open_socket(SOCK_DGRAM | SOCK_NONBLOCK), sent;
 
 	if (fd < 0)
 		return false;

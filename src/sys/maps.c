@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
+#include "sys/descriptor.h"
 
 /* Reads one byte at a time from what the kernel gives in larger pieces. */
 struct reader {
@@ -60,8 +61,9 @@ static bool next_line(struct reader *r, uint64_t address, bool *found, bool *sha
 
 bool fg_is_shared_memory(uint64_t address)
 {
-	struct reader r = {.fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)"/proc/self/maps",
-					     O_RDONLY | O_CLOEXEC, 0, 0, 0)};
+	long fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC,
+			      0, 0, 0);
+	struct reader r = {.fd = fg_descriptor_high(fd)};
 	bool found = false, shared = false;
 
 	if (r.fd < 0)

@@ -28,6 +28,7 @@
 #include "cli/common/message.h"
 #include "cli/launch/filter.h"
 #include "monitor/needs.h"
+#include "sys/descriptor.h"
 #include "sys/filter.h"
 #include "sys/slice.h"
 
@@ -67,6 +68,7 @@ static _Noreturn void try_calls(void)
 	recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
 	geteuid();
+	close(fcntl(fd, F_DUPFD_CLOEXEC, FG_DESCRIPTOR_HIGH));
 	fcntl(fd, F_GET_SEALS);
 	fstat(fd, &st);
 	close(fd);
