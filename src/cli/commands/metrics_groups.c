@@ -12,20 +12,24 @@
 
 /*
  * A program may call itself anything, so a user could make any number of labels, each of which a
- * server of Prometheus keeps.  Beyond so many, groups are one.  Not varied.
+ * server of Prometheus keeps.  What a user's programs are the first of beyond so many is one group
+ * of the user's; beyond so many of all users (of user namespaces, one has many thousand), one in
+ * all.  Not varied.
  */
-#define MAX_GROUPS 256
+#define MAX_OF_USER 64
+#define MAX_GROUPS  1024
 /* Longer than the kernel lets a program's name be: one series of the same labels would be two. */
 #define THE_OTHERS "(all others together)"
 
 struct group {
 	uint32_t uid;
 	char program[32];
+	uint32_t first;		     /* the user whose program was the first */
 	uint32_t processes, threads; /* now */
 	uint64_t stats[FG_SLOT_STATS];
 };
 
-static struct group group[MAX_GROUPS + 1]; /* the last one: the others */
+static struct group group[MAX_GROUPS + 1]; /* the last one: the others of all users */
 static size_t groups;
 
 /* As of the last time, sorted. */
@@ -78,18 +82,30 @@ static void name_of(int pid, char *name, size_t size)
 
 static struct group *group_of(const struct fg_report_process *p, int by)
 {
-	struct group key = {.uid = by & FG_GROUP_UID ? p->uid : 0};
-	size_t i;
+	struct group key = {.uid = by & FG_GROUP_UID ? p->uid : 0, .first = p->uid};
+	struct group *others = NULL; /* of the user */
+	size_t of_user = 0;
 
 	if (by & FG_GROUP_PROGRAM)
 		name_of(p->pid, key.program, sizeof(key.program));
-	for (i = 0; i < groups; i++)
-		if (group[i].uid == key.uid && !strcmp(group[i].program, key.program))
+	for (size_t i = 0; i < groups; i++) {
+		of_user += group[i].first == p->uid;
+		if (group[i].uid != key.uid)
+			continue;
+		if (!strcmp(group[i].program, key.program))
 			return &group[i];
-	if (groups == MAX_GROUPS) {
+		if (!strcmp(group[i].program, THE_OTHERS))
+			others = &group[i];
+	}
+	if (of_user >= MAX_OF_USER && others)
+		return others;
+	/* Without its number in a label, a user's others are the same series as all users'. */
+	if (groups == MAX_GROUPS || (of_user >= MAX_OF_USER && !(by & FG_GROUP_UID))) {
 		strcpy(group[MAX_GROUPS].program, THE_OTHERS);
 		return &group[MAX_GROUPS];
 	}
+	if (of_user >= MAX_OF_USER)
+		strcpy(key.program, THE_OTHERS);
 	group[groups] = key;
 	return &group[groups++];
 }
