@@ -37,6 +37,19 @@ static int remove_stale(const struct sockaddr_un *addr, socklen_t len)
 	return err;
 }
 
+/*
+ * The mode is the socket's from the beginning: as soon as it is there, who may write to the folder
+ * can put a symbolic link in its place, and chmod() follows that.
+ */
+static int bind_as(int fd, const struct sockaddr_un *addr, socklen_t len, unsigned mode)
+{
+	mode_t old = umask(~mode & 0777);
+	int err = bind(fd, (const struct sockaddr *)addr, len) ? -errno : 0;
+
+	umask(old);
+	return err;
+}
+
 int fg_monitor_listen(const char *path, unsigned mode)
 {
 	struct sockaddr_un addr;
@@ -49,14 +62,12 @@ int fg_monitor_listen(const char *path, unsigned mode)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	err = bind(fd, (struct sockaddr *)&addr, len) ? -errno : 0;
+	err = bind_as(fd, &addr, len, mode);
 	if (err == -EADDRINUSE && !abstract) {
 		err = remove_stale(&addr, len);
 		if (!err)
-			err = bind(fd, (struct sockaddr *)&addr, len) ? -errno : 0;
+			err = bind_as(fd, &addr, len, mode);
 	}
-	if (!err && !abstract && chmod(path, mode))
-		err = -errno;
 	if (!err && listen(fd, FG_BACKLOG))
 		err = -errno;
 	if (err) {
