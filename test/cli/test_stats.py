@@ -146,13 +146,46 @@ def check_nothing_stays_behind():
                 maps += open(f"/proc/{pid}/maps").read()
             except OSError:
                 pass
-        return set(re.findall(r"/dev/shm/(flexguard-\w+)/", maps))
+        return set(re.findall(r"/dev/shm/(flexguard-[\w-]+)/", maps))
 
     before = ours()
     stats_of(CONTEND, "20", "kill")
     left = ours() - before
     wait_until("only what somebody uses lies in /dev/shm",
                lambda: not (left & ours()) - in_use(), timeout=20)
+
+
+def beginning(**kw):
+    """(a command whose program goes on, that program, the folder of the statistics)"""
+    p = start("run", "--policy=block", "--stats", "sh", "-c",
+              "echo $$ $FLEXGUARD_STATS; exec sleep 100", **kw)
+    program, path = p.stdout.readline().split()
+    folder = os.path.dirname(path)
+    if folder.startswith("/proc"):
+        raise Skip("no folder for them here")
+    true("there", os.path.exists(path))
+    wait_until("the witness", lambda: "fg-witness" in children(p.pid).values())
+    return p, int(program), folder
+
+
+def check_nothing_stays_behind_the_killed():
+    """The command alone: at once.  With its group, so that nobody is left to do it: when the next
+    one begins, which leaves what is in use."""
+    p, program, folder = beginning()
+    os.kill(p.pid, signal.SIGKILL)
+    wait_until(f"{folder} is gone", lambda: not os.path.exists(folder))
+    true("the program goes on", os.path.exists(f"/proc/{program}"))
+    os.kill(program, signal.SIGKILL)
+    p.communicate(timeout=60)
+    p, program, used = beginning()
+    dead, _, left = beginning(start_new_session=True)
+    os.killpg(dead.pid, signal.SIGKILL)
+    dead.communicate(timeout=60)
+    same("status of another", run("run", "--policy=block", "--stats", "true").returncode, 0)
+    same("of the dead, of the living", (os.path.exists(left), os.path.exists(used)), (False, True))
+    os.kill(program, signal.SIGKILL)
+    p.communicate(timeout=60)
+    same("gone as well", os.path.exists(used), False)
 
 
 def check_bad_file():

@@ -264,12 +264,12 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 			return FG_EXIT_OWN;
 		}
 	}
-	if (r->stats && sf.fd >= 0)
+	if (r->stats)
 		keep[nr_keep++] = sf.fd;
 	if (mon->pid)
 		keep[nr_keep++] = mon->control;
 	start = fg_now_ns();
-	status = fg_supervise(t, r->argv, mon, keep, nr_keep, &mask);
+	status = fg_supervise(t, r->argv, mon, &sf, keep, nr_keep, &mask);
 	fg_statsfile_remove(&sf);
 	if (status < 0) {
 		fg_error("cannot fork: %s", strerror(-status));

@@ -8,12 +8,21 @@
  * list, under a name that only the program's environment tells.
  *
  * Where no directory can be written, it is memory without a name (memfd_create), which
- * processes open through /proc of this command: those of another user cannot.
+ * processes open through /proc of this command: those of another user cannot.  That is why it is
+ * not so always, though nothing would have to be removed.  The other way without a name, a
+ * descriptor that all inherit, is one that programs close or count on to be free.
+ *
+ * The name goes with the command, since any process of the tree opens it when it begins.  If the
+ * command is killed, its witness removes it (witness.c).  If that is killed too, with the process
+ * group, the next command of the user does: it finds the directory, and nobody has locked it.
  */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -45,34 +54,108 @@ static bool has_room(int fd)
 	return !errno;
 }
 
+#define DIR_NAME  "flexguard-stats-"
+#define RANDOM	  "XXXXXX"
+#define FILE_NAME 16 /* hexadecimal digits */
+
+static bool is_file_name(const char *name)
+{
+	size_t n = 0;
+
+	while (isxdigit((unsigned char)name[n]))
+		n++;
+	return n == FILE_NAME && !name[n];
+}
+
+/* The directory of a command that has ended: it is ours, and nobody has locked it. */
+static void remove_left(int base, const char *name)
+{
+	int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	struct dirent *file;
+	struct stat st;
+	DIR *dir;
+
+	if (fd < 0)
+		return;
+	dir = !fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB) ?
+		  fdopendir(fd) :
+		  NULL;
+	if (!dir) {
+		close(fd);
+		return;
+	}
+	while ((file = readdir(dir)))
+		if (is_file_name(file->d_name))
+			unlinkat(fd, file->d_name, 0);
+	unlinkat(base, name, AT_REMOVEDIR);
+	closedir(dir);
+}
+
+static void remove_all_left(const char *base)
+{
+	DIR *dir = opendir(base);
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir)))
+		if (!strncmp(d->d_name, DIR_NAME, strlen(DIR_NAME)) &&
+		    strlen(d->d_name) == strlen(DIR_NAME RANDOM))
+			remove_left(dirfd(dir), d->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+/*
+ * Locked while the command lives, in whatever way it ends.  Another command may have seen it before
+ * it was locked: then that one has the lock, and removes it, or has done so, and no file can be
+ * made there.  Where a file system has no locks, nobody takes one, and nothing is removed.
+ */
+static int lock_dir(struct fg_statsfile *s)
+{
+	s->fd = fg_fd_high(open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+	if (s->fd < 0)
+		return -errno;
+	return flock(s->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK ? -errno : 0;
+}
+
 static int create_in(struct fg_statsfile *s, const char *base)
 {
 	uint64_t name;
-	int fd, err;
+	int fd = -1, err;
 
+	remove_all_left(base);
 	if (getrandom(&name, sizeof(name), 0) != (ssize_t)sizeof(name))
 		return -EIO;
-	if ((size_t)snprintf(s->dir, sizeof(s->dir), "%s/flexguard-XXXXXX", base) >= sizeof(s->dir))
+	if ((size_t)snprintf(s->dir, sizeof(s->dir), "%s/" DIR_NAME RANDOM, base) >= sizeof(s->dir))
 		return -ENAMETOOLONG;
 	if (!mkdtemp(s->dir))
 		return -errno;
-	snprintf(s->path, sizeof(s->path), "%s/%016llx", s->dir, (unsigned long long)name);
+	snprintf(s->path, sizeof(s->path), "%s/%0*llx", s->dir, FILE_NAME,
+		 (unsigned long long)name);
+	err = lock_dir(s);
+	if (err)
+		goto fail;
 	fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || fchmod(fd, 0666) || chmod(s->dir, 0711) || !has_room(fd))
+	if (fd < 0 || fchmod(fd, 0666) || chmod(s->dir, 0711) || !has_room(fd)) {
+		err = -errno;
 		goto fail;
+	}
 	s->map = mmap(NULL, sizeof(struct fg_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (s->map == MAP_FAILED)
+	if (s->map == MAP_FAILED) {
+		err = -errno;
 		goto fail;
+	}
 	close(fd);
 	fill(s->map);
 	return 0;
 fail:
-	err = -errno;
 	s->map = NULL;
 	if (fd >= 0)
 		close(fd);
 	unlink(s->path);
 	rmdir(s->dir);
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
 	return err;
 }
 
@@ -110,9 +193,9 @@ int fg_statsfile_create(struct fg_statsfile *s)
 	return err ? create_nameless(s) : 0;
 }
 
-void fg_statsfile_remove(struct fg_statsfile *s)
+void fg_statsfile_remove(const struct fg_statsfile *s)
 {
-	if (!s->map || s->fd >= 0)
+	if (!s->map || !s->dir[0])
 		return;
 	unlink(s->path);
 	rmdir(s->dir);

@@ -3,18 +3,20 @@
 #ifndef FG_CLI_STATSFILE_H
 #define FG_CLI_STATSFILE_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 struct fg_stats;
 struct fg_statsfile {
 	struct fg_stats *map;
-	int fd; /* of a file without a name, to be kept open while the program runs; else -1 */
-	char dir[256];
+	/* To be kept open while the program runs: the directory, or a file without a name. */
+	int fd;
+	char dir[256]; /* "": there is none */
 	char path[320];
 };
 
 int fg_statsfile_create(struct fg_statsfile *s); /* 0 or -errno */
-void fg_statsfile_remove(struct fg_statsfile *s);
+void fg_statsfile_remove(const struct fg_statsfile *s);
 struct fg_stats_report {
 	const char *program;
 	uint64_t took_ns;

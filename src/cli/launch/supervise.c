@@ -213,10 +213,13 @@ static int wait_for(struct supervised *s, struct fg_embed *mon)
 	}
 }
 
-int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon, const int *keep,
-		 int nr_keep, const sigset_t *mask)
+int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon,
+		 const struct fg_statsfile *stats, const int *keep, int nr_keep,
+		 const sigset_t *mask)
 {
-	struct supervised s = {.leader = getpgrp() == getpid(), .pipe = is_pipe(STDOUT_FILENO)};
+	struct supervised s = {.witness.stats = stats,
+			       .leader = getpgrp() == getpid(),
+			       .pipe = is_pipe(STDOUT_FILENO)};
 	struct sigaction dfl = {.sa_handler = SIG_DFL}, inherited;
 	struct fg_inherit self = fg_inherit();
 	int status;

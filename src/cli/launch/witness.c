@@ -3,23 +3,26 @@
  * A signal says who sent it, and not whether to a process or to its group.  So a process of the
  * group stands by that takes no signal: what is pending there was sent to the group.  The kernel
  * goes through a group from its youngest member on, so it is pending there before we have it.
+ *
+ * As it is there, it clears up behind a command that is killed alone.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/launch/witness.h"
 
-static _Noreturn void stand_by(pid_t parent)
+static _Noreturn void stand_by(const struct fg_witness *w, pid_t parent)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(0);
+	struct pollfd end = {.events = POLLIN};
+
 	/*
 	 * Who looks for the command by its name finds one: otherwise both were sent a signal, and
 	 * it looked like one to the group.
@@ -27,8 +30,15 @@ static _Noreturn void stand_by(pid_t parent)
 	prctl(PR_SET_NAME, "fg-witness");
 	memset(program_invocation_name, 0, strlen(program_invocation_name));
 	close_range(0, ~0u, 0);
-	for (;;)
-		pause();
+	end.fd = (int)syscall(SYS_pidfd_open, parent, 0);
+	if (end.fd < 0) /* before Linux 5.3: the next command of the user removes what is left */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Otherwise it had ended before, and its number may be another's. */
+	if (getppid() == parent)
+		while (poll(&end, 1, -1) != 1)
+			;
+	fg_statsfile_remove(w->stats);
+	_exit(0);
 }
 
 void fg_witness_start(struct fg_witness *w)
@@ -36,7 +46,7 @@ void fg_witness_start(struct fg_witness *w)
 	pid_t parent = getpid(), pid = fork();
 
 	if (pid == 0)
-		stand_by(parent);
+		stand_by(w, parent);
 	w->pid = pid > 0 ? pid : 0;
 }
 

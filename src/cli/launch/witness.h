@@ -7,9 +7,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "cli/launch/statsfile.h"
+
 struct fg_witness {
-	pid_t pid;	/* 0: there is none */
-	sigset_t group; /* seen by it, and still to be taken by us */
+	const struct fg_statsfile *stats; /* removed by it if we are killed */
+	pid_t pid;			  /* 0: there is none */
+	sigset_t group;			  /* seen by it, and still to be taken by us */
 };
 
 /* All signals are blocked. */
