@@ -266,7 +266,7 @@ static void cancelled(void *arg)
 static void spin_for_signal(struct wait *w, const struct fg_deadline *deadline)
 {
 	struct fg_wait event = fg_wait_for_event(fg_self(), &w->history);
-	uint32_t waiting = WAITING;
+	uint32_t seen = WAITING;
 
 	/* Acquire: pairs with the release in give(). */
 	while (fg_load_acquire(&w->node.word) == WAITING) {
@@ -281,10 +281,10 @@ static void spin_for_signal(struct wait *w, const struct fg_deadline *deadline)
 		fg_pause();
 	}
 #ifdef FG_BROKEN_COND /* a test proves that the tests notice */
-	waiting = fg_load_relaxed(&w->node.word);
+	seen = fg_load_relaxed(&w->node.word);
 #endif
 	/* Release: pairs with the acquire in give(), for node.spun. */
-	if (fg_cas_release(&w->node.word, &waiting, ASLEEP))
+	if (fg_cas_release(&w->node.word, &seen, ASLEEP))
 		fg_count(event.self, FG_STAT_COND_WAITS, 1);
 }
 
