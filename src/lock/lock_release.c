@@ -407,6 +407,7 @@ static __attribute__((noinline)) bool unlock_by_offer(struct fg_lock *l, struct 
 	uint32_t held = held_up_to(l, t);
 	uint64_t prev = held ? only_before(l, t, held) : 0;
 
+	round_hands_over(l, t);
 	if (held && _fg_offer_give(l, t)) {
 		publish(t, held - 1, prev);
 		round_releases(l, t);

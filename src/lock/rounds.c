@@ -4,19 +4,22 @@
 #include "runtime/policy.h"
 
 /*
- * A short round is back for the lock within BACK_JOURNEYS: about a hand-over, in which the others
- * would have had the lock meanwhile, and worked at the same time.  That time has no journeys of the
- * lock's lines in it.  On a machine of two CPUs that is less, as nobody else looks beside the other
- * one.  Who is out for longer than another's section mostly finds the lock free, so that is a
- * bound, too.  (The way is in it: its release gets the line back from one that tries to take the
- * lock.)  The section may have some journeys: between those of the FlexGuard paper's loop and those
- * of 1 us, which gain nothing (docs/design/experiments.md, "Backoff of the head").
+ * A short round is back for the lock within so many half journeys: about a hand-over, in which the
+ * others would have had the lock meanwhile, and worked at the same time.  That time has no journeys
+ * of the lock's lines in it.  On a machine of two CPUs that is less, as nobody else looks beside
+ * the other one.  Who is out for longer than another's section mostly finds the lock free, so that
+ * is a bound, too.  (The way is in it: its release gets the line back from one that tries to take
+ * the lock.)  The section may have some journeys: between those of the FlexGuard paper's loop and
+ * those of 1 us, which gain nothing (docs/design/experiments.md, "Backoff of the head").  Where
+ * lines come from far, those of the loop take longer than 1 us (docs/design/many-cpus.md, "Sections
+ * that are short far away").
  */
-#define BACK_JOURNEYS	   5u
-#define BACK_JOURNEYS_PAIR 3u
-#define BACK_LEAST_NS	   128u
-#define BACK_MOST_NS	   512u
-#define SHORT_SECTION_NS   1000u
+#define BACK_HALF_JOURNEYS	11u
+#define BACK_HALF_JOURNEYS_PAIR 6u
+#define BACK_LEAST_NS		128u
+#define BACK_MOST_NS		512u
+#define SHORT_SECTION_NS	1000u
+#define SHORT_SECTION_JOURNEYS	9u
 
 /* Of a native lock: both parts, since its release tells nothing.  Not varied. */
 #define SHORT_NATIVE_ROUND_NS 1000u
@@ -24,7 +27,7 @@
 /* As many bits as fg_thread has for them. */
 #define ROUND_OF      0x1ffu
 #define ROUND_SECTION 0x3fu
-_Static_assert(SHORT_SECTION_NS / FG_ROUND_UNIT_NS <= ROUND_SECTION, "noted");
+_Static_assert(BACK_MOST_NS / FG_ROUND_UNIT_NS <= ROUND_SECTION, "longer ones are all alike");
 
 /* One round in so many is timed.  Not varied. */
 #define TIMED_EVERY 16u
@@ -117,13 +120,22 @@ uint32_t _fg_rounds_ns(void)
 
 static uint32_t back_ns(uint32_t section)
 {
-	uint32_t ns = _fg_journeys_ns(fg_machine_cpus() == 2 ? BACK_JOURNEYS_PAIR : BACK_JOURNEYS);
+	uint32_t halves = fg_machine_cpus() == 2 ? BACK_HALF_JOURNEYS_PAIR : BACK_HALF_JOURNEYS;
+	uint32_t ns = _fg_journeys_ns(halves) / 2;
 
 	if (ns > section)
 		ns = section;
 	if (ns > BACK_MOST_NS)
 		return BACK_MOST_NS;
 	return ns > BACK_LEAST_NS ? ns : BACK_LEAST_NS;
+}
+
+/* Two CPUs are of one machine's package: nothing is far. */
+static uint32_t short_section_ns(void)
+{
+	uint32_t ns = fg_machine_cpus() == 2 ? 0 : _fg_journeys_ns(SHORT_SECTION_JOURNEYS);
+
+	return ns > SHORT_SECTION_NS ? ns : SHORT_SECTION_NS;
 }
 
 /*
@@ -203,7 +215,29 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
 	me->round_since = round_clock(fg_now_ns());
 	me->round_of = round_lock(l);
 	me->round_is_released = 0;
+	me->round_section = 0;
 	t->round_is_timed = 1;
+}
+
+static bool section_is_short(uint32_t ns, struct fg_self *t)
+{
+	if (ns <= short_section_ns())
+		return true;
+	judge(t, false);
+	t->round_is_timed = 0;
+	return false;
+}
+
+/*
+ * Not by how long the way of the lock takes, or what tells the next one: a section that looks long
+ * by that makes its thread hand the lock over each time, which makes its sections look long.
+ */
+void _fg_round_hands_over(const struct fg_lock *l, struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+
+	if (!me->round_is_released && me->round_of == round_lock(l))
+		me->round_section = section_is_short(round_time(me->round_since, fg_now_ns()), t);
 }
 
 static void note_section(struct fg_self *t, struct fg_thread *me)
@@ -212,13 +246,11 @@ static void note_section(struct fg_self *t, struct fg_thread *me)
 	uint32_t ns = round_time(me->round_since, now);
 
 	_fg_section_took(t, ns);
-	if (ns > SHORT_SECTION_NS) {
-		judge(t, false);
-		t->round_is_timed = 0;
+	if (!me->round_section && !section_is_short(ns, t))
 		return;
-	}
 	me->round_since = round_clock(now);
-	me->round_section = ns / FG_ROUND_UNIT_NS & ROUND_SECTION;
+	ns /= FG_ROUND_UNIT_NS;
+	me->round_section = ns < ROUND_SECTION ? ns : ROUND_SECTION;
 	me->round_is_released = 1;
 }
 

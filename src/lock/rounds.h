@@ -76,11 +76,20 @@ void _fg_round_ends(const struct fg_lock *l, struct fg_self *t);
 /* It takes another lock in the section. */
 void _fg_round_has_another(struct fg_self *t);
 
+/* It begins to hand this one over, which is a part of its release. */
+void _fg_round_hands_over(const struct fg_lock *l, struct fg_self *t);
+
 /* It has released this one, while a round is timed. */
 void _fg_round_releases(const struct fg_lock *l, struct fg_self *t);
 
 /* A round of a lock of glibc's, whose release is glibc's, has taken so long from lock to lock. */
 void _fg_native_round_took(struct fg_self *t, uint32_t ns);
+
+static inline void round_hands_over(const struct fg_lock *l, struct fg_self *t)
+{
+	if (fg_unlikely(t->round_is_timed))
+		_fg_round_hands_over(l, t);
+}
 
 static inline void round_releases(const struct fg_lock *l, struct fg_self *t)
 {
