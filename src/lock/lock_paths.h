@@ -36,6 +36,15 @@
 #define LOOKS	     16u
 #define LOOKS_ASLEEP 4u
 
+/*
+ * Threads that have their turns in one queue count alike: by the count alone all would look in the
+ * same round, and in the 15 others none.
+ */
+static inline bool looks_at_word(const struct fg_self *t, bool others_slept)
+{
+	return (t->times_head + fg_id_index(t->id)) % (others_slept ? LOOKS_ASLEEP : LOOKS) == 0;
+}
+
 /* About a wake-up, which takes 76 us.  Not varied. */
 #define SHORT_SLEEP_NS 100000u
 

@@ -490,7 +490,7 @@ static enum outcome accept(struct fg_lock *l, struct fg_self *t, struct attempt 
 		fg_and_relaxed(&l->word, ~drop);
 	a->obligation = 0;
 	a->taken = 0;
-	if (has_another || t->times_head % (me->others_sleep ? LOOKS_ASLEEP : LOOKS) == 0) {
+	if (has_another || looks_at_word(t, me->others_sleep)) {
 		a->taken = _fg_offer_settle(l, t);
 		me->others_sleep = (a->taken & FG_WORD_WAITERS) != 0;
 	}
