@@ -130,7 +130,7 @@ static uint32_t back_ns(uint32_t section)
 	return ns > BACK_LEAST_NS ? ns : BACK_LEAST_NS;
 }
 
-/* Two CPUs are of one machine's package: nothing is far. */
+/* Of two CPUs none is far. */
 static uint32_t short_section_ns(void)
 {
 	uint32_t ns = fg_machine_cpus() == 2 ? 0 : _fg_journeys_ns(SHORT_SECTION_JOURNEYS);
@@ -219,10 +219,12 @@ void _fg_round_begins(const struct fg_lock *l, struct fg_self *t)
 	t->round_is_timed = 1;
 }
 
+/* If not, that is all there is to know of this round. */
 static bool section_is_short(uint32_t ns, struct fg_self *t)
 {
 	if (ns <= short_section_ns())
 		return true;
+	_fg_section_took(t, ns);
 	judge(t, false);
 	t->round_is_timed = 0;
 	return false;
@@ -245,9 +247,9 @@ static void note_section(struct fg_self *t, struct fg_thread *me)
 	uint64_t now = fg_now_ns();
 	uint32_t ns = round_time(me->round_since, now);
 
-	_fg_section_took(t, ns);
 	if (!me->round_section && !section_is_short(ns, t))
 		return;
+	_fg_section_took(t, ns);
 	me->round_since = round_clock(now);
 	ns /= FG_ROUND_UNIT_NS;
 	me->round_section = ns < ROUND_SECTION ? ns : ROUND_SECTION;

@@ -109,7 +109,8 @@ struct fg_thread {
 #define FG_ROUND_UNIT_NS 16u
 	uint16_t round_of : 9;
 	uint16_t round_is_released : 1;
-	uint16_t round_section : 6; /* how long it was held, same units */
+	/* how long it was held, same units; before that, not 0: was short when a hand-over began */
+	uint16_t round_section : 6;
 	/* the lock that I keep busy (lock_release.c), low bits of its address */
 	uint32_t kept_busy;
 	/* of which lock: part of its address (held.h) */

@@ -275,7 +275,7 @@ def check_short_rounds_are_back_within_a_hand_over():
 
 
 def check_a_hand_over_does_not_make_a_section_long():
-    # 0.70 to 0.78 where what a release has to tell others counts for its section, which lasts for
+    # 0.71 to 0.78 where what a release has to tell others counts for its section, which lasts for
     # 1 us by that alone; 0.56 now.
     r = figures("-m", "amd512", "-t", "64", "-d", "4")
     assert r["fairness"] <= 0.65, f"half of the threads have {r['fairness']} of the sections"
