@@ -4,6 +4,7 @@
  * from the kernel, and what it may have does not depend on the path's permissions.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,6 +76,23 @@ int fg_monitor_listen(const char *path, unsigned mode)
 		return err;
 	}
 	return fd;
+}
+
+int fg_monitor_give_away(const char *path, uid_t uid, gid_t gid)
+{
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), err = 0;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		err = -errno;
+	else if (!S_ISSOCK(st.st_mode) || st.st_nlink != 1 || st.st_uid != geteuid())
+		err = -EPERM;
+	else if (fchownat(fd, "", uid, gid, AT_EMPTY_PATH))
+		err = -errno;
+	close(fd);
+	return err;
 }
 
 /*

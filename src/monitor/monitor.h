@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "abi/protocol.h"
 
@@ -91,6 +92,13 @@ void fg_monitor_close(struct fg_monitor *m);
  */
 int fg_monitor_listen(const char *path, unsigned mode);
 #define FG_STALE (-1001)
+
+/*
+ * Give the socket that this process has made at `path` to a user and a group.  Returns 0 or -errno;
+ * -EPERM, and nothing is given away, if another file has been put there, or the socket has another
+ * name besides: who may write to the folder could have put any file there by a hard link.
+ */
+int fg_monitor_give_away(const char *path, uid_t uid, gid_t gid);
 
 /*
  * Be the only one at this path: between two that start, the test above is a race, and it says

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The monitor's socket has the mode that it was told, under any umask, which stays as it was.  Who
- * puts a symbolic link in its place as soon as it is bound leads nobody to another file's mode.
+ * The monitor's socket has the mode that it was told, under any umask, which stays as it was, and
+ * the owner whom it is given to.  Who puts a link in its place as soon as it is bound, a symbolic
+ * or a hard one, leads nobody to another file's mode or owner.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -13,6 +15,7 @@
 
 static char folder[] = "/tmp/flexguard-test-XXXXXX", path[64], victim[64];
 static bool is_replaced;
+static int (*put_there)(const char *, const char *) = symlink;
 
 /* In place of libc's: somebody is quick. */
 int bind(int fd, const struct sockaddr *address, socklen_t size)
@@ -20,7 +23,7 @@ int bind(int fd, const struct sockaddr *address, socklen_t size)
 	long r = syscall(SYS_bind, fd, address, size);
 
 	if (!r && is_replaced)
-		CHECK(!unlink(path) && !symlink(victim, path));
+		CHECK(!unlink(path) && !put_there(victim, path));
 	return (int)r;
 }
 
@@ -45,6 +48,43 @@ static void listen_there(unsigned mode)
 
 	CHECK(fd >= 0);
 	close(fd);
+}
+
+static uid_t owner_of(const char *file)
+{
+	struct stat st;
+
+	CHECK(!lstat(file, &st));
+	return st.st_uid;
+}
+
+/* What is in the socket's place as soon as it is bound. */
+static void check_not_given(uid_t user)
+{
+	is_replaced = true;
+	listen_there(0600);
+	is_replaced = false;
+	CHECK(fg_monitor_give_away(path, user, getegid()) == -EPERM);
+	CHECK(owner_of(victim) == geteuid());
+	CHECK(!unlink(path));
+}
+
+/* Without root's rights it is given to the user who has it. */
+static void check_owner(void)
+{
+	uid_t user = geteuid() ? geteuid() : 65534;
+
+	put_there = link;
+	check_not_given(user);
+	CHECK(!unlink(victim));
+	listen_there(0600);
+	CHECK(!rename(path, victim)); /* a socket of ours, which is another one */
+	check_not_given(user);
+	listen_there(0600);
+	CHECK(fg_monitor_give_away(path, user, getegid()) == 0);
+	CHECK(owner_of(path) == user);
+	CHECK(!unlink(path));
+	CHECK(fg_monitor_give_away(path, user, getegid()) == -ENOENT);
 }
 
 int main(void)
@@ -72,5 +112,7 @@ int main(void)
 	is_replaced = true;
 	listen_there(0666);
 	CHECK(mode_of(victim) == 0600);
+	CHECK(!unlink(path));
+	check_owner();
 	return 0;
 }

@@ -175,7 +175,7 @@ static bool find_own_path(struct fg_service *s)
 static int listen_at(struct fg_service *s, char *why, size_t size)
 {
 	struct stat st;
-	int fd;
+	int fd, err = 0;
 
 	make_folder(s);
 	s->lock = fg_monitor_lock(s->socket);
@@ -202,11 +202,11 @@ static int listen_at(struct fg_service *s, char *why, size_t size)
 	s->listener = fd;
 	s->own_path = s->socket[0] != '@' && find_own_path(s);
 	/* So that it can remove it where the folder's owner is another (sticky). */
-	if (s->own_path && s->change_user && lchown(s->socket, s->uid, s->gid)) {
-		snprintf(why, size, "cannot give %s away: %s", s->socket, strerror(errno));
-		return -errno;
-	}
-	return 0;
+	if (s->own_path && s->change_user)
+		err = fg_monitor_give_away(s->socket, s->uid, s->gid);
+	if (err)
+		snprintf(why, size, "cannot give %s away: %s", s->socket, strerror(-err));
+	return err;
 }
 
 int fg_service_open(struct fg_service *s, char *why, size_t size)
