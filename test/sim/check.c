@@ -27,6 +27,7 @@ static struct outcome {
 	uint64_t seed; /* of the schedule that is under way, or has failed */
 	char what[160];
 } *outcome;
+static bool searching; /* for a smaller one, of which only the last is shown */
 
 static double seconds(void)
 {
@@ -107,7 +108,7 @@ static bool batch(const struct check *c, uint64_t seed, uint64_t n)
 
 		for (uint64_t i = 0; i < n && good; i++, outcome->done++)
 			good = one_schedule(c, seed + i);
-		if (results.where) {
+		if (results.where && (!searching || schedule.traced)) {
 			printf("at ");
 			print_place(results.where);
 		}
@@ -138,12 +139,28 @@ static void print_replay(const struct check *c, uint64_t first)
 	printf("again: %s-s %lu -x %lu\n", line, first, outcome->seed - first + 1);
 }
 
-/* The fewest threads, rounds and change points with which it goes wrong as well. */
-static void find_smaller(const struct check *original)
+/* What the schedule of outcome->seed does, of a batch from seed `first` on that ends with it. */
+static void show_trace(const struct check *c, uint64_t first)
+{
+	schedule.traced = true;
+	if (batch(c, first, outcome->seed - first + 1))
+		puts("this is not it: it does not come again");
+	else
+		printf("so it went wrong: %s\n", outcome->what);
+}
+
+/*
+ * The fewest threads, rounds and change points with which it goes wrong as well: by itself, or
+ * after those before it, from which its threads know something.  If there are none, the schedule
+ * that has failed, of a batch from seed `first` on.
+ */
+static void find_smaller(const struct check *original, uint64_t first)
 {
 	struct check c = *original;
 	double until = seconds() + c.search_s;
 	int rounds = load.rounds;
+	uint64_t failed = outcome->seed;
+	uint64_t size = load.forking ? 1 : BATCH; /* nothing is left of the others */
 
 	c.exact = true;
 	for (c.threads = 2; c.threads <= original->threads; c.threads++)
@@ -152,21 +169,28 @@ static void find_smaller(const struct check *original)
 			for (c.changes = -load.foreign; c.changes < (load.foreign ? 0 : 4);
 			     c.changes++) {
 				c.length = 300ull * (uint64_t)(c.threads * load.rounds);
-				for (uint64_t seed = 0; seed < 40 * BATCH; seed += BATCH) {
+				for (uint64_t seed = 0; seed < 40 * BATCH; seed += size) {
 					if (seconds() > until)
-						return;
-					if (batch(&c, seed, BATCH))
+						goto none;
+					if (batch(&c, seed, size))
 						continue;
-					schedule.traced = true;
-					printf(
-					    "smallest found: %d threads, %d rounds, %d change points: %s\n",
-					    c.threads, load.rounds, c.changes, outcome->what);
-					/* alone, if that is enough */
-					if (batch(&c, outcome->seed, 1))
-						puts("(not without those before it)");
+					failed = outcome->seed;
+					if (!batch(&c, failed, 1))
+						seed = failed;
+					outcome->seed = failed;
+					printf("smallest found: %d threads, %d rounds, %d change "
+					       "points, after %lu others\n",
+					       c.threads, load.rounds,
+					       c.changes > 0 ? c.changes : 0, failed - seed);
+					show_trace(&c, seed);
 					return;
 				}
 			}
+none:
+	load.rounds = rounds;
+	outcome->seed = failed;
+	printf("none smaller found in %g s\n", c.search_s);
+	show_trace(original, first);
 }
 
 static const char *const order_names[] = {[__ATOMIC_CONSUME] = "consume",
@@ -241,8 +265,13 @@ int check_run(struct check *c, const char *lock)
 
 		printf("schedule %lu, seed %lu: %s\n", failed - c->seed, failed, outcome->what);
 		print_replay(c, first);
-		if (c->search_s > 0)
-			find_smaller(c);
+		if (c->search_s > 0) {
+			struct outcome of_all = *outcome;
+
+			searching = true;
+			find_smaller(c, first);
+			*outcome = of_all;
+		}
 	}
 	printf(
 	    "%s %s: %lu schedules, %lu operations, %lu steps, longest wait %.2f ms, hash %016lx, "
