@@ -49,8 +49,9 @@ def check_bundle():
 
 def check_simulated():
     folder = os.path.join(TMP, "simulated")
-    simulate = ["--simulate", "intel104", "--figure", "flexguard-1", "--quick", "--threads", "2,8",
-                "--locks", "futex,mcs,glibc,flexguard", "--seconds", "0.001", "-o", folder]
+    simulate = ["--simulate", "intel104,intel104", "--figure", "flexguard-1", "--quick",
+                "--threads", "2,8", "--locks", "futex,mcs,glibc,flexguard", "--seconds", "0.001",
+                "-o", folder]  # a machine that is named twice is one
     p = run("bench", *simulate, "--json", timeout=120)
     if "no simulator" in p.stderr:
         same("status, one line", (p.returncode, p.stderr.count("\n")), (125, 1))
