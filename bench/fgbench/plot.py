@@ -145,17 +145,22 @@ def of_simulation(figure, results, experiments):
     """What it is, its seeds, and what the paper says."""
     ids = {e.id for e in experiments}
     seeds = [len(p["y"].values) for (e, _, _), p in results.points.items() if e in ids]
+    lines = [f"{e.machine}, {words}" for e in experiments for *_, words in published(e, results)]
     said = [f"{e.machine}, {words}" for e in experiments
-            for *_, words in (published_of(e) if figure.over_time else published(e, results))]
+            for s, _, ratio, words in published_of(e) if ratio is None
+            and (figure.over_time or s in results.series_of(e.id))]
     date = (results.context.get("date") or "no date")[:10]
     text = ("SIMULATED (fgsim), not measured: the shipped locks on a model; "
             f"{many_seeds(max(seeds, default=0))}; {date}")
-    drawn = "Stars and dotted lines, the paper's text, by futex's time"
     if figure.over_time:
-        text, drawn = f"{text}; dotted: the CPUs", "The paper's text"
-    if not said and any(published_of(e) for e in experiments):
+        text = f"{text}; dotted: the CPUs"
+    if not lines and any(ratio for e in experiments for _, _, ratio, _ in published_of(e)):
         text += ". No runs with about as many threads as the paper has: its numbers are left out"
-    return text + (f". {drawn}: {'; '.join(said)}" if said else "")
+    for what, words in (("Stars and dotted lines, the paper's text, by futex's time", lines),
+                        ("The paper's text", said)):
+        if words:
+            text += f". {what}: {'; '.join(dict.fromkeys(words))}"
+    return text
 
 
 def published_of(experiment):
@@ -173,7 +178,7 @@ def published(experiment, results):
         wanted = x or experiment.cpus
         near = min(xs, key=lambda other: abs(other - wanted))
         base = results.median(experiment.id, "futex", near)
-        if not max(near, wanted) <= NEAR * min(near, wanted):
+        if not ratio or not max(near, wanted) <= NEAR * min(near, wanted):
             continue
         if base and results.series_of(experiment.id).count(series):
             yield series, x, ratio, base, words

@@ -20,7 +20,8 @@ SEEDS = 3
 MS, QUICK_MS = 10, 3  # of simulated time, after the start
 
 # What the paper's text says of its machine: by the blocking lock's time, with so many threads (None
-# where it does not say), in its words.  Its curves are pictures only.
+# where it does not say), in its words.  Its curves are pictures only.  What it does not say by that
+# time (None) stands under the picture.
 PUBLISHED = {
     ("shared-memory", "intel104"): [
         ("mcs", 100, 0.2, "2.1.2: MCS as low as 0.2"),
@@ -31,6 +32,16 @@ PUBLISHED = {
     ("runnable", "intel104"): [
         ("futex", None, None, "5.3: one runnable for 49 % of the time with the blocking lock"),
         ("mcs", None, None, "all 140 with MCS")],
+    ("fairness-0_5", "intel104"): [
+        ("futex", None, None, "5.5: factors of 0.50 to 0.57 with half a thread a CPU")],
+    **{(f"fairness-{n}", "intel104"): [
+        ("malthusian", None, None, "5.5: Malthusian 0.90 on average with a thread a CPU or more"),
+        ("shuffle", None, None, "5.5: Shuffle 0.77 on average with a thread a CPU or more")]
+        for n in (1, 2)},
+    **{("index", machine): [
+        ("flexguard-paper-built", None, None,
+         "5.3: FlexGuard 4.2 and 3.4 times POSIX, which is not here, with CPUs for all and fewer")]
+        for machine in MACHINES},
 }
 
 

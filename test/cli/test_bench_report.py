@@ -186,4 +186,38 @@ def check_published_numbers_are_drawn_where_they_belong():
         same(xs, [base for _, _, _, base, _ in plot.published(experiment, Of(*xs))], by)
 
 
+def check_published_numbers_stand_under_other_pictures():
+    """Those that are not by the futex mutex' time, of the locks that are drawn: figures 3e and 5b
+    had none."""
+    modules()
+    from fgbench import plot, simulated
+
+    class Of:
+        points, context = {}, {}
+
+        def __init__(self, *series):
+            self.series = list(series)
+
+        def series_of(self, experiment):
+            return self.series
+
+        def xs_of(self, experiment):
+            return [100, 1000]
+
+        def median(self, experiment, series, x, metric="y"):
+            return 1
+
+    class Picture:
+        over_time = False
+
+    for name, series, words in (("fairness-1", "malthusian", "5.5: Malthusian 0.90"),
+                                ("fairness-2", "shuffle", "5.5: Shuffle 0.77"),
+                                ("index", "flexguard-paper-built", "4.2 and 3.4 times POSIX")):
+        experiment = simulated.Simulated(simulated.loads()[name], "intel104")
+        for of, there in (Of("futex", series), True), (Of("mcs"), False):
+            text = plot.of_simulation(Picture, of, [experiment])
+            same(name, (words in text, "The paper's text" in text), (there, there))
+            true("nothing is left out", "left out" not in text)
+
+
 main(globals())
