@@ -475,6 +475,7 @@ void sim_pause(void)
 		return;
 	here->now += chaos ? rng() % (100 * NS) :
 			     at_pace(here, M.pause * 7 / 8 + rng() % (M.pause / 4));
+	here->pauses_until = here->now;
 	if (chaos)
 		schedule_pauses(here->cur);
 	if (here->now >= horizon)

@@ -49,6 +49,8 @@ void sim_restart(void)
 
 		cpus[i] = (struct cpu){.id = i, .core = core, .socket = core % M.sockets};
 		cpus[i].cluster = cpus[i].socket * M.clusters + in_socket % M.clusters;
+		if (smt_slow && M.smt > 1 && M.cpus > 1)
+			cpus[i].sibling = &cpus[(i + cores) % (2 * cores)];
 		sched_reset(i);
 		cpus[i].pace = M.little && i >= M.little ? M.pace : 10;
 		cpus[i].off_from = cpus[i].off_until = 0;

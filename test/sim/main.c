@@ -105,7 +105,7 @@ static const struct model models[] = {
 };
 static uint32_t not_forked = 1; /* random schedules run in children of their own */
 struct model M;
-bool skew_tick, untold;
+bool skew_tick, smt_slow, random_lines, untold;
 
 #ifndef HWCAP2_FSGSBASE
 #define HWCAP2_FSGSBASE 2 /* asm/hwcap2.h */

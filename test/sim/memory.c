@@ -252,6 +252,26 @@ static void transfer(struct line *l, enum access kind)
 	}
 }
 
+static bool has(const struct line *l, const struct cpu *c, enum access kind)
+{
+	return l->owner == c->id || (kind == A_READ && l->owner < 0 && in(l, c->id));
+}
+
+/*
+ * With random_lines: until it is free again, and then it is that CPU's which is there first.
+ * Stores are in a buffer, and the kernel does not stop: these queue.
+ */
+#define ARBITRATION (10 * NS) /* not varied */
+
+static void wait_for_line(struct cpu *c, const struct line *l)
+{
+	const void *mine = pc;
+
+	c->now = l->busy + rng() % ARBITRATION;
+	sim_yield(); /* may come back on another CPU */
+	pc = mine;
+}
+
 void mem_access(const void *p, enum access kind)
 {
 	struct cpu *c = here;
@@ -293,7 +313,13 @@ void mem_access(const void *p, enum access kind)
 	if (kind == A_RMW && c->now < c->stores_done)
 		c->now = c->stores_done;
 	l = line_of(at >> 6);
-	if (l->owner != c->id && !(kind == A_READ && l->owner < 0 && in(l, c->id)))
+	while (random_lines && kind != A_WRITE && !c->in_kernel && c->now < l->busy &&
+	       !has(l, c, kind)) {
+		wait_for_line(c, l);
+		c = here;
+		l = line_of(at >> 6);
+	}
+	if (!has(l, c, kind))
 		transfer(l, kind);
 	c->now += at_pace(c, kind == A_READ ? M.hit : kind == A_WRITE ? M.store : M.rmw);
 }

@@ -39,6 +39,8 @@ enum {
 	OPT_WARM_UP,
 	OPT_SKEW_TICK,
 	OPT_UNTOLD,
+	OPT_SMT,
+	OPT_RANDOM_LINES,
 };
 static const struct option options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -65,6 +67,8 @@ static const struct option options[] = {
     {"runnable", no_argument, NULL, OPT_RUNNABLE},
     {"looks", no_argument, NULL, OPT_LOOKS},
     {"untold", no_argument, NULL, OPT_UNTOLD},
+    {"smt", no_argument, NULL, OPT_SMT},
+    {"random-lines", no_argument, NULL, OPT_RANDOM_LINES},
     {"where", no_argument, NULL, OPT_WHERE},
     {"warm-up", required_argument, NULL, OPT_WARM_UP},
     {"skew-tick", no_argument, NULL, OPT_SKEW_TICK},
@@ -162,6 +166,8 @@ static int usage(FILE *to, int status)
 	    "  -s SEED          of what is random\n"
 	    "  -q NS            quantum\n"
 	    "  --skew-tick      CPUs' ticks are spread over 4 ms, and do not come together\n"
+	    "  --smt            two threads of a core take 1.5 times as long, but in a pause\n"
+	    "  --random-lines   any of those that wait for a line gets it, not the first\n"
 	    "  --untold         of guest16: its monitor is not told which CPUs are off\n"
 	    "  -i US            mean time between interrupts of a CPU\n"
 	    "  -e US            wake-up latency of an idle CPU\n"
@@ -232,6 +238,8 @@ static bool parse_long(int o)
 	case OPT_WARM_UP: opt.warm_up = duration("--warm-up", 0); break;
 	case OPT_SKEW_TICK: skew_tick = true; break;
 	case OPT_UNTOLD: untold = true; break;
+	case OPT_SMT: smt_slow = true; break;
+	case OPT_RANDOM_LINES: random_lines = true; break;
 	default: return parse_of_schedules(o);
 	}
 	return true;

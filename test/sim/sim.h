@@ -16,9 +16,17 @@
 #define WEAK_THREADS  32
 #define ROUNDS_MAX    4096
 #define CHANGES_MAX   16
-#define NS	      1000ull
-#define US	      1000000ull
-#define MS	      1000000000ull
+/*
+ * Tenths of the time that each of two threads of a core takes: together they do up to 1.3 times
+ * what one does (Marr et al., "Hyper-Threading Technology Architecture and Microarchitecture",
+ * Intel Technology Journal 6(1), 2002).  One that has paused within so many ps spins, and leaves
+ * the core to the other.
+ */
+#define SMT_PACE  15u
+#define SMT_SPINS (100 * NS)
+#define NS	  1000ull
+#define US	  1000000ull
+#define MS	  1000000000ull
 
 /* What a machine costs; presets in main.c. */
 struct model {
@@ -39,8 +47,10 @@ struct model {
 	uint32_t pace; /* they take so many tenths of the time */
 };
 extern struct model M;
-extern bool skew_tick; /* ticks of CPUs are spread over a tick */
-extern bool untold;    /* the hypervisor does not tell a guest's monitor what it takes */
+extern bool skew_tick;	  /* ticks of CPUs are spread over a tick */
+extern bool smt_slow;	  /* two threads of a core are slower than one (SMT_PACE) */
+extern bool random_lines; /* who of those that wait for a line gets it next is random */
+extern bool untold;	  /* the hypervisor does not tell a guest's monitor what it takes */
 
 /* Address classes. */
 enum { C_OTHER, C_LOCK, C_DATA, C_NODE, C_SLOT, C_COUNTER, C_CLASSES };
@@ -109,6 +119,8 @@ struct cpu {
 	bool displaced;		      /* a woken thread comes before its current one */
 	uint64_t slice_began;	      /* from then on for M.slice it is not displaced */
 	uint32_t pace;		      /* 10: full speed */
+	const struct cpu *sibling;    /* on its core, if it counts (smt_slow) */
+	uint64_t pauses_until;	      /* its latest pause */
 	uint64_t next_steal;	      /* when the hypervisor takes it away */
 	uint64_t off_from, off_until; /* when it last has */
 	uint64_t armed_at;	      /* schedules by priorities: when it may go on */
@@ -139,6 +151,10 @@ struct thread {
 };
 static inline uint64_t at_pace(const struct cpu *c, uint64_t ps)
 {
+	const struct cpu *s = c->sibling;
+
+	if (s && s->cur && s->pauses_until + SMT_SPINS <= c->now)
+		ps = ps * SMT_PACE / 10;
 	return c->pace == 10 ? ps : ps * c->pace / 10;
 }
 extern struct cpu cpus[SIM_CPUS];
