@@ -188,6 +188,8 @@ static void choose_schedules(void)
 			refuse("--%s: of random schedules only, -x N", opt.of_schedules);
 		return;
 	}
+	if (opt.profile || opt.where || opt.looks || figures.show_runnable)
+		refuse("-P, --where, --looks, --runnable: not of random schedules, -x N");
 	if (!opt.check.bound)
 		opt.check.bound = bound_ms() * MS;
 	if (opt.threads < 2 || opt.threads > most)

@@ -46,7 +46,8 @@ def check_wrong_calls_end_with_a_line():
                     "-s 99999999999999999999", "-n 2000000000", "-e 0", "--cancel", "-x 0",
                     "-x abc", "-x 1 --pct 0", "-x 1 --pct 18", "-x 1 --rounds 0",
                     "-x 1 -t 8192", "-x 1 -t 33 --weak", "-x 1 -t 6 --cancel",
-                    "-x 1 -t 6 -O rwlock --fork", "-x 1 -t 6 --busy 1"):
+                    "-x 1 -t 6 -O rwlock --fork", "-x 1 -t 6 --busy 1", "-x 1 -t 6 -P",
+                    "-x 1 -t 6 --where", "-x 1 -t 6 --looks", "-x 1 -t 6 --runnable"):
         p = run("-m", "vm2", *options.split())
         assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", 1) and \
             p.stderr.startswith("fgsim: ") and "usage: fgsim" in p.stderr, (options, p)
