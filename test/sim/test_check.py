@@ -81,6 +81,23 @@ def check_memory_orders():
     assert re.search("acquire .* sleep_through at", p.stdout), p.stdout
 
 
+# What has to be found where its order is taken away: the word and the queue, the hand-over by one
+# line, the table of readers and what a writer looks for in it.
+NEEDED = {
+    "mutex": [("acquire", "fg_cas_acquire"), ("release", "fg_cas_release"),
+              ("acquire", "_fg_queue_poll"), ("acq_rel", "give_behind"), ("acquire", "is_given")],
+    "rwlock": [("seq_cst", "fg_cas64_seq_cst"), ("seq_cst", "enter_visible"),
+               ("seq_cst", "revoke_bias"), ("acquire", "revoke_bias"), ("acq_rel", "count_in")],
+}
+
+
+def check_each_order_that_is_needed():
+    for object_, places in NEEDED.items():
+        found = run("-O", object_, "--relax", "-x", "300").stdout
+        for order, place in places:
+            assert re.search(rf"^{order} +\d+ .* {place} at ", found, re.M), (order, place, found)
+
+
 # Locks that look where they are run on two sockets.
 TWO_SOCKETS = {lock: ["-m", "intel104", "-c", "8", "-t", "8"] for lock in ("cohort", "cna")}
 
