@@ -62,6 +62,8 @@ static bool one_schedule(const struct check *c, uint64_t seed)
 	load_reset();
 	for (int i = 0; i < k; i++)
 		sim_spawn(i, load.object->check, rng() % (2 * US));
+	for (int i = 0; i < k; i++)
+		handlers_arm(&threads[i]);
 	if (load.forks && load.object->interrupt && rng() % 2)
 		threads[0].interrupt = 1 + (uint32_t)(rng() % 500);
 	stuck = sim_run(WAIT_MAX);

@@ -197,15 +197,16 @@ static void choose_schedules(void)
 	if (load.forking && (!load.object->renew || load.locks > 1))
 		refuse("--fork: not of a %s%s", opt.object,
 		       load.object->renew ? " beside others" : "");
-	if ((load.handlers || load.foreign) &&
-	    (load.object != &object_mutex || load.forking || strcmp(opt.lock, "flexguard")))
-		refuse("--handlers, --foreign: of FlexGuard's mutex, without --fork");
+	if ((load.handlers || load.foreign) && (load.forking || strcmp(opt.lock, "flexguard")))
+		refuse("--handlers, --foreign: of FlexGuard's locks, without --fork");
+	if (load.foreign && load.object != &object_mutex)
+		refuse("--foreign: not of a %s", opt.object);
 	if (load.foreign && opt.check.changes >= 0)
 		refuse("--foreign: not by priorities: who releases for others does not sleep");
 	if (load.cancels && load.object != &object_cond && load.object != &object_sem)
 		refuse("--cancel: of condition variables and semaphores only, -O cond, -O sem");
-	if (load.busy || load.others || load.registered || load.ends_after)
-		refuse("other processes, and threads that end, are not in random schedules");
+	if (load.busy || load.others || load.registered)
+		refuse("other processes are not in random schedules");
 }
 
 /* The machine and the object that were asked for. */

@@ -297,7 +297,7 @@ void mem_access(const void *p, enum access kind)
 		if (c->cur->interrupt && !c->cur->blocks_signals && !--c->cur->interrupt) {
 			const void *mine = pc;
 
-			load.object->interrupt(c->cur);
+			load_interrupt(c->cur);
 			pc = mine;
 			c = here;
 		}

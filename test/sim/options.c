@@ -159,7 +159,7 @@ static int usage(FILE *to, int status)
 	    "  -L LOAD          paper, hash-table, index, list, nested, gets,\n"
 	    "                   pipeline, broadcasts, rounds, bursts, readers, connections: a\n"
 	    "                   program by name; options after it change it\n"
-	    "  --life N         operations of a thread\n"
+	    "  --life N         operations of a thread; of -x: it ends after one in N\n"
 	    "  --busy N         threads of other processes that only compute\n"
 	    "  --others N       of one with a lock\n"
 	    "  --registered N   of one with a lock as the product's, and a monitor\n"

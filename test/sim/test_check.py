@@ -60,6 +60,19 @@ def check_fork():
 def check_signal_handlers():
     for options in (), ("-n", "3"), ("--pct", "3"):
         schedules(1000, "-O", "mutex", "--handlers", *options)
+    for object_, n in ("rwlock", 500), ("cond", 150), ("barrier", 300), ("sem", 500), ("spin", 500):
+        schedules(n, "-O", object_, "--handlers")
+    schedules(200, "-O", "cond", "--handlers", "--cancel")
+
+
+def check_threads_that_end():
+    for object_, n in (("mutex", 1000), ("rwlock", 1000), ("cond", 150), ("barrier", 300),
+                       ("sem", 500), ("spin", 500)):
+        schedules(n, "-O", object_, "--life", "2")
+    schedules(500, "-O", "mutex", "-n", "3", "--life", "2", "--pct", "3")
+    schedules(200, "-O", "cond", "--life", "2", "--cancel")
+    schedules(500, "-O", "mutex", "--foreign", "-n", "2", "--life", "2")
+    schedules(200, "-O", "mutex", "--fork", "--life", "2")
 
 
 def check_releases_by_others():
@@ -72,6 +85,7 @@ def check_memory_orders():
     for object_, n in (("mutex", 400), ("rwlock", 400), ("cond", 150), ("barrier", 400),
                        ("sem", 400), ("spin", 400)):
         schedules(n, "-O", object_, "--weak")
+    schedules(400, "-O", "mutex", "--weak", "--foreign", "-n", "2")
     # Each that the barrier needs is found when it is not there: of an arrival's addition, which
     # all later changes of the word continue, and of who slept.  (Who span looks twice.)
     # The second after 295 schedules with the first seed; other builds need fewer, or more.

@@ -58,13 +58,23 @@ static UNSEEN void *zeroes(size_t size)
 static struct place in_handler[2];
 static uint8_t handlers_inside[2];
 
-/* What its owners have left to thread 0 to release, in the order of that. */
+/*
+ * What its owners have left to thread 0 to release, in the order of that.  How it hears of that is
+ * the program's affair, and orders what the owner has done before: `told_by`.
+ */
+static uint32_t told_by;
 static struct left {
 	int owners; /* threads that go on */
 	int n;
 	int which[CHECK_THREADS];
 	uint32_t owner[CHECK_THREADS];
 } left;
+
+UNSEEN void handlers_reset(void)
+{
+	memset(in_handler, 0, sizeof(in_handler));
+	memset(handlers_inside, 0, sizeof(handlers_inside));
+}
 
 static UNSEEN void reset(void)
 {
@@ -80,8 +90,7 @@ static UNSEEN void reset(void)
 		about = zeroes(n * sizeof(*about));
 	}
 	counted = 0;
-	memset(in_handler, 0, sizeof(in_handler));
-	memset(handlers_inside, 0, sizeof(handlers_inside));
+	handlers_reset();
 	left = (struct left){.owners = load.threads - 1};
 	for (int i = 0; i < load.locks && i < 4; i++) {
 		weak_watch(place[i].data);
@@ -275,7 +284,7 @@ static UNSEEN void think_anything(const struct place *p)
 }
 
 /* The first accesses of a thread set it up. */
-static UNSEEN void arm(struct thread *t)
+UNSEEN void handlers_arm(struct thread *t)
 {
 	if (load.handlers)
 		t->interrupt = 1 + (uint32_t)(rng() % (t->ops ? 600 : 40));
@@ -371,6 +380,12 @@ static void handle(int which)
 	unlock(&in_handler[which]);
 }
 
+void handlers_interrupt(struct thread *t)
+{
+	handle((int)(rng() % 2));
+	handlers_arm(t);
+}
+
 static UNSEEN void leave_to_another(int which)
 {
 	leave(which);
@@ -420,6 +435,7 @@ static void release_for_others(void)
 
 	while (others_go_on()) {
 		if (is_left(&which, &owner)) {
+			__atomic_fetch_add(&told_by, 0, __ATOMIC_ACQUIRE);
 			are_told(before);
 			unlock(&place[which]);
 			nobody_else_is_told(before, owner);
@@ -442,7 +458,7 @@ static void check(struct thread *t)
 		release_for_others();
 		return;
 	}
-	arm(t);
+	handlers_arm(t);
 	for (int i = 0; i < load.rounds; i++) {
 		int which = load_which(), looked = come(&about[which]);
 		uint64_t from = now();
@@ -455,6 +471,7 @@ static void check(struct thread *t)
 				take_the_next(t, which);
 			} else if (load.foreign && one_in(2)) {
 				inside_of(t, &place[which]);
+				__atomic_fetch_add(&told_by, 1, __ATOMIC_RELEASE);
 				leave_to_another(which);
 			} else {
 				section(t, &place[which], from);
@@ -507,11 +524,12 @@ static UNSEEN void interrupt(struct thread *t)
 	uint32_t owner;
 
 	if (load.handlers) {
-		if (one_in(2))
+		if (one_in(2)) {
 			handle_one_of_all();
-		else
-			handle((int)(rng() % 2));
-		arm(t);
+			handlers_arm(t);
+		} else {
+			handlers_interrupt(t);
+		}
 		return;
 	}
 	owner = owner_of(&place[0].lock.fg);

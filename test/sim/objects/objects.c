@@ -25,8 +25,17 @@ void load_mapped(void *at, uint64_t size)
 
 void load_reset(void)
 {
+	handlers_reset();
 	load.object->reset();
 	load_mapped(fg_chunks[0], sizeof(*fg_chunks[0]));
+}
+
+void load_interrupt(struct thread *t)
+{
+	if (load.object->interrupt)
+		load.object->interrupt(t);
+	else
+		handlers_interrupt(t);
 }
 
 UNSEEN void violation(const char *what)
@@ -89,8 +98,11 @@ UNSEEN uint64_t some_ns(void)
 	return 1 + rng() % 20000;
 }
 
+/* Of a thread that has nothing; it may end, and the next one has its slot and its nodes. */
 void some_work(void)
 {
+	if (load.ends_after && one_in((uint32_t)load.ends_after))
+		sim_replaced();
 	if (one_in(4))
 		sim_work(rng() % (20 * US));
 }

@@ -30,7 +30,7 @@ struct object {
 	void (*after)(void);
 	/* In the child of a fork, where the program begins anew; NULL: not promised to work. */
 	void (*renew)(void);
-	/* A signal handler, in the middle of any access; NULL: none. */
+	/* A signal handler, in the middle of any access; NULL: handlers_interrupt(). */
 	void (*interrupt)(struct thread *t);
 };
 extern const struct object object_mutex, object_rwlock, object_cond, object_barrier, object_sem,
@@ -85,6 +85,12 @@ uint64_t now(void);
 
 void load_mapped(void *at, uint64_t size);
 void load_reset(void);
+/* A signal handler that is due. */
+void load_interrupt(struct thread *t);
+/* Those that lock mutexes of their own (mutex.c): of a thread, after some accesses more. */
+void handlers_reset(void);
+void handlers_arm(struct thread *t);
+void handlers_interrupt(struct thread *t);
 void load_body(struct thread *t);
 /* In a section, for the time that the load has for it. */
 void work_inside(void);
