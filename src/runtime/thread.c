@@ -143,6 +143,7 @@ static void thread_exit(void *arg)
 	/* not `arg`, which a program with a stray key may have set */
 	struct fg_self *t = &fg_self_tls;
 	uint32_t id = t->id, index = fg_id_index(id);
+	struct fg_slot *slot = t->slot;
 
 	(void)arg;
 	/* the second time, or none was free: it has nothing to give back */
@@ -158,7 +159,6 @@ static void thread_exit(void *arg)
 	t->bind.slot = 0;
 	fg_fence_local();
 	t->bind.check = id;
-	fg_slot_clear(t->slot, 0);
 	fg_fence_local();
 	t->only = FG_ONLY_NOT_SET_UP;
 	fg_fence_local();
@@ -166,6 +166,9 @@ static void thread_exit(void *arg)
 	fg_cas_relaxed(&t->id, &id, 0);
 	fg_fence_local();
 	t->slot = &fg_slot_nowhere; /* which a handler has set as well then */
+	fg_fence_local();
+	/* Not before: a handler that locks by the id has to be found there by those who wait. */
+	fg_slot_clear(slot, 0);
 	fg_id_end(index);
 }
 

@@ -73,6 +73,7 @@ def check_threads_that_end():
     schedules(200, "-O", "cond", "--life", "2", "--cancel")
     schedules(500, "-O", "mutex", "--foreign", "-n", "2", "--life", "2")
     schedules(200, "-O", "mutex", "--fork", "--life", "2")
+    schedules(500, "-O", "mutex", "--handlers", "--life", "2")
 
 
 def check_releases_by_others():
