@@ -32,7 +32,7 @@ struct fg_async;
  * ENFILE, ENOMEM.
  */
 struct fg_async *fg_async_open(void);
-/* Also forgets all that is watched; after it, nothing touches the words. */
+/* Also forgets all that is watched, as fg_async_cancel(); after it, nothing touches the words. */
 void fg_async_close(struct fg_async *a);
 
 /*
@@ -55,6 +55,7 @@ int fg_async_watch(struct fg_async *a, uint32_t *word, uint32_t value, bool shar
 
 /*
  * Forgets one that was not fetched yet; false: there is none.  After it, nothing touches the word.
+ * If it had been woken, or may have been, another waiter of the word is, in its place.
  */
 bool fg_async_cancel(struct fg_async *a, uint64_t cookie);
 

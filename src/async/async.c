@@ -42,6 +42,7 @@ struct helper {
 };
 
 struct due {
+	struct futex_waitv what;
 	uint64_t cookie;
 	int error;
 };
@@ -68,13 +69,24 @@ static void tell(struct helper *h)
 	futex(&h->news, FUTEX_WAKE_PRIVATE, 1, NULL);
 }
 
+/*
+ * A watch that is forgotten may have been woken in the place of another waiter, who sleeps on.
+ * Nobody knows: of several words that were woken futex_waitv(2) names one.  So that one is woken.
+ */
+static void pass_on(const struct futex_waitv *what)
+{
+	futex((uint32_t *)(uintptr_t)what->uaddr, FUTEX_WAKE | (what->flags & FUTEX_PRIVATE_FLAG),
+	      1, NULL);
+}
+
 /* With the mutex: this watch is over. */
 static void is_due(struct helper *h, unsigned i, int error)
 {
 	struct fg_async *a = h->of;
 	uint64_t one = 1;
 
-	a->due[(a->first + a->nr_due++) % FG_ASYNC_MAX] = (struct due){h->watch[i].cookie, error};
+	a->due[(a->first + a->nr_due++) % FG_ASYNC_MAX] = (struct due){h->watch[i].what,
+								       h->watch[i].cookie, error};
 	h->watch[i] = h->watch[--h->nr];
 	if (write(a->fd, &one, sizeof(one)) < 0) {
 		/* The counter is full: readable anyway. */
@@ -257,6 +269,7 @@ static void settle(struct helper *h)
 
 bool fg_async_cancel(struct fg_async *a, uint64_t cookie)
 {
+	struct futex_waitv what;
 	bool found = false;
 
 	pthread_mutex_lock(&a->m);
@@ -267,15 +280,18 @@ bool fg_async_cancel(struct fg_async *a, uint64_t cookie)
 			if (h->watch[k].cookie != cookie)
 				continue;
 			found = true;
+			what = h->watch[k].what;
 			h->watch[k] = h->watch[--h->nr];
 			a->watched--;
 			settle(h);
+			pass_on(&what);
 		}
 	}
 	for (unsigned i = 0; i < a->nr_due && !found; i++) {
 		if (a->due[(a->first + i) % FG_ASYNC_MAX].cookie != cookie)
 			continue;
 		found = true;
+		pass_on(&a->due[(a->first + i) % FG_ASYNC_MAX].what);
 		a->due[(a->first + i) % FG_ASYNC_MAX] = a->due[a->first];
 		a->first = (a->first + 1) % FG_ASYNC_MAX;
 		a->nr_due--;
@@ -319,8 +335,12 @@ void fg_async_close(struct fg_async *a)
 	for (unsigned i = 0; i < HELPERS && a->helper[i]; i++) {
 		if (a->helper[i]->running)
 			pthread_join(a->helper[i]->thread, NULL);
+		for (unsigned k = 0; k < a->helper[i]->nr; k++)
+			pass_on(&a->helper[i]->watch[k].what);
 		free(a->helper[i]);
 	}
+	for (unsigned i = 0; i < a->nr_due; i++)
+		pass_on(&a->due[(a->first + i) % FG_ASYNC_MAX].what);
 	close(a->fd);
 	free(a->due);
 	pthread_mutex_destroy(&a->m);

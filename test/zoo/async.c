@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fg_async: 300 words through one descriptor; none lost, none twice; cancelled ones stay away; a
- * lock taken so.
+ * fg_async: 300 words through one descriptor; none lost, none twice; cancelled ones stay away, and
+ * keep no wake-up of others; a lock taken so.
  */
 #include "../tools/check.h"
 #include <flexguard_async.h>
@@ -78,6 +78,31 @@ static void *add_up(void *arg)
 	return NULL;
 }
 
+static void *wait_for_wake(void *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, NULL);
+	return NULL;
+}
+
+/* A watch is woken in the place of a thread that sleeps behind it, and forgotten: that one is. */
+static void pass_a_wake_up_on(bool close)
+{
+	static uint32_t word;
+	struct fg_async *a = fg_async_open();
+	pthread_t t;
+
+	CHECK(a);
+	CHECK_EQ(fg_async_watch(a, &word, 0, false, 7), 0);
+	sleep_us(20000);
+	t = start(wait_for_wake, &word);
+	sleep_us(20000);
+	CHECK_EQ(syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1), 1);
+	if (!close)
+		CHECK(fg_async_cancel(a, 7));
+	fg_async_close(a);
+	join(t);
+}
+
 int main(int argc, char **argv)
 {
 	static char seen[WORDS];
@@ -134,5 +159,8 @@ int main(int argc, char **argv)
 	join(t);
 	join(u);
 	CHECK_EQ(words[1025], 4000);
+
+	for (int round = 0; round < 10; round++)
+		pass_a_wake_up_on(round % 2);
 	return 0;
 }
