@@ -67,8 +67,11 @@ static uint32_t cpus_allowed(uint32_t have)
 			add_cpus_of_others(all);
 		fg_call_ends(0);
 	}
-	/* more CPUs than the set holds, or who knows (sys/filter.h): enough to go by */
-	if (!known)
+	/*
+	 * More CPUs than the set holds; one whose only CPU is going; or who knows (sys/filter.h).
+	 * Enough to go by, and never 0.
+	 */
+	if (!known || !number_of(all))
 		return have ? have : CPU_SETSIZE;
 	return number_of(all);
 }
