@@ -15,6 +15,7 @@
 #include "lock/give_way.h"
 #include "lock/offer.h"
 #include "lock/rounds.h"
+#include "runtime/cpus.h"
 #include "sys/probe.h"
 
 /*
@@ -60,6 +61,14 @@
 #else
 #define PERIODIC_NS 8000000u
 #endif
+
+/*
+ * Where a process has more threads a CPU than this, thousands may sleep for one lock, and what each
+ * looks after by itself is a CPU's work in all.  With twice as many one in two sleeps for a short
+ * time, and the first check is after twice as long, and so on.  4 and 8 are as good, 64 is too many
+ * ("Thousands of sleepers").
+ */
+#define CROWD 16u
 
 /*
  * In the child of a fork the designated waiter may be a thread of the parent: a waiter that finds
@@ -199,11 +208,24 @@ static bool tries_again(const struct attempt *a)
 	return a->deadline && a->deadline->internal;
 }
 
+/* How many times CROWD threads a CPU there are; 1: fewer than twice that. */
+static uint32_t crowd(void)
+{
+	uint32_t threads = fg_threads_now();
+
+	if (fg_likely(threads <= CROWD))
+		return 1;
+	threads /= CROWD * fg_cpus();
+	return threads ? threads : 1;
+}
+
 /* Its reason to look, if it had all the time in the world. */
-static enum reason reason_to_look(const struct fg_self *t, const struct attempt *a, uint32_t asleep)
+static enum reason reason_to_look(const struct fg_self *t, const struct attempt *a, uint32_t asleep,
+				  uint32_t wakes)
 {
 	if (a->may_be_designated && (asleep & FG_WORD_DESIGNATED) &&
-	    a->short_sleeps < SHORT_SLEEPS && !fg_displaces(t))
+	    a->short_sleeps < SHORT_SLEEPS && !fg_displaces(t) &&
+	    (fg_id_index(t->id) + wakes) % crowd() == 0)
 		return SHORT_SLEEP;
 	if (a->obligation & FG_WORD_DESIGNATED)
 		return DESIGNATED_CHECK;
@@ -226,7 +248,7 @@ static uint64_t time_for(struct attempt *a, enum reason reason)
 	case PARENTS_WAITER: return PARENTS_NS;
 	case FOREIGN_OWNER: return FOREIGN_NS;
 	default:
-		a->check_ns = a->check_ns ? a->check_ns * 4 : PERIODIC_NS;
+		a->check_ns = a->check_ns ? a->check_ns * 4 : (uint64_t)PERIODIC_NS * crowd();
 		if (a->check_ns > PERIODIC_MAX_NS)
 			a->check_ns = PERIODIC_MAX_NS;
 		return a->check_ns;
@@ -240,13 +262,14 @@ static uint64_t time_for(struct attempt *a, enum reason reason)
 #define CLOCK_SET_NS 250000000u
 
 /* How long this sleep may last by itself, and why no longer. */
-static struct time_limit time_limit(const struct fg_self *t, struct attempt *a, uint32_t asleep)
+static struct time_limit time_limit(const struct fg_self *t, struct attempt *a, uint32_t asleep,
+				    uint32_t wakes)
 {
 	struct time_limit limit = {.reason = DEADLINE};
 	uint64_t left, ns = 0;
 
 	if (!tries_again(a)) {
-		limit.reason = reason_to_look(t, a, asleep);
+		limit.reason = reason_to_look(t, a, asleep, wakes);
 		ns = time_for(a, limit.reason);
 		left = fg_deadline_left(a->deadline);
 		if (left / TIMED_PART < ns && !a->deadline->unlikely) {
@@ -374,7 +397,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	a->makes_room = false;
 	if (!asleep)
 		return ACQUIRED;
-	limit = time_limit(t, a, asleep);
+	limit = time_limit(t, a, asleep, wakes);
 	/*
 	 * Asleep it takes nothing.  So the monitor need not read the word at the switch, nor a
 	 * waiter that knows this thread as an earlier owner (may_hold in lock_spin.c).

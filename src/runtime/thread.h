@@ -232,6 +232,7 @@ static inline bool fg_is_not_forked(void)
 void fg_threads_setup(void (*ends)(struct fg_self *));
 void fg_threads_after_fork(void);  /* in the child, by its only thread */
 uint32_t fg_threads_highest(void); /* index ever handed out; whoever has one has it from before */
+uint32_t fg_threads_now(void);	   /* that have an index, nearly: a hint */
 
 /*
  * Puts the piece of the shared array behind descriptor `fd` in the place of the private

@@ -170,6 +170,14 @@ static void sweep(void)
 	fg_store_relaxed(&lowest_word, 0);
 }
 
+uint32_t fg_threads_now(void)
+{
+	uint32_t highest = fg_threads_highest();
+	int32_t gone = fg_load_relaxed(&spare);
+
+	return gone > 0 && (uint32_t)gone < highest ? highest - (uint32_t)gone : highest;
+}
+
 uint32_t fg_index_take(void)
 {
 	uint32_t index = fg_load_relaxed(&spare) > 0 ? find_free() : 0;

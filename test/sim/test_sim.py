@@ -453,6 +453,13 @@ def check_more_threads_than_cpus():
         assert two >= 0.8 * one, f"{ns} ns, sections a ms with 16 and 32 threads: {one}, {two}"
 
 
+def check_thousands_of_sleepers_leave_the_cpus_alone():
+    # All but two sleep, and what each of them looked after by itself was a CPU's work: 0.71.
+    some, many = (figures("-m", "vm2", "-t", threads, "-w", "1000", "-o", "1000", "-d", "100")
+                  ["per_ms"] for threads in ("200", "4000"))
+    assert many >= 0.85 * some, f"sections a ms, 200 and 4,000 threads on 2 CPUs: {some}, {many}"
+
+
 def check_long_queues_leave_the_lock_alone():
     r = figures("-m", "amd512", "-t", "40", "-w", "15000", "-o", "15000")  # waits of 600 us
     assert lock_line(r) <= 4, f"{lock_line(r):.1f} transfers of the lock's line a section"
