@@ -4,6 +4,7 @@
  * then it becomes another program, which has memory at the same address, and says whether that is
  * written to, when it is asked.
  * looked-at lies: its table shows counts whose sum is 0.
+ * looked-at turns: a thread's stack has no end, as its unwind table and registers tell it.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -16,11 +17,45 @@
 
 #define MS 1000
 
+/* Whoever is in there was called from there, by the same registers. */
+void turn(void);
+#ifdef __x86_64__
+#define RETURN_ADDRESS	16
+#define IS_IN_REGISTERS ".cfi_same_value 16\n"
+#else
+#define RETURN_ADDRESS	30 /* of AArch64, where it is one of them anyhow */
+#define IS_IN_REGISTERS ""
+#endif
+__asm__(".text\n"
+	".type turn, %function\n"
+	"turn:\n"
+	".cfi_startproc\n" IS_IN_REGISTERS "nop\n"
+	"nop\n"
+	".cfi_endproc\n"
+	".size turn, . - turn\n");
+
+static _Noreturn void turn_for_ever(const struct fg_trace *t)
+{
+	struct fg_trace_stack *copy = &t->stacks->stack[0];
+	uintptr_t pc = (uintptr_t)turn + 1;
+
+	copy->caller = copy->pc = copy->reg[RETURN_ADDRESS] = pc;
+	copy->weight_ns = copy->took_ns = 1;
+	copy->bytes = sizeof(copy->stack);
+	for (;;) {
+		__atomic_store_n(&t->stacks->state[0], (uint32_t)FG_TRACE_FULL, __ATOMIC_RELEASE);
+		usleep(MS);
+	}
+}
+
 static _Noreturn void lie(volatile struct fg_trace *t)
 {
-	/* One caller, of two locks. */
-	static const struct fg_trace_entry half = {
-	    .lock = 1, .caller = 5, .count = 1ull << 63, .total_ns = 1, .max_ns = 1};
+	/* One caller, of two locks: a place in this file. */
+	const struct fg_trace_entry half = {.lock = 1,
+					    .caller = (uintptr_t)turn + 1,
+					    .count = 1ull << 63,
+					    .total_ns = 1,
+					    .max_ns = 1};
 
 	for (;;) {
 		for (int i = 0; i < 2; i++) {
@@ -67,6 +102,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (!strcmp(argv[1], "lies"))
 		lie(t);
+	if (!strcmp(argv[1], "turns") && t->stacks)
+		turn_for_ever((const struct fg_trace *)t);
 	while (!t->until_ns)
 		usleep(MS);
 	unsetenv("LD_PRELOAD");

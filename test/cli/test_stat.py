@@ -207,6 +207,20 @@ def check_lies():
             p.p.kill()
 
 
+def check_stack_without_end():
+    """In a file that is called as FlexGuard's own library, whose frames are left out."""
+    program = f"{TMP}/libflexguard-turns"
+    shutil.copy(LOOKED_AT, program)
+    with Program(program=(program, "turns")) as p:
+        try:
+            q = run("stat", str(p.p.pid), "-d", "0.5", "--by", "stack", timeout=30)
+        except subprocess.TimeoutExpired:
+            raise Failed("it goes on and on")
+        finally:
+            p.p.kill()
+    true(q.stderr, q.returncode == 0 or "no stacks on this architecture" in q.stderr)
+
+
 def check_refusals():
     """In one line: another user's, one that is not there."""
     unused = open("/proc/sys/kernel/pid_max").read().strip()

@@ -407,8 +407,14 @@ static const Dwfl_Thread_Callbacks threads = {.next_thread = next_thread,
 struct frames {
 	struct fg_symbols *s;
 	uint64_t *pc;
-	size_t n;
+	size_t n, seen;
 };
+
+/*
+ * Also of those that are not kept: a file of the program's may be called as our library is, and its
+ * unwind table lead from each frame to the next for ever.
+ */
+#define FRAMES_SEEN (2 * FG_FRAMES)
 
 static int take_frame(Dwfl_Frame *frame, void *arg)
 {
@@ -416,7 +422,8 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	bool activation;
 	Dwarf_Addr pc;
 
-	if (!dw.frame_pc(frame, &pc, &activation) || f->n == FG_FRAMES - 1)
+	if (!dw.frame_pc(frame, &pc, &activation) || f->n == FG_FRAMES - 1 ||
+	    f->seen++ == FRAMES_SEEN)
 		return DWARF_CB_ABORT;
 	/* All are taken for return addresses afterwards. */
 	pc += activation;
