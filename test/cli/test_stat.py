@@ -221,6 +221,29 @@ def check_stack_without_end():
     true(q.stderr, q.returncode == 0 or "no stacks on this architecture" in q.stderr)
 
 
+def check_debug_link():
+    """A file of another user's names one with its debug information, which is a pipe: the command
+    does not wait for somebody to write to it."""
+    if os.geteuid() or not shutil.which("objcopy"):
+        raise Skip("needs root, and objcopy")
+    program, pipe = f"{TMP}/linked", f"{TMP}/debug"
+    shutil.copy(LOOKED_AT, pipe)
+    subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={pipe}", LOOKED_AT, program],
+                   check=True)
+    os.unlink(pipe)
+    os.mkfifo(pipe)
+    os.chown(program, 65534, 65534)
+    with Program(program=(program, "lies")) as p:
+        try:
+            q = run("stat", str(p.p.pid), "-d", "1", timeout=30)
+        except subprocess.TimeoutExpired:
+            raise Failed("it waits")
+        finally:
+            p.p.kill()
+    same("status", (q.returncode, q.stderr), (0, ""))
+    true(q.stdout, "linked+0x" in q.stdout)
+
+
 def check_refusals():
     """In one line: another user's, one that is not there."""
     unused = open("/proc/sys/kernel/pid_max").read().strip()

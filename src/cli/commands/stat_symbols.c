@@ -127,15 +127,17 @@ static int find_file(const char *name)
  * What stands there is of the program's making.  A pipe would be waited for, and a device may do
  * something when it is opened; so it is known to be a file before.
  */
-static int open_file(const char *name, char **file)
+static int open_file(const char *name, char **file, bool *trusted)
 {
 	char path[PATH_MAX];
 	struct stat st;
 	int found = find_file(name), fd = -1;
 
+	*trusted = false;
 	if (found >= 0 && !fstat(found, &st) && S_ISREG(st.st_mode)) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
+		*trusted = !root[0] && (st.st_uid == 0 || st.st_uid == geteuid());
 	}
 	if (found >= 0)
 		close(found);
@@ -146,14 +148,36 @@ static int open_file(const char *name, char **file)
 	return fd;
 }
 
+static Dwfl_Callbacks callbacks;
+
 static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 		    char **file, Elf **elf)
 {
-	return name[0] == '/' ? open_file(name, file) :
-				dw.linux_proc_find_elf(module, data, name, base, file, elf);
+	bool trusted;
+	int fd;
+
+	if (name[0] != '/')
+		return dw.linux_proc_find_elf(module, data, name, base, file, elf);
+	fd = open_file(name, file, &trusted);
+	*data = trusted ? &callbacks : NULL; /* kept with the module: any address will do */
+	return fd;
 }
 
-static Dwfl_Callbacks callbacks = {.find_elf = find_elf};
+/*
+ * A file may name another that has its debug information, by any path, which libdw opens without a
+ * look at what it is: for root, another user's file could name a pipe or a device.  So names are
+ * followed from root's files and the caller's own; of others, and of a container's, where a name
+ * may lead out, it is looked for by build id alone, among the machine's.
+ */
+static int find_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+			  const char *file, const char *link, GElf_Word crc, char **found)
+{
+	return (*data ? dw.standard_find_debuginfo : dw.build_id_find_debuginfo)(module, data, name,
+										 base, file, link,
+										 crc, found);
+}
+
+static Dwfl_Callbacks callbacks = {.find_elf = find_elf, .find_debuginfo = find_debuginfo};
 
 static const char *reason(int err)
 {
@@ -186,9 +210,6 @@ struct fg_symbols *fg_symbols_open(pid_t pid, char *why, size_t size)
 	setenv("DEBUGINFOD_URLS", "", 1);
 	s->pid = pid;
 	find_root(pid);
-	/* Of a container's files by their build ids alone: a name that one gives may lead out. */
-	callbacks.find_debuginfo = root[0] ? dw.build_id_find_debuginfo :
-					     dw.standard_find_debuginfo;
 	s->dwfl = dw.begin(&callbacks);
 	if (s->dwfl)
 		err = dw.linux_proc_report(s->dwfl, pid);
