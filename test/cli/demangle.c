@@ -72,6 +72,43 @@ static void short_name_of_much(char *to)
 	strcpy(to, "E1b");
 }
 
+/* The same of C++: a template of two references to a template of two references to ... */
+static void short_cxx_name_of_much(char *to, int templates)
+{
+	const char *digit = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	to = stpcpy(to, "_Z1fI1AIiiE");
+	for (int i = 0; i < templates; i++)
+		to += sprintf(to, "S0_IS%c_S%c_E", digit[i + 1], digit[i + 1]);
+	strcpy(to, "Evv");
+}
+
+/* Such names are left to a child; those that come to an end are right. */
+static int check_cxx_names_of_much(void)
+{
+	static char text[20000];
+	char symbol[600];
+	int wrong = 0;
+
+	for (int i = 0; i < 5; i++) {
+		bool is;
+
+		short_cxx_name_of_much(symbol, 34);
+		is = fg_demangle(symbol, text, sizeof(text));
+		if (is)
+			printf("%s: got a name\n", symbol);
+		wrong |= is;
+		if (i > 1)
+			continue; /* no child any more */
+		short_cxx_name_of_much(symbol, 6);
+		is = fg_demangle(symbol, text, sizeof(text));
+		if (!is || strncmp(text, "void f<A<int, int>, A<A<int, int>, A<int, int> >, ", 50))
+			printf("%s: got %s\n", symbol, is ? text : "nothing");
+		wrong |= !is;
+	}
+	return wrong;
+}
+
 int main(void)
 {
 	char text[100], much[600];
@@ -93,6 +130,7 @@ int main(void)
 		printf("%s: got %s\n", much, text);
 		wrong = 1;
 	}
+	wrong |= check_cxx_names_of_much();
 	/* No room, and each length of a symbol that is right. */
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		for (size_t n = strlen(names[i].symbol); n; n--) {

@@ -7,8 +7,15 @@
  */
 #include <ctype.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cli/commands/stat.h"
 
@@ -27,6 +34,126 @@ static demangler *cxx(void)
 			found = (demangler *)dlsym(library, "__cxa_demangle");
 	}
 	return found;
+}
+
+/* ---- C++ --------------------------------------------------------------------------- */
+
+/*
+ * A short symbol may stand for a name of any length: a template of two references to a template of
+ * two references to ...  The library writes all of it, and cannot be stopped.  So a symbol with
+ * many references, or with packs, each of which is written for each of another's, is left to a
+ * child, which is killed if it does not come to an end.  Not varied.
+ */
+#define FEW_REFERENCES 8
+#define LONGEST_SYMBOL 1024 /* of longer ones the library knows nothing either */
+#define LONGEST_NAME   16384
+#define PATIENCE_S     1
+#define MOST_LOST      3 /* then a program's names are as they are, if they may be so */
+
+static bool may_be_long(const char *symbol)
+{
+	unsigned references = 0;
+
+	for (const char *c = symbol; *c; c++) {
+		references += *c == 'S' && (c[1] == '_' || isdigit((unsigned char)c[1]) ||
+					    isupper((unsigned char)c[1]));
+		references += *c == 'T' && (c[1] == '_' || isdigit((unsigned char)c[1]));
+		if ((*c == 'D' || *c == 's') && c[1] == 'p')
+			return true;
+	}
+	return references > FEW_REFERENCES;
+}
+
+static struct {
+	int fd;
+	pid_t pid; /* 0: none */
+	unsigned lost;
+} child;
+
+static _Noreturn void answer_all(int fd)
+{
+	static const struct rlimit memory = {256 << 20, 256 << 20}, none = {0, 0};
+	char symbol[LONGEST_SYMBOL + 1];
+	ssize_t n;
+
+	signal(SIGINT, SIG_IGN);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setrlimit(RLIMIT_DATA, &memory);
+	setrlimit(RLIMIT_CORE, &none);
+	while ((n = recv(fd, symbol, sizeof(symbol) - 1, 0)) > 0) {
+		int status;
+		char *name;
+
+		symbol[n] = '\0';
+		name = cxx()(symbol, NULL, NULL, &status);
+		/* Its end as well, so that the parent sees whether that is all. */
+		send(fd, name ? name : "", name ? strnlen(name, LONGEST_NAME) + 1 : 1,
+		     MSG_NOSIGNAL);
+		free(name);
+	}
+	_exit(0);
+}
+
+static bool have_child(void)
+{
+	const struct timeval patience = {.tv_sec = PATIENCE_S};
+	int fd[2];
+
+	if (child.pid || child.lost == MOST_LOST)
+		return child.pid;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
+		return false;
+	child.pid = fork();
+	if (!child.pid) {
+		close(fd[0]);
+		answer_all(fd[1]);
+	}
+	close(fd[1]);
+	child.fd = fd[0];
+	if (child.pid > 0)
+		return !setsockopt(fd[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	child.pid = 0;
+	close(fd[0]);
+	return false;
+}
+
+static void lose_child(void)
+{
+	kill(child.pid, SIGKILL);
+	while (waitpid(child.pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	close(child.fd);
+	child.pid = 0;
+	child.lost++;
+}
+
+/* As the library gives it: allocated, NULL if there is none, or if it is of no use. */
+static char *ask_child(const char *symbol)
+{
+	static char name[LONGEST_NAME + 1];
+	size_t length = strlen(symbol);
+	ssize_t n = -1;
+
+	if (length > LONGEST_SYMBOL || !have_child())
+		return NULL;
+	if (send(child.fd, symbol, length, MSG_NOSIGNAL) == (ssize_t)length)
+		do /* Ctrl-C ends the look; this is what comes behind it */
+			n = recv(child.fd, name, sizeof(name), 0);
+		while (n < 0 && errno == EINTR);
+	if (n <= 0) {
+		lose_child();
+		return NULL;
+	}
+	return n > 1 && !name[n - 1] ? strdup(name) : NULL;
+}
+
+static char *cxx_name(const char *symbol)
+{
+	int status;
+
+	if (may_be_long(symbol))
+		return ask_child(symbol);
+	return cxx()(symbol, NULL, NULL, &status);
 }
 
 /* "a::f(int, b<c>) const" to "a::f": graphs are wide enough without. */
@@ -337,13 +464,12 @@ static bool rust_v0(const char *symbol, char *text, size_t size)
 bool fg_demangle(const char *symbol, char *text, size_t size)
 {
 	char *plain;
-	int status;
 
 	if (!strncmp(symbol, "_R", 2))
 		return rust_v0(symbol, text, size);
 	if (strncmp(symbol, "_Z", 2) || !cxx())
 		return false;
-	plain = cxx()(symbol, NULL, NULL, &status);
+	plain = cxx_name(symbol);
 	if (!plain)
 		return false;
 	if (drop_hash(plain))
