@@ -3,6 +3,7 @@
 cannot."""
 import json
 import re
+import resource
 import xml.etree.ElementTree
 
 from climod import *
@@ -242,6 +243,19 @@ def check_debug_link():
             p.p.kill()
     same("status", (q.returncode, q.stderr), (0, ""))
     true(q.stdout, "linked+0x" in q.stdout)
+
+
+def check_memory():
+    """Half of the machine's at most, whatever the program's files unfold to."""
+    half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // 2
+    with Program() as p:
+        q = subprocess.Popen([FLEXGUARD, "stat", str(p.p.pid)], stdout=subprocess.DEVNULL)
+        try:
+            wait_until("a limit", lambda: resource.prlimit(q.pid, resource.RLIMIT_DATA)[0] == half,
+                       timeout=10)
+        finally:
+            q.kill()
+            q.wait()
 
 
 def check_refusals():

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -335,6 +336,23 @@ static bool can_write(const char *file, bool *made)
 	return fd >= 0;
 }
 
+/*
+ * What the program's files hold may be compressed, some thousand times (.gnu_debugdata), and its
+ * stacks may all be different ones.  libdw, and what is ours, can do without the memory.
+ */
+static void limit_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	struct rlimit r;
+
+	if (pages <= 0 || page <= 0 || getrlimit(RLIMIT_DATA, &r))
+		return;
+	if (r.rlim_cur > (rlim_t)pages * (rlim_t)page / 2) {
+		r.rlim_cur = (rlim_t)pages * (rlim_t)page / 2;
+		setrlimit(RLIMIT_DATA, &r);
+	}
+}
+
 static int look(const struct fg_stat_options *o)
 {
 	static struct fg_trace table;
@@ -345,6 +363,7 @@ static int look(const struct fg_stat_options *o)
 	bool made = false;
 	int status;
 
+	limit_memory();
 	fg_stat_open(&t);
 	symbols = fg_symbols_open(o->pid, why, sizeof(why));
 	if (!symbols) {
