@@ -374,6 +374,23 @@ def check_it_stays_for_those_who_outlive_the_command():
         wait_until("gone with the last", lambda: not {name, name + "/knock"} & names(), timeout=100)
 
 
+def check_an_environment_without_end():
+    """Another user's process says that its environment is a terabyte, and cannot keep the command
+    from its end."""
+    need_monitor()
+    program = shutil.copy(HELPERS[3], TMP)
+    with subprocess.Popen([program], stdout=subprocess.PIPE, text=True,
+                          user=65534 if not os.geteuid() else None) as p:
+        try:
+            if p.stdout.readline() != "ready\n":
+                raise Skip("it cannot say so here")
+            same("status", run("run", "true", timeout=30).returncode, 0)
+        except subprocess.TimeoutExpired:
+            raise Failed("it is still read")
+        finally:
+            p.kill()
+
+
 def check_it_goes_with_the_program():
     need_monitor()
     p = start("run", "sh", "-c", "echo ready; read x < /dev/tty; exec sleep 200",

@@ -265,23 +265,37 @@ static bool is_between(const char *pid)
 	return field && !strtoull(field, NULL, 10);
 }
 
+/*
+ * As long as the kernel lets arguments and environment be at an exec, and more.  A process says by
+ * itself where its environment lies now (PR_SET_MM_MAP), and may say that it is all the memory that
+ * it can have, which takes hours to read, or one name that is as long.
+ */
+#define ENVIRON_MOST (8u << 20)
+
 /* Is `entry` in the environment of the process?  *any: it has one, and we may look. */
 static bool has_entry(const char *pid, const char *entry, bool *any)
 {
-	char path[64], *line = NULL;
+	size_t length = strlen(entry), at = 0, seen = 0; /* at: so much of it is there already */
+	char path[64], part[4096];
 	bool given = false;
-	size_t size = 0;
-	FILE *f;
+	ssize_t n = 0;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/environ", pid);
-	f = fopen(path, "re");
-	while (f && !given && getdelim(&line, &size, '\0', f) > 0) {
-		given = !strcmp(line, entry);
-		*any = true;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && !given && seen < ENVIRON_MOST && (n = read(fd, part, sizeof(part))) > 0) {
+		seen += (size_t)n;
+		for (ssize_t i = 0; i < n && !given; i++) {
+			given = !part[i] && at == length;
+			if (!part[i])
+				at = 0;
+			else
+				at = at < length && part[i] == entry[at] ? at + 1 : length + 1;
+		}
 	}
-	free(line);
-	if (f)
-		fclose(f);
+	*any |= seen > 0;
+	if (fd >= 0)
+		close(fd);
 	return given;
 }
 
