@@ -140,6 +140,27 @@ def check_loader():
     true("it would have been seen", os.path.exists(ran))
 
 
+def check_pipe():
+    """The launcher of a JVM says by its place where the JVM is, and there lies a pipe."""
+    compiler = shutil.which("gcc")
+    if not compiler:
+        raise Skip("no compiler")
+    lib = os.path.join(TMP, "jvm")
+    os.makedirs(f"{lib}/server")
+    os.mkfifo(f"{lib}/server/libjvm.so")
+    library = script("libjli.c", "void launch(void) {}")
+    source = script("java.c", "void launch(void); int main(void) { launch(); }")
+    path = os.path.join(TMP, "java")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", f"{lib}/libjli.so", library], check=True)
+    subprocess.run([compiler, "-o", path, source, f"-L{lib}", "-ljli", f"-Wl,-rpath,{lib}"],
+                   check=True)
+    try:
+        text = run("doctor", path, timeout=20).stdout
+    except subprocess.TimeoutExpired:
+        raise Failed("it waits")
+    true(text, "no pthread lock" in text)
+
+
 def check_openmp():
     compiler = shutil.which("gcc")
     source = script("team.c", """

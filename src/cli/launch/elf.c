@@ -240,7 +240,13 @@ int fg_elf_read(struct fg_elf *e, const char *path)
 	int fd, err = 0;
 
 	memset(e, 0, sizeof(*e));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Another file may name this one: a device may do something when it is opened. */
+	if (stat(path, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	/* And a pipe, which it may have become since, would be waited for. */
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st))
