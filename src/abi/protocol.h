@@ -366,7 +366,8 @@ struct fg_report_process {
 	__u64 stats[FG_SLOT_STATS]; /* BLOCKED_NS in nanoseconds */
 };
 
-#define FG_REPORT_PROCESSES 256 /* in one answer; not varied */
+#define FG_REPORT_PROCESSES 256	       /* in one answer; not varied */
+#define FG_MOST_PROCESSES   (1u << 20) /* all numbers are below: --max-processes */
 
 struct fg_report {
 	__u32 magic; /* FG_QUERY_MAGIC */

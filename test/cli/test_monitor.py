@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 from climod import *
@@ -389,6 +390,37 @@ def check_an_environment_without_end():
             raise Failed("it is still read")
         finally:
             p.kill()
+
+
+def check_an_answer_without_end():
+    """Of what only pretends to be a monitor: there is always one more process."""
+    name = f"@flexguard-test-{os.getpid()}-endless"
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening.bind("\0" + name[1:])
+    listening.listen(8)
+
+    def answer():
+        try:
+            while True:
+                connection = listening.accept()[0]
+                magic, abi, from_, _ = struct.unpack("4I", connection.recv(16))
+                # struct fg_report: it names 256 processes, and the next number
+                head = struct.pack("IIiIII", magic, abi, 0, from_ + 1, 256, 0)
+                connection.send(head.ljust(224, b"\0") + bytes(256 * 104))
+                connection.close()
+        except OSError:
+            pass
+
+    threading.Thread(target=answer, daemon=True).start()
+    try:
+        p = run("status", "--socket", name, timeout=10)
+        same("refused", (p.returncode, p.stdout), (125, ""))
+        true(p.stderr, "another version" in p.stderr)
+    except subprocess.TimeoutExpired:
+        raise Failed("it asks and asks")
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
 
 
 def check_it_goes_with_the_program():

@@ -43,8 +43,8 @@ static bool set_limit(struct options *o, const struct fg_arguments *a, int optio
 		uint64_t *u64;
 		uint64_t max;
 	} limits[] = {
-	    [FG_MONITOR_MAX_PROCESSES] = {&c->max_processes, NULL, 1u << 20},
-	    [FG_MONITOR_MAX_PROCESSES_PER_UID] = {&c->max_per_uid, NULL, 1u << 20},
+	    [FG_MONITOR_MAX_PROCESSES] = {&c->max_processes, NULL, FG_MOST_PROCESSES},
+	    [FG_MONITOR_MAX_PROCESSES_PER_UID] = {&c->max_per_uid, NULL, FG_MOST_PROCESSES},
 	    [FG_MONITOR_MAX_SLOTS] = {&c->max_slots, NULL, FG_PIECES * FG_PIECE},
 	    [FG_MONITOR_MAX_SLOTS_PER_UID] = {&c->max_slots_per_uid, NULL, 1u << 31},
 	    [FG_MONITOR_MAX_CONNECTIONS_PER_UID] = {&c->max_connections_per_uid, NULL, 1u << 20},

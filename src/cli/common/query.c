@@ -118,7 +118,9 @@ static int collect(const char *path, struct fg_answer *a)
 		err = ask(path, from, &r, &a->pid);
 		if (err)
 			return err;
-		if (r.next && r.next <= from)
+		/* No number twice: what pretends to be a monitor does not go on for ever. */
+		if (r.next &&
+		    (r.next <= from || r.next - from < r.count || r.next >= FG_MOST_PROCESSES))
 			return -EPROTO;
 		more = realloc(a->process, (a->count + r.count + 1) * sizeof(*more));
 		if (!more)
