@@ -131,6 +131,10 @@ static int collect(const char *path, struct fg_answer *a)
 		from = r.next;
 	} while (from);
 	r.version[sizeof(r.version) - 1] = '\0';
+	/* It goes to terminals and, between quotes, to Prometheus. */
+	for (char *c = r.version; *c; c++)
+		if (*c <= ' ' || *c > '~' || *c == '"' || *c == '\\')
+			*c = '?';
 	memcpy(&a->sum, &r, offsetof(struct fg_report, process));
 	return 0;
 }
