@@ -21,6 +21,9 @@ pub struct Barrier {
 unsafe impl Send for Barrier {}
 unsafe impl Sync for Barrier {}
 
+// A panic never leaves it half changed.
+impl core::panic::RefUnwindSafe for Barrier {}
+
 /// Which one of the threads that have passed a [`Barrier`] together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BarrierWaitResult(bool);

@@ -30,6 +30,9 @@ pub struct Condvar {
 unsafe impl Send for Condvar {}
 unsafe impl Sync for Condvar {}
 
+// A panic never leaves it half changed.
+impl core::panic::RefUnwindSafe for Condvar {}
+
 impl Condvar {
     /// With nobody waiting.
     pub const fn new() -> Condvar {

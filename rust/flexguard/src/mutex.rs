@@ -13,6 +13,9 @@ pub struct RawMutex {
 unsafe impl Send for RawMutex {}
 unsafe impl Sync for RawMutex {}
 
+// A panic never leaves it half changed.
+impl core::panic::RefUnwindSafe for RawMutex {}
+
 // SAFETY: a mutex of FG_MUTEX_NORMAL excludes; it reports no error but EBUSY of the try, and any
 // thread may release it.
 unsafe impl lock_api::RawMutex for RawMutex {

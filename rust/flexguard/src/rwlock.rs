@@ -15,6 +15,9 @@ pub struct RawRwLock {
 unsafe impl Send for RawRwLock {}
 unsafe impl Sync for RawRwLock {}
 
+// A panic never leaves it half changed.
+impl core::panic::RefUnwindSafe for RawRwLock {}
+
 impl Drop for RawRwLock {
     /// Readers whose guards were forgotten are none of a later lock at this address.
     #[inline]

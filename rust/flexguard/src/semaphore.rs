@@ -19,6 +19,9 @@ pub struct Semaphore {
 unsafe impl Send for Semaphore {}
 unsafe impl Sync for Semaphore {}
 
+// A panic never leaves it half changed.
+impl core::panic::RefUnwindSafe for Semaphore {}
+
 impl Semaphore {
     /// The most permits that there can be: 2^31 - 1.
     pub const MAX_PERMITS: u32 = i32::MAX as u32;

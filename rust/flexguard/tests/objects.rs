@@ -3,8 +3,9 @@
 mod common;
 use common::{hammer, until, LONG, SHORT};
 use flexguard::{Barrier, Condvar, Mutex, Once, OnceState, Semaphore};
+use flexguard::{RawMutex, RawRwLock, RawUpgradableRwLock};
 use std::collections::VecDeque;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{catch_unwind, RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -124,7 +125,7 @@ fn permits_are_neither_lost_nor_made() {
         sem.release();
     });
     let full = Semaphore::new(Semaphore::MAX_PERMITS);
-    assert!(catch_unwind(AssertUnwindSafe(|| full.release())).is_err());
+    assert!(catch_unwind(|| full.release()).is_err());
 }
 
 #[test]
@@ -147,10 +148,18 @@ fn a_panic_poisons_once() {
     let once = Once::default();
     assert_eq!(once.state(), OnceState::New);
     let fails = || once.call_once(|| panic!("the first"));
-    assert!(catch_unwind(AssertUnwindSafe(fails)).is_err());
+    assert!(catch_unwind(fails).is_err());
     assert_eq!(once.state(), OnceState::Poisoned);
-    assert!(catch_unwind(AssertUnwindSafe(|| once.call_once(|| {}))).is_err());
+    assert!(catch_unwind(|| once.call_once(|| {})).is_err());
     once.call_once_force(|state| assert_eq!(state, OnceState::Poisoned));
     assert_eq!(once.state(), OnceState::Done);
     once.call_once(|| unreachable!());
+}
+
+/// As std's and parking_lot's: a program that has one across `catch_unwind` compiles on these, too.
+#[test]
+fn what_has_no_data_is_unwind_safe() {
+    fn is_unwind_safe<T: RefUnwindSafe + UnwindSafe>() {}
+    is_unwind_safe::<(Barrier, Condvar, Once, Semaphore)>();
+    is_unwind_safe::<(RawMutex, RawRwLock, RawUpgradableRwLock)>();
 }
