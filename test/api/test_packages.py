@@ -112,10 +112,18 @@ def check_uninstall():
     changed = f"{prefix}/{OPTIONS['includedir']}/flexguard.hpp"
     with open(changed, "a") as f:
         f.write("// changed\n")
+    # In the place of a link: a program, and a link to elsewhere.
+    replaced = [f"{prefix}/{OPTIONS['bindir']}/syncord",
+                f"{prefix}/{OPTIONS['libdir']}/libflexguard.so"]
+    for path in replaced:
+        os.remove(path)
+    open(replaced[0], "w").close()
+    os.symlink("libflexguard-others.so", replaced[1])
     said = call(f"{SOURCE}/packaging/uninstall", BUILD, STAGE)
-    true(said, said.count("\n") == 1 and "flexguard.hpp" in said)
+    true(said, said.count("\n") == 3 and all(path in said for path in [changed, *replaced]))
     left = files()
-    same("left", left, {os.path.relpath(path, prefix) for path in [*others, changed]})
+    same("left", left, {os.path.relpath(path, prefix)
+                        for path in [*others, changed, *replaced]})
     true("there was more", len(before) > 50)
     folders = call("find", prefix, "-type", "d", "-name", "flexguard*")
     same("folders of ours", folders, "")
