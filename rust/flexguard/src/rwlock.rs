@@ -7,6 +7,11 @@ use flexguard_sys as sys;
 /// Readers let a writer that waits go first, so that writers do not starve; a thread may read again
 /// what it reads already.  A thread that writes and asks for the lock again gets a panic, one that
 /// reads and asks to write waits for itself.  More than 2^28 - 2^23 readers abort the program.
+///
+/// Readers may stand in a table of the library, by the address of the lock.  So a read guard that was
+/// forgotten (`mem::forget`) may keep no writer out any more once the lock has been moved, and keep
+/// those of the next lock at the old address out.  Who holds a lock without its guard
+/// (`force_unlock_read`) has it where it stays: in a `static`, a `Box`, an `Arc`.
 pub struct RawRwLock {
     rwlock: UnsafeCell<sys::fg_rwlock_t>,
 }
