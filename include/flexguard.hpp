@@ -11,6 +11,10 @@
 #ifndef FLEXGUARD_HPP
 #define FLEXGUARD_HPP
 
+#if __cplusplus < 201703L
+#error "flexguard.hpp needs C++17 or later: -std=c++17 (flexguard.h does with less)"
+#endif
+
 #include <flexguard.h>
 
 #include <cerrno>
@@ -18,6 +22,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <system_error>
@@ -34,8 +39,13 @@ namespace detail
 
 inline void check(int error)
 {
-	if (error)
-		throw std::system_error(error, std::generic_category());
+	if (!error)
+		return;
+#if defined(__cpp_exceptions)
+	throw std::system_error(error, std::generic_category());
+#else
+	std::abort(); // as libstdc++'s mutexes without exceptions
+#endif
 }
 
 struct deadline {

@@ -67,6 +67,9 @@ def compile_all(directory):
         (("g++", "clang++-19", "clang++"), CXX, "cpp", c_source, WARN_CXX),
         (("g++", "clang++-19", "clang++"), CXX[2:], "hpp.cpp", hpp_source, WARN_CXX))
             for standard in standards]
+    # Projects without exceptions use std::mutex, too.
+    jobs += [(compilers, standard, suffix, text, warn + ["-fno-exceptions", "-fno-rtti"])
+             for compilers, standard, suffix, text, warn in jobs if suffix == "hpp.cpp"]
     # Under -fsanitize=thread there is more in them.
     jobs += [(compilers, standard, suffix, text, warn + ["-fsanitize=thread"])
              for compilers, standard, suffix, text, warn in jobs
