@@ -193,9 +193,9 @@ def check_async_alone():
     call(f"{TMP}/async_loop")
 
 
-def configure(source, directory, *options):
+def configure(source, directory, *options, prefix=MOVED):
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
-    return subprocess.run(["cmake", "-S", source, "-B", directory, f"-DCMAKE_PREFIX_PATH={MOVED}",
+    return subprocess.run(["cmake", "-S", source, "-B", directory, f"-DCMAKE_PREFIX_PATH={prefix}",
                            f"-DCMAKE_LIBRARY_ARCHITECTURE={multiarch}", *options],
                           text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -210,6 +210,17 @@ def check_cmake():
     true(f"FlexGuard::async brings threads along: {linked}",
          len(linked) == 1 and "pthread" in linked[0])
     runs(f"{TMP}/cmake", {})
+
+
+def check_cmake_through_a_link():
+    """As /lib, which leads to /usr/lib, where no /include is."""
+    need("cmake", "g++")
+    top = OPTIONS["libdir"].split("/")[0]
+    os.mkdir(f"{TMP}/root")
+    os.symlink(f"{MOVED}/{top}", f"{TMP}/root/{top}")
+    p = configure(EXAMPLES, f"{TMP}/cmake-root", prefix=f"{TMP}/root")
+    same(p.stdout, p.returncode, 0)
+    call("cmake", "--build", f"{TMP}/cmake-root")
 
 
 def check_cmake_versions():
