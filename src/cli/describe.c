@@ -85,16 +85,21 @@ static void bash_command(const struct fg_command *c)
 				bash_names(o);
 			}
 		printf(
-		    ") ((i++)) ;;\n\t\t\t--) ((i++)); break ;;\n\t\t\t-* | =) ;;\n\t\t\t*) break ;;\n\t\t\tesac\n\t\tdone\n"
+		    ") [[ ${COMP_WORDS[i + 1]} == = ]] || ((i++)) ;;\n\t\t\t=) ((i++)) ;;\n"
+		    "\t\t\t--) ((i++)); break ;;\n\t\t\t-*) ;;\n\t\t\t*) break ;;\n\t\t\tesac\n\t\tdone\n"
 		    "\t\tif ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then\n"
 		    "\t\t\t_command_offset \"$i\"\n\t\t\treturn\n\t\tfi\n");
 	}
 	printf("\t\tcase $prev in\n");
 	for (const struct fg_option *o = c->options; o->name; o++) {
-		if (!o->value || o->optional)
+		if (!o->value)
 			continue;
 		printf("\t\t");
-		bash_names(o);
+		if (!o->optional) {
+			bash_names(o);
+			printf(" | ");
+		}
+		printf("--%s=", o->name);
 		printf(") ");
 		if (is_choice(o)) {
 			printf("mapfile -t COMPREPLY < <(compgen -W '");
@@ -142,7 +147,12 @@ static void bash(void)
 	for (const struct fg_command *c = fg_commands; c->name; c++)
 		printf("%s ", c->name);
 	printf(
-	    "'\n\n\tCOMPREPLY=()\n\tif ((COMP_CWORD == 1)); then\n"
+	    "'\n\n\tCOMPREPLY=()\n"
+	    "\t# --option=value comes as three words\n"
+	    "\tif [[ $cur == = ]]; then\n\t\tcur= prev+='='\n"
+	    "\telif [[ $prev == = ]] && ((COMP_CWORD > 2)); then\n"
+	    "\t\tprev=${COMP_WORDS[COMP_CWORD - 2]}=\n\tfi\n"
+	    "\tif ((COMP_CWORD == 1)); then\n"
 	    "\t\tmapfile -t COMPREPLY < <(compgen -W \"$commands help --help --version -h -V\" -- \"$cur\")\n"
 	    "\t\treturn\n\tfi\n\tcase $cmd in\n"
 	    "\thelp) mapfile -t COMPREPLY < <(compgen -W \"$commands --help\" -- \"$cur\") ;;\n");

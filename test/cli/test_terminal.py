@@ -372,6 +372,28 @@ def check_completion():
              said <= set(words))
 
 
+def check_completion_of_values():
+    """Behind a blank, and behind = at which bash parts words."""
+    if not shutil.which("bash"):
+        raise Skip("no bash")
+    policies = "spin spin-then-park"
+    os.makedirs(f"{TMP}/values", exist_ok=True)
+    open(f"{TMP}/values/spin.json", "w").close()
+    offset = '_command_offset() { COMPREPLY=("offset $1"); }'
+    for words, expected in (("run --policy sp", policies), ("run --policy = sp", policies),
+                            ("run --futex =", "off on"), ("top --sort = pi", "pid"),
+                            ("run --stats = spin", "spin.json"), ("demo --json = s", "spin.json"),
+                            ("run --policy spin l x", "offset 4"),
+                            ("run --policy = spin l x", "offset 5"),
+                            ("run --stats = f l x", "offset 5"), ("run -- l x", "offset 3")):
+        said = subprocess.run(["bash", "-c",
+                               f"source {COMPLETION}; {offset}; COMP_WORDS=(flexguard {words}); "
+                               f"COMP_CWORD={len(words.split())}; _flexguard; "
+                               'echo "${COMPREPLY[*]}"'], cwd=f"{TMP}/values",
+                              text=True, capture_output=True, check=True).stdout.strip()
+        same(words, said, expected)
+
+
 def check_other_shells():
     """What zsh and fish get is of their language, and has each option (fish can be asked)."""
     folder = os.path.dirname(COMPLETION)
