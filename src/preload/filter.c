@@ -16,9 +16,34 @@
 
 long fg_syscall_watched(long nr, ...) __attribute__((visibility("hidden"), used));
 
+/* Of prctl(2): the strict mode, and PR_SET_TSC, take the cycle counter. */
+static bool takes_counter(int option, unsigned long a)
+{
+	return option == PR_SET_SECCOMP ? a == SECCOMP_MODE_STRICT :
+					  option == PR_SET_TSC && a == PR_TSC_SIGSEGV;
+}
+
+/* What this call is: a filter, or what takes the counter; both, or none. */
+static void comes(bool filter, bool counter)
+{
+	if (counter)
+		fg_filter_takes_counter(true);
+	if (filter)
+		fg_filter_comes();
+}
+
+static void failed(bool filter, bool counter)
+{
+	if (filter)
+		fg_filter_failed();
+	if (counter)
+		fg_filter_takes_counter(false);
+}
+
 FG_EXPORT(prctl);
 int prctl(int option, ...)
 {
+	bool filter = option == PR_SET_SECCOMP, counter;
 	unsigned long a, b, c, d;
 	va_list args;
 	int r;
@@ -31,12 +56,11 @@ int prctl(int option, ...)
 	va_end(args);
 	if (fg_unlikely(!fg_next_prctl))
 		fg_next_find();
-	if (fg_likely(option != PR_SET_SECCOMP))
-		return fg_next_prctl(option, a, b, c, d);
-	fg_filter_comes();
+	counter = takes_counter(option, a);
+	comes(filter, counter);
 	r = fg_next_prctl(option, a, b, c, d);
 	if (r < 0)
-		fg_filter_failed();
+		failed(filter, counter);
 	return r;
 }
 
@@ -47,8 +71,15 @@ static bool installs(long nr, long a)
 	       (nr == SYS_prctl && a == PR_SET_SECCOMP);
 }
 
+static bool takes(long nr, long a, long b)
+{
+	return nr == SYS_seccomp ? a == SECCOMP_SET_MODE_STRICT :
+				   nr == SYS_prctl && takes_counter((int)a, (unsigned long)b);
+}
+
 long fg_syscall_watched(long nr, ...)
 {
+	bool filter, counter;
 	long a[6], r;
 	va_list args;
 
@@ -58,16 +89,16 @@ long fg_syscall_watched(long nr, ...)
 	va_end(args);
 	if (fg_unlikely(!fg_next_syscall))
 		fg_next_find();
-	if (!installs(nr, a[0]))
-		return fg_next_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
-	fg_filter_comes();
+	filter = installs(nr, a[0]);
+	counter = takes(nr, a[0], a[1]);
+	comes(filter, counter);
 	r = fg_next_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	/*
 	 * Above 0: a descriptor that was asked for, or, with TSYNC, a thread that could not take
 	 * the filter.
 	 */
 	if (r < 0 || (r > 0 && nr == SYS_seccomp && !(a[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER)))
-		fg_filter_failed();
+		failed(filter, counter);
 	return r;
 }
 

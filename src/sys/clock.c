@@ -74,6 +74,8 @@ static void find_in_vdso(void)
 }
 #endif
 
+static void choose_reader(void);
+
 void fg_clock_setup(void)
 {
 	void *named = dlsym(RTLD_DEFAULT, "clock_gettime"),
@@ -82,7 +84,7 @@ void fg_clock_setup(void)
 
 	find_in_vdso();
 	if (!fg_load_relaxed(&reader))
-		fg_store_relaxed(&reader, in_vdso);
+		choose_reader();
 	if (!named || !libcs || named == libcs)
 		return;
 	faked = (__typeof__(faked))named;
@@ -176,17 +178,36 @@ static int read_nothing(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
+static bool may_not_call;
+static uint32_t counters_lost;
+
+static void choose_reader(void)
+{
+	bool lost = fg_load_relaxed(&counters_lost);
+
+	fg_clock_is_coarse = may_not_call && (!in_vdso || vdso_may_call || lost);
+	if (may_not_call)
+		fg_store_relaxed(&reader, !in_vdso	     ? read_nothing :
+					  fg_clock_is_coarse ? read_coarse :
+							       read_fine);
+	else
+		fg_store_relaxed(&reader, lost ? NULL : in_vdso);
+}
+
 void fg_clock_without_calls(bool filtered)
 {
-	fg_clock_is_coarse = filtered && (!in_vdso || vdso_may_call);
 	if (!in_vdso)
 		fg_store_relaxed(&looks_ns, fg_now_ns());
-	if (!filtered)
-		fg_store_relaxed(&reader, in_vdso);
-	else
-		fg_store_relaxed(&reader, !in_vdso	? read_nothing :
-					  vdso_may_call ? read_coarse :
-							  read_fine);
+	may_not_call = filtered;
+	choose_reader();
+}
+
+void fg_clock_without_counter(bool lost)
+{
+	if (!in_vdso)
+		find_in_vdso();
+	fg_add_relaxed(&counters_lost, lost ? 1 : -1u);
+	choose_reader();
 }
 
 /* ---- the program's -------------------------------------------------------------- */

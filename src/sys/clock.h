@@ -29,6 +29,13 @@ void fg_clock_prepare(void);
 void fg_clock_without_calls(bool filtered);
 extern bool fg_clock_is_coarse;
 
+/*
+ * A thread is about to lose the CPU's cycle counter, or has not lost it: the kernel takes it from
+ * one that asks for that, and with seccomp's strict mode.  The vDSO reads it, which would be a
+ * SIGSEGV.  So clocks are read by a system call, or where there may be none, as of the last tick.
+ */
+void fg_clock_without_counter(bool lost);
+
 /* Somebody else tells the program the time. */
 extern bool fg_clock_is_faked;
 struct timespec fg_clock_translate(clockid_t clock, struct timespec at, const void *caller);

@@ -120,6 +120,17 @@ void fg_filter_failed(void)
 		without_calls(false);
 }
 
+void fg_filter_takes_counter(bool takes)
+{
+	/* Dekker with fg_filter_setup(), as in without_calls(). */
+	void (*changed)(void);
+
+	fg_clock_without_counter(takes);
+	changed = fg_load_seq_cst(&tell);
+	if (changed)
+		changed();
+}
+
 /* ---- what the process was started with --------------------------------------- */
 
 struct reader {

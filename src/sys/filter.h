@@ -50,6 +50,8 @@ void fg_call_ends(uint32_t whose);
 /* The thread is about to install a filter; it could not. */
 void fg_filter_comes(void);
 void fg_filter_failed(void);
+/* It is about to lose the cycle counter (clock.h); it has not lost it. */
+void fg_filter_takes_counter(bool takes);
 
 /* In the child of fork: calls of other threads are not its. */
 void fg_filter_after_fork(void);
