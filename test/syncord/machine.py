@@ -29,6 +29,11 @@ CPUS, NODES = 8, 2
 READY_S, BOOTS = 120, 3
 SLACK_S = 60  # of the host, beyond the limit in the guest
 COUNTED = 10  # times as long a guest may take whose clock counts instructions
+# Code that is patched while other CPUs run it kills a guest whose CPUs run at the same time: the
+# emulator may lose the trap.  So there they come up one after the other when the kernel is up (the
+# script `init`), and what it patches at its start (SynCord's keys with syncord=on, too) is behind
+# them.
+ALONE = "maxcpus=1"
 # A host that stands still (a suspended or a stopped emulator) makes all CPUs stuck at once: the
 # longest that can be set.
 PATIENCE = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300"
@@ -73,7 +78,11 @@ testlock() { # seconds; the settings are files
 
 
 class Dead(Exception):
-    """The machine ended, or does not answer."""
+    """The machine ended, or does not answer; `console`: its kernel's last words."""
+
+    def __init__(self, how, console):
+        super().__init__(how)
+        self.console = console
 
 
 class Spent(Exception):
@@ -96,8 +105,9 @@ class Machine:
         self.console_file = pathlib.Path(self.work.name, "console")
         self.log, self.seen, self.serial = log, 0, 0
         self.patience = COUNTED if threads == "counted" else 1
-        command = guest.qemu(kernel.image, initrd, f"{append} {WARNINGS} {PATIENCE}", cpus, nodes,
-                             threads, f"max,cx16=on,{'+' if hypervisor else '-'}hypervisor")
+        words = [append, WARNINGS, PATIENCE, *([ALONE] if threads == "multi" else [])]
+        command = guest.qemu(kernel.image, initrd, " ".join(words), cpus, nodes, threads,
+                             f"max,cx16=on,{'+' if hypervisor else '-'}hypervisor")
         for boot in range(BOOTS):
             self.console_file.write_text("")
             self.qemu = subprocess.Popen([*command, *more, "-serial", f"file:{self.console_file}",
@@ -128,18 +138,18 @@ class Machine:
                                   base64.b64decode("".join(words[2:])).decode(errors="replace"))
             if not self.poll.select(max(0, end - time.monotonic())):
                 self.close()
-                raise Dead(f"does not answer for {limit:.0f} s")
+                raise Dead(f"does not answer for {limit:.0f} s", self.last_words())
             data = self.qemu.stdout.read1(65536)
             if not data:
                 self.close()
-                raise Dead("ended")
+                raise Dead("ended", self.last_words())
             self.pending += data
 
     def sh(self, script, limit=60):
         """Runs a script of busybox's shell; what it leaves behind goes on running."""
         self.serial += 1
         if self.qemu.poll() is not None:
-            raise Dead("ended")
+            raise Dead("ended", self.last_words())
         encoded = base64.b64encode((PREAMBLE + script).encode()).decode()
         self.qemu.stdin.write(f"{self.serial} {limit} {encoded}\n".encode())
         self.qemu.stdin.flush()
@@ -161,8 +171,12 @@ class Machine:
         """Lines of it that say that something is wrong."""
         return [line.strip() for line in self.console().splitlines() if ALARM.search(line)]
 
-    def console_tail(self):
-        return self.console_file.read_text(errors="replace").splitlines()[-25:]
+    def last_words(self):
+        """From the first that says that something is wrong; at least the end."""
+        lines = [line for line in self.console_file.read_text(errors="replace").splitlines()
+                 if line.strip()]
+        wrong = next((n for n, line in enumerate(lines) if ALARM.search(line)), len(lines))
+        return lines[min(wrong, max(0, len(lines) - 25)):][:50]
 
     def left_behind(self):
         """Policies that are attached after a case."""
