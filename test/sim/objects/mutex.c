@@ -54,10 +54,6 @@ static UNSEEN void *zeroes(size_t size)
 	return p;
 }
 
-/* What signal handlers lock, one or both. */
-static struct place in_handler[2];
-static uint8_t handlers_inside[2];
-
 /*
  * What its owners have left to thread 0 to release, in the order of that.  How it hears of that is
  * the program's affair, and orders what the owner has done before: `told_by`.
@@ -69,12 +65,6 @@ static struct left {
 	int which[CHECK_THREADS];
 	uint32_t owner[CHECK_THREADS];
 } left;
-
-UNSEEN void handlers_reset(void)
-{
-	memset(in_handler, 0, sizeof(in_handler));
-	memset(handlers_inside, 0, sizeof(handlers_inside));
-}
 
 static UNSEEN void reset(void)
 {
@@ -90,7 +80,6 @@ static UNSEEN void reset(void)
 		about = zeroes(n * sizeof(*about));
 	}
 	counted = 0;
-	handlers_reset();
 	left = (struct left){.owners = load.threads - 1};
 	for (int i = 0; i < load.locks && i < 4; i++) {
 		weak_watch(place[i].data);
@@ -283,57 +272,11 @@ static UNSEEN void think_anything(const struct place *p)
 	fg_thread_mine(t)->kept_busy = (uint32_t)(uintptr_t)p;
 }
 
-/* The first accesses of a thread set it up. */
-UNSEEN void handlers_arm(struct thread *t)
-{
-	if (load.handlers)
-		t->interrupt = 1 + (uint32_t)(rng() % (t->ops ? 600 : 40));
-}
-
-static UNSEEN void handler_enters(int which)
-{
-	if (handlers_inside[which]++)
-		violation("two signal handlers have the mutex");
-}
-
-static UNSEEN void handler_leaves(int which)
-{
-	handlers_inside[which]--;
-}
-
-/* Of one that holds a lock: by the test of the monitor (bpf/critical.h). */
-static UNSEEN void is_known_to_hold(void)
-{
-	const struct fg_self *t = &fg_self_tls;
-	const struct fg_slot *s = t->slot;
-
-	if (!fg_has_slot(t) || load.foreign)
-		return;
-	if (s->owner_id != t->id)
-		violation("a thread has the slot of another id");
-	else if (!s->cs && s->role != FG_ROLE_LINKING && s->role != FG_ROLE_HEAD &&
-		 (!s->pending || (*(uint32_t *)(uintptr_t)s->pending & FG_WORD_ID) != s->owner_id))
-		violation("an owner is not critical");
-}
-
 static UNSEEN void handler_has(int which)
 {
 	if (inside[which]++)
 		violation("a signal handler has the mutex of another thread");
 	counted++;
-}
-
-static void handlers_own(void)
-{
-	lock(&in_handler[0]);
-	handler_enters(0);
-	is_known_to_hold();
-}
-
-static void handlers_own_goes(void)
-{
-	handler_leaves(0);
-	unlock(&in_handler[0]);
 }
 
 /* One that its thread may be at; and another, before it or beside it, and released in any order. */
@@ -345,45 +288,27 @@ static void handle_one_of_all(void)
 
 	come(&about[which]);
 	if (other)
-		handlers_own();
+		handlers_enter();
 	if (_fg_trylock(&p->lock.fg)) {
-		is_known_to_hold();
+		handlers_see_owner();
 		handler_has(which);
 		p->data[0]++;
 		p->second[0]++;
 		if (!other && one_in(4)) {
 			other = true;
-			handlers_own();
+			handlers_enter();
 		}
 		if (other && one_in(2)) {
 			other = false;
-			handlers_own_goes();
-			is_known_to_hold();
+			handlers_leave();
+			handlers_see_owner();
 		}
 		leave(which);
 		unlock(p);
 	}
 	gone(&about[which]);
 	if (other)
-		handlers_own_goes();
-}
-
-static void handle(int which)
-{
-	lock(&in_handler[which]);
-	handler_enters(which);
-	is_known_to_hold();
-	in_handler[which].data[0]++;
-	if (which == 0 && one_in(2))
-		handle(1);
-	handler_leaves(which);
-	unlock(&in_handler[which]);
-}
-
-void handlers_interrupt(struct thread *t)
-{
-	handle((int)(rng() % 2));
-	handlers_arm(t);
+		handlers_leave();
 }
 
 static UNSEEN void leave_to_another(int which)
@@ -466,7 +391,7 @@ static void check(struct thread *t)
 		think_anything(&place[which]);
 		if (lock_somehow(&place[which])) {
 			if (load.handlers)
-				is_known_to_hold();
+				handlers_see_owner();
 			if (which + 1 < load.locks && !load.forks && one_in(2)) {
 				take_the_next(t, which);
 			} else if (load.foreign && one_in(2)) {

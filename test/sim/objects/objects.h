@@ -87,10 +87,15 @@ void load_mapped(void *at, uint64_t size);
 void load_reset(void);
 /* A signal handler that is due. */
 void load_interrupt(struct thread *t);
-/* Those that lock mutexes of their own (mutex.c): of a thread, after some accesses more. */
+/* Those that lock mutexes of their own (handlers.c): of a thread, after some accesses more. */
 void handlers_reset(void);
 void handlers_arm(struct thread *t);
 void handlers_interrupt(struct thread *t);
+/* One of their mutexes, for a handler that takes another, too. */
+void handlers_enter(void);
+void handlers_leave(void);
+/* The thread has a lock: the monitor's test (bpf/critical.h) must say so. */
+void handlers_see_owner(void);
 void load_body(struct thread *t);
 /* In a section, for the time that the load has for it. */
 void work_inside(void);
