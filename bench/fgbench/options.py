@@ -3,14 +3,15 @@
 import argparse
 
 
-def positive(kind, what):
+def positive(kind, what, most=999_999_999):
     def parse(text):
         try:
             value = kind(text)
         except ValueError:
             value = 0
-        if not 0 < value < 1e9:  # nan is neither
-            raise argparse.ArgumentTypeError(f"{what} of more than 0 is wanted, not '{text}'")
+        if not 0 < value <= most:  # nan is neither
+            raise argparse.ArgumentTypeError(
+                f"{what} of more than 0, at most {most:,}, is wanted, not '{text}'")
         return value
     return parse
 
@@ -34,5 +35,5 @@ def name(text):
 
 
 def counts(text):
-    one = positive(int, "a list of numbers")
+    one = positive(int, "a list of numbers", 1 << 22)  # the kernel has no more threads
     return sorted({one(x) for x in text.split(",")})

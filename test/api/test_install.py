@@ -223,20 +223,23 @@ def check_cmake_through_a_link():
     call("cmake", "--build", f"{TMP}/cmake-root")
 
 
-def check_cmake_versions():
+def check_cmake_versions_and_components():
     need("cmake")
     version = re.search(r"version: '(\d+)\.(\d+)\.(\d+)'", open(f"{SOURCE}/meson.build").read())
     major, minor, patch = map(int, version.groups())
     for wanted, found in (("", True), (f"{major}.{minor}", True),
                           (f"{major}.{minor}.{patch} EXACT", True),
                           (f"{major}.{minor}.{patch + 1}", False), (f"{major}.{minor + 1}", False),
-                          (f"{major + 1}.{minor}", False)):
+                          (f"{major + 1}.{minor}", False),
+                          ("COMPONENTS flexguard async", True),
+                          ("COMPONENTS nosuch", False),
+                          ("COMPONENTS async OPTIONAL_COMPONENTS nosuch", True)):
         os.makedirs(f"{TMP}/versions", exist_ok=True)
         with open(f"{TMP}/versions/CMakeLists.txt", "w") as f:
             f.write("cmake_minimum_required(VERSION 3.13)\nproject(p C)\n"
                     f"find_package(FlexGuard {wanted} REQUIRED)\n")
         p = configure(f"{TMP}/versions", f"{TMP}/versions/b")
-        same(f"version '{wanted}': {p.stdout}", p.returncode == 0, found)
+        same(f"'{wanted}': {p.stdout}", p.returncode == 0, found)
 
 
 def check_readme():
