@@ -41,13 +41,10 @@ def check_user_option():
     one_line(p.stderr)
 
 
-def check_default_user_and_folder():
-    """Nobody else's user, and a folder where only root can put a socket."""
-    need_daemon()
-    need_root()
-    hidden = ["unshare", "--mount", "sh", "-c",
-              'mount -t tmpfs tmpfs /run && mkdir /run/flexguard && '
-              'chown 65534:65534 /run/flexguard && exec "$@"', "sh"]
+def default_folder(made):
+    """Starts a monitor at the default path, after this command."""
+    hidden = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs tmpfs /run && {made} && exec "$@"',
+              "sh"]
     need(not subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL).returncode,
          "no mount namespaces may be made here")
     p = subprocess.Popen([*hidden, FLEXGUARD, "monitor"], stderr=subprocess.PIPE, text=True,
@@ -65,6 +62,14 @@ def check_default_user_and_folder():
     finally:
         p.terminate()
         p.wait()
+
+
+def check_default_user_and_folder():
+    """Nobody else's user, and a folder where only root can put a socket, and all can reach it."""
+    need_daemon()
+    need_root()
+    default_folder("mkdir /run/flexguard && chown 65534:65534 /run/flexguard")
+    default_folder("umask 077")
 
 
 def check_unprivileged_bpf():

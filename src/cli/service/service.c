@@ -117,8 +117,8 @@ static void make_folder(const struct fg_service *s)
 	if (strcmp(s->socket, FG_SOCKET_PATH))
 		return;
 	*strrchr(dir, '/') = '\0';
-	/* Earlier versions gave it away. */
-	if (mkdir(dir, 0755) && errno == EEXIST && !geteuid()) {
+	/* Earlier versions gave it away, and the umask may be one that keeps all others out. */
+	if ((!mkdir(dir, 0755) || errno == EEXIST) && !geteuid()) {
 		(void)!lchown(dir, 0, 0);
 		(void)!chmod(dir, 0755);
 	}
