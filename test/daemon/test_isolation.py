@@ -200,14 +200,18 @@ def hellos():
     return json.loads(run("status", "--json", "--socket", SOCK).stdout)["registered"]
 
 
-def check_time_namespace():
-    """A clock that is not the monitor's: a client registers once, and still hears when its monitor
-    has died."""
-    need_daemon()
+def need_time_namespace():
     need_root()
     need(not subprocess.run(["unshare", "--time", "--fork", "--monotonic", "1000", "true"],
                             stderr=subprocess.DEVNULL).returncode,
          "no time namespace may be made here")
+
+
+def check_time_namespace():
+    """A clock that is not the monitor's: a client registers once, and still hears when its monitor
+    has died."""
+    need_daemon()
+    need_time_namespace()
     for offset in ("100000", "-3", "0"):
         with Daemon() as d:
             c = Counters()
@@ -233,6 +237,46 @@ def check_time_namespace():
             os.killpg(p.pid, signal.SIGKILL)
             p.communicate()
             d.stop()
+
+
+def check_commands_in_a_time_namespace():
+    """What they tell of times is by the monitor's clock, and a look at a program by the
+    program's."""
+    need_daemon()
+    need_time_namespace()
+    with Daemon():
+        for offset in ("100000", "-1000"):
+            inside = ["unshare", "--time", "--fork", "--monotonic", offset]
+            p = program(CONTEND, "100000", prefix=inside, start_new_session=True)
+            try:
+                same("ready", p.stdout.readline(), "ready\n")
+                pid, = children(p.pid)
+
+                def told(*args):
+                    return json.loads(subprocess.run([*inside, FLEXGUARD, *args], text=True,
+                                                     stdout=subprocess.PIPE, check=True).stdout)
+                up = told("status", "--json", "--socket", SOCK)["uptime_seconds"]
+                true(f"up for {up} s", 0 < up < 1000)
+                top = told("top", "--json", "-n", "1", "-d", "0.1", "--socket", SOCK)
+                true(f"top: {top}", 0 < top["seconds"] < 1000)
+                look = "stat", str(pid), "-d", "0.5", "--json"
+                out = json.loads(run(*look).stdout)
+                true(f"from outside: {out}", out["contended"] > 0)
+                true("inside", told(*look)["contended"] > 0)
+
+                def leased():
+                    q = start("stat", str(pid), "-d", "60")
+                    time.sleep(1)
+                    q.kill()
+                    q.communicate()
+                    err = run("stat", str(pid), "-d", "0.1").stderr
+                    true("another's lease", "another flexguard stat" in err)
+                in_one_of(10, leased)
+                wait_until("it ends", lambda: not run("stat", str(pid), "-d", "0.1").returncode,
+                           timeout=10)
+            finally:
+                os.killpg(p.pid, signal.SIGKILL)
+                p.communicate()
 
 
 CHROOT = f"""

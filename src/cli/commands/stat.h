@@ -54,8 +54,9 @@ size_t fg_symbols_unwind(struct fg_symbols *s, const struct fg_trace_stack *stac
 
 struct fg_stat_target {
 	pid_t pid;
-	int memory;	/* a descriptor, or -errno */
-	uint64_t table; /* its address there */
+	int memory;	  /* a descriptor, or -errno */
+	int64_t ahead_ns; /* fg_clock_ahead_ns() */
+	uint64_t table;	  /* its address there */
 };
 
 /*

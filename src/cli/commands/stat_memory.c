@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands/stat.h"
+#include "cli/common/query.h"
 
 void fg_stat_open(struct fg_stat_target *t)
 {
@@ -19,6 +20,7 @@ void fg_stat_open(struct fg_stat_target *t)
 	t->memory = open(path, O_RDWR | O_CLOEXEC);
 	if (t->memory < 0)
 		t->memory = -errno;
+	t->ahead_ns = fg_clock_ahead_ns(t->pid);
 }
 
 void fg_stat_close(struct fg_stat_target *t)

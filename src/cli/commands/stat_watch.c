@@ -31,6 +31,12 @@ static int set(const struct fg_stat_target *t, size_t offset, uint64_t value)
 	return fg_stat_transfer(t, t->table + offset, &value, sizeof(value), true);
 }
 
+/* By the clock of the process's time namespace, with which its library compares it. */
+static uint64_t now_there(const struct fg_stat_target *t)
+{
+	return fg_now_ns() + (uint64_t)t->ahead_ns;
+}
+
 #define SET(t, field, value) set(t, offsetof(struct fg_trace, field), value)
 
 static const char *reason(int err)
@@ -139,7 +145,7 @@ static int check(const struct fg_stat_target *t, const struct fg_stat_options *o
 			 (int)t->pid);
 		return FG_EXIT_OWN;
 	}
-	if (table->until_ns > fg_now_ns()) {
+	if (table->until_ns > now_there(t)) {
 		fg_error("another flexguard stat looks at process %d: wait for its end",
 			 (int)t->pid);
 		return FG_EXIT_OWN;
@@ -197,7 +203,7 @@ int fg_stat_prepare(const struct fg_stat_target *t, const struct fg_stat_options
 	if (!err)
 		err = SET(t, period_ns, o->by == FG_STAT_BY_STACK ? PERIOD_NS : 0);
 	if (!err)
-		err = SET(t, until_ns, fg_now_ns() + LEASE_NS);
+		err = SET(t, until_ns, now_there(t) + LEASE_NS);
 	if (err)
 		fg_error("cannot write to process %d: %s", (int)t->pid, reason(err));
 	return err ? FG_EXIT_OWN : 0;
@@ -208,7 +214,7 @@ static bool renew(const struct fg_stat_target *t, const struct fg_stat_options *
 {
 	unsigned found;
 
-	return !SET(t, until_ns, fg_now_ns() + LEASE_NS) &&
+	return !SET(t, until_ns, now_there(t) + LEASE_NS) &&
 	       (!o->thread || !choose_threads(t, o, &found)) &&
 	       !fg_stat_transfer(t, t->table, copy, sizeof(*copy), false);
 }

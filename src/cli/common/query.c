@@ -145,8 +145,9 @@ int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
 
 	a->process = NULL;
 	a->count = 0;
+	a->pid = 0;
 	err = collect(path, a);
-	a->at_ns = fg_now_ns();
+	a->at_ns = fg_now_ns() + (uint64_t)fg_clock_ahead_ns(a->pid);
 	if (!err)
 		return 0;
 	fg_answer_free(a);
@@ -186,6 +187,31 @@ bool fg_socket_option(const struct fg_arguments *a, const char **path)
 	}
 	*path = a->value;
 	return true;
+}
+
+/* Of a process's CLOCK_MONOTONIC, in ns; 0 in the machine's first time namespace. */
+static int64_t clock_offset(const char *process)
+{
+	long long s = 0, ns = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%s/timens_offsets", process);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "monotonic %lld %lld", &s, &ns) != 2)
+		s = ns = 0;
+	fclose(f);
+	return s * 1000000000 + ns;
+}
+
+int64_t fg_clock_ahead_ns(pid_t pid)
+{
+	char process[16];
+
+	snprintf(process, sizeof(process), "%d", (int)pid);
+	return (pid ? clock_offset(process) : 0) - clock_offset("self");
 }
 
 void fg_program_name(int pid, char *name, size_t size)

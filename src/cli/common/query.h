@@ -16,7 +16,7 @@ struct fg_answer {
 	struct fg_report sum; /* the summary; its processes are below */
 	struct fg_report_process *process;
 	size_t count;
-	uint64_t at_ns; /* CLOCK_MONOTONIC */
+	uint64_t at_ns; /* by the monitor's CLOCK_MONOTONIC */
 	pid_t pid;	/* of the process that has answered; 0: it cannot be seen from here */
 };
 
@@ -26,6 +26,12 @@ void fg_answer_free(struct fg_answer *a);
 
 /* --socket was read: false if its value is missing (said). */
 bool fg_socket_option(const struct fg_arguments *a, const char **path);
+
+/*
+ * By how much the CLOCK_MONOTONIC of that process is ahead of this one's, which may be in different
+ * time namespaces; 0: of one that cannot be seen from here, as if in the machine's first one.
+ */
+int64_t fg_clock_ahead_ns(pid_t pid);
 
 /* The program's name as the kernel has it, "?" if this process may not know. */
 void fg_program_name(int pid, char *name, size_t size);
