@@ -20,9 +20,11 @@ static void fail(const char *what, const char *text)
 }
 
 /* In place of common/query.c's: a program for each pid. */
-void fg_program_name(int pid, char *name, size_t size)
+void fg_client_name(const struct fg_answer *a, const struct fg_report_process *p, char *name,
+		    size_t size)
 {
-	snprintf(name, size, "p%d", pid);
+	(void)a;
+	snprintf(name, size, "p%d", p->pid);
 }
 
 /* So many programs of these users, all at once; pids from `pid` on, as many for each. */

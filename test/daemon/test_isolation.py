@@ -279,6 +279,37 @@ def check_commands_in_a_time_namespace():
                 p.communicate()
 
 
+def check_names_in_a_container():
+    """A number is another process's in a pid namespace below the monitor's: its name is not
+    told."""
+    need_daemon()
+    need_root()
+    inside = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c",
+              'echo $(($0 - 1)) > /proc/sys/kernel/ns_last_pid; sleep 60 & '
+              'while ! grep -sq sleep "/proc/$0/comm"; do sleep 0.1; done; "$@"']
+    with Daemon() as d:
+        p = program(CONTEND, "100000")
+        same("ready", p.stdout.readline(), "ready\n")
+        pid = str(p.pid)
+
+        def names(*prefix):
+            def told(*args):
+                return subprocess.run([*prefix, FLEXGUARD, *args, "--socket", SOCK], text=True,
+                                      stdout=subprocess.PIPE, check=True, timeout=30).stdout
+            return ({c["program"] for c in json.loads(told("status", "--json"))["clients"]},
+                    {r["program"] for r in json.loads(
+                        told("top", "--json", "-n", "1", "-d", "0.1"))["processes"]},
+                    set(re.findall('group_processes{program="(.*)"}',
+                                   told("metrics", "--by", "program"))))
+        try:
+            wait_until("registered", lambda: "cli-contend" in names()[0])
+            true(f"outside: {names()}", all("cli-contend" in n for n in names()))
+            same("inside", names(*inside, pid), ({"?"},) * 3)
+        finally:
+            end(p)
+        d.stop()
+
+
 CHROOT = f"""
 import os, threading, time
 os.chroot({TMP!r})

@@ -72,22 +72,23 @@ static int by_identity(const void *a, const void *b)
  * ASCII, since the text format wants UTF-8 and a name may be anything.  Made so before names are
  * compared: two that look the same then would be one series twice, and the answer is refused whole.
  */
-static void name_of(int pid, char *name, size_t size)
+static void name_of(const struct fg_answer *a, const struct fg_report_process *p, char *name,
+		    size_t size)
 {
-	fg_program_name(pid, name, size);
+	fg_client_name(a, p, name, size);
 	for (char *c = name; *c; c++)
 		if ((unsigned char)*c >= 0x80)
 			*c = '?';
 }
 
-static struct group *group_of(const struct fg_report_process *p, int by)
+static struct group *group_of(const struct fg_answer *a, const struct fg_report_process *p, int by)
 {
 	struct group key = {.uid = by & FG_GROUP_UID ? p->uid : 0, .first = p->uid};
 	struct group *others = NULL; /* of the user */
 	size_t of_user = 0;
 
 	if (by & FG_GROUP_PROGRAM)
-		name_of(p->pid, key.program, sizeof(key.program));
+		name_of(a, p, key.program, sizeof(key.program));
 	for (size_t i = 0; i < groups; i++) {
 		of_user += group[i].first == p->uid;
 		if (group[i].uid != key.uid)
@@ -137,7 +138,7 @@ static void update(struct fg_answer *a, int by)
 
 		while (k < nr_known && (order = by_identity(&known[k], &a->process[i])) < 0)
 			k++;
-		add(group_of(&a->process[i], by), &a->process[i],
+		add(group_of(a, &a->process[i], by), &a->process[i],
 		    k < nr_known && !order ? &known[k] : NULL);
 	}
 	copy = realloc(known, (a->count + 1) * sizeof(*known));

@@ -42,7 +42,7 @@ static size_t group_clients(const struct fg_answer *a, struct group *group)
 		const struct fg_report_process *p = &a->process[i];
 		char name[32];
 
-		fg_program_name(p->pid, name, sizeof(name));
+		fg_client_name(a, p, name, sizeof(name));
 		for (k = 0; k < n && (group[k].uid != p->uid || strcmp(group[k].program, name));
 		     k++)
 			;

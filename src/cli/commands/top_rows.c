@@ -61,10 +61,10 @@ static const struct fg_report_process *before(const struct fg_answer *last,
  * time.
  */
 static void make_row(struct fg_top_row *r, const struct fg_report_process *p,
-		     const struct fg_answer *last, uint64_t now_ns)
+		     const struct fg_answer *last, const struct fg_answer *now)
 {
 	const struct fg_report_process *was = before(last, p);
-	double s = (double)(now_ns - (was ? last->at_ns : p->since_ns)) / 1e9;
+	double s = (double)(now->at_ns - (was ? last->at_ns : p->since_ns)) / 1e9;
 	double rate[FG_SLOT_STATS];
 
 	for (int i = 0; i < FG_SLOT_STATS; i++)
@@ -73,7 +73,7 @@ static void make_row(struct fg_top_row *r, const struct fg_report_process *p,
 	r->threads = p->threads;
 	r->runnable = p->runnable;
 	fg_user_name(p->uid, r->user, sizeof(r->user));
-	fg_program_name(p->pid, r->program, sizeof(r->program));
+	fg_client_name(now, p, r->program, sizeof(r->program));
 	r->contended = rate[FG_SLOT_CONTENDED];
 	r->spun = rate[FG_SLOT_SPUN];
 	r->parks = rate[FG_SLOT_PARKS];
@@ -113,7 +113,7 @@ int fg_top_sample(struct fg_top *t, char *why, size_t size)
 					   1e9 / (double)t->between_ns :
 				       0;
 	for (size_t i = 0; i < a.count; i++) {
-		make_row(&row[i], &a.process[i], &t->last, a.at_ns);
+		make_row(&row[i], &a.process[i], &t->last, &a);
 		row[i].kernel = t->kernel ? fg_top_kernel_waiting(t->kernel, row[i].pid) : 0;
 	}
 	t->rows = a.count;

@@ -139,6 +139,23 @@ static int collect(const char *path, struct fg_answer *a)
 	return 0;
 }
 
+/* Is that process of the pid namespace that /proc is of?  A line of as many numbers as it has. */
+static bool is_of_this_namespace(pid_t pid)
+{
+	char path[64], line[256];
+	bool inner = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "NSpid:\t", 7))
+			inner = strchr(line + 7, '\t') != NULL;
+	if (f)
+		fclose(f);
+	return pid && !inner;
+}
+
 int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
 {
 	int err;
@@ -148,6 +165,7 @@ int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
 	a->pid = 0;
 	err = collect(path, a);
 	a->at_ns = fg_now_ns() + (uint64_t)fg_clock_ahead_ns(a->pid);
+	a->same_numbers = !err && is_of_this_namespace(a->pid);
 	if (!err)
 		return 0;
 	fg_answer_free(a);
@@ -232,6 +250,15 @@ void fg_program_name(int pid, char *name, size_t size)
 	}
 	name[n - (name[n - 1] == '\n')] = '\0';
 	fg_make_printable(name);
+}
+
+void fg_client_name(const struct fg_answer *a, const struct fg_report_process *p, char *name,
+		    size_t size)
+{
+	if (a->same_numbers)
+		fg_program_name(p->pid, name, size);
+	else
+		snprintf(name, size, "?");
 }
 
 void fg_user_name(uint32_t uid, char *name, size_t size)

@@ -3,6 +3,7 @@
 #ifndef FG_CLI_QUERY_H
 #define FG_CLI_QUERY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@ struct fg_answer {
 	size_t count;
 	uint64_t at_ns; /* by the monitor's CLOCK_MONOTONIC */
 	pid_t pid;	/* of the process that has answered; 0: it cannot be seen from here */
+	/* its numbers of processes are ours: it is neither outside of this container nor in one */
+	bool same_numbers;
 };
 
 /* 0, or -errno and one sentence in `why`. */
@@ -35,6 +38,9 @@ int64_t fg_clock_ahead_ns(pid_t pid);
 
 /* The program's name as the kernel has it, "?" if this process may not know. */
 void fg_program_name(int pid, char *name, size_t size);
+/* Of a process in an answer; "?" where its number is not one of this pid namespace. */
+void fg_client_name(const struct fg_answer *a, const struct fg_report_process *p, char *name,
+		    size_t size);
 /* The user's name, or the number. */
 void fg_user_name(uint32_t uid, char *name, size_t size);
 
