@@ -219,6 +219,40 @@ def check_liars_that_come_and_go():
         true(f"blocking: {grown / 1e9} s in {seconds} s", grown < seconds * 1e9 * 16 * 32)
 
 
+def check_liars_together():
+    """The sum of three processes that say half of the largest number each does not wrap."""
+    def lie(ready, wait):
+        c = Liar()
+        struct.pack_into("=7Q", c.map, 0, *[2**63 // 1000 - 1] * 7)
+        os.write(ready, b"x")
+        os.read(wait, 1)
+        os._exit(0)
+
+    need_daemon()
+    with Daemon():
+        said, ready = os.pipe()
+        wait, end_all = os.pipe()
+        pids = []
+        for _ in range(3):
+            pids.append(os.fork())
+            if not pids[-1]:
+                os.close(end_all)
+                lie(ready, wait)
+        try:
+            for _ in pids:
+                os.read(said, 1)
+            s = json.loads(run("status", "--json", "--socket", SOCK).stdout)
+            got = max(c["stats"]["blocking_ns"] for c in s["clients"])
+            true(f"status: {got}", got > 1.8e19)
+            text = run("metrics", "--by", "uid", "--socket", SOCK).stdout
+            got = float(re.search("group_blocking_seconds_total{.*} (.*)", text)[1])
+            true(f"metrics: {got}", got > 1.8e10)
+        finally:
+            os.close(end_all)
+            for pid in pids:
+                os.waitpid(pid, 0)
+
+
 def check_ordinary_user():
     """The sums of all are up to date also for one who is not told of each."""
     need_daemon()

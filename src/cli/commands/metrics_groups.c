@@ -26,7 +26,7 @@ struct group {
 	char program[32];
 	uint32_t first;		     /* the user whose program was the first */
 	uint32_t processes, threads; /* now */
-	uint64_t stats[FG_SLOT_STATS];
+	__u64 stats[FG_SLOT_STATS];
 };
 
 static struct group group[MAX_GROUPS + 1]; /* the last one: the others of all users */
@@ -121,7 +121,7 @@ static void add(struct group *g, const struct fg_report_process *now,
 		uint64_t had = before ? before->stats[s] : 0;
 
 		if (now->stats[s] > had)
-			g->stats[s] += now->stats[s] - had;
+			fg_add_count(&g->stats[s], now->stats[s] - had);
 	}
 }
 

@@ -54,7 +54,7 @@ static size_t group_clients(const struct fg_answer *a, struct group *group)
 		group[k].processes++;
 		group[k].threads += p->threads;
 		for (int s = 0; s < FG_SLOT_STATS; s++)
-			group[k].stats[s] += p->stats[s];
+			fg_add_count(&group[k].stats[s], p->stats[s]);
 	}
 	qsort(group, n, sizeof(*group), by_threads);
 	return n;

@@ -46,6 +46,11 @@ void fg_user_name(uint32_t uid, char *name, size_t size);
 
 /* Of enum fg_slot_stat: as in --json; BLOCKED_NS is in nanoseconds. */
 extern const char *const fg_slot_stat_name[FG_SLOT_STATS];
+/* A sum over processes, each of which may say any number of itself: it does not wrap. */
+static inline void fg_add_count(__u64 *sum, __u64 more)
+{
+	*sum = *sum + more >= more ? *sum + more : UINT64_MAX;
+}
 /* "stats": {"name": value, ...} */
 void fg_json_slot_stats(struct fg_json *j, const __u64 stats[FG_SLOT_STATS]);
 
