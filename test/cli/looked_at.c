@@ -4,13 +4,16 @@
  * then it becomes another program, which has memory at the same address, and says whether that is
  * written to, when it is asked.
  * looked-at lies: its table shows counts whose sum is 0.
+ * looked-at FILE: its table shows waits all over FILE, which it cuts off and mends again.
  * looked-at turns: a thread's stack has no end, as its unwind table and registers tell it.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi/trace.h"
@@ -66,6 +69,39 @@ static _Noreturn void lie(volatile struct fg_trace *t)
 	}
 }
 
+static int cut_off(volatile struct fg_trace *t, const char *file)
+{
+	int fd = open(file, O_RDWR);
+	struct stat st;
+	const char *mapped;
+	char *content;
+
+	if (fd < 0 || fstat(fd, &st))
+		return 2;
+	mapped = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	content = malloc((size_t)st.st_size);
+	if (mapped == MAP_FAILED || !content || pread(fd, content, st.st_size, 0) != st.st_size)
+		return 2;
+	puts("ready");
+	fflush(stdout);
+	while (!t->until_ns)
+		usleep(MS);
+	for (unsigned i = 0; i < FG_TRACE_ENTRIES; i++)
+		t->entry[i] = (struct fg_trace_entry){.lock = i + 1,
+						      .caller = (uintptr_t)mapped + 64ul * i,
+						      .count = 1,
+						      .total_ns = 1,
+						      .max_ns = 1};
+	for (;;) {
+		if (ftruncate(fd, 4096))
+			return 2;
+		usleep(2 * MS);
+		if (pwrite(fd, content, (size_t)st.st_size, 0) != st.st_size)
+			return 2;
+		usleep(2 * MS);
+	}
+}
+
 static int be_another(const char *where)
 {
 	unsigned long at = strtoul(where, NULL, 16), page = at & ~0xfffful;
@@ -98,6 +134,8 @@ int main(int argc, char **argv)
 		return be_another(argv[2]);
 	if (argc != 2 || !t)
 		return 2;
+	if (argv[1][0] == '/')
+		return cut_off(t, argv[1]);
 	puts("ready");
 	fflush(stdout);
 	if (!strcmp(argv[1], "lies"))

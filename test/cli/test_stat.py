@@ -208,6 +208,17 @@ def check_lies():
             p.p.kill()
 
 
+def check_file_that_is_cut_off():
+    """While its names are read: the command does not end with it."""
+    for _ in range(3):
+        shutil.copy(PRELOAD, f"{TMP}/cut.so")
+        with Program(program=(LOOKED_AT, f"{TMP}/cut.so")) as p:
+            try:
+                true("it shows all", p.stat("-d", "0.2", "-n", "0").count("\n") > 4096)
+            finally:
+                p.p.kill()
+
+
 def check_stack_without_end():
     """In a file that is called as FlexGuard's own library, whose frames are left out."""
     program = f"{TMP}/libflexguard-turns"

@@ -160,7 +160,15 @@ static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Ad
 		return dw.linux_proc_find_elf(module, data, name, base, file, elf);
 	fd = open_file(name, file, &trusted);
 	*data = trusted ? &callbacks : NULL; /* kept with the module: any address will do */
-	return fd;
+	if (fd < 0)
+		return fd;
+	/* Not mapped, as by libdw: behind the end of a file that is cut off a look is SIGBUS. */
+	el.version(EV_CURRENT);
+	*elf = el.begin(fd, ELF_C_READ, NULL);
+	if (*elf)
+		return fd;
+	close(fd);
+	return -1;
 }
 
 /*
