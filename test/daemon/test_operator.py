@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What an operator sees: flexguard status, top and stat, beside programs that are known."""
+import contextlib
 import fcntl
 import json
 import pty
@@ -71,6 +72,30 @@ def check_without_a_monitor():
         true(p.stderr, "flexguard monitor" in p.stderr)
     p = run("metrics", "--socket", f"{TMP}/nobody-here")
     same("down", (p.returncode, p.stdout.splitlines()[-1]), (0, "flexguard_up 0"))
+
+
+def check_monitor_that_is_silent():
+    """Who listens and does not answer, nor takes connections, is no monitor: doctor says so, and
+    what it means for programs."""
+    path = f"{TMP}/silent"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s, \
+            contextlib.ExitStack() as opened:
+        s.bind(path)
+        s.listen(1)
+
+        def doctor(word):
+            p = run("doctor", env={"FLEXGUARD_SOCKET": path})
+            row = next(line for line in p.stdout.splitlines() if " daemon " in line)
+            true(p.stdout, " ok " not in row and word in p.stdout and "fallback" in p.stdout)
+        doctor("timed out")
+        for _ in range(3):
+            q = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            q.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                q.connect(path)
+        doctor("timed out")
+        p = run("status", "--socket", path)
+        true(p.stderr, p.returncode == 125 and "timed out" in p.stderr)
 
 
 def check_bad_options():

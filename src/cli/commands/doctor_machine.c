@@ -4,6 +4,7 @@
  * monitor/needs.h.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <gnu/libc-version.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #include "cli/commands/doctor.h"
 #include "cli/common/library.h"
+#include "cli/common/query.h"
 #include "cli/launch/embed.h"
 #include "cli/launch/filter.h"
 #include "monitor/monitor.h"
@@ -99,9 +101,11 @@ static bool check_filters(struct fg_findings *t)
 	return true;
 }
 
-static bool check_monitor(struct fg_findings *t, bool *daemon)
+/* Where a daemon listens programs have that one or none: `flexguard run` starts no other. */
+static bool check_monitor(struct fg_findings *t)
 {
 	struct fg_monitor *m = NULL;
+	struct fg_answer answer;
 	char why[400] = "";
 	const char *path = fg_socket_path();
 	int err = fg_monitor_open(&m, NULL, why, sizeof(why));
@@ -112,14 +116,22 @@ static bool check_monitor(struct fg_findings *t, bool *daemon)
 	} else {
 		fg_found(t, "eBPF monitor", FG_WARN, "%s", *why ? why : strerror(-err));
 	}
-	*daemon = fg_daemon_answers(path);
-	if (*daemon)
-		fg_found(t, "daemon", FG_GOOD, "answers at %s", path);
-	else
+	if (!fg_daemon_answers(path)) {
 		fg_found(t, "daemon", FG_INFO,
 			 "none at %s: `flexguard run` starts a monitor of its own%s", path,
 			 err ? ", where it may" : "");
-	return !err;
+		return !err;
+	}
+	err = fg_query(path, &answer, why, sizeof(why));
+	if (!err) {
+		fg_answer_free(&answer);
+		fg_found(t, "daemon", FG_GOOD, "answers at %s", path);
+	} else if (err == -ECONNREFUSED) { /* of a `flexguard run` around this */
+		fg_found(t, "daemon", FG_GOOD, "sleeps at %s until it is wanted", path);
+	} else {
+		fg_found(t, "daemon", FG_WARN, "%s", why);
+	}
+	return !err || err == -ECONNREFUSED;
 }
 
 static bool check_library(struct fg_findings *t)
@@ -146,13 +158,12 @@ static bool check_library(struct fg_findings *t)
 struct fg_machine fg_doctor_machine(struct fg_findings *t)
 {
 	struct fg_machine m = {0};
-	bool daemon;
 
 	check_kernel(t);
 	fg_found(t, "CPUs", FG_INFO, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 	check_capabilities(t);
 	if (check_filters(t))
-		m.monitor = check_monitor(t, &daemon) || daemon;
+		m.monitor = check_monitor(t);
 	else
 		fg_found(t, "eBPF monitor", FG_WARN, "not tried: see system calls");
 	m.library = check_library(t);

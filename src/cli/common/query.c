@@ -36,7 +36,7 @@ static int connect_to(const char *path)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
 	if (connect(fd, (struct sockaddr *)&un, size)) {
-		err = -errno;
+		err = errno == EAGAIN ? -ETIMEDOUT : -errno; /* its queue is full */
 		close(fd);
 		return err;
 	}
