@@ -73,7 +73,7 @@
 
 /*
  * In the child of a fork the designated waiter may be a thread of the parent: a waiter that finds
- * one there sleeps so long.  Not varied.
+ * one there sleeps so long, or until its periodic check if that is later.  Not varied.
  */
 #define PARENTS_NS 100000000u
 
@@ -246,13 +246,13 @@ static uint64_t time_for(struct attempt *a, enum reason reason)
 		if (!a->designated_ns)
 			a->designated_ns = DESIGNATED_NS;
 		return a->designated_ns;
-	case PARENTS_WAITER: return PARENTS_NS;
 	case FOREIGN_OWNER: return FOREIGN_NS;
 	default:
 		a->check_ns = a->check_ns ? a->check_ns * 4 : (uint64_t)PERIODIC_NS * crowd();
 		if (a->check_ns > PERIODIC_MAX_NS)
 			a->check_ns = PERIODIC_MAX_NS;
-		return a->check_ns;
+		return reason == PARENTS_WAITER && a->check_ns < PARENTS_NS ? PARENTS_NS :
+									      a->check_ns;
 	}
 }
 
