@@ -101,6 +101,21 @@ def check_table_and_json():
         same("one row", len(re.findall(r"^ .*%", one, re.M)), 1)
 
 
+def check_hangup_under_nohup():
+    """It counts on for whoever has said so: the time is over, or SIGTERM ends it."""
+    with Program() as p:
+        looks = start("stat", "-p", str(p.p.pid), "-d", "0.5", "--json",
+                      preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        while looks.poll() is None:
+            looks.send_signal(signal.SIGHUP)
+            time.sleep(0.01)
+        out, err = looks.communicate()
+        if "built without libdw" in err:
+            raise Skip(err)
+        same("status, errors", (looks.returncode, err), (0, ""))
+        true(out, json.loads(out)["seconds"] >= 0.5)
+
+
 def check_filters():
     with Program() as p:
         for thread, want in (("deep", DEEP), ("flat", FLAT)):

@@ -251,7 +251,8 @@ def check_dead_ones_path_is_replaced():
 def check_orderly_end():
     need_daemon()
     for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        with Daemon() as d:
+        # the tests may run under nohup(1)
+        with Daemon(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)) as d:
             c = Counters()
             p = contend(100000)
             registered(c, 1)
@@ -261,6 +262,17 @@ def check_orderly_end():
             same("no heartbeat", c.u64(8), 0)
             time.sleep(0.5)  # it finds that out
             finish(p)
+
+
+def check_hangup_under_nohup():
+    """It is for the next who logs in, too."""
+    need_daemon()
+    with Daemon(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as d:
+        d.p.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        true("it serves", alive())
+        said = d.stop()
+        true(said, "ends by SIGTERM" in said)
 
 
 def check_relative_path():

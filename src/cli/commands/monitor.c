@@ -20,6 +20,7 @@
 #include "cli/commands/commands.h"
 #include "cli/common/arguments.h"
 #include "cli/common/exit.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/message.h"
 #include "cli/common/query.h"
 #include "cli/common/units.h"
@@ -217,7 +218,8 @@ int fg_cmd_monitor(int argc, char **argv)
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTERM);
 	sigaddset(&stop, SIGINT);
-	sigaddset(&stop, SIGHUP);
+	if (fg_hangup_ends()) /* signalfd(2) tells of ignored ones, too */
+		sigaddset(&stop, SIGHUP);
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	stop_fd = signalfd(-1, &stop, SFD_CLOEXEC);

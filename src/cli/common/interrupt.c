@@ -5,6 +5,13 @@
 
 volatile sig_atomic_t fg_interrupted;
 
+bool fg_hangup_ends(void)
+{
+	struct sigaction sa;
+
+	return sigaction(SIGHUP, NULL, &sa) || sa.sa_handler != SIG_IGN;
+}
+
 static void on_signal(int sig)
 {
 	fg_interrupted = sig;
@@ -16,7 +23,8 @@ void fg_catch_interrupts(void)
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
+	if (fg_hangup_ends())
+		sigaction(SIGHUP, &sa, NULL);
 }
 
 void fg_hold_interrupts(sigset_t *unblocked)
@@ -26,7 +34,8 @@ void fg_hold_interrupts(sigset_t *unblocked)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
+	if (fg_hangup_ends())
+		sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, unblocked);
 	fg_catch_interrupts();
 }

@@ -4,6 +4,9 @@
 #define FG_CLI_INTERRUPT_H
 
 #include <signal.h>
+#include <stdbool.h>
+
+bool fg_hangup_ends(void); /* false: the caller has SIGHUP ignored, as nohup(1) does */
 
 extern volatile sig_atomic_t fg_interrupted; /* the signal; 0: none has come */
 void fg_catch_interrupts(void);		     /* calls that wait end with EINTR */
