@@ -92,8 +92,8 @@ def to_stderr(text):
 
 def say(text):
     """One line on stderr, "flexguard bench: what: what to do"; on a terminal, as many as it
-    takes."""
-    text = f"flexguard bench: {text}"
+    takes.  What a terminal would obey in a word of the user's is no part of it."""
+    text = "".join(c if c.isprintable() else "?" for c in f"flexguard bench: {text}")
     if sys.stderr.isatty():
         text = textwrap.fill(text, min(80, shutil.get_terminal_size().columns),
                              subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

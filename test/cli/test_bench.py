@@ -88,11 +88,14 @@ def check_append_to_nothing():
 def check_values():
     for args in (["--budget", "-1"], ["--budget", "0"], ["--budget", "nan"], ["--rounds", "0"],
                  ["--samples", "0"], ["--seconds", "-0.1"], ["--threads", "0"], ["--threads", ""],
-                 ["--threads", "1,x"], ["--nope"], ["--seed", "x"], ["--figure"], ["stray"]):
+                 ["--threads", "1,x"], ["--nope"], ["--seed", "x"], ["--figure"], ["stray"],
+                 ["--figure", "two\nlines"], ["--locks", "\33[31m"],
+                 ["--replot", "no\r\u202ewhere"]):
         p = run("bench", *args)
         same(f"{args}: {p.stderr}", p.returncode, 125)
         true(f"{args}: one line, got {p.stderr!r}",
              p.stderr.startswith("flexguard bench: ") and p.stderr.count("\n") == 1)
+        true(f"{args}: text alone, got {p.stderr!r}", p.stderr[:-1].isprintable())
 
 
 def check_without_matplotlib():
