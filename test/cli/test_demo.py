@@ -83,6 +83,13 @@ def check_failing_program():
     true(p.stderr, "no such thing" in p.stderr)
 
 
+def check_program_that_does_not_end():
+    """On a busy machine, or a slow disk: its last line would tell how far it came."""
+    p = run("demo", "--quick", env=dict(PATH, NAP="100"), timeout=120)
+    same(f"status: {p.stdout}", p.returncode, 125)
+    true(p.stderr, p.stderr.endswith("demo: db_bench failed: no result after 12 s\n"))
+
+
 def check_interrupt():
     before = folders()
     p = start("demo", "--quick", env=dict(PATH, NAP="0.3"))

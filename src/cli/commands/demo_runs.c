@@ -167,6 +167,15 @@ static void last_line(char *why, size_t size, const char *out)
 	snprintf(why, size, "%.*s", (int)(end - start), start);
 }
 
+/* What is to be said of a run that gave nothing within that time. */
+static void say_why(int status, uint64_t timeout_ns, const char *out, char *why, size_t size)
+{
+	if (status == -ETIMEDOUT)
+		snprintf(why, size, "no result after %.0f s", (double)timeout_ns / 1e9);
+	else
+		last_line(why, size, out);
+}
+
 struct command {
 	const char *argv[MAX_ARGS];
 	int argc;
@@ -235,30 +244,28 @@ int fg_demo_run(const struct fg_demo *d, const struct fg_cell *cell, enum fg_sid
 	status = fg_capture(c.argv, run_ns(d) + GRACE_NS, out, sizeof(out));
 	if (status == 0 && parse(cell->workload, out, rate))
 		return 0;
-	if (status == -ETIMEDOUT)
-		snprintf(why, why_size, "no result after %.0f s",
-			 (double)(run_ns(d) + GRACE_NS) / 1e9);
-	else
-		last_line(why, why_size, out);
+	say_why(status, run_ns(d) + GRACE_NS, out, why, why_size);
 	return status < 0 ? status : -EIO;
 }
 
 /*
- * Whether a program under `flexguard run` reached a monitor, from its own statistics.  False: none
- * runs there.
+ * Whether a program under `flexguard run` reached a monitor, from its own statistics.  0, or as
+ * fg_capture(): none runs there.
  */
-static bool find_monitor(struct fg_demo *d, char *out, size_t size)
+static int find_monitor(struct fg_demo *d, char *out, size_t size)
 {
 	char file[160], option[200], line[4096] = "";
 	const char *argv[] = {d->self,	 "run",		"--monitor=now", option, "--", "sysbench",
 			      "threads", "--threads=2", "--time=1",	 "run",	 NULL};
+	int status;
 	double n;
 	FILE *f;
 
 	snprintf(file, sizeof(file), "%s/stats.json", d->dir);
 	snprintf(option, sizeof(option), "--stats=%s", file);
-	if (fg_capture(argv, GRACE_NS, out, size))
-		return false;
+	status = fg_capture(argv, GRACE_NS, out, size);
+	if (status)
+		return status;
 	f = fopen(file, "re");
 	if (f && fgets(line, sizeof(line), f) && number_after(line, "\"monitored\":", &n)) {
 		snprintf(d->monitor, sizeof(d->monitor), "yes");
@@ -270,7 +277,7 @@ static bool find_monitor(struct fg_demo *d, char *out, size_t size)
 	}
 	if (f)
 		fclose(f);
-	return true;
+	return 0;
 }
 
 int fg_demo_prepare(struct fg_demo *d, char *why, size_t why_size)
@@ -288,12 +295,13 @@ int fg_demo_prepare(struct fg_demo *d, char *why, size_t why_size)
 	snprintf(db, sizeof(db), "--db=%s/read", d->dir);
 	status = fg_capture(argv, GRACE_NS, out, sizeof(out));
 	if (status) {
-		last_line(said, sizeof(said), out);
+		say_why(status, GRACE_NS, out, said, sizeof(said));
 		snprintf(why, why_size, "db_bench failed: %s", said);
 		return status < 0 ? status : -EIO;
 	}
-	if (!find_monitor(d, out, sizeof(out)) && !fg_interrupted) {
-		last_line(said, sizeof(said), out);
+	status = find_monitor(d, out, sizeof(out));
+	if (status && !fg_interrupted) {
+		say_why(status, GRACE_NS, out, said, sizeof(said));
 		snprintf(why, why_size, "sysbench failed on FlexGuard: %s", said);
 		return -EIO;
 	}
