@@ -233,6 +233,20 @@ def check_library():
     verdict(path, 2, "shared library")
 
 
+def check_library_that_is_there():
+    """And cannot be preloaded: nobody should look for it."""
+    folder = f"{TMP}/a space"
+    os.mkdir(folder)
+    for name in ("flexguard", "libflexguard-preload.so"):
+        shutil.copy(os.path.join(BUILD, name), folder)
+    for program in [], [CONTEND]:
+        p = subprocess.run([f"{folder}/flexguard", "doctor", *program], stdout=subprocess.PIPE,
+                           text=True, timeout=60)
+        same(f"status: {p.stdout}", p.returncode, 2)
+        true(p.stdout, "because of the space" in p.stdout and "missing" not in p.stdout)
+        true(p.stdout, "library cannot be preloaded" in p.stdout.split("\n\n")[-1])
+
+
 def check_user_namespace():
     if os.geteuid() or subprocess.run(["unshare", "-U", "-r", "true"],
                                       stderr=subprocess.DEVNULL).returncode:

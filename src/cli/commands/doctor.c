@@ -34,13 +34,14 @@ int fg_cmd_doctor(int argc, char **argv)
 		status = fg_doctor_program(&t, program, verdict, sizeof(verdict));
 		if (!machine.library && status < 2) {
 			status = 2;
-			snprintf(verdict, sizeof(verdict),
-				 "cannot be helped: FlexGuard's own library is missing here");
+			snprintf(
+			    verdict, sizeof(verdict),
+			    "cannot be helped: FlexGuard's own library cannot be preloaded here");
 		}
 	} else if (!machine.library) {
 		status = 2;
 		snprintf(verdict, sizeof(verdict),
-			 "FlexGuard cannot work here: its library is missing");
+			 "FlexGuard cannot work here: its library cannot be preloaded");
 	} else if (machine.monitor) {
 		status = 0;
 		snprintf(verdict, sizeof(verdict),
