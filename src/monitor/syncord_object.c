@@ -311,7 +311,7 @@ static const char *read_one(unsigned char *to, uint32_t bytes, bool is_bool, con
 		n = *value == 'y';
 	else if (bytes == 8 && *value == '/') {
 		if (stat(value, &st) || !S_ISDIR(st.st_mode))
-			return "no such folder";
+			return "needs a folder that is there, a cgroup's";
 		n = st.st_ino;
 	} else if (!number(value, &end, most, &n) || *end)
 		return is_bool	  ? "needs yes or no" :

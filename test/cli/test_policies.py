@@ -216,8 +216,8 @@ def check_wrong_options():
                                  ("amp", "slow=-1", "list of CPUs"),
                                  ("cohort", "llc=70000", "each CPU"),
                                  ("cohort", "llc=a", "each CPU"),
-                                 ("prio", "cgroup=/nope", "no such folder"),
-                                 ("prio", "cgroup=/etc/passwd", "no such folder"),
+                                 ("prio", "cgroup=/nope", "needs a folder that is there"),
+                                 ("prio", "cgroup=/etc/passwd", "needs a folder that is there"),
                                  ("amp", "backoff_ns=18446744073709551616", "number"),
                                  ("numa+prio", "reorder=0", "both"),
                                  ("cohort", "llc=" + ",".join(["1"] * 513), "each CPU")):
