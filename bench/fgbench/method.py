@@ -35,6 +35,7 @@ class Results:
         self.left_out = {}  # experiment -> what of it that machine could not show: sentences
         self.rounds = {}  # (experiment, series, x) -> round -> y, of those that nothing disturbed
         self.traces = {}  # experiment -> series -> a list of pairs, for what is drawn over time
+        self.simulated_ms = None  # the window of what was simulated
 
     def add(self, record):
         kind = record.get("type")
@@ -48,6 +49,7 @@ class Results:
             self.add(self.from_raw(record))
         elif kind == "sample":
             key = record["experiment"], record["series"], record["x"]
+            self.simulated_ms = record.get("simulated", {}).get("ms", self.simulated_ms)
             if "failed" in record:
                 self.failures.setdefault(key, []).append(record["failed"])
                 return
@@ -61,6 +63,13 @@ class Results:
                 self.rounds.setdefault(key, {})[nr] = record["metrics"]["y"]
             if "trace" in record:
                 self.traces.setdefault(record["experiment"], {})[record["series"]] = record["trace"]
+
+    def seconds(self, simulated):
+        """The window of one run, of those that were measured or simulated; None: there is none."""
+        if simulated:
+            return self.simulated_ms and round(self.simulated_ms / 1000, 9)
+        return next((c.get("seconds") for c in reversed(self.contexts) if not c.get("simulate")),
+                    None)
 
     def from_raw(self, record):
         """What a bundle has written, as a sample."""

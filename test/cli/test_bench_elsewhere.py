@@ -47,6 +47,22 @@ def check_bundle():
     true("page", os.path.exists(os.path.join(TMP, "far", "report.html")))
 
 
+def windows(folder):
+    """One folder has measured and simulated runs, and --append goes on with the window of each."""
+    more = ["bench", "--append", "--figure", "flexguard-1", "--threads", "2", "--locks", "futex",
+            "--rounds", "1", "-o", folder]
+    for options, seconds in ((["--seconds", "0.05"], 0.05), (["--simulate", "intel104"], 0.001),
+                             ([], 0.05)):
+        before = len(records(folder))
+        p = run(*more, *options, timeout=120)
+        true(f"{options}: {p.stderr}", p.returncode in (0, 1))  # 1: a busy machine gave it no time
+        new = records(folder)[before:]
+        same(f"{options}: window", {s["simulated"]["ms"] / 1000 for s in new if "simulated" in s} or
+             {r["seconds"] for r in new if r["type"] == "context"}, {seconds})
+    p = run(*more, "--simulate", "intel104", "--seconds", "0.05")
+    same("another window", (p.returncode, "seconds 0.001, not 0.05" in p.stderr), (125, True))
+
+
 def check_simulated():
     folder = os.path.join(TMP, "simulated")
     simulate = ["--simulate", "intel104,intel104", "--figure", "flexguard-1", "--quick",
@@ -72,6 +88,7 @@ def check_simulated():
     same("status", p.returncode, 0)
     again = [r for r in records(folder) if r["type"] == "sample"][len(samples):]
     same("the next seed", {s["simulated"]["seed"] for s in again}, {2})
+    windows(folder)
     other = os.path.join(TMP, "simulated-5")
     p = run("bench", "--simulate", "intel104", "--figure", "flexguard-5a", "--figure",
             "flexguard-5c", "--quick", "--threads", "2", "--locks", "futex,flexguard", "--seconds",
