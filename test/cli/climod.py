@@ -130,7 +130,7 @@ def on_terminal(*args, columns=80, env=None):
     pid, fd = pty.fork()
     if pid == 0:
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        os.execve(FLEXGUARD, [FLEXGUARD, *args], dict(os.environ, TERM="xterm", **(env or {})))
+        os.execve(FLEXGUARD, [FLEXGUARD, *args], {**os.environ, "TERM": "xterm", **(env or {})})
     text = b""
     while True:
         try:

@@ -213,6 +213,18 @@ def ends_by_itself():
         os.close(fd)
 
 
+def check_top_without_a_cursor():
+    """Emacs' shell, say: lines alone can be written there."""
+    need_daemon()
+    with Daemon():
+        for terminal in "dumb", "no-such-terminal":
+            status, lines = on_terminal("top", "-n", "1", "-d", "0.1", "--socket", SOCK,
+                                        env={"TERM": terminal})
+            same(f"{terminal}: {lines}", status, 125)
+            same("a line", [line for line in lines if line],
+                 ["flexguard top: this terminal cannot be drawn on (TERM): use -b"])
+
+
 def check_top_screen():
     need_daemon()
     with Daemon():

@@ -31,7 +31,7 @@ struct view {
 /* clang-format off */
 #define NCURSES_FUNCTIONS(X) \
 	X(attroff) X(attron) X(cbreak) X(curs_set) X(endwin) X(erase) X(getch) X(keypad) \
-	X(mvaddnstr) X(mvprintw) X(newterm) X(noecho) X(refresh) X(timeout)
+	X(mvaddnstr) X(mvprintw) X(newterm) X(noecho) X(refresh) X(tigetstr) X(timeout)
 /* clang-format on */
 #define X(name) __typeof__(name) *name;
 static struct {
@@ -260,12 +260,17 @@ int fg_top_screen(struct fg_top *t, uint64_t iterations, char *why, size_t size)
 	int err = fg_top_sample(t, why, size), key;
 	unsigned in_vain = 0;
 	uint64_t next;
+	bool known;
 
 	if (err)
 		return err;
 	if (!load_ncurses(why, size))
 		return -ELIBACC;
-	if (!nc.newterm(NULL, stdout, stdin)) {
+	/* "dumb" is known, and has no way to put the cursor anywhere. */
+	known = nc.newterm(NULL, stdout, stdin);
+	if (!known || !nc.tigetstr("cup")) {
+		if (known)
+			nc.endwin();
 		snprintf(why, size, "this terminal cannot be drawn on (TERM): use -b");
 		return -ENOTTY;
 	}
