@@ -342,6 +342,10 @@ def check_wrong_sockets():
         same("status", p.returncode, 125)
         one_line(p.stderr)
     wrong.close()
+    for name in "@", "x" * 108:  # as status and top say it
+        p = run("monitor", env={"FLEXGUARD_SOCKET": name})
+        same(name, (p.returncode, p.stderr), (125, f"flexguard monitor: '{name}' is no socket's "
+             "name: a path is wanted, or @NAME, of at most 107 bytes\n"))
 
 
 def check_bad_options():

@@ -192,6 +192,11 @@ static int listen_at(struct fg_service *s, char *why, size_t size)
 		snprintf(why, size,
 			 "the dead socket %s cannot be removed: %sgive --socket a path of yours",
 			 s->socket, geteuid() ? "start it as root, or " : "");
+	else if (fd == -ENAMETOOLONG)
+		snprintf(
+		    why, size,
+		    "'%s' is no socket's name: a path is wanted, or @NAME, of at most 107 bytes",
+		    s->socket);
 	else if (fd < 0)
 		snprintf(why, size, "cannot listen on %s: %s%s", s->socket, strerror(-fd),
 			 fd != -EACCES && fd != -ENOENT ? "" :
