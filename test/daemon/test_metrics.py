@@ -143,6 +143,23 @@ def check_metrics_served():
         q.wait(60)
 
 
+def check_metrics_leaves_anothers_path():
+    """Of a later one, whose user has removed the socket by hand."""
+    path = f"{TMP}/later.sock"
+    q = start("metrics", "--listen", f"unix:{path}", "--socket", SOCK)
+    wait_until("it listens", lambda: os.path.exists(path) or q.poll() is not None)
+    if q.poll() is not None:
+        raise Skip(q.stderr.read())
+    os.rename(path, f"{path}.first")
+    with socket.socket(socket.AF_UNIX) as later:
+        later.bind(path)
+        q.terminate()
+        same("end", q.wait(60), 0)
+        true("the later one's is there", os.path.exists(path))
+    os.remove(path)
+    os.remove(f"{path}.first")
+
+
 def check_metrics_beside_half_requests():
     """Those who do not come to the end of what they ask keep nobody else off, nor the command from
     its end, also when there are more of them than it hears at once (256)."""

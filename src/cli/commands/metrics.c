@@ -281,6 +281,7 @@ static int listen_port(const char *text)
 static int serve_at(const char *address, const struct asked *asked)
 {
 	bool is_unix = !strncmp(address, "unix:", 5);
+	struct stat made = {0}, st;
 	int fd, got;
 	struct MHD_Daemon *d;
 	sigset_t stop;
@@ -296,6 +297,8 @@ static int serve_at(const char *address, const struct asked *asked)
 			 errno == EADDRINUSE ? ": give --listen another" : "");
 		return FG_EXIT_OWN;
 	}
+	if (is_unix && address[5] != '@')
+		(void)!lstat(address + 5, &made);
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTERM);
 	sigaddset(&stop, SIGINT);
@@ -316,7 +319,8 @@ static int serve_at(const char *address, const struct asked *asked)
 		return FG_EXIT_OWN;
 	}
 	sigwait(&stop, &got);
-	if (is_unix && address[5] != '@')
+	if (made.st_ino && !lstat(address + 5, &st) && st.st_dev == made.st_dev &&
+	    st.st_ino == made.st_ino) /* not a later one's */
 		unlink(address + 5);
 	mhd.stop_daemon(d); /* closes the socket */
 	return 0;
