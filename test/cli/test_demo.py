@@ -72,9 +72,16 @@ def check_json_that_cannot_be_written():
 
 def check_environment():
     """What `flexguard run` does not know is said once, and nothing is measured."""
-    p = run("demo", "--quick", env=dict(PATH, FLEXGUARD_POLICY="nosuch"), timeout=120)
+    file = f"{TMP}/earlier.json"
+    with open(file, "w") as f:
+        f.write("earlier\n")
+    p = run("demo", "--quick", f"--json={file}", env=dict(PATH, FLEXGUARD_POLICY="nosuch"),
+            timeout=120)
     same(f"status ({p.stderr})", (p.returncode, p.stdout), (125, ""))
     true(p.stderr, "unknown FLEXGUARD_POLICY 'nosuch'" in p.stderr.splitlines()[-1])
+    same("the earlier result", open(file).read(), "earlier\n")
+    p = run("demo", "--quick", f"--json={file}", env=PATH, timeout=120)
+    true("only JSON", all(json.loads(line) for line in open(file)))
 
 
 def check_failing_program():

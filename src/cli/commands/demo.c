@@ -235,7 +235,8 @@ int fg_cmd_demo(int argc, char **argv)
 		return FG_EXIT_SKIP;
 	}
 	if (o.json) {
-		json = o.json_file ? fopen(o.json_file, "we") : stdout;
+		/* Tried now, and emptied when there is something to write. */
+		json = o.json_file ? fopen(o.json_file, "ae") : stdout;
 		if (!json) {
 			fg_error("cannot write '%s': %s", o.json_file, strerror(errno));
 			return FG_EXIT_OWN;
@@ -267,6 +268,8 @@ int fg_cmd_demo(int argc, char **argv)
 	n = fg_interrupted;
 	fg_interrupted = 0; /* the context asks programs for versions */
 	if (json) {
+		if (json != stdout)
+			(void)!ftruncate(fileno(json), 0); /* a device has no length */
 		fg_demo_json(json, &d);
 		if (json != stdout && !close_json(json, o.json_file))
 			return FG_EXIT_OWN;
