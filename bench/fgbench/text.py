@@ -107,7 +107,8 @@ class Progress:
         """guess: seconds of one step, before any has been timed."""
         self.total, self.done, self.guess = total, 0, guess
         self.start = self.said = time.monotonic()
-        self.tty = sys.stderr.isatty()
+        # One that is "dumb" has no way to take a line back.
+        self.tty = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
     def step(self, what, at_most=float("inf")):
         """at_most: seconds that are left in any case."""

@@ -56,6 +56,9 @@ def check_on_a_terminal():
     lines = [line.split("\x1b[K")[-1] for line in lines]
     true(lines, any(line.startswith("fillrandom ") for line in lines))
     narrow("demo", lines)
+    status, lines = on_terminal("demo", "--quick", env=dict(PATH, TERM="dumb"))
+    same("status", status, 0)
+    true(f"nothing to obey: {lines}", not any("\x1b" in line for line in lines))
 
 
 def check_json_on_stdout():

@@ -82,12 +82,12 @@ static void make_cells(struct fg_demo *d, bool quick)
 		}
 }
 
-/* On a terminal one line that changes, else a line each. */
+/* One line that changes, where a terminal can do that, else a line each. */
 static void progress(bool done, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static void progress(bool done, const char *fmt, ...)
 {
-	int columns = fg_prose_columns(STDERR_FILENO);
+	int columns = fg_can_rewrite(STDERR_FILENO) ? fg_prose_columns(STDERR_FILENO) : 0;
 	char text[400];
 	va_list ap;
 
@@ -256,7 +256,7 @@ int fg_cmd_demo(int argc, char **argv)
 	err = fg_demo_prepare(&d, why, sizeof(why));
 	if (!err)
 		measure(&d, o.quick ? QUICK_BUDGET_NS : BUDGET_NS);
-	if (isatty(STDERR_FILENO))
+	if (fg_can_rewrite(STDERR_FILENO))
 		fprintf(stderr, "\r\033[K");
 	nftw(d.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	if (err && err != -EINTR) {

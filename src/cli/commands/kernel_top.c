@@ -10,6 +10,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/kernel_policy.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/text.h"
 #include "cli/common/units.h"
 #include "monitor/clock.h"
 
@@ -80,7 +81,7 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 			break;
 		if (o->json)
 			fg_syncord_print_json(status, id, calls);
-		else if (isatty(STDOUT_FILENO))
+		else if (fg_can_rewrite(STDOUT_FILENO))
 			fputs("\033[H\033[J", stdout);
 		else if (n)
 			putchar('\n');

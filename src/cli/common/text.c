@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -15,6 +16,14 @@ int fg_columns(int fd)
 	if (!isatty(fd))
 		return 0;
 	return !ioctl(fd, TIOCGWINSZ, &w) && w.ws_col >= 20 ? w.ws_col : PROSE_COLUMNS;
+}
+
+/* Emacs' shell, for one, is "dumb", and would show what others obey. */
+bool fg_can_rewrite(int fd)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fd) && term && strcmp(term, "dumb");
 }
 
 int fg_prose_columns(int fd)

@@ -3,10 +3,12 @@
 #ifndef FG_CLI_TEXT_H
 #define FG_CLI_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define PROSE_COLUMNS 80      /* of an ordinary terminal */
 int fg_columns(int fd);	      /* of the terminal; 0: it is none, and lines may be long */
+bool fg_can_rewrite(int fd);  /* a terminal, and one that can take back what it shows */
 int fg_prose_columns(int fd); /* the same, 80 at most */
 int fg_help_columns(void);    /* of stdout: the same, 80 if it is no terminal */
 /*
