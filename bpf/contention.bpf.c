@@ -131,16 +131,19 @@ int BPF_PROG(on_begin, void *lock, __u32 flags)
 		}
 	} else {
 		key = waiting_key((__u64)lock);
-		w = FIND(waiting, FG_WAITING_ROWS, key, true, made);
+		/* One in front of its row may have been given back since. */
+		w = FIND(waiting, FG_WAITING_ROWS, key, false, made);
+		if (!w)
+			w = FIND(waiting, FG_WAITING_ROWS, key, true, made);
 		if (!w) {
 			COUNT(full_waiting);
 			return 0;
 		}
 		/*
-		 * A mutex says it twice: when it spins on its owner, and when it goes to sleep.
-		 * That is one wait.
+		 * A mutex says it each time that it spins on its owner, and that it goes to sleep:
+		 * at first, and again when it is woken and another was quicker.  That is one wait.
 		 */
-		if (!made.new && (flags & (FG_LCB_MUTEX | FG_LCB_SPIN)) == FG_LCB_MUTEX)
+		if (!made.new && flags & FG_LCB_MUTEX)
 			return 0;
 	}
 	COUNT(begun);

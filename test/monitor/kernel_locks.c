@@ -5,80 +5,18 @@
  * to, a page that is not there yet, and userfaultfd(2) says when it has come to it.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include "harness.h"
-#include "monitor/contention.h"
+#include "held_page.h"
 
 #define WAITERS 5
-#define PAGE	((size_t)sysconf(_SC_PAGESIZE))
 
-static int uffd, channel[2], folder;
-static char *page; /* that is not there */
+static int channel[2], folder;
 static pid_t holder_tid;
 
-/* ---- a page that comes when it is let ------------------------------------------- */
-
-static void hold_page(void)
-{
-	struct uffdio_api api = {.api = UFFD_API};
-	struct uffdio_register reg = {.mode = UFFDIO_REGISTER_MODE_MISSING};
-
-	uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api))
-		skip("no userfaultfd here: %s", strerror(errno));
-	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK(page != MAP_FAILED);
-	reg.range.start = (uintptr_t)page;
-	reg.range.len = PAGE;
-	CHECK(!ioctl(uffd, UFFDIO_REGISTER, &reg));
-}
-
-static void wait_for_fault(void)
-{
-	struct uffd_msg msg;
-
-	CHECK(read(uffd, &msg, sizeof(msg)) == sizeof(msg) && msg.event == UFFD_EVENT_PAGEFAULT);
-}
-
-static void let_page_go(void)
-{
-	struct uffdio_zeropage zero = {.range = {.start = (uintptr_t)page, .len = PAGE}};
-
-	CHECK(!ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
-}
-
-/* When nobody copies any more. */
-static void drop_page(void)
-{
-	close(uffd);
-	munmap(page, PAGE);
-}
-
 /* ---- what is counted -------------------------------------------------------------- */
-
-static const struct fg_contention_view *open_or_skip(struct fg_contention **c,
-						     enum fg_contention_by by, bool holds)
-{
-	struct fg_contention_config cfg = {
-	    .by = by,
-	    .tgid = (uint32_t)(by == FG_BY_CALLER || by == FG_BY_CGROUP ? getpid() : 0),
-	    .holds = holds};
-	char why[300];
-	int err = fg_contention_open(c, &cfg, why, sizeof(why));
-
-	if (err == -EPERM || err == -ENOSYS)
-		skip("%s", why);
-	if (err)
-		fail("%s", why);
-	return fg_contention_view(*c);
-}
 
 static const struct fg_contended_lock *the_lock(const struct fg_contention_view *v, uint32_t class,
 						uint64_t lock)
@@ -183,7 +121,7 @@ static void check_mutex(const struct fg_contention_view *v, uint64_t key, enum f
 	}
 	CHECK(waits == WAITERS);
 	/*
-	 * Of this process only: each wait has begun once, though a mutex says it twice.  A thread
+	 * Of this process only: each wait has begun once, though a mutex says it again.  A thread
 	 * that has been joined may still be on its way out, and wait there.
 	 */
 	if (by == FG_BY_CALLER)
@@ -219,7 +157,7 @@ static bool mutex(enum fg_contention_by by, bool holds)
 	if (by == FG_BY_TASK)
 		CHECK(waiting_of(v, FG_CLASS_MUTEX, waiter_tid, WAITERS) == WAITERS);
 	usleep(50000); /* so that theirs are the longest of their waits */
-	let_page_go();
+	let_page_go(page);
 	CHECK(!pthread_join(holder, NULL));
 	for (int i = 0; i < WAITERS; i++)
 		CHECK(!pthread_join(waiter[i], NULL));
@@ -306,7 +244,7 @@ static bool rwsem(bool holds)
 	WAIT_FOR(waiting_of(v, FG_CLASS_RWSEM, &child, 1) == 1);
 	CHECK(!kill(child, SIGKILL));
 	CHECK(waitpid(child, NULL, 0) == child);
-	let_page_go();
+	let_page_go(page);
 	CHECK(!pthread_join(reader, NULL) && !pthread_join(writer, NULL));
 	drop_page();
 	fg_contention_stop(c);
