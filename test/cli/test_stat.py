@@ -50,13 +50,13 @@ class Program:
         raise Failed(f"stat {args}: {out}")
 
 
-def folded(text):
+def folded(text, program=os.path.basename(STACKS)[:15]):
     """{stack: us}, from start_thread on."""
     found = {}
     for line in text.splitlines():
         frames, us = line.rsplit(" ", 1)
         frames = frames.split(";")
-        same("the program first", frames[0], os.path.basename(STACKS)[:15])
+        same("the program first", frames[0], program)
         if "start_thread" in frames:
             found[tuple(frames[frames.index("start_thread"):])] = int(us)
     return found
@@ -72,6 +72,14 @@ def check_folded():
         found = folded(p.until(both, "--folded"))
         same("no others", set(found), {tuple(DEEP), tuple(FLAT)})
         true(f"each some us: {found}", min(found.values()) > 0)
+
+
+def check_folded_name():
+    """What separates frames is no part of the program's name."""
+    path = f"{TMP}/one;two"
+    os.symlink(STACKS, path)
+    with Program(program=[path]) as p:
+        p.until(lambda out: folded(out, "one,two"), "--folded")
 
 
 def check_behind_a_filter():

@@ -29,6 +29,12 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static void put_name(FILE *f, const char *name)
+{
+	for (; *name; name++)
+		fputc(*name == ';' || *name == '\n' ? ',' : *name, f);
+}
+
 /* From the outermost; ';' separates. */
 static char *fold(struct fg_symbols *s, const struct fg_stack *w, const char *program)
 {
@@ -38,12 +44,10 @@ static char *fold(struct fg_symbols *s, const struct fg_stack *w, const char *pr
 
 	if (!f)
 		return NULL;
-	fprintf(f, "%s", program);
+	put_name(f, program);
 	for (size_t i = w->frames; i-- > 0;) {
-		frame_name(s, w->pc[i], name, sizeof(name));
-		for (char *c = name; *c; c++)
-			*c = *c == ';' || *c == '\n' ? ',' : *c;
-		fprintf(f, ";%s", name);
+		fputc(';', f);
+		put_name(f, frame_name(s, w->pc[i], name, sizeof(name)));
 	}
 	/* The key ends here; behind it is what was waited. */
 	fprintf(f, "%c%llu", 0, (unsigned long long)w->weight_ns);
