@@ -30,6 +30,30 @@ def check_verdicts():
     true(sentence, "collapsed" in sentence and "0.00x" not in sentence)
 
 
+def check_compare():
+    """Points differ where two results are apart, or one of them failed; one run says nothing."""
+    def compared(name, a, b, failed=()):
+        p = run("bench", "--compare", result(name + "-a", {("e", "l", 1): a}),
+                result(name + "-b", {("e", "l", 1): b}, failed))
+        same(f"{name}, errors", p.stderr, "")
+        *rows, last = p.stdout.splitlines()
+        return p.returncode, [r.split()[3:] for r in rows[1:]], last
+    three = [1, 1.1, 1.2]
+    status, rows, last = compared("other", three, [2 * v for v in three])
+    same("apart", (status, rows), (1, [["1.10", "2.20", "2.00x"]]))
+    status, rows, last = compared("same", three, three)
+    same("not apart", (status, rows, last.split(";")[0]),
+         (0, [], "0 points differ beyond their intervals, 1 do not"))
+    status, rows, last = compared("once", [1], [1.001])
+    same("one run each", (status, rows, "cannot be said" in last), (0, [], True))
+    same("two that are near each other", compared("near", [1, 1.1], [1.11, 1.2])[:2], (0, []))
+    same("from nothing", compared("nothing", [0, 0, 0], three)[:2], (1, [["0.00", "1.10", "-"]]))
+    same("fails now", compared("fails", three, three, [("e", "l", 1)])[:2],
+         (1, [["1.10", "failed", "-"]]))
+    same("fails always", compared("always", three, [], [("e", "l", 1)])[:2],
+         (1, [["1.10", "failed", "-"]]))
+
+
 def check_claims():
     """What is claimed of how much is not judged on few CPUs, and is on many; sections and limits
     are told."""
