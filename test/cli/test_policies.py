@@ -87,6 +87,42 @@ def recorded(*args):
                           timeout=60, stdin=subprocess.DEVNULL)
 
 
+def number_of(text):
+    """As the command writes it: 93.2 k."""
+    value, _, unit = text.partition(" ")
+    return float(value) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[unit]
+
+
+def asleep_in_a_call(pid):
+    try:
+        with open(f"/proc/{pid}/syscall") as f:
+            return f.read().split()[0] in ("230", "115")  # clock_nanosleep: x86-64, the newer ones
+    except OSError:
+        raise Skip("who waits for what is not told here") from None
+
+
+def check_rates_of_a_stopped_top():
+    """They are of the time that has passed, not of the one that was asked for."""
+    p = subprocess.Popen([f"{TMP}/bin/flexguard", "kernel", "top", "7", "-n1", "-d1"],
+                         env=dict(os.environ, RECORDED=ROOT), text=True, stdout=subprocess.PIPE)
+    while not asleep_in_a_call(p.pid):
+        same("it goes on", p.poll(), None)
+        time.sleep(0.01)
+    p.send_signal(signal.SIGSTOP)
+    stopped = time.monotonic()
+    path = "sys/kernel/syncord/status"
+    with open(f"{ROOT}/{path}") as f:
+        text = f.read()
+    write(path, text.replace("slow=9 ", "slow=9000009 "))
+    time.sleep(3)
+    least = time.monotonic() - stopped
+    p.send_signal(signal.SIGCONT)
+    out = p.communicate(timeout=60)[0]
+    write(path, text)
+    waits = re.search(r"^7 +numa +(\S+(?: [kMG])?) ", out, re.M)[1]
+    true(out, 0 < number_of(waits) <= 9e6 / least * 1.01)
+
+
 def refused(p, status, *words):
     same(p.stderr, (p.returncode, p.stdout), (status, ""))
     one_line(p.stderr)

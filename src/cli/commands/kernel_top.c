@@ -61,7 +61,7 @@ static void print_rates(const char *status, const char *before, uint32_t id, uin
 int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 {
 	const struct fg_policy_calls *calls = NULL;
-	uint64_t delay_ns = o->for_ns ? o->for_ns : FG_DELAY_NS;
+	uint64_t delay_ns = o->for_ns ? o->for_ns : FG_DELAY_NS, at_ns, before_ns;
 	char *status, *before;
 	uint32_t id;
 	int failed = fg_syncord_start(argc, argv, &id, &calls);
@@ -70,6 +70,7 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 		return failed;
 	fg_catch_interrupts();
 	before = fg_kernel_text(FG_SYNCORD "/status");
+	before_ns = fg_now_ns();
 	for (uint64_t n = 0; before && !fg_interrupted && (!o->tables || n < o->tables); n++) {
 		struct timespec delay = fg_timespec(delay_ns);
 
@@ -79,6 +80,7 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 		status = fg_kernel_text(FG_SYNCORD "/status");
 		if (!status)
 			break;
+		at_ns = fg_now_ns(); /* later than it was asked for, perhaps by a long stop */
 		if (o->json)
 			fg_syncord_print_json(status, id, calls);
 		else if (fg_can_rewrite(STDOUT_FILENO))
@@ -86,10 +88,11 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 		else if (n)
 			putchar('\n');
 		if (!o->json)
-			print_rates(status, before, id, delay_ns);
+			print_rates(status, before, id, at_ns - before_ns);
 		fflush(stdout);
 		free(before);
 		before = status;
+		before_ns = at_ns;
 	}
 	free(before);
 	return 0;
