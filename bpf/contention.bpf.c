@@ -176,7 +176,11 @@ static __always_inline void handed_over(struct fg_contended_lock *l, __u64 now)
 static __always_inline void count_waiter(const struct fg_waiting *w, __u64 lkey, __u64 ns,
 					 bool failed)
 {
-	__u64 key = mix(lkey ^ mix(w->id + 1)) | 1;
+	/* A thread's number may have been one of another process, and be one again. */
+	__u64 tgid = by == FG_BY_TASK  ? bpf_get_current_pid_tgid() >> 32 :
+		     by == FG_BY_OWNER ? w->owner_tgid :
+					 0;
+	__u64 key = mix(lkey ^ mix((w->id ^ tgid << 32) + 1)) | 1;
 	struct made_waiter made = {0};
 	struct fg_contended_waiter *r = FIND(waiters, FG_WAITER_ROWS, key, true, made);
 
@@ -190,14 +194,11 @@ static __always_inline void count_waiter(const struct fg_waiting *w, __u64 lkey,
 		if (by == FG_BY_CALLER)
 			for (int i = 0; i < FG_STACK_FRAMES; i++)
 				r->stack[i] = w->stack[i];
-		if (by == FG_BY_TASK) {
-			r->tgid = bpf_get_current_pid_tgid() >> 32;
+		r->tgid = tgid;
+		if (by == FG_BY_TASK)
 			bpf_get_current_comm(r->comm, sizeof(r->comm));
-		}
-		if (by == FG_BY_OWNER) {
-			r->tgid = w->owner_tgid;
+		if (by == FG_BY_OWNER)
 			__builtin_memcpy(r->comm, w->owner_comm, sizeof(r->comm));
-		}
 	}
 	add_wait(&r->w, ns, w->read, failed);
 }

@@ -187,6 +187,84 @@ static bool mutex(enum fg_contention_by by, bool holds)
 	return !missed;
 }
 
+/* ---- a number that a thread of another process has had ------------------------------- */
+
+/* A process with this number; -1: it may not be chosen. */
+static pid_t fork_as(pid_t pid)
+{
+	struct {
+		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls,
+		    set_tid, set_tid_size;
+	} args = {.exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1};
+	pid_t child;
+
+	/* It is in use for a moment after pthread_join(). */
+	do
+		child = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	while (child < 0 && errno == EEXIST);
+	if (child)
+		return child;
+	(void)!write(channel[1], "", 1);
+	_exit(0);
+}
+
+static uint64_t waits_of(const struct fg_contention_view *v, uint64_t tid, pid_t tgid)
+{
+	uint64_t waits = 0;
+
+	for (uint32_t i = 0; i < FG_WAITER_ROWS; i++)
+		if (v->waiters[i].id == tid && v->waiters[i].tgid == (uint32_t)tgid)
+			for (uint32_t k = 0; k < FG_LOCK_ROWS; k++)
+				if (v->locks[k].key == v->waiters[i].lock_key &&
+				    v->locks[k].class == FG_CLASS_MUTEX)
+					waits += v->waiters[i].w.waits;
+	return waits;
+}
+
+/* Each has waits of its own.  False as above. */
+static bool same_number(void)
+{
+	const struct fg_contention_view *v;
+	struct fg_contention *c;
+	pthread_t holder, waiter;
+	uint64_t missed;
+	pid_t child;
+
+	v = open_or_skip(&c, FG_BY_TASK, false);
+	hold_page();
+	CHECK(!pipe2(channel, O_CLOEXEC));
+	memset(waiter_tid, 0, sizeof(waiter_tid));
+	CHECK(!pthread_create(&holder, NULL, write_page, NULL));
+	wait_for_fault();
+	CHECK(!pthread_create(&waiter, NULL, write_byte, &waiter_tid[0]));
+	WAIT_FOR(waiting_of(v, FG_CLASS_MUTEX, waiter_tid, 1) == 1);
+	let_page_go(page);
+	CHECK(!pthread_join(holder, NULL) && !pthread_join(waiter, NULL));
+	CHECK(!madvise(page, PAGE, MADV_DONTNEED));
+	CHECK(!pthread_create(&holder, NULL, write_page, NULL));
+	wait_for_fault();
+	child = fork_as(waiter_tid[0]);
+	if (child > 0)
+		WAIT_FOR(waiting_of(v, FG_CLASS_MUTEX, &child, 1) == 1);
+	else
+		puts("without a number that is used again: none may be chosen");
+	let_page_go(page);
+	CHECK(!pthread_join(holder, NULL));
+	CHECK(child < 0 || waitpid(child, NULL, 0) == child);
+	drop_page();
+	fg_contention_stop(c);
+	missed = fg_contention_missed(c);
+	if (!missed && child > 0) {
+		CHECK(child == waiter_tid[0]);
+		CHECK(waits_of(v, (uint64_t)child, getpid()));
+		CHECK(waits_of(v, (uint64_t)child, child));
+	}
+	fg_contention_close(c);
+	close(channel[0]);
+	close(channel[1]);
+	return !missed;
+}
+
 /* ---- an rwsem: of a folder ---------------------------------------------------------- */
 
 static char path[64];
@@ -291,6 +369,8 @@ int main(void)
 	for (enum fg_contention_by by = FG_BY_TASK; by <= FG_BY_OWNER; by++)
 		while (!mutex(by, false))
 			;
+	while (!same_number())
+		;
 	while (!rwsem(false))
 		;
 	if (holds_refused()) {

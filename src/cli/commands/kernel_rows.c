@@ -69,7 +69,7 @@ static void name_waiter(const struct fg_kernel_names *names, const struct fg_ker
 		else
 			snprintf(r->name, sizeof(r->name), "%.*s (%" PRIu64 ")",
 				 (int)sizeof(w->comm), w->comm, (uint64_t)w->id);
-		snprintf(r->group, sizeof(r->group), "%" PRIu64, (uint64_t)w->id);
+		snprintf(r->group, sizeof(r->group), "%" PRIu64 " %u", (uint64_t)w->id, w->tgid);
 	}
 }
 
