@@ -76,12 +76,16 @@ with tempfile.TemporaryDirectory() as root:
             print(json.dumps({"type": "sample", "experiment": "index", "series": "flexguard",
                               "x": 2, "round": 9,
                               "failed": "mutual exclusion violated?"}), file=f)
+        for series in "flexguard", "glibc":
+            print(json.dumps({"type": "sample", "experiment": "index-beside", "series": series,
+                              "x": 7, "round": 9, "metrics": {"y": 1}, "dirty": False}), file=f)
     with open(os.path.join(root, folder, "suites.jsonl"), "a") as f:
         print(json.dumps({"type": "run", "suite": "sem", "round": 9, "point": "queue: 8",
                           "contender": "flexguard",
                           "failed": "no end"}), file=f)
     text, wrong = script.rewritten(readme, root)
     true("a failed point of a peer's table is named", "FAILED at 2" in text, str(wrong))
+    true("busy processes are counted", "Beside 1 to 7 busy processes:" in text, str(wrong))
     true("a failed run of a suite is named", "| sem, queue | 8 | | FAILED | |" in text, str(wrong))
 
 print(f"{passed} passed, {failed} failed")
