@@ -10,8 +10,9 @@
  *   - Pointers are to valid objects and not NULL.  An object is valid after its
  *     init function or static initialiser, or filled with zeroes, which is the
  *     same as the plain initialiser of its type (a barrier needs its init, a spinlock
- *     its initialiser).  It must not be copied or moved while it is in use.  Using it
- *     after its destroy function, or destroying it while threads use it, is undefined.
+ *     its initialiser).  It must not be copied or moved while it is in use, a barrier not
+ *     at all.  Using it after its destroy function, or destroying it while threads use it,
+ *     is undefined.
  *   - Objects are private to a process.  In the child of a fork they may be used
  *     as with pthreads: what the forking thread held it may release.
  *   - Time limits are absolute, on CLOCK_REALTIME or CLOCK_MONOTONIC.  EINVAL:
