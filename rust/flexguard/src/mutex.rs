@@ -5,6 +5,10 @@ use flexguard_sys as sys;
 
 /// The lock itself, without data: 40 bytes.  To be used through [`Mutex`] and [`ReentrantMutex`],
 /// or where a type takes any [`lock_api::RawMutex`].
+///
+/// One whose guard was forgotten (`mem::forget`) is released when it is dropped, if it is where it
+/// was locked: until then the library knows its address, and its thread looks as if others might
+/// wait for it.
 pub struct RawMutex {
     pub(crate) mutex: UnsafeCell<sys::fg_mutex_t>,
 }
@@ -15,6 +19,20 @@ unsafe impl Sync for RawMutex {}
 
 // A panic never leaves it half changed.
 impl core::panic::RefUnwindSafe for RawMutex {}
+
+impl Drop for RawMutex {
+    /// The thread that has it may wait for another lock later, or end, and would look into what is
+    /// no mutex any more.
+    #[inline]
+    fn drop(&mut self) {
+        let mutex = self.mutex.get();
+        unsafe {
+            if sys::fg_mutex_destroy(mutex) != 0 {
+                sys::fg_mutex_unlock(mutex);
+            }
+        }
+    }
+}
 
 // SAFETY: a mutex of FG_MUTEX_NORMAL excludes; it reports no error but EBUSY of the try, and any
 // thread may release it.

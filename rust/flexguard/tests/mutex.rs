@@ -4,6 +4,7 @@ use common::{hammer, until, Pair, LONG, SHORT};
 use flexguard::lock_api::RawMutex as _;
 use flexguard::{lock_api, Mutex, MutexGuard, RawMutex, ReentrantMutex};
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -156,6 +157,25 @@ fn another_thread_may_release_it() {
     });
     assert!(raw.try_lock());
     unsafe { raw.unlock() };
+}
+
+/// Nobody looks into its memory any more, whoever drops it.
+#[test]
+fn a_forgotten_one_is_released_when_it_is_dropped() {
+    for by_another in [false, true] {
+        let mut place = Box::new(ManuallyDrop::new(RawMutex::INIT));
+        place.lock();
+        // SAFETY: it is dropped once, and only its words are read after that.
+        if by_another {
+            thread::scope(|s| {
+                s.spawn(|| unsafe { ManuallyDrop::drop(&mut place) });
+            });
+        } else {
+            unsafe { ManuallyDrop::drop(&mut place) };
+        }
+        let left = std::ptr::addr_of!(*place).cast::<flexguard_sys::fg_mutex_t>();
+        assert_eq!(unsafe { (*left).fg_state }, [0; 2], "by another thread: {by_another}");
+    }
 }
 
 #[test]
