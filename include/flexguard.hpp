@@ -53,23 +53,30 @@ struct deadline {
 	timespec at;
 };
 
+inline constexpr double farthest = 4e9; // s: beyond all of them, and far below any overflow
+
+// With the seconds apart: a long time may be too many of the smaller units, whatever its own are.
+inline deadline whole_seconds(clockid_t clock, std::chrono::seconds s, std::chrono::nanoseconds ns)
+{
+	s += std::chrono::duration_cast<std::chrono::seconds>(ns);
+	ns %= std::chrono::seconds(1);
+	return {clock, {static_cast<time_t>(s.count()), static_cast<long>(ns.count())}};
+}
+
 // A point of one of the two clocks that the kernel waits on, rounded up; what is out of its range,
 // cut off.
 template <class Rep, class Period>
 deadline deadline_at(clockid_t clock, const std::chrono::duration<Rep, Period> &since_epoch)
 {
 	using namespace std::chrono;
-	constexpr double farthest = 4e9; // s: beyond all of them, and far below any overflow
 	const double s = duration<double>(since_epoch).count();
 
 	if (!(s > 0))
 		return {clock, {0, 0}};
 	if (s > farthest)
 		return {clock, {static_cast<time_t>(farthest), 0}};
-	const auto ns = ceil<nanoseconds>(since_epoch);
-	const auto whole = duration_cast<seconds>(ns);
-	return {clock,
-		{static_cast<time_t>(whole.count()), static_cast<long>((ns - whole).count())}};
+	const auto whole = floor<seconds>(since_epoch);
+	return whole_seconds(clock, whole, ceil<nanoseconds>(since_epoch - whole));
 }
 
 template <class Duration>
@@ -88,13 +95,10 @@ template <class Rep, class Period> deadline deadline_in(const std::chrono::durat
 {
 	using namespace std::chrono;
 	const auto now = steady_clock::now().time_since_epoch();
-	constexpr double farthest = 4e9;
+	const deadline from_now = deadline_at(CLOCK_MONOTONIC, d);
 
-	if (!(d > d.zero()))
-		return deadline_at(CLOCK_MONOTONIC, now);
-	if (duration<double>(d).count() > farthest)
-		return deadline_at(CLOCK_MONOTONIC, duration<double>(farthest));
-	return deadline_at(CLOCK_MONOTONIC, now + ceil<nanoseconds>(d));
+	return whole_seconds(CLOCK_MONOTONIC, seconds(from_now.at.tv_sec),
+			     now + nanoseconds(from_now.at.tv_nsec));
 }
 
 template <class Clock> struct is_kernels : std::false_type {
@@ -104,6 +108,26 @@ template <> struct is_kernels<std::chrono::steady_clock> : std::true_type {
 template <> struct is_kernels<std::chrono::system_clock> : std::true_type {
 };
 
+// Seconds until then, more or less: the difference of two times may be out of range, and so may one
+// of them in the units of the other, in which they are compared.
+template <class Clock, class Duration>
+double about_left(const std::chrono::time_point<Clock, Duration> &t,
+		  const typename Clock::time_point &now)
+{
+	using seconds = std::chrono::duration<double>;
+
+	return seconds(t.time_since_epoch()).count() - seconds(now.time_since_epoch()).count();
+}
+
+template <class Clock, class Duration>
+bool is_to_come(const std::chrono::time_point<Clock, Duration> &t,
+		const typename Clock::time_point &now)
+{
+	const double left = about_left(t, now);
+
+	return left > farthest || (left >= -farthest && t > now);
+}
+
 // The deadline for a time of any clock.  One that the kernel does not know may run at another speed
 // than ours, so it has to be looked at again (is_over) when ours says that it is time.
 template <class Clock, class Duration>
@@ -112,16 +136,12 @@ deadline deadline_for(const std::chrono::time_point<Clock, Duration> &t)
 	if constexpr (is_kernels<Clock>::value)
 		return deadline_of(t);
 	else {
-		// The difference of two times may be out of range.
-		constexpr std::chrono::duration<double> farthest(4e9);
 		const auto now = Clock::now();
 
-		if (!(t > now))
-			return deadline_in(farthest.zero());
-		if (std::chrono::duration<double>(t.time_since_epoch()) -
-			std::chrono::duration<double>(now.time_since_epoch()) >
-		    farthest)
-			return deadline_in(farthest);
+		if (!is_to_come(t, now))
+			return deadline_in(std::chrono::seconds(0));
+		if (about_left(t, now) > farthest)
+			return deadline_in(std::chrono::duration<double>(farthest));
 		return deadline_in(t - now);
 	}
 }
@@ -132,7 +152,7 @@ bool is_over(const std::chrono::time_point<Clock, Duration> &t)
 	if constexpr (is_kernels<Clock>::value)
 		return true;
 	else
-		return Clock::now() >= t;
+		return !is_to_come(t, Clock::now());
 }
 
 // Tries to get something by f(deadline), which says 0 if it has, until that time.

@@ -71,6 +71,10 @@ template <class Clock, class M> static void refused_until(M &m, typename Clock::
 using std::chrono::steady_clock;
 using std::chrono::system_clock;
 
+// What is too far in the units of the clock, and what is too many thirds of a nanosecond.
+using fast_hours = std::chrono::time_point<fast_clock, std::chrono::hours>;
+constexpr std::chrono::duration<long, std::ratio<1, 60>> a_century(100 * 366 * 86400L * 60);
+
 template <class M> static void timed_of_a_held_one()
 {
 	M m;
@@ -128,15 +132,17 @@ template <class M> static void timed_until_it_is_given()
 {
 	M m;
 
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 24; i++) {
 		std::atomic<bool> there{false};
 
 		m.lock();
 		std::thread t([&] {
 			there = true;
-			CHECK(i % 4 == 0 ? m.try_lock_for(std::chrono::hours::max()) :
-			      i % 4 == 1 ? m.try_lock_until(system_clock::time_point::max()) :
-			      i % 4 == 2 ? m.try_lock_until(fast_clock::now() + 1h) :
+			CHECK(i % 6 == 0 ? m.try_lock_for(std::chrono::hours::max()) :
+			      i % 6 == 1 ? m.try_lock_until(system_clock::time_point::max()) :
+			      i % 6 == 2 ? m.try_lock_until(fast_clock::now() + 1h) :
+			      i % 6 == 3 ? m.try_lock_for(a_century) :
+			      i % 6 == 4 ? m.try_lock_until(fast_hours::max()) :
 					   m.try_lock_until(slow_clock::now() + 1h));
 			m.unlock();
 		});
