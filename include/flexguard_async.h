@@ -44,7 +44,9 @@ int fg_async_fd(const struct fg_async *a);
 
 /*
  * Watches the 4-byte word until it is woken once, or found not to be `value`; then `cookie` can be
- * fetched.  No wake-up is lost if the word is changed before FUTEX_WAKE, as with FUTEX_WAIT.
+ * fetched.  No wake-up is lost if the word is changed before FUTEX_WAKE and does not become `value`
+ * again at once: of several words that are woken together futex_waitv(2) names one, and the others
+ * are known by what is in them.
  * `shared`: woken by FUTEX_WAKE without FUTEX_PRIVATE_FLAG.  The word is read by the kernel only:
  * one that is no memory (any more) is fetched with an error.
  *
