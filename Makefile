@@ -148,7 +148,7 @@ syncord-perf: deps-syncord
 rust: deps-rust
 	@$(MAKE) --no-print-directory all
 	@cd rust && export PKG_CONFIG_PATH="$(abspath $(BUILD))/meson-uninstalled" && \
-		cargo test --workspace --locked && cargo build --locked --no-default-features \
+		cargo test --workspace --locked && cargo test --locked --no-default-features \
 		-p flexguard && cargo run --locked --example queue && ./parking-lot-suite && \
 		{ ./msrv || [ $$? = 77 ]; }
 

@@ -101,12 +101,11 @@ unsafe impl lock_api::GetThreadId for RawThreadId {
 /// One thread at a time.  See [`lock_api::Mutex`] for what it can do.
 ///
 /// ```
-/// use std::time::Duration;
-///
 /// static NAMES: flexguard::Mutex<Vec<String>> = flexguard::const_mutex(Vec::new());
 ///
 /// NAMES.lock().push("Ada".to_string());
-/// if let Some(names) = NAMES.try_lock_for(Duration::from_millis(10)) {
+/// # #[cfg(feature = "std")] // the time limit
+/// if let Some(names) = NAMES.try_lock_for(std::time::Duration::from_millis(10)) {
 ///     assert_eq!(names.len(), 1);
 /// }
 /// ```
