@@ -78,9 +78,10 @@ enum {
 FG_API int fg_mutex_init(fg_mutex_t *mutex, int kind);
 
 /*
- * EBUSY: it is locked, and stays valid.  Not needed for memory that is simply
- * given up.  A thread that has locked a mutex as the last user may destroy and
- * free it right after its unlock, though others may still be in theirs.
+ * EBUSY: it is locked, or threads wait with it on a condition variable; it stays
+ * valid.  Not needed for memory that is simply given up.  A thread that has locked
+ * a mutex as the last user may destroy and free it right after its unlock, though
+ * others may still be in theirs.
  */
 FG_API int fg_mutex_destroy(fg_mutex_t *mutex);
 
