@@ -127,6 +127,23 @@ void sim_others_stop(void)
 
 /* ---- the event loop ---------------------------------------------------------------------- */
 
+/*
+ * A CPU that has been woken to balance does so for all that are idle (_nohz_idle_balance() in
+ * kernel/sched/fair.c).
+ */
+static void balance_idle(uint64_t at)
+{
+	int queued = 0;
+
+	for (int i = 0; i < M.cpus; i++)
+		queued += cpus[i].queued;
+	for (int i = 0; queued && i < M.cpus; i++)
+		if (cpu_idle(&cpus[i])) {
+			cpu_arm(&cpus[i], at + M.idle_exit);
+			queued--;
+		}
+}
+
 /* The CPU that may go on and has the thread of the highest priority; NULL: none before *at. */
 static struct cpu *choose_by_priority(uint64_t *at)
 {
@@ -307,11 +324,7 @@ int sim_run(uint64_t until)
 			break;
 		case E_KICK:
 			c->kicked = false;
-			for (int i = 0; c->queue && i < M.cpus; i++)
-				if (cpu_idle(&cpus[i])) {
-					cpu_arm(&cpus[i], e.at + M.idle_exit);
-					break;
-				}
+			balance_idle(e.at);
 			break;
 		case E_VCPUS:
 			here = &cpus[0];
