@@ -478,23 +478,28 @@ bool _fg_lock_keep_away(struct fg_lock *l, struct fg_self *t, struct attempt *a)
  * It is given the lock, perhaps with the role of the head in its node h->n, which it keeps.  At one
  * in LOOKS it settles the word: so it learns whether others sleep, and others who the owner is.
  * Beside another one that it was given, or has offered to take before a signal handler came, it
- * takes it as if by the word: there is room for one.
+ * takes it as if by the word: there is room for one.  And so it does where it looks, and the next
+ * one is far: of those that are given both nobody waits as the head, and a bad order would stay.
  */
 static enum outcome accept(struct fg_lock *l, struct fg_self *t, struct attempt *a, struct head *h)
 {
 	uint32_t drop = a->obligation | (h->asked ? FG_WORD_HANDOFF : 0);
 	struct fg_thread *me = fg_thread_mine(t);
-	bool has_another = !h->offers && has_several(t) && me->offer;
+	bool by_word = !h->offers && has_several(t) && me->offer;
 
 	if (drop)
 		fg_and_relaxed(&l->word, ~drop);
 	a->obligation = 0;
 	a->taken = 0;
-	if (has_another || looks_at_word(t, me->others_sleep)) {
+	if (by_word || looks_at_word(t, me->others_sleep)) {
 		a->taken = _fg_offer_settle(l, t);
 		me->others_sleep = (a->taken & FG_WORD_WAITERS) != 0;
+		if (!h->offers && _fg_queue_next_is_far(t, h->n)) {
+			_fg_queue_look_behind(h->n, &h->behind);
+			by_word = true;
+		}
 	}
-	if (has_another)
+	if (by_word)
 		return ACQUIRED;
 	if (h->n)
 		_fg_offer_keep(l, t, h->n);

@@ -246,6 +246,19 @@ static bool is_nearer(uint32_t a, uint32_t b, uint32_t mine)
 	return !(a & (FG_NEAR_NODE | FG_NEAR_CACHE)) && (b & FG_NEAR_CACHE);
 }
 
+/* A link, from the thread that is at `mine`: to another cache? */
+static bool is_far(uint32_t link, uint32_t mine)
+{
+	return (link >> LINK_NEAR_SHIFT ^ mine) & (FG_NEAR_NODE | FG_NEAR_CACHE);
+}
+
+bool _fg_queue_next_is_far(const struct fg_self *t, uint32_t n)
+{
+	uint32_t next = fg_load_relaxed(&node_at(n)->next), mine;
+
+	return find_near(t, &mine) && next && is_far(next, mine);
+}
+
 /*
  * Only a head changes links that stand, and only to nodes that have a successor themselves: nobody
  * else writes to those.
@@ -257,7 +270,7 @@ void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *be
 	if (!first || behind->walked == WALK_MAX || first / LINK_PASSED >= LINK_PASSED_MAX)
 		return;
 	find_near(t, &mine);
-	if (!((first >> LINK_NEAR_SHIFT ^ mine) & (FG_NEAR_NODE | FG_NEAR_CACHE)))
+	if (!is_far(first, mine))
 		return;
 	if (!behind->before)
 		behind->before = first & LINK_NODE;

@@ -78,6 +78,9 @@ bool _fg_queue_has_next(uint32_t n, struct fg_successor *behind);
  */
 void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *behind);
 
+/* By the thread that the node is of: there is a successor, and it is at another cache. */
+bool _fg_queue_next_is_far(const struct fg_self *t, uint32_t n);
+
 /* The head passes its role on and is out.  Never waits. */
 void _fg_queue_hand_over(struct fg_lock *l, struct fg_self *t, uint32_t n,
 			 const struct fg_successor *behind);

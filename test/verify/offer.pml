@@ -315,6 +315,8 @@ accept:		/* [lock_spin.c:accept] */
 		if
 		:: several -> settle(); head = (st[me] == HEAD); goto pass
 		:: !several -> settle() /* to learn whether others sleep */
+		:: !several && !offers -> /* [queue.c:_fg_queue_next_is_far] */
+			settle(); head = (st[me] == HEAD); goto pass
 		:: !several
 		fi;
 		/* [offer.c:_fg_offer_keep], [queue.c:_fg_queue_keep]; the standby has no node */
