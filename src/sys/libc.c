@@ -3,27 +3,51 @@
 
 #include <dlfcn.h>
 #include <gnu/lib-names.h>
+#include <gnu/libc-version.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "sys/atomic.h"
 
+static void *look_up(void *in, const char *name, const char *version)
+{
+	void *f = version ? dlvsym(in, name, version) : dlsym(in, name);
+
+	/*
+	 * The baseline of the versions differs between architectures; the default one is right
+	 * elsewhere.
+	 */
+	return f || !version ? f : dlsym(in, name);
+}
+
+static bool is_in_libc(void *f)
+{
+	struct dl_find_object its, libc;
+
+	return !_dl_find_object(f, &its) && !_dl_find_object((void *)gnu_get_libc_version, &libc) &&
+	       its.dlfo_link_map == libc.dlfo_link_map;
+}
+
+/*
+ * dlopen() allocates, and it may be for malloc that a function is looked up, with a lock of its own
+ * that we stand before: it would come back here and back.  So first what does not allocate, which
+ * also finds what others behind us have of the name.
+ */
 void *fg_libc_function(const char *name, const char *version)
 {
 	static void *libc;
 	void *have = __atomic_load_n(&libc, __ATOMIC_RELAXED), *f;
 
 	if (!have) {
+		f = look_up(RTLD_NEXT, name, version);
+		if (f && is_in_libc(f))
+			return f;
 		have = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
 		if (!have)
 			return NULL;
 		__atomic_store_n(&libc, have, __ATOMIC_RELAXED);
 	}
-	f = version ? dlvsym(have, name, version) : dlsym(have, name);
-	/*
-	 * The baseline of the versions differs between architectures; the default one is right
-	 * elsewhere.
-	 */
-	return f || !version ? f : dlsym(have, name);
+	return look_up(have, name, version);
 }
 
 static const char *const names[] = {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For malloc_locks, by LD_PRELOAD: a small allocator under one pthread mutex.
- * Whatever locks, and allocates while it does, comes back here and hangs.
+ * For malloc_locks, by LD_PRELOAD: a small allocator under three locks: a semaphore, as Electric
+ * Fence's, a process-shared mutex, which is glibc's, and one of ours.  Whatever locks, and
+ * allocates while it does, comes back here and hangs, or does so without end.
  */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -17,7 +20,8 @@ struct chunk {
 	struct chunk *next;
 };
 
-static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static sem_t semaphore;
+static pthread_mutex_t shared, m = PTHREAD_MUTEX_INITIALIZER;
 static struct chunk *free_list[CLASSES]; /* guarded by m */
 static char *fresh, *end;		 /* guarded by m */
 long locked_malloc_calls;
@@ -29,6 +33,31 @@ void *realloc(void *p, size_t n);
 void *memalign(size_t align, size_t n);
 void *aligned_alloc(size_t align, size_t n);
 int posix_memalign(void **p, size_t align, size_t n);
+
+static void lock(void)
+{
+	static bool made;
+	pthread_mutexattr_t attr;
+
+	if (!made) {
+		made = true; /* first: what follows may allocate */
+		sem_init(&semaphore, 0, 1);
+		pthread_mutexattr_init(&attr);
+		pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+		pthread_mutex_init(&shared, &attr);
+	}
+	while (sem_wait(&semaphore))
+		;
+	pthread_mutex_lock(&shared);
+	pthread_mutex_lock(&m);
+}
+
+static void unlock(void)
+{
+	pthread_mutex_unlock(&m);
+	pthread_mutex_unlock(&shared);
+	sem_post(&semaphore);
+}
 
 static size_t size_of(size_t class)
 {
@@ -65,14 +94,14 @@ void *malloc(size_t n)
 		errno = ENOMEM;
 		return NULL;
 	}
-	pthread_mutex_lock(&m);
+	lock();
 	locked_malloc_calls++;
 	c = free_list[class];
 	if (c)
 		free_list[class] = c->next;
 	else
 		c = carve(size_of(class));
-	pthread_mutex_unlock(&m);
+	unlock();
 	if (!c) {
 		errno = ENOMEM;
 		return NULL;
@@ -87,10 +116,10 @@ void free(void *p)
 
 	if (!p || c->class >= CLASSES) /* an aligned one: stays */
 		return;
-	pthread_mutex_lock(&m);
+	lock();
 	c->next = free_list[c->class];
 	free_list[c->class] = c;
-	pthread_mutex_unlock(&m);
+	unlock();
 }
 
 void *calloc(size_t n, size_t size)
@@ -138,17 +167,7 @@ int posix_memalign(void **p, size_t align, size_t n)
 	return *p ? 0 : ENOMEM;
 }
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&m);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&m);
-}
-
 __attribute__((constructor)) static void begin(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork);
+	pthread_atfork(lock, unlock, unlock);
 }

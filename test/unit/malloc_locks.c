@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program runs on a malloc that takes a pthread mutex, from the first allocation of the process
- * to the last.
+ * The program runs on a malloc that takes locks, of ours and of glibc's, from the first allocation
+ * of the process to the last.
  */
 #include "../tools/check.h"
 
