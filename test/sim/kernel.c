@@ -226,11 +226,11 @@ static void run_cpu(struct cpu *c, uint64_t at)
 		choose_by_priority(&horizon);
 		if (next < horizon)
 			horizon = next;
-		if (c->queue && c->slice_end < horizon)
-			horizon = c->slice_end;
 	} else {
 		horizon = (next != ~0ull && next > c->now ? next : c->now) + M.quantum;
 	}
+	if (c->queue && c->slice_end < horizon)
+		horizon = c->slice_end;
 	fiber_run(t);
 	if (t->state == T_RUN)
 		cpu_arm(c, c->now);

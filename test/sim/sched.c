@@ -213,6 +213,9 @@ void sim_wake(struct thread *t)
 		if (c == here)
 			horizon = c->now;
 	}
+	/* Its slice ends in time, though nothing else is due before. */
+	if (c == here && c->slice_end < horizon)
+		horizon = c->slice_end;
 	if (!c->kicked && M.cpus > 1) {
 		c->kicked = true; /* an idle CPU elsewhere finds it at a tick */
 		sim_post(here->now + 1 + rng() % M.tick, E_KICK, c->id, 0);

@@ -36,6 +36,7 @@ def check_objects():
                        ("sem", 3000), ("spin", 3000)):
         schedules(n, "-O", object_)
         schedules(n, "-O", object_, "--pct", "3")
+        schedules(n // 3, "-O", object_, "-c", "1")
     # Several at once, released in either order.
     schedules(2000, "-O", "mutex", "-n", "3")
     schedules(2000, "-O", "mutex", "-n", "3", "--pct", "3")
@@ -152,14 +153,15 @@ def check_same_seed():
 
 # What finds each of the twins.
 FOUND_BY = {
-    "wake": ["-O mutex"], "lock": ["-O mutex"], "late": ["-O mutex -c 2 -t 4"],
+    "wake": ["-O mutex"], "lock": ["-O mutex"], "late": ["-O mutex -c 2 -t 4", "-O mutex -c 1"],
     "leaves": ["-O mutex -c 2 -t 8"],
     "offer": ["-O mutex -c 8 -t 16"], "given": ["-O mutex"],
     "cond": ["-O cond"], "due": ["-O cond"], "late-look": ["-O cond"], "epoch": ["-O cond --fork"],
-    "rwlock": ["-O rwlock"], "rwlock-table": ["-O rwlock"], "tag": ["-O rwlock --weak"],
+    "rwlock": ["-O rwlock", "-O rwlock -c 1"], "rwlock-table": ["-O rwlock"],
+    "tag": ["-O rwlock --weak"],
     "old-tag": ["-O rwlock"], "barrier": ["-O barrier"], "sem": ["-O sem"],
     "asks": ["-O sem --rounds 40"], "cancel": ["-O sem --cancel"],
-    "spin": ["-O spin"], "gate": ["-O spin -n 2"],
+    "spin": ["-O spin", "-O spin -c 1"], "gate": ["-O spin -n 2"],
     "zoo": ["-l futex-fair", "-l hybrid-mcs", "-l cohort -m intel104 -c 8 -t 8",
             "-l cna -m intel104 -c 8 -t 8"],
 }
