@@ -160,21 +160,31 @@ static int policy_of(const char *name)
 	refuse("no policy '%s'", name);
 }
 
-/* Before any periodic check of a lock. */
+/*
+ * Of a wait, while nobody gets anything: while others do, it may be as long as the program, since
+ * whoever comes may take what is free, or what a waiter has just been told of.  Before any periodic
+ * check of a lock, and after the designated waiter's, which is within 4 ms (lock/lock_wait.c).
+ */
 static uint64_t bound_ms(void)
 {
 	/*
-	 * In a child one that finds the parent's designated waiter sleeps for 100 ms.  A handler
-	 * keeps its thread from what that has in hand, and a release for another thread waits for
-	 * such a one for 100 ms (lock/offer.c).
+	 * In a child one that finds the parent's designated waiter sleeps for 100 ms.  Who releases
+	 * a lock for a thread whose signal handler wants what that one has in hand looks 1,000
+	 * times, every 100 us and what timers and idle CPUs add, 50 us each (lock/offer.c).
 	 */
-	if (load.forking || load.handlers)
+	if (load.forking || (load.handlers && load.foreign))
 		return 250;
 	/*
 	 * Who has a spinlock in hand, and waits for another behind those that want the first, goes
 	 * around their gate after 8 ms, or up to four times as long (lock/gate.c).
 	 */
-	return load.object == &object_spin && load.locks > 1 ? 100 : 7;
+	if (load.object == &object_spin && load.locks > 1)
+		return 100;
+	/*
+	 * One CPU after the other may be taken away that has to go on, each for 1.5 times steal_len
+	 * at most: before the second periodic check.
+	 */
+	return M.steal ? 40 : 7;
 }
 
 /* What random schedules have no room for, or do not look at. */

@@ -46,6 +46,11 @@ def check_objects():
     schedules(2000, "-O", "sem", "--rounds", "40", "-t", "4")
 
 
+def check_waits_may_be_as_long_as_the_program():
+    # In nearly each somebody waits for more than 7 ms, while others have the mutex, and the items.
+    schedules(50, "-O", "cond", "-m", "vm2", "-c", "2", "-t", "40")
+
+
 def check_cancellation():
     schedules(500, "-O", "cond", "--cancel")
     schedules(1000, "-O", "cond", "--cancel", "--pct", "3")

@@ -59,6 +59,7 @@ static UNSEEN void reset(void)
 
 static UNSEEN void enter(void)
 {
+	gets_on();
 	if (inside++)
 		violation("two threads have the mutex of a condition variable");
 }

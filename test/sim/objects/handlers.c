@@ -55,6 +55,7 @@ static void enter(int which)
 	struct fg_lock *l = &own[which].lock;
 
 	(void)(_fg_lock_fast(l) || _fg_lock_slow_any(l, NULL));
+	gets_on();
 	enters(which);
 	handlers_see_owner();
 }

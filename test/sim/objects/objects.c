@@ -11,6 +11,7 @@
 
 struct load load;
 struct results results;
+static uint64_t last_got; /* when any thread got anything */
 
 /* Slots and nodes of more threads. */
 void load_mapped(void *at, uint64_t size)
@@ -26,6 +27,7 @@ void load_mapped(void *at, uint64_t size)
 void load_reset(void)
 {
 	handlers_reset();
+	last_got = 0;
 	load.object->reset();
 	load_mapped(fg_chunks[0], sizeof(*fg_chunks[0]));
 }
@@ -75,6 +77,12 @@ UNSEEN uint64_t now(void)
 	return here->now;
 }
 
+UNSEEN void gets_on(void)
+{
+	if (here->now > last_got)
+		last_got = here->now;
+}
+
 UNSEEN void record(struct thread *t, uint64_t from, uint64_t got)
 {
 	uint64_t wait = got - from, ns = wait / NS;
@@ -86,6 +94,13 @@ UNSEEN void record(struct thread *t, uint64_t from, uint64_t got)
 	t->sum_wait += here->now - from;
 	if (wait > t->max_wait)
 		t->max_wait = wait;
+	if (last_got > from)
+		from = last_got;
+	if (got > from) {
+		last_got = got;
+		if (got - from > t->max_idle)
+			t->max_idle = got - from;
+	}
 }
 
 UNSEEN bool one_in(uint32_t n)

@@ -81,6 +81,8 @@ void gone(struct about *a);
 bool in_the_way(const struct about *a, int looked);
 /* An operation that began at `from`, was granted at `got` and ended now. */
 void record(struct thread *t, uint64_t from, uint64_t got);
+/* The thread has something that it waited for, though its operation goes on. */
+void gets_on(void);
 uint64_t now(void);
 
 void load_mapped(void *at, uint64_t size);
