@@ -254,7 +254,8 @@ static bool run_by_priority(uint64_t until)
 		c = choose_by_priority(&first);
 	}
 	run_cpu(c, sim_one_time);
-	if (c->now > sim_one_time)
+	/* One that the hypervisor has taken away goes on later; the others go on now. */
+	if (c->now > sim_one_time && c->now > c->off_until)
 		sim_one_time = c->now;
 	here = NULL;
 	return true;

@@ -51,6 +51,12 @@ def check_waits_may_be_as_long_as_the_program():
     schedules(50, "-O", "cond", "-m", "vm2", "-c", "2", "-t", "40")
 
 
+def check_cpus_that_are_taken_away():
+    for kind in [], ["--pct", "2"]:
+        schedules(500, "-O", "barrier", "-m", "guest16", "-c", "12", "-t", "12", *kind)
+        schedules(500, "-O", "mutex", "-m", "guest16", "-c", "8", "-t", "16", *kind)
+
+
 def check_cancellation():
     schedules(500, "-O", "cond", "--cancel")
     schedules(1000, "-O", "cond", "--cancel", "--pct", "3")
