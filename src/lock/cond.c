@@ -370,6 +370,9 @@ void _fg_cond_destroy(struct fg_cond *c)
 		cond_lock(c);
 		/* Acquire: pairs with confirm(). */
 		empty = !c->first && !fg_load_acquire(&c->lock.tag);
+#ifdef FG_BROKEN_DRAIN /* a test proves that the tests notice */
+		empty = !c->first;
+#endif
 		cond_unlock(c);
 		if (empty)
 			return;

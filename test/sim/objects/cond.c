@@ -269,24 +269,40 @@ static void consume_until_cancelled(struct thread *t)
 	pthread_cleanup_pop(0);
 }
 
-/* All have come: the last one tells them and destroys what they waited on. */
+/* Together, or one by one, of whom all but the last have to leave before it is destroyed. */
+static void tell_all(struct fg_cond *c)
+{
+	if (one_in(2))
+		_fg_cond_broadcast(c);
+	else
+		for (int i = 1; i < buffer.workers; i++)
+			_fg_cond_signal(c);
+}
+
+static void destroy_bye(void)
+{
+	_fg_cond_destroy(&bye);
+	mem_retire(&bye, sizeof(bye), "a condition variable after it was destroyed");
+}
+
+/* All have come: the last one tells them and destroys what they waited on, now or later. */
 static void say_goodbye(void)
 {
-	bool last;
+	bool last, now = one_in(2);
 
 	lock();
 	last = ++buffer.done == buffer.workers;
 	if (last) {
 		buffer.over = true;
-		_fg_cond_broadcast(&bye);
+		tell_all(&bye);
+		if (now)
+			destroy_bye();
 	}
 	while (!buffer.over)
 		wait_somehow(&bye);
 	unlock();
-	if (last) {
-		_fg_cond_destroy(&bye);
-		mem_retire(&bye, sizeof(bye), "a condition variable after it was destroyed");
-	}
+	if (last && !now)
+		destroy_bye();
 }
 
 /* One tells the other, which gives up the mutex that it has waited with. */
