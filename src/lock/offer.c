@@ -175,27 +175,6 @@ void _fg_offer_end(struct fg_lock *l, struct fg_self *t)
 	fg_store_relaxed(&fg_thread_mine(t)->offer, 0);
 }
 
-void _fg_offer_put_away(struct fg_self *t)
-{
-	struct fg_thread *me = fg_thread_mine(t);
-	uint64_t lock = me->offer & ~(uint64_t)FG_OFFER_BITS, given = lock | FG_OFFER_GIVEN;
-	uint64_t both = given | FG_OFFER_MADE;
-	uint32_t n;
-	bool is_mine;
-
-	if (!me->kept)
-		return;
-	/* First: who releases the lock for this thread waits for that, and may destroy it then. */
-	is_mine = fg_cas64_acq_rel(&me->offer, &given, both);
-	n = kept_no_longer(t);
-	if (n && lock)
-		_fg_queue_give((struct fg_lock *)(uintptr_t)lock, t, n, false);
-	else if (n) /* taken back, before or just while it kept the node */
-		_fg_queue_lost(n);
-	if (is_mine) /* not if that one has waited for long enough */
-		fg_cas64_acq_rel(&me->offer, &both, lock | FG_OFFER_GIVEN);
-}
-
 /*
  * Its owner may have freed it without a release, which does no harm to other locks.  Not exact: of
  * memory that is in use again it says what that looks like.
@@ -210,6 +189,30 @@ static bool is_still_there(struct fg_lock *l)
 		return false;
 	id = fg_load_relaxed(&l->word) & FG_WORD_ID; /* of one that gives, so it has a slot */
 	return fg_id_has_slot(id) && !fg_id_is_foreign(id);
+}
+
+void _fg_offer_put_away(struct fg_self *t)
+{
+	struct fg_thread *me = fg_thread_mine(t);
+	uint64_t lock = me->offer & ~(uint64_t)FG_OFFER_BITS, given = lock | FG_OFFER_GIVEN;
+	uint64_t both = given | FG_OFFER_MADE;
+	struct fg_lock *l = (struct fg_lock *)(uintptr_t)lock;
+	uint32_t n;
+	bool is_mine;
+
+	if (!me->kept)
+		return;
+	/* First: who releases the lock for this thread waits for that, and may destroy it then. */
+	is_mine = fg_cas64_acq_rel(&me->offer, &given, both);
+	n = kept_no_longer(t);
+	if (n && !lock) /* taken back, before or just while it kept the node */
+		_fg_queue_lost(n);
+	else if (n && is_still_there(l))
+		_fg_queue_give(l, t, n, false);
+	else if (n)
+		_fg_queue_forget(n);
+	if (is_mine) /* not if that one has waited for long enough */
+		fg_cas64_acq_rel(&me->offer, &both, lock | FG_OFFER_GIVEN);
 }
 
 /* No signal handler that waits for one who waits for this thread, where the call may be made. */

@@ -3,11 +3,11 @@
  * A lock that its owner gives to the head of the queue (src/lock/offer.h).  The word names the
  * former owner then.  So the one that has it: releases it; has it released by that former owner, or
  * by a third thread; ends, and leaves it behind, also where a filter has come and it may block no
- * signals for that; has freed it, and the memory is another's or nobody's when it ends, or forks;
- * forks, and the child releases it; takes part in the rest as any owner does: others find it held,
- * and a signal with it in hand does not wait for the former owner's release.  The child of a raw
- * clone() gives nothing to a thread of its parent.  A signal handler on top of the wait may want
- * the same lock.
+ * signals for that; has freed it, and the memory is another's or nobody's when it ends, forks, or
+ * waits for another lock; forks, and the child releases it; takes part in the rest as any owner
+ * does: others find it held, and a signal with it in hand does not wait for the former owner's
+ * release.  The child of a raw clone() gives nothing to a thread of its parent.  A signal handler
+ * on top of the wait may want the same lock.
  */
 #include "../tools/check.h"
 
@@ -27,6 +27,8 @@ enum {
 	ENDS_FILTERED,
 	FREES,
 	UNMAPS,
+	UNMAPS_AND_WAITS,
+	FREES_AND_WAITS,
 	IN_HANDLER,
 	FORKS,
 	WAYS
@@ -94,6 +96,12 @@ static void fork_twice_with_it(void)
 	_fg_mutex_unlock(&another);
 }
 
+static void wait_for_another(void)
+{
+	_fg_mutex_lock(&another, NULL, NULL);
+	_fg_mutex_unlock(&another);
+}
+
 static void *wait_for_it(void *way)
 {
 	fg_self()->times_head = 1; /* one that does not settle the word */
@@ -114,9 +122,17 @@ static void *wait_for_it(void *way)
 		memset(m, ELSE, sizeof(*m));
 		fork_without_it(true);
 		break;
+	case FREES_AND_WAITS:
+		memset(m, ELSE, sizeof(*m));
+		wait_for_another();
+		break;
 	case UNMAPS:
 		munmap(m, SIZE);
 		fork_without_it(false);
+		break;
+	case UNMAPS_AND_WAITS:
+		munmap(m, SIZE);
+		wait_for_another();
 		break;
 	default: /* released for it: it holds nothing, and says so when it next locks */
 		_fg_mutex_lock(&another, NULL, NULL);
@@ -198,11 +214,25 @@ static void map(void)
 	CHECK(m != MAP_FAILED);
 }
 
+static bool is_freed(int way)
+{
+	return way == FREES || way == UNMAPS || way == FREES_AND_WAITS || way == UNMAPS_AND_WAITS;
+}
+
 /* It was given, and its owner has ended without a release, and freed it. */
 static void check_that_nobody_touched_it(int way)
 {
-	CHECK(way != FREES || is_untouched());
+	CHECK((way != FREES && way != FREES_AND_WAITS) || is_untouched());
 	map();
+}
+
+/* Until it has put away what it had of the first one, as who waits does. */
+static void keep_another_from_it(void)
+{
+	_fg_mutex_lock(&another, NULL, NULL);
+	STORE(go_on, 1);
+	UNTIL(!((volatile struct fg_thread *)fg_thread_of(fg_id_index(waiter)))->kept);
+	_fg_mutex_unlock(&another);
 }
 
 static bool given_once(int way)
@@ -233,7 +263,7 @@ static bool given_once(int way)
 		return in_handler;
 	}
 	UNTIL(LOAD(got));
-	if ((way == FREES || way == UNMAPS) && !given)
+	if (is_freed(way) && !given)
 		way = RELEASES;
 	if (given) {
 		CHECK_EQ(LOAD(l->word) & FG_WORD_ID, fg_self()->id);
@@ -245,9 +275,11 @@ static bool given_once(int way)
 		_fg_mutex_unlock(m);
 	if (way == RELEASED_BY_THIRD)
 		join(start(release_it, NULL));
+	if (way == FREES_AND_WAITS || way == UNMAPS_AND_WAITS)
+		keep_another_from_it();
 	STORE(go_on, 1);
 	join(t);
-	if (way == FREES || way == UNMAPS) {
+	if (is_freed(way)) {
 		check_that_nobody_touched_it(way);
 		return true;
 	}
@@ -280,11 +312,13 @@ int main(int argc, char **argv)
 	for (int way = 0; way < WAYS; way++)
 		while (given[way] < ENOUGH && fg_now_ns() < until)
 			given[way] += given_once(way);
-	printf("given: %d released, %d by the former owner, %d by a third thread, %d left behind, "
-	       "%d behind a filter, %d freed, %d unmapped, %d wanted in a handler, %d "
-	       "in a child\n",
-	       given[RELEASES], given[RELEASED_BY_FORMER], given[RELEASED_BY_THIRD], given[ENDS],
-	       given[ENDS_FILTERED], given[FREES], given[UNMAPS], given[IN_HANDLER], given[FORKS]);
+	printf(
+	    "given: %d released, %d by the former owner, %d by a third thread, %d left behind, "
+	    "%d behind a filter, %d freed, %d unmapped, %d and %d before another wait, %d wanted "
+	    "in a handler, %d in a child\n",
+	    given[RELEASES], given[RELEASED_BY_FORMER], given[RELEASED_BY_THIRD], given[ENDS],
+	    given[ENDS_FILTERED], given[FREES], given[UNMAPS], given[UNMAPS_AND_WAITS],
+	    given[FREES_AND_WAITS], given[IN_HANDLER], given[FORKS]);
 	fflush(stdout);
 	for (int way = 0; way < WAYS; way++)
 		if (!given[way])
