@@ -101,6 +101,30 @@ def asleep_in_a_call(pid):
         raise Skip("who waits for what is not told here") from None
 
 
+def check_top_ends_with_its_policy():
+    p = subprocess.Popen([f"{TMP}/bin/flexguard", "kernel", "top", "7", "-d1"],
+                         env=dict(os.environ, RECORDED=ROOT), text=True, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
+    while not asleep_in_a_call(p.pid):
+        same("it goes on", p.poll(), None)
+        time.sleep(0.01)
+    status, ejections = "sys/kernel/syncord/status", "sys/kernel/syncord/ejections"
+    texts = {}
+    for path in status, ejections:
+        with open(f"{ROOT}/{path}") as f:
+            texts[path] = f.read()
+    write(ejections, "id=7 name=numa reason=slow_hook at_ns=123 text=it took 70 us\n")
+    write(status, re.sub(r"(?m)^(policy|target) .*\n", "", texts[status]))
+    try:
+        _, err = p.communicate(timeout=60)
+    finally:
+        p.kill()
+        for path, text in texts.items():
+            write(path, text)
+    same("top of one that was ejected", p.returncode, 125)
+    true(err, "7 was ejected: " in err and len(err.splitlines()) == 1)
+
+
 def check_rates_of_a_stopped_top():
     """They are of the time that has passed, not of the one that was asked for."""
     p = subprocess.Popen([f"{TMP}/bin/flexguard", "kernel", "top", "7", "-n1", "-d1"],

@@ -116,6 +116,8 @@ size_t fg_syncord_ids(uint32_t **ids);
 bool fg_syncord_is_attached(uint32_t id);
 
 /* ---- kernel_status.c ---- */
+/* 0 if it is attached, or no id; else the exit status, and the standard error has been told why. */
+int fg_syncord_not_attached(uint32_t id);
 /* The policy `id`, or all (0), with the counters of each if `calls` are there. */
 void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls);
 void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,

@@ -337,9 +337,21 @@ void fg_syncord_print_json(const char *status, uint32_t id, const struct fg_poli
 
 /* ---- the commands -------------------------------------------------------------- */
 
+int fg_syncord_not_attached(uint32_t id)
+{
+	char text[400];
+
+	if (!id || fg_syncord_is_attached(id))
+		return 0;
+	if (!fg_syncord_ejection(id, text, sizeof(text)))
+		return fg_kernel_no_id(id);
+	fg_error("%u was ejected: %s", id, text);
+	return FG_EXIT_OWN;
+}
+
 int fg_syncord_start(int argc, char **argv, uint32_t *id, const struct fg_policy_calls **calls)
 {
-	char why[400], text[400], *status;
+	char why[400], *status;
 	int err;
 
 	*id = 0;
@@ -356,12 +368,9 @@ int fg_syncord_start(int argc, char **argv, uint32_t *id, const struct fg_policy
 		return fg_refused(err ? err : -ENOTSUP, why);
 	}
 	free(status);
-	if (*id && !fg_syncord_is_attached(*id)) {
-		if (!fg_syncord_ejection(*id, text, sizeof(text)))
-			return fg_kernel_no_id(*id);
-		fg_error("%u was ejected: %s", *id, text);
-		return FG_EXIT_OWN;
-	}
+	err = fg_syncord_not_attached(*id);
+	if (err)
+		return err;
 	/* Without them the kernel's own numbers are left. */
 	*calls = *fg_kernel_root() ? NULL : fg_policy_calls(why, sizeof(why));
 	return 0;

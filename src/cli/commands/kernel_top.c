@@ -77,7 +77,8 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 		nanosleep(&delay, NULL);
 		if (fg_interrupted)
 			break;
-		status = fg_kernel_text(FG_SYNCORD "/status");
+		failed = fg_syncord_not_attached(id);
+		status = failed ? NULL : fg_kernel_text(FG_SYNCORD "/status");
 		if (!status)
 			break;
 		at_ns = fg_now_ns(); /* later than it was asked for, perhaps by a long stop */
@@ -95,5 +96,5 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 		before_ns = at_ns;
 	}
 	free(before);
-	return 0;
+	return failed;
 }
