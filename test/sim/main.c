@@ -161,9 +161,10 @@ static int policy_of(const char *name)
 }
 
 /*
- * Of a wait, while nobody gets anything: while others do, it may be as long as the program, since
- * whoever comes may take what is free, or what a waiter has just been told of.  Before any periodic
- * check of a lock, and after the designated waiter's, which is within 4 ms (lock/lock_wait.c).
+ * Of the time in which nobody gets anything: while others do, a wait may be as long as the program,
+ * since whoever comes may take what is free, or what a waiter has just been told of.  After the
+ * designated waiter's check, which is within 4 ms (lock/lock_wait.c), and long before the first
+ * periodic one, after 8: others may go on for a while after a wake-up is lost.
  */
 static uint64_t bound_ms(void)
 {
@@ -184,7 +185,7 @@ static uint64_t bound_ms(void)
 	 * One CPU after the other may be taken away that has to go on, each for 1.5 times steal_len
 	 * at most: before the second periodic check.
 	 */
-	return M.steal ? 40 : 7;
+	return M.steal ? 40 : 5;
 }
 
 /* What random schedules have no room for, or do not look at. */

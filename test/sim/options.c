@@ -189,7 +189,7 @@ static int usage(FILE *to, int status)
 	    "  --weak           loads may return old values, as memory orders permit\n"
 	    "  --relax          what if one of the orders were not there: for each place in the\n"
 	    "                   code, the same\n"
-	    "  --bound MS       of a wait, while nobody gets anything\n"
+	    "  --bound MS       of the time in which nobody gets anything\n"
 	    "  --search S       for a smaller one that fails\n"
 	    "  --trace          how far each thread came before another went on (of the last\n"
 	    "                   schedule)\n"

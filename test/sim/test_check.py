@@ -164,8 +164,8 @@ def check_same_seed():
 
 # What finds each of the twins.
 FOUND_BY = {
-    "wake": ["-O mutex"], "lock": ["-O mutex"], "late": ["-O mutex -c 2 -t 4", "-O mutex -c 1"],
-    "leaves": ["-O mutex -c 2 -t 8"],
+    "wake": ["-O mutex", "-O cond"], "lock": ["-O mutex"],
+    "late": ["-O mutex -c 2 -t 4", "-O mutex -c 1"], "leaves": ["-O mutex -c 2 -t 8"],
     "offer": ["-O mutex -c 8 -t 16"], "given": ["-O mutex"],
     "cond": ["-O cond"], "due": ["-O cond"], "drain": ["-O cond"], "late-look": ["-O cond"],
     "epoch": ["-O cond --fork"],

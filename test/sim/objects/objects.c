@@ -27,7 +27,7 @@ void load_mapped(void *at, uint64_t size)
 void load_reset(void)
 {
 	handlers_reset();
-	last_got = 0;
+	last_got = results.idle = 0;
 	load.object->reset();
 	load_mapped(fg_chunks[0], sizeof(*fg_chunks[0]));
 }
@@ -77,10 +77,18 @@ UNSEEN uint64_t now(void)
 	return here->now;
 }
 
+static UNSEEN void got_something(uint64_t at)
+{
+	if (at <= last_got)
+		return;
+	if (at - last_got > results.idle)
+		results.idle = at - last_got;
+	last_got = at;
+}
+
 UNSEEN void gets_on(void)
 {
-	if (here->now > last_got)
-		last_got = here->now;
+	got_something(here->now);
 }
 
 UNSEEN void record(struct thread *t, uint64_t from, uint64_t got)
@@ -94,13 +102,7 @@ UNSEEN void record(struct thread *t, uint64_t from, uint64_t got)
 	t->sum_wait += here->now - from;
 	if (wait > t->max_wait)
 		t->max_wait = wait;
-	if (last_got > from)
-		from = last_got;
-	if (got > from) {
-		last_got = got;
-		if (got - from > t->max_idle)
-			t->max_idle = got - from;
-	}
+	got_something(got);
 }
 
 UNSEEN bool one_in(uint32_t n)

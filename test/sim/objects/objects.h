@@ -60,6 +60,7 @@ extern struct load {
 extern struct results {
 	volatile int started;
 	uint64_t violations, wait_hist[256];
+	uint64_t idle;	   /* the longest time in which nobody got anything */
 	char what[120];	   /* the first violation */
 	const void *where; /* in the code; NULL: a check of the program's */
 } results;
@@ -81,7 +82,7 @@ void gone(struct about *a);
 bool in_the_way(const struct about *a, int looked);
 /* An operation that began at `from`, was granted at `got` and ended now. */
 void record(struct thread *t, uint64_t from, uint64_t got);
-/* The thread has something that it waited for, though its operation goes on. */
+/* The thread has something that it may have waited for, though its operation goes on. */
 void gets_on(void);
 uint64_t now(void);
 
