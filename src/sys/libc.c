@@ -9,15 +9,19 @@
 
 #include "sys/atomic.h"
 
+/*
+ * The baseline of the versions differs between architectures; the default one is right elsewhere.
+ * Not the one after the other: what is not found leaves a message, which is allocated.
+ */
 static void *look_up(void *in, const char *name, const char *version)
 {
-	void *f = version ? dlvsym(in, name, version) : dlsym(in, name);
-
-	/*
-	 * The baseline of the versions differs between architectures; the default one is right
-	 * elsewhere.
-	 */
-	return f || !version ? f : dlsym(in, name);
+#ifdef __x86_64__
+	if (version)
+		return dlvsym(in, name, version);
+#else
+	(void)version;
+#endif
+	return dlsym(in, name);
 }
 
 static bool is_in_libc(void *f)
