@@ -125,7 +125,7 @@ bool is_to_come(const std::chrono::time_point<Clock, Duration> &t,
 {
 	const double left = about_left(t, now);
 
-	return left > farthest || (left >= -farthest && t > now);
+	return left > 1 || (left >= -1 && t > now);
 }
 
 // The deadline for a time of any clock.  One that the kernel does not know may run at another speed
@@ -137,11 +137,12 @@ deadline deadline_for(const std::chrono::time_point<Clock, Duration> &t)
 		return deadline_of(t);
 	else {
 		const auto now = Clock::now();
+		const double left = about_left(t, now);
 
 		if (!is_to_come(t, now))
 			return deadline_in(std::chrono::seconds(0));
-		if (about_left(t, now) > farthest)
-			return deadline_in(std::chrono::duration<double>(farthest));
+		if (left > 1) // and looked at again
+			return deadline_in(std::chrono::duration<double>(left));
 		return deadline_in(t - now);
 	}
 }

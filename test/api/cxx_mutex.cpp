@@ -75,6 +75,22 @@ using std::chrono::system_clock;
 using fast_hours = std::chrono::time_point<fast_clock, std::chrono::hours>;
 constexpr std::chrono::duration<long, std::ratio<1, 60>> a_century(100 * 366 * 86400L * 60);
 
+// What it is now is too many picoseconds for 64 bits.
+struct late_clock {
+	using duration = std::chrono::microseconds;
+	using rep = duration::rep;
+	using period = duration::period;
+	using time_point = std::chrono::time_point<late_clock>;
+	static constexpr bool is_steady = false;
+
+	static time_point now()
+	{
+		return time_point(std::chrono::seconds(1800000000));
+	}
+};
+using late_picoseconds =
+    std::chrono::time_point<late_clock, std::chrono::duration<long, std::pico>>;
+
 template <class M> static void timed_of_a_held_one()
 {
 	M m;
@@ -98,6 +114,7 @@ template <class M> static void timed_of_a_held_one()
 		refused_until<fast_clock>(m, fast_clock::time_point::min());
 		refused_until<slow_clock>(m, slow_clock::now() + 2ms);
 		refused_until<slow_clock>(m, slow_clock::now() - 2ms);
+		CHECK(!m.try_lock_until(late_picoseconds()));
 	});
 	m.unlock();
 }
