@@ -355,6 +355,8 @@ static UNSEEN void after(void)
 {
 	if (inside || (mutex.lock.word & FG_WORD_ID))
 		violation("the mutex of a condition variable is held by nobody");
+	if (!load.forking && (mutex.lock.word || mutex.lock.tail))
+		violation("the mutex of a condition variable says that somebody waits");
 	if (buffer.put != all_items() || buffer.taken != buffer.put || buffer.have)
 		violation("what was put into the buffer is not what was taken out");
 	if (not_empty.first || not_full.first)

@@ -472,6 +472,8 @@ static UNSEEN void after(void)
 			violation("a mutex is held by nobody");
 		if (!zoo && (place[i].lock.fg.word & FG_WORD_ID))
 			violation("the word of a free mutex has an owner");
+		if (!zoo && !load.forking && (place[i].lock.fg.word || place[i].lock.fg.tail))
+			violation("a free mutex says that somebody waits");
 		if (place[i].data[0] != place[i].second[0])
 			violation("a section was done by half");
 	}

@@ -229,6 +229,8 @@ static UNSEEN void after(void)
 			continue;
 		if ((rw->readers & COUNT) || (rw->gate.word & FG_WORD_ID))
 			violation("a free reader-writer lock counts somebody");
+		if ((rw->readers & DRAINER_SLEEPS) || rw->gate.word || rw->gate.tail)
+			violation("a free reader-writer lock says that somebody waits");
 		for (int line = 0; line < LINES; line++)
 			for (int column = 0; column < ENTRIES; column++)
 				if (names(_fg_rwlock_visible[line].entry[column], rw))
