@@ -3,14 +3,14 @@
 """Random schedules (check.c) of every object: what it promises holds, and what is wrong on purpose
 is found.  FGSIM_SCHEDULES: so many of each instead (25,000 to 500,000 take a minute), for hours.
 FGSIM_SEED: of the first.
-usage: test_check.py FGSIM FGSIM-BROKEN-..."""
+usage: test_check.py FGSIM FGSIM-WATCHED FGSIM-UNWATCHED FGSIM-BROKEN-..."""
 import os
 import pathlib
 import re
 import subprocess
 import sys
 
-SHIPPED, *TWINS = sys.argv[1:]
+SHIPPED, WATCHED, UNWATCHED, *TWINS = sys.argv[1:]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEDULES = os.environ.get("FGSIM_SCHEDULES")
 SEED = os.environ.get("FGSIM_SEED", "1")
@@ -24,8 +24,8 @@ def run(*options, program=SHIPPED):
     return p
 
 
-def schedules(n, *options, seed=SEED):
-    p = run(*options, "-s", seed, "-x", SCHEDULES or str(n))
+def schedules(n, *options, seed=SEED, program=SHIPPED):
+    p = run(*options, "-s", seed, "-x", SCHEDULES or str(n), program=program)
     print("    " + p.stdout.replace("\n", "\n    ").rstrip())
     assert p.returncode == 0, f"{options}: exit status {p.returncode}{p.stderr}"
     return re.search("hash (.*?),", p.stdout)[1]
@@ -44,6 +44,27 @@ def check_objects():
     schedules(20, "-O", "barrier", "--rounds", "200")
     # Long enough that the owner of the gate asks for a value.
     schedules(2000, "-O", "sem", "--rounds", "40", "-t", "4")
+
+
+def check_all_that_wait_sleep():
+    for object_, n in (("mutex", 1000), ("rwlock", 1000), ("cond", 300), ("barrier", 500),
+                       ("sem", 1000), ("spin", 1000)):
+        schedules(n, "-O", object_, "-p", "block")
+        schedules(n, "-O", object_, "-p", "block", "--pct", "3")
+
+
+def check_wake_ups_of_spinlocks():
+    # What a time limit would make up for.  (By threads that spin, and with "block" by many.)
+    for program in UNWATCHED, WATCHED:
+        for options in ([], ["-c", "1"], ["-p", "block"], ["-p", "block", "--pct", "3"],
+                        ["-p", "block", "-c", "2", "-t", "12"]):
+            schedules(1500, "-O", "spin", *options, program=program)
+        for options in [], ["-p", "block"]:
+            schedules(500, "-O", "spin", "--weak", *options, program=program)
+        schedules(500, "-O", "spin", "--handlers", program=program)
+        schedules(300, "-O", "spin", "--life", "2", program=program)
+        schedules(300, "-O", "spin", "--fork", program=program)
+        schedules(500, "-O", "spin", "-n", "2", program=program)
 
 
 def check_waits_may_be_as_long_as_the_program():
@@ -174,6 +195,7 @@ FOUND_BY = {
     "old-tag": ["-O rwlock"], "barrier": ["-O barrier"], "sem": ["-O sem"],
     "asks": ["-O sem --rounds 40"], "cancel": ["-O sem --cancel"],
     "spin": ["-O spin", "-O spin -c 1"], "gate": ["-O spin -n 2"],
+    "fence": ["-O spin -p block --weak"], "watched": ["-O spin -p block -c 2 -t 12"],
     "zoo": ["-l futex-fair", "-l hybrid-mcs", "-l cohort -m intel104 -c 8 -t 8",
             "-l cna -m intel104 -c 8 -t 8"],
 }
