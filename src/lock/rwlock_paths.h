@@ -24,7 +24,10 @@
  * lock, one has it and the others are counted; whoever leaves first takes it
  * out, and one that finds it gone counts itself out (docs/design/rwlock.md).  Sizes: not varied.
  */
-#define LINES	128
+#ifndef FG_RWLOCK_LINES /* fewer in the simulator, for its few threads to share */
+#define FG_RWLOCK_LINES 128
+#endif
+#define LINES	FG_RWLOCK_LINES
 #define ENTRIES 8
 #define WANTED	1u
 

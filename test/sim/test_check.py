@@ -67,6 +67,15 @@ def check_wake_ups_of_spinlocks():
         schedules(500, "-O", "spin", "-n", "2", program=program)
 
 
+def check_readers_that_share_lines():
+    # Of the table: with 128 lines six threads have one each.
+    for options in [], ["--pct", "3"], ["-c", "1"]:
+        schedules(2000, "-O", "rwlock", *options, program=UNWATCHED)
+    schedules(400, "-O", "rwlock", "--weak", program=UNWATCHED)
+    schedules(300, "-O", "rwlock", "--handlers", program=UNWATCHED)
+    schedules(500, "-O", "rwlock", "--life", "2", program=UNWATCHED)
+
+
 def check_waits_may_be_as_long_as_the_program():
     # In nearly each somebody waits for more than 7 ms, while others have the mutex, and the items.
     schedules(50, "-O", "cond", "-m", "vm2", "-c", "2", "-t", "40")
