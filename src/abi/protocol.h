@@ -214,7 +214,8 @@ struct fg_cpu_count {
 
 /*
  * Where a CPU is: two with one value share a last-level cache, two with one FG_NEAR_NODE a NUMA
- * node.  0 of all: not known, or all are alike.  A hint, as everything here.
+ * node.  0 of all: not known, or all are alike, as those of which no two share a cache.  A hint, as
+ * everything here.
  */
 enum fg_near {
 	FG_NEAR_CACHE = 0x1f, /* caches of the node are numbered, modulo 32 */

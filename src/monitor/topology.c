@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "monitor/topology.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ struct node {
 	uint8_t *near;
 	int n, number, caches;
 	int cache[FG_NEAR_CACHE + 1]; /* first CPUs of those that have a number */
+	bool shared;		      /* one of them, by two CPUs */
 };
 
 static void put_cpu(int cpu, void *arg)
@@ -86,6 +88,7 @@ static void put_cpu(int cpu, void *arg)
 	first = cache_of(node->root, cpu);
 	for (i = 0; i < node->caches && node->cache[i] != first; i++)
 		;
+	node->shared |= i < node->caches;
 	if (i == node->caches) {
 		if (i > FG_NEAR_CACHE)
 			i = first & FG_NEAR_CACHE;
@@ -93,6 +96,14 @@ static void put_cpu(int cpu, void *arg)
 			node->cache[node->caches++] = first;
 	}
 	node->near[cpu] = (uint8_t)((node->number << NODE_SHIFT & FG_NEAR_NODE) | i);
+}
+
+static void forget_cache(int cpu, void *arg)
+{
+	const struct node *node = arg;
+
+	if (cpu < node->n)
+		node->near[cpu] &= FG_NEAR_NODE;
 }
 
 static void put_node(int number, void *arg)
@@ -103,6 +114,9 @@ static void put_node(int number, void *arg)
 	node.number = number;
 	snprintf(path, sizeof(path), "%s/node/node%d/cpulist", node.root, number);
 	for_each_number(path, put_cpu, &node);
+	/* As hypervisors show it: nobody is near anybody, and all are alike. */
+	if (!node.shared)
+		for_each_number(path, forget_cache, &node);
 }
 
 void fg_topology_read(const char *root, uint8_t *near, int n)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Where CPUs are: two nodes whose CPUs do not come in order, caches of them, a CPU that the kernel
- * says nothing about; and the counters say of this machine what the kernel says.
+ * Where CPUs are: nodes whose CPUs do not come in order, caches of them, a node where each CPU has
+ * one of its own, which are alike, a CPU that the kernel says nothing about; and the counters say
+ * of this machine what the kernel says.
  */
 #include <sys/stat.h>
 #include "harness.h"
@@ -37,18 +38,22 @@ int main(void)
 
 	test_begin();
 	CHECK(mkdtemp(root));
-	put("node/online", "0,2\n");
+	put("node/online", "0,2-3\n");
 	put("node/node0/cpulist", "0-3,8-9\n");
 	put("node/node2/cpulist", "4-7\n");
+	put("node/node3/cpulist", "10-11\n");
 	for (int cpu = 0; cpu < 10; cpu++)
 		put_cpu(cpu, cpu < 2 || cpu > 7 ? "0-1,8-9\n" : cpu < 4 ? "2-3\n" : "4-7\n");
+	put_cpu(10, "10\n");
+	put_cpu(11, "11\n");
 	memset(cached, 0xff, sizeof(cached));
-	fg_topology_read(root, cached, 12);
+	fg_topology_read(root, cached, 14);
 	snprintf(command, sizeof(command), "rm -r %s", root);
 	CHECK(!system(command));
 	for (int cpu = 0; cpu < 10; cpu++)
 		CHECK(cached[cpu] == (cpu < 2 || cpu > 7 ? 0 : cpu < 4 ? 1 : 2 << 5));
-	CHECK(cached[10] == 0 && cached[11] == 0 && cached[12] == 0xff);
+	CHECK(cached[10] == 3 << 5 && cached[11] == 3 << 5);
+	CHECK(cached[12] == 0 && cached[13] == 0 && cached[14] == 0xff);
 
 	fg_topology_read("/nowhere", cached, 2);
 	CHECK(cached[0] == 0 && cached[1] == 0);
