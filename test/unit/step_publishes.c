@@ -6,6 +6,15 @@
  */
 #include "../tools/step.h"
 
+/* A clock of few instructions (linked with --wrap=fg_now_ns, on each CPU). */
+uint64_t __wrap_fg_now_ns(void);
+uint64_t __wrap_fg_now_ns(void)
+{
+	static uint64_t now = 1000000000;
+
+	return now += 500;
+}
+
 #ifdef STEP_SUPPORTED
 #include "lock/lock.h"
 #include "lock/rounds.h"
@@ -15,15 +24,6 @@ static uint32_t elsewhere; /* the helper has `b` */
 static int go_on;
 static long handler_at; /* the step after which it runs */
 static int handler;
-
-/* A clock of few instructions (linked with --wrap=fg_now_ns). */
-uint64_t __wrap_fg_now_ns(void);
-uint64_t __wrap_fg_now_ns(void)
-{
-	static uint64_t now = 1000000000;
-
-	return now += 500;
-}
 
 /* By the test of the monitor (bpf/critical.h), but for the queue's nodes. */
 static bool is_critical(const struct fg_self *t)
