@@ -81,6 +81,19 @@ static int memory_lock(void)
 	       !mlockall(MCL_CURRENT | MCL_FUTURE);
 }
 
+/* The child has the memory of its parent, which waits. */
+static int vfork_shares(void)
+{
+	volatile int seen = 0;
+	pid_t child = vfork();
+
+	if (!child) {
+		seen = 1;
+		_exit(0);
+	}
+	return child > 0 && waitpid(child, NULL, 0) == child && seen;
+}
+
 /* Each in a process of its own: 0 where it works. */
 static void probe(const char *name, int (*works)(void))
 {
@@ -102,5 +115,6 @@ int main(void)
 	probe("robust-shared", robust_shared);
 	probe("pi-owner", pi_owner);
 	probe("memory-lock", memory_lock);
+	probe("vfork", vfork_shares);
 	return 0;
 }
