@@ -179,7 +179,8 @@ static void promise_to(uint32_t id)
 /* In the child of a raw clone() there is nobody to give it to, though it looks so. */
 static void release_in_child(void)
 {
-	int status, child = (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	int status;
+	pid_t child = check_clone();
 
 	CHECK(child >= 0);
 	if (!child) {
