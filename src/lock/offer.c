@@ -207,7 +207,7 @@ void _fg_offer_put_away(struct fg_self *t)
 	n = kept_no_longer(t);
 	if (n && !lock) /* taken back, before or just while it kept the node */
 		_fg_queue_lost(n);
-	else if (n && is_still_there(l))
+	else if (n && (!is_mine || is_still_there(l))) /* taken back: it may go at any moment */
 		_fg_queue_give(l, t, n, false);
 	else if (n)
 		_fg_queue_forget(n);
