@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A build without all that may be left out (eBPF, ncurses, libmicrohttpd, libdw): it links, and
-says what it lacks."""
+says what it lacks.  Its libdir and datadir are not below its prefix."""
 from climod import *
 
 SOURCE = HELPERS[0]
 BUILD = f"{TMP}/build"
+PREFIX, LIBDIR, DATADIR = f"{TMP}/prefix", f"{TMP}/lib", f"{TMP}/data"
 os.environ.pop("LD_LIBRARY_PATH", None)  # Meson's, of the build that runs this
 
 
@@ -14,14 +15,15 @@ def call(*args):
     same(f"{' '.join(args)}:\n{p.stdout}", p.returncode, 0)
 
 
-def small(*args):
-    return subprocess.run([f"{BUILD}/flexguard", *args], text=True, timeout=60,
+def small(*args, folder=BUILD):
+    return subprocess.run([f"{folder}/flexguard", *args], text=True, timeout=60,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def check_builds():
     call("meson", "setup", BUILD, SOURCE, "-Dauto_features=disabled", "-Dtests=false",
-         "-Dbench=false", "-Doptimization=0")
+         "-Dbench=false", "-Doptimization=0", f"--prefix={PREFIX}", f"--libdir={LIBDIR}",
+         f"--datadir={DATADIR}")
     call("ninja", "-C", BUILD, "flexguard", "libflexguard-preload.so")
 
 
@@ -32,6 +34,27 @@ def check_runs():
     p = small("run", "--policy=fallback", "--", "sh", "-c",
               "grep -c libflexguard-preload.so /proc/$$/maps >/dev/null")
     same("with the library", (p.returncode, p.stderr), (0, ""))
+
+
+def check_installed_apart():
+    for folder in f"{PREFIX}/bin", f"{LIBDIR}/flexguard/bench", f"{DATADIR}/flexguard/bench":
+        os.makedirs(folder)
+    shutil.copy(f"{BUILD}/flexguard", f"{PREFIX}/bin")
+    p = small("run", "--", "true", folder=f"{PREFIX}/bin")
+    same("run without the library", p.returncode, 125)
+    one_line(p.stderr)
+    true(p.stderr, f" {LIBDIR}/flexguard: " in p.stderr)
+    shutil.copy(f"{BUILD}/libflexguard-preload.so", f"{LIBDIR}/flexguard")
+    p = small("run", "--policy=fallback", "--", "sh", "-c",
+              "grep libflexguard-preload.so /proc/$$/maps", folder=f"{PREFIX}/bin")
+    same("run", (p.returncode, p.stderr), (0, ""))
+    true(p.stdout, f" {LIBDIR}/flexguard/" in p.stdout)
+    with open(f"{DATADIR}/flexguard/bench/flexguard-bench", "w") as f:
+        f.write("import sys\nprint(sys.argv[1:])\n")
+    p = small("bench", "--list", folder=f"{PREFIX}/bin")
+    same("bench", (p.stdout, p.stderr), (str(
+        ["--build", f"{PREFIX}/bin", "--programs", f"{LIBDIR}/flexguard/bench", "--list"]) + "\n",
+        ""))
 
 
 def check_doctor():

@@ -20,9 +20,15 @@ static const struct {
 	const char *script, *programs;
 } places[] = {
     {"bench/scripts/flexguard-bench", "bench"},
-    {"../share/flexguard/bench/flexguard-bench", "../" FG_LIBDIR "/bench"},
+    {FG_TO_DATADIR "/bench/flexguard-bench", FG_TO_LIBDIR "/bench"},
     {"flexguard-bench-data/flexguard-bench", "flexguard-bench-data"}, /* of make bench-bundle */
+    {FG_DATADIR "/bench/flexguard-bench", FG_LIBDIR "/bench"},	      /* as configured */
 };
+
+static void from(const char *dir, const char *place, char *path, size_t size)
+{
+	snprintf(path, size, "%s%s%s", *place == '/' ? "" : dir, *place == '/' ? "" : "/", place);
+}
 
 int fg_cmd_bench(int argc, char **argv)
 {
@@ -38,9 +44,9 @@ int fg_cmd_bench(int argc, char **argv)
 	self[n] = 0;
 	dir = dirname(self);
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(script, sizeof(script), "%s/%s", dir, places[i].script);
-		snprintf(programs, sizeof(programs), "%s/%s", dir, places[i].programs);
-		if (!access(script, R_OK))
+		from(dir, places[i].script, script, sizeof(script));
+		from(dir, places[i].programs, programs, sizeof(programs));
+		if (!access(script, R_OK) && !access(programs, X_OK))
 			break;
 	}
 	if (i == sizeof(places) / sizeof(places[0])) {

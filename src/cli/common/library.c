@@ -26,7 +26,7 @@ static const char *own_folder(char exe[PATH_MAX])
 char *fg_library(const char *name, char *why, size_t why_size)
 {
 	/* Not installed; installed, wherever the tree was moved to; as configured. */
-	static const char *const places[] = {".", "../" FG_LIBDIR, FG_PREFIX "/" FG_LIBDIR};
+	static const char *const places[] = {".", FG_TO_LIBDIR, FG_LIBDIR};
 	char exe[PATH_MAX], *file = NULL;
 	const char *dir = own_folder(exe);
 	size_t i;
@@ -49,7 +49,7 @@ char *fg_library(const char *name, char *why, size_t why_size)
 	}
 	if (!file || access(file, R_OK)) {
 		snprintf(why, why_size,
-			 "cannot find %s beside the command or in " FG_PREFIX "/" FG_LIBDIR
+			 "cannot find %s beside the command or in " FG_LIBDIR
 			 ": build it (make) or install FlexGuard",
 			 name);
 		free(file);
