@@ -190,7 +190,8 @@ install: all
 
 # What `make install` of the same build put there.
 uninstall:
-	@./packaging/uninstall $(BUILD) "$(DESTDIR)"
+	@./packaging/uninstall $(BUILD) "$(DESTDIR)" \
+		$(if $(filter file,$(origin PREFIX)),,"$(PREFIX)")
 	$(if $(DESTDIR),,@./packaging/installed)
 
 # The same bytes from two folders; Debian's packages, built, read by lintian, installed and removed

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is installed has a tag (meson install --tags), is in one package of Debian's and in one of
-rpm's, and is gone after packaging/uninstall."""
+rpm's, and is gone after packaging/uninstall; prefixes that cannot be."""
 import fnmatch
 import json
 import re
@@ -128,6 +128,37 @@ def check_uninstall():
     folders = call("find", prefix, "-type", "d", "-name", "flexguard*")
     same("folders of ours", folders, "")
     shutil.rmtree(STAGE)
+
+
+def refused(*args):
+    p = subprocess.run(args, text=True, timeout=120, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE)
+    same(f"{args}: {p.stdout}", (p.returncode, p.stdout), (1, ""))
+    same(p.stderr, p.stderr.count("\n"), 1)
+    return p.stderr
+
+
+def check_uninstall_of_another():
+    """Nothing is taken away where a wrong prefix is named, or nobody knows what was installed."""
+    install()
+    before = files()
+    uninstall, prefix = f"{SOURCE}/packaging/uninstall", OPTIONS["prefix"]
+    said = refused(uninstall, BUILD, STAGE, "/not/there")
+    true(said, f"PREFIX={prefix}: make PREFIX=/not/there first" in said)
+    said = refused(uninstall, f"{TMP}/nope", STAGE)
+    true(said, f"no build in {TMP}/nope" in said)
+    same("left", files(), before)
+    call(uninstall, BUILD, STAGE, prefix + "/")
+    same("by its prefix", files(), set())
+    shutil.rmtree(STAGE)
+
+
+def check_prefix():
+    """What LD_PRELOAD takes for two names."""
+    for prefix in "/opt/a b", "/opt/a:b":
+        said = refused(f"{SOURCE}/packaging/configure", f"{TMP}/nope", prefix)
+        true(said, prefix in said and "LD_PRELOAD" in said)
+    true("not set up", not os.path.exists(f"{TMP}/nope"))
 
 
 main(globals())
