@@ -30,7 +30,13 @@
  * libc looks at the address that it returns to: for whose sake it searches, and where.  So these
  * end in a jump.
  */
+#ifdef __clang__
+#define ENDS_IN_A_JUMP
+#define JUMP __attribute__((musttail)) return
+#else
 #define ENDS_IN_A_JUMP __attribute__((optimize("O2", "optimize-sibling-calls")))
+#define JUMP	       return
+#endif
 
 static void *(*next_dlopen)(const char *file, int mode);
 static void *(*next_dlmopen)(Lmid_t space, const char *file, int mode);
@@ -158,7 +164,7 @@ ENDS_IN_A_JUMP void *dlopen(const char *file, int mode)
 		mode = deeply(mode);
 	else if (fg_unlikely(!next_dlopen))
 		find();
-	return next_dlopen(file, mode);
+	JUMP next_dlopen(file, mode);
 }
 
 FG_EXPORT(dlmopen);
@@ -168,5 +174,5 @@ ENDS_IN_A_JUMP void *dlmopen(Lmid_t space, const char *file, int mode)
 		mode = deeply(mode);
 	else if (fg_unlikely(!next_dlmopen))
 		find();
-	return next_dlmopen(space, file, mode);
+	JUMP next_dlmopen(space, file, mode);
 }

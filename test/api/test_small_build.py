@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A build without all that may be left out (eBPF, ncurses, libmicrohttpd, libdw): it links, and
-says what it lacks.  Its libdir and datadir are not below its prefix."""
+says what it lacks.  Its libdir and datadir are not below its prefix, and where clang is here, that
+compiles it, without a warning."""
 from climod import *
 
 SOURCE = HELPERS[0]
@@ -9,10 +10,14 @@ PREFIX, LIBDIR, DATADIR = f"{TMP}/prefix", f"{TMP}/lib", f"{TMP}/data"
 os.environ.pop("LD_LIBRARY_PATH", None)  # Meson's, of the build that runs this
 
 
+CLANG = shutil.which("clang-19") or shutil.which("clang")
+
+
 def call(*args):
     p = subprocess.run(args, text=True, timeout=280, stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT)
+                       stderr=subprocess.STDOUT, env=dict(os.environ, CC=CLANG or "cc"))
     same(f"{' '.join(args)}:\n{p.stdout}", p.returncode, 0)
+    return p.stdout
 
 
 def small(*args, folder=BUILD):
@@ -24,7 +29,8 @@ def check_builds():
     call("meson", "setup", BUILD, SOURCE, "-Dauto_features=disabled", "-Dtests=false",
          "-Dbench=false", "-Doptimization=0", f"--prefix={PREFIX}", f"--libdir={LIBDIR}",
          f"--datadir={DATADIR}")
-    call("ninja", "-C", BUILD, "flexguard", "libflexguard-preload.so")
+    said = call("ninja", "-C", BUILD, "flexguard", "libflexguard-preload.so", "libflexguard.a")
+    true(said, "warning:" not in said)
 
 
 def check_runs():
@@ -34,6 +40,12 @@ def check_runs():
     p = small("run", "--policy=fallback", "--", "sh", "-c",
               "grep -c libflexguard-preload.so /proc/$$/maps >/dev/null")
     same("with the library", (p.returncode, p.stderr), (0, ""))
+
+
+def check_static():
+    call(CLANG or "cc", f"{SOURCE}/examples/queue.c", "-o", f"{TMP}/queue", f"-I{SOURCE}/include",
+         f"-L{BUILD}", "-l:libflexguard.a", "-pthread")
+    same("static", call(f"{TMP}/queue"), "800040000\n")
 
 
 def check_installed_apart():

@@ -35,8 +35,6 @@ struct metric {
 	double value;
 };
 
-static const char content_type[] = "text/plain; version=0.0.4; charset=utf-8";
-
 static void print_metric(FILE *f, const struct metric *m, const struct metric *before)
 {
 	if (!before || strcmp(before->name, m->name))
@@ -171,6 +169,7 @@ static enum MHD_Result serve(void *asked, struct MHD_Connection *c, const char *
 			     const char *method, const char *version, const char *data,
 			     size_t *size, void **state)
 {
+	static const char content_type[] = "text/plain; version=0.0.4; charset=utf-8";
 	static char not_found[] = "metrics are at /metrics\n", not_get[] = "only GET\n";
 	char *text = NULL;
 	size_t length = 0;
