@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <gnu/lib-names.h>
-#include <gnu/libc-version.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -24,11 +23,16 @@ static void *look_up(void *in, const char *name, const char *version)
 	return dlsym(in, name);
 }
 
+/*
+ * By a function that others have no reason to have.  Looked up, since its address by name may be in
+ * the program, which is linked at a fixed place and takes it as well.
+ */
 static bool is_in_libc(void *f)
 {
+	void *of_libc = dlsym(RTLD_NEXT, "gnu_get_libc_version");
 	struct dl_find_object its, libc;
 
-	return !_dl_find_object(f, &its) && !_dl_find_object((void *)gnu_get_libc_version, &libc) &&
+	return of_libc && !_dl_find_object(f, &its) && !_dl_find_object(of_libc, &libc) &&
 	       its.dlfo_link_map == libc.dlfo_link_map;
 }
 

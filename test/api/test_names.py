@@ -22,8 +22,7 @@ RUNTIME = {
     "__errno_location": "start, and the translation of a deadline that the program gave by a "
                         "faked clock",
     "__register_atfork": START, "_dl_find_object": START, "dlopen": START, "dlsym": START,
-    "dlvsym": START, "gnu_get_libc_version": "an address in libc, not called",
-    "getauxval": START, "getenv": START, "secure_getenv": START,
+    "dlvsym": START, "getauxval": START, "getenv": START, "secure_getenv": START,
     "pthread_key_create": START, "pthread_key_delete": START,
     "strchr": START, "strcmp": START, "strcspn": START, "strlen": START, "strncmp": START,
     "strnlen": START, "strrchr": START, "strtol": START, "strtoull": START,

@@ -4,6 +4,7 @@
  * of the process to the last.
  */
 #include "../tools/check.h"
+#include <gnu/libc-version.h>
 
 enum { THREADS = 6 };
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
@@ -46,10 +47,13 @@ int main(int argc, char **argv)
 {
 	long *calls = (long *)dlsym(RTLD_DEFAULT, "locked_malloc_calls");
 	void *volatile some = malloc(1);
+	/* Of a program that is linked at a fixed place: all have this address of it for libc's. */
+	void *volatile in_program = (void *)gnu_get_libc_version;
 	pthread_t t[THREADS];
 
 	check_begin(argv[0], 20);
 	free(some);
+	CHECK(in_program);
 	if (!calls || !*calls)
 		return CHECK_SETUP;
 	for (intptr_t i = 0; i < THREADS; i++)
