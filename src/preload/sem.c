@@ -9,6 +9,7 @@
 #include <semaphore.h>
 
 #include "lock/sem.h"
+#include "sys/libc.h"
 
 FG_EXPORT(sem_wait);
 FG_EXPORT(sem_timedwait);
@@ -21,11 +22,26 @@ static uint64_t *sem_of(sem_t *sem)
 	return (uint64_t *)sem;
 }
 
+/*
+ * Not to be left by asynchronous cancellation: while it spins, a thread may be counted as a
+ * sleeper, have the gate, or stand in the queue for it.  Such a cancellation comes at the end.
+ */
+static bool spin(sem_t *sem, const struct fg_deadline *deadline)
+{
+	bool got;
+	int type;
+
+	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_DEFERRED, &type);
+	got = _fg_sem_spin(sem_of(sem), deadline);
+	fg_libc_pthread_setcanceltype()(type, NULL);
+	return got;
+}
+
 /* True if the semaphore is ours now; a cancellation point, as glibc's are, even then. */
 static bool taken(sem_t *sem, const struct fg_deadline *deadline)
 {
 	fg_testcancel();
-	return _fg_sem_fast(sem_of(sem)) || _fg_sem_spin(sem_of(sem), deadline);
+	return _fg_sem_fast(sem_of(sem)) || spin(sem, deadline);
 }
 
 /* After glibc's wait, which found no value when it began. */

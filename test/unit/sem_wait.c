@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Semaphores: no post is lost, whether waiters are awake or asleep, time out or
- * are cancelled; errors; a signal handler may post; waits end with EINTR.
+ * are cancelled, asynchronously too; errors; a signal handler may post; waits end with EINTR.
  */
 #include "../tools/check.h"
 
@@ -87,6 +87,36 @@ static void cancellation(void)
 	CHECK_EQ(sem_wait(&sem), 0);
 }
 
+static void *cancel_me_anywhere(void *arg)
+{
+	CHECK_EQ(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL), 0);
+	STORE(ready, 1);
+	sem_wait(arg);
+	CHECK(!"returned");
+	return NULL;
+}
+
+/* Nobody is left counted as one that sleeps. */
+static void cancellation_anywhere(void)
+{
+	static sem_t of[20];
+
+	for (int i = 0; i < 20; i++) {
+		pthread_t t;
+		uint64_t all;
+
+		CHECK_EQ(sem_init(&of[i], 0, 0), 0);
+		STORE(ready, 0);
+		t = start(cancel_me_anywhere, &of[i]);
+		UNTIL(LOAD(ready));
+		sleep_us(1000); /* it waits */
+		CHECK_EQ(pthread_cancel(t), 0);
+		CHECK(join(t) == PTHREAD_CANCELED);
+		memcpy(&all, &of[i], sizeof all);
+		CHECK_EQ(all, 0);
+	}
+}
+
 static void handler(int sig)
 {
 	(void)sig;
@@ -134,6 +164,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(errno, ETIMEDOUT);
 	no_post_lost();
 	cancellation();
+	cancellation_anywhere();
 	interrupted();
 	CHECK_EQ(sem_destroy(&sem), 0);
 	return 0;
