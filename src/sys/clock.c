@@ -74,24 +74,56 @@ static void find_in_vdso(void)
 }
 #endif
 
+static bool has_clock(const struct link_map *object)
+{
+	ElfW(Addr) vdso = getauxval(AT_SYSINFO_EHDR); /* listed, but nobody's names go there */
+	struct fg_symbols s;
+
+	if ((vdso && object->l_addr == vdso) || !fg_symbols_of(&s, object->l_ld, object->l_addr))
+		return false;
+	for (size_t i = 1; i < s.count; i++)
+		if (s.symbol[i].st_shndx != SHN_UNDEF &&
+		    !strcmp(s.names + s.symbol[i].st_name, "clock_gettime"))
+			return true;
+	return false;
+}
+
+/*
+ * In which object it is.  A program that is linked at a fixed place and takes the address has a
+ * jump, which the name stands for in all libraries then: to the first of them that has it.
+ */
+static bool find_object(void *clock, struct dl_find_object *found)
+{
+	const struct link_map *object;
+
+	if (_dl_find_object(clock, found))
+		return false;
+	for (object = found->dlfo_link_map; object; object = object->l_next)
+		if (has_clock(object))
+			return !_dl_find_object(object->l_ld, found);
+	return false;
+}
+
 static void choose_reader(void);
 
 void fg_clock_setup(void)
 {
 	void *named = dlsym(RTLD_DEFAULT, "clock_gettime"),
 	     *libcs = fg_libc_function("clock_gettime", NULL);
-	struct dl_find_object object;
+	struct dl_find_object object, libc;
 
 	find_in_vdso();
 	if (!fg_load_relaxed(&reader))
 		choose_reader();
 	if (!named || !libcs || named == libcs)
 		return;
-	faked = (__typeof__(faked))named;
-	if (!_dl_find_object(named, &object)) {
+	if (find_object(named, &object)) {
+		if (!_dl_find_object(libcs, &libc) && libc.dlfo_link_map == object.dlfo_link_map)
+			return;
 		faker_begins = (uintptr_t)object.dlfo_map_start;
 		faker_ends = (uintptr_t)object.dlfo_map_end;
 	}
+	faked = (__typeof__(faked))named;
 	fg_clock_is_faked = true;
 }
 

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 {
 	long *calls = (long *)dlsym(RTLD_DEFAULT, "locked_malloc_calls");
 	void *volatile some = malloc(1);
-	/* Of a program that is linked at a fixed place: all have this address of it for libc's. */
+	/* In a program that is linked at a fixed place, for all (malloc_locks_fixed). */
 	void *volatile in_program = (void *)gnu_get_libc_version;
 	pthread_t t[THREADS];
 
