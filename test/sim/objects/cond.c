@@ -353,6 +353,7 @@ static UNSEEN void renew(void)
 
 static UNSEEN void after(void)
 {
+	nothing_is_said();
 	if (inside || (mutex.lock.word & FG_WORD_ID))
 		violation("the mutex of a condition variable is held by nobody");
 	if (!load.forking && (mutex.lock.word || mutex.lock.tail))
@@ -361,6 +362,8 @@ static UNSEEN void after(void)
 		violation("what was put into the buffer is not what was taken out");
 	if (not_empty.first || not_full.first)
 		violation("a condition variable has a waiter that is gone");
+	if (!load.forking && (not_empty.lock.tag || not_full.lock.tag))
+		violation("a condition variable waits for a waiter that is gone");
 	if (mutex.lock.tag >> FG_KIND_WAITERS && !load.forking)
 		violation("a mutex counts a waiter that is gone");
 }

@@ -464,7 +464,9 @@ static UNSEEN void interrupt(struct thread *t)
 
 static UNSEEN void after(void)
 {
-	for (uint32_t i = 1; i <= 2 * CHECK_THREADS && fg_chunks[0] && !zoo; i++)
+	if (!zoo)
+		nothing_is_said();
+	for (uint32_t i = 1; i < FG_PIECE && fg_chunks[0] && !zoo; i++)
 		if (fg_chunks[0]->thread[i].offer)
 			violation("a thread has an offer, or a lock, in the end");
 	for (int i = 0; i < load.locks; i++) {

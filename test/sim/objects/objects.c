@@ -32,6 +32,29 @@ void load_reset(void)
 	load_mapped(fg_chunks[0], sizeof(*fg_chunks[0]));
 }
 
+/*
+ * In the child of a fork, and where others release what a thread had, there is more that it does
+ * not know yet.  And a signal handler that takes the very lock that its thread is just releasing,
+ * and another one, and releases them crossed, leaves the thread critical until it next takes a lock
+ * the long way.
+ */
+UNSEEN void nothing_is_said(void)
+{
+	for (uint32_t i = 1; i < FG_PIECE && !load.forking && !load.foreign; i++) {
+		const struct fg_slot *slot = &fg_chunks[0]->slot[i];
+		const struct fg_thread *th = &fg_chunks[0]->thread[i];
+
+		if (slot->pending || slot->sections || slot->role != FG_ROLE_NONE ||
+		    (slot->cs && !load.handlers))
+			violation("a thread that has nothing says that it has");
+		for (int k = 0; k < FG_NODES; k++)
+			if (th->node[k].state & FG_NODE_STATE_MASK)
+				violation("a node is left in a queue");
+		if (th->nodes_used || th->kept)
+			violation("a thread uses a node that is in no queue");
+	}
+}
+
 void load_interrupt(struct thread *t)
 {
 	if (load.object->interrupt)

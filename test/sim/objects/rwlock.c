@@ -5,6 +5,7 @@
  */
 #include "objects/objects.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lock/rwlock_paths.h"
@@ -105,17 +106,20 @@ static UNSEEN void gave_up(int which, bool write, int looked)
 
 static bool lock(struct place *p, bool write, const struct fg_deadline *d)
 {
-	int which = (int)(p - place), looked = comes(which, write);
-	bool got;
+	int which = (int)(p - place), looked = comes(which, write), r;
 
 	if (zoo)
-		got = write ? zoo->wrlock(&p->lock.zoo, d) : zoo->rdlock(&p->lock.zoo, d);
+		r = (write ? zoo->wrlock(&p->lock.zoo, d) : zoo->rdlock(&p->lock.zoo, d)) ?
+			0 :
+			ETIMEDOUT;
 	else
-		got = !(write ? _fg_rwlock_wrlock_untraced(&p->lock.fg, d) :
-				_fg_rwlock_rdlock_untraced(&p->lock.fg, d));
-	if (!got)
+		r = write ? _fg_rwlock_wrlock_untraced(&p->lock.fg, d) :
+			    _fg_rwlock_rdlock_untraced(&p->lock.fg, d);
+	if (r && (!d || r != ETIMEDOUT))
+		violation("a reader-writer lock was refused");
+	if (r)
 		gave_up(which, write, looked);
-	return got;
+	return !r;
 }
 
 static bool try_lock(struct place *p, bool write)
@@ -218,6 +222,8 @@ static void check(struct thread *t)
 
 static UNSEEN void after(void)
 {
+	if (!zoo)
+		nothing_is_said();
 	for (int i = 0; i < LOCKS; i++) {
 		struct fg_rwlock *rw = &place[i].lock.fg;
 

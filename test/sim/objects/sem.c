@@ -182,6 +182,7 @@ static UNSEEN void renew(void)
 
 static UNSEEN void after(void)
 {
+	nothing_is_said();
 	if (load.forking) {
 		room = (uint32_t)room;
 		items = (uint32_t)items;
