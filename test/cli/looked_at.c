@@ -4,6 +4,7 @@
  * then it becomes another program, which has memory at the same address, and says whether that is
  * written to, when it is asked.
  * looked-at lies: its table shows counts whose sum is 0.
+ * looked-at alternate: the same, at a place whose names are in another file (alternate.S).
  * looked-at FILE: its table shows waits all over FILE, which it cuts off and mends again.
  * looked-at turns: a thread's stack has no end, as its unwind table and registers tell it.
  */
@@ -51,11 +52,13 @@ static _Noreturn void turn_for_ever(const struct fg_trace *t)
 	}
 }
 
-static _Noreturn void lie(volatile struct fg_trace *t)
+void alternate(void);
+
+static _Noreturn void lie(volatile struct fg_trace *t, void (*function)(void))
 {
-	/* One caller, of two locks: a place in this file. */
+	/* One caller, of two locks. */
 	const struct fg_trace_entry half = {.lock = 1,
-					    .caller = (uintptr_t)turn + 1,
+					    .caller = (uintptr_t)function + 1,
 					    .count = 1ull << 63,
 					    .total_ns = 1,
 					    .max_ns = 1};
@@ -139,7 +142,9 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	if (!strcmp(argv[1], "lies"))
-		lie(t);
+		lie(t, turn);
+	if (!strcmp(argv[1], "alternate"))
+		lie(t, alternate);
 	if (!strcmp(argv[1], "turns") && t->stacks)
 		turn_for_ever((const struct fg_trace *)t);
 	while (!t->until_ns)

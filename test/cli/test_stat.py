@@ -279,6 +279,25 @@ def check_debug_link():
     true(q.stdout, "linked+0x" in q.stdout)
 
 
+def check_alternate_file():
+    """Nor if the pipe is where it says that strings of its debug information are."""
+    if os.geteuid():
+        raise Skip("needs root")
+    program = f"{TMP}/shares"
+    shutil.copy(LOOKED_AT, program)
+    os.mkfifo(f"{TMP}/alternate")
+    os.chown(program, 65534, 65534)
+    with Program(program=(program, "alternate")) as p:
+        try:
+            q = run("stat", str(p.p.pid), "-d", "1", timeout=30)
+        except subprocess.TimeoutExpired:
+            raise Failed("it waits")
+        finally:
+            p.p.kill()
+    same("status", (q.returncode, q.stderr), (0, ""))
+    true(q.stdout, "alternate (" in q.stdout)
+
+
 def check_memory():
     """Half of the machine's at most, whatever the program's files unfold to."""
     half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // 2

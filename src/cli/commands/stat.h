@@ -50,6 +50,16 @@ bool fg_symbols_in(struct fg_symbols *s, uint64_t address, const char *file);
 #define FG_FRAMES 128
 size_t fg_symbols_unwind(struct fg_symbols *s, const struct fg_trace_stack *stack, uint64_t *pc);
 
+/* ---- stat_files.c ------------------------------------------------------------ */
+
+/* Before any is opened. */
+void fg_stat_find_root(pid_t pid);
+/*
+ * A descriptor or -1; *file: what it is called here, to be freed.  *trusted: the machine's, and
+ * root's or the caller's own.
+ */
+int fg_stat_open_file(const char *name, char **file, bool *trusted);
+
 /* ---- stat_memory.c ----------------------------------------------------------- */
 
 struct fg_stat_target {

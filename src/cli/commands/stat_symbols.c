@@ -13,10 +13,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/common/text.h"
@@ -28,8 +26,8 @@
 #define DW_FUNCTIONS(X) \
 	X(addrmodule) X(attach_state) X(begin) X(build_id_find_debuginfo) X(end) X(frame_pc) \
 	X(getmodules) X(getthread_frames) X(lineinfo) X(linux_proc_find_elf) X(linux_proc_report) \
-	X(module_addrinfo) X(module_getsrc) X(module_getsym_info) X(module_getsymtab) \
-	X(module_info) X(report_begin) X(report_end) X(standard_find_debuginfo) \
+	X(module_addrinfo) X(module_getdwarf) X(module_getsrc) X(module_getsym_info) \
+	X(module_getsymtab) X(module_info) X(report_begin) X(report_end) X(standard_find_debuginfo) \
 	X(thread_state_register_pc) X(thread_state_registers)
 /* Of libelf, which comes along. */
 #define ELF_FUNCTIONS(X) X(begin) X(end) X(version)
@@ -45,6 +43,8 @@ static struct {
 } el;
 #undef X
 
+static __typeof__(dwarf_setalt) *set_alternate;
+
 static bool load_libdw(char *why, size_t size)
 {
 	void *handle = dlopen(DW_LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -56,6 +56,8 @@ static bool load_libdw(char *why, size_t size)
 #define X(name) ok = ok && (el.name = (__typeof__(el.name))dlsym(handle, "elf_" #name)) != NULL;
 	ELF_FUNCTIONS(X)
 #undef X
+	set_alternate = ok ? (__typeof__(set_alternate))dlsym(handle, "dwarf_setalt") : NULL;
+	ok = set_alternate != NULL;
 	if (!ok)
 		snprintf(why, size, "names of places need libdw (package libdw1): %s", dlerror());
 	return ok;
@@ -75,79 +77,6 @@ struct fg_symbols {
 	bool beyond;			    /* the end of its copy was asked for */
 };
 
-/*
- * Where the names that /proc/PID/maps has for a container's files lead to them: its root, not this
- * command's.  "": as here, also in a chroot, since the kernel names files of this mount namespace
- * by this command's root.
- */
-static char root[32];
-
-static void find_root(pid_t pid)
-{
-	char path[64];
-	struct stat here, there;
-
-	root[0] = '\0';
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	if (stat("/proc/self/ns/mnt", &here) || stat(path, &there) || here.st_ino == there.st_ino)
-		return;
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
-	if (!stat("/", &here) && !stat(path, &there) &&
-	    (here.st_dev != there.st_dev || here.st_ino != there.st_ino))
-		strcpy(root, path);
-}
-
-/*
- * Part by part: the kernel's names are without symbolic links, so one that is there by now may lead
- * anywhere, out of the container as well.
- */
-static int find_file(const char *name)
-{
-	int at = open(root[0] ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char part[NAME_MAX + 1];
-
-	for (name += strspn(name, "/"); at >= 0 && *name; name += strspn(name, "/")) {
-		size_t length = strcspn(name, "/");
-		int next = -1;
-
-		if (length < sizeof(part)) {
-			memcpy(part, name, length);
-			part[length] = '\0';
-			if (strcmp(part, ".."))
-				next = openat(at, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		}
-		close(at);
-		at = next;
-		name += length;
-	}
-	return at;
-}
-
-/*
- * What stands there is of the program's making.  A pipe would be waited for, and a device may do
- * something when it is opened; so it is known to be a file before.
- */
-static int open_file(const char *name, char **file, bool *trusted)
-{
-	char path[PATH_MAX];
-	struct stat st;
-	int found = find_file(name), fd = -1;
-
-	*trusted = false;
-	if (found >= 0 && !fstat(found, &st) && S_ISREG(st.st_mode)) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		*trusted = !root[0] && (st.st_uid == 0 || st.st_uid == geteuid());
-	}
-	if (found >= 0)
-		close(found);
-	if (fd >= 0) {
-		snprintf(path, sizeof(path), "%s%s", root, name);
-		*file = strdup(path);
-	}
-	return fd;
-}
-
 static Dwfl_Callbacks callbacks;
 
 static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
@@ -158,7 +87,7 @@ static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Ad
 
 	if (name[0] != '/')
 		return dw.linux_proc_find_elf(module, data, name, base, file, elf);
-	fd = open_file(name, file, &trusted);
+	fd = fg_stat_open_file(name, file, &trusted);
 	*data = trusted ? &callbacks : NULL; /* kept with the module: any address will do */
 	if (fd < 0)
 		return fd;
@@ -217,7 +146,7 @@ struct fg_symbols *fg_symbols_open(pid_t pid, char *why, size_t size)
 	 */
 	setenv("DEBUGINFOD_URLS", "", 1);
 	s->pid = pid;
-	find_root(pid);
+	fg_stat_find_root(pid);
 	s->dwfl = dw.begin(&callbacks);
 	if (s->dwfl)
 		err = dw.linux_proc_report(s->dwfl, pid);
@@ -339,6 +268,24 @@ void fg_symbols_function(struct fg_symbols *s, uint64_t address, char *text, siz
 	fg_make_printable(text);
 }
 
+/*
+ * A file may also name one that it shares strings with (.gnu_debugaltlink), which libdw asks
+ * find_debuginfo for, and then opens by itself, as soon as it needs one of these strings.  So a
+ * file that is not trusted is its own: the numbers of lines are in itself anyhow.
+ */
+static Dwfl_Line *line_at(Dwfl_Module *m, uint64_t address)
+{
+	void **trusted = NULL;
+	Dwarf_Addr bias;
+	Dwarf *dwarf;
+
+	dw.module_info(m, &trusted, NULL, NULL, NULL, NULL, NULL, NULL);
+	dwarf = trusted && *trusted ? NULL : dw.module_getdwarf(m, &bias);
+	if (dwarf)
+		set_alternate(dwarf, dwarf);
+	return dw.module_getsrc(m, address);
+}
+
 void fg_symbols_code(struct fg_symbols *s, uint64_t address, char *text, size_t size)
 {
 	const char *file = NULL, *source;
@@ -358,7 +305,7 @@ void fg_symbols_code(struct fg_symbols *s, uint64_t address, char *text, size_t 
 	if (!name_at(m, address - 1, true, true, text, size))
 		snprintf(text, size, "%s+0x%" PRIx64, file, address - start);
 	len = strlen(text);
-	line = dw.module_getsrc(m, address - 1);
+	line = line_at(m, address - 1);
 	source = line ? dw.lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
 	if (source)
 		snprintf(text + len, size - len, " (%s:%d)", base_name(source), number);
