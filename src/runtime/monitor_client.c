@@ -154,18 +154,36 @@ static bool receive(int sock, struct fg_welcome *welcome, int fds[2])
 }
 
 /*
+ * What lets itself be mapped may still refuse to be touched: any user has descriptors whose memory
+ * is the kernel's, and written by it alone (perf_event_open).  So each page is touched where the
+ * kernel says EFAULT.  It can since Linux 5.14; a monitor needs more.
+ */
+static bool can_be_touched(int fd, size_t size, int protection)
+{
+	long at = sys(SYS_mmap, 0, (long)size, protection, MAP_SHARED, fd, 0), err;
+
+	if (at < 0 && at > -4096)
+		return false;
+	err = sys(SYS_madvise, at, (long)size,
+		  protection & PROT_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, 0, 0, 0);
+	sys(SYS_munmap, at, (long)size, 0, 0, 0, 0);
+	return !err;
+}
+
+/*
  * To look behind the end of a file kills, also behind one that it has got since.  A BPF map has no
  * type of file and no length; memory (memfd_create) has to be sealed, and that is asked first.
  */
-static bool stays_long_enough(int fd, size_t size)
+static bool stays(int fd, size_t size, int protection)
 {
 	long seals = sys(SYS_fcntl, fd, F_GET_SEALS, 0, 0, 0, 0);
 	struct stat st;
 
 	if (sys(SYS_fstat, fd, (long)&st, 0, 0, 0, 0) < 0)
 		return false;
-	return !(st.st_mode & S_IFMT) ||
-	       (seals >= 0 && seals & F_SEAL_SHRINK && (size_t)st.st_size >= size);
+	if (!(st.st_mode & S_IFMT))
+		return can_be_touched(fd, size, protection);
+	return seals >= 0 && seals & F_SEAL_SHRINK && (size_t)st.st_size >= size;
 }
 
 /* A further piece, behind those that we have. */
@@ -174,7 +192,7 @@ static bool adopt_piece(const struct fg_welcome *welcome, uint32_t from, int slo
 	uint32_t end = welcome->slots < from + FG_PIECE ? welcome->slots : from + FG_PIECE;
 
 	return from == fg_slots_seen && end > from &&
-	       stays_long_enough(slots_fd, (end - from) * sizeof(struct fg_slot)) &&
+	       stays(slots_fd, (end - from) * sizeof(struct fg_slot), PROT_READ | PROT_WRITE) &&
 	       fg_slots_map(slots_fd, from, end) == 0;
 }
 
@@ -185,8 +203,8 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 	static void *mapped;
 	long counters;
 
-	if (slots < 2 || !stays_long_enough(slots_fd, slots * sizeof(struct fg_slot)) ||
-	    !stays_long_enough(counters_fd, sizeof(struct fg_counters)))
+	if (slots < 2 || !stays(slots_fd, slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE) ||
+	    !stays(counters_fd, sizeof(struct fg_counters), PROT_READ))
 		return false;
 	counters = sys(SYS_mmap, (long)mapped, sizeof(struct fg_counters), PROT_READ,
 		       MAP_SHARED | (mapped ? MAP_FIXED : 0), counters_fd, 0);

@@ -26,6 +26,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -35,6 +36,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -274,7 +276,22 @@ static void welcome(int fd, const struct fg_hello *h, uint64_t *r)
 	close(fds[0]);
 }
 
-#define KINDS 15u
+#define KINDS 16u
+
+/*
+ * A descriptor that the kernel writes to, as any user may ask for one: what maps it may write to
+ * the first page alone.
+ */
+static int perf_event(void)
+{
+	struct perf_event_attr a = {.type = PERF_TYPE_SOFTWARE,
+				    .size = sizeof a,
+				    .config = PERF_COUNT_SW_DUMMY,
+				    .exclude_kernel = 1,
+				    .exclude_hv = 1};
+
+	return (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
 
 static void talk_garbage(int fd, uint64_t *r, unsigned kind)
 {
@@ -336,13 +353,20 @@ static void talk_garbage(int fd, uint64_t *r, unsigned kind)
 		    ftruncate(fds[0], sizeof *counters))
 			die("shrinks");
 		break;
+	case 14: /* memory that is not a map's */
+		fds[0] = perf_event();
+		if (fds[0] < 0) /* it may not */
+			fds[0] = pipes[0];
+		fds[1] = counters_fd;
+		w.slots = 9 * 4096 / sizeof(struct fg_slot);
+		break;
 	default: /* the same file twice, counters too short */ w.slots = 32;
 	}
 	send_with(fd, what, size, fds, n);
 	if (fds[0] != small && fds[0] != pipes[0]) {
 		while (recv(fd, noise, sizeof noise, 0) > 0) /* until it has hung up */
 			;
-		if (ftruncate(fds[0], 0))
+		if (kind == 13 && ftruncate(fds[0], 0))
 			die("ftruncate");
 		close(fds[0]);
 	}

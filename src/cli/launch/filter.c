@@ -75,6 +75,7 @@ static _Noreturn void try_calls(void)
 	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	madvise(memory, 4096, MADV_WIPEONFORK);
+	madvise(memory, 4096, MADV_POPULATE_WRITE);
 	munmap(memory, 4096);
 	sigprocmask(SIG_BLOCK, NULL, NULL);
 	sched_yield();
