@@ -18,8 +18,33 @@
 #include "abi/socket.h"
 #include "monitor/monitor.h"
 
-/* A path that nobody listens on is left over from a monitor that was killed. */
-static int remove_stale(const struct sockaddr_un *addr, socklen_t len)
+/* How long another monitor may be between bind() and listen().  Not varied. */
+#define LISTENS_WITHIN_NS 200000000u
+#define LISTENS_LOOK_NS	  1000000u
+
+/* Refused, and until then the same socket was there? */
+static bool stays_refused(int fd, const struct sockaddr_un *addr, socklen_t len)
+{
+	struct stat first, st;
+
+	if (lstat(addr->sun_path, &first))
+		return false;
+	for (uint32_t ns = 0; ns < LISTENS_WITHIN_NS; ns += LISTENS_LOOK_NS) {
+		usleep(LISTENS_LOOK_NS / 1000);
+		if (!connect(fd, (const struct sockaddr *)addr, len) || errno != ECONNREFUSED)
+			return false;
+	}
+	/* Numbers are used again. */
+	return !lstat(addr->sun_path, &st) && st.st_dev == first.st_dev &&
+	       st.st_ino == first.st_ino && st.st_ctim.tv_sec == first.st_ctim.tv_sec &&
+	       st.st_ctim.tv_nsec == first.st_ctim.tv_nsec;
+}
+
+/*
+ * A path that nobody listens on is left over from a monitor that was killed.  Unless we are alone
+ * it may also be that of one which has just bound it.
+ */
+static int remove_stale(const struct sockaddr_un *addr, socklen_t len, bool alone)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct stat st;
@@ -29,7 +54,7 @@ static int remove_stale(const struct sockaddr_un *addr, socklen_t len)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)addr, len) && !lstat(addr->sun_path, &st) &&
 	    S_ISSOCK(st.st_mode)) {
-		if (errno == ECONNREFUSED)
+		if (errno == ECONNREFUSED && (alone || stays_refused(fd, addr, len)))
 			err = unlink(addr->sun_path) ? FG_STALE : 0;
 		else if (errno == EACCES) /* nobody can tell whether somebody listens there */
 			err = -EACCES;
@@ -51,7 +76,7 @@ static int bind_as(int fd, const struct sockaddr_un *addr, socklen_t len, unsign
 	return err;
 }
 
-int fg_monitor_listen(const char *path, unsigned mode)
+int fg_monitor_listen(const char *path, unsigned mode, bool alone)
 {
 	struct sockaddr_un addr;
 	socklen_t len = fg_socket_address(&addr, path);
@@ -65,7 +90,7 @@ int fg_monitor_listen(const char *path, unsigned mode)
 		return -errno;
 	err = bind_as(fd, &addr, len, mode);
 	if (err == -EADDRINUSE && !abstract) {
-		err = remove_stale(&addr, len);
+		err = remove_stale(&addr, len, alone);
 		if (!err)
 			err = bind_as(fd, &addr, len, mode);
 	}
@@ -99,11 +124,8 @@ int fg_monitor_give_away(const char *path, uid_t uid, gid_t gid)
  * The lock is a listening socket with an abstract name: it goes with the process, leaves no file
  * behind, and needs no folder to be written to at the end, when root is given up.  Any user may
  * take such a name first; so it holds only if its owner is root or this user, and a monitor starts
- * in spite of all others.  Not varied.
- */
-#define LISTENS_WITHIN_NS 200000000u
-#define LISTENS_LOOK_NS	  1000000u
-/*
+ * in spite of all others.
+ *
  * The holder takes connections as long as it serves.  Its queue may be full, or it loads its
  * program: waiting connections are let in one by one.  Not varied.
  */

@@ -87,10 +87,11 @@ void fg_monitor_close(struct fg_monitor *m);
 /*
  * Make a listening socket at `path` ('@' first: abstract), with these permissions.  Returns the
  * descriptor (CLOEXEC) or -errno; -EADDRINUSE if somebody listens there.  A path that nobody
- * listens on any more is replaced; FG_STALE if it cannot be removed.  Before there are threads that
- * make files: it changes the umask, which is the process's, for a moment.
+ * listens on any more is replaced; FG_STALE if it cannot be removed.  `alone`: the lock below is
+ * held; else that takes the time for which another may have bound it and not listen yet.  Before
+ * there are threads that make files: it changes the umask, which is the process's, for a moment.
  */
-int fg_monitor_listen(const char *path, unsigned mode);
+int fg_monitor_listen(const char *path, unsigned mode, bool alone);
 #define FG_STALE (-1001)
 
 /*
@@ -101,7 +102,7 @@ int fg_monitor_listen(const char *path, unsigned mode);
 int fg_monitor_give_away(const char *path, uid_t uid, gid_t gid);
 
 /*
- * Be the only one at this path: between two that start, the test above is a race, and it says
+ * Be the only one at this path: between two that start, the test above may be a race, and it says
  * nothing of one whose path somebody has removed.  Returns a descriptor that holds the lock while
  * it is open, FG_NO_LOCK where none is needed (abstract names) or another user has taken the lock's
  * name, or -errno: -EADDRINUSE.  The holder has to take connections from it, or anybody fills its
