@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
@@ -52,16 +53,18 @@ struct fg_publisher {
  * Removed means replaced by an empty array: an update can be one of many, and
  * this map type has no batched delete.
  */
-static void update_arrays(struct fg_monitor *m, const uint32_t *key, const int *fd, uint32_t n)
+static void update_arrays(struct fg_monitor *m, const uint32_t *key, const int *fd, uint32_t n,
+			  bool *failed)
 {
 	int map = bpf_map__fd(m->skel->maps.processes);
 	uint32_t i, done = n;
 
+	memset(failed, 0, n * sizeof(*failed));
 	if (n > 1 && !bpf_map_update_batch(map, key, fd, &done, NULL))
 		return;
 	/* Not supported, or one of them failed: one by one, then the others still work. */
 	for (i = 0; i < n; i++)
-		bpf_map_update_elem(map, &key[i], &fd[i], BPF_ANY);
+		failed[i] = bpf_map_update_elem(map, &key[i], &fd[i], BPF_ANY);
 }
 
 static struct fg_process *process_of(struct fg_monitor *m, const struct request *r)
@@ -102,6 +105,7 @@ static void publish(struct fg_monitor *m, struct request *list)
 {
 	uint32_t key[PUBLISH_BATCH], n;
 	struct request *r, *first;
+	bool failed[PUBLISH_BATCH], adds;
 	int fd[PUBLISH_BATCH];
 
 	while (list) {
@@ -112,17 +116,23 @@ static void publish(struct fg_monitor *m, struct request *list)
 			key[n] = list->key;
 			fd[n] = list->array_fd >= 0 ? list->array_fd : m->empty.fd;
 		}
-		update_arrays(m, key, fd, n);
-		while (first != list) {
+		update_arrays(m, key, fd, n, failed);
+		for (n = 0; first != list; n++) {
 			r = first;
 			first = first->next;
-			if (r->array_fd >= 0)
+			adds = r->array_fd >= 0;
+			if (adds)
 				close(r->array_fd);
-			/* Release: pairs with the acquire in fg_process_register's search. */
-			__atomic_fetch_sub(r->array_fd >= 0 ? &process_of(m, r)->adding :
-							      &process_of(m, r)->leaving,
-					   1, __ATOMIC_RELEASE);
-			if (r->array_fd >= 0)
+			/*
+			 * Release: pairs with the acquire in fg_process_register's search, and in
+			 * fg_publish.  An array that could not be removed is there still, and the
+			 * index stays out of use.
+			 */
+			if (adds || !failed[n])
+				__atomic_fetch_sub(adds ? &process_of(m, r)->adding :
+							  &process_of(m, r)->leaving,
+						   1, __ATOMIC_RELEASE);
+			if (adds)
 				make_room(m);
 			free(r);
 		}
@@ -178,6 +188,7 @@ bool fg_is_published(struct fg_monitor *m, uint32_t index, uint32_t piece, const
 
 int fg_publish(struct fg_monitor *m, uint32_t index, uint32_t piece, const struct fg_array *a)
 {
+	bool tried, found;
 	uint64_t until;
 	int fd, err;
 
@@ -195,10 +206,13 @@ int fg_publish(struct fg_monitor *m, uint32_t index, uint32_t piece, const struc
 		return err;
 	}
 	/* All adders busy, and the machine as well?  Then it becomes visible a little later. */
-	for (until = fg_now_ns() + PUBLISHED_WAIT_NS;
-	     !fg_is_published(m, index, piece, a) && fg_now_ns() < until;)
-		usleep(20);
-	return 0;
+	for (until = fg_now_ns() + PUBLISHED_WAIT_NS;; usleep(20)) {
+		tried = !__atomic_load_n(&m->processes[index].adding, __ATOMIC_ACQUIRE);
+		found = fg_is_published(m, index, piece, a);
+		if (found || tried || fg_now_ns() >= until)
+			break;
+	}
+	return found || !tried ? 0 : -EIO;
 }
 
 void fg_unpublish(struct fg_monitor *m, uint32_t index, uint32_t piece)
