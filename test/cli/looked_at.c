@@ -6,15 +6,23 @@
  * looked-at lies: its table shows counts whose sum is 0.
  * looked-at alternate: the same, at a place whose names are in another file (alternate.S).
  * looked-at FILE: its table shows waits all over FILE, which it cuts off and mends again.
+ * looked-at hangs: its table is a file of a file system of its own, whose reads are not answered.
+ *   Exit status 77: it cannot have one.
  * looked-at turns: a thread's stack has no end, as its unwind table and registers tell it.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "abi/trace.h"
@@ -105,6 +113,74 @@ static int cut_off(volatile struct fg_trace *t, const char *file)
 	}
 }
 
+/* ---- FUSE, as far as it takes to map a file -------------------------------------- */
+
+#define NODE 2
+
+static int fuse;
+
+static void answer(uint64_t unique, void *data, size_t size)
+{
+	struct fuse_out_header head = {.len = (uint32_t)(sizeof(head) + size), .unique = unique};
+	struct iovec iov[] = {{&head, sizeof(head)}, {data, size}};
+
+	head.error = size ? 0 : -ENOSYS;
+	if (writev(fuse, iov, 2) < 0)
+		perror("fuse");
+}
+
+static void *serve_file(void *arg)
+{
+	static char request[1 << 20];
+	const struct fuse_in_header *in = (const struct fuse_in_header *)request;
+	struct fuse_attr attr = {.ino = NODE, .size = 1 << 24, .mode = S_IFREG | 0600, .nlink = 1};
+	struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096};
+	struct fuse_entry_out entry = {
+	    .nodeid = NODE, .attr = attr, .attr_valid = 1000, .entry_valid = 1000};
+	struct fuse_attr_out found = {.attr = attr, .attr_valid = 1000};
+	struct fuse_open_out opened = {0};
+
+	while (read(fuse, request, sizeof(request)) > 0)
+		switch (in->opcode) {
+		case FUSE_INIT: answer(in->unique, &init, sizeof(init)); break;
+		case FUSE_LOOKUP: answer(in->unique, &entry, sizeof(entry)); break;
+		case FUSE_GETATTR: answer(in->unique, &found, sizeof(found)); break;
+		case FUSE_OPEN: answer(in->unique, &opened, sizeof(opened)); break;
+		case FUSE_READ:
+		case FUSE_FORGET:
+		case FUSE_INTERRUPT: break;
+		default: answer(in->unique, NULL, 0);
+		}
+	return arg;
+}
+
+/* Somewhere in the table: an answer to a look at all of it takes this. */
+static int hang(const volatile struct fg_trace *t)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uintptr_t at = ((uintptr_t)&t->entry[1] + page) & ~(page - 1);
+	char options[100];
+	pthread_t server;
+	int file;
+
+	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d", fuse,
+		 (int)geteuid(), (int)getegid());
+	if (fuse < 0 || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("hangs", "/tmp", "fuse", 0, options) ||
+	    pthread_create(&server, NULL, serve_file, NULL))
+		return 77;
+	file = open("/tmp/file", O_RDWR | O_CLOEXEC);
+	if (file < 0 || mmap((void *)at, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+			     file, 0) == MAP_FAILED)
+		return 77;
+	close(file); /* at the end that would wait for the server, which ends, too */
+	puts("ready");
+	fflush(stdout);
+	pause();
+	return 0;
+}
+
 static int be_another(const char *where)
 {
 	unsigned long at = strtoul(where, NULL, 16), page = at & ~0xfffful;
@@ -139,6 +215,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (argv[1][0] == '/')
 		return cut_off(t, argv[1]);
+	if (!strcmp(argv[1], "hangs"))
+		return hang(t);
 	puts("ready");
 	fflush(stdout);
 	if (!strcmp(argv[1], "lies"))

@@ -24,7 +24,7 @@ class Program:
             stdout=subprocess.PIPE, env=dict(os.environ, FLEXGUARD_SOCKET="@flexguard-test-none"))
         line = self.p.stdout.readline()
         if not line and self.p.wait() == 77:
-            raise Skip("no seccomp filters here")
+            raise Skip("no seccomp filters here, or no file system of one's own")
         same("ready", line, "ready\n")
 
     def __enter__(self):
@@ -296,6 +296,24 @@ def check_alternate_file():
             p.p.kill()
     same("status", (q.returncode, q.stderr), (0, ""))
     true(q.stdout, "alternate (" in q.stdout)
+
+
+def check_memory_that_hangs():
+    """The command ends, and nobody waits for what it has left behind."""
+    if os.geteuid():
+        raise Skip("needs root")
+    with Program(program=(LOOKED_AT, "hangs")) as p:
+        q = start("stat", str(p.p.pid), "-d", "1")
+        try:
+            out = q.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            raise Failed("it waits")
+        finally:
+            p.p.kill()
+            q.kill()
+    same("status", (q.returncode, out[0]), (125, ""))
+    one_line(out[1])
+    true(out[1], "does not answer" in out[1])
 
 
 def check_memory():

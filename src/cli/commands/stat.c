@@ -287,7 +287,7 @@ static int show(const struct result *r, const struct fg_stat_options *o, struct 
 	return err ? FG_EXIT_OWN : 0;
 }
 
-static int watch_and_show(const struct fg_stat_target *t, const struct fg_stat_options *o,
+static int watch_and_show(struct fg_stat_target *t, const struct fg_stat_options *o,
 			  struct fg_symbols *symbols, struct result *r, struct fg_trace *table)
 {
 	static struct row row[FG_TRACE_ENTRIES];
@@ -307,9 +307,9 @@ static int watch_and_show(const struct fg_stat_target *t, const struct fg_stat_o
 		fg_note("looking at process %d; Ctrl-C ends", (int)o->pid);
 	start = fg_now_ns();
 	if (fg_stat_watch(t, o, table, stacks))
-		fg_note("process %d has ended, or runs another program; this is how it was half "
-			"a second before",
-			(int)o->pid);
+		fg_note("process %d %s; this is how it was half a second before", (int)o->pid,
+			t->socket == -ETIMEDOUT ? "does not answer any more" :
+						  "has ended, or runs another program");
 	r->took_ns = fg_now_ns() - start;
 	find_out(r, table, o, symbols, stacks, row);
 	status = show(r, o, symbols);

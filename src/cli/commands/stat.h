@@ -64,9 +64,10 @@ int fg_stat_open_file(const char *name, char **file, bool *trusted);
 
 struct fg_stat_target {
 	pid_t pid;
-	int memory;	  /* a descriptor, or -errno */
-	int64_t ahead_ns; /* fg_clock_ahead_ns() */
-	uint64_t table;	  /* its address there */
+	int socket;		     /* of the child that has its memory open, or -errno */
+	struct fg_stat_order *order; /* shared with that */
+	int64_t ahead_ns;	     /* fg_clock_ahead_ns() */
+	uint64_t table;		     /* its address there */
 };
 
 /*
@@ -75,22 +76,25 @@ struct fg_stat_target {
  */
 void fg_stat_open(struct fg_stat_target *t);
 void fg_stat_close(struct fg_stat_target *t);
-/* Reads or writes it.  0 or -errno; -ESRCH: it is gone, by the process's end or by exec. */
-int fg_stat_transfer(const struct fg_stat_target *t, uint64_t there, void *here, size_t size,
-		     bool out);
+/*
+ * Reads or writes it, as much as a table at most.  0 or -errno; -ESRCH: it is gone, by the
+ * process's end or by exec; -ETIMEDOUT: what is mapped there does not answer, nor will it be asked
+ * again.
+ */
+int fg_stat_transfer(struct fg_stat_target *t, uint64_t there, void *here, size_t size, bool out);
 
 /* ---- stat_watch.c ------------------------------------------------------------ */
 
 struct fg_stacks;
 
 /* Checks what lies there, and empties it.  0 or an exit status; says why. */
-int fg_stat_prepare(const struct fg_stat_target *t, const struct fg_stat_options *o,
+int fg_stat_prepare(struct fg_stat_target *t, const struct fg_stat_options *o,
 		    struct fg_trace *table);
 /*
  * Until something ends it; the last state of the table is in `table`.  True if the process has
  * ended.  `stacks`: NULL, or gets what comes.
  */
-bool fg_stat_watch(const struct fg_stat_target *t, const struct fg_stat_options *o,
+bool fg_stat_watch(struct fg_stat_target *t, const struct fg_stat_options *o,
 		   struct fg_trace *table, struct fg_stacks *stacks);
 
 /* ---- stat_stacks.c ----------------------------------------------------------- */
@@ -106,8 +110,7 @@ struct fg_stack {
 struct fg_stacks *fg_stacks_new(struct fg_symbols *symbols, const char *library);
 void fg_stacks_free(struct fg_stacks *s);
 /* Takes over what threads have left; true: there are more than can be taken. */
-bool fg_stacks_take(struct fg_stacks *s, const struct fg_stat_target *t,
-		    const struct fg_trace *table);
+bool fg_stacks_take(struct fg_stacks *s, struct fg_stat_target *t, const struct fg_trace *table);
 /* The longest waits first; how many. */
 size_t fg_stacks_rows(struct fg_stacks *s, struct fg_stack *const **rows);
 /* Of all rows, those that the library hides included: the weight of them, and how many samples. */

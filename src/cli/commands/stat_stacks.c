@@ -128,8 +128,7 @@ static void add(struct fg_stacks *s, const struct fg_trace_stack *t)
 	row->max_ns = t->took_ns > row->max_ns ? t->took_ns : row->max_ns;
 }
 
-bool fg_stacks_take(struct fg_stacks *s, const struct fg_stat_target *t,
-		    const struct fg_trace *table)
+bool fg_stacks_take(struct fg_stacks *s, struct fg_stat_target *t, const struct fg_trace *table)
 {
 	uint64_t there = (uint64_t)(uintptr_t)table->stacks, start = fg_now_ns();
 	static struct fg_trace_stacks head; /* the first fields only are read */

@@ -25,9 +25,9 @@
 /* clang-format off */
 #define DW_FUNCTIONS(X) \
 	X(addrmodule) X(attach_state) X(begin) X(build_id_find_debuginfo) X(end) X(frame_pc) \
-	X(getmodules) X(getthread_frames) X(lineinfo) X(linux_proc_find_elf) X(linux_proc_report) \
-	X(module_addrinfo) X(module_getdwarf) X(module_getsrc) X(module_getsym_info) \
-	X(module_getsymtab) X(module_info) X(report_begin) X(report_end) X(standard_find_debuginfo) \
+	X(getmodules) X(getthread_frames) X(lineinfo) X(linux_proc_report) X(module_addrinfo) \
+	X(module_getdwarf) X(module_getsrc) X(module_getsym_info) X(module_getsymtab) \
+	X(module_info) X(report_begin) X(report_end) X(standard_find_debuginfo) \
 	X(thread_state_register_pc) X(thread_state_registers)
 /* Of libelf, which comes along. */
 #define ELF_FUNCTIONS(X) X(begin) X(end) X(version)
@@ -85,8 +85,9 @@ static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Ad
 	bool trusted;
 	int fd;
 
+	/* The vDSO: libdw would read the process's memory, which may not answer (stat_memory.c). */
 	if (name[0] != '/')
-		return dw.linux_proc_find_elf(module, data, name, base, file, elf);
+		return -1;
 	fd = fg_stat_open_file(name, file, &trusted);
 	*data = trusted ? &callbacks : NULL; /* kept with the module: any address will do */
 	if (fd < 0)

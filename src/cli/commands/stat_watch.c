@@ -26,13 +26,13 @@
 #define PERIOD_NS     2000000ull
 #define PERIOD_MAX_NS 1000000000ull
 
-static int set(const struct fg_stat_target *t, size_t offset, uint64_t value)
+static int set(struct fg_stat_target *t, size_t offset, uint64_t value)
 {
 	return fg_stat_transfer(t, t->table + offset, &value, sizeof(value), true);
 }
 
 /* By the clock of the process's time namespace, with which its library compares it. */
-static uint64_t now_there(const struct fg_stat_target *t)
+static uint64_t now_there(struct fg_stat_target *t)
 {
 	return fg_now_ns() + (uint64_t)t->ahead_ns;
 }
@@ -44,6 +44,8 @@ static const char *reason(int err)
 	if (err == -EPERM || err == -EACCES)
 		return "not permitted: this takes the right to debug it (its user, or "
 		       "CAP_SYS_PTRACE and CAP_DAC_OVERRIDE; kernel.yama.ptrace_scope)";
+	if (err == -ETIMEDOUT)
+		return "its memory does not answer: the program may have a file of its own there";
 	return err == -ESRCH || err == -ENOENT ? "it has ended, or runs another program" :
 						 strerror(-err);
 }
@@ -113,7 +115,7 @@ static uint32_t number_inside(pid_t pid, uint32_t tid)
 }
 
 /* Also those that have come since: a name may be a pool's. */
-static int choose_threads(const struct fg_stat_target *t, const struct fg_stat_options *o,
+static int choose_threads(struct fg_stat_target *t, const struct fg_stat_options *o,
 			  unsigned *found)
 {
 	uint32_t tids[FG_TRACE_THREADS] = {0};
@@ -132,7 +134,7 @@ static int choose_threads(const struct fg_stat_target *t, const struct fg_stat_o
 
 /* ---- the table ------------------------------------------------------------------ */
 
-static int check(const struct fg_stat_target *t, const struct fg_stat_options *o,
+static int check(struct fg_stat_target *t, const struct fg_stat_options *o,
 		 const struct fg_trace *table)
 {
 	uint32_t tids[FG_TRACE_THREADS];
@@ -166,7 +168,7 @@ static int check(const struct fg_stat_target *t, const struct fg_stat_options *o
 	return n && n <= FG_TRACE_THREADS ? 0 : FG_EXIT_OWN;
 }
 
-static int empty(const struct fg_stat_target *t, struct fg_trace *table)
+static int empty(struct fg_stat_target *t, struct fg_trace *table)
 {
 	static struct fg_trace_stacks none;
 	bool used = table->lost;
@@ -184,7 +186,7 @@ static int empty(const struct fg_stat_target *t, struct fg_trace *table)
 	return fg_stat_transfer(t, t->table, table, sizeof(*table), true);
 }
 
-int fg_stat_prepare(const struct fg_stat_target *t, const struct fg_stat_options *o,
+int fg_stat_prepare(struct fg_stat_target *t, const struct fg_stat_options *o,
 		    struct fg_trace *table)
 {
 	int err = fg_stat_transfer(t, t->table, table, sizeof(*table), false), status;
@@ -209,8 +211,7 @@ int fg_stat_prepare(const struct fg_stat_target *t, const struct fg_stat_options
 	return err ? FG_EXIT_OWN : 0;
 }
 
-static bool renew(const struct fg_stat_target *t, const struct fg_stat_options *o,
-		  struct fg_trace *copy)
+static bool renew(struct fg_stat_target *t, const struct fg_stat_options *o, struct fg_trace *copy)
 {
 	unsigned found;
 
@@ -219,7 +220,7 @@ static bool renew(const struct fg_stat_target *t, const struct fg_stat_options *
 	       !fg_stat_transfer(t, t->table, copy, sizeof(*copy), false);
 }
 
-bool fg_stat_watch(const struct fg_stat_target *t, const struct fg_stat_options *o,
+bool fg_stat_watch(struct fg_stat_target *t, const struct fg_stat_options *o,
 		   struct fg_trace *table, struct fg_stacks *stacks)
 {
 	uint64_t start = fg_now_ns(), end = o->for_ns ? start + o->for_ns : UINT64_MAX,
