@@ -29,7 +29,7 @@ RULES = {
     6: ["attach address"],
     8: ["attach conflict", "attach replace_refused"],
     9: ["hooks slow_policy"],
-    10: ["hooks watchdog_overdue", "hooks watchdog_backoff", "hooks sysrq"],
+    10: ["hooks watchdog_overdue", "hooks watchdog_backoff", "hooks sysrq", "hooks sysrq_class"],
     11: ["attach no_link"],
     13: ["attach privilege", "attach user_namespace"],
     14: ["attach leak"],
