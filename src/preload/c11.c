@@ -51,8 +51,9 @@ int mtx_init(mtx_t *m, int type)
 	struct fg_mutex *mutex = fg_mutex_of(mutex_of(m));
 
 	_fg_mutex_is_made(mutex);
-	*mutex = (struct fg_mutex){.lock.tag = type & mtx_recursive ? FG_KIND_RECURSIVE :
-								      FG_KIND_NORMAL};
+	/* As in glibc, with any other bit it is a plain one. */
+	*mutex = (struct fg_mutex){
+	    .lock.tag = (type & ~mtx_timed) == mtx_recursive ? FG_KIND_RECURSIVE : FG_KIND_NORMAL};
 	return thrd_success;
 }
 

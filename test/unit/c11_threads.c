@@ -43,6 +43,7 @@ int main(int argc, char **argv)
 {
 	static const int types[] = {mtx_plain, mtx_timed, mtx_plain | mtx_recursive,
 				    mtx_timed | mtx_recursive};
+	static const int others[] = {-1, 4, 5, 7, 64, 65};
 	thrd_t t[THREADS];
 
 	check_begin(argv[0], 20);
@@ -66,9 +67,14 @@ int main(int argc, char **argv)
 		CHECK_EQ(mtx_unlock(&m), thrd_success);
 		mtx_destroy(&m);
 	}
-	/* ISO C says nothing of others; glibc looks at the bit of mtx_recursive. */
-	CHECK_EQ(mtx_init(&m, 64), thrd_success);
-	mtx_destroy(&m);
+	/* ISO C says nothing of others; glibc takes them for mtx_plain. */
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+		CHECK_EQ(mtx_init(&m, others[i]), thrd_success);
+		CHECK_EQ(mtx_lock(&m), thrd_success);
+		CHECK_EQ(mtx_trylock(&m), thrd_busy);
+		CHECK_EQ(mtx_unlock(&m), thrd_success);
+		mtx_destroy(&m);
+	}
 	CHECK_EQ(mtx_init(&m, mtx_plain), thrd_success);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(thrd_create(&t[i], work, (void *)(intptr_t)i), thrd_success);
