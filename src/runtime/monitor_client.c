@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 
 #include "abi/socket.h"
 #include "arch/arch.h"
@@ -154,36 +156,76 @@ static bool receive(int sock, struct fg_welcome *welcome, int fds[2])
 }
 
 /*
- * What lets itself be mapped may still refuse to be touched: any user has descriptors whose memory
- * is the kernel's, and written by it alone (perf_event_open).  So each page is touched where the
- * kernel says EFAULT.  It can since Linux 5.14; a monitor needs more.
- */
-static bool can_be_touched(int fd, size_t size, int protection)
-{
-	long at = sys(SYS_mmap, 0, (long)size, protection, MAP_SHARED, fd, 0), err;
-
-	if (at < 0 && at > -4096)
-		return false;
-	err = sys(SYS_madvise, at, (long)size,
-		  protection & PROT_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, 0, 0, 0);
-	sys(SYS_munmap, at, (long)size, 0, 0, 0, 0);
-	return !err;
-}
-
-/*
  * To look behind the end of a file kills, also behind one that it has got since.  A BPF map has no
- * type of file and no length; memory (memfd_create) has to be sealed, and that is asked first.
+ * type of file and no length; memory (memfd_create) has to be sealed, and that is asked first.  Of
+ * huge pages more would be mapped than was asked for, over what is next to ours.
  */
-static bool stays(int fd, size_t size, int protection)
+static bool stays(int fd, size_t size)
 {
 	long seals = sys(SYS_fcntl, fd, F_GET_SEALS, 0, 0, 0, 0);
+	struct statfs fs;
 	struct stat st;
 
 	if (sys(SYS_fstat, fd, (long)&st, 0, 0, 0, 0) < 0)
 		return false;
-	if (!(st.st_mode & S_IFMT))
-		return can_be_touched(fd, size, protection);
-	return seals >= 0 && seals & F_SEAL_SHRINK && (size_t)st.st_size >= size;
+	return !(st.st_mode & S_IFMT) ||
+	       (seals >= 0 && seals & F_SEAL_SHRINK && (size_t)st.st_size >= size &&
+		!sys(SYS_fstatfs, fd, (long)&fs, 0, 0, 0, 0) && fs.f_type != HUGETLBFS_MAGIC);
+}
+
+static bool failed(long result)
+{
+	return result < 0 && result > -4096;
+}
+
+static void unmap(long at, size_t size)
+{
+	if (!failed(at))
+		sys(SYS_munmap, at, (long)size, 0, 0, 0, 0);
+}
+
+/*
+ * At a place of its own, from where it is moved once it is known to be good: before Linux 6.12 a
+ * file that refuses to be mapped leaves a hole where MAP_FIXED had put it, under those who read
+ * there.  With an address, although that is taken: what may not be at any (io_uring) would not be
+ * moved, and leave a hole too.
+ *
+ * What lets itself be mapped may still refuse to be touched: any user has descriptors whose memory
+ * is the kernel's, and written by it alone (perf_event_open).  So each page is touched where the
+ * kernel says EFAULT.  It can since Linux 5.14; a monitor needs more.  And children of fork would
+ * not have it: that can be asked for, where touching it has not failed.
+ */
+static long map_elsewhere(int fd, size_t size, int protection)
+{
+	long at = stays(fd, size) ?
+		      sys(SYS_mmap, (long)fg_chunks[0], (long)size, protection, MAP_SHARED, fd, 0) :
+		      -EINVAL;
+	int touch = protection & PROT_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+	if (failed(at))
+		return at;
+	if (sys(SYS_madvise, at, (long)size, touch, 0, 0, 0)) {
+		unmap(at, size);
+		return -EFAULT;
+	}
+	sys(SYS_madvise, at, (long)size, MADV_DOFORK, 0, 0, 0);
+	return at;
+}
+
+static long map_slots(int fd, uint32_t slots)
+{
+	return map_elsewhere(fd, slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE);
+}
+
+/* From map_slots(); false: it is gone. */
+static bool place_slots(long piece, uint32_t from, uint32_t end)
+{
+	if (failed(piece))
+		return false;
+	if (!fg_slots_map((void *)piece, from, end))
+		return true;
+	unmap(piece, (end - from) * sizeof(struct fg_slot));
+	return false;
 }
 
 /* A further piece, behind those that we have. */
@@ -192,8 +234,7 @@ static bool adopt_piece(const struct fg_welcome *welcome, uint32_t from, int slo
 	uint32_t end = welcome->slots < from + FG_PIECE ? welcome->slots : from + FG_PIECE;
 
 	return from == fg_slots_seen && end > from &&
-	       stays(slots_fd, (end - from) * sizeof(struct fg_slot), PROT_READ | PROT_WRITE) &&
-	       fg_slots_map(slots_fd, from, end) == 0;
+	       place_slots(map_slots(slots_fd, end - from), from, end);
 }
 
 static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_fd)
@@ -201,21 +242,27 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 	uint32_t slots = welcome->slots < FG_PIECE ? welcome->slots : FG_PIECE;
 	/* of an earlier monitor: others may be reading there, so the new page takes its place */
 	static void *mapped;
-	long counters;
+	const size_t size = sizeof(struct fg_counters);
+	long piece, counters;
 
-	if (slots < 2 || !stays(slots_fd, slots * sizeof(struct fg_slot), PROT_READ | PROT_WRITE) ||
-	    !stays(counters_fd, sizeof(struct fg_counters), PROT_READ))
+	if (slots < 2)
 		return false;
-	counters = sys(SYS_mmap, (long)mapped, sizeof(struct fg_counters), PROT_READ,
-		       MAP_SHARED | (mapped ? MAP_FIXED : 0), counters_fd, 0);
-	if (counters < 0 && counters > -4096)
+	piece = map_slots(slots_fd, slots);
+	counters = map_elsewhere(counters_fd, size, PROT_READ);
+	if (failed(piece) || failed(counters) ||
+	    (mapped && failed(sys(SYS_mremap, counters, (long)size, (long)size,
+				  MREMAP_MAYMOVE | MREMAP_FIXED, (long)mapped, 0)))) {
+		unmap(piece, slots * sizeof(struct fg_slot));
+		unmap(counters, size);
 		return false;
-	mapped = (void *)counters;
-	if (fg_slots_map(slots_fd, 0, slots) < 0)
+	}
+	if (!mapped)
+		mapped = (void *)counters;
+	if (!place_slots(piece, 0, slots))
 		return false;
 	/* of an earlier hello; of this one it would be set again */
 	fg_store_relaxed(&fg_chunks[0]->slot[0].ended, 0);
-	fg_policy_monitor((const struct fg_counters *)counters, welcome->domain);
+	fg_policy_monitor(mapped, welcome->domain);
 	return true;
 }
 
@@ -306,7 +353,7 @@ static enum answer join_monitor(uint32_t from, uint32_t patience_ns, uint64_t to
 			fg_store_relaxed(&fg_monitor_grow_ns, 0);
 		fg_store_release(&fg_monitor_retry_ns, fg_now_ns() + RETRY_NS);
 		if (fg_unlikely(epoch != fg_load_relaxed(&fg_epoch))) {
-			fg_slots_map(-1, 0, 0);
+			fg_slots_map(NULL, 0, 0);
 			fg_monitor_forget();
 		}
 	}

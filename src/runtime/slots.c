@@ -208,34 +208,33 @@ static void restore_ids(uint32_t from, uint32_t to)
 			fg_store_relaxed(&fg_slot_of(i)->owner_id, fg_id_at(i));
 }
 
-int fg_slots_map(int fd, uint32_t from, uint32_t to)
+int fg_slots_map(void *piece, uint32_t from, uint32_t to)
 {
 	struct fg_self *t = &fg_self_tls;
 	bool have_slot = fg_id_has_slot(t->id);
 	struct fg_slot mine = have_slot ? *t->slot : (struct fg_slot){0};
 	uint32_t before = fg_slots_seen == FG_SLOTS_UNSEEN ? 0 : fg_slots_seen,
 		 chunk = from / FG_PIECE, i;
-	long p = 0;
+	long size = (long)((to - from) * sizeof(struct fg_slot)), p = 0;
 
-	if (fd >= 0 && (from % FG_PIECE || from >= to || to - from > FG_PIECE || !fg_chunks[chunk]))
+	if (piece && (from % FG_PIECE || from >= to || to - from > FG_PIECE || !fg_chunks[chunk]))
 		return -EINVAL;
-	if (fd < 0)
+	if (!piece)
 		p = make_private(0, FG_MAX_THREADS);
 	else if (!from) /* what an earlier monitor granted must not stay */
 		p = make_private(to < before && to < FG_PIECE ? 0 : 1, before);
 	if (failed(p))
 		return (int)p;
-	if (fd >= 0)
-		p = fg_syscall6(SYS_mmap, (long)fg_chunks[chunk]->slot,
-				(long)((to - from) * sizeof(struct fg_slot)),
-				PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	if (piece)
+		p = fg_syscall6(SYS_mremap, (long)piece, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+				(long)fg_chunks[chunk]->slot, 0);
 	if (failed(p))
 		return (int)p;
-	if (fd >= 0)
+	if (piece)
 		restore_ids(from, from || to > before ? to : before);
 	raise_to(&rest()->highest, fg_threads_highest());
-	__atomic_store_n(&fg_slots_seen, fd < 0 ? FG_SLOTS_UNSEEN : to, __ATOMIC_SEQ_CST);
-	for (i = 0; fd >= 0 && i < FG_SLOT_STATS; i++)
+	__atomic_store_n(&fg_slots_seen, !piece ? FG_SLOTS_UNSEEN : to, __ATOMIC_SEQ_CST);
+	for (i = 0; piece && i < FG_SLOT_STATS; i++)
 		hand_over(i);
 	if (have_slot) {
 		t->slot->owner_id = t->id;
@@ -286,7 +285,7 @@ void fg_slots_after_fork(struct fg_self *t, uint32_t mine)
 	if (fg_is_filtered())
 		slots_without_calls(t, mine);
 	else
-		fg_slots_map(-1, 0, 0); /* the parent's page is not ours */
+		fg_slots_map(NULL, 0, 0); /* the parent's page is not ours */
 	memset(apart, 0, sizeof(apart));
 	fg_slots_seen = counted ? FG_SLOTS_APART : FG_SLOTS_UNSEEN;
 }

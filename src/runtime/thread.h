@@ -235,10 +235,10 @@ uint32_t fg_threads_highest(void); /* index ever handed out; whoever has one has
 uint32_t fg_threads_now(void);	   /* that have an index, nearly: a hint */
 
 /*
- * Puts the piece of the shared array behind descriptor `fd` in the place of the private
- * slots from..to-1.  From 0: all others become private; with fd -1, these as well.
+ * Moves the piece of the shared array that is mapped at `piece` to the place of the private
+ * slots from..to-1.  From 0: all others become private; with NULL, these as well.
  */
-int fg_slots_map(int fd, uint32_t from, uint32_t to);
+int fg_slots_map(void *piece, uint32_t from, uint32_t to);
 /* more threads than slots that the monitor sees, and it may have another piece */
 bool fg_slots_short(void);
 

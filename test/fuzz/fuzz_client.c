@@ -159,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pthread_join(t[i], NULL);
 	FUZZ_CHECK(sum == 100 && written == 100);
 	fg_policy_monitor(NULL, 0);
-	FUZZ_CHECK(!fg_slots_map(-1, 0, 0));
+	FUZZ_CHECK(!fg_slots_map(NULL, 0, 0));
 	for (int i = 0; i < say.nr; i++)
 		if (map[i])
 			munmap(map[i], (kinds >> (2 + 2 * i) & 3) == 2 ? sizes[i] / 3 : sizes[i]);

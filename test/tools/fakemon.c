@@ -26,6 +26,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/io_uring.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <signal.h>
@@ -276,7 +277,8 @@ static void welcome(int fd, const struct fg_hello *h, uint64_t *r)
 	close(fds[0]);
 }
 
-#define KINDS 16u
+#define HUGE_PAGE (2u << 20)
+#define KINDS	  19u
 
 /*
  * A descriptor that the kernel writes to, as any user may ask for one: what maps it may write to
@@ -291,6 +293,23 @@ static int perf_event(void)
 				    .exclude_hv = 1};
 
 	return (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Memory with one more seal, or of huge pages; -1 where there is none. */
+static int sealed(unsigned flags, int seal, size_t bytes)
+{
+	int fd = memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+
+	if (fd >= 0 && (ftruncate(fd, bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | seal)))
+		die("seals");
+	return fd;
+}
+
+static int rings(void)
+{
+	struct io_uring_params p = {0};
+
+	return (int)syscall(SYS_io_uring_setup, 128, &p);
 }
 
 static void talk_garbage(int fd, uint64_t *r, unsigned kind)
@@ -354,11 +373,17 @@ static void talk_garbage(int fd, uint64_t *r, unsigned kind)
 			die("shrinks");
 		break;
 	case 14: /* memory that is not a map's */
-		fds[0] = perf_event();
+	case 15: /* may not be written */
+	case 16: /* may not be where we are told to */
+	case 17: /* has larger pages, over what is behind the slots */
+		fds[0] = kind == 14 ? perf_event() :
+			 kind == 15 ? sealed(0, F_SEAL_FUTURE_WRITE, 9 * 4096) :
+			 kind == 16 ? rings() :
+				      sealed(MFD_HUGETLB, 0, HUGE_PAGE);
 		if (fds[0] < 0) /* it may not */
 			fds[0] = pipes[0];
 		fds[1] = counters_fd;
-		w.slots = 9 * 4096 / sizeof(struct fg_slot);
+		w.slots = (rnd(r) & 1 ? 9 : 1) * 4096 / sizeof(struct fg_slot);
 		break;
 	default: /* the same file twice, counters too short */ w.slots = 32;
 	}

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ static _Noreturn void try_calls(void)
 	cpu_set_t cpus;
 	struct ucred who;
 	socklen_t size = sizeof(who);
+	struct statfs fs;
 	struct stat st;
 	char byte = 0;
 	unsigned word = 0;
@@ -71,11 +73,13 @@ static _Noreturn void try_calls(void)
 	close(fcntl(fd, F_DUPFD_CLOEXEC, FG_DESCRIPTOR_HIGH));
 	fcntl(fd, F_GET_SEALS);
 	fstat(fd, &st);
+	fstatfs(fd, &fs);
 	close(fd);
 	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	madvise(memory, 4096, MADV_WIPEONFORK);
 	madvise(memory, 4096, MADV_POPULATE_WRITE);
+	memory = mremap(memory, 4096, 4096, MREMAP_MAYMOVE);
 	munmap(memory, 4096);
 	sigprocmask(SIG_BLOCK, NULL, NULL);
 	sched_yield();
