@@ -11,7 +11,7 @@ from climod import *
 
 
 @contextlib.contextmanager
-def pretended(next_of, count, version=b""):
+def pretended(next_of, count, version=b"", send=socket.socket.send):
     """What only pretends to be a monitor, at a name that anybody may have."""
     name = f"@flexguard-test-{os.getpid()}-pretended"
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -25,7 +25,7 @@ def pretended(next_of, count, version=b""):
                 magic, abi, from_, _ = struct.unpack("4I", connection.recv(16))
                 # struct fg_report
                 head = struct.pack("IIiIII32s", magic, abi, 0, next_of(from_), count, 0, version)
-                connection.send(head.ljust(224, b"\0") + bytes(count * 104))
+                send(connection, head.ljust(224, b"\0") + bytes(count * 104))
                 connection.close()
         except OSError:
             pass
@@ -58,6 +58,37 @@ def check_a_version_that_is_none():
             p = run(command, "--socket", name)
             same(f"{command}: {p.stderr}", p.returncode, 0)
             true(p.stdout, '1?[31m??}?1?flexguard_up?0' in p.stdout)
+
+
+def send_what_lingers(connection, packet):
+    """With a descriptor, which nobody else has then, whose close() waits for who does not read."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        sent = socket.create_connection(listening.getsockname())
+        UNREAD.append(listening.accept()[0])
+    sent.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            sent.send(bytes(65536))
+    sent.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+    try:
+        socket.send_fds(connection, [packet], [sent.fileno()])
+    except PermissionError:  # it takes none (Linux 6.16)
+        sent.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+        connection.send(packet)
+    sent.close()
+
+
+UNREAD = []
+
+
+def check_descriptors_that_wait():
+    with pretended(lambda n: 0, 0, b"1", send_what_lingers) as name:
+        for command in "status", "metrics":
+            try:
+                p = run(command, "--socket", name, timeout=10)
+            except subprocess.TimeoutExpired:
+                raise Failed(f"{command} waits for the descriptor that it was sent")
+            same(f"{command}: {p.stderr}", p.returncode, 0)
 
 
 main(globals())

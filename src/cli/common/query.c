@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The questions of protocol.h; the answer is checked, whatever listens there. */
+/*
+ * The questions of protocol.h; the answer is checked, whatever listens there.  Descriptors that
+ * come along do not keep the command (brief.h).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -16,6 +19,7 @@
 #include "cli/common/json.h"
 #include "cli/common/query.h"
 #include "cli/common/text.h"
+#include "monitor/brief.h"
 #include "monitor/clock.h"
 
 #define REPORT_WITHIN_NS 2000000000u /* not varied */
@@ -35,6 +39,7 @@ static int connect_to(const char *path)
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
+	fg_brief_refuse(fd);
 	if (connect(fd, (struct sockaddr *)&un, size)) {
 		err = errno == EAGAIN ? -ETIMEDOUT : -errno; /* its queue is full */
 		close(fd);
@@ -75,10 +80,15 @@ static ssize_t hear(int fd, struct fg_report *r, pid_t *pid)
 			   .msg_iovlen = 1,
 			   .msg_control = &control,
 			   .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+	ssize_t n = recv(fd, r, 1, MSG_PEEK); /* that waits, and takes no descriptors */
 	struct ucred sender;
 
 	*pid = 0;
+	if (n <= 0)
+		return n;
+	fg_brief_begin(fd);
+	n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	fg_brief_end();
 	for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
 			memcpy(&sender, CMSG_DATA(c), sizeof(sender));
@@ -100,7 +110,7 @@ static int ask(const char *path, uint32_t from, struct fg_report *r, pid_t *pid)
 	n = err ? 0 : hear(fd, r, pid);
 	if (n < 0)
 		err = errno == EAGAIN ? -ETIMEDOUT : -errno;
-	close(fd);
+	fg_brief_close(fd);
 	if (!err)
 		err = n == 0 ? -ECONNRESET : check(r, n);
 	return err;
