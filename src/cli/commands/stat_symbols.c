@@ -13,8 +13,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "cli/common/text.h"
@@ -30,7 +32,7 @@
 	X(module_info) X(report_begin) X(report_end) X(standard_find_debuginfo) \
 	X(thread_state_register_pc) X(thread_state_registers)
 /* Of libelf, which comes along. */
-#define ELF_FUNCTIONS(X) X(begin) X(end) X(version)
+#define ELF_FUNCTIONS(X) X(begin) X(end) X(memory) X(version)
 /* clang-format on */
 #define X(name) __typeof__(dwfl_##name) *name;
 static struct {
@@ -79,13 +81,29 @@ struct fg_symbols {
 
 static Dwfl_Callbacks callbacks;
 
+/*
+ * This process's, which is the kernel's for all that have our library.  libdw would read it in the
+ * other's memory, which may not answer (stat_memory.c).
+ */
+static Elf *own_vdso(void)
+{
+	char *image = (char *)getauxval(AT_SYSINFO_EHDR);
+	const ElfW(Ehdr) *head = (const void *)image;
+
+	/* The table of sections is its end; where there is none it has no symbols for libdw. */
+	el.version(EV_CURRENT);
+	return image ? el.memory(image, head->e_shoff + (size_t)head->e_shnum * head->e_shentsize) :
+		       NULL;
+}
+
 static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 		    char **file, Elf **elf)
 {
 	bool trusted;
 	int fd;
 
-	/* The vDSO: libdw would read the process's memory, which may not answer (stat_memory.c). */
+	if (!strncmp(name, "[vdso", 5))
+		*elf = own_vdso();
 	if (name[0] != '/')
 		return -1;
 	fd = fg_stat_open_file(name, file, &trusted);
