@@ -349,6 +349,7 @@ const struct fg_policy_calls fg_policy_module_calls = {
     .attach = fg_policy_attach,
     .id = policy_id,
     .link = policy_link,
+    .left = fg_policy_left,
     .pin = fg_policy_pin,
     .replace = fg_policy_replace,
     .close = policy_close,

@@ -109,6 +109,8 @@ struct fg_policy_calls {
 		      char *why, size_t size);
 	uint32_t (*id)(const struct fg_policy *p);
 	int (*link)(const struct fg_policy *p); /* hangs up (POLLHUP) when it has been detached */
+	/* Somebody has replaced it by one that is at other targets, and not at this one. */
+	bool (*left)(const struct fg_policy *p, const struct fg_policy_target *target);
 	int (*pin)(const struct fg_policy *p, const char *path, char *why, size_t size);
 	/* In the place of what the link holds; without targets, at the same ones. */
 	int (*replace)(struct fg_policy *p, uint32_t id, const struct fg_policy_target *target,

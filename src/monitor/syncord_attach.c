@@ -118,16 +118,28 @@ static int put_targets(const struct fg_policy *p, unsigned char *value,
 	return 0;
 }
 
+/* What is attached, by the map that a link holds. */
+static int value_of(const struct fg_policy *p, uint32_t map_id, unsigned char **value)
+{
+	int map = bpf_map_get_fd_by_id(map_id), err = map < 0 ? map : 0;
+	uint32_t zero = 0;
+
+	*value = calloc(1, p->value_size);
+	err = err ? err : *value ? bpf_map_lookup_elem(map, &zero, *value) : -ENOMEM;
+	if (map >= 0)
+		close(map);
+	return err;
+}
+
 /* Those of what is attached. */
 static int copy_targets(const struct fg_policy *p, unsigned char *value, uint32_t map_id)
 {
-	int map = bpf_map_get_fd_by_id(map_id), err = map < 0 ? map : 0;
-	unsigned char *now = calloc(1, p->value_size);
+	unsigned char *now;
+	int err = value_of(p, map_id, &now);
 	const struct btf_type *type;
-	uint32_t zero = 0, offset, bytes;
+	uint32_t offset, bytes;
 	void *count = member(p, value, "nr_targets", 4), *old;
 
-	err = err ? err : now ? bpf_map_lookup_elem(map, &zero, now) : -ENOMEM;
 	old = !err ? member(p, now, "nr_targets", 4) : NULL;
 	if (!err && count && old &&
 	    fg_btf_member(p->btf, p->ops, "targets", &offset, &type, &bytes)) {
@@ -137,8 +149,6 @@ static int copy_targets(const struct fg_policy *p, unsigned char *value, uint32_
 		err = -ENOTSUP;
 	}
 	free(now);
-	if (map >= 0)
-		close(map);
 	return err;
 }
 
@@ -211,6 +221,29 @@ int fg_policy_attach(struct fg_policy *p, const struct fg_policy_target *target,
 	if (!err)
 		err = fg_link_id(p->link, &p->link_id, NULL);
 	return err ? refused(err, why, size) : 0;
+}
+
+bool fg_policy_left(const struct fg_policy *p, const struct fg_policy_target *target)
+{
+	int id = btf__find_by_name_kind(p->btf, "syncord_target", BTF_KIND_STRUCT);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(p->btf, (uint32_t)id) : NULL, *of;
+	uint32_t map_id = 0, addr, flags, bytes, count = 0;
+	unsigned char *now = NULL, *at = NULL;
+	bool left;
+
+	if (t && !fg_link_id(p->link, NULL, &map_id) && map_id && !value_of(p, map_id, &now) &&
+	    fg_btf_member(p->btf, t, "addr", &addr, &of, &bytes) && bytes == 8 &&
+	    fg_btf_member(p->btf, t, "flags", &flags, &of, &bytes) && bytes == 2 &&
+	    member(p, now, "nr_targets", sizeof(count))) {
+		memcpy(&count, member(p, now, "nr_targets", sizeof(count)), sizeof(count));
+		at = member(p, now, "targets", FG_POLICY_TARGETS * t->size);
+	}
+	left = at != NULL; /* what cannot be seen has not left */
+	for (uint32_t i = 0; at && i < count && i < FG_POLICY_TARGETS; i++, at += t->size)
+		left &= memcmp(at + addr, &target->address, 8) ||
+			memcmp(at + flags, &target->flags, 2);
+	free(now);
+	return left;
 }
 
 int fg_policy_pin(const struct fg_policy *p, const char *path, char *why, size_t size)

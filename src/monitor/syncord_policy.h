@@ -25,6 +25,7 @@ void fg_policy_name(const struct fg_policy *p, char *name);
 /* ---- syncord_attach.c, _cache.c, _member.c, _path.c: as in struct fg_policy_calls ---- */
 int fg_policy_attach(struct fg_policy *p, const struct fg_policy_target *target, size_t targets,
 		     char *why, size_t size);
+bool fg_policy_left(const struct fg_policy *p, const struct fg_policy_target *target);
 int fg_policy_pin(const struct fg_policy *p, const char *path, char *why, size_t size);
 int fg_policy_replace(struct fg_policy *p, uint32_t id, const struct fg_policy_target *target,
 		      size_t targets, char *why, size_t size);

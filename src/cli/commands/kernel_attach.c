@@ -216,11 +216,14 @@ static bool has_gone(const struct fg_kernel_target *t)
 		now.address != t->address);
 }
 
-/* A lock in an object has gone with it, or the name leads to another one now: which. */
+/*
+ * A lock in an object has gone with it, or the name leads to another one now: which.  Not one that
+ * a replacement has left: that lock is none of the link's any more.
+ */
 static const struct fg_kernel_target *gone(const struct job *job)
 {
 	for (size_t i = 0; i < job->targets; i++)
-		if (has_gone(&job->target[i]))
+		if (has_gone(&job->target[i]) && !job->calls->left(job->policy, &job->address[i]))
 			return &job->target[i];
 	return NULL;
 }

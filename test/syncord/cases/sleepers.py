@@ -335,6 +335,13 @@ wait $pid; echo "end status=$? again=$again"; cat $S/status""", limit=300)
     t.equal("it ends with the file system", lines(out, "end")[0]["status"], 0)
     t.tell("another was mounted at the same address", lines(out, "end")[0]["again"])
     t.equal("policies left", lines(out, "syncord")[-1]["policies"], 0)
+    # What a replacement has left for another lock may go.
+    out = script(m, """sleep 600 & other=$!; attach sample task:$other.files.file_lock
+id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status)
+flexguard kernel replace $id lockstat rename_lock; kill $other; wait $other || true; sleep 5
+cat $S/status; detach""")
+    t.equal("replaced by one of another lock, which stays when the first has gone",
+            [line["name"] for line in lines(out, "policy")], ["lockstat"])
     out = script(m, """for t in task:1.nope task:99999999.files.file_lock sb:/nowhere.s_umount \\
 	sb:/tmp.s_root inode:/tmp.i_sb mm:1.mmap_lock.owner; do
 	s=0; flexguard kernel attach lockstat $t >/tmp/said 2>&1 || s=$?
