@@ -81,10 +81,10 @@ cache task_struct pi_lock
             os.symlink(f"{BUILD}/{name}", f"{TMP}/bin/{name}")
 
 
-def recorded(*args):
+def recorded(*args, **env):
     return subprocess.run([f"{TMP}/bin/flexguard", "kernel", *args],
-                          env=dict(os.environ, RECORDED=ROOT), text=True, capture_output=True,
-                          timeout=60, stdin=subprocess.DEVNULL)
+                          env=dict(os.environ, RECORDED=ROOT, **env), text=True,
+                          capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
 
 
 def number_of(text):
@@ -377,6 +377,25 @@ def check_recorded_status():
     same("list",
          [p["id"] for p in json.loads(ok(recorded("list", "--json")))["kernel"]["policies"]],
          [7, 9, 11])
+
+
+def check_status_of_pages():
+    """More than a page is read by pages, each of another moment: no line is of two."""
+    path = "sys/kernel/syncord/status"
+    before = open(f"{ROOT}/{path}").read()
+    text = before[:before.index("target policy")] + "".join(
+        f"target policy=7 addr=0x0 symbol=l{i} id={i} slow=9 {'scans=1 ' * 40}calls=5\n"
+        for i in range(16))
+    try:
+        for then, slow in (("slow=1234567 ", 1234567), ("slow=9 moved=0 ", 9), ("slow= ", 0)):
+            write(path, text)
+            write("later", text.replace("slow=9 ", then))
+            out = ok(recorded("list", "--json", RECORDED_LATER=f"{ROOT}/later"))
+            same(then, [(t["symbol"], t["id"], t["slow"], t["calls"]["lock_to_acquire"])
+                        for t in json.loads(out)["kernel"]["policies"][0]["targets"]],
+                 [(f"l{i}", i, slow, 5) for i in range(16)])
+    finally:
+        write(path, before)
 
 
 def check_recorded_nothing():

@@ -178,7 +178,7 @@ static void say_attached(const struct job *job, uint32_t id, const char *policy)
 /* What was counted, while it still is there. */
 static void say_counted(const struct job *job, uint32_t id, const char *ended)
 {
-	char *status = fg_kernel_text(FG_SYNCORD "/status");
+	char *status = fg_syncord_status();
 	struct fg_json j = {.f = stdout};
 
 	if (job->o->json) {

@@ -123,7 +123,7 @@ int fg_kernel_list(int argc, char **argv, const struct fg_policy_options *o)
 	n = fg_kernel_built_in(&names, why, sizeof(why));
 	if (n < 0)
 		return fg_refused(n, why);
-	status = fg_kernel_text(FG_SYNCORD "/status");
+	status = fg_syncord_status();
 	if (o->json) {
 		fg_json_open(&j, NULL, '{');
 		fg_json_open(&j, "policies", '[');

@@ -2,12 +2,65 @@
 /*
  * What /sys/kernel/syncord says: lines of "key=value ...", with a text at the end of some.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/commands/kernel_policy.h"
+
+#define TRIES 20
+#define MOST  65536 /* of one read, which gives a page at most */
+
+/*
+ * Of one read there is one moment, and the next one is of another: lines have become longer, or are
+ * others.  So each begins with the end of a line, which is still there, and ends with a line.
+ */
+static bool read_whole_lines(int fd, char **text)
+{
+	size_t have = 0, room = MOST;
+
+	for (;;) {
+		size_t before = have > 0;
+		char *more = realloc(*text, have + room), *end;
+		ssize_t n;
+
+		if (!more)
+			return false;
+		*text = more;
+		n = pread(fd, more + have - before, room - 1, (off_t)(have - before));
+		if (n < (ssize_t)before || (before && more[have - 1] != '\n'))
+			return false;
+		if (n == (ssize_t)before) {
+			more[have] = '\0';
+			return true;
+		}
+		n -= (ssize_t)before;
+		end = memrchr(more + have, '\n', (size_t)n);
+		have = end ? (size_t)(end + 1 - more) : have + (size_t)n;
+	}
+}
+
+char *fg_syncord_status(void)
+{
+	char *name, *text = NULL;
+	int fd = -1;
+
+	if (asprintf(&name, "%s" FG_SYNCORD "/status", fg_kernel_root()) >= 0) {
+		fd = open(name, O_RDONLY | O_CLOEXEC);
+		free(name);
+	}
+	for (int i = 0; fd >= 0 && i < TRIES; i++)
+		if (read_whole_lines(fd, &text)) {
+			close(fd);
+			return text;
+		}
+	if (fd >= 0)
+		close(fd);
+	free(text);
+	return fg_kernel_text(FG_SYNCORD "/status");
+}
 
 bool fg_syncord_next_line(const char **text, char *line, size_t size)
 {
@@ -99,7 +152,7 @@ bool fg_syncord_ejection(uint32_t id, char *why, size_t size)
 
 size_t fg_syncord_ids(uint32_t **ids)
 {
-	char *all = fg_kernel_text(FG_SYNCORD "/status"), line[1000];
+	char *all = fg_syncord_status(), line[1000];
 	const char *next = all;
 	uint32_t *more;
 	size_t n = 0;

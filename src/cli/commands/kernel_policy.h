@@ -99,6 +99,8 @@ void fg_kernel_slab_name(const struct fg_kernel_target *target, char *cache, siz
 
 /* ---- kernel_lines.c: /sys/kernel/syncord ---- */
 #define FG_SYNCORD "/sys/kernel/syncord"
+/* All of "status"; free() it.  NULL: there is none. */
+char *fg_syncord_status(void);
 /* The next line of a text, in `line`; false: there is none. */
 bool fg_syncord_next_line(const char **text, char *line, size_t size);
 bool fg_syncord_begins(const char *line, const char *word);

@@ -357,7 +357,7 @@ int fg_syncord_start(int argc, char **argv, uint32_t *id, const struct fg_policy
 	*id = 0;
 	if (argc && !fg_kernel_id(argv[0], id))
 		return FG_EXIT_OWN;
-	status = fg_kernel_text(FG_SYNCORD "/status");
+	status = fg_syncord_status();
 	if (!status) {
 		err = fg_policy_preflight(why, sizeof(why));
 		if (!err)
@@ -385,7 +385,7 @@ int fg_kernel_status(int argc, char **argv, const struct fg_policy_options *o)
 
 	if (failed)
 		return failed;
-	status = fg_kernel_text(FG_SYNCORD "/status");
+	status = fg_syncord_status();
 	if (o->json) {
 		fg_syncord_print_json(status, id, calls);
 	} else {

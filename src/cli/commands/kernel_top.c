@@ -69,7 +69,7 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 	if (failed)
 		return failed;
 	fg_catch_interrupts();
-	before = fg_kernel_text(FG_SYNCORD "/status");
+	before = fg_syncord_status();
 	before_ns = fg_now_ns();
 	for (uint64_t n = 0; before && !fg_interrupted && (!o->tables || n < o->tables); n++) {
 		struct timespec delay = fg_timespec(delay_ns);
@@ -78,7 +78,7 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 		if (fg_interrupted)
 			break;
 		failed = fg_syncord_not_attached(id);
-		status = failed ? NULL : fg_kernel_text(FG_SYNCORD "/status");
+		status = failed ? NULL : fg_syncord_status();
 		if (!status)
 			break;
 		at_ns = fg_now_ns(); /* later than it was asked for, perhaps by a long stop */
