@@ -54,7 +54,7 @@ slow=4 scans=0 moved=0 skipped=0 overdue=0 backoffs=4 backoff_ns=40000000 \
 backoff_max_ns=10000000 wait_max_ns=10000001 missed=1 calls=0,0,0,0,4,0,0,0
 policy id=11 name=bias pid=901 comm=b hooks=lock_acquired,reader_bias targets=1 \
 age_ms=10 max_bypass_us=10000 max_wait_us=10000 flags=0x0 replaced=0
-target policy=11 addr=0xffffffff82a3f600 symbol=test_rwsem type=rwsem id=0 cookie=0x0 \
+target policy=11 addr=0xffffffff82a3f600 symbol=its_rwsem [mod]+0x8 type=rwsem id=0 cookie=0x0 \
 slow=4 scans=0 moved=0 skipped=0 overdue=0 backoffs=0 backoff_ns=0 backoff_max_ns=0 \
 wait_max_ns=0 missed=0 calls=0,100,0,0,0,0,0,0,17 bias=1 biased=80 arms=3 revokes=2 \
 revoke_ns=9000000 revoke_max_ns=5000000
@@ -355,6 +355,7 @@ def check_recorded_status():
     same("large", first["wait_max_ns"], 2 ** 64 - 1)
     same("calls", first["calls"], dict(zip(HOOKS, [0] * 6 + [12, 9])))
     rwsem = bias["targets"][0]
+    same("a module's", rwsem["symbol"], "its_rwsem [mod]+0x8")
     same("bias", (rwsem["type"], rwsem["bias"], rwsem["biased"], rwsem["calls"]["reader_bias"]),
          ("rwsem", 1, 80, 17))
     same("hidden", (second["symbol"], second["id"]), (None, 1))
@@ -367,6 +368,7 @@ def check_recorded_status():
     for word in ("7  numa, of load (812)", "rename_lock+0x4: 9 waited, 8 scans, 7 moved",
                  "ejected: 3  numa: slow_hook: should_reorder took",
                  "look themselves up: contended spinlocks, every mutex, every rwsem",
+                 "its_rwsem [mod]+0x8: 4 waited",
                  "biased, for 80 reads; ended 2 times, in 5.00 ms at most"):
         true(f"{word}: {text}", word in text)
     refused(recorded("status", "8"), 125, "nothing is attached with id 8")

@@ -81,14 +81,24 @@ bool fg_syncord_begins(const char *line, const char *word)
 	return !strncmp(line, word, n) && (line[n] == ' ' || !line[n]);
 }
 
+size_t fg_syncord_length(const char *line)
+{
+	size_t length = strcspn(line, " ");
+
+	if (!strncmp(line, "text=", 5))
+		return strlen(line);
+	if (!strncmp(line, "symbol=", 7) && line[length] && line[length + 1] == '[')
+		length += 1 + strcspn(line + length + 1, " ");
+	return length;
+}
+
 bool fg_syncord_field(const char *line, const char *key, char *value, size_t size)
 {
 	size_t n = strlen(key);
 
 	while (*line) {
 		bool is = !strncmp(line, key, n) && line[n] == '=';
-		/* text=... is the last, and has spaces. */
-		size_t length = strncmp(line, "text=", 5) ? strcspn(line, " ") : strlen(line);
+		size_t length = fg_syncord_length(line);
 
 		if (is) {
 			snprintf(value, size, "%.*s", (int)(length - n - 1), line + n + 1);

@@ -104,6 +104,8 @@ char *fg_syncord_status(void);
 /* The next line of a text, in `line`; false: there is none. */
 bool fg_syncord_next_line(const char **text, char *line, size_t size);
 bool fg_syncord_begins(const char *line, const char *word);
+/* Of the first field: text=... is the last, and has spaces; a symbol's module is behind one. */
+size_t fg_syncord_length(const char *line);
 /* Of "key=value key=value text=to the end"; false: there is no such key. */
 bool fg_syncord_field(const char *line, const char *key, char *value, size_t size);
 uint64_t fg_syncord_number(const char *line, const char *key);

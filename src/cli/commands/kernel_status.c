@@ -221,7 +221,7 @@ static void json_fields(struct fg_json *j, const char *line)
 			fg_syncord_field(line, key, value, sizeof(value));
 			json_field(j, key, value);
 		}
-		line += strncmp(line, "text=", 5) ? strcspn(line, " ") : strlen(line);
+		line += fg_syncord_length(line);
 		line += *line == ' ';
 	}
 }
