@@ -80,12 +80,24 @@ static int why_not_loaded(const struct fg_policy_object *o, int err, char *why, 
 
 /* ---- loading ------------------------------------------------------------------- */
 
-/* "KEY=VALUE", or of one part "NAME.KEY=VALUE". */
-static int set_option(struct fg_policy *p, const char *option, bool is_default, char *why,
-		      size_t size)
+/* In "NAME.KEY=VALUE" the dot before the key, which has none; a file's name may.  NULL: no NAME. */
+static const char *dot_of(const char *option)
 {
-	const char *is = strchr(option, '='),
-		   *dot = memchr(option, '.', is ? (size_t)(is - option) : 0), *first = NULL;
+	return memrchr(option, '.', strcspn(option, "="));
+}
+
+static bool is_of_part(const char *option, const struct fg_policy_part *part)
+{
+	const char *dot = dot_of(option);
+	size_t n = dot ? (size_t)(dot - option) : 0;
+
+	return !n || (strlen(part->name) == n && !strncmp(option, part->name, n));
+}
+
+/* "KEY=VALUE", or of one part "NAME.KEY=VALUE". */
+static int set_option(struct fg_policy *p, const char *option, char *why, size_t size)
+{
+	const char *is = strchr(option, '='), *dot = dot_of(option), *first = NULL;
 	char key[64], part[64] = "";
 	bool found;
 	int err;
@@ -101,9 +113,9 @@ static int set_option(struct fg_policy *p, const char *option, bool is_default, 
 	for (size_t i = 0; i < p->objects; i++) {
 		struct fg_policy_object *o = &p->object[i];
 
-		if (*part && strcmp(part, o->part.name))
+		if (!is_of_part(option, &o->part))
 			continue;
-		if (first && !is_default && fg_object_has(o, key)) {
+		if (first && fg_object_has(o, key)) {
 			snprintf(why, size,
 				 "-o %s: both %s and %s have it: name one, as in -o %s.%s", key,
 				 first, o->part.name, first, option);
@@ -114,7 +126,7 @@ static int set_option(struct fg_policy *p, const char *option, bool is_default, 
 			return err;
 		first = found ? o->part.name : first;
 	}
-	if (first || is_default)
+	if (first)
 		return 0;
 	snprintf(why, size, "no option '%s' in %s%s%s: flexguard kernel check shows what it has",
 		 key, *part ? part : p->object[0].part.name, p->objects > 1 && !*part ? "+" : "",
@@ -122,18 +134,37 @@ static int set_option(struct fg_policy *p, const char *option, bool is_default, 
 	return -EINVAL;
 }
 
-static bool is_set(const struct fg_policy_config *cfg, const char *option)
+static bool is_set(const struct fg_policy_config *cfg, const struct fg_policy_part *part,
+		   const char *key)
 {
-	size_t key = strcspn(option, "=");
-
 	for (size_t i = 0; i < cfg->nr_options; i++) {
-		const char *is = strchr(cfg->options[i], '='), *dot;
+		const char *option = cfg->options[i], *dot = dot_of(option);
+		const char *name = dot ? dot + 1 : option;
+		size_t n = strcspn(name, "=");
 
-		dot = is ? memchr(cfg->options[i], '.', (size_t)(is - cfg->options[i])) : NULL;
-		if (is && !strncmp(dot ? dot + 1 : cfg->options[i], option, key + 1))
+		if (is_of_part(option, part) && n == strlen(key) && !strncmp(name, key, n))
 			return true;
 	}
 	return false;
+}
+
+/* What no option of this part has set. */
+static int set_default(const struct fg_policy_config *cfg, struct fg_policy_object *o,
+		       const char *option, char *why, size_t size)
+{
+	const char *value = strchr(option, '=') + 1;
+	char key[64];
+	bool found;
+
+	snprintf(key, sizeof(key), "%.*s", (int)(value - option - 1), option);
+	if (!fg_object_has(o, key) || is_set(cfg, &o->part, key))
+		return 0;
+	if (*value)
+		return fg_object_set(o, key, value, &found, why, size);
+	/* The machine tells no difference. */
+	snprintf(why, size, "%s needs -o %s=LIST: to this kernel all CPUs are alike", o->part.name,
+		 key);
+	return -EINVAL;
 }
 
 static int set_options(struct fg_policy *p, const struct fg_policy_config *cfg, char *why,
@@ -142,26 +173,10 @@ static int set_options(struct fg_policy *p, const struct fg_policy_config *cfg, 
 	int err = 0;
 
 	for (size_t i = 0; i < cfg->nr_options && !err; i++)
-		err = set_option(p, cfg->options[i], false, why, size);
-	for (size_t i = 0; i < cfg->nr_defaults && !err; i++) {
-		const char *option = cfg->defaults[i];
-		char key[64];
-
-		if (is_set(cfg, option))
-			continue;
-		err = set_option(p, option, true, why, size);
-		if (err || strchr(option, '=')[1])
-			continue;
-		/* The machine tells no difference. */
-		snprintf(key, sizeof(key), "%.*s", (int)strcspn(option, "="), option);
+		err = set_option(p, cfg->options[i], why, size);
+	for (size_t i = 0; i < cfg->nr_defaults; i++)
 		for (size_t k = 0; k < p->objects && !err; k++)
-			if (fg_object_has(&p->object[k], key)) {
-				snprintf(why, size,
-					 "%s needs -o %s=LIST: to this kernel all CPUs are alike",
-					 p->object[k].part.name, key);
-				err = -EINVAL;
-			}
-	}
+			err = set_default(cfg, &p->object[k], cfg->defaults[i], why, size);
 	return err;
 }
 

@@ -285,10 +285,13 @@ def check_wrong_options():
         same(p.stderr, p.returncode, 125)
         one_line(p.stderr)
         true(f"{policy} {option}: {p.stderr}", word in p.stderr)
+    files = f"{BUILD}/kernel/policies"
     for policy, option in (("amp", "slow=0-511"), ("prio", "cgroup=/sys"),
                            ("amp", "backoff_ns=0x10"), ("cohort", "llc=0,0,1,1"),
                            ("numa", "reorder=no"), ("amp-reorder", "max_bypass_us=100"),
-                           ("numa+amp", "amp.max_wait_us=100")):
+                           ("numa+amp", "amp.max_wait_us=100"),
+                           (f"{files}/numa.bpf.o+{files}/amp.bpf.o",
+                            f"{files}/amp.bpf.o.max_wait_us=100")):
         same(option, run("kernel", "check", policy, "-o", option).returncode, 0 if HAS else 77)
 
 

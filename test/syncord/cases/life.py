@@ -178,11 +178,15 @@ flexguard kernel replace $id numa --keep -o reorder=no; flexguard kernel status 
 s=0; flexguard kernel attach lockstat rename_lock 2>/tmp/said || s=$?
 echo "conflict status=$s"; cat /tmp/said
 s=0; flexguard kernel attach lockstat rcu_state@spinlock_t 2>/tmp/said || s=$?
-echo "denied status=$s"; cat /tmp/said; detach""")
+echo "denied status=$s"; cat /tmp/said; detach
+s=0; flexguard kernel attach amp+amp-reorder -o amp.slow=4-7 rename_lock --for 1s 2>/tmp/said ||
+	s=$?
+echo "one status=$s"; cat /tmp/said""")
     before, after = (policy_counters(line) for line in out.splitlines()
                      if line.startswith('{"abi"'))
     t.at_least("replaced, kept: heads of the queue", after["heads"], before["heads"])
-    t.equal("refused", [lines(out, what)[0]["status"] for what in ("conflict", "denied")],
-            [125, 125])
+    t.equal("refused", [lines(out, what)[0]["status"] for what in ("conflict", "denied", "one")],
+            [125, 125, 125])
     t.true("refused, and why",
-           "has policy numa" in out and "at rcu_state@spinlock_t: denied" in out)
+           "has policy numa" in out and "at rcu_state@spinlock_t: denied" in out
+           and "amp-reorder needs -o slow" in out)
