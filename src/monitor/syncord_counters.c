@@ -294,10 +294,28 @@ void fg_counters_free(struct fg_policy_counters *c)
 /* ---- going on with them -------------------------------------------------------- */
 
 struct wanted {
+	const struct bpf_object *obj;
 	struct bpf_map *map;
-	const char *name;
 	bool done;
 };
+
+/* By what its programs are called: that is what is known of the old ones. */
+static bool is_called(const struct bpf_object *obj, const char *policy)
+{
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, obj)
+	{
+		const char *hook = strchr(bpf_program__section_name(prog), '/');
+		char name[BPF_OBJ_NAME_LEN], of[BPF_OBJ_NAME_LEN];
+
+		snprintf(name, sizeof(name), "%s", bpf_program__name(prog));
+		policy_of(name, hook ? hook + 1 : "", of, sizeof(of));
+		if (!strcmp(of, policy))
+			return true;
+	}
+	return false;
+}
 
 /* The first that is as large. */
 static int reuse_one(void *ctx, const char *policy, int map, const struct bpf_map_info *info,
@@ -306,7 +324,7 @@ static int reuse_one(void *ctx, const char *policy, int map, const struct bpf_ma
 	struct wanted *w = ctx;
 
 	if (w->done || info->value_size != bpf_map__value_size(w->map) ||
-	    info->max_entries != bpf_map__max_entries(w->map) || strcmp(policy, w->name))
+	    info->max_entries != bpf_map__max_entries(w->map) || !is_called(w->obj, policy))
 		return 0;
 	w->done = true;
 	return bpf_map__reuse_fd(w->map, map);
@@ -314,17 +332,10 @@ static int reuse_one(void *ctx, const char *policy, int map, const struct bpf_ma
 
 int fg_counters_reuse(uint32_t id, struct bpf_object *obj, const char *name, char *why, size_t size)
 {
-	struct wanted w = {.map = bpf_object__find_map_by_name(obj, "counters")};
-	char called[32];
+	struct wanted w = {.obj = obj, .map = bpf_object__find_map_by_name(obj, "counters")};
 	struct attached a;
-	int err;
+	int err = find_attached(&a, id);
 
-	/* What the programs are called, since that is what is known of the old ones. */
-	snprintf(called, sizeof(called), "%s", name);
-	for (char *c = called; *c; c++)
-		*c = *c == '-' ? '_' : *c;
-	w.name = called;
-	err = find_attached(&a, id);
 	if (!err && w.map)
 		err = each_table(&a, reuse_one, &w);
 	if (err)

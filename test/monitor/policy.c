@@ -58,8 +58,12 @@ static void connect_often(void)
 static struct fg_policy *load(uint32_t keep_of)
 {
 	const char *const options[] = {"step=5", "slow=0-511"};
-	struct fg_policy_config cfg = {
-	    .part = &good, .parts = 1, .options = options, .nr_options = 2, .keep_of = keep_of};
+	struct fg_policy_part file = {good.file, good.file}; /* as a path, which is no name of it */
+	struct fg_policy_config cfg = {.part = keep_of ? &file : &good,
+				       .parts = 1,
+				       .options = options,
+				       .nr_options = 2,
+				       .keep_of = keep_of};
 	struct fg_policy *p;
 	int err = calls->load(&p, &cfg, why, sizeof(why));
 
