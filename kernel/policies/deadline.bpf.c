@@ -45,7 +45,8 @@ bool BPF_PROG(deadline_skip_reorder, struct syncord_lock *lock, struct syncord_n
 	struct counters *n = counters_of(lock);
 	u64 now = bpf_ktime_get_ns();
 	u32 bucket = bucket_of(now - anchor->enq_ns) & (SYNCORD_BUCKETS - 1);
-	bool late = now > anchor->aux[DEADLINE];
+	/* Who has none queued before the policy came, in the place of another. */
+	bool late = anchor->aux[DEADLINE] >= anchor->enq_ns && now > anchor->aux[DEADLINE];
 
 	if (n) {
 		if (anchor->aux[URGENT]) {

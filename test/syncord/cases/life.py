@@ -190,3 +190,27 @@ echo "one status=$s"; cat /tmp/said""")
     t.true("refused, and why",
            "has policy numa" in out and "at rcu_state@spinlock_t: denied" in out
            and "amp-reorder needs -o slow" in out)
+
+
+@case("words")
+def words(m, t):
+    """What policies keep in a lock and in its waiters is not taken for another's, which is attached
+    together with them, or was before."""
+    need_test_locks(m)
+    need_policies(m, "cohort", "hybrid", "numa", "deadline")
+    settings = "echo 0 >$T/lock; echo 20000 20000 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
+    counted = policy_counters(script(m, settings + """attach cohort+hybrid test:spin0 -o llc=0,1
+testlock 2 >/dev/null; flexguard kernel status --json; detach"""))
+    t.at_least("cohort+hybrid: heads of the queue", counted["heads"], 100)
+    t.at_most("cohort+hybrid: longest batch of a cache", counted["max_llc_batch"],
+              counted["heads"])
+    # Those who queue when it comes have no deadline; nobody has waited for longer than the link is.
+    out = script(m, settings + """attach numa test:spin0; echo 1 >$T/run; sleep 1
+id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status)
+flexguard kernel replace $id deadline; sleep 1; flexguard kernel status --json
+echo 0 >$T/run; detach""")
+    age_ms = next(json.loads(line)["policies"][0]["age_ms"] for line in out.splitlines()
+                  if line.startswith("{"))
+    late = policy_counters(out)
+    t.at_least("deadline: heads of the queue", late["others"] + late["urgent"], 100)
+    t.at_most("deadline: how late, in ms, in the place of numa", late["max_late_ns"] / 1e6, age_ms)
