@@ -41,9 +41,9 @@ void BPF_PROG(lockstat_lock_acquired, struct syncord_lock *lock, u32 how)
 	now = bpf_ktime_get_ns();
 	n->acq_bounces += lock->aux[LAST_CPU] != cpu;
 	n->contentions += !!(how & SYNCORD_SLOW);
+	n->con_bounces += (how & SYNCORD_SLOW) && lock->aux[LAST_CPU] != cpu;
 	if ((how & SYNCORD_SLOW) && n->asked_) {
 		wait = now - n->asked_;
-		n->con_bounces += lock->aux[LAST_CPU] != cpu;
 		n->wait_ns += wait;
 		at_least(&n->min_wait_ns, wait);
 		at_most(&n->max_wait_ns, wait);

@@ -58,8 +58,11 @@ all() {
 	echo "wrong n=$(cat $T/rwsem_violations)"
 }
 """
-    out = script(m, work + "attach lockstat test:rwsem0; all; cat $S/status; detach")
-    target = lines(out, "target")[0]
+    out = script(m, work + "attach lockstat test:rwsem0; all; cat $S/status; flexguard kernel "
+                           "status --json; detach")
+    target, stat = lines(out, "target")[0], policy_counters(out)
+    t.at_least("lockstat: contended, the last owner on another CPU", stat["con_bounces"], 1)
+    t.at_least("lockstat: contentions", stat["contentions"], stat["con_bounces"])
     t.equal("what the kernel calls it", target["type"], "rwsem")
     for hook in ("to_acquire", "acquired", "to_release"):
         t.equal(f"calls of lock_{hook}", counted(target)[hook], 3 * (40 + 20))
