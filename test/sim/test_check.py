@@ -63,7 +63,8 @@ def check_wake_ups_of_spinlocks():
             schedules(500, "-O", "spin", "--weak", *options, program=program)
         schedules(500, "-O", "spin", "--handlers", program=program)
         schedules(300, "-O", "spin", "--life", "2", program=program)
-        schedules(300, "-O", "spin", "--fork", program=program)
+        for options in [], ["-p", "block"]:
+            schedules(500, "-O", "spin", "--fork", *options, program=program)
         schedules(500, "-O", "spin", "-n", "2", program=program)
 
 
