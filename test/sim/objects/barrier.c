@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "arch/arch.h"
 #include "lock/barrier.h"
 #include "lock/lock.h"
 
@@ -17,12 +18,20 @@ static uint64_t in_sections __attribute__((aligned(64))); /* guarded by it */
 static uint64_t counted;
 static int inside;
 static int arrived[ROUNDS_MAX], last[ROUNDS_MAX];
+/* Of schedules with more threads than participants: in all rounds. */
+static int participants, to_come, come_by, gone_by, lasts;
+static bool destroyed;
 /* Written before a round, read by a neighbour before the next. */
 static uint64_t mine[8] __attribute__((aligned(64)));
 
 static UNSEEN void reset(void)
 {
-	_fg_barrier_init(&barrier, (uint32_t)load.threads);
+	participants = load.checks && one_in(4) ? 1 + (int)(rng() % (uint64_t)load.threads) :
+						  load.threads;
+	to_come = participants * load.rounds;
+	come_by = gone_by = lasts = 0;
+	destroyed = false;
+	_fg_barrier_init(&barrier, (uint32_t)participants);
 	memset(arrived, 0, sizeof(arrived));
 	memset(last, 0, sizeof(last));
 	weak_watch(mine);
@@ -76,10 +85,69 @@ static UNSEEN void leaves(int round, bool is_last)
 	last[round] += is_last;
 }
 
+static UNSEEN bool comes(void)
+{
+	if (!to_come)
+		return false;
+	to_come--;
+	come_by++;
+	return true;
+}
+
+static UNSEEN void goes(bool is_last)
+{
+	lasts += is_last;
+	if (++gone_by > come_by / participants * participants)
+		violation("more threads left the barrier than rounds that can be over have");
+}
+
+/* One of those that are out, when nobody is left to come. */
+static UNSEEN bool destroys(bool is_last)
+{
+	if (!is_last || to_come || destroyed)
+		return false;
+	destroyed = true;
+	return true;
+}
+
+/* Others may be on their way out, and the last of a round before it has ended that. */
+static bool all_are_in(uint64_t state)
+{
+	uint32_t in = (uint32_t)(state >> 33) * (uint32_t)participants + (uint32_t)state;
+
+	return in == (uint32_t)(participants * load.rounds);
+}
+
+/*
+ * More threads than participants: each that comes is of the round that is next, and rounds may end
+ * in any order.
+ */
+static void check_many(struct thread *t)
+{
+	while (comes()) {
+		uint64_t from = now();
+		bool is_last = _fg_barrier_wait(&barrier);
+
+		goes(is_last);
+		record(t, from, now());
+		if (destroys(is_last)) {
+			while (!all_are_in(fg_load_acquire(_fg_barrier_state(&barrier))))
+				fg_pause();
+			_fg_barrier_destroy(&barrier);
+			mem_retire(&barrier, sizeof(barrier), "a barrier after it was destroyed");
+		}
+		some_work();
+	}
+}
+
 static void check(struct thread *t)
 {
 	bool is_last = false;
 
+	if (participants != load.threads) {
+		check_many(t);
+		return;
+	}
 	for (int i = 0; i < load.rounds; i++) {
 		uint64_t from;
 
@@ -103,7 +171,9 @@ static void check(struct thread *t)
 static UNSEEN void after(void)
 {
 	nothing_is_said();
-	for (int i = 0; i < load.rounds; i++)
+	if (participants != load.threads && (lasts != load.rounds || gone_by != come_by))
+		violation("not one of each round was told that it is the last");
+	for (int i = 0; i < load.rounds && participants == load.threads; i++)
 		if (last[i] != 1)
 			violation("not one of a round was told that it is the last");
 }
