@@ -2,9 +2,11 @@
 /*
  * pthread_once and call_once: one call however many threads come at once, none
  * returns before it has; a cancelled routine has not been called; the child of a fork
- * in the middle of it calls it itself; one inside the other.
+ * in the middle of it calls it itself; one inside the other; and one call where another thread has
+ * come, called it and gone between any two instructions of a first.
  */
-#include "../tools/check.h"
+#define STEP_OR_ELSE
+#include "../tools/step.h"
 
 #include <threads.h>
 
@@ -89,6 +91,38 @@ static void cancelled(void)
 	CHECK_EQ(calls, 1);
 }
 
+#ifdef STEP_SUPPORTED
+static long at;
+
+static void *comes_between(void *arg)
+{
+	CHECK_EQ(pthread_once(&once_, nothing), 0);
+	return arg;
+}
+
+/* Where the thread that is stopped has not begun, or this would wait for it. */
+static void let_another(void)
+{
+	if (step_count == at && LOAD(once_) == PTHREAD_ONCE_INIT)
+		join(start(comes_between, NULL));
+}
+
+static void *stepwise(void *arg)
+{
+	do {
+		at++;
+		once_ = PTHREAD_ONCE_INIT;
+		calls = 0;
+		step_begin(let_another);
+		CHECK_EQ(pthread_once(&once_, nothing), 0);
+		step_end();
+		CHECK_EQ(calls, 1);
+	} while (at < step_count);
+	CHECK(at > 10);
+	return arg;
+}
+#endif
+
 static void forks(void)
 {
 	pid_t child = check_fork();
@@ -111,6 +145,9 @@ int main(int argc, char **argv)
 	calls = 0;
 	CHECK_EQ(pthread_once(&once_, nested), 0);
 	cancelled();
+#ifdef STEP_SUPPORTED
+	join(start(stepwise, NULL));
+#endif
 	once_ = PTHREAD_ONCE_INIT;
 	calls = 0;
 	CHECK_EQ(pthread_once(&once_, forks), 0);
