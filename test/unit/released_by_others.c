@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A lock that a thread has left behind and another releases: the release is not put down to the
- * thread that has its index by now, which publishes the locks that it holds, no more and no fewer.
+ * thread that has its index by now, which publishes the locks that it holds, no more and no fewer;
+ * in the child of a fork the thread that forked does, too.
  */
 #include "../tools/check.h"
 
@@ -57,9 +58,18 @@ static void *right_one(void *arg)
 	return NULL;
 }
 
+static void *release_one(void *arg)
+{
+	UNTIL(LOAD(taken) == 2);
+	_fg_unlock(&mine[1]);
+	STORE(released, 2);
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t t;
+	pid_t child;
 
 	check_begin(argv[0], 30);
 	join(start(leave_one_behind, NULL));
@@ -70,9 +80,17 @@ int main(int argc, char **argv)
 	join(t);
 
 	t = start(right_one, NULL);
-	UNTIL(LOAD(taken) == 2);
-	_fg_unlock(&mine[1]);
-	STORE(released, 2);
+	release_one(NULL);
 	join(t);
+
+	taken = released = 0;
+	child = check_fork();
+	if (!child) {
+		t = start(release_one, NULL);
+		right_one(NULL);
+		join(t);
+		_exit(0);
+	}
+	check_child(child);
 	return 0;
 }
