@@ -2,8 +2,9 @@
 /*
  * Indices of threads, seen from inside: none is lost with a thread that ends with a lock, or whose
  * destructors lock until the last; a thread that finds none free asks the kernel for a few of the
- * others, not for all; and a child of vfork, which is in its parent's memory, is taken neither for
- * the thread that it runs in nor for a process without threads.
+ * others, not for all; an id says whether it is of this process; and a child of vfork, which is in
+ * its parent's memory, is taken neither for the thread that it runs in nor for a process without
+ * threads.
  */
 #include "../tools/check.h"
 
@@ -128,6 +129,46 @@ static void exhaust(void)
 }
 #endif
 
+/* As many generations of an index as it has had here, the last ones; the one before is foreign. */
+static void are_of_this_process(void)
+{
+	for (uint32_t index = 1; index <= fg_threads_highest(); index++) {
+		uint32_t gens = fg_thread_of(index)->gens, gen = fg_thread_of(index)->gen;
+
+		CHECK(gens && gens < FG_GEN_MASK);
+		for (uint32_t back = 0; back < gens + 2; back++)
+			CHECK_EQ(fg_id_is_foreign(((gen - back) & FG_GEN_MASK) << FG_INDEX_BITS |
+						  index),
+				 back >= gens);
+	}
+}
+
+static void *say_id(void *arg)
+{
+	*(uint32_t *)arg = fg_self()->id;
+	return NULL;
+}
+
+/* In a child of fork those of the parent's threads are foreign, of the one that has forked, too. */
+static void none_is_the_parents(void)
+{
+	uint32_t mine = fg_self()->id, gone;
+	pid_t child;
+
+	join(start(say_id, &gone));
+	CHECK(!fg_id_is_foreign(gone));
+	child = check_fork();
+	if (!child) {
+		CHECK(fg_self()->id != mine);
+		CHECK_EQ(fg_self()->slot->owner_id, fg_self()->id);
+		CHECK(!fg_id_is_foreign(fg_self()->id));
+		CHECK(fg_id_is_foreign(mine));
+		CHECK(fg_id_is_foreign(gone));
+		_exit(0);
+	}
+	check_child(child);
+}
+
 int main(int argc, char **argv)
 {
 	check_begin(argv[0], 60);
@@ -142,6 +183,8 @@ int main(int argc, char **argv)
 	CHECK(fg_threads_highest() < 20);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(fg_mutex_trylock(&left[i]), EBUSY);
+	are_of_this_process();
+	none_is_the_parents();
 	join(start(begin_in_child, &shared));
 	exhaust();
 	return 0;
