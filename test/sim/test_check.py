@@ -72,7 +72,7 @@ def check_readers_that_share_lines():
     # Of the table: with 128 lines six threads have one each.
     for options in [], ["--pct", "3"], ["-c", "1"]:
         schedules(2000, "-O", "rwlock", *options, program=UNWATCHED)
-    schedules(400, "-O", "rwlock", "--weak", program=UNWATCHED)
+    schedules(1000, "-O", "rwlock", "--weak", program=UNWATCHED)
     schedules(300, "-O", "rwlock", "--handlers", program=UNWATCHED)
     schedules(500, "-O", "rwlock", "--life", "2", program=UNWATCHED)
 

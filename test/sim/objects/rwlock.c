@@ -148,6 +148,15 @@ static void unlock(struct place *p, bool write)
 	has_left((int)(p - place), write);
 }
 
+/* As a writer has whose time was over: the next one that comes finds it so. */
+static void is_wanted(const struct fg_rwlock *rw)
+{
+	uint64_t *entry = entry_in(line_of(&fg_self_tls), rw), have = fg_load_relaxed(entry);
+
+	if (names(have, rw))
+		fg_cas64_seq_cst(entry, &have, have | WANTED);
+}
+
 static void section(struct thread *t, struct place *p, bool write, uint64_t from)
 {
 	int which = (int)(p - place);
@@ -161,6 +170,8 @@ static void section(struct thread *t, struct place *p, bool write, uint64_t from
 	} else {
 		uint64_t seen = p->data[0];
 
+		if (load.checks && !zoo && one_in(4))
+			is_wanted(&p->lock.fg);
 		work_inside();
 		if (seen != p->second[0])
 			violation("a reader saw half of what a writer did");
