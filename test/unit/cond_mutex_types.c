@@ -19,14 +19,32 @@ static void *wait_for_go(void *arg)
 	return NULL;
 }
 
+/* Without the mutex; with it the wait goes on as ever. */
+static void is_refused(pthread_cond_t *cond)
+{
+	struct timespec ts = in_us(CLOCK_REALTIME, 1000);
+
+	CHECK_EQ(pthread_cond_wait(cond, &m), EPERM);
+	CHECK_EQ(pthread_cond_timedwait(cond, &m, &ts), EPERM);
+	lock(&m);
+	ts = in_us(CLOCK_REALTIME, 10);
+	CHECK_EQ(pthread_cond_timedwait(cond, &m, &ts), ETIMEDOUT);
+	unlock(&m);
+}
+
 int main(int argc, char **argv)
 {
+	static pthread_cond_t shared;
+	pthread_condattr_t attr;
 	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
 				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
 	int rounds;
 
 	check_begin(argv[0], 20);
 	rounds = check_rounds(200);
+	CHECK_EQ(pthread_condattr_init(&attr), 0);
+	CHECK_EQ(pthread_condattr_setpshared(&attr, PTHREAD_PROCESS_SHARED), 0);
+	CHECK_EQ(pthread_cond_init(&shared, &attr), 0);
 	for (int i = 0; i < rounds; i++) {
 		pthread_t t;
 		int type = types[i % 4];
@@ -34,9 +52,8 @@ int main(int argc, char **argv)
 
 		mutex_of_type(&m, type);
 		if (type == PTHREAD_MUTEX_ERRORCHECK) {
-			CHECK_EQ(pthread_cond_wait(&c, &m), EPERM);
-			ts = in_us(CLOCK_REALTIME, 1000);
-			CHECK_EQ(pthread_cond_timedwait(&c, &m, &ts), EPERM);
+			is_refused(&c);
+			is_refused(&shared);
 		}
 		waiting = go = 0;
 		t = start(wait_for_go, NULL);
