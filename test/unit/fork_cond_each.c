@@ -13,16 +13,24 @@
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static int others, go;
+static int may_have_mutex; /* threads of the parent, but for the one that forks */
 static bool is_child;
 static long at;
 static pid_t child;
+static pthread_t of_child;
 
-static void *wait_for_ever(void *arg)
+/* Once in each round. */
+static void *wait_too(void *arg)
 {
-	lock(&m);
-	STORE(others, 1);
-	for (;;)
-		pthread_cond_wait(&c, &m);
+	for (;;) {
+		lock(&m);
+		ADD(others, 1);
+		while (!LOAD(go))
+			pthread_cond_wait(&c, &m);
+		unlock(&m);
+		ADD(may_have_mutex, -1);
+		UNTIL(!LOAD(go));
+	}
 	return arg;
 }
 
@@ -30,18 +38,23 @@ static void *wait_for_ever(void *arg)
 static void *let_go(void *arg)
 {
 	lock(&m);
+	STORE(may_have_mutex, 2);
 	STORE(go, 1);
 	CHECK_EQ(pthread_cond_broadcast(&c), 0);
 	unlock(&m);
+	ADD(may_have_mutex, -1);
 	return arg;
 }
 
 static void is_born(void)
 {
+	/* Here it would be theirs for ever. */
+	if (LOAD(may_have_mutex))
+		_exit(0);
 	is_child = true;
 	step_ending = 1;
 	alarm(20);
-	start(let_go, NULL);
+	of_child = start(let_go, NULL);
 }
 
 static void fork_once(void)
@@ -61,7 +74,7 @@ static void use_as_new(void)
 	struct timespec ts = in_us(CLOCK_REALTIME, 1);
 	pthread_t t;
 
-	UNTIL(LOAD(go));
+	join(of_child); /* not by `go`, which the parent's may have set before the fork */
 	lock(&m);
 	STORE(go, 0);
 	t = start(let_go, NULL);
@@ -76,10 +89,13 @@ static void use_as_new(void)
 /* False: it has fewer steps. */
 static bool wait_and_fork(void)
 {
+	static int round;
 	pthread_t t;
 
 	child = 0;
 	STORE(go, 0);
+	round++;
+	UNTIL(LOAD(others) == round);
 	lock(&m);
 	t = start(let_go, NULL);
 	step_begin(fork_once);
@@ -91,6 +107,7 @@ static bool wait_and_fork(void)
 		_exit(0);
 	}
 	join(t);
+	UNTIL(!LOAD(may_have_mutex));
 	if (child)
 		check_child(child);
 	return child;
@@ -102,8 +119,7 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 60);
 	if (!getenv("CHECK_PRELOAD"))
 		check_skip("glibc's counts the parent's waiters in such a child");
-	start(wait_for_ever, NULL);
-	UNTIL(LOAD(others));
+	start(wait_too, NULL);
 	CHECK_EQ(pthread_atfork(NULL, NULL, is_born), 0);
 	for (at = 1; wait_and_fork(); at += 2)
 		;
