@@ -256,6 +256,19 @@ def check_stack_without_end():
     true(q.stderr, q.returncode == 0 or "no stacks on this architecture" in q.stderr)
 
 
+def looks_at_another_users(program, what, place):
+    os.chown(program, 65534, 65534)
+    with Program(program=(program, what)) as p:
+        try:
+            q = run("stat", str(p.p.pid), "-d", "1", timeout=30)
+        except subprocess.TimeoutExpired:
+            raise Failed("it waits")
+        finally:
+            p.p.kill()
+    same("status", (q.returncode, q.stderr), (0, ""))
+    true(q.stdout, place in q.stdout)
+
+
 def check_debug_link():
     """A file of another user's names one with its debug information, which is a pipe: the command
     does not wait for somebody to write to it."""
@@ -267,16 +280,7 @@ def check_debug_link():
                    check=True)
     os.unlink(pipe)
     os.mkfifo(pipe)
-    os.chown(program, 65534, 65534)
-    with Program(program=(program, "lies")) as p:
-        try:
-            q = run("stat", str(p.p.pid), "-d", "1", timeout=30)
-        except subprocess.TimeoutExpired:
-            raise Failed("it waits")
-        finally:
-            p.p.kill()
-    same("status", (q.returncode, q.stderr), (0, ""))
-    true(q.stdout, "linked+0x" in q.stdout)
+    looks_at_another_users(program, "lies", "linked+0x")
 
 
 def check_alternate_file():
@@ -286,16 +290,7 @@ def check_alternate_file():
     program = f"{TMP}/shares"
     shutil.copy(LOOKED_AT, program)
     os.mkfifo(f"{TMP}/alternate")
-    os.chown(program, 65534, 65534)
-    with Program(program=(program, "alternate")) as p:
-        try:
-            q = run("stat", str(p.p.pid), "-d", "1", timeout=30)
-        except subprocess.TimeoutExpired:
-            raise Failed("it waits")
-        finally:
-            p.p.kill()
-    same("status", (q.returncode, q.stderr), (0, ""))
-    true(q.stdout, "alternate (" in q.stdout)
+    looks_at_another_users(program, "alternate", "alternate (")
 
 
 def check_memory_that_hangs():
