@@ -6,6 +6,7 @@
 #include "preload/preload.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <semaphore.h>
 
 #include "lock/sem.h"
@@ -22,6 +23,12 @@ static uint64_t *sem_of(sem_t *sem)
 	return (uint64_t *)sem;
 }
 
+/* A thread that is cancelled takes no value. */
+static void give_back(void *sem)
+{
+	fg_libc_sem_post()(sem);
+}
+
 /*
  * Not to be left by asynchronous cancellation: while it spins, a thread may be counted as a
  * sleeper, have the gate, or stand in the queue for it.  Such a cancellation comes at the end.
@@ -33,8 +40,14 @@ static bool spin(sem_t *sem, const struct fg_deadline *deadline)
 
 	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_DEFERRED, &type);
 	got = _fg_sem_spin(sem_of(sem), deadline);
+	if (!got) {
+		fg_libc_pthread_setcanceltype()(type, NULL);
+		return false;
+	}
+	pthread_cleanup_push(give_back, sem);
 	fg_libc_pthread_setcanceltype()(type, NULL);
-	return got;
+	pthread_cleanup_pop(0);
+	return true;
 }
 
 /* True if the semaphore is ours now; a cancellation point, as glibc's are, even then. */

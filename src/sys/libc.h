@@ -10,6 +10,7 @@
 #define FG_LIBC_H
 
 #include <pthread.h>
+#include <semaphore.h>
 
 /*
  * The function of that name, NULL as version for the default one; NULL if libc has none.  Not on a
@@ -24,7 +25,8 @@ void *fg_libc_function(const char *name, const char *version);
 	X(pthread_mutex_unlock, int (*)(pthread_mutex_t *))                    \
 	X(pthread_setcanceltype, int (*)(int, int *))                          \
 	X(pthread_setspecific, int (*)(pthread_key_t, const void *))           \
-	X(pthread_testcancel, void (*)(void))
+	X(pthread_testcancel, void (*)(void))                                  \
+	X(sem_post, int (*)(sem_t *))
 /* clang-format on */
 
 enum fg_libc_index {
