@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""README's numbers are what the samples say, and bench/readme notices when they are not."""
+"""The numbers of README and of docs/numbers.md are what the samples say, and bench/readme notices
+when they are not."""
 import importlib.machinery
 import importlib.util
 import json
@@ -37,28 +38,33 @@ def check_text(text):
         return check(f.name)
 
 
-status, said = check(os.path.join(ROOT, "README.md"))
-true("README says what the samples say", status == 0, said)
-
-with open(os.path.join(ROOT, "README.md")) as f:
-    readme = f.read()
+pages = {}
+for page in "README.md", "docs/numbers.md":
+    status, said = check(os.path.join(ROOT, page))
+    true(f"{page} says what the samples say", status == 0, said)
+    with open(os.path.join(ROOT, page)) as f:
+        pages[page] = f.read()
 
 # Each block: one number made kinder, and one row left out.
-blocks = re.findall(r"<!-- bench/results/[\w.-]+: (\w+) -->\n(.*?)<!-- end -->", readme, re.S)
-true("README has all blocks",
-     {n for n, _ in blocks} == {"mutex", "objects", "context", "costs", "overhead", "peers",
-                                "pairs", "locks", "claims", "demo"}, str([n for n, _ in blocks]))
-for name, body in blocks:
-    number = re.search(r"\d", body)
-    kinder = body[:number.start()] + str((int(number.group()) + 1) % 10) + body[number.end():]
-    status, said = check_text(readme.replace(body, kinder))
-    true(f"a changed number in block {name} is noticed",
-         status == 1 and f"block {name} is not what" in said, said)
-    rows = body.split("\n")
-    status, said = check_text(readme.replace(body, "\n".join(rows[:-2] + rows[-1:])))
-    true(f"a line left out of block {name} is noticed",
-         status == 1 and f"block {name} is not what" in said, said)
+found = set()
+for page, text in pages.items():
+    for name, body in re.findall(r"<!-- bench/results/[\w.-]+: (\w+) -->\n(.*?)<!-- end -->", text,
+                                 re.S):
+        found.add(name)
+        number = re.search(r"\d", body)
+        kinder = body[:number.start()] + str((int(number.group()) + 1) % 10) + body[number.end():]
+        status, said = check_text(text.replace(body, kinder))
+        true(f"a changed number in block {name} of {page} is noticed",
+             status == 1 and f"block {name} is not what" in said, said)
+        rows = body.split("\n")
+        status, said = check_text(text.replace(body, "\n".join(rows[:-2] + rows[-1:])))
+        true(f"a line left out of block {name} of {page} is noticed",
+             status == 1 and f"block {name} is not what" in said, said)
+true("the pages have all blocks",
+     found == {"mutex", "objects", "context", "costs", "overhead", "peers", "pairs", "locks",
+               "claims", "demo"}, str(found))
 
+readme = pages["README.md"]
 status, said = check_text(readme + "\nTwice as fast: 2.1x glibc.\n")
 true("a ratio outside the blocks is noticed", status == 1 and "outside the blocks" in said, said)
 status, said = check_text(readme.replace("<!-- end -->", "", 1))
@@ -69,7 +75,8 @@ loader = importlib.machinery.SourceFileLoader("readme", SCRIPT)
 script = importlib.util.module_from_spec(importlib.util.spec_from_loader("readme", loader))
 loader.exec_module(script)
 with tempfile.TemporaryDirectory() as root:
-    folder = re.search(r"<!-- (bench/results/[\w.-]+): peers", readme).group(1)
+    folder = re.search(r"<!-- (bench/results/[\w.-]+): peers", pages["docs/numbers.md"]).group(1)
+    page = "\n".join(f"<!-- {folder}: {name} -->\n<!-- end -->" for name in ("peers", "costs"))
     shutil.copytree(os.path.join(ROOT, folder), os.path.join(root, folder))
     with open(os.path.join(root, folder, "samples.jsonl"), "a") as f:
         for _ in range(2):
@@ -83,7 +90,7 @@ with tempfile.TemporaryDirectory() as root:
         print(json.dumps({"type": "run", "suite": "sem", "round": 9, "point": "queue: 8",
                           "contender": "flexguard",
                           "failed": "no end"}), file=f)
-    text, wrong = script.rewritten(readme, root)
+    text, wrong = script.rewritten(page, root)
     true("a failed point of a peer's table is named", "FAILED at 2" in text, str(wrong))
     true("busy processes are counted", "Beside 1 to 7 busy processes:" in text, str(wrong))
     true("a failed run of a suite is named", "| sem, queue | 8 | | FAILED | |" in text, str(wrong))
