@@ -20,7 +20,7 @@
 /* id, name in --json, what `flexguard run --stats` prints */
 /* clang-format off */
 #define FG_STATS_TABLE(X)                                                      \
-	X(PROCESSES, "processes", "processes that ran on FlexGuard locks")     \
+	X(PROCESSES, "processes", "programs that were started on FlexGuard locks") \
 	X(THREADS, "threads", "threads that took a lock")                      \
 	X(CONTENDED, "contended", "acquisitions that found the lock held")     \
 	X(SPUN, "spun", "  of these, got it while spinning")                   \
@@ -32,7 +32,7 @@
 	X(BLOCKED_NS, "blocking_ns", "time in blocking mode, all threads (ns)") \
 	X(COND_WAITS, "cond_waits", "condition variable waits that slept")     \
 	X(UNMONITORED, "unmonitored_threads", "threads that the monitor had no slot for as they began") \
-	X(MONITORED, "monitored", "processes that registered with a monitor")  \
+	X(MONITORED, "monitored", "registrations with a monitor, of forked processes too") \
 	X(EXTENSIONS, "slice_extensions", "time slices that the kernel extended for an owner") \
 	X(EXTENSIONS_IN_TIME, "slice_extensions_in_time", "  of these, released before it was over") \
 	X(LOOKS, "futex_looks", "waits of other libraries that looked before they slept") \
