@@ -89,13 +89,22 @@ def unix_stream(path):
     return s
 
 
+def is_heard(path):
+    """The path alone is there before the listen()."""
+    try:
+        unix_stream(path).close()
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    return True
+
+
 def check_metrics_served():
     need_daemon()
     path = f"{TMP}/metrics.sock"
     get = b"GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     with Daemon():
         q = start("metrics", "--listen", f"unix:{path}", "--socket", SOCK)
-        wait_until("it listens", lambda: os.path.exists(path) or q.poll() is not None)
+        wait_until("it listens", lambda: is_heard(path) or q.poll() is not None)
         if q.poll() is not None:
             raise Skip(q.stderr.read())
         status, head, body = http(unix_stream(path), get % b"/metrics")
@@ -147,7 +156,7 @@ def check_metrics_leaves_anothers_path():
     """Of a later one, whose user has removed the socket by hand."""
     path = f"{TMP}/later.sock"
     q = start("metrics", "--listen", f"unix:{path}", "--socket", SOCK)
-    wait_until("it listens", lambda: os.path.exists(path) or q.poll() is not None)
+    wait_until("it listens", lambda: is_heard(path) or q.poll() is not None)
     if q.poll() is not None:
         raise Skip(q.stderr.read())
     os.rename(path, f"{path}.first")
@@ -287,7 +296,7 @@ def check_group_counts_grow():
     with Daemon():
         q = start("metrics", "--listen", f"unix:{path}", "--by", "program", "--socket", SOCK)
         try:
-            wait_until("it listens", lambda: os.path.exists(path) or q.poll() is not None)
+            wait_until("it listens", lambda: is_heard(path) or q.poll() is not None)
             if q.poll() is not None:
                 raise Skip(q.stderr.read())
 
