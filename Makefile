@@ -3,8 +3,9 @@
 BUILD   ?= build
 PREFIX  ?= /usr/local
 NINJA   := $(shell command -v ninja || echo ninja)
-# Of those that can run side by side (test/meson.build); a model may need a gigabyte.
-TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
+# Of those that can run side by side (test/meson.build): one more than CPUs, as many of them wait a
+# while; a model may need a gigabyte.
+TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4)))
 
 BUILD_PACKAGES := gcc libc6-dev meson ninja-build pkg-config libbpf-dev libelf-dev zlib1g-dev \
 	clang-19 llvm-19 bpftool libncurses-dev libdw-dev libmicrohttpd-dev scdoc systemtap-sdt-dev
