@@ -78,8 +78,12 @@ bool fg_policy_anybody_preempted(void)
 {
 	const struct fg_counters *c = fg_load_relaxed(&fg_counters);
 	uint32_t domain = c->domains_only ? fg_load_relaxed(&fg_domain) : FG_DOMAIN_ALL;
+	bool anybody = fg_load_relaxed(&c->dom[domain].preempted) != 0;
 
-	return fg_load_relaxed(&c->dom[domain].preempted) != 0;
+	/* A domain counts threads with an affinity by the CPUs that they may use. */
+	for (uint32_t g = 0; c->domains_only && !anybody && g < FG_CPU_GROUPS; g++)
+		anybody = fg_load_relaxed(&c->usable[domain][g]) != 0;
+	return anybody;
 }
 
 void fg_policy_clock_changed(void)
