@@ -385,7 +385,7 @@ struct fg_report {
 	__u64 registered; /* hellos that were welcomed, since the start */
 	__u64 refused;	  /* hellos that were not: quota, version, no room */
 	__u64 dropped;	  /* connections that said nothing, or nonsense */
-	/* of fg_counters, FG_DOMAIN_ALL */
+	/* of fg_counters: of all domains and all CPUs */
 	__u64 preempted, blocked, total_preempted, total_blocked, missed;
 	__u64 cost_ns, cost_samples;
 	__u64 stats[FG_SLOT_STATS]; /* of all processes since the start */

@@ -10,7 +10,7 @@
  * they are gone: at the process's end, or at an exec.
  *
  * With more than FG_MAX_DOMAINS - 1 users at a time, the rest are refused: users that shared
- * one could make each other wait.  FG_DOMAIN_ALL counts all of them.
+ * one could make each other wait.
  */
 #include <errno.h>
 #include <fcntl.h>

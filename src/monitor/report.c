@@ -262,14 +262,13 @@ void fg_report_tick(struct fg_monitor *m)
 	}
 }
 
-/* Of all domains, and of all CPUs. */
+/* Of all domains, and of all CPUs: a domain's `preempted` leaves out threads with an affinity. */
 static void add_counts(const struct fg_counters *c, struct fg_report *r)
 {
-	for (uint32_t i = 1; i < FG_MAX_DOMAINS; i++) {
-		r->preempted += __atomic_load_n(&c->dom[i].preempted, __ATOMIC_RELAXED);
+	for (uint32_t i = 1; i < FG_MAX_DOMAINS; i++)
 		r->blocked += __atomic_load_n(&c->dom[i].blocked, __ATOMIC_RELAXED);
-	}
 	for (uint32_t i = 0; i < FG_MAX_CPUS; i++) {
+		r->preempted += __atomic_load_n(&c->cpu[i].preempted, __ATOMIC_RELAXED);
 		r->total_preempted += __atomic_load_n(&c->cpu[i].total_preempted, __ATOMIC_RELAXED);
 		r->total_blocked += __atomic_load_n(&c->cpu[i].total_blocked, __ATOMIC_RELAXED);
 	}

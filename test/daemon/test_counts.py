@@ -111,6 +111,31 @@ def check_forks():
         in_one_of(3, lambda: same("all are registered", agree("forks", "3")["monitored"], 5))
 
 
+def check_preempted_with_an_affinity():
+    """Also who may use some CPUs only is counted among those that are off their CPU now."""
+    need_daemon()
+    cpus = sorted(os.sched_getaffinity(0))
+    need(len(cpus) > 1, "needs two CPUs")
+
+    def on_one():
+        os.sched_setaffinity(0, cpus[:1])
+
+    def seldom():
+        on_one()
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+    with Daemon():
+        hog = subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=on_one)
+        p = program(CONTEND, "100000", preexec_fn=seldom)
+        try:
+            wait_until("one is off its CPU", lambda: json.loads(
+                run("status", "--json", "--socket", SOCK).stdout)["counters"]["preempted"] > 0)
+        finally:
+            hog.kill()
+            hog.wait()
+        end(p)
+
+
 class Liar:
     """A process that is registered, and writes what it likes into its slots."""
 
