@@ -516,7 +516,7 @@ int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, uint32_t *word,
 	int r = 0;
 
 	if (!is_gate) {
-		fg_count(t, FG_STAT_CONTENDED, 1);
+		fg_count_contended(t);
 		FG_PROBE1(contended, l);
 	}
 	/* The usual end of a wait, without what a longer one needs. */

@@ -89,7 +89,7 @@ bool _fg_native_wait(struct fg_self *self, const struct fg_native_view *lock,
 {
 	if (owner_tid(lock) == fg_thread_tid(self))
 		return false;
-	fg_count(self, FG_STAT_CONTENDED, 1);
+	fg_count_contended(self);
 	if (!spin_by_history(self, lock, deadline))
 		return false;
 	fg_count(self, FG_STAT_SPUN, 1);

@@ -179,7 +179,7 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias)))
 		return 0;
 	if (at_once) /* a writer that waited for the gate as well counts once */
-		fg_count(t, FG_STAT_CONTENDED, 1);
+		fg_count_contended(t);
 	FG_PROBE1(contended, rw);
 	r = drain(rw, t, deadline);
 	FG_PROBE2(acquired, rw, r);

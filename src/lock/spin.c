@@ -506,7 +506,7 @@ static void lock_contended(int32_t *lock, struct fg_self *t)
 {
 	bool at_gate;
 
-	fg_count(t, FG_STAT_CONTENDED, 1);
+	fg_count_contended(t);
 	FG_PROBE1(contended, lock);
 	if (pass_gate(lock, t, &at_gate))
 		wait_for(lock, t, at_gate);

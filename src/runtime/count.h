@@ -42,6 +42,13 @@ static inline void fg_count(const struct fg_self *t, enum fg_stat what, uint64_t
 		fg_add_relaxed(&s->shard[t->id % FG_STATS_SHARDS].v[what], n);
 }
 
+/* A wait for a lock that was held; also for fg_trace_ends(), whoever sees this thread's slot. */
+static inline void fg_count_contended(const struct fg_self *t)
+{
+	fg_contended++;
+	fg_count(t, FG_STAT_CONTENDED, 1);
+}
+
 static inline void fg_count_thread(const struct fg_self *t)
 {
 	fg_count(t, FG_STAT_THREADS, 1);

@@ -147,8 +147,8 @@ struct fg_self {
 	/* counts releases with sleepers, to look at the clock at some of them */
 	uint8_t busy_releases : 4;
 };
-_Static_assert(sizeof(struct fg_self) + sizeof(uint32_t) + sizeof(struct fg_slot) +
-		       sizeof(struct fg_thread) <
+_Static_assert(sizeof(struct fg_self) + sizeof(uint32_t) + sizeof(uint16_t) +
+		       sizeof(struct fg_slot) + sizeof(struct fg_thread) <
 		   256,
 	       "promised: under 256 bytes a thread");
 
@@ -176,8 +176,9 @@ enum {
 
 extern struct fg_slot fg_slot_nowhere; /* where threads without index publish; nobody reads it */
 extern __thread struct fg_self fg_self_tls;
-extern __thread uint32_t fg_sections; /* what slot->sections says; apart, to keep fg_self small */
-extern uint32_t fg_epoch;	      /* counts forks, for queues copied from a parent */
+extern __thread uint32_t fg_sections;  /* what slot->sections says; apart, to keep fg_self small */
+extern __thread uint16_t fg_contended; /* waits of this thread for held locks */
+extern uint32_t fg_epoch;	       /* counts forks, for queues copied from a parent */
 
 /*
  * The slots and nodes of FG_PIECE threads.  The first chunk is part of the library.  Each

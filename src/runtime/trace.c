@@ -34,11 +34,6 @@ static struct fg_trace_entry *find(uint64_t lock, uint64_t from)
 	return NULL;
 }
 
-static uint32_t contended(void)
-{
-	return fg_load_relaxed(&fg_self()->slot->stats[FG_SLOT_CONTENDED]);
-}
-
 static bool is_wanted(void)
 {
 	uint32_t tid = fg_load_relaxed(&fg_trace_here.thread[0]), own, i;
@@ -54,12 +49,12 @@ static bool is_wanted(void)
 
 struct fg_traced fg_trace_begins(void)
 {
-	return (struct fg_traced){.since_ns = fg_now_ns(), .contended = contended()};
+	return (struct fg_traced){.since_ns = fg_now_ns(), .contended = fg_contended};
 }
 
 void fg_trace_ends(const struct fg_traced *t, const void *lock, const void *caller)
 {
-	if (contended() != t->contended)
+	if (fg_contended != t->contended)
 		fg_trace_wait(t->since_ns, lock, caller);
 }
 

@@ -22,7 +22,7 @@ static inline bool fg_is_traced(void)
 
 struct fg_traced {
 	uint64_t since_ns;
-	uint32_t contended; /* this thread's count: another one tells that the lock was held */
+	uint16_t contended; /* this thread's count: another one tells that the lock was held */
 };
 
 struct fg_traced fg_trace_begins(void);

@@ -67,7 +67,7 @@ int _fg_mutex_lock_untraced(struct fg_mutex *mutex, const struct fg_deadline *de
 		return _fg_kind_is_recursive(m->kind) ? _fg_mutex_count_again(&m->count) : EDEADLK;
 	if (z->untried || !(z->first ? z->first : z->trylock)(m)) {
 		if (!z->untried)
-			fg_count(fg_self(), FG_STAT_CONTENDED, 1);
+			fg_count_contended(fg_self());
 		if (deadline && !(zoo_chosen()->lock_can & ZOO_TIMED)) {
 			if (!lock_by_polling(z, m, deadline))
 				return ETIMEDOUT;
