@@ -255,11 +255,12 @@ bool fg_slots_short(void)
 }
 
 /*
- * Slots of this process alone, in a child of fork that may make no calls.  The monitor's array is
- * its parent's, which must not be written to: the thread that forked goes on with its slot and its
- * nodes in a chunk of the library's data; those that come have none, and sleep instead of queueing.
+ * Slots of this process alone, in a child of fork that may make no calls, or gets no pages: there
+ * are too many mappings, perhaps.  The monitor's array is its parent's, which must not be written
+ * to: the thread that forked goes on with its slot and its nodes in a chunk of the library's data;
+ * those that come have none, and sleep instead of queueing.
  */
-static void slots_without_calls(struct fg_self *t, uint32_t mine)
+static void slots_without_pages(struct fg_self *t, uint32_t mine)
 {
 	static struct fg_chunk own;
 	uint32_t chunk = mine / FG_PIECE, i;
@@ -282,10 +283,9 @@ void fg_slots_after_fork(struct fg_self *t, uint32_t mine)
 {
 	bool counted = fg_slots_seen != FG_SLOTS_UNSEEN;
 
-	if (fg_is_filtered())
-		slots_without_calls(t, mine);
-	else
-		fg_slots_map(NULL, 0, 0); /* the parent's page is not ours */
+	/* The parent's pages are not ours, also where there is no memory in their place. */
+	if (fg_is_filtered() || fg_slots_map(NULL, 0, 0))
+		slots_without_pages(t, mine);
 	memset(apart, 0, sizeof(apart));
 	fg_slots_seen = counted ? FG_SLOTS_APART : FG_SLOTS_UNSEEN;
 }

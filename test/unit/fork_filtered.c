@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process with a monitor installs a seccomp filter, and forks: its child writes nothing into the
- * memory that the parent shares with the monitor, and its own locks work.  Once by a thread with a
- * slot of the first piece, and once by one with a slot of the second.  Without a monitor only the
- * locks are tested.
+ * A process with a monitor forks when its child can have no memory of its own in place of what the
+ * parent shares with the monitor: there are as many mappings as the kernel allows, or there is a
+ * seccomp filter.  The child writes nothing into that memory, and its own locks work.  Once by a
+ * thread with a slot of the first piece, and once by one with a slot of the second.  Without a
+ * monitor only the locks are tested.
  */
 #include "../tools/check.h"
 
@@ -169,6 +170,36 @@ static void install_filter(void)
 		check_skip("no seccomp here");
 }
 
+#define MOST_MAPPINGS 200000 /* as many as are tried; 65,530 are usual */
+#define PAGE	      4096
+
+static void **mapping; /* NULL: not now */
+static int mappings;
+
+/* One page each, no two of which become one mapping. */
+static void use_up_mappings(void)
+{
+	CHECK(mapping = malloc(MOST_MAPPINGS * sizeof(*mapping)));
+	for (mappings = 0; mappings < MOST_MAPPINGS; mappings++) {
+		void *p = mmap(NULL, PAGE, mappings % 2 ? PROT_READ : PROT_NONE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (p == MAP_FAILED)
+			break;
+		mapping[mappings] = p;
+	}
+}
+
+static void give_mappings_back(void)
+{
+	if (!mapping)
+		return;
+	while (mappings--)
+		CHECK(!munmap(mapping[mappings], PAGE));
+	free(mapping);
+	mapping = NULL;
+}
+
 /* The parent's other threads sleep meanwhile, and it waits: nobody else writes either. */
 static void *fork_once(void *pieces)
 {
@@ -179,6 +210,7 @@ static void *fork_once(void *pieces)
 	remember(*(int *)pieces);
 	pid = check_fork();
 	if (!pid) {
+		give_mappings_back();
 		all_locks();
 		grandchild = check_fork();
 		if (!grandchild) {
@@ -191,6 +223,14 @@ static void *fork_once(void *pieces)
 	}
 	check_child(pid);
 	check_untouched(*(int *)pieces);
+	return NULL;
+}
+
+static void *fork_when_full(void *pieces)
+{
+	use_up_mappings();
+	fork_once(pieces);
+	give_mappings_back();
 	return NULL;
 }
 
@@ -237,6 +277,8 @@ int main(int argc, char **argv)
 	unlock(&parking);
 	if (pieces)
 		pieces = wait_for_pieces(PIECES);
+	fork_when_full(&pieces);
+	join(start(fork_when_full, &pieces));
 	install_filter();
 	fork_once(&pieces);
 	join(start(fork_once, &pieces));
