@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The condition variable: a FIFO of waiters, each on a word of its own on its
- * own stack, guarded by an _fg_lock.  48 bytes, zero is "nobody waits".  Tickets
+ * The condition variable: a FIFO of waiters, but for real-time priorities, each on a word of its
+ * own on its own stack, guarded by an _fg_lock.  48 bytes, zero is "nobody waits".  Tickets
  * and sequence counters lose signals, to waiters that fall asleep late and to
  * those that time out; individually enqueued waiters do not (docs/design/cond.md).
  *
@@ -42,11 +42,15 @@
 /* How often destruction looks whether the last waiters, on their way, have left.  Not varied. */
 #define FG_COND_DRAIN_NS 100000u
 
+#define FG_PRIORITY_UNASKED 255u
 struct fg_waiter {
 	/* guarded by fg_cond.lock; once out of that list, `next` by the mutex (its `due`) */
 	struct fg_waiter *next, *prev;
 	uint32_t word;
-	bool spun;		/* before it slept; valid from ASLEEP on */
+	/* These three are valid from ASLEEP on. */
+	bool spun;		/* before it slept */
+	uint8_t priority;	/* fg_real_time_priority(), or FG_PRIORITY_UNASKED */
+	uint32_t tid;		/* to ask for that */
 	struct fg_mutex *mutex; /* that it has to take before it returns; NULL: not one of ours */
 };
 

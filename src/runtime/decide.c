@@ -223,27 +223,36 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 
 static uint64_t no_room_until_ns; /* CLOCK_MONOTONIC; a hint of all threads */
 
-static long scheduling_policy(void)
+/* 0: the calling thread. */
+static long scheduling_policy(uint32_t tid)
 {
-	return fg_syscall6(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0) & ~(long)SCHED_RESET_ON_FORK;
+	return fg_syscall6(SYS_sched_getscheduler, (long)tid, 0, 0, 0, 0, 0) &
+	       ~(long)SCHED_RESET_ON_FORK;
 }
 
-bool fg_is_real_time(const struct fg_self *t)
+uint8_t fg_real_time_priority(const struct fg_self *t, uint32_t tid)
 {
-	long policy;
+	struct sched_param p = {.sched_priority = 1};
+	uint8_t priority = 0;
 
 	if (!fg_call_begins(t->id))
-		return false;
-	policy = scheduling_policy();
+		return 0;
+	switch (scheduling_policy(tid)) {
+	case SCHED_DEADLINE: priority = FG_PRIORITY_DEADLINE; break;
+	case SCHED_FIFO:
+	case SCHED_RR:
+		fg_syscall6(SYS_sched_getparam, (long)tid, (long)&p, 0, 0, 0, 0);
+		priority = (uint8_t)p.sched_priority;
+	}
 	fg_call_ends(t->id);
-	return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
+	return priority;
 }
 
 void fg_yield_to_equals(const struct fg_self *t)
 {
 	if (!fg_call_begins(t->id))
 		return;
-	if (scheduling_policy() != SCHED_DEADLINE)
+	if (scheduling_policy(0) != SCHED_DEADLINE)
 		fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	fg_call_ends(t->id);
 }

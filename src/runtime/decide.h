@@ -108,10 +108,17 @@ bool fg_spin_while(struct fg_wait *w, const uint32_t *word, uint32_t mask, uint3
 void fg_participants_are_late(void);
 
 /*
- * Of SCHED_FIFO, SCHED_RR, or SCHED_DEADLINE, which a yield costs the rest of its period; false
- * where a seccomp filter lets nobody ask.
+ * Of the thread `tid` (0: the calling one), as the kernel orders them: 1 to 99 of SCHED_FIFO and
+ * SCHED_RR, and FG_PRIORITY_DEADLINE; 0: another policy, or a seccomp filter lets nobody ask.
  */
-bool fg_is_real_time(const struct fg_self *t);
+#define FG_PRIORITY_DEADLINE 100u
+uint8_t fg_real_time_priority(const struct fg_self *t, uint32_t tid);
+
+/* One of SCHED_DEADLINE loses the rest of its period by a yield. */
+static inline bool fg_is_real_time(const struct fg_self *t)
+{
+	return fg_real_time_priority(t, 0) != 0;
+}
 
 /* Leaves the CPU to others of its priority that wait for it; nothing if SCHED_DEADLINE. */
 void fg_yield_to_equals(const struct fg_self *t);

@@ -7,6 +7,7 @@
  *
  *   W waiters, S signals
  *   -DTIMED, -DCANCEL   all waiters but the last may time out, be cancelled
+ *   -DURGENT  a signal goes to any one that waits, not to the first
  *   -DDUE     a signaller with the mutex may leave sleepers to be woken at its release; the last
  *             waiter that returns takes the mutex's memory away
  *
@@ -176,9 +177,35 @@ inline mutex_release() {
 	n = 0
 }
 
+/*
+ * [cond.c:most_urgent]  Any one that waits, since priorities are open.  One step: who has gone, or
+ * waits no longer, does not come back.
+ */
+inline first_of(all) {
+	atomic {
+		TOUCH;
+		n = first;
+#ifdef URGENT
+		do
+		:: !(all) && n != 0 && WAITS(word[n]) -> break
+		:: !(all) && n != 0 ->
+			NODE(n);
+			if
+			:: WAITS(word[n]) -> p = n
+			:: else
+			fi;
+			n = next[n]
+		:: all -> break
+		:: !(all) && n == 0 -> n = p; break
+		od;
+		p = 0
+#endif
+	}
+}
+
 /* [cond.c:signal_first]  n: the waiter, or 0; state: ASLEEP if it has to be woken. */
 inline signal_first(all) {
-	d_step { TOUCH; n = first };
+	first_of(all);
 	do
 	:: n != 0 ->
 		d_step {
@@ -212,7 +239,18 @@ inline signal_first(all) {
 		:: !is_last -> atomic { TOUCH; signaled-- }
 		:: else
 		fi;
+#ifdef URGENT
+		if
+		:: all -> n = q
+#ifdef MUT_URGENT_ONCE
+		:: else -> n = 0
+#else
+		:: else -> first_of(all)
+#endif
+		fi
+#else
 		n = q
+#endif
 	:: else -> break
 	od;
 	atomic { p = 0; q = 0; ok = 0; is_last = 0; at_release = 0 }

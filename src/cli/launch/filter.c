@@ -52,6 +52,7 @@ static _Noreturn void try_calls(void)
 	clockid_t own_cpu = (clockid_t)((~(unsigned)syscall(SYS_gettid) << 3) | 6u);
 	struct timespec now, past = {0};
 	cpu_set_t cpus;
+	struct sched_param param;
 	struct ucred who;
 	socklen_t size = sizeof(who);
 	struct statfs fs;
@@ -86,6 +87,7 @@ static _Noreturn void try_calls(void)
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	sched_getaffinity(getpid(), sizeof(cpus), &cpus); /* and of other threads */
 	sched_getscheduler(0);
+	sched_getparam(0, &param);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), 0);
