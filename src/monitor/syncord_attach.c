@@ -118,10 +118,31 @@ static int put_targets(const struct fg_policy *p, unsigned char *value,
 	return 0;
 }
 
+/*
+ * The map that a link holds, which is a policy's; -ENOLINK: the link is of another kind, and the
+ * number, if it is that of a map at all, of some other one.
+ */
+static int policy_map(const struct fg_policy *p, uint32_t map_id)
+{
+	int map = bpf_map_get_fd_by_id(map_id), err;
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (map < 0)
+		return -ENOLINK;
+	err = bpf_obj_get_info_by_fd(map, &info, &size);
+	if (!err && (info.type != BPF_MAP_TYPE_STRUCT_OPS ||
+		     info.btf_vmlinux_value_type_id != (uint32_t)p->value_id))
+		err = -ENOLINK;
+	if (err)
+		close(map);
+	return err ? err : map;
+}
+
 /* What is attached, by the map that a link holds. */
 static int value_of(const struct fg_policy *p, uint32_t map_id, unsigned char **value)
 {
-	int map = bpf_map_get_fd_by_id(map_id), err = map < 0 ? map : 0;
+	int map = policy_map(p, map_id), err = map < 0 ? map : 0;
 	uint32_t zero = 0;
 
 	*value = calloc(1, p->value_size);
@@ -260,11 +281,13 @@ int fg_policy_replace(struct fg_policy *p, uint32_t id, const struct fg_policy_t
 {
 	LIBBPF_OPTS(bpf_link_update_opts, opts, .flags = UPDATE_REPLACES);
 	uint32_t map_id = 0;
-	int link = bpf_link_get_fd_by_id(id), old, err = link < 0 ? link : 0;
+	int link = bpf_link_get_fd_by_id(id), old = -1, err = link < 0 ? link : 0;
 
 	if (!err)
 		err = fg_link_id(link, &p->link_id, &map_id);
-	if (err || !map_id) {
+	if (!err && map_id)
+		old = policy_map(p, map_id);
+	if (err || !map_id || old == -ENOLINK) {
 		snprintf(why, size,
 			 "nothing is attached with id %u: flexguard kernel status shows what is",
 			 id);
@@ -273,7 +296,6 @@ int fg_policy_replace(struct fg_policy *p, uint32_t id, const struct fg_policy_t
 	}
 	err = make_map(p, target, targets, map_id);
 	/* Unless somebody else has replaced it meanwhile. */
-	old = bpf_map_get_fd_by_id(map_id);
 	opts.old_prog_fd = (uint32_t)old;
 	if (!err)
 		err = old < 0 ? old : bpf_link_update(link, p->map, &opts);
