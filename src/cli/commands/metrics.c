@@ -265,9 +265,10 @@ static int listen_port(const char *text)
 		return -1;
 	}
 	fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	err = fd < 0 || bind(fd, to->ai_addr, to->ai_addrlen) || listen(fd, CONNECTIONS) ? errno :
-											   0;
+	err = fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+		      bind(fd, to->ai_addr, to->ai_addrlen) || listen(fd, CONNECTIONS) ?
+		  errno :
+		  0;
 	freeaddrinfo(to);
 	if (!err)
 		return fd;
