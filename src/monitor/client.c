@@ -139,6 +139,11 @@ void fg_pass_credentials(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 }
 
+bool fg_client_no_room(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
+}
+
 static bool accept_one(struct fg_monitor *m, int listen_fd)
 {
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -153,7 +158,7 @@ static bool accept_one(struct fg_monitor *m, int listen_fd)
 		 * Out of descriptors: the listening socket stays ready, so give one back or wait a
 		 * little.
 		 */
-		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		if (fg_client_no_room(errno)) {
 			if (m->nr_clients)
 				push_out_any(m);
 			else

@@ -23,7 +23,7 @@
 #define FG_DEFAULT_PROCESSES 4096u
 /* of one process: 512 KB of kernel memory; there are no more */
 #define FG_DEFAULT_SLOTS       (FG_PIECES * FG_PIECE)
-#define FG_DEFAULT_UID_SLOTS   (1u << 20) /* 1024 processes with as many as the library asks for */
+#define FG_DEFAULT_UID_SLOTS   (1u << 20) /* 256 processes with all that one may have */
 #define FG_DEFAULT_UID_MEMORY  (256ull << 20)
 #define FG_DEFAULT_MEMORY      (512ull << 20) /* or half of what its cgroup may have, if that is less */
 #define FG_DEFAULT_CONNECTIONS 64u
@@ -284,6 +284,8 @@ void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ss
 /* client.c */
 void fg_pass_credentials(int fd); /* packets come with the kernel's word on their sender */
 void fg_client_accept(struct fg_monitor *m, int listen_fd);
+/* Of accept(): out of descriptors, or of memory. */
+bool fg_client_no_room(int err);
 void fg_client_ready(struct fg_monitor *m, uint32_t index);
 /* the one that is next; false: nobody waits, or there is no room */
 bool fg_client_serve(struct fg_monitor *m);

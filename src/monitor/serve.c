@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -66,9 +67,15 @@ static void hang_up(int lock_fd)
 {
 	int fd;
 
-	for (int i = 0;
-	     i < HANG_UP_AT_ONCE && (fd = accept4(lock_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0; i++)
+	for (int i = 0; i < HANG_UP_AT_ONCE; i++) {
+		fd = accept4(lock_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd < 0) {
+			if (fg_client_no_room(errno)) /* it stays ready */
+				poll(NULL, 0, 10);
+			return;
+		}
 		fg_brief_close(fd);
+	}
 }
 
 #define SERVE_AT_ONCE 4 /* not varied */
