@@ -28,7 +28,6 @@ struct fg_sched_end {
 	__s64 code;
 	char reason[64], message[192];
 };
-#define FG_SCHED_END_UNREG 64u	 /* its link was closed: by us, or by the end of the process */
 #define FG_SCHED_END_ERROR 1024u /* this and above: the kernel ejected it */
 
 #endif
