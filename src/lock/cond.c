@@ -104,7 +104,7 @@ static enum given give(struct fg_cond *c, struct fg_waiter *n, uint32_t signal)
 }
 
 /* A thread of a real-time policy has waited behind others, or others behind it. */
-static bool priorities_count;
+static bool priorities_matter;
 
 static uint8_t priority_of(struct fg_waiter *n)
 {
@@ -115,8 +115,7 @@ static uint8_t priority_of(struct fg_waiter *n)
 
 /*
  * Of those that sleep the one with the highest real-time priority, and of equals the first, as if
- * the kernel had the list (POSIX, pthread_cond_signal: "the scheduling policy shall determine the
- * order").  NULL: none waits.
+ * the kernel had the list (POSIX leaves the order to the scheduling policy).  NULL: none waits.
  */
 static struct fg_waiter *most_urgent(const struct fg_cond *c)
 {
@@ -143,7 +142,7 @@ static struct fg_waiter *most_urgent(const struct fg_cond *c)
  */
 static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *asleep)
 {
-	bool urgent = !broadcast && fg_load_relaxed(&priorities_count);
+	bool urgent = !broadcast && fg_load_relaxed(&priorities_matter);
 	struct fg_waiter *n, *next;
 
 	for (n = urgent ? most_urgent(c) : _fg_cond_first(c); n;
@@ -302,8 +301,8 @@ static void announce_priority(struct wait *w, const struct fg_self *t)
 {
 	w->node.tid = fg_thread_tid(t);
 	w->node.priority = w->alone ? FG_PRIORITY_UNASKED : fg_real_time_priority(t, 0);
-	if (fg_unlikely(w->node.priority && !w->alone) && !fg_load_relaxed(&priorities_count))
-		fg_store_relaxed(&priorities_count, true);
+	if (fg_unlikely(w->node.priority && !w->alone) && !fg_load_relaxed(&priorities_matter))
+		fg_store_relaxed(&priorities_matter, true);
 }
 
 /*
