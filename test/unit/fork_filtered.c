@@ -188,6 +188,9 @@ static void use_up_mappings(void)
 			break;
 		mapping[mappings] = p;
 	}
+	if (mappings == MOST_MAPPINGS)
+		check_say("more than %d mappings are allowed here: they are not used up",
+			  MOST_MAPPINGS);
 }
 
 static void give_mappings_back(void)
