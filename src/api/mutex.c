@@ -36,24 +36,21 @@ int fg_mutex_destroy(fg_mutex_t *mutex)
 /* Out of line, so that the fast paths need no stack. */
 static __attribute__((noinline)) int lock_slow(struct fg_mutex *m)
 {
-	return _fg_mutex_lock(m, NULL, FG_CALLER);
+	return _fg_mutex_lock_slow(m, NULL, FG_CALLER);
 }
 
-static __attribute__((noinline)) int unlock_slow(struct fg_mutex *m)
+static __attribute__((noinline)) int lock_typed(struct fg_mutex *m)
 {
-	if (!_fg_mutex_is_normal(m))
-		return _fg_mutex_unlock(m);
-	_fg_mutex_unlock_slow(m);
-	return 0;
+	return _fg_mutex_lock_typed(m, NULL, FG_CALLER);
 }
 
-int fg_mutex_lock(fg_mutex_t *mutex)
+FG_HOT int fg_mutex_lock(fg_mutex_t *mutex)
 {
 	struct fg_mutex *m = mutex_of(mutex);
 
-	if (fg_likely(_fg_mutex_is_normal(m)) && fg_likely(_fg_lock_fast(&m->lock)))
-		return 0;
-	return lock_slow(m);
+	if (fg_unlikely(!_fg_mutex_is_normal(m)))
+		return lock_typed(m);
+	return fg_likely(_fg_lock_fast(&m->lock)) ? 0 : lock_slow(m);
 }
 
 int fg_mutex_trylock(fg_mutex_t *mutex)
@@ -74,11 +71,11 @@ int fg_mutex_timedlock(fg_mutex_t *mutex, clockid_t clock, const struct timespec
 		   EINVAL;
 }
 
-int fg_mutex_unlock(fg_mutex_t *mutex)
+FG_HOT int fg_mutex_unlock(fg_mutex_t *mutex)
 {
 	struct fg_mutex *m = mutex_of(mutex);
 
-	if (fg_likely(_fg_mutex_is_normal(m)) && fg_likely(_fg_unlock_fast(&m->lock)))
-		return 0;
-	return unlock_slow(m);
+	if (fg_unlikely(!_fg_mutex_is_normal(m)))
+		return _fg_mutex_unlock(m);
+	return fg_likely(_fg_unlock_fast(&m->lock)) ? 0 : _fg_mutex_unlock_slow(m);
 }

@@ -154,7 +154,7 @@ static inline void acquired_beside(struct fg_lock *l, struct fg_self *t, uint64_
 				   uint32_t held)
 {
 	fg_store_relaxed(&t->slot->acq_cpu, fg_load_relaxed(t->cpu));
-	if (held == 2)
+	if (fg_likely(held == 2))
 		t->first = prev;
 	else
 		l->prev = prev;

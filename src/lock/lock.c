@@ -186,27 +186,44 @@ static __attribute__((noinline)) int lock_after_all(struct fg_lock *l,
 }
 
 /*
- * First what is common: this thread holds other locks, and this one is free.  What barge_or_wait()
- * would do, without the rest.
+ * This thread holds `held` locks, and this one is free: what barge_or_wait() would do, without the
+ * rest.  No look at the word: one that waits takes the line for the queue's tail anyway.
  */
+static inline int lock_beside(struct fg_lock *l, struct fg_self *t,
+			      const struct fg_deadline *deadline, bool may_offer, uint64_t prev,
+			      uint32_t held)
+{
+	if (fg_unlikely(pending_of(t) == address(l) || t->round_is_timed || !fg_has_slot(t) ||
+			fg_thread_has_released_by_others(t)))
+		return lock_long_way(l, deadline, may_offer);
+	announce_beside(l, t, held);
+	if (fg_unlikely(!_fg_take_free(l, t)))
+		return lock_after_all(l, deadline, may_offer, prev);
+	acquired_beside(l, t, prev, held + 1);
+	return 0;
+}
+
+static __attribute__((noinline)) int lock_beside_others(struct fg_lock *l,
+							const struct fg_deadline *deadline,
+							bool may_offer)
+{
+	struct fg_self *t = &fg_self_tls;
+	uint64_t prev = t->only;
+	uint32_t held = prev == FG_ONLY_NOT_SET_UP ? 0 : locks_announced(t);
+
+	return held ? lock_beside(l, t, deadline, may_offer, prev, held) :
+		      lock_long_way(l, deadline, may_offer);
+}
+
+/* First what is common: this thread holds one lock, as the fast path has left it. */
 static inline int lock_slow(struct fg_lock *l, const struct fg_deadline *deadline, bool may_offer)
 {
 	struct fg_self *t = &fg_self_tls; /* set up, if it has a lock */
 	uint64_t prev = t->only;
-	uint32_t held;
 
-	if (prev <= FG_ONLY_NOT_SET_UP)
-		return lock_long_way(l, deadline, may_offer);
-	held = locks_announced(t);
-	/* No look at the word: one that waits takes the line for the queue's tail anyway. */
-	if (!held || pending_of(t) == address(l) || t->round_is_timed || !fg_has_slot(t) ||
-	    fg_thread_has_released_by_others(t))
-		return lock_long_way(l, deadline, may_offer);
-	announce_beside(l, t, held);
-	if (!_fg_take_free(l, t))
-		return lock_after_all(l, deadline, may_offer, prev);
-	acquired_beside(l, t, prev, held + 1);
-	return 0;
+	if (fg_unlikely(prev & FG_ONLY_BITS || prev <= FG_ONLY_NOT_SET_UP))
+		return lock_beside_others(l, deadline, may_offer);
+	return lock_beside(l, t, deadline, may_offer, prev, 1);
 }
 
 __attribute__((noinline)) int _fg_lock_slow(struct fg_lock *l, const struct fg_deadline *deadline)

@@ -97,7 +97,7 @@ int _fg_lock_slow(struct fg_lock *l, const struct fg_deadline *deadline); /* 0 o
 /* The same, if nobody asks the word who the owner is: it may be handed over past it (offer.h). */
 int _fg_lock_slow_any(struct fg_lock *l, const struct fg_deadline *deadline);
 bool _fg_trylock_slow(struct fg_lock *l);
-void _fg_unlock_slow(struct fg_lock *l);
+int _fg_unlock_slow(struct fg_lock *l); /* 0: callers end with it, and need no stack */
 
 /*
  * A hint before a release: this thread will not be back soon, however often it

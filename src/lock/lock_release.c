@@ -248,14 +248,10 @@ static inline bool release_unwaited(struct fg_lock *l, const struct fg_self *t)
 					fg_cas_release(&l->word, &mine, 0);
 }
 
-/*
- * Of two locks, the second of which is the latest, and the first as the fast path leaves it: so a
- * release of the second has but to publish that.
- */
-static inline bool is_beside_one(const struct fg_self *t, uint64_t first)
+/* Of one with FG_ONLY_SEVERAL: two, and nothing to look after when one of them is released. */
+static inline bool has_two_alone(const struct fg_self *t)
 {
-	return t->held == 2 && first && !(first & FG_ONLY_BITS) && !t->unordered &&
-	       !t->keeps_busy && !t->round_is_timed;
+	return t->held == 2 && !t->unordered && !t->keeps_busy && !t->round_is_timed;
 }
 
 /*
@@ -266,10 +262,10 @@ static inline bool is_beside_one(const struct fg_self *t, uint64_t first)
  */
 static inline bool unlock_first_of_two(struct fg_lock *l, struct fg_self *t)
 {
-	uint64_t latest = pending_of(t);
+	uint64_t latest = t->only ^ FG_ONLY_SEVERAL;
 
-	if (t->first != address(l) || !latest || t->only != (latest | FG_ONLY_SEVERAL) ||
-	    !is_beside_one(t, address(l)) || !release_unwaited(l, t))
+	if (t->first != address(l) || !latest || latest & FG_ONLY_BITS || !has_two_alone(t) ||
+	    !release_unwaited(l, t))
 		return false;
 	t->only = latest;
 	fg_set_pending(t, latest);
@@ -310,15 +306,16 @@ static bool is_forgotten(const struct fg_lock *l, const struct fg_self *t)
 	return fg_has_slot(t) && !says_it_holds(t, address(l));
 }
 
-static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct fg_self *t,
-						       bool given)
+/* 0, as the other long ways: _fg_unlock_slow() ends with them. */
+static __attribute__((noinline)) int release_and_wake(struct fg_lock *l, struct fg_self *t,
+						      bool given)
 {
 	uint32_t w = fg_load_relaxed(&l->word), owner = w & FG_WORD_ID, given_to = 0, held;
 	bool over = false;
 	uint64_t prev;
 
 	if (!owner)
-		return;
+		return 0;
 	if (owner != t->id || is_forgotten(l, t)) {
 		given_to = _fg_offer_take_back(l, t);
 		w = fg_load_relaxed(&l->word);
@@ -326,13 +323,13 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 	}
 	if (owner != t->id || given_to) {
 		unlock_for_owner(l, t, w, given_to ? given_to : owner);
-		return;
+		return 0;
 	}
 	/* Not 0: the count is of 16 bits, and of what others say that they have released. */
 	held = has_several(t) && t->held ? t->held : 1;
 	if (held == 1 && pending_of(t) == address(l) && release_busy(l, t, w)) {
 		fg_slice_end(t);
-		return;
+		return 0;
 	}
 	prev = only_without(l, t, held);
 	/*
@@ -353,14 +350,15 @@ static __attribute__((noinline)) void release_and_wake(struct fg_lock *l, struct
 			force_slow_path(t);
 		fg_slice_end(t);
 	}
+	return 0;
 }
 
 /*
  * Where others sleep, or it is not the latest lock, release() has some things to do before it tells
  * the standby.
  */
-static __attribute__((noinline)) void notify_and_unlock(struct fg_lock *l, struct fg_self *t,
-							struct fg_thread *me, bool given)
+static __attribute__((noinline)) int notify_and_unlock(struct fg_lock *l, struct fg_self *t,
+						       struct fg_thread *me, bool given)
 {
 	uint32_t standby = me->notifies;
 
@@ -370,6 +368,7 @@ static __attribute__((noinline)) void notify_and_unlock(struct fg_lock *l, struc
 		release_and_wake(l, t, given);
 	/* Not before: the line is one that others read, and the release would wait for it. */
 	me->notifies = 0;
+	return 0;
 }
 
 /*
@@ -418,46 +417,46 @@ static __attribute__((noinline)) bool unlock_by_offer(struct fg_lock *l, struct 
 	return false;
 }
 
-static __attribute__((noinline)) void unlock_long_way(struct fg_lock *l)
+static __attribute__((noinline)) int unlock_long_way(struct fg_lock *l)
 {
 	struct fg_self *t = fg_self();
 	bool given;
 
 	if (unlock_again(l, t))
-		return;
+		return 0;
 	given = was_given(t, address(l));
 	if ((given || has_standby(t, address(l))) && unlock_by_offer(l, t, given))
-		return;
-	if (has_standby(t, address(l))) {
-		notify_and_unlock(l, t, fg_thread_mine(t), given);
-		return;
-	}
-	if (!unlock_nested(l, t))
-		release_and_wake(l, t, given);
+		return 0;
+	if (has_standby(t, address(l)))
+		return notify_and_unlock(l, t, fg_thread_mine(t), given);
+	return unlock_nested(l, t) ? 0 : release_and_wake(l, t, given);
+}
+
+static __attribute__((noinline)) int unlock_latest(struct fg_lock *l, struct fg_self *t)
+{
+	return unlock_nested(l, t) ? 0 : release_and_wake(l, t, false);
 }
 
 /*
  * First the latest of several.  Without FG_ONLY_SLOWLY it has no standby, and was not given to this
  * thread (acquired()).
  */
-__attribute__((noinline)) void _fg_unlock_slow(struct fg_lock *l)
+__attribute__((noinline)) int _fg_unlock_slow(struct fg_lock *l)
 {
 	struct fg_self *t = &fg_self_tls;
 	uint64_t first = t->first;
 
-	if (t->only != (address(l) | FG_ONLY_SEVERAL)) {
-		if (!unlock_first_of_two(l, t))
-			unlock_long_way(l);
-	} else if (!is_beside_one(t, first)) {
-		if (!unlock_nested(l, t))
-			release_and_wake(l, t, false);
-	} else if (release_unwaited(l, t)) {
-		t->only = first;
-		fg_set_pending(t, first);
-		fg_set_cs(t, 0);
-		if (fg_unlikely(t->unordered)) /* a signal handler in between has asked for it */
-			publish(t, 1, first);
-	} else {
-		release_and_wake(l, t, false);
-	}
+	if (fg_unlikely(t->only != (address(l) | FG_ONLY_SEVERAL)))
+		return unlock_first_of_two(l, t) ? 0 : unlock_long_way(l);
+	/* The first as the fast path leaves it: a release of the second has but to publish that. */
+	if (fg_unlikely(!first || first & FG_ONLY_BITS || !has_two_alone(t)))
+		return unlock_latest(l, t);
+	if (fg_unlikely(!release_unwaited(l, t)))
+		return release_and_wake(l, t, false);
+	t->only = first;
+	fg_set_pending(t, first);
+	fg_set_cs(t, 0);
+	if (fg_unlikely(t->unordered)) /* a signal handler in between has asked for it */
+		publish(t, 1, first);
+	return 0;
 }

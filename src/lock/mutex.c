@@ -14,12 +14,23 @@ static __attribute__((noinline)) bool owned_formerly(struct fg_mutex *m, uint32_
 	return true;
 }
 
+/* Relaxed: only we can have written our own id. */
+static inline uint32_t owner_of(const struct fg_mutex *m)
+{
+	return fg_load_relaxed(&m->lock.word) & FG_WORD_ID;
+}
+
+/* By the id that this thread has now; false if it has none yet. */
+static inline bool owned_now(const struct fg_mutex *m)
+{
+	uint32_t owner = owner_of(m);
+
+	return owner && owner == fg_self_tls.id;
+}
+
 static inline bool owned(struct fg_mutex *m)
 {
-	/* Relaxed: only we can have written our own id. */
-	uint32_t owner = fg_load_relaxed(&m->lock.word) & FG_WORD_ID;
-
-	return fg_likely(owner && owner == fg_self_tls.id) || owned_formerly(m, owner);
+	return fg_likely(owned_now(m)) || owned_formerly(m, owner_of(m));
 }
 
 /*
@@ -36,6 +47,18 @@ void _fg_mutex_forget(struct fg_mutex *m)
 		_fg_unlock(&m->lock);
 }
 
+/* Out of line, as unlock_long_way(): the usual ways of both need no stack. */
+static __attribute__((noinline)) int lock_long_way(struct fg_mutex *m,
+						   const struct fg_deadline *deadline)
+{
+	if (!_fg_kind_knows_owner(m->lock.tag))
+		return _fg_lock_slow_any(&m->lock, deadline);
+	if (owned(m))
+		return _fg_kind_is_recursive(m->lock.tag) ? _fg_mutex_count_again(&m->count) :
+							    EDEADLK;
+	return _fg_lock_slow(&m->lock, deadline);
+}
+
 int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadline)
 {
 	/*
@@ -44,12 +67,9 @@ int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadli
 	 */
 	if (_fg_lock_fast(&m->lock))
 		return 0;
-	if (!_fg_kind_knows_owner(m->lock.tag))
-		return _fg_lock_slow_any(&m->lock, deadline);
-	if (owned(m))
-		return _fg_kind_is_recursive(m->lock.tag) ? _fg_mutex_count_again(&m->count) :
-							    EDEADLK;
-	return _fg_lock_slow(&m->lock, deadline);
+	if (_fg_kind_is_recursive(m->lock.tag) && owned_now(m))
+		return _fg_mutex_count_again(&m->count);
+	return lock_long_way(m, deadline);
 }
 
 int _fg_mutex_trylock(struct fg_mutex *m)
@@ -59,12 +79,9 @@ int _fg_mutex_trylock(struct fg_mutex *m)
 	return _fg_trylock(&m->lock) ? 0 : EBUSY;
 }
 
-int _fg_mutex_unlock(struct fg_mutex *m)
+static __attribute__((noinline)) int unlock_long_way(struct fg_mutex *m)
 {
 	if (_fg_kind_knows_owner(m->lock.tag)) {
-		/* `count` is ours to read if the release finds that the lock is. */
-		if (!fg_load_relaxed(&m->count) && _fg_unlock_fast(&m->lock))
-			return 0;
 		if (!owned(m))
 			return EPERM;
 		if (m->count) {
@@ -72,9 +89,22 @@ int _fg_mutex_unlock(struct fg_mutex *m)
 			return 0;
 		}
 	}
-	if (!_fg_unlock_fast(&m->lock))
-		_fg_mutex_unlock_slow(m);
-	return 0;
+	return _fg_unlock_fast(&m->lock) ? 0 : _fg_mutex_unlock_slow(m);
+}
+
+int _fg_mutex_unlock(struct fg_mutex *m)
+{
+	/* Ours to read if the release, or the word, says that the lock is; of a normal one 0. */
+	uint32_t count = fg_load_relaxed(&m->count);
+
+	if (!count) {
+		if (_fg_unlock_fast(&m->lock))
+			return 0;
+	} else if (owned_now(m)) {
+		m->count = count - 1;
+		return 0;
+	}
+	return unlock_long_way(m);
 }
 
 /* ---- waiters of condition variables, to be woken at the release --------------------------- */
@@ -106,7 +136,7 @@ void _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
 	m->due_epoch = fg_epoch;
 }
 
-static __attribute__((noinline)) void unlock_and_wake(struct fg_mutex *m)
+static __attribute__((noinline)) int unlock_and_wake(struct fg_mutex *m)
 {
 	struct fg_waiter *n = m->due_epoch == fg_epoch ? m->due : NULL;
 	uint32_t *word[FG_WAKE_BATCH], count = 0;
@@ -120,7 +150,7 @@ static __attribute__((noinline)) void unlock_and_wake(struct fg_mutex *m)
 	m->due = NULL;
 	_fg_unlock_slow(&m->lock);
 #ifdef FG_BROKEN_DUE /* a test proves that the tests notice */
-	return;
+	return 0;
 #endif
 	/*
 	 * Those that were signalled first are the last of the list.  Addresses: the waiters may
@@ -128,12 +158,10 @@ static __attribute__((noinline)) void unlock_and_wake(struct fg_mutex *m)
 	 */
 	while (count)
 		fg_futex_wake(word[--count], 1, FG_FUTEX_ANY);
+	return 0;
 }
 
-void _fg_mutex_unlock_slow(struct fg_mutex *m)
+int _fg_mutex_unlock_slow(struct fg_mutex *m)
 {
-	if (fg_unlikely(m->due != NULL))
-		unlock_and_wake(m);
-	else
-		_fg_unlock_slow(&m->lock);
+	return fg_unlikely(m->due != NULL) ? unlock_and_wake(m) : _fg_unlock_slow(&m->lock);
 }

@@ -95,8 +95,8 @@ static inline int _fg_mutex_count_again(uint32_t *count)
  */
 #include "mutex_ours.h"
 
-/* The release of a normal mutex, when _fg_unlock_fast() has not done it. */
-void _fg_mutex_unlock_slow(struct fg_mutex *m);
+/* The release of a normal mutex, when _fg_unlock_fast() has not done it.  0. */
+int _fg_mutex_unlock_slow(struct fg_mutex *m);
 
 /* For all mutexes of ours; the fast paths for normal ones are _fg_lock_fast and _fg_unlock_fast. */
 
@@ -105,13 +105,26 @@ int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadli
 int _fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline,
 			  const void *caller);
 
+/* A normal one, when _fg_lock_fast() has not got it; another one.  Both: as above. */
+static inline int _fg_mutex_lock_slow(struct fg_mutex *m, const struct fg_deadline *deadline,
+				      const void *caller)
+{
+	return fg_is_traced() ? _fg_mutex_lock_traced(m, deadline, caller) :
+				_fg_lock_slow_any(&m->lock, deadline);
+}
+
+static inline int _fg_mutex_lock_typed(struct fg_mutex *m, const struct fg_deadline *deadline,
+				       const void *caller)
+{
+	return fg_is_traced() ? _fg_mutex_lock_traced(m, deadline, caller) :
+				_fg_mutex_lock_untraced(m, deadline);
+}
+
 static inline int _fg_mutex_lock(struct fg_mutex *m, const struct fg_deadline *deadline,
 				 const void *caller)
 {
-	if (fg_is_traced())
-		return _fg_mutex_lock_traced(m, deadline, caller);
-	return _fg_mutex_is_normal(m) ? _fg_lock_slow_any(&m->lock, deadline) :
-					_fg_mutex_lock_untraced(m, deadline);
+	return _fg_mutex_is_normal(m) ? _fg_mutex_lock_slow(m, deadline, caller) :
+					_fg_mutex_lock_typed(m, deadline, caller);
 }
 
 /* 0 or EBUSY; EAGAIN (recursion too deep). */

@@ -487,8 +487,7 @@ static __attribute__((noinline)) int rdunlock(struct fg_rwlock *rw)
 
 static __attribute__((noinline)) int wrunlock(struct fg_rwlock *rw)
 {
-	_fg_unlock_slow(&rw->gate);
-	return 0;
+	return _fg_unlock_slow(&rw->gate);
 }
 
 /* Of a thread that has another id now, or will have. */

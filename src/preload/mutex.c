@@ -56,29 +56,30 @@ int pthread_mutex_destroy(pthread_mutex_t *mutex)
 /* Out of line, so that the fast paths need no stack. */
 static __attribute__((noinline)) int lock_slow(struct fg_mutex *m)
 {
-	if (fg_unlikely(!_fg_mutex_is_ours(m)))
-		return fg_native_lock((pthread_mutex_t *)m);
-	return _fg_mutex_lock(m, NULL, FG_CALLER);
+	return _fg_mutex_lock_slow(m, NULL, FG_CALLER);
 }
 
-static __attribute__((noinline)) int unlock_slow(struct fg_mutex *m)
+static __attribute__((noinline)) int lock_typed(struct fg_mutex *m)
 {
-	if (_fg_mutex_is_normal(m)) {
-		_fg_mutex_unlock_slow(m);
-		return 0;
-	}
-	if (!_fg_mutex_is_ours(m))
+	if (fg_unlikely(!_fg_mutex_is_ours(m)))
+		return fg_native_lock((pthread_mutex_t *)m);
+	return _fg_mutex_lock_typed(m, NULL, FG_CALLER);
+}
+
+static __attribute__((noinline)) int unlock_typed(struct fg_mutex *m)
+{
+	if (fg_unlikely(!_fg_mutex_is_ours(m)))
 		return fg_native_pthread_mutex_unlock()((pthread_mutex_t *)m);
 	return _fg_mutex_unlock(m);
 }
 
-int pthread_mutex_lock(pthread_mutex_t *mutex)
+FG_HOT int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	if (fg_likely(_fg_mutex_is_normal(m)) && fg_likely(_fg_lock_fast(&m->lock)))
-		return 0;
-	return lock_slow(m);
+	if (fg_unlikely(!_fg_mutex_is_normal(m)))
+		return lock_typed(m);
+	return fg_likely(_fg_lock_fast(&m->lock)) ? 0 : lock_slow(m);
 }
 
 int pthread_mutex_trylock(pthread_mutex_t *mutex)
@@ -92,13 +93,13 @@ int pthread_mutex_trylock(pthread_mutex_t *mutex)
 	return _fg_mutex_trylock(m);
 }
 
-int pthread_mutex_unlock(pthread_mutex_t *mutex)
+FG_HOT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	struct fg_mutex *m = fg_mutex_of(mutex);
 
-	if (fg_likely(_fg_mutex_is_normal(m)) && fg_likely(_fg_unlock_fast(&m->lock)))
-		return 0;
-	return unlock_slow(m);
+	if (fg_unlikely(!_fg_mutex_is_normal(m)))
+		return unlock_typed(m);
+	return fg_likely(_fg_unlock_fast(&m->lock)) ? 0 : _fg_mutex_unlock_slow(m);
 }
 
 /* A free mutex is locked whatever the time says; only where there is a wait, one is told EINVAL. */

@@ -314,9 +314,13 @@ void fg_thread_released_for(uint32_t id);
  */
 uint32_t fg_thread_released_by_others(const struct fg_self *t);
 
+/* Has that happened in this process?  Few programs do it, and to ask of a thread takes seven. */
+extern uint32_t fg_any_released_for __attribute__((visibility("hidden")));
+
 static inline bool fg_thread_has_released_by_others(const struct fg_self *t)
 {
-	return fg_load_relaxed(&fg_thread_mine(t)->released) & FG_RELEASED_COUNT;
+	return fg_unlikely(fg_load_relaxed(&fg_any_released_for) != 0) &&
+	       fg_load_relaxed(&fg_thread_mine(t)->released) & FG_RELEASED_COUNT;
 }
 
 /*

@@ -229,12 +229,15 @@ static uint32_t none_released(uint32_t gen)
 	return (gen & FG_GEN_MASK) << (32 - FG_GEN_BITS);
 }
 
+uint32_t fg_any_released_for;
+
 void fg_thread_released_for(uint32_t id)
 {
 	uint32_t tag = none_released(id >> FG_INDEX_BITS), have, *released;
 
 	if (!fg_thread_was(fg_id_index(id))) /* an id of another process */
 		return;
+	fg_store_relaxed(&fg_any_released_for, 1);
 	released = &fg_thread_of(fg_id_index(id))->released;
 	have = fg_load_relaxed(released);
 	/* At the largest count it stays: an owner that holds so many may look critical for ever. */

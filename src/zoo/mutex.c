@@ -139,9 +139,9 @@ int zoo_set_spin(struct zoo_mutex *m, uint32_t ns)
 }
 
 /* Here nothing has a short way past _fg_mutex_unlock(). */
-void _fg_mutex_unlock_slow(struct fg_mutex *m)
+int _fg_mutex_unlock_slow(struct fg_mutex *m)
 {
-	_fg_mutex_unlock(m);
+	return _fg_mutex_unlock(m);
 }
 
 int _fg_mutex_destroy(struct fg_mutex *mutex)
