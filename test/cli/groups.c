@@ -101,6 +101,7 @@ static void programs_alone(void)
 
 	want(text, "program=\"p1063\"", 1);
 	want(text, "program=\"" OTHERS "\"", 236);
+	want(text, "program=\"\"", -1); /* a group that nobody is in yet */
 	free(text);
 	text = told(FG_GROUP_PROGRAM, 8, 1, 2000, 65);
 	want(text, "program=\"p2000\"", 1);

@@ -182,24 +182,30 @@ static void print_head(FILE *f, const char *name, const char *type, const char *
 		type);
 }
 
+/* Of those that are told: the one for the others comes last, wherever it is. */
+static const struct group *told(size_t i)
+{
+	return &group[i < groups ? i : MAX_GROUPS];
+}
+
 void fg_groups_print(FILE *f, struct fg_answer *a, int by)
 {
 	size_t n;
 
 	update(a, by);
-	n = *group[MAX_GROUPS].program ? MAX_GROUPS + 1 : groups;
+	n = groups + !!*group[MAX_GROUPS].program;
 	print_head(f, "processes", "gauge", "Registered processes, by group.");
 	for (size_t i = 0; i < n; i++)
-		print_value(f, "processes", &group[i], by, group[i].processes);
+		print_value(f, "processes", told(i), by, told(i)->processes);
 	print_head(f, "threads", "gauge", "Their threads that take locks.");
 	for (size_t i = 0; i < n; i++)
-		print_value(f, "threads", &group[i], by, group[i].threads);
+		print_value(f, "threads", told(i), by, told(i)->threads);
 	for (size_t m = 0; m < FG_LOCK_METRICS; m++) {
 		const struct fg_lock_metric *metric = &fg_lock_metric[m];
 
 		print_head(f, metric->name, "counter", metric->help);
 		for (size_t i = 0; i < n; i++)
-			print_value(f, metric->name, &group[i], by,
-				    (double)group[i].stats[metric->stat] / metric->unit);
+			print_value(f, metric->name, told(i), by,
+				    (double)told(i)->stats[metric->stat] / metric->unit);
 	}
 }
