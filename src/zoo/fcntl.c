@@ -7,50 +7,99 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/thread.h"
 #include "sys/libc.h"
 #include "zoo/zoo.h"
 
 static int file = -1;  /* of the process, and its own description */
 static uint64_t bytes; /* given out */
 static pthread_key_t descriptor_key;
+static uint32_t highest; /* number of a descriptor of ours, ever */
 
-static __attribute__((noreturn)) void fail(const char *what)
+/* This thread's. */
+static __thread struct {
+	int descriptor;	 /* + 1 */
+	int32_t held;	 /* mutexes, unless others have unlocked them */
+	uint32_t rounds; /* of destructors */
+} mine;
+
+static __attribute__((noreturn)) void fail(const char *what, long error)
 {
 	dprintf(STDERR_FILENO,
 		"flexguard: --lock fcntl: cannot %s (a descriptor for each thread): %s\n", what,
-		strerror(errno));
+		strerror((int)-error));
 	_exit(125);
+}
+
+/* By the kernel's names: libc's are cancellation points, and pthread_mutex_lock() is none. */
+static void close_now(int fd)
+{
+	fg_syscall6(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
 /* Descriptors out of the way of programs that expect low numbers; below the usual limit, 1024. */
 #define HIGH 512
 
+static int moved_up(int fd)
+{
+	int high = fd < HIGH ? (int)fg_syscall6(SYS_fcntl, fd, F_DUPFD_CLOEXEC, HIGH, 0, 0, 0) : -1;
+	uint32_t seen = fg_load_relaxed(&highest);
+
+	if (high >= 0) {
+		close_now(fd);
+		fd = high;
+	}
+	while (seen < (uint32_t)fd && !fg_cas_relaxed(&highest, &seen, (uint32_t)fd))
+		;
+	return fd;
+}
+
 static void open_file(void)
 {
 	file = memfd_create("flexguard-zoo", MFD_CLOEXEC);
 	if (file < 0)
-		fail("create a file");
-	if (file < HIGH) {
-		int high = fcntl(file, F_DUPFD_CLOEXEC, HIGH);
-
-		if (high >= 0) {
-			close(file);
-			file = high;
-		}
-	}
+		fail("create a file", -errno);
+	file = moved_up(file);
 }
 
+/*
+ * Descriptions are shared with the parent: what is unlocked by one here would be unlocked there.
+ * So the child has a file of its own, and none of its parent's threads' descriptors.
+ */
+static void child_of_fork(void)
+{
+	struct stat ours, s;
+
+	if (fstat(file, &ours))
+		fail("find the file", -errno);
+	for (int fd = 0; fd <= (int)highest; fd++)
+		if (!fstat(fd, &s) && s.st_dev == ours.st_dev && s.st_ino == ours.st_ino)
+			close_now(fd);
+	mine.descriptor = 0;
+	open_file();
+}
+
+/*
+ * In the last round: destructors of the program's may lock, too.  One that comes after it opens
+ * another, and keeps that.  What the thread has locked would be unlocked by the close.
+ */
 static void close_descriptor(void *d)
 {
-	close((int)(intptr_t)d - 1);
+	if (++mine.rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+		fg_libc_pthread_setspecific()(descriptor_key, d);
+		return;
+	}
+	if (mine.held || !mine.descriptor)
+		return;
+	close_now(mine.descriptor - 1);
+	mine.descriptor = 0;
 }
 
 static const char *start(void)
@@ -66,26 +115,26 @@ static const char *start(void)
 		return "this kernel has no open file description locks (fcntl(2), Linux 3.15)";
 	l.l_type = F_UNLCK;
 	fcntl(file, F_OFD_SETLK, &l);
-	pthread_atfork(NULL, NULL, open_file); /* a child shares its parent's descriptions */
+	pthread_atfork(NULL, NULL, child_of_fork);
 	pthread_key_create(&descriptor_key, close_descriptor);
 	return NULL;
 }
 
 static int my_descriptor(void)
 {
-	static __thread int mine = -1;
-	static __thread uint32_t epoch;
 	char path[40];
+	long fd;
 
-	if (fg_likely(mine >= 0 && epoch == fg_load_relaxed(&fg_epoch)))
-		return mine;
+	if (fg_likely(mine.descriptor))
+		return mine.descriptor - 1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-	mine = open(path, O_RDWR | O_CLOEXEC);
-	if (mine < 0)
-		fail("open the file");
-	epoch = fg_load_relaxed(&fg_epoch);
-	fg_libc_pthread_setspecific()(descriptor_key, (void *)(intptr_t)(mine + 1));
-	return mine;
+	fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
+	if (fd < 0)
+		fail("open the file", fd);
+	fd = moved_up((int)fd);
+	mine.descriptor = (int)fd + 1;
+	fg_libc_pthread_setspecific()(descriptor_key, &mine);
+	return (int)fd;
 }
 
 static long set(int fd, uint64_t byte, short type, int how)
@@ -114,15 +163,21 @@ static uint32_t *owner_of(struct zoo_mutex *m)
 	return &m->s.u32[2];
 }
 
+static void is_mine(struct zoo_mutex *m, int fd)
+{
+	fg_store_relaxed(owner_of(m), (uint32_t)fd + 1);
+	mine.held++;
+}
+
 static bool trylock(struct zoo_mutex *m)
 {
-	int mine = my_descriptor();
+	int fd = my_descriptor();
 
 	/* Again for the owner: its own description locks it again. */
-	if (fg_load_relaxed(owner_of(m)) == (uint32_t)mine + 1 ||
-	    set(mine, byte_of(m), F_WRLCK, F_OFD_SETLK))
+	if (fg_load_relaxed(owner_of(m)) == (uint32_t)fd + 1 ||
+	    set(fd, byte_of(m), F_WRLCK, F_OFD_SETLK))
 		return false;
-	fg_store_relaxed(owner_of(m), (uint32_t)mine + 1);
+	is_mine(m, fd);
 	return true;
 }
 
@@ -131,20 +186,18 @@ static bool trylock(struct zoo_mutex *m)
 
 static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 {
-	int mine = my_descriptor();
+	int fd = my_descriptor();
 	long r;
 
 	(void)deadline; /* they have none */
-	while (fg_load_relaxed(owner_of(m)) == (uint32_t)mine + 1)
+	while (fg_load_relaxed(owner_of(m)) == (uint32_t)fd + 1)
 		zoo_sleep_ns(DEADLOCK_SLEEP_NS);
 	do {
-		r = set(mine, byte_of(m), F_WRLCK, F_OFD_SETLKW);
-		if (r && r != -EINTR) {
-			errno = (int)-r;
-			fail("lock");
-		}
+		r = set(fd, byte_of(m), F_WRLCK, F_OFD_SETLKW);
+		if (r && r != -EINTR)
+			fail("lock", r);
 	} while (r);
-	fg_store_relaxed(owner_of(m), (uint32_t)mine + 1);
+	is_mine(m, fd);
 	return true;
 }
 
@@ -153,6 +206,7 @@ static void unlock(struct zoo_mutex *m)
 	int owners = (int)fg_load_relaxed(owner_of(m)) - 1;
 
 	fg_store_relaxed(owner_of(m), 0);
+	mine.held--;
 	set(owners, byte_of(m), F_UNLCK, F_OFD_SETLK);
 }
 

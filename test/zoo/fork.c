@@ -2,9 +2,10 @@
 /*
  * fork() by the owner of a mutex for which another thread waits: the child's copy has a waiter that
  * does not exist there, and is locked, unlocked and locked again all the same.  Two threads at
- * most: for locks that stand no more.
+ * most: for locks that stand no more.  Nor does a child have more descriptors than its parent.
  */
 #include "../tools/check.h"
+#include <fcntl.h>
 #include <sys/wait.h>
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
@@ -20,7 +21,16 @@ static void *wait_for_it(void *arg)
 	return NULL;
 }
 
-static void in_the_child(void)
+static int descriptors(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void in_the_child(int of_parent)
 {
 	CHECK_EQ(pthread_mutex_trylock(&m), EBUSY);
 	unlock(&m);
@@ -36,6 +46,7 @@ static void in_the_child(void)
 	unlock(&m);
 	join(t);
 	CHECK_EQ(pthread_mutex_destroy(&m), 0);
+	CHECK(descriptors() <= of_parent);
 }
 
 int main(int argc, char **argv)
@@ -43,8 +54,8 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 60);
 	for (int i = 0; i < 50; i++) {
 		pthread_t t;
+		int status, of_parent;
 		pid_t child;
-		int status;
 
 		STORE(waits, 0);
 		got = 0;
@@ -52,9 +63,10 @@ int main(int argc, char **argv)
 		t = start(wait_for_it, NULL);
 		UNTIL(LOAD(waits));
 		usleep(1000); /* it is in the queue, most of the time */
+		of_parent = descriptors();
 		child = fork();
 		if (!child) {
-			in_the_child();
+			in_the_child(of_parent);
 			_exit(0);
 		}
 		CHECK_EQ(waitpid(child, &status, 0), child);
