@@ -4,25 +4,31 @@
  *
  * A mutex gets a semaphore of one of the process's sets at its first use, and gives it back when it
  * is destroyed.  A child of fork() has sets of its own.  They are removed at exit; those of
- * processes that were killed, by the next one with this lock that starts or ends.  A process-shared
- * mutex may be used first by a process that ends before others: its set lives as long as the
- * process group.
+ * processes that were killed, or still had threads then, by the next one with this lock that starts
+ * or ends in the same pid namespace: in another one nobody knows who lives.  A process-shared mutex
+ * may be used first by a process that ends before others: its set lives as long as the process
+ * group.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/sem.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lock/mutex.h"
 #include "zoo/zoo.h"
 
 /*
- * Semaphores of the process: 256 sets of 1021, which is what a key has room for, and far below
- * SEMMSL (32,000 in Linux).
+ * Semaphores of the process: 256 sets of 1018, which is what a key has room for, and far below
+ * SEMMSL (32,000 in Linux).  Behind them the pid namespace of the owner, 15 bits each.
  */
-#define SETS   256u
-#define IN_SET 1021u /* no round number: with the key and the mode, the mark of a set of ours */
+#define SETS	256u
+#define IN_SET	1018u
+#define OF_NS	3u
+#define NS_BITS 15
+#define ALL	(IN_SET + OF_NS) /* no round number: with key and mode, the mark of a set of ours */
 
 /* A key names its owner, a process or a group: a pid has 22 bits. */
 #define KEY(pid, set) ((key_t)(0x40000000u | (uint32_t)(pid) << 8 | (set)))
@@ -45,7 +51,8 @@ struct pool {
 	uint32_t free[SETS * IN_SET];
 };
 static struct pool own, shared;
-static uint32_t guard; /* of both */
+static uint32_t guard;	   /* of both */
+static uint64_t namespace; /* 0: unknown */
 
 static void enter(void)
 {
@@ -70,14 +77,45 @@ static void child_of_fork(void)
 	guard = own.used = own.frees = shared.used = shared.frees = 0;
 }
 
-static bool is_left_behind(const struct semid_ds *ds)
+static uint64_t pid_namespace(void)
+{
+	struct stat s;
+
+	return stat("/proc/self/ns/pid", &s) ? 0 : s.st_ino;
+}
+
+static int ns_part(uint32_t i)
+{
+	return (int)(namespace >> i * NS_BITS & ((1u << NS_BITS) - 1));
+}
+
+/* Only there does the pid in its key tell who has it. */
+static bool is_of_my_namespace(int id)
+{
+	for (uint32_t i = 0; i < OF_NS; i++)
+		if (semctl(id, (int)(IN_SET + i), GETVAL) != ns_part(i))
+			return false;
+	return namespace != 0;
+}
+
+static int create(key_t key)
+{
+	int id = semget(key, ALL, IPC_CREAT | IPC_EXCL | MODE);
+
+	for (uint32_t i = 0; id >= 0 && i < OF_NS; i++)
+		semctl(id, (int)(IN_SET + i), SETVAL, ns_part(i));
+	return id;
+}
+
+static bool is_left_behind(int id, const struct semid_ds *ds)
 {
 	key_t key = ds->sem_perm.__key, of_group = key & KEY_OF_GROUP;
 	pid_t pid = KEY_PID(key);
 
-	return key == (KEY(pid, key & 0xff) | of_group) && ds->sem_nsems == IN_SET &&
+	return key == (KEY(pid, key & 0xff) | of_group) && ds->sem_nsems == ALL &&
 	       (ds->sem_perm.mode & 0777) == MODE && ds->sem_perm.uid == geteuid() &&
-	       pid != getpid() && kill(of_group ? -pid : pid, 0) && errno == ESRCH;
+	       is_of_my_namespace(id) && pid != getpid() && kill(of_group ? -pid : pid, 0) &&
+	       errno == ESRCH;
 }
 
 static void sweep(void)
@@ -88,14 +126,24 @@ static void sweep(void)
 
 	for (int i = 0; i <= highest; i++) {
 		id = semctl(i, 0, SEM_STAT, &ds);
-		if (id >= 0 && is_left_behind(&ds))
+		if (id >= 0 && is_left_behind(id, &ds))
 			semctl(id, 0, IPC_RMID);
 	}
 }
 
+/* Of this process, with the caller. */
+static bool has_other_threads(void)
+{
+	struct stat s;
+
+	/* two are `.` and `..` */
+	return stat("/proc/self/task", &s) || s.st_nlink > 3;
+}
+
+/* A thread that goes on while the process ends would find that its lock has gone. */
 __attribute__((destructor)) static void at_exit(void)
 {
-	if (!own.used && !shared.used)
+	if ((!own.used && !shared.used) || has_other_threads())
 		return;
 	remove_sets(&own);
 	if (shared.frees == shared.used) /* all destroyed */
@@ -114,30 +162,43 @@ static const char *start(void)
 	semctl(id, 0, IPC_RMID);
 	if (!started) {
 		started = true;
+		namespace = pid_namespace();
 		sweep();
 		pthread_atfork(NULL, NULL, child_of_fork);
 	}
 	return NULL;
 }
 
-static void fail(void)
+static void fail(const char *why)
 {
-	static const char message[] =
-	    "flexguard: --lock sysv: no more semaphores (/proc/sys/kernel/sem)\n";
-
-	fg_syscall6(SYS_write, STDERR_FILENO, (long)message, sizeof(message) - 1, 0, 0, 0);
+	dprintf(STDERR_FILENO, "flexguard: --lock sysv: %s\n", why);
 	_exit(125);
 }
 
-static int new_set(uint32_t number)
+static bool is_own(int id)
 {
-	key_t key = KEY(getpid(), number);
-	int id = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | MODE);
+	for (uint32_t i = 0; i * IN_SET + 1 < own.used; i++)
+		if (own.set[i] == id)
+			return true;
+	return false;
+}
 
-	/* mine, before I called exec, or of one whose pid I have now */
-	if (id < 0 && errno == EEXIST) {
-		semctl(semget(key, IN_SET, MODE), 0, IPC_RMID);
-		id = semget(key, IN_SET, IPC_CREAT | IPC_EXCL | MODE);
+static int new_set(void)
+{
+	int id = -1, old;
+
+	for (uint32_t i = 0; i < SETS && id < 0; i++) {
+		key_t key = KEY(getpid(), i);
+
+		id = create(key);
+		if (id >= 0 || errno != EEXIST)
+			break;
+		/* mine, before I called exec, or of one whose pid I have now */
+		old = semget(key, ALL, MODE);
+		if (old >= 0 && !is_own(old) && is_of_my_namespace(old)) {
+			semctl(old, 0, IPC_RMID);
+			id = create(key);
+		}
 	}
 	return id;
 }
@@ -148,7 +209,7 @@ static int new_shared_set(void)
 	int id = -1;
 
 	for (uint32_t i = 0; i < SETS && id < 0; i++) {
-		id = semget(KEY(getpgrp(), i) | KEY_OF_GROUP, IN_SET, IPC_CREAT | IPC_EXCL | MODE);
+		id = create(KEY(getpgrp(), i) | KEY_OF_GROUP);
 		if (id < 0 && errno != EEXIST)
 			break;
 	}
@@ -164,11 +225,11 @@ static uint64_t get(struct pool *p)
 	n = p->frees ? p->free[--p->frees] : p->used++;
 	set = &p->set[n / IN_SET];
 	if (n >= SETS * IN_SET)
-		fail();
+		fail("a process has no more than 260,608 mutexes with this lock");
 	if (n % IN_SET == 0 && n + 1 == p->used)
-		*set = p == &shared ? new_shared_set() : new_set(n / IN_SET);
+		*set = p == &shared ? new_shared_set() : new_set();
 	if (*set < 0)
-		fail();
+		fail("no more semaphores (/proc/sys/kernel/sem)");
 	semctl(*set, (int)(n % IN_SET), SETVAL, 1);
 	leave();
 	return NAME(*set, n % IN_SET);
@@ -236,7 +297,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 			return false;
 	} while (r == -EINTR);
 	if (r)
-		fail(); /* somebody removed the set */
+		fail("somebody has removed the semaphores (ipcrm?)");
 	return true;
 }
 
