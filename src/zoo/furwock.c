@@ -48,8 +48,10 @@ static bool down_gate(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 
 static void up_gate(struct zoo_rwlock *l)
 {
+	bool shared = zoo_rwlock_is_shared(l);
+
 	if (__atomic_exchange_n(gate_of(l), 0, __ATOMIC_RELEASE) == 2)
-		zoo_rwlock_wake(l, gate_of(l), 1);
+		zoo_rwlock_wake(gate_of(l), 1, shared);
 }
 
 static bool read_in(struct zoo_rwlock *l)
@@ -57,11 +59,6 @@ static bool read_in(struct zoo_rwlock *l)
 	__atomic_fetch_add(count_of(l), 1, __ATOMIC_RELAXED);
 	up_gate(l);
 	return true;
-}
-
-static bool rdlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
-{
-	return down_gate(l, deadline) && read_in(l);
 }
 
 /*
@@ -81,13 +78,21 @@ static bool tryrd(struct zoo_rwlock *l)
 	return false;
 }
 
+/* At its deadline it tries: the gate may be that of another try, which was in vain. */
+static bool rdlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
+{
+	return down_gate(l, deadline) ? read_in(l) : tryrd(l);
+}
+
 /* Acquire: the last of the readers wakes the writer, which comes after all of them. */
 static void rdunlock(struct zoo_rwlock *l)
 {
+	bool shared = zoo_rwlock_is_shared(l);
+
 	if (__atomic_sub_fetch(count_of(l), 1, __ATOMIC_ACQ_REL) >= 0)
 		return;
 	fg_store_release(wait_of(l), 1);
-	zoo_rwlock_wake(l, wait_of(l), 1);
+	zoo_rwlock_wake(wait_of(l), 1, shared);
 }
 
 static void count_back(struct zoo_rwlock *l)

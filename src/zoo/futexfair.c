@@ -59,18 +59,19 @@ static bool lock_spinning(struct zoo_mutex *m, const struct fg_deadline *deadlin
 static void unlock(struct zoo_mutex *m)
 {
 	uint32_t held = HELD, passed = PASSED;
+	bool shared = zoo_is_shared(m);
 
 	if (fg_cas_release(word_of(m), &held, FREE))
 		return;
 	fg_store_release(word_of(m), PASSED);
-	if (zoo_wake(m, word_of(m), 1))
+	if (zoo_wake(word_of(m), 1, shared))
 		return;
 #ifdef FG_BROKEN_ZOO /* a test proves that the tests notice */
 	return;
 #endif
 	/* Nobody there.  A waiter that came meanwhile sleeps on PASSED. */
 	if (fg_cas_release(word_of(m), &passed, FREE))
-		zoo_wake(m, word_of(m), 1);
+		zoo_wake(word_of(m), 1, shared);
 }
 
 /*
@@ -80,8 +81,10 @@ static void unlock(struct zoo_mutex *m)
  */
 static void unlock_regular(struct zoo_mutex *m)
 {
+	bool shared = zoo_is_shared(m);
+
 	if (__atomic_exchange_n(word_of(m), FREE, __ATOMIC_RELEASE) == CONTENDED)
-		zoo_wake(m, word_of(m), 1);
+		zoo_wake(word_of(m), 1, shared);
 }
 
 const struct zoo_lock zoo_futexfair = {.lock = lock, .trylock = trylock, .unlock = unlock};

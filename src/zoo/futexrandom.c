@@ -43,8 +43,10 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 
 static void unlock(struct zoo_mutex *m)
 {
+	bool shared = zoo_is_shared(m);
+
 	if (__atomic_exchange_n(word_of(m), FREE, __ATOMIC_RELEASE) == CONTENDED)
-		zoo_wake(m, word_of(m), INT_MAX);
+		zoo_wake(word_of(m), INT_MAX, shared);
 }
 
 const struct zoo_lock zoo_futexrandom = {.lock = lock, .trylock = trylock, .unlock = unlock};

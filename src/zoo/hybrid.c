@@ -8,7 +8,6 @@
  *	state	(curr, last): the lock to take, and the one that was taken before the last switch.
  *		stable: they are the same.  Only a stable state is switched, so that two are at most
  *		in use.
- *		TICKET_SLEEPERS: waiters with a ticket sleep.
  *
  * A thread that has got `curr` looks at the state again.  If it was switched meanwhile, it releases
  * and starts anew.  In a transition it waits for the owner of `last`, by taking that too, and ends

@@ -7,9 +7,8 @@
 
 enum { SPIN, BLOCK };
 
-#define STATE_CURR	1u
-#define STATE_LAST	2u
-#define TICKET_SLEEPERS 4u
+#define STATE_CURR 1u
+#define STATE_LAST 2u
 
 struct side {
 	/* False: switched away from this side while waiting; never if `stay`. */

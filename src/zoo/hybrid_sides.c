@@ -8,12 +8,12 @@
 enum { WAITING = FG_MCS_WAITING, SLEEPING, GRANTED, LEFT }; /* a node's status */
 
 /* Waiting for a node's status, when there is to be no spinning. */
-static void sleep_for_status(struct zoo_mutex *m, uint32_t *status)
+static void sleep_for_status(uint32_t *status)
 {
 	uint32_t waiting = WAITING;
 
 	if (fg_cas_acquire(status, &waiting, SLEEPING) || waiting == SLEEPING)
-		zoo_wait(m, status, SLEEPING, NULL);
+		zoo_park(status, SLEEPING);
 }
 
 static bool is_waiting(const struct zoo_node *n)
@@ -49,8 +49,10 @@ static bool block_lock(struct zoo_mutex *m, bool stay)
 
 static void block_unlock(struct zoo_mutex *m)
 {
+	bool shared = zoo_is_shared(m);
+
 	if (__atomic_exchange_n(word_of(m), 0, __ATOMIC_RELEASE) == 2)
-		zoo_wake(m, word_of(m), 1);
+		zoo_wake(word_of(m), 1, shared);
 }
 
 const struct side zoo_block_side = {block_lock, block_trylock, block_unlock};
@@ -123,13 +125,13 @@ static bool move(struct zoo_node *n, uint32_t from, uint32_t to)
 }
 
 /* False: it has left. */
-static bool grant(struct zoo_mutex *m, struct zoo_node *n)
+static bool grant(struct zoo_node *n)
 {
 	while (is_waiting(n)) {
 		if (move(n, WAITING, GRANTED))
 			return true;
 		if (move(n, SLEEPING, GRANTED)) {
-			zoo_wake(m, &n->status, 1);
+			zoo_unpark(&n->status);
 			return true;
 		}
 	}
@@ -166,7 +168,7 @@ static bool mcs_lock(struct zoo_mutex *m, bool stay)
 		if (!switched_away(m))
 			continue;
 		if (stay) {
-			sleep_for_status(m, &me->status);
+			sleep_for_status(&me->status);
 		} else if (move(me, WAITING, LEFT)) {
 			withdraw();
 			return false;
@@ -187,7 +189,7 @@ static void mcs_unlock(struct zoo_mutex *m)
 		n = next;
 		/* about to be: the monitor's answer is about it from now on */
 		fg_store_relaxed(&m->holder, n->tid);
-		passed = grant(m, n);
+		passed = grant(n);
 	}
 	if (!passed)
 		zoo_node_put(n);
@@ -198,6 +200,23 @@ const struct side zoo_mcs_side = {mcs_lock, mcs_trylock, mcs_unlock};
 /* ---- ticket: a number cannot be given back ------------------------------------------- */
 
 /*
+ * The number called has a bit beside it: waiters sleep until another one is.  In one word, since
+ * who has called the next one may look at the lock no more.
+ */
+#define SLEEPERS 1u
+#define ONE	 2u
+
+static uint32_t *next_of(struct zoo_mutex *m)
+{
+	return &m->s.u32[2];
+}
+
+static uint32_t *called_of(struct zoo_mutex *m)
+{
+	return &m->s.u32[3];
+}
+
+/*
  * Which thread has a number, for the one that calls it: a hint, and two may share an entry.  Not
  * varied.
  */
@@ -206,29 +225,30 @@ static uint32_t *caller_of(struct zoo_mutex *m, uint32_t number)
 {
 	static uint32_t ids[CALLERS];
 
-	return &ids[((uintptr_t)m / sizeof(*m) * 31 + number) % CALLERS];
+	return &ids[((uintptr_t)m / sizeof(*m) * 31 + number / ONE) % CALLERS];
 }
 
 static bool ticket_trylock(struct zoo_mutex *m)
 {
-	uint32_t called = fg_load_acquire(&m->s.u32[3]); /* pairs with ticket_unlock() */
+	/* pairs with ticket_unlock() */
+	uint32_t called = fg_load_acquire(called_of(m)) & ~SLEEPERS;
 
-	return fg_cas_acquire(&m->s.u32[2], &called, called + 1);
+	return fg_cas_acquire(next_of(m), &called, called + ONE);
 }
 
-/* Either the one that calls sees TICKET_SLEEPERS, or the kernel sees another number called. */
+/* Either the one that calls sees SLEEPERS, or the kernel sees another number called. */
 static void sleep_for_number(struct zoo_mutex *m, uint32_t called)
 {
-	__atomic_fetch_or(state_of(m), TICKET_SLEEPERS, __ATOMIC_SEQ_CST);
-	zoo_wait(m, &m->s.u32[3], called, NULL);
+	fg_or_relaxed(called_of(m), SLEEPERS);
+	zoo_wait(m, called_of(m), called | SLEEPERS, NULL);
 }
 
 static bool ticket_lock(struct zoo_mutex *m, bool stay)
 {
-	uint32_t mine = fg_add_relaxed(&m->s.u32[2], 1), called;
+	uint32_t mine = fg_add_relaxed(next_of(m), ONE), called;
 
 	fg_store_relaxed(caller_of(m, mine), fg_self()->id);
-	for (uint32_t n = 1; (called = fg_load_acquire(&m->s.u32[3])) != mine; n++) {
+	for (uint32_t n = 1; (called = fg_load_acquire(called_of(m)) & ~SLEEPERS) != mine; n++) {
 		zoo_pause();
 		if (!stay && n % ZOO_LOOK_EVERY == 0)
 			zoo_hybrid_switch_if_wanted(m);
@@ -240,18 +260,14 @@ static bool ticket_lock(struct zoo_mutex *m, bool stay)
 
 static void ticket_unlock(struct zoo_mutex *m)
 {
-	uint32_t next = fg_load_relaxed(&m->s.u32[3]) + 1,
-		 sleepers = fg_load_relaxed(state_of(m)) & TICKET_SLEEPERS;
+	uint32_t next = (fg_load_relaxed(called_of(m)) & ~SLEEPERS) + ONE;
+	bool shared = zoo_is_shared(m);
 
-	/* Cleared before the call: afterwards it may be of one that sleeps until the next. */
-	if (sleepers)
-		fg_and_relaxed(state_of(m), ~TICKET_SLEEPERS);
-	if (fg_load_relaxed(&m->s.u32[2]) != next)
+	if (fg_load_relaxed(next_of(m)) != next)
 		fg_store_relaxed(&m->holder, fg_load_relaxed(caller_of(m, next)));
-	__atomic_store_n(&m->s.u32[3], next, __ATOMIC_SEQ_CST);
 	/* All sleep on one word; whose turn it is not says so again. */
-	if (sleepers || fg_load_seq_cst(state_of(m)) & TICKET_SLEEPERS)
-		zoo_wake(m, &m->s.u32[3], INT32_MAX);
+	if (__atomic_exchange_n(called_of(m), next, __ATOMIC_RELEASE) & SLEEPERS)
+		zoo_wake(called_of(m), INT32_MAX, shared);
 }
 
 const struct side zoo_ticket_side = {ticket_lock, ticket_trylock, ticket_unlock};
@@ -297,7 +313,7 @@ static bool clh_lock(struct zoo_mutex *m, bool stay)
 		if (!stay && n % ZOO_LOOK_EVERY == 0)
 			zoo_hybrid_switch_if_wanted(m);
 		if (switched_away(m))
-			sleep_for_status(m, &before->status);
+			sleep_for_status(&before->status);
 	}
 	clh_enter(m, me, before);
 	return true;
@@ -314,7 +330,7 @@ static void clh_unlock(struct zoo_mutex *m)
 		return;
 	}
 	fg_store_relaxed(&m->holder, fg_load_relaxed(&me->tid));
-	grant(m, me); /* to the one behind, which takes it */
+	grant(me); /* to the one behind, which takes it */
 }
 
 const struct side zoo_clh_side = {clh_lock, clh_trylock, clh_unlock};

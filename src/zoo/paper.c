@@ -296,8 +296,8 @@ INLINE bool trylock_as(struct zoo_mutex *m, unsigned variant) /* 28 */
 
 INLINE void unlock_as(struct zoo_mutex *m, unsigned variant) /* 21 */
 {
+	bool sleepers, shared = zoo_is_shared(m);
 	struct fg_self *t = fg_self();
-	bool sleepers;
 
 	if (variant & PER_LOCK)
 		fg_store_relaxed(&m->holder, 0);
@@ -306,7 +306,7 @@ INLINE void unlock_as(struct zoo_mutex *m, unsigned variant) /* 21 */
 	if (!(variant & AS_BUILT))
 		fg_section_leave(t); /* the text counts no longer: 23 */
 	if (sleepers)
-		zoo_wake(m, val_of(m), 1);
+		zoo_wake(val_of(m), 1, shared);
 	if (variant & EXTENSION)
 		zoo_extend_end();
 	if (variant & AS_BUILT)

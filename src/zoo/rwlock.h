@@ -46,7 +46,8 @@ static inline bool zoo_rwlock_writes(const struct zoo_rwlock *l)
  */
 int zoo_rwlock_wait(struct zoo_rwlock *l, uint32_t *word, uint32_t value,
 		    const struct fg_deadline *deadline);
-int zoo_rwlock_wake(struct zoo_rwlock *l, uint32_t *word, int count);
+bool zoo_rwlock_is_shared(const struct zoo_rwlock *l);
+int zoo_rwlock_wake(uint32_t *word, int count, bool shared);
 
 /* Says so to the caller of rdlock or wrlock: false. */
 bool zoo_rwlock_too_many(void);

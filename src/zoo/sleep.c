@@ -27,24 +27,34 @@ int zoo_wait(struct zoo_mutex *m, uint32_t *word, uint32_t value,
 	     const struct fg_deadline *deadline)
 {
 	fg_count(fg_self(), FG_STAT_PARKS, 1);
-	return wait(word, value, m->kind & FG_KIND_ZOO_SHARED, deadline);
+	return wait(word, value, zoo_is_shared(m), deadline);
 }
 
-int zoo_wake(struct zoo_mutex *m, uint32_t *word, int count)
+bool zoo_is_shared(const struct zoo_mutex *m)
+{
+	return fg_load_relaxed(&m->kind) & FG_KIND_ZOO_SHARED;
+}
+
+int zoo_wake(uint32_t *word, int count, bool shared)
 {
 	fg_count(fg_self(), FG_STAT_WAKEUPS, 1);
-	return wake(word, count, m->kind & FG_KIND_ZOO_SHARED);
+	return wake(word, count, shared);
 }
 
 int zoo_rwlock_wait(struct zoo_rwlock *l, uint32_t *word, uint32_t value,
 		    const struct fg_deadline *deadline)
 {
-	return wait(word, value, l->kind & FG_RW_OURS_SHARED, deadline);
+	return wait(word, value, zoo_rwlock_is_shared(l), deadline);
 }
 
-int zoo_rwlock_wake(struct zoo_rwlock *l, uint32_t *word, int count)
+bool zoo_rwlock_is_shared(const struct zoo_rwlock *l)
 {
-	return wake(word, count, l->kind & FG_RW_OURS_SHARED);
+	return fg_load_relaxed(&l->kind) & FG_RW_OURS_SHARED;
+}
+
+int zoo_rwlock_wake(uint32_t *word, int count, bool shared)
+{
+	return wake(word, count, shared);
 }
 
 void zoo_park(uint32_t *word, uint32_t value)

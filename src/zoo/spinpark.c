@@ -27,8 +27,10 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 
 static void unlock(struct zoo_mutex *m)
 {
+	bool shared = zoo_is_shared(m);
+
 	if (__atomic_exchange_n(&m->s.u32[0], 0, __ATOMIC_RELEASE) == 2)
-		zoo_wake(m, &m->s.u32[0], 1);
+		zoo_wake(&m->s.u32[0], 1, shared);
 }
 
 const struct zoo_lock zoo_spinpark = {

@@ -92,6 +92,7 @@ static bool lock_spinning(struct zoo_mutex *m, const struct fg_deadline *deadlin
 static void unlock(struct zoo_mutex *m)
 {
 	uint32_t word = fg_load_relaxed(word_of(m)), want;
+	bool shared = zoo_is_shared(m);
 
 	do {
 		want = word & ~HELD;
@@ -100,7 +101,7 @@ static void unlock(struct zoo_mutex *m)
 	if (word < WAITER)
 		return;
 	fg_add_release(tokens_of(m), 1);
-	zoo_wake(m, tokens_of(m), 1);
+	zoo_wake(tokens_of(m), 1, shared);
 }
 
 const struct zoo_lock zoo_ulock = {.lock = lock, .trylock = trylock, .unlock = unlock};

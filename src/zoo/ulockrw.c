@@ -50,10 +50,10 @@ static bool take_token(struct zoo_rwlock *l, uint32_t *tokens, const struct fg_d
 	}
 }
 
-static void post(struct zoo_rwlock *l, uint32_t *tokens, uint32_t n)
+static void post(uint32_t *tokens, uint32_t n, bool shared)
 {
 	fg_add_release(tokens, n);
-	zoo_rwlock_wake(l, tokens, (int)n);
+	zoo_rwlock_wake(tokens, (int)n, shared);
 }
 
 static bool tryrd(struct zoo_rwlock *l)
@@ -88,6 +88,7 @@ static bool rdlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 static void rdunlock(struct zoo_rwlock *l)
 {
 	uint32_t word = fg_load_relaxed(word_of(l)), want;
+	bool shared = zoo_rwlock_is_shared(l);
 
 	do {
 		want = word - 1;
@@ -95,7 +96,7 @@ static void rdunlock(struct zoo_rwlock *l)
 			want = (want - WAITS) | WRITER;
 	} while (!fg_cas_acq_rel(word_of(l), &word, want));
 	if (want & WRITER)
-		post(l, write_tokens(l), 1);
+		post(write_tokens(l), 1, shared);
 }
 
 static bool trywr(struct zoo_rwlock *l)
@@ -127,14 +128,15 @@ static bool wrlock(struct zoo_rwlock *l, const struct fg_deadline *deadline)
 static void wrunlock(struct zoo_rwlock *l)
 {
 	uint32_t word = fg_load_relaxed(word_of(l)), want;
+	bool shared = zoo_rwlock_is_shared(l);
 
 	do {
 		want = word & READERS ? word & ~WRITER : word & WRITERS ? word - WAITS : 0;
 	} while (!fg_cas_release(word_of(l), &word, want));
 	if (word & READERS)
-		post(l, read_tokens(l), word & READERS);
+		post(read_tokens(l), word & READERS, shared);
 	else if (word & WRITERS)
-		post(l, write_tokens(l), 1);
+		post(write_tokens(l), 1, shared);
 }
 
 const struct zoo_rwlock_ops zoo_ulockrw = {rdlock, tryrd, rdunlock, wrlock, trywr, wrunlock};

@@ -55,15 +55,15 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 		if (zoo_wait(m, word_of(m), WITH_SLEEPERS, deadline) == -ETIMEDOUT)
 			return false;
 	} while (!decrement(m));
-	zoo_wake(m, word_of(m), 1);
+	zoo_wake(word_of(m), 1, zoo_is_shared(m));
 	return true;
 }
 
 static void unlock(struct zoo_mutex *m)
 {
 	uint32_t *word = word_of(m);
-	int op = FUTEX_WAKE_OP |
-		 (fg_load_relaxed(&m->kind) & FG_KIND_ZOO_SHARED ? 0 : FUTEX_PRIVATE_FLAG);
+	bool shared = zoo_is_shared(m);
+	int op = FUTEX_WAKE_OP | (shared ? 0 : FUTEX_PRIVATE_FLAG);
 
 	if (__atomic_fetch_sub(word, 1, __ATOMIC_RELEASE) == TAKEN)
 		return;
@@ -77,7 +77,7 @@ static void unlock(struct zoo_mutex *m)
 		return;
 	/* Refused by a filter of system calls, perhaps. */
 	fg_store_release(word, AVAILABLE);
-	zoo_wake(m, word, 1);
+	zoo_wake(word, 1, shared);
 }
 
 const struct zoo_lock zoo_updown = {.lock = lock, .trylock = trylock, .unlock = unlock};

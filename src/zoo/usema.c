@@ -99,11 +99,13 @@ static bool lock_spinning(struct zoo_mutex *m, const struct fg_deadline *deadlin
 
 static void unlock(struct zoo_mutex *m)
 {
+	bool shared = zoo_is_shared(m);
+
 	if (__atomic_fetch_sub(busy_of(m), 1, __ATOMIC_RELEASE) == 1)
 		return;
 	/* Spinners need no system call. */
 	if (__atomic_fetch_add(sema_of(m), 1, __ATOMIC_RELEASE) >= ONE_ASLEEP)
-		zoo_wake(m, tokens_of(m), 1);
+		zoo_wake(tokens_of(m), 1, shared);
 }
 
 const struct zoo_lock zoo_usema = {.lock = lock, .trylock = trylock, .unlock = unlock};

@@ -211,11 +211,13 @@ static inline struct zoo_node *zoo_node_behind(struct zoo_node **tail, struct zo
 
 /*
  * On a word of the lock, which may be process-shared.  Results as fg_futex_wait() and
- * fg_futex_wake().
+ * fg_futex_wake().  `shared` was asked before the release: after it the next owner may destroy the
+ * lock, and its word is an address only.
  */
 int zoo_wait(struct zoo_mutex *m, uint32_t *word, uint32_t value,
 	     const struct fg_deadline *deadline);
-int zoo_wake(struct zoo_mutex *m, uint32_t *word, int count);
+bool zoo_is_shared(const struct zoo_mutex *m);
+int zoo_wake(uint32_t *word, int count, bool shared);
 
 /* On a word of the waiter's own node. */
 void zoo_park(uint32_t *word, uint32_t value);

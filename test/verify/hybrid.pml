@@ -19,8 +19,7 @@
  *                   listing
  *   MUT_UNLOCK_CURR the release releases `curr`
  *   MUT_FORGET      TICKET: a release does not look for sleepers
- *   MUT_CLEAR_LATE  TICKET: it forgets them after it has called the next number: found by this
- *                   model
+ *   MUT_STORE       TICKET: it looks, and then stores the next number and no sleepers
  *   MUT_ONE_FLAG    CLH: one flag for the sleepers of all words, cleared by the first hand-over:
  *                   the fault that `test/zoo/check` found in the first version
  */
@@ -43,7 +42,7 @@ byte inside;
 /* ---- the spinning side ---- */
 
 byte next_number, called;	  /* TICKET */
-bit sleepers;
+bit sleepers; /* in the word of `called` */
 bit asleep[N];
 
 /* CLH: 0, or 1 + thread whose node it is; a node a thread and round would reuse */
@@ -96,7 +95,7 @@ inline take_spin(stay)
 		:: else
 		fi;
 		if
-		:: curr != SPIN -> sleepers = 1; sleep_if(called == seen)
+		:: curr != SPIN -> sleepers = 1; sleep_if(called == seen && sleepers)
 		:: atomic { curr == SPIN -> (called != seen || curr != SPIN) } /* spins */
 		fi
 	od;
@@ -142,25 +141,17 @@ inline give_spin()
 {
 	held[SPIN] = 0;
 #ifdef TICKET
-#ifdef MUT_CLEAR_LATE
-	called++;
-	if
-	:: sleepers -> sleepers = 0; wake_all()
-	:: else
-	fi
-#else
+#ifdef MUT_STORE
 	seen = sleepers;
-	if
-	:: seen -> sleepers = 0
-	:: else
-	fi;
-	called++;
+	d_step { called++; sleepers = 0 };
+#else
+	d_step { seen = sleepers; called++; sleepers = 0 };
+#endif
 #ifndef MUT_FORGET
 	if
-	:: seen || sleepers -> wake_all()
+	:: seen -> wake_all()
 	:: else
 	fi
-#endif
 #endif
 #endif
 #ifdef CLH
