@@ -5,17 +5,29 @@
  * Kashyap, Calciu, Cheng, Min, Kim, "Scalable and Practical Locking with Shuffling", SOSP 2019,
  * sections 4.1 to 4.3.
  *
- * The head sets everybody's policy here; the paper hands the part of the shuffler on.
+ * The head sets everybody's policy here; the paper hands the part of the shuffler on.  With it goes
+ * how many of one node have come in a row, so that another node's turn comes.
  */
 #include "zoo/park.h"
 
-#define SHUFFLE_MAX 1024u /* moved up in a row at most, as in the paper */
+#define SHUFFLE_MAX 1024u /* of one node in a row, as in the paper */
 /* looks of the head: the owner may be off its CPU, and nothing else tells; not varied */
 #define YIELD_EVERY 4096u
 
 static uint32_t *word_of(struct zoo_mutex *m)
 {
 	return &m->s.u32[0];
+}
+
+static uint32_t node_of(const struct zoo_node *n)
+{
+	return n->extra[0];
+}
+
+/* The waiters of its node that came before it in a row; the one before it sets it. */
+static uint32_t *row_of(struct zoo_node *n)
+{
+	return &n->extra[1];
 }
 
 static struct zoo_node **tail_of(struct zoo_mutex *m)
@@ -47,19 +59,19 @@ static void rouse(struct zoo_node *n)
 static void shuffle(struct zoo_node *me)
 {
 	struct zoo_node *last = me, *before, *n, *next;
-	uint32_t moved = 0;
+	uint32_t row = *row_of(me);
 
 	next = fg_load_acquire(&me->next);
 	if (next)
 		rouse(next);
-	for (before = me; moved < SHUFFLE_MAX && (n = fg_load_acquire(&before->next));) {
-		if (n->extra[0] != me->extra[0]) {
+	for (before = me; row < SHUFFLE_MAX && (n = fg_load_acquire(&before->next));) {
+		if (node_of(n) != node_of(me)) {
 			before = n;
 			continue;
 		}
 		if (before == last) { /* in place already */
 			last = before = n;
-			moved++;
+			row++;
 			continue;
 		}
 		next = fg_load_acquire(&n->next);
@@ -69,8 +81,14 @@ static void shuffle(struct zoo_node *me)
 		fg_store_relaxed(&n->next, last->next);
 		fg_store_release(&last->next, n);
 		last = n;
-		moved++;
+		row++;
 	}
+}
+
+static void hand_on(struct zoo_node *me, struct zoo_node *next)
+{
+	*row_of(next) = node_of(next) == node_of(me) ? *row_of(me) + 1 : 0;
+	zoo_grant(next);
 }
 
 static void wait_for_turn(struct zoo_node *me)
@@ -96,6 +114,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 	fg_store_relaxed(&me->next, NULL);
 	fg_store_relaxed(&me->status, ZOO_WAITING);
 	me->extra[0] = zoo_numa_node();
+	*row_of(me) = 0;
 	before = __atomic_exchange_n(tail_of(m), me, __ATOMIC_ACQ_REL);
 	if (before) {
 		fg_store_release(&before->next, me);
@@ -114,7 +133,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 					 __ATOMIC_RELAXED)) {
 		while (!(next = fg_load_acquire(&me->next)))
 			zoo_pause();
-		zoo_grant(next);
+		hand_on(me, next);
 	}
 	zoo_node_put(me);
 	return true;
