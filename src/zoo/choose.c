@@ -36,20 +36,22 @@ static __attribute__((cold, noreturn)) void refuse(const char *name, const char 
 	_exit(125);
 }
 
-static struct zoo_choice named(const char *name)
+/* False: there is no such lock. */
+static bool named(const char *name, struct zoo_choice *c)
 {
-	struct zoo_choice c = {MUTEXES_OF_RWLOCKS};
 	struct zoo_pair pair;
 
 	for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
-		if (!strcmp(name, locks[i].name))
-			c = locks[i].choice;
-	if (zoo_pair_by_name(name, &pair)) {
-		zoo_pair_choose(locks[pair.fast].choice.lock, locks[pair.slow].choice.lock);
-		c.lock = pair.cond ? &zoo_hybridpaircond : &zoo_hybridpair;
-		c.lock_can = 0;
-	}
-	return c;
+		if (!strcmp(name, locks[i].name)) {
+			*c = locks[i].choice;
+			return true;
+		}
+	if (!zoo_pair_by_name(name, &pair))
+		return false;
+	zoo_pair_choose(locks[pair.fast].choice.lock, locks[pair.slow].choice.lock);
+	c->lock = pair.cond ? &zoo_hybridpaircond : &zoo_hybridpair;
+	c->lock_can = 0;
+	return true;
 }
 
 /* At the first lock, which may come before any constructor; the environment is there by then. */
@@ -57,9 +59,11 @@ __attribute__((noinline, cold)) const struct zoo_choice *zoo_choose(void)
 {
 	static struct zoo_choice choice;
 	const char *name = secure_getenv(FG_LOCK_ENV), *why;
-	struct zoo_choice c = named(name ? name : "");
+	struct zoo_choice c = {MUTEXES_OF_RWLOCKS};
 
 	/* `flexguard run` has tried it too: this is for users who preload the library by hand. */
+	if (name && *name && !named(name, &c))
+		refuse(name, "no such lock (flexguard locks)");
 	why = c.lock->start ? c.lock->start() : NULL;
 	if (why)
 		refuse(name, why);

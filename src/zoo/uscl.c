@@ -34,11 +34,13 @@ struct block { /* in a zoo_node */
 	uint64_t taken, released; /* when the last section began and ended */
 	uint64_t weights;	  /* of all threads that have used the lock since: */
 	uint64_t since_ns;
+	uint64_t number; /* of all blocks ever: one that is used again is another lock */
 };
 _Static_assert(sizeof(struct block) <= sizeof(struct zoo_node), "in the place of one");
 
 struct account {
 	const struct block *lock;
+	uint64_t number;
 	uint64_t begun, used; /* its last slice */
 	uint64_t away_until, weight;
 	uint64_t counted_ns; /* in the weights since then */
@@ -47,12 +49,13 @@ struct account {
 static struct block *block_of(struct zoo_mutex *m)
 {
 	struct block *b = __atomic_load_n(&m->s.p[0], __ATOMIC_ACQUIRE), *fresh;
+	static uint64_t numbers;
 	void *none = NULL;
 
 	if (fg_likely(b != NULL))
 		return b;
 	fresh = (struct block *)zoo_node_get();
-	*fresh = (struct block){0};
+	*fresh = (struct block){.number = __atomic_add_fetch(&numbers, 1, __ATOMIC_RELAXED)};
 	if (__atomic_compare_exchange_n(&m->s.p[0], &none, fresh, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return fresh;
@@ -81,12 +84,12 @@ static struct account *account_of(struct block *b)
 
 	for (i = 0; i < PROBES; i++) {
 		a = &accounts[(hash + i) % ACCOUNTS];
-		if (fg_likely(a->lock == b))
+		if (fg_likely(a->lock == b && a->number == b->number))
 			return a;
-		if (!a->lock)
+		if (!a->lock || a->lock == b)
 			break;
 	}
-	*a = (struct account){.lock = b, .weight = weight_of_thread()};
+	*a = (struct account){.lock = b, .number = b->number, .weight = weight_of_thread()};
 	return a;
 }
 
@@ -234,5 +237,12 @@ static void unlock(struct zoo_mutex *m)
 	fg_store_release(&b->held, 0);
 }
 
+static void end(struct zoo_mutex *m)
+{
+	if (m->s.p[0])
+		zoo_node_put(m->s.p[0]);
+	m->s.p[0] = NULL;
+}
+
 const struct zoo_lock zoo_uscl = {
-    .lock = lock, .trylock = trylock, .unlock = unlock, .first = first};
+    .lock = lock, .trylock = trylock, .unlock = unlock, .first = first, .end = end};

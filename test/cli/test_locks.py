@@ -49,6 +49,16 @@ def check_the_right_library():
     same("none", p.stdout, "=\n")
 
 
+def check_by_hand():
+    """Whoever preloads the library without `run` is not given another lock than the one named."""
+    library = os.path.join(os.path.dirname(FLEXGUARD), "libflexguard-zoo.so")
+    p = subprocess.run(["env", f"LD_PRELOAD={library}", "FLEXGUARD_LOCK=mcsx", "true"],
+                       capture_output=True, text=True)
+    same("a lock that there is not", p.returncode, 125)
+    one_line(p.stderr)
+    true("says which", "mcsx" in p.stderr)
+
+
 def check_pairs():
     """hybrid:FAST+BLOCKING, with every lock that may be a side."""
     alone = [lock["name"] for lock in LOCKS if lock["kind"] == "mutex" and lock["available"]

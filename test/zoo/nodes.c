@@ -3,6 +3,7 @@
  * Queue nodes of the zoo's locks (src/zoo/node.c).
  *
  *	nodes threads	 20,000 threads, one after the other, leave no memory behind
+ *	nodes destroyed	 nor do 50,000 mutexes
  *	nodes migrate N	 a thread that always begins a queue and one that always ends it; N: word of
  *                       the mutex
  *			 that is the queue's tail
@@ -56,6 +57,25 @@ static void threads(void)
 	if (after > before + 4096)
 		check_say("%ld KB after 500 threads, %ld after 20,000", before, after);
 	CHECK(after <= before + 4096);
+}
+
+static void destroyed(void)
+{
+	long before = 0, after;
+
+	for (int i = 0; i < 50000; i++) { /* 3 MB of nodes */
+		pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+
+		if (i == 500)
+			before = resident_kb();
+		lock(&own);
+		unlock(&own);
+		CHECK_EQ(pthread_mutex_destroy(&own), 0);
+	}
+	after = resident_kb();
+	if (after > before + 1024)
+		check_say("%ld KB after 500 mutexes, %ld after 50,000", before, after);
+	CHECK(after <= before + 1024);
 }
 
 #define ROUNDS 40000 /* 2.5 MB of nodes */
@@ -180,6 +200,8 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 90);
 	if (argc == 2 && !strcmp(argv[1], "threads"))
 		threads();
+	else if (argc == 2 && !strcmp(argv[1], "destroyed"))
+		destroyed();
 	else if (argc == 3 && !strcmp(argv[1], "migrate")) {
 		tail_word = (unsigned)atoi(argv[2]);
 		migrate();

@@ -91,7 +91,7 @@ static void print_narrow_table(void)
 
 		fg_put_row("%-30s%s %6u %6u  %-5s  %-7s  %s", r->name, unavailable(r) ? "*" : " ",
 			   r->lock_bytes, r->thread_bytes, r->can & ZOO_TIMED ? "own" : "polls",
-			   oversubscribed(r), r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no");
+			   oversubscribed(r), r->can & ZOO_SHARED ? "yes" : "no");
 	}
 	fg_fold(folded, sizeof(folded),
 		"\nfamily, fairness and paper: flexguard locks --json, or | less -S", 0, 2,
@@ -113,7 +113,7 @@ static void print_table(void)
 		printf("%-30s%s %-21s %4u %6u  %-5s  %-7s  %-6s  %-24s %s\n", r->name,
 		       unavailable(r) ? "*" : " ", r->family, r->lock_bytes, r->thread_bytes,
 		       r->can & ZOO_TIMED ? "own" : "polls", oversubscribed(r),
-		       r->can & ZOO_SHARED && !r->rwlock ? "yes" : "no", r->fairness, r->paper);
+		       r->can & ZOO_SHARED ? "yes" : "no", r->fairness, r->paper);
 	}
 }
 
@@ -143,7 +143,7 @@ static void print_json(void)
 		fg_json_flag(&j, "trylock", true);
 		fg_json_text(&j, "timed", r->can & ZOO_TIMED ? "own" : "polling");
 		fg_json_flag(&j, "condvars", true);
-		fg_json_flag(&j, "process_shared", r->can & ZOO_SHARED && !r->rwlock);
+		fg_json_flag(&j, "process_shared", r->can & ZOO_SHARED);
 		fg_json_flag(&j, "recursive_read", !(r->can & ZOO_NO_REREAD));
 		fg_json_close(&j, '}');
 		fg_json_close(&j, '}');
