@@ -159,19 +159,21 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 		 * The look at the mutex comes before the signal: unless it is ours, it may be gone
 		 * right after that.
 		 */
-		at_release = last && !broadcast && mutex && fg_load_relaxed(&n->word) == ASLEEP &&
-			     _fg_mutex_wakes_at_release(mutex);
+		at_release = last && !broadcast && mutex && fg_load_relaxed(&n->word) == ASLEEP;
+#ifndef FG_BROKEN_LATE_LOOK /* a test proves that the tests notice */
+		at_release = at_release && _fg_mutex_wakes_at_release(mutex);
+#endif
 		if (!last)
 			fg_add_relaxed(&c->lock.tag, 1);
 		given = give(c, n, last ? LAST : SIGNALED);
-#ifdef FG_BROKEN_LATE_LOOK /* a test proves that the tests notice */
-		at_release = last && !broadcast && mutex && _fg_mutex_wakes_at_release(mutex);
+#ifdef FG_BROKEN_LATE_LOOK
+		at_release = at_release && _fg_mutex_wakes_at_release(mutex);
 #endif
+		if (at_release)
+			_fg_mutex_wake_at_release(mutex, given == TO_SLEEPER ? n : NULL);
 		if (given != NOT_GIVEN) {
 			list_remove(c, prev, next);
 			*asleep = given == TO_SLEEPER && !at_release;
-			if (given == TO_SLEEPER && at_release)
-				_fg_mutex_wake_at_release(mutex, n);
 			return n;
 		}
 		if (!last)

@@ -100,6 +100,14 @@ bool _fg_trylock_slow(struct fg_lock *l);
 int _fg_unlock_slow(struct fg_lock *l); /* 0: callers end with it, and need no stack */
 
 /*
+ * A release in two steps, for a type that has something to do in between.  First: for whom it is,
+ * which that thread is told (fg_thread_released_for); 0: the caller's own, or nobody's.  Second, if
+ * it is not 0.
+ */
+uint32_t _fg_lock_released_for(struct fg_lock *l);
+void _fg_unlock_for(struct fg_lock *l, uint32_t owner);
+
+/*
  * A hint before a release: this thread will not be back soon, however often it
  * has been lately.  So the release leaves nobody asleep for its sake.
  */

@@ -191,22 +191,6 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w, bool given
 }
 
 /*
- * A lock that this thread does not hold: what glibc does with normal mutexes, which programs use.
- */
-static void unlock_for_owner(struct fg_lock *l, struct fg_self *t, uint32_t w, uint32_t owner)
-{
-	if (fg_id_has_slot(owner) && fg_thread_was(fg_id_index(owner))) {
-		const struct fg_thread *o = fg_thread_of(fg_id_index(owner));
-
-		fg_thread_released_for(owner);
-		if (fg_load_relaxed(&o->notifies_of) == part_of_address(address(l)))
-			tell_free(fg_load_relaxed(&o->notifies)); /* 0: nobody has that index */
-	}
-	if (release(l, t, w, false))
-		wake_one(l, t, false);
-}
-
-/*
  * The usual release while others sleep: the designated waiter checks the lock, this
  * thread keeps it busy, and it is not time to look at the clock.  What release()
  * would do, without the rest.
@@ -306,25 +290,60 @@ static bool is_forgotten(const struct fg_lock *l, const struct fg_self *t)
 	return fg_has_slot(t) && !says_it_holds(t, address(l));
 }
 
+/*
+ * A lock that this thread does not hold: what glibc does with normal mutexes, which programs use.
+ */
+static inline uint32_t released_for(struct fg_lock *l, struct fg_self *t, uint32_t *w)
+{
+	uint32_t owner = *w & FG_WORD_ID, given_to;
+
+	if (!owner || (owner == t->id && !is_forgotten(l, t)))
+		return 0;
+	given_to = _fg_offer_take_back(l, t);
+	*w = fg_load_relaxed(&l->word);
+	owner = given_to ? given_to : *w & FG_WORD_ID;
+	if (!owner || (owner == t->id && !given_to))
+		return 0;
+	if (fg_id_has_slot(owner) && fg_thread_was(fg_id_index(owner)))
+		fg_thread_released_for(owner);
+	return owner;
+}
+
+uint32_t _fg_lock_released_for(struct fg_lock *l)
+{
+	uint32_t w = fg_load_relaxed(&l->word);
+
+	return released_for(l, fg_self(), &w);
+}
+
+void _fg_unlock_for(struct fg_lock *l, uint32_t owner)
+{
+	struct fg_self *t = fg_self();
+
+	if (fg_id_has_slot(owner) && fg_thread_was(fg_id_index(owner))) {
+		const struct fg_thread *o = fg_thread_of(fg_id_index(owner));
+
+		if (fg_load_relaxed(&o->notifies_of) == part_of_address(address(l)))
+			tell_free(fg_load_relaxed(&o->notifies)); /* 0: nobody has that index */
+	}
+	if (release(l, t, fg_load_relaxed(&l->word), false))
+		wake_one(l, t, false);
+}
+
 /* 0, as the other long ways: _fg_unlock_slow() ends with them. */
 static __attribute__((noinline)) int release_and_wake(struct fg_lock *l, struct fg_self *t,
 						      bool given)
 {
-	uint32_t w = fg_load_relaxed(&l->word), owner = w & FG_WORD_ID, given_to = 0, held;
+	uint32_t w = fg_load_relaxed(&l->word), owner = released_for(l, t, &w), held;
 	bool over = false;
 	uint64_t prev;
 
-	if (!owner)
-		return 0;
-	if (owner != t->id || is_forgotten(l, t)) {
-		given_to = _fg_offer_take_back(l, t);
-		w = fg_load_relaxed(&l->word);
-		owner = w & FG_WORD_ID;
-	}
-	if (owner != t->id || given_to) {
-		unlock_for_owner(l, t, w, given_to ? given_to : owner);
+	if (owner) {
+		_fg_unlock_for(l, owner);
 		return 0;
 	}
+	if (!(w & FG_WORD_ID))
+		return 0;
 	/* Not 0: the count is of 16 bits, and of what others say that they have released. */
 	held = has_several(t) && t->held ? t->held : 1;
 	if (held == 1 && pending_of(t) == address(l) && release_busy(l, t, w)) {

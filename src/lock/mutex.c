@@ -122,25 +122,48 @@ static bool holds(const struct fg_mutex *m)
 	       (was_given(t, lock) || (fg_load_relaxed(&m->lock.word) & FG_WORD_ID) == t->id);
 }
 
-/* Sleepers stay sleepers until the release, which therefore comes to _fg_mutex_unlock_slow(). */
+/*
+ * Sleepers stay sleepers until the release, which therefore comes to _fg_mutex_unlock_slow().  That
+ * may be another thread's, which waits until this one has put the waiter into the list or not.
+ */
 bool _fg_mutex_wakes_at_release(struct fg_mutex *m)
 {
-	return _fg_mutex_is_normal(m) && holds(m) &&
-	       fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS;
+	const struct fg_self *t = &fg_self_tls;
+
+	if (!_fg_mutex_is_normal(m) || !holds(m) ||
+	    !(fg_load_relaxed(&m->lock.word) & FG_WORD_WAITERS) || !fg_has_slot(t))
+		return false;
+#ifdef FG_BROKEN_DEFERS /* a test proves that the tests notice */
+	return true;
+#endif
+	if (!fg_thread_defers(t))
+		return false;
+	/* Once more: before that somebody may have released it, and this thread forgotten it. */
+	if (holds(m))
+		return true;
+	fg_thread_has_deferred(t);
+	return false;
 }
 
 void _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
 {
-	n->next = m->due_epoch == fg_epoch ? m->due : NULL;
-	m->due = n;
-	m->due_epoch = fg_epoch;
+	if (n) {
+		n->next = m->due_epoch == fg_epoch ? m->due : NULL;
+		m->due = n;
+		m->due_epoch = fg_epoch;
+	}
+	fg_thread_has_deferred(&fg_self_tls);
 }
 
-static __attribute__((noinline)) int unlock_and_wake(struct fg_mutex *m)
+static __attribute__((noinline)) int unlock_beside_waiters(struct fg_mutex *m)
 {
-	struct fg_waiter *n = m->due_epoch == fg_epoch ? m->due : NULL;
-	uint32_t *word[FG_WAKE_BATCH], count = 0;
+	uint32_t *word[FG_WAKE_BATCH], count = 0, owner = 0;
+	struct fg_waiter *n;
 
+	/* First: after that nobody puts one more into the list. */
+	if (!was_given(fg_self(), address(&m->lock)))
+		owner = _fg_lock_released_for(&m->lock);
+	n = m->due_epoch == fg_epoch ? m->due : NULL;
 	for (; n; n = n->next) {
 		if (count == FG_WAKE_BATCH)
 			fg_futex_wake(&n->word, 1, FG_FUTEX_ANY);
@@ -148,7 +171,10 @@ static __attribute__((noinline)) int unlock_and_wake(struct fg_mutex *m)
 			word[count++] = &n->word;
 	}
 	m->due = NULL;
-	_fg_unlock_slow(&m->lock);
+	if (owner)
+		_fg_unlock_for(&m->lock, owner);
+	else
+		_fg_unlock_slow(&m->lock);
 #ifdef FG_BROKEN_DUE /* a test proves that the tests notice */
 	return 0;
 #endif
@@ -161,7 +187,10 @@ static __attribute__((noinline)) int unlock_and_wake(struct fg_mutex *m)
 	return 0;
 }
 
+/* Without waiters there are none in the list, nor comes one into it. */
 int _fg_mutex_unlock_slow(struct fg_mutex *m)
 {
-	return fg_unlikely(m->due != NULL) ? unlock_and_wake(m) : _fg_unlock_slow(&m->lock);
+	return fg_unlikely(fg_load_relaxed(&m->lock.tag) >> FG_KIND_WAITERS) ?
+		   unlock_beside_waiters(m) :
+		   _fg_unlock_slow(&m->lock);
 }

@@ -44,7 +44,9 @@
 #define FG_GEN_MASK   ((1u << FG_GEN_BITS) - 1)
 #define FG_ID_NO_SLOT 0x08000000u
 
-#define FG_RELEASED_COUNT 0xfffffu /* in fg_thread.released; above it the generation of the index */
+/* In fg_thread.released; above them the generation of the index. */
+#define FG_RELEASED_COUNT  0x0fffffu
+#define FG_RELEASED_DEFERS 0x100000u
 
 struct fg_node {
 	uint32_t next;	/* 0, the successor's number, or FG_NODE_HANDED */
@@ -91,7 +93,7 @@ struct fg_thread {
 	 * woke has had the lock
 	 */
 	uint16_t woke;
-	/* locks of this thread that others released for it: generation, count; atomic */
+	/* locks of this thread that others released for it: generation, defers, count; atomic */
 	uint32_t released;
 	uint32_t tid; /* 0 = nobody has the index */
 	uint16_t gen; /* generation of the index; only written while nobody has the index */
@@ -305,14 +307,37 @@ void fg_count_apart(uint32_t stat, uint64_t n); /* enum fg_slot_stat; in units o
 void fg_slots_not_seen(void);			/* no monitor has answered the child of fork */
 
 /*
- * A lock of the thread with this id has been released for it.  Not if another thread
- * has the index by now: it may be gone, and has left the lock behind.
+ * A lock of the thread with this id is about to be released for it.  Not if another thread
+ * has the index by now: it may be gone, and has left the lock behind.  Returns when that thread is
+ * not between fg_thread_defers() and its end.
  */
 void fg_thread_released_for(uint32_t id);
 /*
  * How many locks of the calling thread, which has a slot, others have released since it last asked.
  */
 uint32_t fg_thread_released_by_others(const struct fg_self *t);
+
+/*
+ * By a thread with a slot, which leaves something to do to the release of a lock that it holds.
+ * True: until fg_thread_has_deferred() nobody releases that lock for it.  False: somebody may have,
+ * or it is here already and a signal handler has come in between.
+ */
+static inline void fg_thread_has_deferred(const struct fg_self *t)
+{
+	/* Release: who releases it now sees what was left to do. */
+	fg_and_release(&fg_thread_mine(t)->released, ~FG_RELEASED_DEFERS);
+}
+
+static inline bool fg_thread_defers(const struct fg_self *t)
+{
+	uint32_t had = fg_or_acquire(&fg_thread_mine(t)->released, FG_RELEASED_DEFERS);
+
+	if (!(had & (FG_RELEASED_COUNT | FG_RELEASED_DEFERS)))
+		return true;
+	if (!(had & FG_RELEASED_DEFERS))
+		fg_thread_has_deferred(t);
+	return false;
+}
 
 /* Has that happened in this process?  Few programs do it, and to ask of a thread takes seven. */
 extern uint32_t fg_any_released_for __attribute__((visibility("hidden")));

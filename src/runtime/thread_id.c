@@ -13,6 +13,7 @@
 #include "arch/arch.h"
 #include "runtime/slots.h"
 #include "sys/filter.h"
+#include "sys/futex.h"
 #include "sys/spread.h"
 
 /*
@@ -224,16 +225,21 @@ static uint16_t by_tid[TIDS];
 /* fg_thread.released of a thread with this generation, none released. */
 static uint32_t none_released(uint32_t gen)
 {
-	_Static_assert(FG_RELEASED_COUNT >> (32 - FG_GEN_BITS) == 0,
-		       "the generation fits above the count");
+	_Static_assert((FG_RELEASED_COUNT | FG_RELEASED_DEFERS) >> (32 - FG_GEN_BITS) == 0,
+		       "the generation fits above them");
 	return (gen & FG_GEN_MASK) << (32 - FG_GEN_BITS);
 }
 
 uint32_t fg_any_released_for;
 
+/* It takes some dozen instructions.  Not varied. */
+#define DEFERS_LOOKS	64u
+#define DEFERS_SLEEP_NS 20000u
+
 void fg_thread_released_for(uint32_t id)
 {
 	uint32_t tag = none_released(id >> FG_INDEX_BITS), have, *released;
+	const uint32_t not_tag = FG_RELEASED_COUNT | FG_RELEASED_DEFERS;
 
 	if (!fg_thread_was(fg_id_index(id))) /* an id of another process */
 		return;
@@ -241,18 +247,29 @@ void fg_thread_released_for(uint32_t id)
 	released = &fg_thread_of(fg_id_index(id))->released;
 	have = fg_load_relaxed(released);
 	/* At the largest count it stays: an owner that holds so many may look critical for ever. */
-	while ((have & ~FG_RELEASED_COUNT) == tag &&
-	       (have & FG_RELEASED_COUNT) != FG_RELEASED_COUNT)
+	while ((have & ~not_tag) == tag && (have & FG_RELEASED_COUNT) != FG_RELEASED_COUNT)
 		if (fg_cas_relaxed(released, &have, have + 1))
 			break;
+	for (uint32_t n = 1; (have & ~not_tag) == tag && have & FG_RELEASED_DEFERS; n++) {
+		struct fg_deadline soon;
+		uint32_t nobody = 0;
+
+		fg_pause();
+		/* Off its CPU, on which this thread may be: a yield would not do between priorities. */
+		if (n % DEFERS_LOOKS == 0) {
+			fg_deadline_in(&soon, DEFERS_SLEEP_NS);
+			fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);
+		}
+		have = fg_load_acquire(released);
+	}
 }
 
 uint32_t fg_thread_released_by_others(const struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
 
-	/* Only the owner writes the generation, and resets the count. */
-	return fg_xchg_acq_rel(&me->released, none_released(me->gen)) & FG_RELEASED_COUNT;
+	/* Only the owner resets the count. */
+	return fg_and_acq_rel(&me->released, ~FG_RELEASED_COUNT) & FG_RELEASED_COUNT;
 }
 
 bool fg_id_is_foreign(uint32_t id)

@@ -152,7 +152,7 @@ inline later() {
 	fi
 }
 
-/* [mutex.c:unlock_and_wake]  The addresses first; the wake-ups without the mutex. */
+/* [mutex.c:unlock_beside_waiters]  The addresses first; the wake-ups without the mutex. */
 inline mutex_release() {
 	n = due;
 #ifdef MUT_DUE_AFTER

@@ -350,7 +350,7 @@ section:	atomic {
 }
 
 #ifdef FOREIGN
-/* [lock_release.c:unlock_for_owner], [lock_release.c:is_forgotten] */
+/* [lock_release.c:released_for], [lock_release.c:is_forgotten] */
 active proctype Releaser() {
 	byte i, at, next, to, looked;
 	bit mine;
