@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal that is left to the release of the mutex, by a signaller for whom another thread releases
- * that meanwhile: mirrors [mutex.c:_fg_mutex_wakes_at_release], [mutex.c:holds],
+ * A signal that is left to the release of the mutex, by a signaller for whom another thread
+ * releases that meanwhile: mirrors [mutex.c:_fg_mutex_wakes_at_release], [mutex.c:holds],
  * [mutex.c:_fg_mutex_wake_at_release], [mutex.c:unlock_beside_waiters] of a release for another
  * thread, and [thread_id.c:fg_thread_released_for] with [thread.h:fg_thread_defers].
  *
- *   The signaller has the mutex, and some thread sleeps for that.  One waiter sleeps for the signal;
- *   once it has the mutex again it returns, and destroys it.  Its time may be over at any moment.
- *   A signal handler of the signaller may find out that a lock was released for it (HANDLER).
+ *   The signaller has the mutex, and some thread sleeps for that.  One waiter sleeps for the
+ *   signal; once it has the mutex again it returns, and destroys it.  Its time may be over at any
+ *   moment.  A signal handler of the signaller may find out that a lock was released for it (HANDLER).
  * Mutants:
  *   MUT_NO_WAIT    who releases for another does not wait for it
  *   MUT_READ_FIRST it reads the list before it has told that thread
