@@ -32,6 +32,23 @@ def number(v):
     return f"{v:,.0f}x" if v >= 100 else f"{v:.2f}x" if v >= 0.095 or v == 0 else f"{v:.2g}x"
 
 
+class Within:
+    """Good from one number to another.  An interval that reaches over both has good values inside
+    and none at its ends: they alone do not tell."""
+
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+
+    def __call__(self, v):
+        return self.low <= v <= self.high
+
+    def judge(self, below, above):
+        """An interval; None: over a limit."""
+        if self.low <= below and above <= self.high:
+            return True
+        return False if above < self.low or below > self.high else None
+
+
 class Ratio:
     """Of two points: the medians', and where it may lie by their intervals."""
 
@@ -44,9 +61,12 @@ class Ratio:
             self.low, self.high = low_p / high_q, high_p / low_q if low_q else float("inf")
 
     def judge(self, good):
-        if not self.enough or good(self.low) != good(self.high):
+        """good: of a number; Within, where there are two limits."""
+        if not self.enough:
             return None
-        return good(self.low)
+        if isinstance(good, Within):
+            return good.judge(self.low, self.high)
+        return good(self.low) if good(self.low) == good(self.high) else None
 
 
 def ratios(r, experiment, a, b, xs=None, metric="y"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How the futex paper's claims are judged; their sentences and numbers stand with its figures."""
-from fgbench.claims import all_of, doubts, ratios, span
+from fgbench.claims import Within, all_of, doubts, ratios, span
 
 
 def not_all_read(xs, cpus):
@@ -41,12 +41,7 @@ def tdb_claim(r, cpus):
 
 def within(p, low, high):
     """Of a Series: in these bounds with its whole interval; None: over one of them."""
-    if not p.bounds:
-        return None
-    below, above = p.bounds
-    if low <= below and above <= high:
-        return True
-    return False if above < low or below > high else None
+    return Within(low, high).judge(*p.bounds) if p.bounds else None
 
 
 def limits(experiments, wanted, metric, digits=3):

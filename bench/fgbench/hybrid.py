@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Laforet, Lozi, Lawall: BPF Hybrid Lock: Using eBPF to communicate with the scheduler.  Inria,
 2023 (hal-04266815)."""
-from fgbench.claims import (Claim, all_of, both_of, compare, doubts, number, on_average,
+from fgbench.claims import (Claim, Within, all_of, both_of, compare, doubts, number, on_average,
                             oversubscribed, ratios, roomy)
 from fgbench.experiments import OfThreads, Turns, too_few, words_for
 from fgbench.figure import Figure
@@ -205,7 +205,7 @@ def figures():
                       "0.9 to 1.1 of the time of glibc's mutex everywhere, both beside the "
                       "product's condition variable",
                       compare("hybrid-leveldb-fillrandom", "hybrid-mcs", "glibc-mutex",
-                              lambda v: 0.9 <= v <= 1.1, higher_is_better=False)),
+                              Within(0.9, 1.1), higher_is_better=False)),
             with_cond("Under-subscribed, writes are about 3 times and reads 37 % (40 to 25 us) "
                       "faster than stock.", "V.B",
                       "3 and 1.6 or more on average with CPUs for all",
