@@ -69,14 +69,68 @@ class Ratio:
         return good(self.low) if good(self.low) == good(self.high) else None
 
 
-def ratios(r, experiment, a, b, xs=None, metric="y"):
-    """Of a and b, where both were measured."""
-    out = []
+class Lost:
+    """A point without a number, since a lock failed there: the one that is judged, or another."""
+    enough = True
+
+    def __init__(self, r, experiment, who, x, worst):
+        """worst: what it would be of a judged lock that never gets on; None: of another."""
+        self.experiment, self.who, self.x, self.worst = experiment, who, x, worst
+        self.why = r.failed(experiment, who, x)[-1]
+
+    def judge(self, good):
+        """A judged lock that fails is not as good as a claim has it; how bad it is, where that is
+        the claim, nobody has seen.  Beside another one that fails nothing was seen."""
+        return None if self.worst is None or good(self.worst) else False
+
+
+class Points(list):
+    """What was measured; `lost`: points where a lock failed."""
+
+    def __init__(self):
+        super().__init__()
+        self.lost = []
+
+    def __bool__(self):
+        return bool(len(self) or self.lost)
+
+    def extend(self, more):
+        super().extend(more)
+        self.lost += more.lost
+
+    def verdicts(self, good, but=()):
+        """but: of these nothing can be said."""
+        return [None if p in but else p.judge(good) for p in [*self, *self.lost]]
+
+
+INFINITE = float("inf")
+
+
+def ratios(r, experiment, a, b, xs=None, metric="y", judged=None, worst=0):
+    """Of a and b, where both were measured.  judged: which of them the claim is about, a unless
+    told; worst: what a by b would be if that one never got on."""
+    out, judged = Points(), judged or a
+    other = b if judged == a else a
     for x in r.xs_of(experiment) if xs is None else xs:
         p, q = r.get(experiment, a, x, metric), r.get(experiment, b, x, metric)
         if p is not None and q is not None and q.median:
             out.append(Ratio(x, p, q))
+        elif r.failed(experiment, judged, x):
+            out.lost.append(Lost(r, experiment, judged, x, worst))
+        elif (q if other == a else p) is not None and r.failed(experiment, other, x):
+            out.lost.append(Lost(r, experiment, other, x, None))
     return out
+
+
+def with_lost(sentence, lost):
+    """The sentence, if any, and which lock failed where, and why."""
+    several = len({f.experiment for f in lost}) > 1
+    at, why = {}, {}
+    for f in lost:
+        at.setdefault(f.who, {})[f"{f.experiment} {f.x}" if several else f"{f.x}"] = True
+        why[f.who] = f.why
+    failures = [f"{who} failed at {', '.join(xs)}: {why[who]}" for who, xs in at.items()]
+    return "; ".join([sentence, *failures] if sentence else failures)
 
 
 class Mean:
@@ -101,6 +155,11 @@ def all_of(verdicts):
     return False if False in verdicts else None if None in verdicts or not verdicts else True
 
 
+def not_measured(lost, good, sentence="not measured"):
+    """What a claim is about, or a part of it; a judged lock may have failed at another one."""
+    return all_of([None, *(f.judge(good) for f in lost)]), with_lost(sentence, lost)
+
+
 def doubts(pairs, good):
     """Why a verdict on these is None; "" where it is not for that."""
     few = [p for p in pairs if not p.enough]
@@ -121,6 +180,18 @@ def where(pairs):
     return f"{pairs[0].x}" if len(pairs) == 1 else f"{pairs[0].x} to {pairs[-1].x}"
 
 
+def gets(pairs, a, b, what_of, unit):
+    """The sentence of a claim about a by b; what_of: throughput, time."""
+    return with_lost(len(pairs) and f"{a} gets {span(pairs)} of {b}'s {what_of} at {where(pairs)} "
+                     f"{unit}", pairs.lost)
+
+
+def measured(r, cpus, experiment, a, b, xs, higher_is_better):
+    """Ratios of a claim about a/b."""
+    return ratios(r, experiment, a, b, xs(r.xs_of(experiment), cpus) if xs else None,
+                  worst=0 if higher_is_better else INFINITE)
+
+
 COLLAPSED = 3  # times the other's time: no paper says where a collapse begins; not varied
 
 
@@ -128,14 +199,13 @@ def compare(experiment, a, b, good, xs=None, unit="threads", higher_is_better=Tr
     """A claim about a/b at every x.  close: that a is about as good as b, which says nothing where
     b has collapsed."""
     def check(r, cpus):
-        pairs = ratios(r, experiment, a, b, xs(r.xs_of(experiment), cpus) if xs else None)
+        pairs = measured(r, cpus, experiment, a, b, xs, higher_is_better)
         if not pairs:
             return None, "not measured"
         fallen = [p for p in pairs if close
                   and (p.value > COLLAPSED if higher_is_better else p.value < 1 / COLLAPSED)]
-        holds = all_of(None if p in fallen else p.judge(good) for p in pairs)
-        what_of = "throughput" if higher_is_better else "time"
-        sentence = f"{a} gets {span(pairs)} of {b}'s {what_of} at {where(pairs)} {unit}"
+        holds = all_of(pairs.verdicts(good, but=fallen))
+        sentence = gets(pairs, a, b, "throughput" if higher_is_better else "time", unit)
         if fallen and holds is None:
             return None, f"{sentence}; {b} itself has collapsed at {where(fallen)}"
         return holds, sentence + (doubts(pairs, good) if holds is None else "")
@@ -161,32 +231,38 @@ def busy(xs, cpus):
 def on_average(experiment, a, b, limits, higher_is_better=True, unit="threads"):
     """The mean of a's speed by b's: at least `limits`, [(words, which xs, limit)]."""
     def check(r, cpus):
-        parts, verdicts = [], []
+        parts, means, lost, verdicts = [], [], [], []
         for words, xs, limit in limits:
             chosen = xs(r.xs_of(experiment), cpus)
-            pairs = ratios(r, experiment, *((a, b) if higher_is_better else (b, a)), chosen)
+            pairs = ratios(r, experiment, *((a, b) if higher_is_better else (b, a)), chosen,
+                           judged=a)
             if not pairs:
-                return None, f"not measured {words}"
-            mean = Mean(pairs)
-            verdicts.append(mean.judge(lambda v: v >= limit))
-            parts.append(f"{words} {number(mean.value)} "
-                         f"({number(mean.low)} to {number(mean.high)})")
-        holds = all_of(verdicts)
-        return holds, (f"{a} is on average this many times as fast as {b}: {', '.join(parts)}"
-                       + ("; the intervals reach over the limit" if holds is None else ""))
+                return not_measured(lost, lambda v: v >= limit, f"not measured {words}")
+            lost += pairs.lost
+            verdicts += [f.judge(lambda v: v >= limit) for f in pairs.lost]
+            if len(pairs):
+                mean = Mean(pairs)
+                means.append(mean.judge(lambda v: v >= limit))
+                parts.append(f"{words} {number(mean.value)} "
+                             f"({number(mean.low)} to {number(mean.high)})")
+        sentence = with_lost(f"{a} is on average this many times as fast as {b}: "
+                             f"{', '.join(parts)}" if parts else "", lost)
+        holds = all_of(means + verdicts)
+        return holds, sentence + ("; the intervals reach over the limit"
+                                  if holds is None and None in means else "")
     return check
 
 
 def somewhere(experiment, a, b, good, xs=None, higher_is_better=True, unit="threads", what=None):
     """At one x at least."""
     def check(r, cpus):
-        pairs = ratios(r, experiment, a, b, xs(r.xs_of(experiment), cpus) if xs else None)
+        pairs = measured(r, cpus, experiment, a, b, xs, higher_is_better)
         if not pairs:
             return None, "not measured"
-        holds = any_of(p.judge(good) for p in pairs)
+        holds = any_of(pairs.verdicts(good))
         what_of = what or ("throughput" if higher_is_better else "time")
-        return holds, (f"{a} gets {span(pairs)} of {b}'s {what_of} at {where(pairs)} {unit}"
-                       + (doubts(pairs, good) if holds is None else ""))
+        return holds, gets(pairs, a, b, what_of, unit) + (doubts(pairs, good) if holds is None
+                                                          else "")
     return check
 
 
@@ -199,27 +275,34 @@ def both_of(*checks):
 
 
 def best_of_all(experiment, a, tolerance, higher_is_better=True, but=0):
-    """a is the best, or within the tolerance of it, at every x, or at all but so many."""
+    """a is the best, or within the tolerance of it, at every x, or at all but so many.  Another
+    lock that fails is none that is better."""
     def good(v):
         return v >= 1 - tolerance
 
     def check(r, cpus):
-        pairs, at = {}, {}
+        pairs, at, lost = {}, {}, []
         for s in r.series_of(experiment):
-            if s != a:
-                for p in ratios(r, experiment, *((a, s) if higher_is_better else (s, a))):
-                    pairs[p] = s
-                    at.setdefault(p.x, []).append(p.judge(good))
-        if not pairs:
+            if s == a:
+                continue
+            of = ratios(r, experiment, *((a, s) if higher_is_better else (s, a)), judged=a)
+            lost += of.lost
+            for p in [*of, *(f for f in of.lost if f.who == a)]:
+                at.setdefault(p.x, []).append(p.judge(good))
+            pairs |= {p: s for p in of}
+        if not pairs and not lost:
             return None, "not measured"
-        worst = min(pairs, key=lambda p: p.value)
         verdicts = [all_of(v) for v in at.values()]
-        holds = (True if verdicts.count(True) >= len(verdicts) - but
+        holds = (None if not verdicts
+                 else True if verdicts.count(True) >= len(verdicts) - but
                  else False if verdicts.count(False) > but else None)
-        return holds, (f"{a} is at {number(worst.value)} of the best other lock or above; lowest "
-                       f"at x = {worst.x}, against {pairs[worst]}; best or within {tolerance:.0%} "
-                       f"of it at {verdicts.count(True)} of {len(verdicts)}" +
-                       (doubts(sorted(pairs, key=lambda p: p.x), good) if holds is None else ""))
+        worst = min(pairs, key=lambda p: p.value, default=None)
+        sentence = worst and (
+            f"{a} is at {number(worst.value)} of the best other lock or above; lowest at x = "
+            f"{worst.x}, against {pairs[worst]}; best or within {tolerance:.0%} of it at "
+            f"{verdicts.count(True)} of {len(verdicts)}")
+        return holds, with_lost(sentence, lost) + (
+            doubts(sorted(pairs, key=lambda p: p.x), good) if holds is None else "")
     return check
 
 
@@ -229,8 +312,16 @@ def collapses(experiment, a, b, factor):
                      higher_is_better=False)
 
 
-def points_of(r, experiments, a):
-    return [p for e in experiments for x in r.xs_of(e) if (p := r.get(e, a, x)) is not None]
+def points_of(r, experiments, a, metric="y"):
+    """Of what is the better the less there is of it."""
+    out = Points()
+    for e in experiments:
+        for x in r.xs_of(e):
+            if (p := r.get(e, a, x, metric)) is not None:
+                out.append(p)
+            elif r.failed(e, a, x):
+                out.lost.append(Lost(r, e, a, x, INFINITE))
+    return out
 
 
 def below(p, limit):
@@ -239,29 +330,16 @@ def below(p, limit):
     return True if p.bounds[1] <= limit else False if p.bounds[0] > limit else None
 
 
-def said(points, a, holds):
-    return f"{a}: {min(p.median for p in points):.2f} to {max(p.median for p in points):.2f}" + \
-        ("; the intervals reach over the limit" if holds is None else "")
-
-
-def on_points(experiments, a, judge):
+def fairness_below(experiments, a, limit):
+    """Everywhere."""
     def check(r, cpus):
         points = points_of(r, experiments, a)
         if not points:
             return None, "not measured"
-        holds = judge(points)
-        return holds, said(points, a, holds)
+        holds = all_of([below(p, limit) for p in points]
+                       + [f.judge(lambda v: v <= limit) for f in points.lost])
+        values = [p.median for p in points]
+        return holds, with_lost(values and f"{a}: {min(values):.2f} to {max(values):.2f}"
+                                + ("; the intervals reach over the limit" if holds is None
+                                   else ""), points.lost)
     return check
-
-
-def fairness_below(experiments, a, limit):
-    """Everywhere."""
-    return on_points(experiments, a, lambda points: all_of(below(p, limit) for p in points))
-
-
-def reaches(experiments, a, limit):
-    """Somewhere."""
-    def judge(points):
-        nowhere = all_of(below(p, limit) for p in points)
-        return None if nowhere is None else not nowhere
-    return on_points(experiments, a, judge)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What the FlexGuard paper claims, by figure and section, judged for its lock as published and for
 the product."""
-from fgbench.claims import (Claim, Within, all_of, best_of_all, both_of, busy, collapses, compare,
-                            contended, doubts, fairness_below, on_average, oversubscribed,
-                            points_of, ratios, roomy, somewhere, span, where)
+from fgbench.claims import (INFINITE, Claim, Within, all_of, best_of_all, both_of, busy, collapses,
+                            compare, contended, doubts, fairness_below, not_measured, on_average,
+                            oversubscribed, points_of, ratios, roomy, somewhere, span, where,
+                            with_lost)
 
 PUBLISHED, BUILT, PRODUCT = "flexguard-paper", "flexguard-paper-built", "flexguard"
 
@@ -141,16 +142,18 @@ VARIANTS = [
 def outperforms_most(experiment, lock):
     """More than half of the others, in the mean over numbers of busy processes."""
     def check(r, cpus):
-        verdicts = []
+        verdicts, lost = [], []
         for s in r.series_of(experiment):
-            if s != lock and ratios(r, experiment, lock, s, busy(r.xs_of(experiment), cpus)):
+            pairs = s != lock and ratios(r, experiment, lock, s, busy(r.xs_of(experiment), cpus))
+            if pairs:
                 verdicts.append(on_average(experiment, lock, s, [("", busy, 1.0)])(r, cpus)[0])
+                lost += pairs.lost
         if not verdicts:
             return None, "not measured"
         more, less = verdicts.count(True), verdicts.count(False)
         holds = True if 2 * more > len(verdicts) else False if 2 * less >= len(verdicts) else None
-        return holds, (f"{lock} beats {more} of {len(verdicts)} locks in the mean, loses to "
-                       f"{less}; of the others the intervals do not tell")
+        return holds, with_lost(f"{lock} beats {more} of {len(verdicts)} locks in the mean, loses "
+                                f"to {less}; of the others the intervals do not tell", lost)
     return check
 
 
@@ -214,9 +217,9 @@ def percent(p):
 
 
 def alone_half_the_time(r, cpus):
-    points = [r.get("runnable", "futex", x, "one") for x in r.xs_of("runnable")]
-    if not points or points[0] is None:
-        return None, "not measured"
+    points = points_of(r, ["runnable"], "futex", "one")
+    if not len(points):
+        return None, with_lost("", points.lost) or "not measured"
     low, high = points[0].bounds or (0, 1)
     return (True if low >= 0.4 and high <= 0.6 else False if low > 0.6 or high < 0.4 else None), \
         f"futex has one runnable thread {percent(points[0])} of the time"
@@ -229,7 +232,7 @@ def all_awake(r, cpus):
             low, high = p.bounds or (0, x + 1)
             holds = True if low >= 0.95 * x else False if high < 0.95 * x else None
             return holds, f"mcs: {p.median:.2f} runnable of {x} threads on {cpus} CPUs, in the mean"
-    return None, "not measured"
+    return None, with_lost("", points_of(r, ["runnable"], "mcs").lost) or "not measured"
 
 
 def between(lock):
@@ -238,8 +241,11 @@ def between(lock):
         more, fewer = ratios(r, "runnable", lock, "futex"), ratios(r, "runnable", lock, "mcs")
         if not more or not fewer:
             return None, "not measured"
+        holds = all_of(more.verdicts(lambda v: v > 1) + fewer.verdicts(lambda v: v < 1))
+        if more.lost or fewer.lost:
+            return holds, with_lost("", more.lost + fewer.lost)
         x = more[0].x
-        return all_of([more[0].judge(lambda v: v > 1), fewer[0].judge(lambda v: v < 1)]), \
+        return holds, \
             (f"with {x} threads on {cpus} CPUs, mean: futex "
              f"{r.median('runnable', 'futex', x):.2f}, {lock} "
              f"{r.median('runnable', lock, x):.2f}, mcs {r.median('runnable', 'mcs', x):.2f}")
@@ -264,6 +270,8 @@ def mean_fairness(a, at_least):
         points = points_of(r, FAIR[1:], a)
         if not points:
             return None, "not measured"
+        if points.lost:  # how unfair it is then, nobody has seen
+            return None, with_lost("", points.lost)
         bounds = [p.bounds for p in points]
         mean = sum(p.median for p in points) / len(points)
         if None in bounds:
@@ -280,6 +288,8 @@ def flips(lock):
         most = {}
         for n in ("0_5", "1", "2"):
             points = points_of(r, [f"flips-{n}"], lock)
+            if points.lost:  # there it may have changed most often
+                return None, with_lost("", points.lost)
             if points:
                 most[n] = max(points, key=lambda p: p.median)
         if "1" not in most:
@@ -322,11 +332,12 @@ def rises_and_falls(lock):
         room, beyond = (ratios(r, "busy-waiting", lock, "mcs", xs(r.xs_of("busy-waiting"), cpus))
                         for xs in (roomy, oversubscribed))
         if not room or not beyond:
-            return None, "not measured"
-        return all_of([p.judge(lambda v: v > 0.5) for p in room]
-                      + [p.judge(lambda v: v < 0.1) for p in beyond]), \
-            (f"{lock} looks {span(room)} as often as mcs at {where(room)} threads, "
-             f"{span(beyond)} at {where(beyond)}")
+            return not_measured(room.lost + beyond.lost, lambda v: v > 0.5)
+        holds = all_of(room.verdicts(lambda v: v > 0.5) + beyond.verdicts(lambda v: v < 0.1))
+        if room.lost or beyond.lost:
+            return holds, with_lost("", room.lost + beyond.lost)
+        return holds, (f"{lock} looks {span(room)} as often as mcs at {where(room)} threads, "
+                       f"{span(beyond)} at {where(beyond)}")
     return check
 
 
@@ -347,9 +358,9 @@ def hackbench_claim(series):
         return v < 1.01
 
     def check(r, cpus):
-        pairs = ratios(r, "hackbench", series, "no monitor")
-        if not pairs:
-            return None, "not measured"
+        pairs = ratios(r, "hackbench", series, "no monitor", worst=INFINITE)
+        if not len(pairs):
+            return all_of(pairs.verdicts(good)), with_lost("", pairs.lost) or "not measured"
         p = pairs[0]
         holds = p.judge(good)
         sentence = f"{series}: {p.value - 1:+.1%} ({p.low - 1:+.1%} to {p.high - 1:+.1%})"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Laforet, Lozi, Lawall: BPF Hybrid Lock: Using eBPF to communicate with the scheduler.  Inria,
 2023 (hal-04266815)."""
-from fgbench.claims import (Claim, Within, all_of, both_of, compare, doubts, number, on_average,
-                            oversubscribed, ratios, roomy)
+from fgbench.claims import (INFINITE, Claim, Points, Within, all_of, both_of, compare, doubts,
+                            number, on_average, oversubscribed, ratios, roomy, with_lost)
 from fgbench.experiments import OfThreads, Turns, too_few, words_for
 from fgbench.figure import Figure
 from fgbench.flexguard import LevelDb
@@ -161,18 +161,23 @@ def better_of_two(r, cpus):
     def good(v):
         return v <= 1.1
 
-    pairs = {}
+    pairs, lost = {}, []
     for e in ("contention-0_75", "contention-1", "contention-1_25"):
         for x in r.xs_of(e):
-            both = [p for s in ("mcs", "futex") for p in ratios(r, e, "hybrid-mcs", s, [x])]
-            if len(both) == 2 and 100 <= x <= 1000000:
-                pairs[max(both, key=lambda p: p.value)] = e
-    if not pairs:
+            both = Points()
+            for s in ("mcs", "futex"):
+                both.extend(ratios(r, e, "hybrid-mcs", s, [x], worst=INFINITE))
+            if 100 <= x <= 1000000:
+                lost += both.lost
+                if len(both) == 2:
+                    pairs[max(both, key=lambda p: p.value)] = e
+    if not pairs and not lost:
         return None, "not measured"
-    worst = max(pairs, key=lambda p: p.value)
-    holds = all_of(p.judge(good) for p in pairs)
-    return holds, (f"at worst {number(worst.value)} of the better one's time ({pairs[worst]}, "
-                   f"{worst.x} cycles)" + (doubts(list(pairs), good) if holds is None else ""))
+    worst = max(pairs, key=lambda p: p.value, default=None)
+    holds = all_of(p.judge(good) for p in [*pairs, *lost])
+    return holds, with_lost(worst and f"at worst {number(worst.value)} of the better one's time "
+                            f"({pairs[worst]}, {worst.x} cycles)"
+                            + (doubts(list(pairs), good) if holds is None else ""), lost)
 
 
 def figures():

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 import time
 
-from fgbench.claims import Claim, all_of, best_of_all, compare, contended, number, ratios
+from fgbench.claims import (Claim, all_of, best_of_all, compare, contended, number, ratios,
+                            with_lost)
 from fgbench.experiments import Application, Counted, OfThreads, Turns
 from fgbench.figure import Figure
 from fgbench.running import Wrong, own_env, run
@@ -194,16 +195,18 @@ def none_slower(r, cpus):
     def good(v):
         return v >= 0.9
 
-    pairs = {p: e
-             for e in ("rocksdb-readrandom", "rocksdb-fillrandom", "rocksdb-overwrite",
-                       "sysbench-mutex", "kyotocabinet", "pbzip2",
-                            "memcached") for p in ratios(r, e, "flexguard", "glibc")}
-    if not pairs:
+    pairs, lost = {}, []
+    for e in ("rocksdb-readrandom", "rocksdb-fillrandom", "rocksdb-overwrite", "sysbench-mutex",
+              "kyotocabinet", "pbzip2", "memcached"):
+        of = ratios(r, e, "flexguard", "glibc")
+        pairs |= {p: e for p in of}
+        lost += of.lost
+    if not pairs and not lost:
         return None, "not measured"
-    worst = min(pairs, key=lambda p: p.value)
-    return all_of(p.judge(good) for p in pairs), \
-        (f"lowest {number(worst.value)} ({number(worst.low)} to {number(worst.high)}), "
-         f"{pairs[worst]} with {worst.x} threads")
+    worst = min(pairs, key=lambda p: p.value, default=None)
+    return all_of(p.judge(good) for p in [*pairs, *lost]), with_lost(
+        worst and f"lowest {number(worst.value)} ({number(worst.low)} to {number(worst.high)}), "
+                  f"{pairs[worst]} with {worst.x} threads", lost)
 
 
 def figures():

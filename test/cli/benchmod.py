@@ -55,6 +55,11 @@ def told(name, figure, points, failed=()):
     return json.loads(p.stdout.strip().splitlines()[-1])
 
 
+def judged_with(report, figure, results, cpus):
+    results.context["cpus"] = cpus
+    return report.judged(figure, results)
+
+
 def source(*path):
     """A file of the harness, where it is written."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench", *path)

@@ -80,11 +80,6 @@ def check_claims():
                 true(f"{f.id}: {c.text}: what it takes", c.holds_if)
 
 
-def judged_with(report, figure, results, cpus):
-    results.context["cpus"] = cpus
-    return report.judged(figure, results)
-
-
 def check_nothing_from_far():
     """A run of a bundle that gave nothing is a failure, not the end of the report."""
     method = modules()[1]
