@@ -15,14 +15,15 @@ def check_bundle():
     for tool in ("sh awk sed grep cat tr cut head tail date nproc mktemp uname getconf shuf wc env "
                  "timeout rm sleep kill dirname").split():
         os.symlink(shutil.which(tool), os.path.join(bare, tool))
-    # One counted run that ends without a result, as a lock's that cannot run on this machine.
+    # One counted run that ends without a result, and a lock that cannot run on this machine.
     jobs = os.path.join(bundle, "flexguard-bench-data", "jobs")
     few = [line for line in open(jobs) if line.split("\t")[3] in ("1", "2") and "-ext" not in line]
     few = {tuple(line.split("\t")[:4]): line for line in few if "{c" not in line}
     with open(jobs, "w") as f:
         f.writelines(list(few.values())[:13])
         f.write("busy-waiting\tflexguard-paper-ext\tspin-park\t1\t-\tCOUNTED=1\t"
-                "no-such-program\n")
+                "no-such-program\n"
+                "hash-table\tno-such-lock\tno-such-lock\t1\t-\t\thash_bench -j -t 1 -d 0.02\n")
     p = subprocess.Popen([os.path.join(bundle, "run"), "5", result],
                          env={"PATH": bare, "SECONDS_EACH": "0.02"}, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
@@ -40,6 +41,8 @@ def check_bundle():
     same("interrupted", lines[-1]["stopped"], "interrupted")
     raw = [line for line in lines if line["type"] == "raw"]
     true("results", sum(line["raw"] is not None for line in raw) >= 10)
+    true("left out", "left out, they cannot run here: no-such-lock" in out
+         and not any(line["series"] == "no-such-lock" for line in raw))
     same("no result", [line["raw"] for line in raw if line["series"].endswith("-ext")][:1], [None])
     p = run("bench", "--replot", result, timeout=120)
     said = re.sub("^flexguard bench: no pictures: .*\n", "", p.stderr)
