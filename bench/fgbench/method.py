@@ -30,6 +30,7 @@ class Results:
     def __init__(self, known=None):
         """known: experiments by their ids, if others than those of `flexguard bench`."""
         self.points, self.failures, self.context, self.end = {}, {}, {}, {}
+        self.retried = {}  # as failures: what failed once, and was run again
         self.contexts = []  # of each part that was measured on its own; `context` is the last
         self.known = known
         self.left_out = {}  # experiment -> what of it that machine could not show: sentences
@@ -47,6 +48,9 @@ class Results:
             self.end = record
         elif kind == "raw":  # of a bundle
             self.add(self.from_raw(record))
+        elif kind == "retried":
+            key = record["experiment"], record["series"], record["x"]
+            self.retried.setdefault(key, []).append(record["failed"])
         elif kind == "sample":
             key = record["experiment"], record["series"], record["x"]
             self.simulated_ms = record.get("simulated", {}).get("ms", self.simulated_ms)
@@ -90,6 +94,10 @@ class Results:
         """Why runs of it gave no number, once for each; then what the others gave is no measurement
         of this lock."""
         return self.failures.get((experiment, series, x), [])
+
+    def tried_again(self):
+        """Points of which runs failed, but no second try: why, once for each."""
+        return {key: why for key, why in self.retried.items() if key not in self.failures}
 
     def get(self, experiment, series, x, metric="y"):
         """The Series, or None: not measured, or failed."""
@@ -247,7 +255,7 @@ class Session:
     def settled(self, job):
         e, s, x = job
         key = e.id, s, x
-        if len(self.results.failures.get(key, [])) >= 2:
+        if self.results.failed(*key):
             return True
         point = self.results.get(*key)
         return point is not None and point.settled(self.env.least_of(e), e.narrow)

@@ -136,10 +136,26 @@ def about(results):
 
 
 def failures_of(figure, results):
-    """[(experiment, series, x, reasons)]"""
-    return [(e, s, x, results.failed(e.id, s, x)) for e in figure.experiments
-            for s in figure.series_of(e, results)
-            for x in results.xs_of(e.id) if results.failed(e.id, s, x)]
+    """Sentences."""
+    retried = results.tried_again()
+    for e in figure.experiments:
+        for s in figure.series_of(e, results):
+            for x in results.xs_of(e.id):
+                key = e.id, s, x
+                if why := results.failed(*key):
+                    yield f"Failed: {e.id}, {s}, {e.x_of(x)}: {in_runs(results, key, why)}"
+                elif why := retried.get(key):
+                    yield (f"Failed, and tried again: {e.id}, {s}, {e.x_of(x)}: "
+                           f"{in_runs(results, key, why)}")
+
+
+def runs_failed(results, key):
+    return len(results.failures.get(key, [])) + len(results.retried.get(key, []))
+
+
+def in_runs(results, key, why):
+    n = runs_failed(results, key)
+    return f"{why[-1]} ({n} run{'s'[:n - 1]})"
 
 
 def text(figures, results):
@@ -153,9 +169,8 @@ def text(figures, results):
         for e in measured:
             print(f"\n{one_line(e.title)}: {f.label(e)}, median (interval)")
             table(*rows_of(f, e, results))
-        for e, s, x, why in failures_of(f, results):
-            print(f"\n  Failed: {e.id}, {s}, {e.x_of(x)}: {why[-1]} ({len(why)} "
-                  f"run{'s'[:len(why) - 1]})")
+        for failure in failures_of(f, results):
+            print(f"\n  {failure}")
         for why in left_out(f, results):
             print(f"\n  Left out here: {why}.")
         for c in f.claims:
@@ -232,10 +247,12 @@ def page(figures, results, pictures, path):
             out += ["<tr>" + "".join(f"<td>{h(c)}" for c in row) for row in rows]
             out.append("</table>")
         out.append("</details>")
-    failures = [f"{e}, {s}, {x}: {why[-1]}" for (e, s, x), why in results.failures.items()]
-    if failures:
-        out.append("<h2>Runs that failed</h2><ul>" + "".join(f"<li>{h(f)}" for f in failures)
-                   + "</ul>")
+    for title, whys in (("Runs that failed", results.failures),
+                        ("Runs that failed, and were tried again", results.tried_again())):
+        if whys:
+            out.append(f"<h2>{title}</h2><ul>" + "".join(
+                f"<li>{h(', '.join(map(str, key)))}: {h(in_runs(results, key, why))}"
+                for key, why in whys.items()) + "</ul>")
     with open(path, "w") as f:
         f.write("\n".join(out) + "\n")
 

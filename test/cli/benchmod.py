@@ -22,16 +22,16 @@ def measured(folder, *args, before=None, **kw):
             with open(os.path.join(folder, "samples.jsonl"), "w") as f:
                 f.write(before)
         p = run("bench", *args, "-o", folder, *SMALL, timeout=120, **kw)
-        failed = {r["failed"] for r in records(folder) if r["type"] == "sample" and "failed" in r}
+        failed = {r["failed"] for r in records(folder) if "failed" in r}
         if failed != {"nothing got done"}:
             break
     same("failed runs", failed, set())
     return p
 
 
-def result(name, points, failed=()):
-    """A file of samples: {(experiment, series, x): [values]}, and points that failed once
-    besides."""
+def result(name, points, failed=(), retried=()):
+    """A file of samples: {(experiment, series, x): [values]}, and points that failed once, or were
+    tried again, besides."""
     path = os.path.join(TMP, name + ".jsonl")
     with open(path, "w") as f:
         def line(**record):
@@ -42,15 +42,16 @@ def result(name, points, failed=()):
             for v in values:
                 line(type="sample", experiment=e, series=s, x=x, round=0, metrics={"y": v},
                      dirty=False, steal=0, others=0)
-        for e, s, x in failed:
-            line(type="sample", experiment=e, series=s, x=x, round=0, failed="it hung")
+        for kind, keys in (("sample", failed), ("retried", retried)):
+            for e, s, x in keys:
+                line(type=kind, experiment=e, series=s, x=x, round=0, failed="it hung")
         line(type="end", stopped="by hand")
     return path
 
 
-def told(name, figure, points, failed=()):
-    p = run("bench", "--replot", result(name, points, failed), "-o", f"{TMP}/{name}", "--figure",
-            figure, "--json", timeout=120)
+def told(name, figure, points, failed=(), retried=()):
+    p = run("bench", "--replot", result(name, points, failed, retried), "-o", f"{TMP}/{name}",
+            "--figure", figure, "--json", timeout=120)
     same(f"status: {p.stderr}", p.returncode, 0)
     return json.loads(p.stdout.strip().splitlines()[-1])
 

@@ -31,6 +31,63 @@ def check_rounds():
         same("shares", sorted(r.shares), ["others", "steal"])
 
 
+def session(name, failing):
+    """The results of one point whose runs of these numbers fail, and how many there were."""
+    modules()
+    from fgbench import experiments, method, running
+
+    class One(experiments.Experiment):
+        id = title = "e"
+        simulated = others_are_ours = True
+        runs = 0
+
+        def series(self, env):
+            return ["ours"]
+
+        def xs(self, env):
+            return [2]
+
+        def measure(self, env, series, x):
+            self.runs += 1
+            if self.runs in failing:
+                raise running.Failed("it hung")
+            return {"metrics": {"y": 100}}
+
+    class Env:
+        out, quick, budget_s, seconds = os.path.join(TMP, name), False, 100, 0.1
+        least_of, rounds_of = (lambda self, e: 3), (lambda self, e: 15)
+    os.mkdir(Env.out)
+    one = One()
+    return method.Session(Env(), [one]).run(), one.runs
+
+
+def check_failed_runs():
+    """One that fails is tried again, and known, though the second one does not fail; a lock that
+    fails twice is not measured there any more."""
+    key = "e", "ours", 2
+    r, runs = session("first", {1, 3})
+    same("runs", (runs, r.median(*key)), (5, 100))
+    same("known", (r.retried, r.failures), ({key: ["it hung"] * 2}, {}))
+    r, runs = session("always", range(100))
+    same("runs", (runs, r.median(*key)), (2, None))
+    same("known", (r.retried, r.failures), ({key: ["it hung"]}, {key: ["it hung"]}))
+
+
+def check_exit_status():
+    """A run that failed, and did not when it was tried again, makes it 1."""
+    folder = os.path.join(TMP, "once")
+    stub = script("once-failing",
+                  f"#!/bin/sh\n[ -e {TMP}/met ] || [ $1 = -U ] || {{ : >{TMP}/met; exit 3; }}\n"
+                  f"exec {BUILD}/bench/mutex_bench \"$@\"\n")
+    os.mkdir(os.path.join(TMP, "programs"))
+    os.rename(stub, os.path.join(TMP, "programs/mutex_bench"))
+    p = subprocess.run([source("flexguard-bench"), "--build", BUILD, "--programs",
+                        os.path.join(TMP, "programs"), "--figure", "flexguard-1", "-o", folder,
+                        *SMALL], capture_output=True, text=True, timeout=120)
+    same(f"status: {p.stderr}", p.returncode, 1)
+    true(p.stdout, "Failed, and tried again: shared-memory, " in p.stdout)
+
+
 def check_pairs():
     """What was measured in one round makes a pair; what others disturbed is in none."""
     _, method, _ = modules()

@@ -152,6 +152,27 @@ def check_failures():
     true(rows, "failed" in rows[2])
 
 
+def check_tried_again():
+    """A run that failed is told, though another one did not; both runs, where both did."""
+    points = {("shared-memory", s, x): [x, x * 1.01, x * 1.02]
+              for s in ("glibc", "futex", "flexguard") for x in (1, 2)}
+    once, twice = (("shared-memory", "flexguard", x) for x in (1, 2))
+    data = told("again", "flexguard-1", points, [twice], [once, twice])
+    same("points", [(p["x"], p["samples"]) for p in data["points"] if p["series"] == "flexguard"],
+         [(1, 3)])
+    same("which", [[(f["x"], f["runs"], f["why"]) for f in data[kind]]
+                   for kind in ("retried", "failures")],
+         [[(1, 1, "it hung")], [(2, 2, "it hung")]])
+    out = run("bench", "--replot", f"{TMP}/again.jsonl", "-o", f"{TMP}/again", "--figure",
+              "flexguard-1", timeout=120).stdout
+    for line in ("Failed, and tried again: shared-memory, flexguard, 1 thread: it hung (1 run)",
+                 "Failed: shared-memory, flexguard, 2 threads: it hung (2 runs)"):
+        true(f"{line}: {out}", line in out)
+    page = open(f"{TMP}/again/report.html").read()
+    true("on the page", "<h2>Runs that failed, and were tried again</h2><ul><li>shared-memory, "
+         "flexguard, 1: it hung (1 run)" in page)
+
+
 def drawn(name, figure):
     path = f"{TMP}/{name}/{figure}.svg"
     if not os.path.exists(path):
