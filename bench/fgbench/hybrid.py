@@ -6,7 +6,7 @@ from fgbench.claims import (INFINITE, Claim, Points, Within, all_of, both_of, co
 from fgbench.experiments import OfThreads, Turns, too_few, words_for
 from fgbench.figure import Figure
 from fgbench.flexguard import LevelDb
-from fgbench.work import checked, mutex_options
+from fgbench.work import mutex_options
 
 PAPER = 'Laforet, Lozi, Lawall, "BPF Hybrid Lock", 2023'
 
@@ -88,16 +88,13 @@ class Trigger(Hybrid):
 
 
 class Handover(Turns):
-    """By a condition variable.  Here a thread works after it has passed the turn on, beside the
-    other: not to be taken off."""
+    """By a condition variable.  A thread works after it has passed the turn on, beside the
+    other."""
     id, program = "hybrid-cond", "cond_bench"
     title = "a turn passed on by a condition variable"
     x_label = "work after a turn is passed on, us"
     y_label = "us a turn"
     locks = ["glibc", "futex", "hybrid-mcs", "hybrid-mcs-cond", "flexguard"]
-
-    def checked(self, x, raw):
-        return {"y": checked(raw, "result")["result"] / 1000}
 
     def series(self, env):
         return [s for s in env.locks or self.locks if s in env.available]

@@ -51,11 +51,19 @@ class Transitions(Counted):
                 "per_ms": raw["per_ms"]}
 
 
-class WakeUp(Turns):
-    """By semaphores."""
-    id, program = "wake-up", "sync_bench"
+class PassingOn(Turns):
+    """By semaphores.  Each thread works before it passes the turn on, so that the other waits so
+    long; the program reads the clock before the one posts and after the other's wait.  (The
+    experiment "wake-up" of earlier results took the nominal work off the time of a turn: its error
+    was more than what was left.)"""
+    id, program = "passing-on", "sync_bench"
     title = "taking turns by semaphores"
+    x_label = "work before a turn is passed on, us"
+    y_label = "us until the other goes on"
     locks = ["glibc", "flexguard"]
+
+    def argv(self, env, series, x):
+        return [*super().argv(env, series, x), "-s"]
 
     def series(self, env):
         return self.locks  # the zoo has mutexes
@@ -217,10 +225,10 @@ def figures():
                    ours("Nothing slower than on glibc's locks by more than 10 %.",
                         "0.9 of its speed or more everywhere", none_slower),
                ]),
-        Figure("waiting", OURS, "How waiters wait", [Transitions(), WakeUp()], [
+        Figure("waiting", OURS, "How waiters wait", [Transitions(), PassingOn()], [
             ours("The other goes on as soon as on glibc or sooner, however long it has waited.",
                  "1.1 of glibc's time or less everywhere",
-                 compare("wake-up", "flexguard", "glibc", lambda v: v <= 1.1, unit="us of work",
+                 compare("passing-on", "flexguard", "glibc", lambda v: v <= 1.1, unit="us of work",
                          higher_is_better=False)),
         ]),
         Figure("product", OURS, "The time to get the lock, and throughput", [Latency(), Sweet()], [

@@ -7,7 +7,9 @@
  *   ./sync_bench -m spin -t 4 -c 1000       N threads, 1 us inside: sections/ms
  *   ./sync_bench -m sem -t 4 -c 1000        the same with a semaphore of one, as a lock
  *   ./sync_bench -m pingpong                two semaphores, 2 threads take turns: ns from one to
- *                                           the other
+ *                                           the other, with the work of -c
+ *   ./sync_bench -m pingpong -s             ns from before the one posts until the other has not to
+ *                                           wait any more, by the clock: without the work
  *   ./sync_bench -m queue -t 4              4 producers, 4 consumers, 16 places: items/ms
  *
  * What the objects guard is checked; if something is wrong, the exit status is 1.
@@ -31,7 +33,8 @@ static const char *const modes[] = {"rwlock", "spin", "pingpong", "queue", "sem"
 enum mode { RWLOCK, SPIN, PINGPONG, QUEUE, SEM };
 
 struct thread {
-	uint64_t done; /* read by main at any time */
+	uint64_t done;	    /* read by main at any time */
+	uint64_t passed_ns; /* -s: from the other's posts to the ends of its waits; also main's */
 	uint64_t before, writes, sink, random;
 	pthread_t id;
 	unsigned nr;
@@ -42,7 +45,7 @@ static struct {
 	unsigned threads, per_million;
 	double seconds, warm_up, inside_ns, outside_ns, units_per_us;
 	enum mode mode;
-	bool json, pinned;
+	bool json, pinned, stamped;
 } opt = {.threads = 2, .seconds = 1.0, .warm_up = 0.1};
 
 static struct thread threads[MAX_THREADS];
@@ -59,6 +62,10 @@ static struct {
 } guarded OWN_LINES;
 
 static sem_t full OWN_LINES, empty OWN_LINES;
+
+static struct {
+	uint64_t ns; /* whose turn it is has it from who wrote it: the semaphores order that */
+} posted OWN_LINES;
 
 static bool stopped(void)
 {
@@ -137,13 +144,28 @@ static void pass(sem_t *from, sem_t *to, struct thread *t)
 	sem_post(to);
 }
 
+/* The work is no part of what is measured, however long it takes; a read of the clock is. */
+static void pass_stamped(sem_t *from, sem_t *to, struct thread *t)
+{
+	while (sem_wait(from))
+		;
+	if (posted.ns)
+		__atomic_store_n(&t->passed_ns, t->passed_ns + now_ns() - posted.ns,
+				 __ATOMIC_RELAXED);
+	t->sink = work(inside_units, t->sink);
+	count(t);
+	posted.ns = now_ns();
+	sem_post(to);
+}
+
 /* The end sends both home: each posts once more than it has waited. */
 static void *run_pingpong(void *arg)
 {
+	void (*turn)(sem_t *, sem_t *, struct thread *) = opt.stamped ? pass_stamped : pass;
 	struct thread *t = arg;
 
 	while (!stopped())
-		pass(t->nr ? &full : &empty, t->nr ? &empty : &full, t);
+		turn(t->nr ? &full : &empty, t->nr ? &empty : &full, t);
 	sem_post(t->nr ? &empty : &full);
 	return NULL;
 }
@@ -188,6 +210,12 @@ static uint64_t done_now(unsigned n)
 	return sum;
 }
 
+static uint64_t passed_now(void)
+{
+	return __atomic_load_n(&threads[0].passed_ns, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&threads[1].passed_ns, __ATOMIC_RELAXED);
+}
+
 /* What the thread had that had least since then, by an equal share. */
 static double least_share(unsigned n)
 {
@@ -218,9 +246,10 @@ static int usage(void)
 	fprintf(
 	    stderr,
 	    "usage: sync_bench [-m rwlock|spin|sem|pingpong|queue] [-t THREADS] [-p WRITES] [-c NS] [-o NS]\n"
-	    "                  [-d SECONDS] [-w WARM-UP] [-u UNITS] [-P] [-j]\n"
+	    "                  [-d SECONDS] [-w WARM-UP] [-u UNITS] [-s] [-P] [-j]\n"
 	    "  -p  rwlock: writing sections in 1000 (0), as 0.5\n"
 	    "  -c  work inside (0)   -o  work outside (0)\n"
+	    "  -s  pingpong: only from the post to the end of the other's wait\n"
 	    "  -P  each thread on a CPU of its own, in turn\n"
 	    "  -u  units of work in a microsecond (default: measured now)\n");
 	return 2;
@@ -232,7 +261,7 @@ static unsigned parse(int argc, char **argv)
 	unsigned n;
 	int c;
 
-	while ((c = getopt(argc, argv, "m:t:p:c:o:d:w:u:Pj")) != -1) {
+	while ((c = getopt(argc, argv, "m:t:p:c:o:d:w:u:sPj")) != -1) {
 		switch (c) {
 		case 'm':
 			for (n = 0; modes[n] && strcmp(modes[n], optarg); n++)
@@ -248,12 +277,15 @@ static unsigned parse(int argc, char **argv)
 		case 'd': opt.seconds = number(optarg, 0, 1e12); break;
 		case 'w': opt.warm_up = number(optarg, 0, 1e12); break;
 		case 'u': opt.units_per_us = number(optarg, 0, 1e12); break;
+		case 's': opt.stamped = true; break;
 		case 'P': opt.pinned = true; break;
 		case 'j': opt.json = true; break;
 		default: return 0;
 		}
 	}
 	n = opt.mode == QUEUE ? 2 * opt.threads : opt.mode == PINGPONG ? 2 : opt.threads;
+	if (opt.stamped && opt.mode != PINGPONG)
+		return 0;
 	return n <= MAX_THREADS && optind == argc ? n : 0;
 }
 
@@ -277,7 +309,7 @@ int main(int argc, char **argv)
 {
 	static void *(*const run[])(void *) = {run_rwlock, run_spin, run_pingpong, run_queue,
 					       run_sem};
-	uint64_t before, after, t0, t1, writes = 0;
+	uint64_t before, after, passed, t0, t1, writes = 0;
 	unsigned n = parse(argc, argv);
 	bool wrong = false;
 	double cpu, ms, result, least;
@@ -301,11 +333,13 @@ int main(int argc, char **argv)
 	sleep_ns((uint64_t)(opt.warm_up * 1e9));
 	cpu = cpu_ms();
 	before = done_now(n);
+	passed = passed_now();
 	for (unsigned i = 0; i < n; i++)
 		threads[i].before = __atomic_load_n(&threads[i].done, __ATOMIC_RELAXED);
 	t0 = now_ns();
 	sleep_ns((uint64_t)(opt.seconds * 1e9));
 	after = done_now(n);
+	passed = passed_now() - passed;
 	t1 = now_ns();
 	least = least_share(n);
 	cpu = cpu_ms() - cpu;
@@ -319,7 +353,7 @@ int main(int argc, char **argv)
 	ms = (double)(t1 - t0) / 1e6;
 	result = (double)(after - before) / ms;
 	if (opt.mode == PINGPONG)
-		result = 1e6 / result;
+		result = opt.stamped ? (double)passed / (double)(after - before) : 1e6 / result;
 	report(result, least, cpu, ms, wrong);
 	return wrong;
 }

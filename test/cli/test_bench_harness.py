@@ -124,6 +124,19 @@ def check_checked():
             same(raw, type(e), kind)
 
 
+def check_turns():
+    """How soon the other goes on is what was measured, not what is left of a turn without the
+    nominal work: here the work takes a fourth of it, and nothing was left."""
+    figures = modules()[0]
+    from fgbench import running
+    e = next(e for e in figures.experiments_of(figures.all_figures())
+             if getattr(e, "program", "") == "sync_bench")
+    env = type("Environment", (), {"seconds": 0.1, "units": 100.0})
+    argv = [os.path.join(BUILD, "bench", e.program), "-j", *e.argv(env, "glibc", 1000)]
+    y = e.checked(1000, running.run_json(argv, running.own_env(), 60))["y"]
+    true(f"{y} us", 0 < y < 1e6)
+
+
 def check_no_monitor():
     """One that does not start is a failure with its own words, and nothing of it stays."""
     modules()
