@@ -5,6 +5,7 @@ import json
 import shutil
 import statistics
 import subprocess
+import threading
 import time
 
 from fgbench import bpf_time
@@ -13,7 +14,7 @@ from fgbench.experiments import (OF_THE_PAPER, Beside, Counted, Experiment, Fixe
                                  OwnProgram, too_few, words_for)
 from fgbench.figure import Figure
 from fgbench.product import Latency, Sweet
-from fgbench.running import Failed, own_env, run
+from fgbench.running import Failed, kill_group, own_env, run
 from fgbench.work import PAPERS_LOOP, PAPERS_SECTION, hackbench, mutex_options, of_sections, whole_s
 
 PAPER = 'Laforet et al., "FlexGuard", SOSP 2025'
@@ -173,20 +174,26 @@ class Runnable(OfThreads):
                                text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL)
         p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL)
-        trace, began = [], time.monotonic()
+                             stderr=subprocess.DEVNULL, start_new_session=True)
+        trace, began, limit = [], time.monotonic(), self.timeout(env)
+        watchdog = threading.Timer(limit, top.kill)  # ends the wait for a line, too
+        watchdog.start()
         try:
             while p.poll() is None:
                 line = top.stdout.readline()
+                if time.monotonic() - began >= limit:
+                    raise Failed(f"no end within {limit:.0f} s")
                 if not line:
                     raise Failed("the monitor went away")
                 for row in json.loads(line)["processes"]:
                     if row["pid"] == p.pid:
                         trace.append((round(time.monotonic() - began, 3), row["runnable_threads"]))
         finally:
-            for process in (p, top):
-                process.kill()
-                process.wait()
+            watchdog.cancel()
+            if p.poll() is None:
+                kill_group(p)
+            top.kill()
+            top.wait()
             top.stdout.close()
         counts = sorted(n for t, n in trace if t > 0.15)
         if p.returncode or len(counts) < 5:

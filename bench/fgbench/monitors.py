@@ -25,8 +25,11 @@ def wait_until(command, socket, server, said, processes):
     """Until it answers, and has so many registered; Failed where it does not."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
-        p = subprocess.run([command, "status", "--json", "--socket", socket], env=own_env(),
-                           capture_output=True, text=True)
+        try:
+            p = subprocess.run([command, "status", "--json", "--socket", socket], env=own_env(),
+                               capture_output=True, text=True, timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"a monitor that does not answer within {PATIENCE_S} s") from None
         if not p.returncode and json.loads(p.stdout)["processes"] == processes:
             return
         if server.poll() is not None:

@@ -10,7 +10,7 @@ from fgbench.claims import (Claim, all_of, best_of_all, compare, contended, numb
                             with_lost)
 from fgbench.experiments import Application, Counted, OfThreads, Turns
 from fgbench.figure import Figure
-from fgbench.running import Wrong, own_env, run
+from fgbench.running import Failed, Wrong, kill_group, own_env, run
 from fgbench.work import LATENCY, SWEET_1US, found, of_sections
 
 OURS = "FlexGuard itself"
@@ -172,15 +172,19 @@ class Memcached(Application):
                   str(x)]
         argv, e = env.on_lock(series, server)
         p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL)
+                             stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             time.sleep(0.3)
             out, _ = run(["memcaslap", "-s", f"127.0.0.1:{self.last}", "-t", "1s", "-T", "2", "-c",
                           "16", "-v", "0.1"],
                                  own_env(), 60)
-        finally:
             p.terminate()
-            p.wait()
+            p.wait(self.timeout(env))
+        except subprocess.TimeoutExpired:
+            raise Failed(f"memcached: no end within {self.timeout(env):.0f} s of SIGTERM") from None
+        finally:
+            if p.poll() is None:
+                kill_group(p)
         if not re.search(r"verify_failed: 0\b", out):
             raise Wrong("values came back wrong")
         return {"metrics": {"y": found(r"TPS: (\d+)", out) / 1000}}

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The harness: rounds, what is taken for a number, the suites of bench/run, what is installed."""
+import importlib.machinery
+import importlib.util
+
 from benchmod import *
 
 
@@ -151,6 +154,69 @@ def check_no_monitor():
     except running.Failed as e:
         same("why", str(e), "no eBPF here")
     same("left", os.listdir(folder), ["flexguard"])
+
+
+class Limited:
+    """An environment in which nothing has much time, and each lock runs this command."""
+    units, seconds, socket, timeout = 700.0, 0.1, "none", 0.5
+
+    def __init__(self, *argv, command=None):
+        self.argv, self.command = list(argv), command
+
+    def program(self, name):
+        return name
+
+    def on_lock(self, lock, argv):
+        return self.argv, dict(os.environ)
+
+
+def ends(what, measure):
+    """Failed in time, and nothing of it is left."""
+    from fgbench import running
+    try:
+        measure()
+        true(f"{what}: it ends", False)
+    except running.Failed as e:
+        true(f"{what}: {e}", "no end within 0 s" in str(e))
+    same(f"{what}: what is left", children(os.getpid()), {})
+
+
+def check_programs_without_end():
+    """A lock that hangs, and what looks at it, is given up."""
+    modules()
+    from fgbench import flexguard, product
+    top = script("top", "#!/bin/sh\nwhile :; do echo '{\"processes\": []}'; sleep 0.01; done\n")
+    silent = script("silent-top", "#!/bin/sh\nexec sleep 1000\n")
+    for looks in top, silent:
+        ends(looks, lambda looks=looks: flexguard.Runnable().measure(
+            Limited("sleep", "1000", command=looks), "mcs", 3))
+    deaf = script("deaf", "#!/bin/sh\ntrap '' TERM\nsleep 1000 &\nwhile :; do wait; done\n")
+    os.mkdir(os.path.join(TMP, "memcached"))
+    os.rename(script("memcaslap", "#!/bin/sh\necho TPS: 5 verify_failed: 0\n"),
+              os.path.join(TMP, "memcached/memcaslap"))
+    path = os.environ["PATH"]
+    os.environ["PATH"] = f"{TMP}/memcached:{path}"
+    ends("memcached", lambda: product.Memcached().measure(Limited(deaf), "mcs", 3))
+    os.environ["PATH"] = path
+
+
+def futexes():
+    loader = importlib.machinery.SourceFileLoader("futexes", source("futexes"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("futexes", loader))
+    loader.exec_module(module)
+    return module
+
+
+def check_futexes_without_end():
+    """bench/futexes as well."""
+    checked = futexes().checked
+    same("one that ends", checked(["echo", "5"], None, 60, stdout=subprocess.PIPE)[0], "5\n")
+    for argv in ["sleep", "1000"], ["sh", "-c", "sleep 1000 & wait"]:
+        try:
+            checked(argv, None, 0.2, stdout=subprocess.PIPE)
+            true("it ends", False)
+        except SystemExit as e:
+            true(e.code, "no end within 0.2 s" in e.code)
 
 
 def check_suites():
