@@ -106,5 +106,14 @@ with tempfile.TemporaryDirectory() as root:
     true("busy processes are counted", "Beside 1 to 7 busy processes:" in text, str(wrong))
     true("a failed run of a suite is named", "| sem, queue | 8 | | FAILED | |" in text, str(wrong))
 
+# A loss in all runs is marked as a gain in all runs is.
+for ours, text in ((3, 5), "**2.00x**"), ((0.5, 0.9), "*0.50x*"), ((0.5, 1.5), "0.50x"):
+    samples = script.Samples()
+    for contender, values in ("glibc", (1, 2)), ("flexguard", ours):
+        for v in values:
+            samples.add(2, contender, v)
+    said = script.marked(samples, 2, 2 if ours[0] > 1 else 0.5)
+    true(f"{ours} beside 1 and 2", said == text, said)
+
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)
