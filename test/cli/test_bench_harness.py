@@ -251,6 +251,22 @@ def check_suites():
         true(f"{args}: {p.stderr}", p.returncode not in (0, 130) and "Traceback" not in p.stderr)
 
 
+def check_threads_a_cpu():
+    """Targets for so many threads a CPU are judged there, on whatever number of CPUs."""
+    modules()
+    from fgbench import suites
+    for cpus, quick, one, four in ((2, False, {2}, {8, 32}), (2, True, {2}, {8}),
+                                   (6, False, {6}, {24, 32}), (16, False, {16}, {64}),
+                                   (16, True, {16}, {64})):
+        env = type("Environment", (), {"threads": None, "quick": quick, "cpus": cpus})
+        for kind, wanted in (suites.BarrierSuite, one), (suites.SpinSuite, four):
+            suite = kind(env)
+            points = list(suite.points_of(suite.targets[1][1]))
+            same(f"{kind.name} on {cpus}", {int(p.split(": ")[1]) for p in points}, wanted)
+    same("barriers without much work", {p.split(": ")[0] for p in suites.BarrierSuite(
+        env).points_of(suites.BarrierSuite.targets[1][1])}, {"no work", "1 us"})
+
+
 def check_installed():
     """What the command needs is what is installed: its programs, and its modules less the
     suites."""

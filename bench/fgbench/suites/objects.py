@@ -12,10 +12,13 @@ class Modes(Suite):
     modes = {}  # name: arguments, {} for the number of threads
     unit = staticmethod(lambda mode: "")
     more_is_better = staticmethod(lambda mode: True)
-    targets = ()  # (text, which points, at least)
+    targets = ()  # (text, which points: of mode, threads, CPUs; at least)
+    default_threads, quick_threads = [1, 2, 4, 8, 32], [1, 8]
+    per_cpu = 0  # so many threads a CPU are among them, for a target
 
     def counts(self, mode):
-        return self.env.threads or ([1, 8] if self.env.quick else [1, 2, 4, 8, 32])
+        some = self.quick_threads if self.env.quick else self.default_threads
+        return self.env.threads or sorted({*some, self.per_cpu * self.env.cpus} - {0})
 
     def points(self):
         return [f"{m}: {n}" for m, args in self.modes.items()
@@ -45,11 +48,17 @@ class Modes(Suite):
         print()
         for n in self.challengers():
             for text, wanted, limit in self.targets:
-                self.at_least(n, text, [(p, self.speed(p, n)) for p in self.points() if wanted(p)],
+                self.at_least(n, text, [(p, self.speed(p, n)) for p in self.points_of(wanted)],
                               limit)
 
+    def points_of(self, wanted):
+        for p in self.points():
+            mode, n = p.split(": ")
+            if wanted(mode, int(n), self.env.cpus):
+                yield p
 
-EVERYWHERE = (">= 0.9x glibc's speed everywhere", lambda p: True, 0.9)
+
+EVERYWHERE = (">= 0.9x glibc's speed everywhere", lambda mode, n, cpus: True, 0.9)
 
 
 class CondSuite(Modes):
@@ -62,7 +71,8 @@ class CondSuite(Modes):
     unit = staticmethod(lambda mode: "items/ms" if mode.startswith("queue") else
                         "us a round" if mode.startswith("broad") else "ns")
     more_is_better = staticmethod(lambda mode: mode.startswith("queue"))
-    targets = ((">= 2x glibc's speed, pingpong", lambda p: p == "pingpong: 2", 2), EVERYWHERE)
+    targets = ((">= 2x glibc's speed, pingpong", lambda mode, n, cpus: mode == "pingpong", 2),
+               EVERYWHERE)
 
     def counts(self, mode):
         return [n for n in super().counts(mode) if n > 1 or not mode.startswith("broadcast")]
@@ -85,8 +95,9 @@ class SpinSuite(Modes):
     modes = {"empty": "-m spin -t {}", "100 ns": "-m spin -c 100 -o 100 -t {}",
              "1 us": "-m spin -c 1000 -o 1000 -t {}"}
     unit = staticmethod(lambda mode: "sections/ms")
+    per_cpu = 4
     targets = (EVERYWHERE, (">= 2x glibc's speed with 4 times as many threads as CPUs or more",
-                            lambda p: p.endswith((": 8", ": 32")), 2))
+                            lambda mode, n, cpus: n >= 4 * cpus, 2))
 
 
 class SemSuite(Modes):
@@ -108,9 +119,8 @@ class BarrierSuite(Modes):
              "10 us and a mutex": "-c 10000 -i 20 -l 8 -t {}"}
     unit = staticmethod(lambda mode: "us a round")
     more_is_better = staticmethod(lambda mode: False)
-    targets = ((">= 0.95x glibc's speed everywhere", lambda p: True, 0.95),
-               (">= 1.5x glibc's speed, a thread a CPU", lambda p: p in ("no work: 2", "1 us: 2"),
-                1.5))
-
-    def counts(self, mode):
-        return self.env.threads or ([2, 16] if self.env.quick else [1, 2, 4, 16, 32])
+    default_threads, quick_threads = [1, 2, 4, 16, 32], [2, 16]
+    per_cpu = 1
+    targets = ((">= 0.95x glibc's speed everywhere", lambda mode, n, cpus: True, 0.95),
+               (">= 1.5x glibc's speed, a thread a CPU",
+                lambda mode, n, cpus: mode in ("no work", "1 us") and n == cpus, 1.5))
