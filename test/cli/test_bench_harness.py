@@ -219,6 +219,20 @@ def check_futexes_without_end():
             true(e.code, "no end within 0.2 s" in e.code)
 
 
+def check_futexes_of_one_side():
+    """--append to a file in which a row has samples of one side: it is named, not a traceback."""
+    path = os.path.join(TMP, "futexes.jsonl")
+    with open(path, "w") as f:
+        for row, side in ("half", "native"), ("other half", "ours"), ("a", "native"), ("a", "ours"):
+            print(json.dumps({"row": row, "side": side, "beside": 0, "sample": [1.0, 2.0]}), file=f)
+    p = subprocess.run([sys.executable, source("futexes"), BUILD, "--points", "none", "--append",
+                        path], capture_output=True, text=True, timeout=60)
+    same(p.stderr, (p.returncode, "Traceback" in p.stderr), (0, False))
+    true(p.stdout, "\nmeasured on one side only: half, other half\n" in p.stdout)
+    same("what has both", [line.split()[:2] for line in p.stdout.splitlines()
+                           if line.startswith("a ")], [["a", "1.0"]])
+
+
 def check_suites():
     """bench/run: the lines that bench/readme reads."""
     path = os.path.join(TMP, "suites.jsonl")
