@@ -219,6 +219,36 @@ def check_futexes_without_end():
             true(e.code, "no end within 0.2 s" in e.code)
 
 
+def check_overwrite():
+    """RocksDB is filled before each run that overwrites it, and not destroyed by that."""
+    figures = modules()[0]
+    log = os.path.join(TMP, "db_bench.log")
+    programs = os.path.join(TMP, "rocksdb")
+    os.mkdir(programs)
+    script("rocksdb/db_bench", f"""#!/bin/sh
+for a; do case $a in --db=*) db=${{a#--db=}};; --use_existing_db=*) e=${{a#*=}};; esac; done
+echo "$1 ${{e:-0}} $([ -e $db ] && echo there)" >>{log}
+mkdir -p $db
+echo "${{1#*=}} : 1 micros/op 5000 ops/sec"
+""")
+    env = type("Environment", (), {"tmp": TMP, "seconds": 1,
+                                   "on_lock": lambda self, lock, argv: (argv, dict(os.environ))})()
+    path = os.environ["PATH"]
+    os.environ["PATH"] = f"{programs}:{path}"
+    told = {}
+    for e in figures.experiments_of(figures.all_figures()):
+        if e.id.startswith("rocksdb-"):
+            same(e.id, [e.measure(env, "mcs", 2)["metrics"]["y"] for _ in range(2)], [5, 5])
+            told[e.benchmark] = [line.strip() for line in open(log)]
+            os.unlink(log)
+    os.environ["PATH"] = path
+    fill = "--benchmarks=fillseq 0"
+    same("runs", told, {"readrandom": [fill] + ["--benchmarks=readrandom 1 there"] * 2,
+                        "fillrandom": ["--benchmarks=fillrandom 0",
+                                       "--benchmarks=fillrandom 0 there"],
+                        "overwrite": [fill, "--benchmarks=overwrite 1 there"] * 2})
+
+
 def check_futexes_of_one_side():
     """--append to a file in which a row has samples of one side: it is named, not a traceback."""
     path = os.path.join(TMP, "futexes.jsonl")
