@@ -200,6 +200,28 @@ def check_programs_without_end():
     os.environ["PATH"] = path
 
 
+def check_glibc_fails_first():
+    """Where the run on glibc's locks fails that says how long others may take, it is no failure of
+    the lock that is measured."""
+    modules()
+    from fgbench import flexguard, running
+    ray = flexguard.Ray()
+
+    def run(env, series, argv):
+        if series == "glibc":
+            raise running.Failed("it hung")
+        return {"per_ms": 5, "check": True}
+    ray.run = run
+    env = type("Environment", (), {"timeout": 64, "quick": True})
+    same("measured", ray.measure(env, "mcs", 2)["metrics"], {"y": 5})
+    same("limit", ray.timeout(env), 64)
+    try:
+        ray.measure(env, "glibc", 2)
+        true("glibc's own turn", False)
+    except running.Failed as e:
+        same("glibc's own turn", str(e), "it hung")
+
+
 def futexes():
     loader = importlib.machinery.SourceFileLoader("futexes", source("futexes"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("futexes", loader))
