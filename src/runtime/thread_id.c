@@ -255,7 +255,7 @@ void fg_thread_released_for(uint32_t id)
 		uint32_t nobody = 0;
 
 		fg_pause();
-		/* Off its CPU, on which this thread may be: a yield would not do between priorities. */
+		/* Off its CPU, which this thread may have taken from it: no yield would do. */
 		if (n % DEFERS_LOOKS == 0) {
 			fg_deadline_in(&soon, DEFERS_SLEEP_NS);
 			fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);

@@ -7,7 +7,8 @@
  *
  *   The signaller has the mutex, and some thread sleeps for that.  One waiter sleeps for the
  *   signal; once it has the mutex again it returns, and destroys it.  Its time may be over at any
- *   moment.  A signal handler of the signaller may find out that a lock was released for it (HANDLER).
+ *   moment.  A signal handler of the signaller may find out that a lock was released for it
+ *   (HANDLER).
  * Mutants:
  *   MUT_NO_WAIT    who releases for another does not wait for it
  *   MUT_READ_FIRST it reads the list before it has told that thread
