@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What an operator puts around the monitor: Prometheus's alerts, Grafana's dashboard and the unit
 that serves metrics speak of what there is."""
+import ctypes
 import glob
 import json
 import re
+import struct
 
 from daemonmod import *
 
@@ -75,6 +77,78 @@ def check_unit_sees_what_the_monitor_reads():
             read |= set(re.findall(r'fopen\("/proc/(?!self/|thread-self/)(\w+)', f.read()))
     lines = [line.strip() for line in text_of("systemd/flexguardd.service.in").splitlines()]
     true(f"/proc has {read}", not read or "ProcSubset=pid" not in lines)
+
+
+def calls_of(words):
+    """System calls and @groups, as systemd has them."""
+    out = set()
+    for word in words:
+        if word[0] != "@":
+            out.add(word)
+            continue
+        p = subprocess.run(["systemd-analyze", "syscall-filter", word], text=True,
+                           capture_output=True, check=True)
+        lines = [line.strip() for line in p.stdout.splitlines()[1:]]
+        out |= calls_of([line for line in lines if line and line[0] != "#"])
+    return out
+
+
+def allowed_by(unit):
+    """systemd.exec(5), SystemCallFilter=: the lines in their order."""
+    allow = calls_of(["@default"])
+    for value in re.findall(r"^SystemCallFilter=(.*)$", unit, re.M):
+        words = calls_of(value.lstrip("~").split())
+        allow = allow - words if value[0] == "~" else allow | words
+    return allow
+
+
+def filter_of(allow):
+    """A function for a child before exec: EPERM for all other calls."""
+    text = subprocess.run(["cc", "-E", "-dM", "-"], input="#include <sys/syscall.h>\n", text=True,
+                          capture_output=True, check=True).stdout
+    numbers = sorted(int(nr) for name, nr in re.findall(r"define __NR_(\w+) (\d+)$", text, re.M)
+                     if name in allow)
+    load, jump_equal, ret, allow_it, refuse = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050001
+    code = [(load, 0, 0, 0)]
+    for nr in numbers:
+        code += [(jump_equal, 0, 1, nr), (ret, 0, 0, allow_it)]
+    code.append((ret, 0, 0, refuse))
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *c) for c in code))
+    head = struct.pack("HxxxxxxP", len(code), ctypes.addressof(program))
+    libc = ctypes.CDLL(None)
+
+    def install():
+        no_new_privs, set_seccomp, mode_filter = 38, 22, 2
+        assert program is not None  # its memory is what `head` points to
+        libc.prctl(no_new_privs, 1, 0, 0, 0)
+        if libc.prctl(set_seccomp, mode_filter, head, 0, 0):
+            raise OSError("prctl(PR_SET_SECCOMP)")
+
+    return install
+
+
+def check_unit_lets_the_monitor_serve():
+    """What the unit's filter leaves it is enough: a client registers, and is told of waits."""
+    need_daemon()
+    need_root()
+    need(shutil.which("systemd-analyze"), "no systemd-analyze")
+    unit = text_of("systemd/flexguardd.service.in")
+    allow = allowed_by(unit)
+    true("it is a filter", "read" in allow and "reboot" not in allow)
+    caps = re.search(r"^AmbientCapabilities=(.*)$", unit, re.M)[1].lower().replace("cap_", "+")
+    caps = caps.replace(" ", ",")
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+            f"--inh-caps=-all,{caps}", f"--ambient-caps=-all,{caps}", f"--bounding-set=-all,{caps}"]
+    # setpriv's, which get nobody anything who is not root any more
+    allow |= {"setresuid", "setresgid", "setgroups", "setreuid", "setregid"}
+    path = f"@flexguard-test-unit-{os.getpid()}"
+    with Daemon(path=path, prefix=user, preexec_fn=filter_of(allow)) as d:
+        p = contend(1000, path=path, prefix=NOBODY)
+        status = run("status", "--json", "--socket", path)
+        true(f"it serves: {status.stdout} {status.stderr}",
+             json.loads(status.stdout)["registered"])
+        exact(p)
+        d.stop()
 
 
 def check_unit():
