@@ -89,6 +89,7 @@ def check_environment():
 
 def check_failing_program():
     p = run("demo", "--quick", env=dict(PATH, FAIL="1"), timeout=120)
+    same("status", p.returncode, 1)
     true(p.stdout, "readrandom" in p.stdout and "failed" in p.stdout)
     true(p.stderr, "no such thing" in p.stderr)
 
@@ -102,13 +103,15 @@ def check_program_that_does_not_end():
 
 def check_interrupt():
     before = folders()
-    p = start("demo", "--quick", env=dict(PATH, NAP="0.3"))
+    p = start("demo", "--quick", f"--json={TMP}/i.json", env=dict(PATH, NAP="0.3"))
     wait_until("folder", lambda: folders() - before)
     time.sleep(2)
     p.send_signal(signal.SIGINT)
     out, err = p.communicate(timeout=60)
     same("status", p.returncode, 130)
     true(f"table: {out}", "workload" in out)
+    with open(f"{TMP}/i.json") as f:
+        same("and it says so", json.loads(f.readline())["context"]["interrupted"], True)
     same("nothing stays behind", folders() - before, set())
 
 

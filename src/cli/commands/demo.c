@@ -216,6 +216,15 @@ static bool close_json(FILE *json, const char *file)
 	return false;
 }
 
+/* A program ended badly in some run. */
+static bool has_failed(const struct fg_demo *d)
+{
+	for (int i = 0; i < d->nr_cells; i++)
+		if (d->cell[i].failed[FG_SIDE_GLIBC] || d->cell[i].failed[FG_SIDE_FLEXGUARD])
+			return true;
+	return false;
+}
+
 int fg_cmd_demo(int argc, char **argv)
 {
 	static struct fg_demo d = {.seconds = 1};
@@ -265,7 +274,7 @@ int fg_cmd_demo(int argc, char **argv)
 	}
 	if (json != stdout)
 		fg_demo_table(&d);
-	n = fg_interrupted;
+	d.interrupted = fg_interrupted;
 	fg_interrupted = 0; /* the context asks programs for versions */
 	if (json) {
 		if (json != stdout)
@@ -274,5 +283,5 @@ int fg_cmd_demo(int argc, char **argv)
 		if (json != stdout && !close_json(json, o.json_file))
 			return FG_EXIT_OWN;
 	}
-	return n ? 128 + (int)n : 0;
+	return d.interrupted ? 128 + d.interrupted : has_failed(&d);
 }

@@ -38,6 +38,7 @@ struct fg_demo {
 	double load_start;
 	char date[40];
 	int rounds;
+	int interrupted; /* the signal; 0: none has come */
 };
 
 /* ---- demo_runs.c ---- */

@@ -11,7 +11,6 @@
 
 #include "abi/options.h"
 #include "cli/commands/demo.h"
-#include "cli/common/interrupt.h"
 #include "cli/common/json.h"
 #include "cli/common/names.h"
 #include "cli/common/text.h"
@@ -223,7 +222,7 @@ static void context(struct fg_json *j, const struct fg_demo *d)
 	fg_json_int(j, "seconds_per_run", d->seconds);
 	fg_json_int(j, "rounds", d->rounds);
 	fg_json_real(j, "wall_s", 1, wall_ns / 1e9);
-	fg_json_flag(j, "interrupted", fg_interrupted);
+	fg_json_flag(j, "interrupted", d->interrupted);
 	package_version(j, "rocksdb-tools");
 	package_version(j, "sysbench");
 	fg_json_close(j, '}');
