@@ -11,7 +11,8 @@ _Static_assert(offsetof(fg_mutex_t, fg_kind) == offsetof(struct fg_mutex, lock.t
 	       "static initialisers");
 _Static_assert(FG_MUTEX_NORMAL == (int)FG_KIND_NORMAL &&
 		   FG_MUTEX_RECURSIVE == (int)FG_KIND_RECURSIVE &&
-		   FG_MUTEX_ERRORCHECK == (int)FG_KIND_ERRORCHECK,
+		   FG_MUTEX_ERRORCHECK == (int)FG_KIND_ERRORCHECK &&
+		   FG_MUTEX_MOVABLE == (int)FG_KIND_MOVABLE,
 	       "the header's numbers");
 
 static struct fg_mutex *mutex_of(fg_mutex_t *mutex)
@@ -21,7 +22,7 @@ static struct fg_mutex *mutex_of(fg_mutex_t *mutex)
 
 int fg_mutex_init(fg_mutex_t *mutex, int kind)
 {
-	if (kind < FG_MUTEX_NORMAL || kind > FG_MUTEX_ERRORCHECK)
+	if ((kind < FG_MUTEX_NORMAL || kind > FG_MUTEX_ERRORCHECK) && kind != FG_MUTEX_MOVABLE)
 		return EINVAL;
 	_fg_mutex_is_made(mutex_of(mutex));
 	*mutex_of(mutex) = (struct fg_mutex){.lock.tag = (uint32_t)kind};

@@ -52,7 +52,7 @@ static __attribute__((noinline)) int lock_long_way(struct fg_mutex *m,
 						   const struct fg_deadline *deadline)
 {
 	if (!_fg_kind_knows_owner(m->lock.tag))
-		return _fg_lock_slow_any(&m->lock, deadline);
+		return _fg_mutex_lock_long_way(m, deadline);
 	if (owned(m))
 		return _fg_kind_is_recursive(m->lock.tag) ? _fg_mutex_count_again(&m->count) :
 							    EDEADLK;

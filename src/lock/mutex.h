@@ -25,8 +25,10 @@ enum {
 	FG_KIND_ROBUST = 0x10,
 	FG_KIND_INHERIT = 0x20,
 	FG_KIND_PROTECT = 0x40,
-	FG_KIND_SHARED = 0x80,	    /* also of all robust ones */
-	FG_KIND_NATIVE = 0xf0,	    /* any of these four: not ours */
+	FG_KIND_SHARED = 0x80, /* also of all robust ones */
+	FG_KIND_NATIVE = 0xf0, /* any of these four: not ours */
+	FG_KIND_MOVABLE =
+	    0x100, /* the API's: its owner may leave it, and the memory is another's */
 	FG_KIND_NO_ELISION = 0x200, /* glibc's own note to itself */
 };
 /*
@@ -100,6 +102,16 @@ int _fg_mutex_unlock_slow(struct fg_mutex *m);
 
 /* For all mutexes of ours; the fast paths for normal ones are _fg_lock_fast and _fg_unlock_fast. */
 
+/*
+ * The lock of one that does not know its owner.  A movable one is never given away: whose it is,
+ * its memory tells alone, and nobody looks there later for what he was given.
+ */
+static inline int _fg_mutex_lock_long_way(struct fg_mutex *m, const struct fg_deadline *deadline)
+{
+	return fg_unlikely(m->lock.tag & FG_KIND_MOVABLE) ? _fg_lock_slow(&m->lock, deadline) :
+							    _fg_lock_slow_any(&m->lock, deadline);
+}
+
 /* 0; ETIMEDOUT with a deadline; EDEADLK (errorcheck, own already); EAGAIN (recursion too deep). */
 int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadline);
 int _fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline,
@@ -110,7 +122,7 @@ static inline int _fg_mutex_lock_slow(struct fg_mutex *m, const struct fg_deadli
 				      const void *caller)
 {
 	return fg_is_traced() ? _fg_mutex_lock_traced(m, deadline, caller) :
-				_fg_lock_slow_any(&m->lock, deadline);
+				_fg_mutex_lock_long_way(m, deadline);
 }
 
 static inline int _fg_mutex_lock_typed(struct fg_mutex *m, const struct fg_deadline *deadline,

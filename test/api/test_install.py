@@ -92,7 +92,7 @@ def check_bench():
     samples = [json.loads(line) for line in open(f"{TMP}/bench/samples.jsonl")
                if '"sample"' in line]
     same("points", {(s["experiment"], s["series"]) for s in samples},
-         {("wake-up", "glibc"), ("wake-up", "flexguard")})
+         {("passing-on", "glibc"), ("passing-on", "flexguard")})
     true("not for want of a program",
          all(s.get("failed", "nothing got done") == "nothing got done" for s in samples))
 

@@ -38,7 +38,8 @@ ATTRIBUTES |= {f"pthread_condattr_{name}": START for name in ("init", "setpshare
 OTHER_LOCKS = {name: "a lock of the zoo, not ours: made of that, or its choice and refusal at the "
                      "start" for name in (
     "_exit", "dprintf", "snprintf", "strchr", "strcspn", "strerror", "strtoul", "kill", "fcntl64",
-    "memfd_create", "getcpu", "geteuid", "getpgrp", "getpid", "getpriority", "semctl", "semget")}
+    "memfd_create", "getcpu", "geteuid", "getpgrp", "getpid", "getpriority", "semctl", "semget",
+    "stat64")}
 
 
 def by_name(path):

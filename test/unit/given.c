@@ -7,7 +7,7 @@
  * waits for another lock; forks, and the child releases it; takes part in the rest as any owner
  * does: others find it held, and a signal with it in hand does not wait for the former owner's
  * release.  The child of a raw clone() gives nothing to a thread of its parent.  A signal handler
- * on top of the wait may want the same lock.
+ * on top of the wait may want the same lock.  For a movable mutex nobody makes an offer.
  */
 #include "../tools/check.h"
 
@@ -298,6 +298,25 @@ static bool given_once(int way)
 	return given;
 }
 
+static void check_that_nobody_offers_for_a_movable_one(void)
+{
+	int way = RELEASES;
+	pthread_t t;
+
+	m->lock.tag = FG_KIND_MOVABLE;
+	waiter = 0;
+	got = 0;
+	go_on = 1;
+	counters.heartbeat_ns = fg_now_ns();
+	_fg_mutex_lock(m, NULL, NULL);
+	t = start(wait_for_it, &way);
+	CHECK(!offers());
+	CHECK(!LOAD(got));
+	_fg_mutex_unlock(m);
+	join(t);
+	m->lock.tag = FG_KIND_NORMAL;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t until = fg_now_ns() + LIMIT_NS;
@@ -313,6 +332,8 @@ int main(int argc, char **argv)
 	for (int way = 0; way < WAYS; way++)
 		while (given[way] < ENOUGH && fg_now_ns() < until)
 			given[way] += given_once(way);
+	for (int i = 0; i < 5; i++)
+		check_that_nobody_offers_for_a_movable_one();
 	printf(
 	    "given: %d released, %d by the former owner, %d by a third thread, %d left behind, "
 	    "%d behind a filter, %d freed, %d unmapped, %d and %d before another wait, %d wanted "

@@ -55,6 +55,7 @@ pub struct fg_spin_t {
 pub const FG_MUTEX_NORMAL: i32 = 0;
 pub const FG_MUTEX_RECURSIVE: i32 = 1;
 pub const FG_MUTEX_ERRORCHECK: i32 = 2;
+pub const FG_MUTEX_MOVABLE: i32 = 0x100;
 pub const FG_RWLOCK_DEFAULT: i32 = 0;
 pub const FG_RWLOCK_WRITERS_FIRST: i32 = 2;
 pub const FG_BARRIER_SERIAL: i32 = -1;
@@ -63,6 +64,8 @@ pub const FG_BARRIER_SERIAL: i32 = -1;
 #[allow(clippy::declare_interior_mutable_const)]
 pub const FG_MUTEX_INIT: fg_mutex_t =
     fg_mutex_t { fg_state: [0; 2], fg_kind: FG_MUTEX_NORMAL as u32, fg_more: [0; 5] };
+pub const FG_MOVABLE_MUTEX_INIT: fg_mutex_t =
+    fg_mutex_t { fg_state: [0; 2], fg_kind: FG_MUTEX_MOVABLE as u32, fg_more: [0; 5] };
 pub const FG_COND_INIT: fg_cond_t = fg_cond_t { fg_state: [0; 6] };
 pub const FG_RWLOCK_INIT: fg_rwlock_t =
     fg_rwlock_t { fg_state: [0; 6], fg_kind: FG_RWLOCK_DEFAULT as u32, fg_more: 0 };

@@ -8,7 +8,8 @@ use flexguard_sys as sys;
 ///
 /// One whose guard was forgotten (`mem::forget`) is released when it is dropped, if it is where it
 /// was locked: until then the library knows its address, and its thread looks as if others might
-/// wait for it.
+/// wait for it.  Where it was moved in between, the library never writes to the old address
+/// (`FG_MUTEX_MOVABLE`).
 pub struct RawMutex {
     pub(crate) mutex: UnsafeCell<sys::fg_mutex_t>,
 }
@@ -21,8 +22,7 @@ unsafe impl Sync for RawMutex {}
 impl core::panic::RefUnwindSafe for RawMutex {}
 
 impl Drop for RawMutex {
-    /// The thread that has it may wait for another lock later, or end, and would look into what is
-    /// no mutex any more.
+    /// The thread that has it would say of itself, for ever, that others may wait for it.
     #[inline]
     fn drop(&mut self) {
         let mutex = self.mutex.get();
@@ -34,11 +34,11 @@ impl Drop for RawMutex {
     }
 }
 
-// SAFETY: a mutex of FG_MUTEX_NORMAL excludes; it reports no error but EBUSY of the try, and any
+// SAFETY: a mutex of FG_MUTEX_MOVABLE excludes; it reports no error but EBUSY of the try, and any
 // thread may release it.
 unsafe impl lock_api::RawMutex for RawMutex {
     #[allow(clippy::declare_interior_mutable_const)]
-    const INIT: RawMutex = RawMutex { mutex: UnsafeCell::new(sys::FG_MUTEX_INIT) };
+    const INIT: RawMutex = RawMutex { mutex: UnsafeCell::new(sys::FG_MOVABLE_MUTEX_INIT) };
 
     #[cfg(feature = "send_guard")]
     type GuardMarker = lock_api::GuardSend;

@@ -90,11 +90,14 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     }
 }
 
-// SAFETY: the default kind lets a reader in again, whoever waits.
+// SAFETY: the default kind lets a reader in again, whoever waits; a try also passes a writer that
+// waits for another thread that reads, without the time that a plain lock gives that writer.
 unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
     #[inline]
     fn lock_shared_recursive(&self) {
-        lock_api::RawRwLock::lock_shared(self);
+        if !lock_api::RawRwLock::try_lock_shared(self) {
+            lock_api::RawRwLock::lock_shared(self);
+        }
     }
 
     #[inline]
@@ -149,11 +152,13 @@ mod timed {
 
     unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
         fn try_lock_shared_recursive_for(&self, timeout: Duration) -> bool {
-            lock_api::RawRwLockTimed::try_lock_shared_for(self, timeout)
+            lock_api::RawRwLock::try_lock_shared(self)
+                || lock_api::RawRwLockTimed::try_lock_shared_for(self, timeout)
         }
 
         fn try_lock_shared_recursive_until(&self, timeout: Instant) -> bool {
-            lock_api::RawRwLockTimed::try_lock_shared_until(self, timeout)
+            lock_api::RawRwLock::try_lock_shared(self)
+                || lock_api::RawRwLockTimed::try_lock_shared_until(self, timeout)
         }
     }
 }

@@ -79,7 +79,7 @@ impl RawUpgradableRwLock {
 unsafe impl lock_api::RawRwLockRecursive for RawUpgradableRwLock {
     #[inline]
     fn lock_shared_recursive(&self) {
-        self.lock.lock_shared();
+        lock_api::RawRwLockRecursive::lock_shared_recursive(&self.lock);
     }
 
     #[inline]
@@ -182,11 +182,11 @@ mod timed {
 
     unsafe impl lock_api::RawRwLockRecursiveTimed for RawUpgradableRwLock {
         fn try_lock_shared_recursive_for(&self, timeout: Duration) -> bool {
-            self.try_lock_shared_for(timeout)
+            self.lock.try_lock_shared_recursive_for(timeout)
         }
 
         fn try_lock_shared_recursive_until(&self, timeout: Instant) -> bool {
-            self.try_lock_shared_until(timeout)
+            self.lock.try_lock_shared_recursive_until(timeout)
         }
     }
 

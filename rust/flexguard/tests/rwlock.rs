@@ -56,6 +56,37 @@ unsafe impl Raw for Broken {
     unsafe fn unlock_exclusive(&self) {}
 }
 
+/// What lock_api promises of these: while another thread reads they do not wait, though a writer
+/// does, whose turn a plain read would leave it for 10 ms.
+#[test]
+fn a_recursive_read_passes_a_waiting_writer() {
+    fn check<R: lock_api::RawRwLockRecursiveTimed<Duration = Duration> + Sync>() {
+        let (lock, asks) = (R::INIT, AtomicUsize::new(0));
+        lock.lock_shared();
+        thread::scope(|s| {
+            s.spawn(|| {
+                asks.store(1, Ordering::SeqCst);
+                lock.lock_exclusive();
+                unsafe { lock.unlock_exclusive() };
+            });
+            s.spawn(|| {
+                until(|| asks.load(Ordering::SeqCst) == 1);
+                thread::sleep(SHORT);
+                let got = lock.try_lock_shared_recursive_for(Duration::from_millis(1));
+                if got {
+                    unsafe { lock.unlock_shared() };
+                }
+                asks.store(if got { 2 } else { 3 }, Ordering::SeqCst);
+            });
+            until(|| asks.load(Ordering::SeqCst) > 1);
+            unsafe { lock.unlock_shared() };
+        });
+        assert_eq!(asks.into_inner(), 2);
+    }
+    check::<RawRwLock>();
+    check::<RawUpgradableRwLock>();
+}
+
 #[test]
 fn writers_exclude_all() {
     for write_share in [2, 16] {
