@@ -49,13 +49,17 @@ static void errorcheck(fg_mutex_t *m)
 int main(int argc, char **argv)
 {
 	static fg_mutex_t zeroes;
-	fg_mutex_t n = FG_MUTEX_INIT, r = FG_RECURSIVE_MUTEX_INIT, e = FG_ERRORCHECK_MUTEX_INIT;
+	fg_mutex_t n = FG_MUTEX_INIT, r = FG_RECURSIVE_MUTEX_INIT, e = FG_ERRORCHECK_MUTEX_INIT,
+		   movable = FG_MOVABLE_MUTEX_INIT;
 
 	api_begin(argv[0], 20);
 	normal(&zeroes);
 	normal(&n);
 	recursive(&r);
 	errorcheck(&e);
+	normal(&movable);
+	CHECK_EQ(fg_mutex_init(&n, FG_MUTEX_MOVABLE), 0);
+	normal(&n);
 	CHECK_EQ(fg_mutex_init(&n, FG_MUTEX_NORMAL), 0);
 	normal(&n);
 	CHECK_EQ(fg_mutex_init(&n, FG_MUTEX_RECURSIVE), 0);

@@ -33,9 +33,13 @@ static void *work(void *arg)
 
 int main(int argc, char **argv)
 {
+	static const int kinds[] = {FG_MUTEX_NORMAL, FG_MUTEX_RECURSIVE, FG_MUTEX_ERRORCHECK,
+				    FG_MUTEX_MOVABLE};
+
 	api_begin(argv[0], 120);
-	for (int kind = FG_MUTEX_NORMAL; kind <= FG_MUTEX_ERRORCHECK; kind++) {
+	for (int k = 0; k < 4; k++) {
 		pthread_t t[THREADS];
+		int kind = kinds[k];
 
 		CHECK_EQ(fg_mutex_init(&m, kind), 0);
 		count = 0;

@@ -64,7 +64,7 @@ def stats(*args, **kw):
 
 def same_threads(s):
     """Those of mutex_sum, and the ones that registered."""
-    same("threads", s["threads"], 3 * 8 + s["monitored"])
+    same("threads", s["threads"], 4 * 8 + s["monitored"])
 
 
 def check_linked_and_preloaded():
