@@ -250,6 +250,9 @@ void fg_thread_released_for(uint32_t id)
 	while ((have & ~not_tag) == tag && (have & FG_RELEASED_COUNT) != FG_RELEASED_COUNT)
 		if (fg_cas_relaxed(released, &have, have + 1))
 			break;
+	/* Not for what a signal handler of its own has interrupted. */
+	if (id == fg_self_tls.id)
+		return;
 	for (uint32_t n = 1; (have & ~not_tag) == tag && have & FG_RELEASED_DEFERS; n++) {
 		struct fg_deadline soon;
 		uint32_t nobody = 0;
