@@ -170,7 +170,8 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 		at_release = at_release && _fg_mutex_wakes_at_release(mutex);
 #endif
 		if (at_release)
-			_fg_mutex_wake_at_release(mutex, given == TO_SLEEPER ? n : NULL);
+			at_release = _fg_mutex_wake_at_release(mutex,
+							       given == TO_SLEEPER ? n : NULL);
 		if (given != NOT_GIVEN) {
 			list_remove(c, prev, next);
 			*asleep = given == TO_SLEEPER && !at_release;

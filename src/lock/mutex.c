@@ -124,7 +124,8 @@ static bool holds(const struct fg_mutex *m)
 
 /*
  * Sleepers stay sleepers until the release, which therefore comes to _fg_mutex_unlock_slow().  That
- * may be another thread's, which waits until this one has put the waiter into the list or not.
+ * may be another thread's, which waits until this one has put the waiter into the list or may not
+ * any more.
  */
 bool _fg_mutex_wakes_at_release(struct fg_mutex *m)
 {
@@ -136,23 +137,32 @@ bool _fg_mutex_wakes_at_release(struct fg_mutex *m)
 #ifdef FG_BROKEN_DEFERS /* a test proves that the tests notice */
 	return true;
 #endif
-	if (!fg_thread_defers(t))
+	if (!fg_thread_defers(fg_thread_mine(t)))
 		return false;
 	/* Once more: before that somebody may have released it, and this thread forgotten it. */
 	if (holds(m))
 		return true;
-	fg_thread_has_deferred(t);
+	fg_thread_has_deferred(fg_thread_mine(t));
 	return false;
 }
 
-void _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
+bool _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
 {
-	if (n) {
-		n->next = m->due_epoch == fg_epoch ? m->due : NULL;
+	struct fg_thread *me = fg_thread_mine(&fg_self_tls);
+	uint32_t epoch = fg_epoch;
+	bool may = n;
+
+#ifndef FG_BROKEN_DEFERS
+	may = n && fg_thread_writes(me);
+#endif
+	/* As little as there can be: who releases it for this thread waits. */
+	if (may) {
+		n->next = m->due_epoch == epoch ? m->due : NULL;
 		m->due = n;
-		m->due_epoch = fg_epoch;
+		m->due_epoch = epoch;
 	}
-	fg_thread_has_deferred(&fg_self_tls);
+	fg_thread_has_deferred(me);
+	return may;
 }
 
 static __attribute__((noinline)) int unlock_beside_waiters(struct fg_mutex *m)

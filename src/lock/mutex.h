@@ -92,8 +92,9 @@ static inline int _fg_mutex_count_again(uint32_t *count)
  *
  * The last two: a thread that has been signalled has to take its mutex before it returns.  If the
  * signaller holds that, and somebody sleeps for it already, a wake-up now leads from one sleep into
- * the next as likely as not.  So that is asked before the signal, and if true the waiter is left to
- * the release afterwards: its stack stays until then, as it cannot return without the mutex.
+ * the next as likely as not.  So that is asked before the signal, and if true the second one
+ * follows, by which the waiter is left to the release: its stack stays until then, as it cannot
+ * return without the mutex.  NULL: it was no sleeper.  False: not left; the signaller wakes it.
  */
 #include "mutex_ours.h"
 

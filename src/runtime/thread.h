@@ -45,8 +45,9 @@
 #define FG_ID_NO_SLOT 0x08000000u
 
 /* In fg_thread.released; above them the generation of the index. */
-#define FG_RELEASED_COUNT  0x0fffffu
-#define FG_RELEASED_DEFERS 0x100000u
+#define FG_RELEASED_COUNT  0x07ffffu
+#define FG_RELEASED_DEFERS 0x080000u /* the thread is between fg_thread_defers() and the next */
+#define FG_RELEASED_WRITES 0x100000u /* it is between fg_thread_writes() and its end */
 
 struct fg_node {
 	uint32_t next;	/* 0, the successor's number, or FG_NODE_HANDED */
@@ -93,7 +94,7 @@ struct fg_thread {
 	 * woke has had the lock
 	 */
 	uint16_t woke;
-	/* locks of this thread that others released for it: generation, defers, count; atomic */
+	/* locks of this thread that others released for it: FG_RELEASED_*; atomic */
 	uint32_t released;
 	uint32_t tid; /* 0 = nobody has the index */
 	uint16_t gen; /* generation of the index; only written while nobody has the index */
@@ -308,8 +309,8 @@ void fg_slots_not_seen(void);			/* no monitor has answered the child of fork */
 
 /*
  * A lock of the thread with this id is about to be released for it.  Not if another thread
- * has the index by now: it may be gone, and has left the lock behind.  Returns when that thread is
- * not between fg_thread_defers() and its end.
+ * has the index by now: it may be gone, and has left the lock behind.  After it that thread defers
+ * nothing to the release of such a lock, and what it has deferred is seen.
  */
 void fg_thread_released_for(uint32_t id);
 /*
@@ -318,24 +319,40 @@ void fg_thread_released_for(uint32_t id);
 uint32_t fg_thread_released_by_others(const struct fg_self *t);
 
 /*
- * By a thread with a slot, which leaves something to do to the release of a lock that it holds.
- * True: until fg_thread_has_deferred() nobody releases that lock for it.  False: somebody may have,
- * or it is here already and a signal handler has come in between.
+ * Three steps of a thread with a slot, which leaves something to do to the release of a lock that
+ * it holds.  First it says that it might.  False: somebody may have released it, or it is here
+ * already and a signal handler has come in between.
  */
-static inline void fg_thread_has_deferred(const struct fg_self *t)
+static inline void fg_thread_has_deferred(struct fg_thread *me)
 {
 	/* Release: who releases it now sees what was left to do. */
-	fg_and_release(&fg_thread_mine(t)->released, ~FG_RELEASED_DEFERS);
+	fg_and_release(&me->released, ~(FG_RELEASED_DEFERS | FG_RELEASED_WRITES));
 }
 
-static inline bool fg_thread_defers(const struct fg_self *t)
+static inline bool fg_thread_defers(struct fg_thread *me)
 {
-	uint32_t had = fg_or_acquire(&fg_thread_mine(t)->released, FG_RELEASED_DEFERS);
+	uint32_t had = fg_or_acquire(&me->released, FG_RELEASED_DEFERS);
 
-	if (!(had & (FG_RELEASED_COUNT | FG_RELEASED_DEFERS)))
+	if (!(had & (FG_RELEASED_COUNT | FG_RELEASED_DEFERS | FG_RELEASED_WRITES)))
 		return true;
-	if (!(had & FG_RELEASED_DEFERS))
-		fg_thread_has_deferred(t);
+	if (!(had & (FG_RELEASED_DEFERS | FG_RELEASED_WRITES)))
+		fg_thread_has_deferred(me);
+	return false;
+}
+
+/*
+ * Second, for a few instructions, in which whoever releases the lock for it waits: until
+ * fg_thread_has_deferred(), the third, it may write to the lock.  False: one would not wait any
+ * longer, and the lock may be gone.
+ */
+static inline bool fg_thread_writes(struct fg_thread *me)
+{
+	uint32_t have = fg_load_relaxed(&me->released);
+
+	while (have & FG_RELEASED_DEFERS)
+		if (fg_cas_acquire(&me->released, &have,
+				   have + FG_RELEASED_WRITES - FG_RELEASED_DEFERS))
+			return true;
 	return false;
 }
 

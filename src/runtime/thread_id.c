@@ -222,24 +222,51 @@ static void first_use(struct fg_thread *th)
 #define TIDS 1024u
 static uint16_t by_tid[TIDS];
 
+#define NOT_TAG (FG_RELEASED_COUNT | FG_RELEASED_DEFERS | FG_RELEASED_WRITES)
+
 /* fg_thread.released of a thread with this generation, none released. */
 static uint32_t none_released(uint32_t gen)
 {
-	_Static_assert((FG_RELEASED_COUNT | FG_RELEASED_DEFERS) >> (32 - FG_GEN_BITS) == 0,
-		       "the generation fits above them");
+	_Static_assert(NOT_TAG >> (32 - FG_GEN_BITS) == 0, "the generation fits above them");
 	return (gen & FG_GEN_MASK) << (32 - FG_GEN_BITS);
 }
 
 uint32_t fg_any_released_for;
 
-/* It takes some dozen instructions.  Not varied. */
+/*
+ * To defer takes some hundred instructions.  A thread that is longer about it is off its CPU, or in
+ * a signal handler that may wait for the thread that waits here.  Not varied.
+ */
 #define DEFERS_LOOKS	64u
+#define DEFERS_SLEEPS	10u
 #define DEFERS_SLEEP_NS 20000u
+
+/* Until the owner of `released` defers nothing, or is not to any more. */
+static void wait_for_deferral(uint32_t *released, uint32_t tag)
+{
+	/* Acquire: pairs with fg_thread_has_deferred(). */
+	uint32_t have = fg_load_acquire(released), nobody = 0;
+	struct fg_deadline soon;
+
+	for (uint32_t n = 1; (have & ~NOT_TAG) == tag; n++) {
+		if (!(have & (FG_RELEASED_DEFERS | FG_RELEASED_WRITES)))
+			return;
+		if (have & FG_RELEASED_DEFERS && n > DEFERS_LOOKS + DEFERS_SLEEPS &&
+		    fg_cas_acquire(released, &have, have & ~FG_RELEASED_DEFERS))
+			return;
+		fg_pause();
+		/* On this CPU, perhaps: to yield would not do between priorities. */
+		if (n > DEFERS_LOOKS) {
+			fg_deadline_in(&soon, DEFERS_SLEEP_NS);
+			fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);
+		}
+		have = fg_load_acquire(released);
+	}
+}
 
 void fg_thread_released_for(uint32_t id)
 {
 	uint32_t tag = none_released(id >> FG_INDEX_BITS), have, *released;
-	const uint32_t not_tag = FG_RELEASED_COUNT | FG_RELEASED_DEFERS;
 
 	if (!fg_thread_was(fg_id_index(id))) /* an id of another process */
 		return;
@@ -247,24 +274,12 @@ void fg_thread_released_for(uint32_t id)
 	released = &fg_thread_of(fg_id_index(id))->released;
 	have = fg_load_relaxed(released);
 	/* At the largest count it stays: an owner that holds so many may look critical for ever. */
-	while ((have & ~not_tag) == tag && (have & FG_RELEASED_COUNT) != FG_RELEASED_COUNT)
-		if (fg_cas_relaxed(released, &have, have + 1))
+	while ((have & ~NOT_TAG) == tag && (have & FG_RELEASED_COUNT) != FG_RELEASED_COUNT)
+		if (fg_cas_acq_rel(released, &have, have + 1))
 			break;
 	/* Not for what a signal handler of its own has interrupted. */
-	if (id == fg_self_tls.id)
-		return;
-	for (uint32_t n = 1; (have & ~not_tag) == tag && have & FG_RELEASED_DEFERS; n++) {
-		struct fg_deadline soon;
-		uint32_t nobody = 0;
-
-		fg_pause();
-		/* Off its CPU, which this thread may have taken from it: no yield would do. */
-		if (n % DEFERS_LOOKS == 0) {
-			fg_deadline_in(&soon, DEFERS_SLEEP_NS);
-			fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);
-		}
-		have = fg_load_acquire(released);
-	}
+	if (id != fg_self_tls.id)
+		wait_for_deferral(released, tag);
 }
 
 uint32_t fg_thread_released_by_others(const struct fg_self *t)
@@ -324,6 +339,8 @@ void fg_ids_after_fork(uint32_t mine)
 			continue;
 		fg_thread_of(i)->gens = 0;
 		fg_thread_of(i)->tid = 0;
+		/* It does not go on here, and nobody waits for it. */
+		fg_thread_of(i)->released &= ~(FG_RELEASED_DEFERS | FG_RELEASED_WRITES);
 	}
 	memset(used, 0, sizeof(used));
 	lowest_word = 0;

@@ -3,7 +3,8 @@
  * A signal that is left to the release of the mutex, by a signaller for whom another thread
  * releases that meanwhile: mirrors [mutex.c:_fg_mutex_wakes_at_release], [mutex.c:holds],
  * [mutex.c:_fg_mutex_wake_at_release], [mutex.c:unlock_beside_waiters] of a release for another
- * thread, and [thread_id.c:fg_thread_released_for] with [thread.h:fg_thread_defers].
+ * thread, and [thread_id.c:fg_thread_released_for] with [thread.h:fg_thread_defers],
+ * [thread.h:fg_thread_writes].
  *
  *   The signaller has the mutex, and some thread sleeps for that.  One waiter sleeps for the
  *   signal; once it has the mutex again it returns, and destroys it.  Its time may be over at any
@@ -13,6 +14,7 @@
  *   MUT_NO_WAIT    who releases for another does not wait for it
  *   MUT_READ_FIRST it reads the list before it has told that thread
  *   MUT_ONE_LOOK   the signaller looks only before it says that it defers
+ *   MUT_NO_CLAIM   it writes to the mutex though the other has not waited any longer
  */
 mtype = { ASLEEP, LAST, GONE };
 mtype word = ASLEEP;	  /* of the waiter's node */
@@ -25,7 +27,7 @@ bool says = true;	  /* the signaller of itself */
 bool due;		  /* the waiter is in the list */
 
 byte count;		  /* fg_thread.released of the signaller, one word */
-bool defers;
+bool defers, writes;
 bool cond_held;
 
 inline cond_lock() { atomic { !cond_held -> cond_held = true } }
@@ -70,11 +72,26 @@ active proctype signaller()
 	};
 	if
 	:: at_release && given ->
-		assert(node_there);
-		assert(mutex_there);
-		due = true;
-		defers = false
+#ifdef MUT_NO_CLAIM
+		writes = true;
+#else
+		atomic {
+			writes = defers;
+			defers = false
+		};
+#endif
+		if
+		:: writes ->
+			assert(node_there);
+			assert(mutex_there);
+			due = true
+		:: else -> at_release = false
+		fi;
+		d_step { defers = false; writes = false }
 	:: at_release && !given -> defers = false
+	:: else
+	fi;
+	if
 	:: !at_release && given -> sleeps = false /* by its address */
 	:: else
 	fi;
@@ -83,17 +100,17 @@ active proctype signaller()
 
 active proctype releaser()
 {
-	bool had, list = false;
+	bool list = false;
 
 #ifdef MUT_READ_FIRST
 	list = due;
 #endif
-	atomic { count++; had = defers };
+	count++;
 #ifndef MUT_NO_WAIT
-	if
-	:: had -> !defers
-	:: else
-	fi;
+	do
+	:: atomic { !defers && !writes -> break }
+	:: atomic { defers -> defers = false; break } /* it was long enough */
+	od;
 #endif
 #ifndef MUT_READ_FIRST
 	list = due;

@@ -51,6 +51,6 @@ static inline int _fg_mutex_destroy(struct fg_mutex *m)
 }
 
 bool _fg_mutex_wakes_at_release(struct fg_mutex *m);
-void _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n);
+bool _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n);
 
 #endif

@@ -49,10 +49,11 @@ static inline bool _fg_mutex_wakes_at_release(struct fg_mutex *m)
 	return false;
 }
 
-static inline void _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
+static inline bool _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
 {
 	(void)m;
 	(void)n;
+	return false;
 }
 
 int _fg_mutex_destroy(struct fg_mutex *m);
