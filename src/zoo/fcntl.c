@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,16 +18,20 @@
 #include "zoo/zoo.h"
 
 static int file = -1;  /* of the process, and its own description */
+static struct stat as; /* what it is: the program may close what it does not know */
 static uint64_t bytes; /* given out */
 static pthread_key_t descriptor_key;
-static uint32_t highest; /* number of a descriptor of ours, ever */
+static uint32_t highest;	/* number of a descriptor of ours, ever */
+static __thread int descriptor; /* this thread's + 1 */
 
-/* This thread's. */
-static __thread struct {
-	int descriptor;	 /* + 1 */
-	int32_t held;	 /* mutexes, unless others have unlocked them */
-	uint32_t rounds; /* of destructors */
-} mine;
+/*
+ * By a descriptor's number: mutexes that are held through it, and whether its thread has ended;
+ * atomic.  Others may unlock them, and to close it unlocks what is left.  The usual limit of
+ * descriptors is 1024; those beyond these are not closed.
+ */
+#define COUNTED 65536
+#define ENDED	0x80000000u
+static uint32_t held[COUNTED];
 
 static __attribute__((noreturn)) void fail(const char *what, long error)
 {
@@ -67,6 +70,7 @@ static void open_file(void)
 	if (file < 0)
 		fail("create a file", -errno);
 	file = moved_up(file);
+	fstat(file, &as);
 }
 
 /*
@@ -75,31 +79,34 @@ static void open_file(void)
  */
 static void child_of_fork(void)
 {
-	struct stat ours, s;
+	struct stat s;
 
-	if (fstat(file, &ours))
-		fail("find the file", -errno);
 	for (int fd = 0; fd <= (int)highest; fd++)
-		if (!fstat(fd, &s) && s.st_dev == ours.st_dev && s.st_ino == ours.st_ino)
+		if (!fstat(fd, &s) && s.st_dev == as.st_dev && s.st_ino == as.st_ino)
 			close_now(fd);
-	mine.descriptor = 0;
+	memset(held, 0, sizeof(held));
+	descriptor = 0;
 	open_file();
 }
 
-/*
- * In the last round: destructors of the program's may lock, too.  One that comes after it opens
- * another, and keeps that.  What the thread has locked would be unlocked by the close.
- */
-static void close_descriptor(void *d)
+/* Whoever is the last of its thread and those who unlock what that has left closes it. */
+static void forget(int fd, uint32_t is)
 {
-	if (++mine.rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
-		fg_libc_pthread_setspecific()(descriptor_key, d);
+	if (is != ENDED)
 		return;
-	}
-	if (mine.held || !mine.descriptor)
-		return;
-	close_now(mine.descriptor - 1);
-	mine.descriptor = 0;
+	held[fd] = 0;
+	close_now(fd);
+}
+
+/* In each round: a destructor of the program's that locks later opens another one. */
+static void thread_ends(void *unused)
+{
+	int fd = descriptor - 1;
+
+	(void)unused;
+	descriptor = 0;
+	if (fd < COUNTED)
+		forget(fd, fg_or_acq_rel(&held[fd], ENDED) | ENDED);
 }
 
 static const char *start(void)
@@ -116,7 +123,7 @@ static const char *start(void)
 	l.l_type = F_UNLCK;
 	fcntl(file, F_OFD_SETLK, &l);
 	pthread_atfork(NULL, NULL, child_of_fork);
-	pthread_key_create(&descriptor_key, close_descriptor);
+	pthread_key_create(&descriptor_key, thread_ends);
 	return NULL;
 }
 
@@ -125,15 +132,15 @@ static int my_descriptor(void)
 	char path[40];
 	long fd;
 
-	if (fg_likely(mine.descriptor))
-		return mine.descriptor - 1;
+	if (fg_likely(descriptor))
+		return descriptor - 1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
 	if (fd < 0)
 		fail("open the file", fd);
 	fd = moved_up((int)fd);
-	mine.descriptor = (int)fd + 1;
-	fg_libc_pthread_setspecific()(descriptor_key, &mine);
+	descriptor = (int)fd + 1;
+	fg_libc_pthread_setspecific()(descriptor_key, &descriptor);
 	return (int)fd;
 }
 
@@ -166,7 +173,8 @@ static uint32_t *owner_of(struct zoo_mutex *m)
 static void is_mine(struct zoo_mutex *m, int fd)
 {
 	fg_store_relaxed(owner_of(m), (uint32_t)fd + 1);
-	mine.held++;
+	if (fd < COUNTED)
+		fg_add_relaxed(&held[fd], 1);
 }
 
 static bool trylock(struct zoo_mutex *m)
@@ -206,8 +214,10 @@ static void unlock(struct zoo_mutex *m)
 	int owners = (int)fg_load_relaxed(owner_of(m)) - 1;
 
 	fg_store_relaxed(owner_of(m), 0);
-	mine.held--;
 	set(owners, byte_of(m), F_UNLCK, F_OFD_SETLK);
+	/* In a child one that it has from its parent was not counted. */
+	if (owners >= 0 && owners < COUNTED && fg_load_relaxed(&held[owners]) & ~ENDED)
+		forget(owners, fg_add_acq_rel(&held[owners], -1u) - 1);
 }
 
 const struct zoo_lock zoo_fcntl = {

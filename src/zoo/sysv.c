@@ -5,9 +5,9 @@
  * A mutex gets a semaphore of one of the process's sets at its first use, and gives it back when it
  * is destroyed.  A child of fork() has sets of its own.  They are removed at exit; those of
  * processes that were killed, or still had threads then, by the next one with this lock that starts
- * or ends in the same pid namespace: in another one nobody knows who lives.  A process-shared mutex
- * may be used first by a process that ends before others: its set lives as long as the process
- * group.
+ * or ends in the same pid namespace: in another one, or without /proc, nobody knows who lives.  A
+ * process-shared mutex may be used first by a process that ends before others: its set lives as
+ * long as the process group.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -72,16 +72,17 @@ static void remove_sets(struct pool *p)
 	p->used = p->frees = 0;
 }
 
-static void child_of_fork(void)
-{
-	guard = own.used = own.frees = shared.used = shared.frees = 0;
-}
-
 static uint64_t pid_namespace(void)
 {
 	struct stat s;
 
 	return stat("/proc/self/ns/pid", &s) ? 0 : s.st_ino;
+}
+
+static void child_of_fork(void)
+{
+	guard = own.used = own.frees = shared.used = shared.frees = 0;
+	namespace = pid_namespace(); /* a new one, after unshare() */
 }
 
 static int ns_part(uint32_t i)
@@ -131,13 +132,13 @@ static void sweep(void)
 	}
 }
 
-/* Of this process, with the caller. */
 static bool has_other_threads(void)
 {
 	struct stat s;
 
-	/* two are `.` and `..` */
-	return stat("/proc/self/task", &s) || s.st_nlink > 3;
+	if (stat("/proc/self/task", &s))
+		return !__libc_single_threaded; /* or has had them */
+	return s.st_nlink > 3;			/* two are `.` and `..` */
 }
 
 /* A thread that goes on while the process ends would find that its lock has gone. */

@@ -4,6 +4,7 @@
  *
  *	nodes threads	 20,000 threads, one after the other, leave no memory behind
  *	nodes destroyed	 nor do 50,000 mutexes
+ *	nodes ended	 nor do 1,500 threads that lock in a destructor, or leave a mutex to others
  *	nodes migrate N	 a thread that always begins a queue and one that always ends it; N: word of
  *                       the mutex
  *			 that is the queue's tail
@@ -15,6 +16,7 @@
 
 #include <limits.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include "zoo/zoo.h"
 
@@ -76,6 +78,37 @@ static void destroyed(void)
 	if (after > before + 1024)
 		check_say("%ld KB after 500 mutexes, %ld after 50,000", before, after);
 	CHECK(after <= before + 1024);
+}
+
+static pthread_key_t key;
+static pthread_mutex_t left = PTHREAD_MUTEX_INITIALIZER;
+
+static void locks_late(void *arg)
+{
+	lock_once(arg);
+}
+
+static void *leaves_it(void *late)
+{
+	if (late)
+		CHECK_EQ(pthread_setspecific(key, late), 0);
+	else
+		lock(&left);
+	return NULL;
+}
+
+/* With 1,024 descriptors each. */
+static void ended(void)
+{
+	struct rlimit few = {1024, 1024};
+
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+	CHECK_EQ(pthread_key_create(&key, locks_late), 0);
+	for (int i = 0; i < 1500; i++) {
+		join(start(leaves_it, i % 2 ? &key : NULL));
+		if (i % 2 == 0)
+			unlock(&left);
+	}
 }
 
 #define ROUNDS 40000 /* 2.5 MB of nodes */
@@ -202,6 +235,8 @@ int main(int argc, char **argv)
 		threads();
 	else if (argc == 2 && !strcmp(argv[1], "destroyed"))
 		destroyed();
+	else if (argc == 2 && !strcmp(argv[1], "ended"))
+		ended();
 	else if (argc == 3 && !strcmp(argv[1], "migrate")) {
 		tail_word = (unsigned)atoi(argv[2]);
 		migrate();
