@@ -144,14 +144,15 @@ syncord-perf: deps-syncord
 	@PYTHONDONTWRITEBYTECODE=1 ./test/syncord/perf
 	@$(MAKE) --no-print-directory syncord CASES=perf
 
-# The crates of rust/: their tests and examples, parking_lot's tests on their types, and all with
-# the oldest compiler that they promise.  Takes crates from the registry, unless Cargo has them.
+# The crates of rust/: their tests and examples, parking_lot's tests on their types, all with the
+# oldest compiler that they promise, and built with the oldest crates that they name.  Takes crates
+# from the registry, unless Cargo has them.
 rust: deps-rust
 	@$(MAKE) --no-print-directory all
 	@cd rust && export PKG_CONFIG_PATH="$(abspath $(BUILD))/meson-uninstalled" && \
 		cargo test --workspace --locked && cargo test --locked --no-default-features \
 		-p flexguard && cargo run --locked --example queue && ./parking-lot-suite && \
-		{ ./msrv || [ $$? = 77 ]; }
+		{ ./msrv || [ $$? = 77 ]; } && { ./minimal || [ $$? = 77 ]; }
 
 # The documents as a static site, in build/site; needs no network.
 site: deps-site
