@@ -24,9 +24,9 @@ fn main() {
         }
         Err(why) => {
             eprintln!(
-                "flexguard-sys: libflexguard 0.1 was not found: install FlexGuard, or name the \
-                 folder of its flexguard.pc in PKG_CONFIG_PATH (of a build tree: \
-                 build/meson-uninstalled)\n{why}"
+                "flexguard-sys: pkg-config has no flexguard 0.1: it is in the package \
+                 libflexguard-dev (Debian) or flexguard-devel (rpm); or name the folder of \
+                 flexguard.pc in PKG_CONFIG_PATH (of a build tree: build/meson-uninstalled)\n{why}"
             );
             std::process::exit(1);
         }

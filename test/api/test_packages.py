@@ -90,6 +90,20 @@ def check_rpm():
     shutil.rmtree(STAGE)
 
 
+def check_crates():
+    """Who has a crate by itself has its licence, too."""
+    if not shutil.which("cargo"):
+        raise Skip("no cargo here")
+    for crate in "flexguard", "flexguard-sys":
+        p = subprocess.run(["cargo", "package", "--list", "--allow-dirty", "--offline"],
+                           cwd=f"{SOURCE}/rust/{crate}", text=True, timeout=60,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if "offline mode" in p.stderr:
+            raise Skip("not all that Cargo.lock names is here")
+        same(p.stderr, p.returncode, 0)
+        same(crate, {"LICENSE", "README.md"} - set(p.stdout.split()), set())
+
+
 def check_versions():
     """One version, in all of them."""
     version = re.search(r"version: '([\d.]+)'", open(f"{SOURCE}/meson.build").read())[1]
