@@ -52,6 +52,13 @@ pub struct fg_spin_t {
     pub fg_state: i32,
 }
 
+pub const FG_VERSION_MAJOR: i32 = 0;
+pub const FG_VERSION_MINOR: i32 = 1;
+pub const FG_VERSION_PATCH: i32 = 0;
+/// Of these bindings; `fg_version` is that of the library.
+pub const FG_VERSION_NUMBER: i32 =
+    FG_VERSION_MAJOR * 10000 + FG_VERSION_MINOR * 100 + FG_VERSION_PATCH;
+
 pub const FG_MUTEX_NORMAL: i32 = 0;
 pub const FG_MUTEX_RECURSIVE: i32 = 1;
 pub const FG_MUTEX_ERRORCHECK: i32 = 2;
@@ -64,6 +71,10 @@ pub const FG_BARRIER_SERIAL: i32 = -1;
 #[allow(clippy::declare_interior_mutable_const)]
 pub const FG_MUTEX_INIT: fg_mutex_t =
     fg_mutex_t { fg_state: [0; 2], fg_kind: FG_MUTEX_NORMAL as u32, fg_more: [0; 5] };
+pub const FG_RECURSIVE_MUTEX_INIT: fg_mutex_t =
+    fg_mutex_t { fg_state: [0; 2], fg_kind: FG_MUTEX_RECURSIVE as u32, fg_more: [0; 5] };
+pub const FG_ERRORCHECK_MUTEX_INIT: fg_mutex_t =
+    fg_mutex_t { fg_state: [0; 2], fg_kind: FG_MUTEX_ERRORCHECK as u32, fg_more: [0; 5] };
 pub const FG_MOVABLE_MUTEX_INIT: fg_mutex_t =
     fg_mutex_t { fg_state: [0; 2], fg_kind: FG_MUTEX_MOVABLE as u32, fg_more: [0; 5] };
 pub const FG_COND_INIT: fg_cond_t = fg_cond_t { fg_state: [0; 6] };
@@ -72,6 +83,13 @@ pub const FG_RWLOCK_INIT: fg_rwlock_t =
 pub const FG_WRITERS_FIRST_RWLOCK_INIT: fg_rwlock_t =
     fg_rwlock_t { fg_state: [0; 6], fg_kind: FG_RWLOCK_WRITERS_FIRST as u32, fg_more: 0 };
 pub const FG_ONCE_INIT: fg_once_t = fg_once_t { fg_state: 0 };
+
+/// `value` is 2^31 - 1 at most.
+#[allow(non_snake_case)]
+pub const fn FG_SEM_INIT(value: u32) -> fg_sem_t {
+    fg_sem_t { fg_state: value as u64 }
+}
+
 pub const FG_SPIN_INIT: fg_spin_t =
     fg_spin_t { fg_state: cfg!(any(target_arch = "x86", target_arch = "x86_64")) as i32 };
 
