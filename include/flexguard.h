@@ -32,7 +32,10 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* Of this header; fg_version() is that of the library.  Before 1.0, a minor version is one ABI. */
+/*
+ * Of this header; fg_version() is that of the library.  What was built with this header runs with
+ * this and all later versions of libflexguard.so.0.
+ */
 #define FG_VERSION_MAJOR  0
 #define FG_VERSION_MINOR  1
 #define FG_VERSION_PATCH  0

@@ -9,7 +9,7 @@ fn main() {
         return;
     }
     let found = pkg_config::Config::new()
-        .range_version("0.1".."0.2") // before 1.0 a minor version is one ABI
+        .range_version("0.1".."1") // later ones keep the ABI (CHANGELOG.md)
         .probe("flexguard");
     match found {
         Ok(library) => {

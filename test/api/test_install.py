@@ -242,6 +242,21 @@ def check_cmake_versions_and_components():
         same(f"'{wanted}': {p.stdout}", p.returncode == 0, found)
 
 
+def check_cmake_later_version():
+    """A later minor version has the ABI that was asked for; a later major one need not."""
+    need("cmake")
+    file = f"{LIB}/cmake/flexguard/flexguard-config-version.cmake"
+    text = re.sub(r'(PACKAGE_VERSION) "[\d.]+"', r'\1 "${has}"', open(file).read())
+    with open(f"{TMP}/version.cmake", "w") as f:
+        f.write(text + 'message("${PACKAGE_VERSION_COMPATIBLE}")\n')
+    for has, wanted, good in (("0.3.0", "0.1", "TRUE"), ("0.3.0", "0.1.7", "TRUE"),
+                              ("0.3.0", "0", "TRUE"), ("0.3.0", "0.3.1", "FALSE"),
+                              ("0.3.0", "0.4", "FALSE"), ("1.0.0", "0.1", "FALSE")):
+        said = call("cmake", f"-Dhas={has}", f"-DPACKAGE_FIND_VERSION={wanted}", "-P",
+                    f"{TMP}/version.cmake")
+        same(f"{has} for {wanted}", said, f"{good}\n")
+
+
 def check_readme():
     """What the README says is a program, is one."""
     need("g++")
