@@ -14,6 +14,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,28 +43,35 @@ static void *other(void *arg)
 	return NULL;
 }
 
-/* Taken at once, or watched: then the loop tries again when its number comes. */
+/*
+ * 1: taken at once; 0: watched, and the loop tries again when its number comes; -1: neither, so
+ * that none would come.
+ */
 static int try_or_watch(struct fg_async *a, int i)
 {
+	int error;
+
 	if (!__atomic_exchange_n(&lock_word[i], 2, __ATOMIC_ACQUIRE))
 		return 1;
-	if (fg_async_watch(a, &lock_word[i], 2, false, (uint64_t)i))
-		perror("fg_async_watch");
-	return 0;
+	error = fg_async_watch(a, &lock_word[i], 2, false, (uint64_t)i);
+	if (!error)
+		return 0;
+	fprintf(stderr, "fg_async_watch: %s\n", strerror(error));
+	return -1;
 }
 
 int main(void)
 {
 	struct epoll_event e = {.events = EPOLLIN}, ready;
 	struct fg_async *a = fg_async_open();
-	int loop = epoll_create1(0), taken = 0, error;
+	int error = errno, loop = epoll_create1(0), taken = 0, got;
 	char line[100];
 	pthread_t t;
 	uint64_t i;
 
 	if (!a) {
-		perror("fg_async_open");
-		return errno == ENOSYS || errno == EPERM ? 77 : 1;
+		fprintf(stderr, "fg_async_open: %s\n", strerror(error));
+		return error == ENOSYS || error == EPERM ? 77 : 1;
 	}
 	if (loop < 0 || pipe(ends))
 		return 1;
@@ -73,8 +81,12 @@ int main(void)
 	epoll_ctl(loop, EPOLL_CTL_ADD, ends[0], &e);
 	e.data.fd = fg_async_fd(a);
 	epoll_ctl(loop, EPOLL_CTL_ADD, e.data.fd, &e);
-	for (i = 0; i < LOCKS; i++)
-		taken += try_or_watch(a, (int)i);
+	for (i = 0; i < LOCKS; i++) {
+		got = try_or_watch(a, (int)i);
+		if (got < 0)
+			return 1;
+		taken += got;
+	}
 	if (pthread_create(&t, NULL, other, NULL))
 		return 1;
 	while (taken < LOCKS && epoll_wait(loop, &ready, 1, 30000) == 1) {
@@ -84,12 +96,12 @@ int main(void)
 			continue;
 		}
 		while (fg_async_fetch(a, &i, &error)) {
-			if (error)
+			got = error ? -1 : try_or_watch(a, (int)i);
+			if (got < 0)
 				return 1;
-			if (try_or_watch(a, (int)i)) {
+			if (got)
 				printf("lock %d is mine\n", (int)i);
-				taken++;
-			}
+			taken += got;
 		}
 	}
 	pthread_join(t, NULL);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """An installed copy, staged and then moved, serves programs outside the tree: pkg-config, CMake,
 README."""
+import errno
 import json
 import re
 import sysconfig
@@ -191,6 +192,19 @@ def check_async_alone():
     true(f"threads: {flags}", "-pthread" in flags and "-lflexguard" not in flags)
     call("gcc", f"{EXAMPLES}/async_loop.c", "-o", f"{TMP}/async_loop", *flags)
     call(f"{TMP}/async_loop")
+
+
+def check_async_refused():
+    """The example says why it cannot watch, and does not wait."""
+    need("gcc")
+    source = f"{TMP}/refuses.c"
+    with open(source, "w") as f:
+        f.write("#include <errno.h>\nint pthread_create(void) { return EAGAIN; }\n")
+    call("gcc", "-shared", "-fPIC", source, "-o", f"{TMP}/refuses.so")
+    p = subprocess.run([f"{TMP}/async_loop"], env=dict(os.environ, LD_PRELOAD=f"{TMP}/refuses.so"),
+                       text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    same("status", p.returncode, 1)
+    same("stderr", p.stderr, f"fg_async_watch: {os.strerror(errno.EAGAIN)}\n")
 
 
 def configure(source, directory, *options, prefix=MOVED):
