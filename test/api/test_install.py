@@ -9,12 +9,12 @@ import sysconfig
 from climod import *
 
 SOURCE, BUILD = HELPERS
-EXAMPLES = f"{SOURCE}/examples"
 OPTIONS = {o["name"]: o["value"] for o in json.loads(subprocess.run(
     ["meson", "introspect", "--buildoptions", BUILD], check=True, text=True,
     stdout=subprocess.PIPE).stdout)}
 MOVED = f"{TMP}/moved"
 LIB = f"{MOVED}/{OPTIONS['libdir']}"
+EXAMPLES = f"{MOVED}/{OPTIONS['datadir']}/doc/flexguard/examples"
 os.environ.pop("LD_LIBRARY_PATH", None)  # Meson's, which would find the library of the build
 EXPECTED = {"queue": "800040000\n", "bank": "10000\n"}
 
@@ -68,6 +68,15 @@ def check_manual():
     names = re.findall(r"FG_API\b[^;(]*\b(fg_\w+)\(", header)
     for name in names:
         true(f"{name}.3", os.path.exists(f"{pages}/{name}.3"))
+
+
+def check_examples():
+    """Those that the manual names; the tests below build them."""
+    named = set()
+    for page in os.listdir(f"{SOURCE}/docs/man"):
+        named |= set(re.findall(r"_examples/([\w.]+)_", open(f"{SOURCE}/docs/man/{page}").read()))
+    true("some", named)
+    same("missing", {n for n in named if not os.path.exists(f"{EXAMPLES}/{n}")}, set())
 
 
 def runs(directory, env):
