@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-# default.nix with stand-ins for nixpkgs: that it is an expression, and what it asks for.
+# default.nix with stand-ins for nixpkgs: that it is an expression, and what it asks for, with the
+# flags that the hook of meson adds; that it says of each feature whether it is wanted, since the
+# hook enables all others.
 # nix-instantiate --eval --strict --json packaging/nix/check.nix
 let
   names = [ "meson" "ninja" "pkg-config" "python3" "scdoc" "bpftools" "libbpf" "elfutils" "zlib"
@@ -13,4 +15,19 @@ let
       licenses = { mit = "mit"; gpl2Only = "gpl2Only"; bsd2 = "bsd2"; };
     };
   };
-in removeAttrs (import ./default.nix { inherit pkgs; }) [ "src" ]
+  asked = removeAttrs (import ./default.nix { inherit pkgs; }) [ "src" ];
+  flags = [
+    "-Dauto_features=${asked.mesonAutoFeatures or "enabled"}"
+    "-Dwrap_mode=nodownload"
+    "--buildtype=${asked.mesonBuildType or "plain"}"
+  ] ++ asked.mesonFlags;
+  features = map builtins.head (builtins.filter builtins.isList
+    (builtins.split "option\\('([a-z]+)', type: 'feature'"
+      (builtins.readFile ../../meson_options.txt)));
+  named = feature: builtins.any (flag: builtins.elem flag flags)
+    [ "-D${feature}=enabled" "-D${feature}=disabled" ];
+  forgotten = builtins.filter (feature: !named feature) features;
+in
+  if features == [ ] || forgotten != [ ]
+  then throw "mesonFlags say nothing of: ${toString forgotten}"
+  else asked // { mesonFlags = flags; }

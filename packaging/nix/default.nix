@@ -26,12 +26,17 @@ pkgs.stdenv.mkDerivation {
     pkgs.ncurses
     pkgs.libmicrohttpd
   ];
+  # The hook of meson says --buildtype=plain and -Dauto_features=enabled, unless it is told: each
+  # feature is named here, also those that are for benchmarks on libraries that are not above.
+  mesonBuildType = "release";
   mesonFlags = [
     "-Dtests=false"
     "-Dmonitor=enabled"
     "-Dncurses=enabled"
     "-Dmicrohttpd=enabled"
     "-Dlibdw=enabled"
+    "-Dleveldb=disabled"
+    "-Dtdb=disabled"
   ];
   # Loaded when they are asked for, so that no DT_NEEDED names them.
   postFixup = ''

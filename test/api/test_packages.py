@@ -90,6 +90,18 @@ def check_rpm():
     shutil.rmtree(STAGE)
 
 
+def check_nix():
+    """The hook of nixpkgs enables each feature of which nothing is said."""
+    names = re.findall(r"option\('(\w+)', type: 'feature'",
+                       open(f"{SOURCE}/meson_options.txt").read())
+    said = re.findall(r'"-D(\w+)=(?:en|dis)abled"',
+                      open(f"{SOURCE}/packaging/nix/default.nix").read())
+    true("features", names)
+    same("nothing said of", set(names) - set(said), set())
+    if shutil.which("nix-instantiate"):
+        call("nix-instantiate", "--eval", "--strict", "--json", f"{SOURCE}/packaging/nix/check.nix")
+
+
 def check_crates():
     """Who has a crate by itself has its licence, too."""
     if not shutil.which("cargo"):
