@@ -69,6 +69,35 @@ def check_debian():
     shutil.rmtree(STAGE)
 
 
+def licence(path):
+    """What the file says; without a line of its own, or in the patches, what REUSE.toml says."""
+    if path.startswith("kernel/patches/"):
+        return "GPL-2.0-only"
+    with open(f"{SOURCE}/{path}", errors="replace") as f:
+        found = re.search(r"^\W*SPDX-License-Identifier[:] ([\w.() -]*[\w)])", f.read(2000), re.M)
+    return found[1] if found else "MIT"
+
+
+def check_debian_copyright():
+    """debian/copyright, of which the last paragraph that names a file counts, says what they do."""
+    listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z"], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    if listed.returncode:
+        raise Skip("no git to list the sources")
+    names = {"Expat": "MIT", "GPL-2": "GPL-2.0-only", "BSD-2-clause": "BSD-2-Clause", "or": "OR"}
+    paragraphs = [
+        (files.split(), " ".join(names[word] for word in said.split()))
+        for files, said in re.findall(r"^Files: (.*?)^Copyright:.*?^License: (.*?)$",
+                                      open(f"{SOURCE}/packaging/debian/copyright").read(),
+                                      re.M | re.S)]
+    for path in filter(None, listed.stdout.split("\0")):
+        if not os.path.isfile(f"{SOURCE}/{path}"):
+            continue  # taken away, and git not told
+        said = [names for files, names in paragraphs
+                if any(fnmatch.fnmatchcase(path, pattern) for pattern in files)]
+        same(path, said[-1], licence(path))
+
+
 def check_rpm():
     text = open(f"{SOURCE}/packaging/rpm/flexguard.spec").read()
     macros = {"_prefix": "", "_bindir": OPTIONS["bindir"], "_libdir": OPTIONS["libdir"],
