@@ -4,6 +4,7 @@ rpm's, and is gone after packaging/uninstall; prefixes that cannot be."""
 import fnmatch
 import json
 import re
+import runpy
 
 from climod import *
 
@@ -54,18 +55,22 @@ def holders(lists, path):
                    for p in patterns)]
 
 
-def check_debian():
+def debian_holders(path):
     lists = {}
     for name in os.listdir(f"{SOURCE}/packaging/debian"):
         if name.endswith(".install"):
             lines = open(f"{SOURCE}/packaging/debian/{name}").read().split()
-            lists[name] = [line.removeprefix("usr/") for line in lines]
-    install()
+            lists[name.removesuffix(".install")] = [line.removeprefix("usr/") for line in lines]
+    # Debian's libdir is lib/ARCHITECTURE, which another build may not have.
     libdir = OPTIONS["libdir"]
+    there = "lib/any" + path[len(libdir):] if path.startswith(libdir + "/") else path
+    return holders(lists, there)
+
+
+def check_debian():
+    install()
     for path in sorted(files()):
-        # Debian's libdir is lib/ARCHITECTURE, which another build may not have.
-        there = "lib/any" + path[len(libdir):] if path.startswith(libdir + "/") else path
-        same(path, len(holders(lists, there)), 1)
+        same(path, len(debian_holders(path)), 1)
     shutil.rmtree(STAGE)
 
 
@@ -96,6 +101,31 @@ def check_debian_copyright():
         said = [names for files, names in paragraphs
                 if any(fnmatch.fnmatchcase(path, pattern) for pattern in files)]
         same(path, said[-1], licence(path))
+
+
+def check_sbom():
+    """It says of each package what the sources say that its programs and libraries are made of."""
+    def made_of(path):  # libflexguard.so and libflexguard.a are the same objects
+        return re.sub(r"(/[\w-]+)[^/]*$", r"\1", "/" + path)
+    sources = {}
+    for block in call("ninja", "-C", BUILD, "-t", "deps").split("\n\n"):
+        name, *lines = block.splitlines() or [""]
+        paths = (os.path.normpath(os.path.join(BUILD, line.strip())) for line in lines)
+        sources.setdefault(made_of(name.split(".p/")[0]), set()).update(
+            os.path.relpath(p, SOURCE) for p in paths
+            if p.startswith(SOURCE + "/") and not p.startswith(BUILD + "/"))
+    found = {}
+    paths = json.loads(call("meson", "introspect", "--installed", BUILD))
+    if not any("libflexguard-monitor.so" in path for path in paths):
+        raise Skip("built without the monitor")
+    for built, installed in paths.items():
+        package, = debian_holders(os.path.relpath(installed, OPTIONS["prefix"]))
+        found.setdefault(package, {"MIT"}).update(
+            licence(path) for path in sources.get(made_of(os.path.relpath(built, BUILD)), ()))
+    said = runpy.run_path(f"{SOURCE}/packaging/sbom")["LICENCES"]
+    true("some", found)
+    for package, licences in found.items():
+        same(package, set(said[package]), licences)
 
 
 def check_rpm():
