@@ -127,8 +127,11 @@ static inline void announce_beside(struct fg_lock *l, struct fg_self *t, uint32_
 /* Announces that `l` is being taken, besides what is held.  Returns what `only` was; 0: nothing. */
 static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
 {
-	/* One without a slot publishes nothing, and is not told of releases by others. */
-	uint32_t held = fg_has_slot(t) ? locks_announced(t) : 0, gone = released_for_me(t);
+	/*
+	 * In this order: a signal handler that comes in between, and locks, has it from the count,
+	 * and leaves fewer.  One without a slot publishes nothing, and is not told of releases.
+	 */
+	uint32_t gone = released_for_me(t), held = fg_has_slot(t) ? locks_announced(t) : 0;
 	uint64_t prev = t->only;
 
 	if (gone) { /* which ones it does not know */

@@ -209,7 +209,7 @@ FOUND_BY = {
     "zoo": ["-l futex-fair", "-l hybrid-mcs", "-l cohort -m intel104 -c 8 -t 8",
             "-l cna -m intel104 -c 8 -t 8"],
 }
-ELSEWHERE = {"budget", "cond-shared", "futex", "native"}  # why: simulator.md
+ELSEWHERE = {"budget", "cond-shared", "defers", "futex", "native"}  # why: simulator.md
 
 
 def check_all_that_is_wrong_on_purpose_runs():
