@@ -167,7 +167,7 @@ static struct fg_waiter *signal_first(struct fg_cond *c, bool broadcast, bool *a
 			fg_add_relaxed(&c->lock.tag, 1);
 		given = give(c, n, last ? LAST : SIGNALED);
 #ifdef FG_BROKEN_LATE_LOOK
-		at_release = at_release && _fg_mutex_wakes_at_release(mutex);
+		at_release = last && !broadcast && mutex && _fg_mutex_wakes_at_release(mutex);
 #endif
 		if (at_release)
 			at_release = _fg_mutex_wake_at_release(mutex,
