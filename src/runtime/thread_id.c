@@ -251,7 +251,8 @@ static void wait_for_deferral(uint32_t *released, uint32_t tag)
 	for (uint32_t n = 1; (have & ~NOT_TAG) == tag; n++) {
 		if (!(have & (FG_RELEASED_DEFERS | FG_RELEASED_WRITES)))
 			return;
-		if (have & FG_RELEASED_DEFERS && n > DEFERS_LOOKS + DEFERS_SLEEPS &&
+		/* With both a signal handler has come in between, and asked in vain. */
+		if (!(have & FG_RELEASED_WRITES) && n > DEFERS_LOOKS + DEFERS_SLEEPS &&
 		    fg_cas_acquire(released, &have, have & ~FG_RELEASED_DEFERS))
 			return;
 		fg_pause();
