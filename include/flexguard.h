@@ -72,7 +72,7 @@ enum {
 	/*
 	 * As a normal one, and its memory may become something else while it is locked, if nobody
 	 * uses the mutex any more.  For that waiters are never given it by way of their own memory:
-	 * with many CPUs up to a fifth slower.
+	 * with many CPUs, and short sections, up to a fifth slower (simulated).
 	 */
 	FG_MUTEX_MOVABLE = 0x100,
 };

@@ -37,7 +37,7 @@ int fg_mutex_destroy(fg_mutex_t *mutex)
 /* Out of line, so that the fast paths need no stack. */
 static __attribute__((noinline)) int lock_slow(struct fg_mutex *m)
 {
-	return _fg_mutex_lock_slow(m, NULL, FG_CALLER);
+	return _fg_mutex_lock(m, NULL, FG_CALLER);
 }
 
 static __attribute__((noinline)) int lock_typed(struct fg_mutex *m)

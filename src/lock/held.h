@@ -128,8 +128,8 @@ static inline void announce_beside(struct fg_lock *l, struct fg_self *t, uint32_
 static inline uint64_t announce(struct fg_lock *l, struct fg_self *t)
 {
 	/*
-	 * In this order: a signal handler that comes in between, and locks, has it from the count,
-	 * and leaves fewer.  One without a slot publishes nothing, and is not told of releases.
+	 * In this order: what a signal handler in between finds out, and leaves, is in the count
+	 * that is read after it.  One without a slot publishes nothing, and is told of nothing.
 	 */
 	uint32_t gone = released_for_me(t), held = fg_has_slot(t) ? locks_announced(t) : 0;
 	uint64_t prev = t->only;

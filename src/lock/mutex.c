@@ -167,12 +167,16 @@ bool _fg_mutex_wake_at_release(struct fg_mutex *m, struct fg_waiter *n)
 
 static __attribute__((noinline)) int unlock_beside_waiters(struct fg_mutex *m)
 {
-	uint32_t *word[FG_WAKE_BATCH], count = 0, owner = 0;
+	const struct fg_self *t = fg_self();
+	bool given = was_given(t, address(&m->lock));
+	/* First: after that nobody puts one more into the list. */
+	uint32_t owner = given ? 0 : _fg_lock_released_for(&m->lock);
+	uint32_t *word[FG_WAKE_BATCH], count = 0;
 	struct fg_waiter *n;
 
-	/* First: after that nobody puts one more into the list. */
-	if (!was_given(fg_self(), address(&m->lock)))
-		owner = _fg_lock_released_for(&m->lock);
+	/* Nobody has it: the list may be of the next that does. */
+	if (!given && !owner && (fg_load_relaxed(&m->lock.word) & FG_WORD_ID) != t->id)
+		return _fg_unlock_slow(&m->lock);
 	n = m->due_epoch == fg_epoch ? m->due : NULL;
 	for (; n; n = n->next) {
 		if (count == FG_WAKE_BATCH)

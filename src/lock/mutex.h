@@ -118,14 +118,14 @@ int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadli
 int _fg_mutex_lock_traced(struct fg_mutex *m, const struct fg_deadline *deadline,
 			  const void *caller);
 
-/* A normal one, when _fg_lock_fast() has not got it; another one.  Both: as above. */
-static inline int _fg_mutex_lock_slow(struct fg_mutex *m, const struct fg_deadline *deadline,
-				      const void *caller)
+/* A normal one of pthread's, which is not movable, when _fg_lock_fast() has not got it. */
+static inline int _fg_mutex_lock_slow(struct fg_mutex *m, const void *caller)
 {
-	return fg_is_traced() ? _fg_mutex_lock_traced(m, deadline, caller) :
-				_fg_mutex_lock_long_way(m, deadline);
+	return fg_is_traced() ? _fg_mutex_lock_traced(m, NULL, caller) :
+				_fg_lock_slow_any(&m->lock, NULL);
 }
 
+/* One that is not normal.  As above. */
 static inline int _fg_mutex_lock_typed(struct fg_mutex *m, const struct fg_deadline *deadline,
 				       const void *caller)
 {
@@ -136,8 +136,10 @@ static inline int _fg_mutex_lock_typed(struct fg_mutex *m, const struct fg_deadl
 static inline int _fg_mutex_lock(struct fg_mutex *m, const struct fg_deadline *deadline,
 				 const void *caller)
 {
-	return _fg_mutex_is_normal(m) ? _fg_mutex_lock_slow(m, deadline, caller) :
-					_fg_mutex_lock_typed(m, deadline, caller);
+	if (!_fg_mutex_is_normal(m))
+		return _fg_mutex_lock_typed(m, deadline, caller);
+	return fg_is_traced() ? _fg_mutex_lock_traced(m, deadline, caller) :
+				_fg_mutex_lock_long_way(m, deadline);
 }
 
 /* 0 or EBUSY; EAGAIN (recursion too deep). */

@@ -356,7 +356,10 @@ static inline bool fg_thread_writes(struct fg_thread *me)
 	return false;
 }
 
-/* Has that happened in this process?  Few programs do it, and to ask of a thread takes seven. */
+/*
+ * Has that happened in this process?  Few programs do it, and to ask a thread takes seven
+ * instructions more.
+ */
 extern uint32_t fg_any_released_for __attribute__((visibility("hidden")));
 
 static inline bool fg_thread_has_released_by_others(const struct fg_self *t)
