@@ -12,45 +12,9 @@
  */
 #define RECURSIVE_NS 50000u
 
-struct fg_rwlock_line _fg_rwlock_visible[LINES];
-uint32_t _fg_rwlock_gone[LINES][ENTRIES];
+static __thread uint8_t fg_biased_reads; /* counts those with a barrier, to look at some */
 
 /* ---- visible readers -------------------------------------------------------- */
-
-static __attribute__((noinline, cold)) void wake_wanting(uint32_t *count)
-{
-	/* Release: with the new count the entry is seen gone (acquire in wait_for_entry). */
-	fg_add_release(count, 1);
-	fg_futex_wake(count, INT32_MAX, FG_FUTEX_ANY); /* writers of two locks may sleep there */
-}
-
-static bool clear(uint64_t *entry, uint64_t *have)
-{
-#ifdef FG_BROKEN_RWLOCK_TABLE /* a test proves that the tests notice */
-	*have = __atomic_exchange_n(entry, 0, __ATOMIC_RELEASE);
-	return true;
-#endif
-	/* Release: pairs with the acquire in wait_for_entry(). */
-	return fg_likely(fg_cas64_release(entry, have, 0));
-}
-
-/*
- * True if the entry named this lock and does not any more.  The lock may be gone then; the table
- * stays.
- */
-static __attribute__((noinline)) bool take_out(uint32_t line, const struct fg_rwlock *rw)
-{
-	uint32_t column = column_of(rw);
-	uint64_t *entry = &_fg_rwlock_visible[line].entry[column], have = fg_load_relaxed(entry);
-
-	while (names(have, rw))
-		if (clear(entry, &have)) {
-			if (have & WANTED)
-				wake_wanting(&_fg_rwlock_gone[line][column]);
-			return true;
-		}
-	return false;
-}
 
 enum visible {
 	INVISIBLE,
@@ -58,85 +22,40 @@ enum visible {
 	UNBIASED /* it is in the table, but the bias has been taken back: see withdraws_visible() */
 };
 
-/*
- * As everywhere here, it is in a section from before others may see it: a writer waits for it from
- * then on, also if it loses its CPU before it knows that it reads.
- */
 static inline enum visible enter_visible(struct fg_rwlock *rw, struct fg_self *t)
 {
-	uint64_t none = 0, *entry;
+	/* Acquire: its table has been seen to (has_table). */
+	uint32_t bias = fg_load_acquire(&rw->bias), now;
 
-	if (!fg_load_relaxed(&rw->bias))
+	if (!bias || !fg_visible_enter(t, rw, bias == FG_RW_ASYMMETRIC))
 		return INVISIBLE;
-	entry = entry_in(line_of(t), rw);
-	if (fg_unlikely(fg_load_relaxed(entry)))
-		return INVISIBLE; /* read by this thread already, or a neighbour's */
-	fg_section_enter(t);
-	if (fg_unlikely(!fg_cas64_seq_cst(entry, &none, entry_for(rw)))) {
-		fg_section_leave(t);
-		return INVISIBLE;
-	}
+#ifdef FG_BROKEN_RWLOCK_TABLE /* a test proves that the tests notice */
+	return VISIBLE;
+#endif
 	/*
-	 * Dekker with revoke_bias(): it clears the bias and then looks here.  Acquire:
+	 * Dekker with revoke_bias(): it clears the bias and then looks at the table.  Acquire:
 	 * the reader that set the bias had seen what the last writer did.
 	 */
-	return fg_likely(fg_load_seq_cst(&rw->bias)) ? VISIBLE : UNBIASED;
-}
-
-/* False: this thread reads nevertheless. */
-static bool withdraws_visible(struct fg_rwlock *rw, struct fg_self *t)
-{
-	if (take_out(line_of(t), rw)) {
-		fg_section_leave(t);
-		return true;
+	now = fg_load_acquire(&rw->bias);
+	if (fg_unlikely(now != bias)) {
+		/* Another one, whose writer leaves the barrier to us? */
+		fg_fence_seq_cst();
+		return fg_load_acquire(&rw->bias) ? VISIBLE : UNBIASED;
 	}
-	/*
-	 * A neighbour has left with our entry, and left its place in the count, which keeps the
-	 * writers out, to us.
-	 */
-	/* pairs with its release in take_out(): we see what it saw of the last writer */
-	fg_fence_acquire();
-	return false;
+	if (bias == FG_RW_BIASED && fg_unlikely(!++fg_biased_reads))
+		_fg_rwlock_read_for_long(rw);
+	return VISIBLE;
 }
 
-/*
- * An entry of another thread: one that lets others unlock for it, or one that the parent of this
- * process had.
- */
-static bool take_out_any(const struct fg_rwlock *rw)
+static enum fg_visible_leaves leave_visible(const struct fg_rwlock *rw, const struct fg_self *t)
 {
-	uint32_t line;
-
-	for (line = 0; line < LINES; line++)
-		if (take_out(line, rw))
-			return true;
-	return false;
+	return has_table(rw) ? _fg_visible_leave(t, rw) : FG_VISIBLE_NOT_THERE;
 }
 
-static void forget_visible(const struct fg_rwlock *rw)
+/* Another thread's. */
+static bool leave_visible_any(const struct fg_rwlock *rw)
 {
-	/* In a child there are the lines of the parent's threads, and nobody knows how many. */
-	uint32_t line, lines = fg_epoch ? LINES : lines_of_table();
-
-	for (line = 0; line < lines; line++)
-		if (fg_unlikely(names(fg_load_relaxed(entry_in(line, rw)), rw)))
-			take_out(line, rw);
-}
-
-void _fg_rwlock_init(struct fg_rwlock *rw, uint32_t kind)
-{
-	forget_visible(rw);
-	*rw = (struct fg_rwlock){.kind = kind};
-}
-
-void _fg_rwlock_destroy(struct fg_rwlock *rw)
-{
-	/*
-	 * Without the bias, a writer has seen the last of them leave; but not in a child of fork,
-	 * where one of the parent's may have been about to.
-	 */
-	if (fg_load_relaxed(&rw->bias) || fg_epoch)
-		forget_visible(rw);
+	return has_table(rw) && _fg_visible_release(rw);
 }
 
 /* ---- counted readers -------------------------------------------------------- */
@@ -195,7 +114,7 @@ static __attribute__((noinline)) void leave(struct fg_rwlock *rw)
 	uint32_t looks;
 
 	for (looks = 0; looks < ENTRY_LOOKS; looks++)
-		if (leave_counted(rw) || take_out_any(rw))
+		if (leave_counted(rw) || leave_visible_any(rw))
 			return;
 }
 
@@ -219,31 +138,6 @@ static bool writer_at_gate(struct fg_rwlock *rw)
 }
 
 /*
- * A counted reader, no writer about.  The table saves what it costs to pull the line of the count
- * from another reader.  So the bias is set by a reader that did, and BRAVO's time for which it is
- * inhibited is counted in such readers.
- */
-static void set_bias_again(struct fg_rwlock *rw, const struct fg_self *t)
-{
-	uint32_t left;
-
-	if (fg_likely(fg_load_relaxed(&rw->last_reader) == t->id) || fg_load_relaxed(&rw->bias))
-		return; /* nothing is written here, either, that the next one would have to pull */
-	if (fg_unlikely(entry_for(rw) & WANTED)) /* at an odd address: no room for the flag */
-		return;
-	fg_store_relaxed(&rw->last_reader, t->id);
-	left = fg_load_relaxed(&rw->inhibit);
-	if (fg_likely(left))
-		fg_store_relaxed(&rw->inhibit, left - 1);
-	else
-		/*
-		 * Counted until we leave, so no writer gets past drain() without seeing
-		 * this.  Release: visible readers see what we have seen of the last writer.
-		 */
-		fg_store_release(&rw->bias, 1);
-}
-
-/*
  * Counts this thread in: 0, EBUSY or EAGAIN.  The order of all changes of `readers` decides against
  * a writer: a reader that is counted before its CAS keeps it waiting, one that is counted after
  * sees all that it did to the gate.
@@ -257,7 +151,7 @@ static inline int count_in(struct fg_rwlock *rw, struct fg_self *t, bool may_pas
 	if (fg_likely(!writer_at_gate(rw))) {
 		if (fg_unlikely((r & COUNT) >= READERS_MAX))
 			return EAGAIN;
-		set_bias_again(rw, t);
+		_fg_rwlock_counted(rw, t);
 		return 0;
 	}
 	return may_pass && !(r & WRITER_IN) ? 0 : EBUSY;
@@ -315,12 +209,16 @@ static bool writer_is_in(const struct fg_rwlock *rw)
 
 /*
  * Nor does this thread read.  WRITER_IN alone says nothing of it: the flag outlives its writer, and
- * the next one is at the gate before it has taken it back.
+ * the next one is at the gate before it has taken it back.  With the bias its place may be in the
+ * line of another thread, if that one was unlocked for.
  */
 static bool i_do_not_read(const struct fg_rwlock *rw, const struct fg_self *t)
 {
-	return (fg_load_relaxed(&rw->readers) & (COUNT | WRITER_IN)) == WRITER_IN &&
-	       !names(fg_load_relaxed(entry_in(line_of(t), rw)), rw);
+	const struct fg_visible_line *line = fg_visible_mine(t);
+
+	return !fg_load_acquire(&rw->bias) &&
+	       (fg_load_relaxed(&rw->readers) & (COUNT | WRITER_IN)) == WRITER_IN &&
+	       !(line && fg_visible_reads(line, rw));
 }
 
 /*
@@ -428,6 +326,23 @@ static inline int rdlock_invisible(struct fg_rwlock *rw, struct fg_self *t,
 						rdlock_in_round(rw, t, deadline);
 }
 
+/* The bias has been taken back. */
+static bool withdraws_visible(struct fg_rwlock *rw, struct fg_self *t)
+{
+	switch (_fg_visible_leave(t, rw)) {
+	case FG_VISIBLE_NOT_THERE:
+		/*
+		 * A signal handler has left with our entry, and left its place in the count, which
+		 * keeps the writers out, to us: this thread reads nevertheless.
+		 */
+		return false;
+	case FG_VISIBLE_NOT_ITS: leave(rw); /* the place of whom the other thread unlocked for */
+	case FG_VISIBLE_GONE: break;
+	}
+	fg_section_leave(t);
+	return true;
+}
+
 static __attribute__((noinline)) int rdlock_unbiased(struct fg_rwlock *rw, struct fg_self *t,
 						     const struct fg_deadline *deadline)
 {
@@ -479,7 +394,7 @@ static __attribute__((noinline)) int rdunlock(struct fg_rwlock *rw)
 {
 	struct fg_self *t = fg_self();
 
-	if (!(fg_id_has_slot(t->id) && take_out(line_of(t), rw)) && !leave_counted(rw))
+	if (leave_visible(rw, t) != FG_VISIBLE_GONE && !leave_counted(rw))
 		leave(rw);
 	fg_section_leave(t);
 	return 0;
@@ -499,18 +414,21 @@ static __attribute__((noinline)) int unlock_former(struct fg_rwlock *rw)
 	return 0;
 }
 
-/* The usual cases of rdunlock(), in its order: nobody sleeps.  False: nothing has happened. */
-static inline bool leaves_alone(struct fg_rwlock *rw, const struct fg_self *t)
+/* Its entry has been taken out. */
+static __attribute__((noinline)) int unlock_noticed(struct fg_rwlock *rw, struct fg_self *t)
 {
-	uint64_t *entry = entry_in(line_of(t), rw), have = fg_load_relaxed(entry);
-	uint32_t r;
+	if (_fg_visible_left(fg_visible_mine(t), rw) == FG_VISIBLE_NOT_ITS)
+		return rdunlock(rw);
+	fg_section_leave(t);
+	return 0;
+}
 
-	if (have == entry_for(rw))
-		return clear(entry, &have);
-	if (fg_unlikely(names(have, rw)))
-		return false;
+/* The usual case of leave_counted(): nobody sleeps.  False: nothing has happened. */
+static inline bool leaves_alone(struct fg_rwlock *rw)
+{
 	/* One that fails goes on with what it has found: another look would pull the line again. */
-	r = fg_load_relaxed(&rw->readers);
+	uint32_t r = fg_load_relaxed(&rw->readers);
+
 	for (uint32_t tries = 0; tries < 2; tries++) {
 		if (!(r & COUNT) || (r & DRAINER_SLEEPS))
 			return false;
@@ -524,6 +442,7 @@ int _fg_rwlock_unlock(struct fg_rwlock *rw)
 {
 	struct fg_self *t = &fg_self_tls;
 	uint32_t owner = fg_load_relaxed(&rw->gate.word) & FG_WORD_ID;
+	struct fg_visible_line *line;
 
 	if (owner) { /* i_write() */
 		if (fg_unlikely(owner == fg_former_id(t)))
@@ -531,8 +450,14 @@ int _fg_rwlock_unlock(struct fg_rwlock *rw)
 		if (owner == t->id && fg_load_relaxed(&rw->gate.tag))
 			return fg_likely(writer_leaves_fast(rw)) ? 0 : wrunlock(rw);
 	}
-	if (fg_unlikely(!fg_id_has_slot(t->id) || !leaves_alone(rw, t)))
+	/* In the order of rdunlock(). */
+	line = has_table(rw) ? fg_visible_mine(t) : NULL;
+	if (line && fg_visible_clear(line, rw)) {
+		if (fg_unlikely(fg_load_relaxed(&line->notice)))
+			return unlock_noticed(rw, t);
+	} else if (fg_unlikely(!fg_id_has_slot(t->id) || !leaves_alone(rw))) {
 		return rdunlock(rw);
+	}
 	fg_section_leave(t);
 	return 0;
 }

@@ -49,28 +49,41 @@ enum { FG_RW_WRITERS_FIRST = 2 }; /* glibc's number; every other kind is its def
 #define FG_RW_PATIENCE_NS   10000000u
 #define FG_RW_PATIENCE_MOST 3u /* 640 ms; docs/design/experiments.md, "Patience" */
 
+#define FG_RW_WROTE 0x80000000u /* in last_reader: a writer has come after it */
+
+/* What readers lose before a lock gets the bias for the first time. */
+#define FG_RW_FIRST_NS 400u
+
+/*
+ * With one, readers may enter through the table.  The second: of a lock that has not been written
+ * for long; readers have no barrier then, and the next writer makes it for all.
+ */
+enum fg_rw_bias { FG_RW_UNBIASED, FG_RW_BIASED, FG_RW_ASYMMETRIC };
+
+/*
+ * What entries with this address in the table are.  Of a lock that was here before, whose readers
+ * ended without an unlock, until somebody has seen to them; only then is there a bias.
+ */
+enum fg_rw_table { FG_RW_TABLE_OLD, FG_RW_TABLE_SEEN_TO, FG_RW_TABLE_OWN };
+
 struct fg_rwlock {
 	struct fg_lock gate; /* gate.tag: 1 if its owner is a writer */
 	uint32_t readers;
 	uint32_t shared; /* glibc's: not 0 if process-shared, and then not ours */
-	/* 1: readers may enter through the table.  Cleared by the owner of the gate */
-	uint32_t bias;
-	uint32_t inhibit;     /* changes of the counted reader until the bias is set again */
+	uint32_t bias;	 /* enum fg_rw_bias; cleared by the owner of the gate */
+	/*
+	 * Without the bias: ns that readers lose until it is set, less FG_RW_FIRST_NS. With it:
+	 * since when it has been seen, us, low bits of the clock; 0: it has not.
+	 */
+	uint32_t inhibit;
 	uint32_t patience;    /* of a reader behind a writer: FG_RW_PATIENCE_NS times 4 to this */
-	uint32_t last_reader; /* id of the last that was counted, and found no writer */
+	uint32_t last_reader; /* id of the last that was counted, no writer about; FG_RW_WROTE */
 	uint32_t kind;	      /* glibc's static initialisers set it there */
+	uint32_t table;	      /* enum fg_rw_table */
 };
 _Static_assert(sizeof(struct fg_rwlock) == 56, "in place of pthread_rwlock_t");
 _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rwlock, kind) == 48,
 	       "glibc's initialisers");
-
-/*
- * At this address there is a new lock.  Takes out of the table what is left there of one before it,
- * which threads still read when they ended, or that a fork has left behind.
- */
-void _fg_rwlock_init(struct fg_rwlock *rw, uint32_t kind);
-/* Nobody uses it any more: the same, for one whose memory a static initialiser fills next. */
-void _fg_rwlock_destroy(struct fg_rwlock *rw);
 
 /* EDEADLK if this thread writes; EAGAIN if there are 2^28 - 2^23 readers; ETIMEDOUT. */
 int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What readers (rwlock.c) and writers (rwlock_write.c) share: the flags of `readers`, legend in
- * rwlock.h, and the table of visible readers.
+ * What readers (rwlock.c) and writers (rwlock_write.c) share beside the table of visible readers
+ * (visible.h): the flags of `readers`, legend in rwlock.h.
  */
 #ifndef FG_RWLOCK_PATHS_H
 #define FG_RWLOCK_PATHS_H
 
 #include "lock/rwlock.h"
+#include "lock/visible.h"
 
 #define COUNT 0x0fffffffu
 /* The rest is for those that are counted until they find that there are too many: all threads. */
@@ -14,70 +15,25 @@
 #define DRAINER_SLEEPS 0x40000000u
 #define WRITER_IN      0x80000000u
 
+/* Relaxed: whoever reads by the table has seen it by the bias. */
+static inline bool has_table(const struct fg_rwlock *rw)
+{
+	return fg_load_relaxed(&rw->table) == FG_RW_TABLE_OWN;
+}
+
+/* Who gets the bias, and when: rwlock_bias.c.  A reader has been counted, no writer about. */
+void _fg_rwlock_counted(struct fg_rwlock *rw, const struct fg_self *t);
+/* By a counted reader, or the owner of the gate. */
+void _fg_rwlock_set_bias(struct fg_rwlock *rw);
+/* By some of the readers that have the barrier: it may be that their lock can do without. */
+void _fg_rwlock_read_for_long(struct fg_rwlock *rw);
+/* What a barrier for all threads has taken. */
+void _fg_rwlock_bias_cost(uint64_t ns);
 /*
- * A line of its own for each of the first LINES threads; later ones share them.  An
- * entry holds the address of the lock that is read there, with WANTED if its
- * writer sleeps until it goes.  A child of fork() inherits the table, as POSIX has
- * it for locks that threads of the parent hold.
- *
- * An entry does not say who reads.  Of the threads that share one and read the same
- * lock, one has it and the others are counted; whoever leaves first takes it
- * out, and one that finds it gone counts itself out (docs/design/rwlock.md).  Sizes: not varied.
+ * The bias has been taken back in so long, waits and the barrier for all not included, with a look
+ * at so many lines.
  */
-#ifndef FG_RWLOCK_LINES /* fewer in the simulator, for its few threads to share */
-#define FG_RWLOCK_LINES 128
-#endif
-#define LINES	FG_RWLOCK_LINES
-#define ENTRIES 8
-#define WANTED	1u
-
-struct fg_rwlock_line {
-	uint64_t entry[ENTRIES];
-} __attribute__((aligned(FG_CACHE_LINE)));
-extern struct fg_rwlock_line _fg_rwlock_visible[LINES] __attribute__((visibility("hidden")));
-
-/*
- * What writers sleep on, for each entry: counts those that were WANTED and have gone.
- * Not the entry itself: a futex sees half of it, and the same half may be
- * that of another lock, whose writer sleeps there too.
- */
-extern uint32_t _fg_rwlock_gone[LINES][ENTRIES] __attribute__((visibility("hidden")));
-
-/* What names this lock in the table. */
-static inline uint64_t entry_for(const struct fg_rwlock *rw)
-{
-	return (uint64_t)(uintptr_t)rw;
-}
-
-static inline uint32_t column_of(const struct fg_rwlock *rw)
-{
-	uint64_t a = entry_for(rw);
-
-	return (a >> 3 ^ a >> 6 ^ a >> 12) % ENTRIES;
-}
-
-static inline uint64_t *entry_in(uint32_t line, const struct fg_rwlock *rw)
-{
-	return &_fg_rwlock_visible[line].entry[column_of(rw)];
-}
-
-static inline uint32_t line_of(const struct fg_self *t)
-{
-	return fg_id_index(t->id) % LINES;
-}
-
-/* Lines that may be in use.  A thread with an index has been counted here before. */
-static inline uint32_t lines_of_table(void)
-{
-	uint32_t lines = fg_threads_highest() + 1;
-
-	return lines < LINES ? lines : LINES;
-}
-
-static inline bool names(uint64_t entry, const struct fg_rwlock *rw)
-{
-	return (entry & ~(uint64_t)WANTED) == entry_for(rw);
-}
+void _fg_rwlock_inhibit_bias(struct fg_rwlock *rw, uint64_t ns, uint32_t lines);
 
 /* The calling thread has the gate as a writer. */
 static inline bool i_write(struct fg_rwlock *rw, const struct fg_self *t)

@@ -7,89 +7,75 @@
 #include "runtime/count.h"
 #include "sys/probe.h"
 
-/*
- * Counted readers that pull the line from another one until the bias is set again: one for so many
- * ns that it took to take it back last time, about what they lose by it, and no more than so many
- * for each line of the table that was looked at, since the time may be that of a writer that was
- * off its CPU (2-CPU VM, Linux 6.18; docs/design/experiments.md, "The bias by what it costs").
- */
-#define INHIBIT_NS	80u
-#define INHIBIT_READERS 1u
-
-/* Enough to spin on: nothing is concluded from half an address that stays. */
-static const uint32_t *low_half(const uint64_t *entry)
-{
-	return (const uint32_t *)entry + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
-}
-
-/* Waits until the entry has not named the lock for a moment: 0 or ETIMEDOUT. */
-static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t line,
+/* Waits until the entry of the line has not counted for a moment: 0 or ETIMEDOUT. */
+static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t index,
 			  const struct fg_deadline *deadline)
 {
-	uint32_t *count = &_fg_rwlock_gone[line][column_of(rw)];
-	uint64_t *entry = entry_in(line, rw);
-	struct fg_wait w = {.self = t};
+	struct fg_visible_line *line = &_fg_visible[index];
+	struct fg_wait w = {.self = t, .owner = fg_load_relaxed(&fg_slot_look(index)->owner_id)};
 
-	/* The reader is known if the line has one thread. */
-	if (line && fg_threads_highest() < LINES)
-		w.owner = fg_load_relaxed(&fg_slot_look(line)->owner_id);
-	if (fg_spin_while(&w, low_half(entry), ~WANTED, (uint32_t)entry_for(rw), deadline))
-		return 0;
+	/* By a thread whose slot says nothing of it. */
+	while (fg_visible_reads(line, rw) && !(deadline && fg_deadline_passed(deadline)) &&
+	       fg_decide(&w) == FG_SPIN)
+		fg_pause();
 	for (;;) {
-		/* Acquire, both: this one with wake_wanting(), the next with take_out(). */
-		uint32_t seen = fg_load_acquire(count);
-		uint64_t have = fg_load_acquire(entry);
+		/* Acquire: pairs with wake_wanting(). */
+		uint32_t seen = fg_load_acquire(&line->gone);
 
-		if (!names(have, rw))
+		if (!fg_visible_reads(line, rw))
 			return 0;
-		if (!(have & WANTED) && !fg_cas64_seq_cst(entry, &have, have | WANTED))
-			continue;
+		fg_or_acq_rel(&line->notice, FG_NOTICE_WANTED);
+		/*
+		 * Dekker with fg_visible_clear(): it sees the notice, or we see that it has left.
+		 */
+		_fg_visible_all_seen(t->id);
+		if (!fg_visible_reads(line, rw))
+			return 0;
 		fg_count(t, FG_STAT_PARKS, 1);
-		if (fg_futex_wait(count, seen, FG_FUTEX_ANY, deadline) == -ETIMEDOUT)
+		if (fg_futex_wait(&line->gone, seen, FG_FUTEX_ANY, deadline) == -ETIMEDOUT)
 			return ETIMEDOUT;
 	}
-}
-
-/* The bias has been taken back, in so long, waits not included. */
-static void inhibit_bias(struct fg_rwlock *rw, uint64_t ns, uint32_t lines)
-{
-	uint64_t readers = ns / INHIBIT_NS, most = INHIBIT_READERS * lines;
-
-	fg_store_relaxed(&rw->inhibit, (uint32_t)(readers < most ? readers : most));
 }
 
 /* Takes the bias back and waits for the visible readers. */
 static int revoke_bias(struct fg_rwlock *rw, struct fg_self *t, const struct fg_deadline *deadline)
 {
 	uint64_t began = fg_now_ns();
-	uint32_t line, lines;
+	uint32_t line, lines,
+	    bias = __atomic_exchange_n(&rw->bias, FG_RW_UNBIASED, __ATOMIC_SEQ_CST);
 
-	fg_store_relaxed(&rw->bias, 0);
-	fg_fence_seq_cst(); /* Dekker with enter_visible() */
-#ifdef FG_BROKEN_RWLOCK	    /* a test proves that the tests notice */
+	/* Dekker with enter_visible() */
+	if (bias != FG_RW_ASYMMETRIC) {
+		fg_fence_after_rmw();
+	} else {
+		uint64_t since = fg_now_ns(), now;
+
+		_fg_visible_all_seen(t->id);
+		now = fg_now_ns();
+		_fg_rwlock_bias_cost(now - since);
+		began += now - since;
+	}
+#ifdef FG_BROKEN_RWLOCK /* a test proves that the tests notice */
 	return 0;
 #endif
-	/* After the fence: a thread that came meanwhile and has seen the bias is among them. */
-	lines = lines_of_table();
+	/* After that: a thread that came meanwhile and has seen the bias is among them. */
+	lines = _fg_visible_lines();
 	for (line = 0; line < lines; line++) {
 		uint64_t since;
 		int r;
 
-		if (fg_likely(!names(fg_load_acquire(entry_in(line, rw)), rw)))
+		if (fg_likely(!fg_visible_reads(&_fg_visible[line], rw)))
 			continue;
 		since = fg_now_ns();
 		r = wait_for_entry(rw, t, line, deadline);
 		began += fg_now_ns() - since;
 		if (r) {
-			/*
-			 * Those that are left are not looked for again unless the bias says so.
-			 * Release: as in set_bias_again().
-			 */
-			fg_store_release(&rw->bias, 1);
+			/* Those that are left are not looked for again unless the bias says so. */
+			_fg_rwlock_set_bias(rw);
 			return r;
 		}
 	}
-	inhibit_bias(rw, fg_now_ns() - began, lines);
+	_fg_rwlock_inhibit_bias(rw, fg_now_ns() - began, lines);
 	return 0;
 }
 
@@ -154,12 +140,22 @@ static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self 
 	int r;
 
 	do {
-		fg_and_relaxed(&rw->readers, ~WRITER_IN);
+		/* Release: who passes sees what the last writer did (found by `fgsim --weak`). */
+		fg_and_release(&rw->readers, ~WRITER_IN);
 		r = fg_load_relaxed(&rw->bias) ? revoke_bias(rw, t, deadline) : 0;
 		if (!r)
 			r = wait_for_count(rw, t, deadline);
 	} while (!r && !(get_in(rw) && !fg_load_relaxed(&rw->bias)));
 	return r;
+}
+
+/* For _fg_rwlock_counted(). */
+static void wrote(struct fg_rwlock *rw)
+{
+	uint32_t last = fg_load_relaxed(&rw->last_reader);
+
+	if (last && !(last & FG_RW_WROTE))
+		fg_store_relaxed(&rw->last_reader, last | FG_RW_WROTE);
 }
 
 int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
@@ -176,8 +172,10 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 			return r;
 	}
 	fg_store_relaxed(&rw->gate.tag, 1);
-	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias)))
+	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias))) {
+		wrote(rw);
 		return 0;
+	}
 	if (at_once) /* a writer that waited for the gate as well counts once */
 		fg_count_contended(t);
 	FG_PROBE1(contended, rw);
@@ -197,9 +195,9 @@ static bool is_read(struct fg_rwlock *rw)
 		return true;
 	if (!fg_load_relaxed(&rw->bias))
 		return false;
-	lines = lines_of_table();
+	lines = _fg_visible_lines();
 	for (line = 0; line < lines; line++)
-		if (names(fg_load_relaxed(entry_in(line, rw)), rw))
+		if (fg_visible_reads(&_fg_visible[line], rw))
 			return true;
 	return false;
 }

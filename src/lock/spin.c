@@ -17,14 +17,13 @@
 #include "lock/spin.h"
 
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
 #include "lock/gate.h"
 #include "runtime/count.h"
 #include "runtime/decide.h"
-#include "sys/filter.h"
+#include "sys/asymmetric.h"
 #include "sys/probe.h"
 
 struct fg_spin_bucket _fg_spin_buckets[FG_SPIN_BUCKETS];
@@ -282,23 +281,6 @@ void _fg_spin_after_fork(void)
 
 /* ---- waiting ------------------------------------------------------------------ */
 
-/* True if all CPUs that run this process have passed it. */
-static bool barrier_everywhere(uint32_t id)
-{
-	long r;
-
-	if (!fg_call_begins(id))
-		return false;
-	r = fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
-
-	/* Not registered: this process has not been here yet, or is the child of a fork. */
-	if (r == -EPERM &&
-	    !fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0))
-		r = fg_syscall6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
-	fg_call_ends(id);
-	return !r;
-}
-
 /* Where this thread is counted. */
 static void set_fenced(const struct place *place)
 {
@@ -435,7 +417,7 @@ static void sleep_on(int32_t *lock, struct fg_self *t, uint64_t limit_ns)
 	/* not counted where 65,535 are: until its time is over */
 	way = place.way ? place.way : &b->way[LAST_WAY];
 #ifndef FG_BROKEN_FENCE /* a test proves that the tests notice */
-	if (!place.fenced && barrier_everywhere(t->id) && place.way)
+	if (!place.fenced && fg_barrier_everywhere(t->id) && place.way)
 		set_fenced(&place);
 #endif
 	wakes = fg_load_acquire(&way->wakes);

@@ -22,10 +22,12 @@
 #include "lock/gate.h"
 #include "lock/offer.h"
 #include "lock/spin.h"
+#include "lock/visible.h"
 #include "runtime/environment.h"
 #include "runtime/monitor_client.h"
 #include "runtime/policy.h"
 #include "runtime/thread.h"
+#include "sys/asymmetric.h"
 #include "sys/clock.h"
 #include "sys/filter.h"
 #include "sys/libc.h"
@@ -46,6 +48,8 @@ static void child_of_fork_unregistered(void)
 	bool has_by_word;
 
 	fg_filter_after_fork();
+	fg_asymmetric_after_fork();
+	_fg_visible_after_fork(&fg_self_tls);
 	has_by_word = _fg_offer_after_fork(); /* while it knows who the parent's threads were */
 	fg_threads_after_fork();
 	if (has_by_word) /* its slot is its own by now */
@@ -81,6 +85,7 @@ __attribute__((constructor)) static void start(void)
 	fg_libc_setup();
 	fg_clock_setup();
 	fg_filter_setup(fg_policy_clock_changed);
+	fg_asymmetric_setup();
 	fg_threads_setup(_fg_offer_thread_ends);
 	fg_env_read();
 	fg_stats_open();

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "arch/arch.h"
+#include "sys/asymmetric.h"
 #include "sys/clock.h"
 #include "sys/libc.h"
 #include "sys/spread.h"
@@ -97,8 +98,10 @@ void fg_filter_comes(void)
 	uint64_t began;
 	bool first;
 
-	if (!fg_load_relaxed(&fg_filters))
-		fg_clock_prepare(); /* the last time that it may look */
+	if (!fg_load_relaxed(&fg_filters)) { /* the last time that they may look */
+		fg_clock_prepare();
+		fg_asymmetric_ends();
+	}
 	first = !__atomic_fetch_add(&fg_filters, 1, __ATOMIC_SEQ_CST);
 	if (first)
 		without_calls(true);

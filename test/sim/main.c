@@ -13,6 +13,7 @@
 #include "runtime/decide.h"
 #include "runtime/thread.h"
 #include "runtime/thread_id.h"
+#include "sys/asymmetric.h"
 #include "sys/libc.h"
 #include "abi/options.h"
 #include "runtime/count.h"
@@ -263,6 +264,7 @@ static void start_runtime(void)
 	chaos = opt.check.schedules != 0;
 	opt.check.threads = n;
 	fg_libc_setup();
+	fg_asymmetric_setup();
 	fg_threads_setup(_fg_offer_thread_ends);
 	fg_not_forked = &not_forked;
 	fg_self();				/* reserves the tables */

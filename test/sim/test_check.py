@@ -68,9 +68,9 @@ def check_wake_ups_of_spinlocks():
         schedules(500, "-O", "spin", "-n", "2", program=program)
 
 
-def check_readers_that_share_lines():
-    # Of the table: with 128 lines six threads have one each.
-    for options in [], ["--pct", "3"], ["-c", "1"]:
+def check_readers_without_a_line():
+    # Of the table, or with another lock in it: here three threads have a line, of one column.
+    for options in [], ["--pct", "3"], ["-c", "1"], ["-p", "block"]:
         schedules(2000, "-O", "rwlock", *options, program=UNWATCHED)
     schedules(1000, "-O", "rwlock", "--weak", program=UNWATCHED)
     schedules(300, "-O", "rwlock", "--handlers", program=UNWATCHED)
@@ -144,8 +144,9 @@ def check_memory_orders():
 NEEDED = {
     "mutex": [("acquire", "fg_cas_acquire"), ("release", "fg_cas_release"),
               ("acquire", "_fg_queue_poll"), ("acq_rel", "give_behind"), ("acquire", "is_given")],
-    "rwlock": [("seq_cst", "fg_cas64_seq_cst"), ("seq_cst", "enter_visible"),
-               ("seq_cst", "revoke_bias"), ("acquire", "revoke_bias"), ("acq_rel", "count_in")],
+    "rwlock": [("seq_cst", "fg_fence_heavy"), ("seq_cst", "fg_fence_light"),
+               ("acquire", "fg_visible_reads"), ("release", "fg_visible_clear"),
+               ("acq_rel", "count_in")],
 }
 
 

@@ -10,8 +10,8 @@
 
 #include "futex.h"
 
-/* More changes of the reader than a table of readers may have lines. */
-enum { READERS_TURNS = 70 };
+/* So that they have lost by it what the table of readers may have cost a writer. */
+enum { READERS_TURNS = 700 };
 
 static struct {
 	pthread_t partner;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who gets the table of visible readers back after a writer: readers that pull the lock's line from
- * each other.  Not one that reads and writes alone, who would take it back each time.  And never at
- * an odd address, whose lowest bit the table needs: a writer would not see that reader.
+ * Who gets the table of visible readers, at first and after a writer: one that reads for long, and
+ * sooner readers that pull the lock's line from each other.  Not one that reads and writes in turn,
+ * who would take it back each time.  At an odd address as well.  And that a lock which is only read
+ * gets on without a barrier.
  */
 #include "../tools/check.h"
 
+#include <stdbool.h>
+
 #include "lock/rwlock.h"
+#include "sys/asymmetric.h"
 
 static struct fg_rwlock rw;
 static char room[sizeof(struct fg_rwlock) + 1] __attribute__((aligned(8)));
@@ -41,24 +45,45 @@ static void at_odd_address(void)
 }
 #endif
 
+/* By this thread alone; true if the lock got the bias. */
+static bool reads_alone(int most)
+{
+	while (most-- && !rw.bias)
+		reads(NULL);
+	return rw.bias;
+}
+
+static void writes(void)
+{
+	CHECK_EQ(_fg_rwlock_wrlock(&rw, NULL, NULL), 0);
+	CHECK_EQ(rw.bias, 0);
+	CHECK_EQ(_fg_rwlock_unlock(&rw), 0);
+}
+
 int main(void)
 {
 	int n;
 
-	reads(NULL);
-	CHECK_EQ(rw.bias, 1); /* nothing has been lost by it yet */
-	CHECK_EQ(_fg_rwlock_wrlock(&rw, NULL, NULL), 0);
-	CHECK_EQ(rw.bias, 0);
-	CHECK_EQ(_fg_rwlock_unlock(&rw), 0);
-	for (n = 0; n < 1000; n++) {
+	CHECK(!reads_alone(50)); /* to take it back may cost more than they have lost */
+	CHECK(reads_alone(10000));
+	writes();
+	CHECK(!reads_alone(1));
+	for (n = 0; n < 100000; n++) {
 		reads(NULL);
-		CHECK_EQ(rw.bias, 0);
+		writes();
 	}
-	for (n = 0; n < 1000 && !rw.bias; n++) {
+	CHECK(reads_alone(1000000));
+	writes();
+	for (n = 0; n < 10000 && !rw.bias; n++) {
 		join(start(reads, NULL));
 		reads(NULL);
 	}
-	CHECK_EQ(rw.bias, 1);
+	CHECK_EQ(rw.bias, FG_RW_BIASED);
+	/* Not written for long: without a barrier, where its next writer can make it. */
+	for (n = 0; n < 100000000 && rw.bias == FG_RW_BIASED && fg_asymmetric == FG_ASYMMETRIC; n++)
+		reads(NULL);
+	CHECK_EQ(rw.bias == FG_RW_ASYMMETRIC, fg_asymmetric == FG_ASYMMETRIC);
+	writes();
 	at_odd_address();
 	return 0;
 }

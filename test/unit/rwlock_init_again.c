@@ -2,8 +2,8 @@
 /*
  * A reader-writer lock that is initialised anew, at an address where somebody reads: in a child of
  * fork, as handlers of pthread_atfork() do, and in memory that is used again after its reader has
- * ended; by pthread_rwlock_init(), or where the old one was destroyed, by the static initialiser.
- * Nobody reads the new one.
+ * ended; by pthread_rwlock_init(), or by the static initialiser, whether or not the old one was
+ * destroyed: a stack that is used again has new ones as well.  Nobody reads the new one.
  */
 #include "../tools/check.h"
 
@@ -94,20 +94,25 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 40);
 	pthread_barrier_init(&there, NULL, 2);
 	destroy_where_a_writer_waits();
-	read_often();
-	t = start(read_until_told, NULL);
-	pthread_barrier_wait(&there);
-	child = fork();
-	if (!child) {
-		alarm(20);
-		CHECK_EQ(pthread_rwlock_init(&rw, NULL), 0);
-		use_as_new();
-		_exit(0);
+	for (int initialiser = 0; initialiser < 2; initialiser++) {
+		read_often();
+		t = start(read_until_told, NULL);
+		pthread_barrier_wait(&there);
+		child = fork();
+		if (!child) {
+			alarm(20);
+			if (initialiser)
+				rw = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+			else
+				CHECK_EQ(pthread_rwlock_init(&rw, NULL), 0);
+			use_as_new();
+			_exit(0);
+		}
+		CHECK_EQ(waitpid(child, &status, 0), child);
+		CHECK_EQ(status, 0);
+		pthread_barrier_wait(&there);
+		join(t);
 	}
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
-	pthread_barrier_wait(&there);
-	join(t);
 
 	t = start(read_until_told, "ends as a reader");
 	pthread_barrier_wait(&there);
@@ -116,14 +121,17 @@ int main(int argc, char **argv)
 	CHECK_EQ(pthread_rwlock_init(&rw, NULL), 0);
 	use_as_new();
 
-	CHECK_EQ(pthread_rwlock_init(&rw, NULL), 0);
-	read_often();
-	t = start(read_until_told, "ends as a reader");
-	pthread_barrier_wait(&there);
-	pthread_barrier_wait(&there);
-	join(t);
-	CHECK_EQ(pthread_rwlock_destroy(&rw), 0);
-	rw = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
-	use_as_new();
+	for (int destroyed = 0; destroyed < 2; destroyed++) {
+		CHECK_EQ(pthread_rwlock_init(&rw, NULL), 0);
+		read_often();
+		t = start(read_until_told, "ends as a reader");
+		pthread_barrier_wait(&there);
+		pthread_barrier_wait(&there);
+		join(t);
+		if (destroyed)
+			CHECK_EQ(pthread_rwlock_destroy(&rw), 0);
+		rw = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+		use_as_new();
+	}
 	return 0;
 }

@@ -1,31 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The reader-writer lock.  Mirrors src/lock/rwlock.c: [rwlock.c:enter_visible],
- * [rwlock.c:withdraws_visible], [rwlock.c:take_out], [rwlock.c:wake_wanting],
- * [rwlock.c:leave_counted], [rwlock.c:leave], [rwlock.c:leaves_alone], [rwlock.c:take_out_any],
- * [rwlock.c:writer_at_gate], [rwlock.c:set_bias_again], [rwlock.c:count_in],
+ * [rwlock.c:withdraws_visible], [rwlock.c:leave_counted], [rwlock.c:leave],
+ * [rwlock.c:leaves_alone],
+ * [rwlock.c:leave_visible], [rwlock.c:leave_visible_any], [rwlock.c:unlock_noticed],
+ * [rwlock.c:writer_at_gate], [rwlock_bias.c:_fg_rwlock_counted],
+ * [rwlock_bias.c:_fg_rwlock_set_bias],
+ * [rwlock_bias.c:_fg_rwlock_read_for_long], [rwlock.c:count_in],
  * [rwlock.c:rdlock_contended]; rwlock_write.c:
  * [rwlock_write.c:wait_for_entry], [rwlock_write.c:revoke_bias], [rwlock_write.c:wait_for_count],
- * [rwlock_write.c:get_in], [rwlock_write.c:drain]; and [rwlock_paths.h:lines_of_table],
- * [rwlock_paths.h:writer_leaves].
+ * [rwlock_write.c:get_in], [rwlock_write.c:drain]; [rwlock_paths.h:writer_leaves]; and the table,
+ * visible.h and visible.c: [visible.h:fg_visible_enter], [visible.h:fg_visible_clear],
+ * [visible.h:fg_visible_reads], [visible.h:_fg_visible_all_seen], [visible.c:_fg_visible_left],
+ * [visible.c:_fg_visible_leave], [visible.c:wake_wanting], [visible.c:discount],
+ * [visible.c:release_in], [visible.c:_fg_visible_release], [visible.c:_fg_visible_lines].
  * The gate is a lock that works (lock.pml); each other step is one access to
- * shared memory, in the order of the source.
+ * shared memory, in the order of the source.  A store to an entry stays in the store buffer of its
+ * thread's CPU for as long as that likes, or until all threads pass a barrier (membarrier(2)).
  *
  *   READERS, WRITERS, and R times each; -DRECURSIVE: readers lock twice;
- *   -DTIMED: writers give up at any time; LINES of the table, shared by readers
- *   when there are fewer (a signal handler shares that of its thread); LOCKS, whose
+ *   -DTIMED: writers give up at any time; LINES of the table, for the first readers; LOCKS, whose
  *   readers meet in one entry of a line: readers take any of them, a
- *   writer its own; -DELSEWHERE: a reader's unlock is done by a thread of another line
+ *   writer its own; -DELSEWHERE: a reader's unlock is done by its thread, or by one without a line
  *
  * Asked: a writer is alone; nobody waits for ever; an unlock finds what a lock
  * made, and in the end nothing is left.  A reader's patience ends at
  * any time.  Mutants: MUT_NO_RECHECK (of the bias by a visible reader),
- * MUT_BIAS_ONCE (the writer does not look at it again), MUT_NO_WANTED,
- * MUT_NO_SLEEPS (a leaving reader wakes nobody), MUT_NO_PASS (readers never
- * pass a waiting writer), MUT_EXCHANGE (what names the lock is taken out later, without another
- * look), MUT_DISOWN (a reader that withdraws and finds no entry forgets what it has
- * inherited), MUT_LINES_EARLY (the writer looks how many lines there are before it takes the bias
- * back), MUT_HALF (writers sleep on half an entry, and one of them is woken).
+ * MUT_BIAS_ONCE (the writer does not look at it again), MUT_NO_WANTED (a visible reader that leaves
+ * wakes nobody), MUT_NO_SLEEPS (nor does a counted one), MUT_NO_PASS (readers never
+ * pass a waiting writer), MUT_LINES_EARLY (the writer looks how many lines there are before it
+ * takes the bias back), MUT_UNSEEN_BIAS, MUT_UNSEEN_WANTED, MUT_UNSEEN_RELEASE (no barrier for all
+ * after the bias has been taken back; before the writer sleeps; after an entry has been released
+ * for its thread), MUT_BLIND (a reader that clears an entry does not look whether it has been
+ * released),
+ * MUT_KEEPS (a release that comes too late is not taken back), MUT_ANY_BIAS (a reader without a
+ * barrier takes any bias for the one that it has begun with), MUT_OVER_BIAS (one is set over
+ * another).
  */
 #ifndef READERS
 #define READERS 2
@@ -48,11 +58,15 @@ byte gate[LOCKS];      /* 0 or who: 1.. readers, then writers */
 bit tag[LOCKS];	       /* its owner is a writer */
 byte counted[LOCKS];
 bit writer_in[LOCKS], drainer_sleeps[LOCKS];
-bit bias[LOCKS];
+byte bias[LOCKS]; /* 2: asymmetric */
 byte reading[LOCKS], writing[LOCKS]; /* inside */
 
 /* By line: an entry that these locks share. */
 byte entry[LINES];     /* 0, or 1 + lock */
+bit buffered[LINES];   /* a store to it is in a store buffer: of this */
+byte buffer[LINES];
+byte released[LINES];  /* 0, or 1 + lock */
+bit notice[LINES];     /* something was in `released` */
 bit wanted[LINES];
 byte gone[LINES];
 byte highest;	       /* lines that have been used */
@@ -62,6 +76,51 @@ byte sleeps[READERS + WRITERS];
 #define COUNT 255
 
 #define LOCK_OF(writer) ((writer) % LOCKS)
+
+#define READS(line) (entry[line] == 1 + l && released[line] != 1 + l)
+
+/* As its own thread sees it. */
+#define MINE (buffered[mine] -> buffer[mine] : entry[mine])
+
+inline drain_buffer(line)
+{
+	if
+	:: buffered[line] -> entry[line] = buffer[line]; buffered[line] = 0; buffer[line] = 0
+	:: else
+	fi
+}
+
+inline store_mine(value)
+{
+	atomic { drain_buffer(mine); buffered[mine] = 1; buffer[mine] = value }
+}
+
+/* With a barrier. */
+inline swap_mine(value)
+{
+	atomic { drain_buffer(mine); entry[mine] = value }
+}
+
+/* All threads pass a barrier. */
+inline all_seen()
+{
+	d_step {
+		w = 0;
+		do
+		:: w < LINES -> drain_buffer(w); w++
+		:: else -> w = 0; break
+		od
+	}
+}
+
+/* The store buffers, at any time. */
+proctype Cpu(byte line)
+{
+end:
+	do
+	:: atomic { buffered[line] -> drain_buffer(line) }
+	od
+}
 
 inline wake_count(lock)
 {
@@ -81,15 +140,7 @@ inline wake_count(lock)
 
 inline wake_wanting(line)
 {
-#ifdef MUT_HALF
-	atomic {
-		if
-		:: sleeps[READERS] == 1 + line -> sleeps[READERS] = 0
-		:: sleeps[READERS + WRITERS - 1] == 1 + line -> sleeps[READERS + WRITERS - 1] = 0
-		:: else
-		fi
-	}
-#else
+	wanted[line] = 0;
 	gone[line]++;
 	d_step {
 		w = READERS;
@@ -103,34 +154,86 @@ inline wake_wanting(line)
 		:: else -> w = 0; break
 		od
 	}
-#endif
 }
 
-/* took: the entry named the lock and does not any more. */
-inline take_out(line)
+/*
+ * took: its entry named the lock and does not any more; not_its: and did not count, so that its
+ * place is elsewhere.
+ */
+inline leave_visible()
 {
-	atomic { names = (entry[line] == 1 + l); have = wanted[line] };
-	took = 0;
-	do
-	:: !names -> have = 0; break
-#ifdef MUT_EXCHANGE
-	:: atomic { names ->
-		have = wanted[line]; entry[line] = 0; wanted[line] = 0; took = 1 }; break
-#else
-	:: atomic { names && entry[line] == 1 + l && wanted[line] == have ->
-		entry[line] = 0; wanted[line] = 0; took = 1 }; break
-	:: atomic { names && !(entry[line] == 1 + l && wanted[line] == have) ->
-		    names = (entry[line] == 1 + l); have = wanted[line] }
-#endif
-	od;
-#ifndef MUT_NO_WANTED
 	if
-	:: took && have -> wake_wanting(line)
-	:: else
-	fi;
+	:: has_line && MINE == 1 + l ->
+		store_mine(0);
+		took = 1;
+		atomic { have = wanted[mine]; seen_in = notice[mine] };
+#ifndef MUT_BLIND
+		if
+		:: seen_in ->
+			atomic {
+				if
+				:: released[mine] == 1 + l ->
+					released[mine] = 0; took = 0; not_its = 1
+				:: else
+				fi
+			}
+		:: else
+		fi;
 #endif
-	names = 0;
-	have = 0
+#ifndef MUT_NO_WANTED
+		if
+		:: have -> wake_wanting(mine)
+		:: else
+		fi;
+#endif
+		have = 0;
+		seen_in = 0
+	:: else
+	fi
+}
+
+/* took: for the thread of another line. */
+inline release_in(line)
+{
+	if
+	:: entry[line] == 1 + l ->
+		atomic { got_it = (released[line] == 0);
+			if
+			:: got_it -> released[line] = 1 + l
+			:: else
+			fi };
+		if
+		:: got_it ->
+			notice[line] = 1;
+#ifndef MUT_UNSEEN_RELEASE
+			all_seen();
+#endif
+			if
+			:: entry[line] == 1 + l ->
+				took = 1;
+				have = wanted[line];
+				if
+				:: have -> wake_wanting(line)
+				:: else
+				fi;
+				have = 0
+			:: else ->
+#ifdef MUT_KEEPS
+				took = 1
+#else
+				atomic {
+					if
+					:: released[line] == 1 + l -> released[line] = 0
+					:: else -> took = 1 /* its thread leaves in our place */
+					fi
+				}
+#endif
+			fi
+		:: else
+		fi;
+		got_it = 0
+	:: else
+	fi
 }
 
 /* took: there was one. */
@@ -162,7 +265,7 @@ inline leave()
 	i = 0;
 	do
 	:: took -> break
-	:: !took && i < LINES -> take_out(i); i++
+	:: !took && i < LINES -> release_in(i); i++
 	:: !took && i == LINES -> leave_counted(); i = 0
 	od;
 	i = 0;
@@ -184,7 +287,17 @@ inline enter_counted(may_pass)
 	:: !busy ->
 		got = 1;
 		if
-		:: bias[l] = 1 /* inhibited for long enough, and another was the last */
+		:: bias[l] == 0 -> /* inhibited for long enough, and another was the last */
+#ifdef MUT_OVER_BIAS
+			bias[l] = 1
+#else
+			atomic {
+				if
+				:: bias[l] == 0 -> bias[l] = 1
+				:: else
+				fi
+			}
+#endif
 		:: skip
 		fi
 #ifndef MUT_NO_PASS
@@ -202,24 +315,43 @@ inline rdlock()
 {
 	got = 0;
 	if
-	:: bias[l] ->
+	:: atomic { has_line && bias[l] -> began = bias[l] };
 		if
-		:: atomic { entry[mine] == 0 -> entry[mine] = 1 + l };
+		:: MINE == 0 ->
+			if
+			:: began == 2 -> store_mine(1 + l)
+			:: else -> swap_mine(1 + l)
+			fi;
 #ifdef MUT_NO_RECHECK
 			got = 1
 #else
 			if
+#ifdef MUT_ANY_BIAS
 			:: bias[l] -> got = 1
-			:: else ->
-				take_out(mine);
-#ifndef MUT_DISOWN
-				got = !took; /* inherited */
+#else
+			:: bias[l] == began ->
+				got = 1;
+				if /* read_for_long() */
+				:: atomic { bias[l] == 1 -> bias[l] = 2 }
+				:: skip
+				fi
 #endif
-				took = 0
+			:: else ->
+				atomic { drain_buffer(mine) }; /* a barrier, for another bias */
+				if
+				:: bias[l] -> got = 1
+				:: else ->
+					leave_visible();
+					if
+					:: not_its -> not_its = 0; leave() /* for who released */
+					:: else -> assert(took); took = 0
+					fi
+				fi
 			fi
 #endif
-		:: entry[mine] != 0
-		fi
+		:: else
+		fi;
+		began = 0
 	:: else
 	fi;
 	if
@@ -240,27 +372,28 @@ inline rdlock()
 	got = 0
 }
 
-inline rdunlock(line)
+inline rdunlock()
 {
-	take_out(line);
+	leave_visible();
 	if
-	:: !took -> leave()
+	:: !took -> not_its = 0; leave()
 	:: else -> took = 0
 	fi
 }
 
 proctype Reader(byte me)
 {
-	bit got, busy, have, seen_in, names, took;
-	byte rounds, depth, l, mine, w;
+	bit got, busy, have, seen_in, took, not_its, has_line, got_it;
+	byte began, rounds, depth, l, mine, w;
 #ifdef ELSEWHERE
 	byte i;
 #endif
 
-	mine = me % LINES;
 	atomic {
+		has_line = (me < LINES);
+		mine = (has_line -> me : 0);
 		if
-		:: highest <= mine -> highest = mine + 1
+		:: has_line && highest <= mine -> highest = mine + 1
 		:: else
 		fi
 	};
@@ -286,11 +419,12 @@ proctype Reader(byte me)
 		reading[l]--;
 		do
 		:: depth > 0 ->
+			if
+			:: rdunlock()
 #ifdef ELSEWHERE
-			rdunlock((me + 1) % LINES);
-#else
-			rdunlock(mine);
+			:: leave()
 #endif
+			fi;
 			depth--
 		:: else -> break
 		od;
@@ -312,8 +446,8 @@ inline get_in()
 
 proctype Writer(byte me)
 {
-	bit got, again;
-	byte rounds, i, lines, seen, l;
+	bit got, again; /* again: is there a bias? */
+	byte rounds, i, lines, seen, l, w, was;
 
 	l = LOCK_OF(me);
 	do
@@ -323,7 +457,7 @@ proctype Writer(byte me)
 		tag[l] = 1;
 		get_in();
 		if
-		:: got -> again = bias[l]
+		:: got -> again = (bias[l] != 0)
 		:: else -> again = 1
 		fi;
 		do
@@ -335,8 +469,16 @@ proctype Writer(byte me)
 #ifdef MUT_LINES_EARLY
 				lines = highest;
 				bias[l] = 0;
+				all_seen();
 #else
-				bias[l] = 0;
+				atomic { was = bias[l]; bias[l] = 0 };
+#ifndef MUT_UNSEEN_BIAS
+				if
+				:: was == 2 -> all_seen()
+				:: else
+				fi;
+#endif
+				was = 0;
 				lines = highest;
 #endif
 				i = 0;
@@ -344,31 +486,40 @@ proctype Writer(byte me)
 				:: i == lines -> i = 0; break
 				:: i < lines && entry[i] != 1 + l -> i++
 				:: i < lines && entry[i] == 1 + l ->
-					/* wait_for_entry(); a spinner goes round */
-#ifdef MUT_HALF
 					if
-					:: atomic { entry[i] == 1 + l -> wanted[i] = 1 };
-						if
-						:: atomic { entry[i] != 0 && wanted[i] ->
-							sleeps[me] = 1 + i }; sleeps[me] == 0
-						:: !(entry[i] != 0 && wanted[i])
-						fi
-#else
-					seen = gone[i];
-					if
-					:: atomic { entry[i] == 1 + l -> wanted[i] = 1 };
-						if
-						:: atomic { gone[i] == seen ->
-							sleeps[me] = 1 + i }; sleeps[me] == 0
-						:: gone[i] != seen
-						fi
+					:: released[i] == 1 + l -> i++
+					:: else ->
+						/* wait_for_entry(); a spinner goes round */
+						seen = gone[i];
+						wanted[i] = 1;
+#ifndef MUT_UNSEEN_WANTED
+						all_seen();
 #endif
-					:: entry[i] != 1 + l
-					fi;
-					seen = 0
+						if
+						:: entry[i] == 1 + l ->
+							if
+							:: released[i] != 1 + l ->
+								if
+								:: atomic { gone[i] == seen ->
+									sleeps[me] = 1 + i };
+									sleeps[me] == 0
+								:: gone[i] != seen
+								fi
+							:: else
+							fi
+						:: else
+						fi;
+						seen = 0
+					fi
 #ifdef TIMED
-				:: i < lines && entry[i] == 1 + l ->
-					bias[l] = 1; i = 0; goto gave_up
+				:: i < lines && READS(i) ->
+					atomic {
+						if
+						:: bias[l] == 0 -> bias[l] = 1
+						:: else
+						fi
+					};
+					i = 0; goto gave_up
 #endif
 				od;
 				lines = 0
@@ -389,7 +540,7 @@ proctype Writer(byte me)
 			again = !got
 #else
 			if
-			:: got -> again = bias[l]
+			:: got -> again = (bias[l] != 0)
 			:: else -> again = 1
 			fi
 #endif
@@ -412,9 +563,14 @@ init {
 
 	atomic {
 		if
-		:: bias[0] = 1; bias[LOCKS - 1] = 1 /* has been read for long */
+		:: bias[0] = 1; bias[LOCKS - 1] = 1 /* has been read */
+		:: bias[0] = 2; bias[LOCKS - 1] = 2 /* for long */
 		:: skip
 		fi;
+		do
+		:: n < LINES -> run Cpu(n); n++
+		:: else -> n = 0; break
+		od;
 		do
 		:: n < READERS -> run Reader(n); n++
 		:: else -> break
@@ -425,9 +581,12 @@ init {
 		od;
 		n = 0
 	};
-	_nr_pr == 1;
+	_nr_pr == 1 + LINES;
 	do
-	:: n < LINES -> assert(entry[n] == 0); n++
+	:: n < LINES ->
+		!buffered[n];
+		assert(entry[n] == 0 || entry[n] == released[n]);
+		n++
 	:: else -> break
 	od;
 	assert(counted[0] == 0 && counted[LOCKS - 1] == 0)

@@ -2,7 +2,7 @@
 /*
  * The spinlock's sleep without a bit in the lock.  Mirrors [spin.h:_fg_spin_unlock],
  * [spin.c:_fg_spin_wake], [spin.c:count_in], [spin.c:count_out],
- * [spin.c:place_of_sleeper], [spin.c:place_of_spinner], [spin.c:barrier_everywhere],
+ * [spin.c:place_of_sleeper], [spin.c:place_of_spinner], [asymmetric.c:fg_barrier_everywhere],
  * [spin.c:set_fenced], [spin.c:sleep_on], [spin.c:_fg_spin_lock_slow] with [spin.c:spin].  The
  * store of a release stays in its CPU's store buffer for as long as it likes; membarrier(2)
  * empties it.  The time limit of a sleep, which would repair any loss, is left out.

@@ -27,6 +27,7 @@ static struct {
 static struct {
 	struct about all, writers;
 } about[LOCKS];
+static int owed[LOCKS]; /* read locks that whoever comes next releases */
 static const struct zoo_rwlock_ops *zoo;
 
 static bool choose(const char *name)
@@ -48,20 +49,34 @@ static UNSEEN void reset(void)
 	memset(place, 0, sizeof(place));
 	memset(inside, 0, sizeof(inside));
 	memset(about, 0, sizeof(about));
+	memset(owed, 0, sizeof(owed));
 	for (int i = 0; i < LOCKS; i++) {
 		weak_watch(place[i].data);
 		weak_watch(place[i].second);
 		if (one_in(4))
 			place[i].lock.fg.kind = FG_RW_WRITERS_FIRST;
-		place[i].lock.fg.bias = one_in(2); /* as after many readers */
+		/* as after many readers, or a few */
+		place[i].lock.fg.bias = (uint32_t)(rng() % 3); /* enum fg_rw_bias */
+		place[i].lock.fg.table = place[i].lock.fg.bias ? FG_RW_TABLE_OWN : FG_RW_TABLE_OLD;
+		place[i].lock.fg.inhibit = place[i].lock.fg.bias || one_in(2) ? 0 : -FG_RW_FIRST_NS;
 		mem_class(&place[i].lock, sizeof(place[i].lock), C_LOCK);
 		mem_class(place[i].data, sizeof(place[i].data), C_DATA);
 		mem_class(place[i].second, sizeof(place[i].second), C_DATA);
 	}
 	if (zoo)
-		place[0].lock.fg.kind = place[1].lock.fg.kind = place[0].lock.fg.bias =
-		    place[1].lock.fg.bias = 0;
-	mem_class(_fg_rwlock_visible, sizeof(_fg_rwlock_visible), C_NODE);
+		for (int i = 0; i < LOCKS; i++)
+			memset(&place[i].lock, 0, sizeof(place[i].lock));
+	mem_class(_fg_visible, sizeof(_fg_visible), C_NODE);
+	fg_asymmetric = one_in(4) ? FG_SYMMETRIC : FG_ASYMMETRIC;
+}
+
+/* As a reader makes a lock that has been read for long. */
+static void becomes_asymmetric(struct fg_rwlock *rw)
+{
+	uint32_t bias = FG_RW_BIASED;
+
+	if (one_in(8) && __atomic_load_n(&fg_asymmetric, __ATOMIC_RELAXED) == FG_ASYMMETRIC)
+		fg_cas_acq_rel(&rw->bias, &bias, FG_RW_ASYMMETRIC);
 }
 
 static UNSEEN void enter(int which, bool write)
@@ -149,12 +164,42 @@ static void unlock(struct place *p, bool write)
 }
 
 /* As a writer has whose time was over: the next one that comes finds it so. */
-static void is_wanted(const struct fg_rwlock *rw)
+static void is_wanted(void)
 {
-	uint64_t *entry = entry_in(line_of(&fg_self_tls), rw), have = fg_load_relaxed(entry);
+	struct fg_visible_line *line = fg_visible_mine(&fg_self_tls);
 
-	if (names(have, rw))
-		fg_cas64_seq_cst(entry, &have, have | WANTED);
+	if (line)
+		fg_or_acq_rel(&line->notice, FG_NOTICE_WANTED);
+}
+
+static bool leaves_to_another(struct place *p)
+{
+	if (!load.checks || zoo || load.handlers || !one_in(6))
+		return false;
+	__atomic_fetch_add(&owed[p - place], 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool is_owed(int which)
+{
+	/* the newest, since it waits for it otherwise */
+	int have = __atomic_fetch_add(&owed[which], 0, __ATOMIC_RELAXED);
+
+	while (have > 0)
+		if (__atomic_compare_exchange_n(&owed[which], &have, have - 1, false,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+/* For others, before it may have to wait for what they have left. */
+static void release_what_is_owed(void)
+{
+	for (int i = 0; i < LOCKS; i++)
+		while (is_owed(i)) {
+			fg_section_enter(fg_self()); /* as the other has left it */
+			unlock(&place[i], false);
+		}
 }
 
 static void section(struct thread *t, struct place *p, bool write, uint64_t from)
@@ -171,13 +216,16 @@ static void section(struct thread *t, struct place *p, bool write, uint64_t from
 		uint64_t seen = p->data[0];
 
 		if (load.checks && !zoo && one_in(4))
-			is_wanted(&p->lock.fg);
+			is_wanted();
 		work_inside();
 		if (seen != p->second[0])
 			violation("a reader saw half of what a writer did");
 	}
 	leave(which, write);
-	unlock(p, write);
+	if (!write && leaves_to_another(p))
+		fg_section_leave(fg_self()); /* also if it is back by now */
+	else
+		unlock(p, write);
 	record(t, from, got);
 }
 
@@ -211,6 +259,11 @@ static void check(struct thread *t)
 		bool write = one_in(3), again;
 		uint64_t from = now();
 
+		if (load.checks && !zoo && one_in(30))
+			fg_asymmetric_ends();
+		if (load.checks && !zoo)
+			becomes_asymmetric(&p->lock.fg);
+		release_what_is_owed();
 		if (lock_somehow(p, write)) {
 			again = !zoo && !write && p->lock.fg.kind != FG_RW_WRITERS_FIRST &&
 				one_in(4);
@@ -229,6 +282,7 @@ static void check(struct thread *t)
 		}
 		some_work();
 	}
+	release_what_is_owed();
 }
 
 static UNSEEN void after(void)
@@ -248,10 +302,9 @@ static UNSEEN void after(void)
 			violation("a free reader-writer lock counts somebody");
 		if ((rw->readers & DRAINER_SLEEPS) || rw->gate.word || rw->gate.tail)
 			violation("a free reader-writer lock says that somebody waits");
-		for (int line = 0; line < LINES; line++)
-			for (int column = 0; column < ENTRIES; column++)
-				if (names(_fg_rwlock_visible[line].entry[column], rw))
-					violation("the table names a free reader-writer lock");
+		for (int line = 0; line < FG_VISIBLE_LINES; line++)
+			if (fg_visible_reads(&_fg_visible[line], rw))
+				violation("the table has a reader of a free reader-writer lock");
 	}
 }
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/visible.h"
+
+#include "arch/arch.h"
+#include "sys/futex.h"
+
+struct fg_visible_line _fg_visible[FG_VISIBLE_LINES];
+__thread uint8_t fg_at_table;
+
+uint32_t _fg_visible_lines(void)
+{
+	uint32_t lines = fg_threads_highest() + 1; /* also of a parent's threads */
+
+	return lines < FG_VISIBLE_LINES ? lines : FG_VISIBLE_LINES;
+}
+
+static void wake_wanting(struct fg_visible_line *line)
+{
+	fg_and_relaxed(&line->notice, ~(uint32_t)FG_NOTICE_WANTED);
+	/* Release: with the new count the entry is seen gone (acquire in wait_for_entry). */
+	fg_add_release(&line->gone, 1);
+	fg_futex_wake(&line->gone, INT32_MAX, FG_FUTEX_ANY); /* of several locks, perhaps */
+}
+
+enum fg_visible_leaves _fg_visible_left(struct fg_visible_line *line, const void *lock)
+{
+	uint64_t address = (uintptr_t)lock;
+	uint64_t *released = &line->released[fg_visible_column(lock)];
+	uint32_t notice = fg_load_relaxed(&line->notice);
+	bool counted = true;
+
+	if (notice & FG_NOTICE_RELEASED)
+		/* Acquire: what follows comes after what the other thread has done. */
+		counted = fg_load_relaxed(released) != address ||
+			  !fg_cas64_acq_rel(released, &address, 0);
+	if (notice & FG_NOTICE_WANTED)
+		wake_wanting(line);
+	return counted ? FG_VISIBLE_GONE : FG_VISIBLE_NOT_ITS;
+}
+
+enum fg_visible_leaves _fg_visible_leave(const struct fg_self *t, const void *lock)
+{
+	struct fg_visible_line *line = fg_visible_mine(t);
+
+	if (!line || !fg_visible_clear(line, lock))
+		return FG_VISIBLE_NOT_THERE;
+	return _fg_visible_left(line, lock);
+}
+
+/* The entry does not count any more, as it seems.  False: another thread is at this column. */
+static bool discount(struct fg_visible_line *line, const void *lock)
+{
+	uint64_t none = 0;
+
+	if (!fg_cas64_acq_rel(&line->released[fg_visible_column(lock)], &none, (uintptr_t)lock))
+		return false;
+	fg_or_acq_rel(&line->notice, FG_NOTICE_RELEASED);
+	return true;
+}
+
+/* True if one of these reads, and does not any more. */
+static bool release_in(struct fg_visible_line *line, const void *lock)
+{
+	uint64_t address = (uintptr_t)lock;
+	uint32_t column = fg_visible_column(lock);
+
+	if (!fg_visible_reads(line, lock) || !discount(line, lock))
+		return false;
+	/*
+	 * Dekker with fg_visible_clear(): its thread, which may be about to clear it, sees the
+	 * notice, or we see that it has.
+	 */
+	_fg_visible_all_seen(column);
+	/*
+	 * Acquire: a writer may have taken the entry for released, and gone on to the one that we
+	 * release in its place, from which it has what its reader did (found by `fgsim --weak`).
+	 */
+	if (fg_load_acquire(&line->entry[column]) == address) {
+		if (fg_load_relaxed(&line->notice) & FG_NOTICE_WANTED)
+			wake_wanting(line);
+		return true;
+	}
+	/* Taken back; if it is not there, its thread has found it, and leaves in our place. */
+	return !fg_cas64_acq_rel(&line->released[column], &address, 0);
+}
+
+bool _fg_visible_release(const void *lock)
+{
+	for (uint32_t i = 0, lines = _fg_visible_lines(); i < lines; i++)
+		if (release_in(&_fg_visible[i], lock))
+			return true;
+	return false;
+}
+
+void _fg_visible_forget(const void *lock)
+{
+	for (uint32_t i = 0, lines = _fg_visible_lines(); i < lines; i++) {
+		struct fg_visible_line *line = &_fg_visible[i];
+
+		while (fg_unlikely(fg_visible_reads(line, lock)) && !discount(line, lock))
+			fg_pause(); /* for a moment, while a release of another lock is taken back */
+	}
+}
+
+void _fg_visible_after_fork(const struct fg_self *t)
+{
+	const struct fg_visible_line *mine = fg_visible_mine(t);
+
+	for (uint32_t i = 0, lines = _fg_visible_lines(); i < lines; i++)
+		for (uint32_t column = 0; column < FG_VISIBLE_COLUMNS; column++) {
+			struct fg_visible_line *line = &_fg_visible[i];
+
+			if (line == mine)
+				break;
+			if (line->entry[column]) /* a child need not have the pages */
+				line->entry[column] = 0;
+			if (line->released[column])
+				line->released[column] = 0;
+		}
+}
