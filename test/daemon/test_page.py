@@ -247,6 +247,23 @@ def check_turning_off():
     true(p.stderr, "cannot be preloaded" in p.stderr)
 
 
+def check_stopping():
+    """All that we tell people to type stops both units: the socket starts the service again."""
+    told = set()
+    for folder in ("packaging", "docs"):
+        for path in glob.glob(f"{SOURCE}/{folder}/**", recursive=True):
+            if os.path.isfile(path):
+                with open(path, errors="ignore") as f:
+                    text = re.sub(r"\s+", " ", f.read())
+                told |= {(os.path.relpath(path, SOURCE), line[0]) for line in re.finditer(
+                    r"\b(?:systemctl|deb-systemd-invoke) (?:stop|disable)( [\w.-]+)*", text)
+                    if "flexguardd" in line[0]}
+    true(f"commands: {told}", len(told) >= 4)
+    for path, line in told:
+        true(f"{path}: {line}: both units", {"flexguardd.socket", "flexguardd.service"} <=
+             set(line.split()))
+
+
 # ---- the first day ---------------------------------------------------------------------------
 
 
