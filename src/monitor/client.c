@@ -124,12 +124,18 @@ void fg_client_expire(struct fg_monitor *m, uint64_t now_ns)
 {
 	uint32_t i;
 
-	for (i = 0; i < FG_MAX_CLIENTS && m->nr_clients; i++)
-		if (m->clients[i].fd >= 0 && (!m->clients[i].said || m->clients[i].stalled) &&
-		    m->clients[i].deadline_ns <= now_ns) {
-			m->dropped++;
-			fg_client_drop(m, i);
-		}
+	for (i = 0; i < FG_MAX_CLIENTS && m->nr_clients; i++) {
+		const struct fg_client *c = &m->clients[i];
+
+		if (c->fd < 0 || c->deadline_ns > now_ns)
+			continue;
+		/* Perhaps it has, and the monitor was stopped, or had no CPU, all that time. */
+		fg_client_ready(m, i);
+		if (c->fd < 0 || (c->said && !c->stalled))
+			continue;
+		m->dropped++;
+		fg_client_drop(m, i);
+	}
 }
 
 void fg_pass_credentials(int fd)

@@ -260,6 +260,20 @@ void client_join(struct client *c, const char *name, uint32_t want_slots)
 	CHECK(c->slots != MAP_FAILED && c->counters != MAP_FAILED);
 }
 
+struct fg_report monitor_report(const char *name)
+{
+	const struct fg_query q = {.magic = FG_QUERY_MAGIC, .abi = FG_ABI_VERSION};
+	struct fg_report r;
+	int sock = client_connect(name);
+	ssize_t n;
+
+	CHECK(sock >= 0 && send(sock, &q, sizeof(q), MSG_NOSIGNAL) == sizeof(q));
+	n = recv(sock, &r, sizeof(r), 0);
+	CHECK(n >= (ssize_t)offsetof(struct fg_report, process) && !r.error);
+	close(sock);
+	return r;
+}
+
 void client_leave(struct client *c)
 {
 	munmap(c->slots, c->welcome.slots * sizeof(struct fg_slot));

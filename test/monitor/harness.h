@@ -96,6 +96,8 @@ int client_connect(const char *name);
 int client_exchange(int sock, const void *hello, size_t size, struct fg_welcome *welcome,
 		    int fds[2]);
 void client_join(struct client *c, const char *name, uint32_t want_slots);
+/* What the monitor says of itself, and of 256 processes at most. */
+struct fg_report monitor_report(const char *name);
 void client_leave(struct client *c);
 
 /* Name this thread's slot in its TLS, and its owner id in the slot. */
