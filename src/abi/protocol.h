@@ -382,7 +382,7 @@ struct fg_report {
 	__u64 started_ns; /* CLOCK_MONOTONIC */
 	__u64 processes;  /* now, of all users */
 	__u64 max_processes;
-	__u64 registered; /* hellos that were welcomed, since the start */
+	__u64 registered; /* hellos that were welcomed, since the start; not for further pieces */
 	__u64 refused;	  /* hellos that were not: quota, version, no room */
 	__u64 dropped;	  /* connections that said nothing, or nonsense */
 	/* of fg_counters: of all domains and all CPUs */

@@ -296,6 +296,7 @@ static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_to
 	int fds[2] = {-1, bpf_map__fd(m->skel->maps.counters)};
 	struct fg_peer p = {.sock = c->fd, .uid = c->uid, .walk = c->walk};
 	int err = check(m, told, size);
+	bool further = !err && told->hello.from;
 
 	if (!err)
 		err = peer(c->fd, sender, &p);
@@ -306,10 +307,9 @@ static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_to
 	}
 	if (err == -EINPROGRESS)
 		return err;
-	if (err)
-		m->refused++;
-	else
-		m->registered++;
+	/* A process that wants more slots than it may have is served all the same. */
+	if (!further)
+		(*(err ? &m->refused : &m->registered))++;
 	w.error = err;
 	w.nr_cpus = libbpf_num_possible_cpus();
 	answer(c->fd, &w, fds, err ? 0 : 2);

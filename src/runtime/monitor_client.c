@@ -269,12 +269,13 @@ static bool adopt(const struct fg_welcome *welcome, int slots_fd, int counters_f
 /* ---- when ------------------------------------------------------------------ */
 
 /* None of these was varied. */
-#define RETRY_NS      1000000000u /* where nobody listens, which costs next to nothing */
-#define RETRY_MAX_NS  8000000000u /* where somebody does, and refuses or is silent */
-#define ASLEEP_NS     5000000u	  /* while one sleeps, which others may wake: 10 us at most; */
-#define ASLEEP_MAX_NS 80000000u	  /* after some time it is less likely */
-#define WAKING_NS     20000000u	  /* while the one that was woken may be loading its program, */
-#define WAKES_NS      2000000000u /* which takes less than this */
+#define RETRY_NS      1000000000u    /* where nobody listens, which costs next to nothing */
+#define RETRY_MAX_NS  8000000000u    /* where somebody does, and refuses or is silent */
+#define FULL_NS	      60000000000ull /* where there are no more slots for this process, or user */
+#define ASLEEP_NS     5000000u	     /* while one sleeps, which others may wake: 10 us at most; */
+#define ASLEEP_MAX_NS 80000000u	     /* after some time it is less likely */
+#define WAKING_NS     20000000u	     /* while the one that was woken may be loading its program, */
+#define WAKES_NS      2000000000u    /* which takes less than this */
 /* of a child's life: it may end or exec, or wait with somebody else's priority */
 #define CHILD_NS 2000000u
 
@@ -304,7 +305,7 @@ static bool may_ask(void)
 	return false;
 }
 
-enum answer { NOBODY, SILENT, WELCOME };
+enum answer { NOBODY, SILENT, FULL, WELCOME };
 
 /* Acquire and release: what is adopted, one thread at a time. */
 static bool move_time(uint64_t *when, uint64_t from, uint64_t to)
@@ -330,7 +331,7 @@ static enum answer join_monitor(uint32_t from, uint32_t patience_ns, uint64_t to
 					       .from = from}};
 	long size = secret[0] ? sizeof(told) : sizeof(told.hello);
 	uint32_t epoch = fg_load_relaxed(&fg_epoch);
-	struct fg_welcome welcome;
+	struct fg_welcome welcome = {0};
 	int sock, fds[2] = {-1, -1};
 	enum answer answer = SILENT;
 
@@ -357,6 +358,8 @@ static enum answer join_monitor(uint32_t from, uint32_t patience_ns, uint64_t to
 			fg_monitor_forget();
 		}
 	}
+	if (answer == SILENT && welcome.magic == FG_PROTO_MAGIC && welcome.error == -EDQUOT)
+		answer = FULL;
 	if (fds[0] >= 0)
 		close_fd(fds[0]);
 	if (fds[1] >= 0)
@@ -516,7 +519,9 @@ void fg_monitor_grow(uint64_t now)
 		return;
 	if (!may_ask())
 		return;
-	join_monitor(fg_load_relaxed(&fg_slots_seen), FG_RETRY_PATIENCE_NS, now + RETRY_NS);
+	if (join_monitor(fg_load_relaxed(&fg_slots_seen), FG_RETRY_PATIENCE_NS, now + RETRY_NS) ==
+	    FULL)
+		move_time(&fg_monitor_grow_ns, now + RETRY_MAX_NS, now + FULL_NS);
 	fg_call_ends(0);
 }
 

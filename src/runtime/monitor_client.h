@@ -36,7 +36,8 @@ void fg_monitor_missed(uint64_t now);
 
 /*
  * While there are more threads than slots that the monitor sees (fg_slots_short), waiters ask for
- * another piece of the array, in the same way: at once, and when that is refused every 8 s.
+ * another piece of the array, in the same way: at once, when that fails after 8 s, and a minute
+ * later where there are no more for this process or user.
  */
 extern uint64_t fg_monitor_grow_ns; /* not before */
 void fg_monitor_grow(uint64_t now);

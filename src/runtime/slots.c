@@ -251,7 +251,8 @@ bool fg_slots_short(void)
 {
 	uint32_t seen = fg_load_relaxed(&fg_slots_seen);
 
-	return seen && seen % FG_PIECE == 0 && fg_threads_highest() >= seen;
+	return seen && seen % FG_PIECE == 0 && seen < FG_PIECES * FG_PIECE &&
+	       fg_threads_highest() >= seen;
 }
 
 /*

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Faults of the daemon and of its clients: nothing hangs, counts return to 0, clients come back."""
+import json
 import random
 import resource
 
 from daemonmod import *
 
-LOCKED_UP = HELPERS[1]
+LOCKED_UP, COUNTS = HELPERS[1:3]
 
 
 def check_killed_and_started_again():
@@ -186,6 +187,20 @@ def check_full():
         registered(c, 1)
         end(second)
         registered(c, 0)
+        d.stop()
+
+
+def check_more_threads_than_slots():
+    """A program that wants more slots than it may have was served: it does not count as refused."""
+    need_daemon()
+    with Daemon("--max-slots", "512") as d:
+        before = json.loads(ask("status", "--json"))
+        p = program(COUNTS, "many", "600")
+        out, err = p.communicate(timeout=100)
+        same("it ends well", (p.returncode, out, err), (0, "", ""))
+        after = json.loads(ask("status", "--json"))
+        same("registered, refused", [after[k] - before[k] for k in ("registered", "refused")],
+             [1, 0])
         d.stop()
 
 
