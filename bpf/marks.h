@@ -29,6 +29,7 @@
 #include <bpf/bpf_helpers.h>
 #include "compat.h"
 #include "../src/abi/protocol.h"
+#include "groups.h"
 #include "once.h"
 
 enum mark_kind {
@@ -80,43 +81,20 @@ static __always_inline __u32 mark_groups(__u64 mark)
 	return mark >> 32;
 }
 
-/* One bit for two, which is set if either is: 32 of them. */
-static __always_inline __u64 halve(__u64 x)
-{
-	x = (x | x >> 1) & 0x5555555555555555;
-	x = (x | x >> 1) & 0x3333333333333333;
-	x = (x | x >> 2) & 0x0f0f0f0f0f0f0f0f;
-	x = (x | x >> 4) & 0x00ff00ff00ff00ff;
-	x = (x | x >> 8) & 0x0000ffff0000ffff;
-	return (x | x >> 16) & 0x00000000ffffffff;
-}
-
 /*
- * The groups of CPUs that a thread may use, by its affinity and its cpuset as
- * they are now.  Most threads may use all, which is 0.  No branches on the bits:
- * the verifier would follow 2^32 of them.
+ * The groups of CPUs that a thread may use, by its affinity and its cpuset as they are now.  Most
+ * threads may use all, which is 0.
  */
 static __noinline __u32 groups_of(struct task_struct *task)
 {
 	__u64 bits[FG_MAX_CPUS / 64];
-	__u32 groups = 0, word, i;
 
 	if (task->nr_cpus_allowed >= READ_ONCE(online_cpus))
 		return 0;
 	/* May read beyond a mask of fewer bits: what is there stands for CPUs that do not exist. */
 	if (bpf_probe_read_kernel(bits, sizeof(bits), as_memory(task)->cpus_ptr))
 		return 0;
-	for (word = 0; word < FG_MAX_CPUS / 64; word++) {
-		__u32 first = word * (64 >> (cpu_shift & 7));
-
-		if (first >= FG_CPU_GROUPS)
-			break;
-		for (i = 0; i < 4; i++)
-			if (i < cpu_shift)
-				bits[word] = halve(bits[word]);
-		groups |= (__u32)bits[word] << first;
-	}
-	return groups;
+	return groups_in(bits, cpu_shift);
 }
 
 static __always_inline struct fg_counters *get_counters(void)
