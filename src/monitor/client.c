@@ -40,6 +40,7 @@ static int release(struct fg_monitor *m, struct fg_client *c)
 	m->nr_clients--;
 	m->nr_waiting -= c->said;
 	c->said = c->stalled = false;
+	c->waits = 0;
 	return fd;
 }
 
@@ -120,18 +121,28 @@ static void push_out_any(struct fg_monitor *m)
 	fg_client_drop(m, best);
 }
 
+/* Until the publisher has taken out its earlier array. */
+static bool is_held(struct fg_monitor *m, struct fg_client *c)
+{
+	if (!c->waits || fg_process_is_leaving(m, c->waits - 1))
+		return c->waits;
+	c->waits = 0;
+	c->tag = fg_fair_queue_tag(&m->queue, c->uid); /* the one that it had is long past */
+	return false;
+}
+
 void fg_client_expire(struct fg_monitor *m, uint64_t now_ns)
 {
 	uint32_t i;
 
 	for (i = 0; i < FG_MAX_CLIENTS && m->nr_clients; i++) {
-		const struct fg_client *c = &m->clients[i];
+		struct fg_client *c = &m->clients[i];
 
 		if (c->fd < 0 || c->deadline_ns > now_ns)
 			continue;
 		/* Perhaps it has, and the monitor was stopped, or had no CPU, all that time. */
 		fg_client_ready(m, i);
-		if (c->fd < 0 || (c->said && !c->stalled))
+		if (c->fd < 0 || (c->said && !c->stalled && !is_held(m, c)))
 			continue;
 		m->dropped++;
 		fg_client_drop(m, i);
@@ -305,8 +316,10 @@ static int welcome(struct fg_monitor *m, struct fg_client *c, const struct fg_to
 		close(p.pidfd);
 		c->walk = p.walk;
 	}
-	if (err == -EINPROGRESS)
+	if (err == -EINPROGRESS) {
+		c->waits = p.waits;
 		return err;
+	}
 	/* A process that wants more slots than it may have is served all the same. */
 	if (!further)
 		(*(err ? &m->refused : &m->registered))++;
@@ -399,7 +412,9 @@ static struct fg_client *next_in_turn(struct fg_monitor *m)
 		for (uint32_t i = 0; i < FG_MAX_CLIENTS; i++) {
 			struct fg_client *c = &m->clients[i];
 
-			if (c->fd >= 0 && c->said && !c->stalled && (!next || c->tag < next->tag))
+			if (c->fd < 0 || !c->said || c->stalled || is_held(m, c))
+				continue;
+			if (!next || c->tag < next->tag)
 				next = c;
 		}
 		if (!next || !fg_unread_is_full(m, next->uid))

@@ -102,6 +102,8 @@ struct fg_peer {
 	pid_t pid;
 	uid_t uid; /* whose quota it is */
 	int walk;  /* over its threads, where fg_monitor_prove() goes on; -1: none yet */
+	/* -EINPROGRESS: no call while fg_process_is_leaving() of this, less 1; 0: at any time */
+	uint32_t waits;
 };
 
 /* A connection, until it is answered. */
@@ -117,6 +119,7 @@ struct fg_client {
 	ssize_t size;	      /* of the packet, which may be longer than is kept of it */
 	pid_t sender;	      /* of the packet */
 	int walk;	      /* fg_peer.walk, from one service to the next; -1: none */
+	uint32_t waits;	      /* fg_peer.waits */
 	union {
 		uint32_t magic;
 		struct fg_told_hello hello;
@@ -238,10 +241,12 @@ int fg_monitor_prove(struct fg_monitor *m, struct fg_peer *peer, bool write);
 
 /*
  * process.c: the peer's and the slot array's descriptors are the caller's to close.  -EINPROGRESS:
- * the peer is not known yet, to be called again.
+ * the peer is not known yet, or (fg_peer.waits) its earlier array is not gone; to be called again.
  */
 int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct fg_hello *hello,
 			struct fg_welcome *welcome, int *slots_fd);
+/* Pieces that were at this index are still to be taken out. */
+bool fg_process_is_leaving(const struct fg_monitor *m, uint32_t index);
 void fg_process_forget(struct fg_monitor *m, uint32_t index);
 void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it has died */
 
@@ -249,7 +254,7 @@ void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it 
  * publish.c: let the program find this array as this piece of the process with this index, or none
  */
 int fg_publisher_start(struct fg_monitor *m);
-/* fg_publish would not wait for earlier arrays; else FG_EV_ROOM */
+/* fg_publish would not wait for earlier arrays; else FG_EV_ROOM, as when any was put in or out */
 bool fg_publisher_has_room(struct fg_monitor *m);
 void fg_publisher_heard(struct fg_monitor *m); /* of FG_EV_ROOM */
 void fg_publisher_stop(struct fg_monitor *m);

@@ -110,11 +110,17 @@ static uint64_t memory_of(uint32_t processes, uint64_t slots)
 	return (uint64_t)processes * FG_PROCESS_BYTES + slots * FG_SLOT_BYTES;
 }
 
-/* Acquire pairs with the release in publish.c: the arrays of its last user are gone. */
-static bool is_settled(const struct fg_process *p)
+/* Acquire pairs with the release in publish.c, as the next: what was to be taken out is out. */
+bool fg_process_is_leaving(const struct fg_monitor *m, uint32_t index)
 {
-	return !__atomic_load_n(&p->adding, __ATOMIC_ACQUIRE) &&
-	       !__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&m->processes[index].leaving, __ATOMIC_ACQUIRE);
+}
+
+/* The arrays of its last user are gone. */
+static bool is_settled(const struct fg_monitor *m, uint32_t index)
+{
+	return !__atomic_load_n(&m->processes[index].adding, __ATOMIC_ACQUIRE) &&
+	       !fg_process_is_leaving(m, index);
 }
 
 /* Of those from this one on the program hears, too. */
@@ -213,7 +219,7 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 		return -EUSERS;
 	for (k = 0; k < m->cfg.max_processes; k++) {
 		i = (m->next_process + k) % m->cfg.max_processes;
-		if (m->processes[i].pidfd < 0 && is_settled(&m->processes[i])) {
+		if (m->processes[i].pidfd < 0 && is_settled(m, i)) {
 			m->next_process = i + 1;
 			*index = i;
 			return 0;
@@ -279,7 +285,7 @@ static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want,
 	int err;
 
 	/* A removal that is under way would take the new one. */
-	if (!(p->published & 1u << n) && __atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE))
+	if (!(p->published & 1u << n) && fg_process_is_leaving(m, index))
 		return -EAGAIN;
 	fg_arrays_charge(m, p->uid, &u);
 	slots = grant(m, want, p->slots, &u);
@@ -417,22 +423,25 @@ int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct
 	if (hello->from > p->slots)
 		return -EINVAL;
 	if (!same) {
+		/*
+		 * Another process may have the earlier array mapped, and could see into the program
+		 * that this one is now.  As long as the index leads there nobody is bound.
+		 */
+		peer->waits = index + 1;
+		if (fg_process_is_leaving(m, index))
+			return -EINPROGRESS;
 		err = is_new ? enter(m, index, id, peer) : enter_again(m, index, peer->uid);
 		if (err)
 			return err;
+		if (fg_process_is_leaving(m, index))
+			return -EINPROGRESS;
 		p->tls_offset = hello->tls_offset;
 		p->pid = peer->pid;
 	}
 	if (hello->from == p->slots)
 		err = add_piece(m, index, hello->want_slots, &others);
-	/*
-	 * Another process may have the earlier array mapped, and could see into the program that
-	 * this one is now.  As long as the index leads there nobody is bound; the publisher is
-	 * late, and the client comes again.
-	 */
-	if (!err && !same && !is_new &&
-	    (__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE) ||
-	     !fg_is_published(m, index, 0, &p->piece[0])))
+	/* The publisher is late with the first one; the client comes again. */
+	if (!err && !same && !is_new && !fg_is_published(m, index, 0, &p->piece[0]))
 		err = -EAGAIN;
 	/* Before threads are bound: what fails from there on keeps its index. */
 	if (!err) {

@@ -44,7 +44,7 @@ struct queue {
 struct fg_publisher {
 	struct queue add, remove;
 	uint32_t adding; /* arrays that the threads have not done with yet, atomic */
-	int room_fd;	 /* eventfd: one less */
+	int room_fd;	 /* eventfd: less to do */
 	pthread_t threads[ADDERS + 1];
 	int nr_threads;
 };
@@ -81,11 +81,11 @@ static void wait_for_adders(struct fg_monitor *m, const struct request *r)
 		usleep(ADDERS_LOOK_NS / 1000);
 }
 
-static void make_room(struct fg_monitor *m)
+/* Clients may be waiting for what a thread has done. */
+static void tell_loop(struct fg_monitor *m)
 {
 	uint64_t one = 1;
 
-	__atomic_fetch_sub(&m->publisher->adding, 1, __ATOMIC_SEQ_CST);
 	(void)!write(m->publisher->room_fd, &one, sizeof(one));
 }
 
@@ -133,9 +133,10 @@ static void publish(struct fg_monitor *m, struct request *list)
 							  &process_of(m, r)->leaving,
 						   1, __ATOMIC_RELEASE);
 			if (adds)
-				make_room(m);
+				__atomic_fetch_sub(&m->publisher->adding, 1, __ATOMIC_SEQ_CST);
 			free(r);
 		}
+		tell_loop(m);
 	}
 }
 

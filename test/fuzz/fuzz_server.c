@@ -59,6 +59,12 @@ int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct
 	return 0;
 }
 
+bool fg_process_is_leaving(const struct fg_monitor *m, uint32_t index)
+{
+	(void)m, (void)index;
+	return false;
+}
+
 bool fg_publisher_has_room(struct fg_monitor *m)
 {
 	(void)m;

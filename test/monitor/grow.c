@@ -2,7 +2,8 @@
 /*
  * A process has one slot array, in pieces that come one by one: threads of each are bound and
  * counted; every piece is the same one when it is asked for again; there is an end to them.  Nobody
- * else is given one.
+ * else is given one.  A process with several that becomes another program, or another user, is
+ * served at its next hello, and not refused until they are out of the way.
  */
 #include <errno.h>
 #include <sched.h>
@@ -66,12 +67,41 @@ static void is_counted(struct client *c, const struct fg_counters *counters, uin
 	WAIT_FOR(all_zero(counters));
 }
 
-int main(void)
+static void become(void *program)
+{
+	for (uint32_t n = 0; n < FG_PIECES; n++)
+		CHECK(!ask(n * FG_PIECE, NULL));
+	if (program) {
+		execl("/proc/self/exe", "grow", m.name, NULL);
+		fail("exec");
+	}
+	CHECK(!setresuid(1001, 1001, 1001));
+	CHECK(!ask(0, NULL) && !ask(FG_PIECE, NULL));
+}
+
+static void becomes_another(void)
+{
+	uint64_t refused = monitor_report(m.name).refused;
+
+	for (int i = 0; i < 10; i++) {
+		reap(spawn(become, &m));
+		if (!geteuid())
+			reap(spawn(become, NULL));
+	}
+	CHECK(monitor_report(m.name).refused == refused);
+}
+
+int main(int argc, char **argv)
 {
 	struct client first, piece[FG_PIECES], again;
 	uint32_t n;
 
 	test_begin();
+	if (argc == 2) {
+		snprintf(m.name, sizeof(m.name), "%s", argv[1]);
+		CHECK(!ask(0, NULL) && !ask(FG_PIECE, NULL));
+		return 0;
+	}
 	monitor_start(&m, NULL);
 	CHECK(ask(FG_PIECE, NULL) == -ESTALE);
 	client_join(&first, m.name, FG_PIECE);
@@ -95,6 +125,7 @@ int main(void)
 	/* Neighbours in the table of pieces are other processes' arrays. */
 	reap(spawn(child, NULL));
 	is_counted(&first, first.counters, FG_PIECE - 1);
+	becomes_another();
 	bind_thread(&first, 1);
 	monitor_stop(&m);
 	return 0;
