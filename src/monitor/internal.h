@@ -93,6 +93,7 @@ struct fg_usage {
 	uint32_t processes;
 	uint32_t left; /* arrays that these, or earlier ones, do not use and the kernel still has */
 	uint64_t slots;
+	uint32_t files; /* descriptors of the monitor */
 };
 
 /* A process that says hello. */
@@ -174,8 +175,9 @@ struct fg_monitor {
 	struct fg_publisher *publisher;
 	struct fg_array empty; /* the slot array of nobody */
 
-	uint64_t slots;	      /* of all processes */
-	struct fg_left *left; /* nr_left of max_left (arrays.c) */
+	uint64_t slots;		   /* of all processes */
+	uint64_t files, max_files; /* descriptors: a pidfd each, and one for each piece */
+	struct fg_left *left;	   /* nr_left of max_left (arrays.c) */
 	uint32_t nr_left, max_left;
 	uint64_t left_slots; /* of those */
 	uint64_t collect_next_ns;
@@ -208,7 +210,9 @@ int fg_monitor_reset(struct fg_monitor *m); /* at the end: all counts are zero *
 int fg_monitor_audit(struct fg_monitor *m);
 int fg_monitor_look_at_vcpus(struct fg_monitor *m, bool tell, uint64_t *steal_ns);
 
-/* memory.c: what the cgroup of this process, or one above it, may have; UINT64_MAX: all there is */
+/* memory.c: descriptors for all processes, of those that are left now */
+uint64_t fg_files_to_share(void);
+/* what the cgroup of this process, or one above it, may have; UINT64_MAX: all there is */
 uint64_t fg_cgroup_memory(const char *root);
 
 /* vcpus.c */

@@ -238,6 +238,7 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 		fg_monitor_close(m);
 		return err;
 	}
+	m->max_files = fg_files_to_share();
 	*out = m;
 	return 0;
 

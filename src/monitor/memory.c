@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * How much memory the monitor may take.  The kernel charges slot arrays to the monitor's cgroup,
- * and where that has no more, it does not refuse them: it kills the monitor.
+ * How much memory the monitor may take, and how many descriptors.  The kernel charges slot arrays
+ * to the monitor's cgroup, and where that has no more, it does not refuse them: it kills the
+ * monitor.
  */
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include "monitor/internal.h"
 
 static uint64_t number_in(const char *path)
@@ -67,4 +71,20 @@ uint64_t fg_cgroup_memory(const char *root)
 	if (f)
 		fclose(f);
 	return result;
+}
+
+/* The other half is for connections, a part of them with answers that were not read (unread.c). */
+uint64_t fg_files_to_share(void)
+{
+	struct rlimit files;
+	int fd, taken = 0;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return UINT64_MAX;
+	fd = open("/", O_PATH | O_CLOEXEC); /* the lowest that is free */
+	if (fd >= 0) {
+		taken = fd;
+		close(fd);
+	}
+	return (files.rlim_cur - (rlim_t)taken) / 2;
 }

@@ -53,6 +53,12 @@ struct fg_monitor_config {
 	enum fg_kernel_threads kernel_threads;
 };
 
+/*
+ * RLIMIT_NOFILE for each process of one user, who may have half of all processes, and these half of
+ * the descriptors: two each.  With fewer than that for max_per_uid some of them are refused.
+ */
+#define FG_FILES_EACH 8
+
 /* What can be seen without trying: 0, or as fg_monitor_open(). */
 int fg_monitor_preflight(char *why, size_t why_size);
 

@@ -110,6 +110,43 @@ static uint64_t memory_of(uint32_t processes, uint64_t slots)
 	return (uint64_t)processes * FG_PROCESS_BYTES + slots * FG_SLOT_BYTES;
 }
 
+/*
+ * What there is of `all` for a user who has so much: half is for who comes first, of the rest each
+ * user has a part, so that no few users leave nothing to the others.  In sum that is not more than
+ * all, and not less than `least` for one that finds so much.
+ */
+static uint64_t room_for(uint64_t all, uint64_t taken, uint64_t has, uint64_t least)
+{
+	uint64_t part = all / 2 / FG_MAX_DOMAINS, room = taken < all / 2 ? all / 2 - taken : 0;
+
+	part = part > least ? part : least;
+	if (has < part && room < part - has)
+		room = part - has;
+	if (taken >= all)
+		return 0;
+	return room < all - taken ? room : all - taken;
+}
+
+/* Arrays of users who have no process any more, and a monitor's before this one, count. */
+static uint64_t memory_for(const struct fg_monitor *m, uint64_t has)
+{
+	return room_for(m->cfg.max_memory,
+			memory_of(m->nr_processes + m->nr_left, m->slots + m->left_slots), has, 0);
+}
+
+/* A process's: its pidfd, and each piece. */
+static uint32_t files_of(const struct fg_process *p)
+{
+	return 1 + (p->slots + FG_PIECE - 1) / FG_PIECE;
+}
+
+#define FILES_FIRST 2u /* with one piece */
+
+static uint64_t files_for(const struct fg_monitor *m, uint32_t has)
+{
+	return room_for(m->max_files, m->files, has, 2 * FILES_FIRST);
+}
+
 /* Acquire pairs with the release in publish.c, as the next: what was to be taken out is out. */
 bool fg_process_is_leaving(const struct fg_monitor *m, uint32_t index)
 {
@@ -133,6 +170,7 @@ static void leave_pieces(struct fg_monitor *m, uint32_t index, uint32_t from)
 			fg_unpublish(m, index, n);
 			p->published &= ~(1u << n);
 		}
+		m->files -= p->piece[n].id != 0;
 		fg_array_leave(m, &p->piece[n], p->uid);
 	}
 	m->slots -= p->slots;
@@ -200,6 +238,7 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 		} else if (p->uid == uid) {
 			u->processes++;
 			u->slots += p->slots;
+			u->files += files_of(p);
 		}
 	}
 	if (mine < m->cfg.max_processes) {
@@ -213,7 +252,7 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 		}
 		return 0;
 	}
-	if (u->processes >= m->cfg.max_per_uid)
+	if (u->processes >= m->cfg.max_per_uid || files_for(m, u->files) < FILES_FIRST)
 		return -EDQUOT;
 	if (!domain_find(m, uid))
 		return -EUSERS;
@@ -226,24 +265,6 @@ static int find_entry(struct fg_monitor *m, uint64_t id, uid_t uid, uint32_t *in
 		}
 	}
 	return -EUSERS;
-}
-
-/*
- * What there is for a user who has so much: half of all memory is for who comes first, of the rest
- * each user has a part, so that no few users leave nothing to the others.  In sum that is not more
- * than all; arrays of users who have no process any more, and a monitor's before this one, count.
- */
-static uint64_t room_for(const struct fg_monitor *m, uint64_t has)
-{
-	uint64_t all = m->cfg.max_memory, part = all / 2 / FG_MAX_DOMAINS, room;
-	uint64_t taken = memory_of(m->nr_processes + m->nr_left, m->slots + m->left_slots);
-
-	room = taken < all / 2 ? all / 2 - taken : 0;
-	if (has < part && room < part - has)
-		room = part - has;
-	if (taken >= all)
-		return 0;
-	return room < all - taken ? room : all - taken;
 }
 
 /*
@@ -269,7 +290,7 @@ static uint32_t grant(const struct fg_monitor *m, uint32_t want, uint32_t have,
 		left = m->cfg.max_memory_per_uid > taken ?
 			   (m->cfg.max_memory_per_uid - taken) / FG_SLOT_BYTES :
 			   0;
-	room = room_for(m, taken) / FG_SLOT_BYTES;
+	room = memory_for(m, taken) / FG_SLOT_BYTES;
 	left = left < room ? left : room;
 	return (want <= left ? want : (uint32_t)left) / FG_MIN_SLOTS * FG_MIN_SLOTS;
 }
@@ -295,7 +316,7 @@ static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want,
 		fg_arrays_charge(m, p->uid, &u);
 		slots = grant(m, want, p->slots, &u);
 	}
-	if (!slots)
+	if (!slots || !files_for(m, others->files + files_of(p)))
 		return -EDQUOT;
 	err = fg_array_create(slots, &a);
 	if (err)
@@ -310,6 +331,7 @@ static int add_piece(struct fg_monitor *m, uint32_t index, uint32_t want,
 	p->piece[n] = a;
 	p->slots += slots;
 	m->slots += slots;
+	m->files++;
 	return 0;
 }
 
@@ -345,6 +367,7 @@ static int enter(struct fg_monitor *m, uint32_t index, uint64_t id, const struct
 	p->born_ns = m->skel->bss->peer_born;
 	memset(p->stats, 0, sizeof(p->stats));
 	m->nr_processes++;
+	m->files++;
 	__atomic_fetch_add(&m->skel->bss->active, 1, __ATOMIC_RELAXED);
 	err = fg_watch(m, p->pidfd, FG_EV_PROCESS, index);
 	if (err)
@@ -470,6 +493,7 @@ void fg_process_forget(struct fg_monitor *m, uint32_t index)
 	p->pidfd = -1;
 	domains_put(m, p, 0);
 	m->nr_processes--;
+	m->files--;
 	__atomic_fetch_sub(&m->skel->bss->active, 1, __ATOMIC_RELAXED);
 }
 

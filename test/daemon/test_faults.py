@@ -274,7 +274,9 @@ def check_few_descriptors():
         registered(c, 1)
         finish(p)
         zero(c)
-        d.stop()
+        said = d.stop().splitlines()
+        true(f"what to raise: {said}", len(said) == 3 and
+             "50 descriptors are enough for some 6 processes" in said[1])
 
 
 def check_fork_bomb():

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Quotas: one user's processes do not use up the places of the others, a place
- * is given back when a process dies, and slots are granted up to the limit.
+ * Quotas: one user's processes do not use up the places of the others, nor the monitor's
+ * descriptors, a place is given back when a process dies, and slots are granted up to the limit.
  * Users have domains of their own.
  */
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include "harness.h"
 
 static struct monitor m;
@@ -126,6 +127,36 @@ static void connections_of_user(void)
 	monitor_stop(&m);
 }
 
+static void have_few_descriptors(void)
+{
+	const struct rlimit few = {128, 128};
+
+	CHECK(!setrlimit(RLIMIT_NOFILE, &few));
+}
+
+/* A user takes all that there are to get; the next one still gets some. */
+static void descriptors_of_user(void)
+{
+	pid_t pid[128], next[2];
+	int n = 0;
+
+	monitor_prepare = have_few_descriptors;
+	monitor_start(&m, NULL);
+	do {
+		CHECK(n < 128);
+		pid[n] = try_once(1001);
+	} while (n++, !*answer);
+	CHECK(*answer == -EDQUOT && n > 4);
+	for (int i = 0; i < 2; i++)
+		next[i] = try(1002, 0);
+	for (int i = 0; i < 2; i++)
+		end(next[i]);
+	while (n)
+		end(pid[--n]);
+	WAIT_FOR((pid[0] = try_once(1001), end(pid[0]), !*answer));
+	monitor_stop(&m);
+}
+
 int main(void)
 {
 	struct fg_monitor_config cfg = {.max_processes = 4, .max_per_uid = 2, .max_slots = 96};
@@ -165,5 +196,6 @@ int main(void)
 	slots_of_user((struct fg_monitor_config){.max_memory_per_uid = 2 * 4096 + 96 * (128 + 28)});
 	memory_of_user();
 	connections_of_user();
+	descriptors_of_user();
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -194,6 +195,21 @@ static const char *name_of_signal(int fd)
 	return si.ssi_signo == SIGTERM ? "SIGTERM" : si.ssi_signo == SIGINT ? "SIGINT" : "SIGHUP";
 }
 
+/* Else one user's programs run on the fallback, and nobody knows why. */
+static void note_descriptors(const struct options *o)
+{
+	uint32_t per_uid = o->s.cfg.max_per_uid;
+	struct rlimit files;
+
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur / FG_FILES_EACH < per_uid)
+		fg_note(
+		    "%llu descriptors are enough for some %llu processes of a user: for %u raise "
+		    "the limit to %llu (ulimit -n, LimitNOFILE=)",
+		    (unsigned long long)files.rlim_cur,
+		    (unsigned long long)files.rlim_cur / FG_FILES_EACH, per_uid,
+		    (unsigned long long)FG_FILES_EACH * per_uid);
+}
+
 int fg_cmd_monitor(int argc, char **argv)
 {
 	struct options o = {
@@ -230,6 +246,7 @@ int fg_cmd_monitor(int argc, char **argv)
 	fg_systemd_notify("READY=1\nSTATUS=Serving");
 	fg_note(FG_VERSION " serves at %s as user %d",
 		!passed ? o.s.socket : "the socket that it was passed", (int)geteuid());
+	note_descriptors(&o);
 	/* Else silence: the programs of others go on as if nobody listened. */
 	if (!passed && o.s.socket[0] == '@' && geteuid() && !o.s.change_user)
 		fg_note("only programs of user %d trust an abstract name that root does "
