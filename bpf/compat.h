@@ -18,7 +18,7 @@
  * storage that is made in sched_switch comes from kmalloc, which may wake a thread and so take the
  * run queue's lock, which is held there.  So nothing is made at a switch: each thread of a
  * registered process gets its storage when it is created (on_fork), and those that are there
- * already in the audit that follows the registration; thread_make(), threads.h.
+ * already at the registration (equip), or in a later audit; thread_make(), threads.h.
  *
  * 6.2, 3f0e6f2b41d3 ("bpf: Add bpf_task_from_pid() kfunc"): without it the thread that was deferred
  * on a CPU cannot be found again, so nothing is deferred (defer.h).

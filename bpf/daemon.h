@@ -68,6 +68,28 @@ int prove(struct bpf_iter__task *ctx)
 	return 1;
 }
 
+__u32 equip_left; /* threads that `equip` may look at still */
+
+/*
+ * Loaded with EARLY_STORAGE only, and run over the threads of a process that has just registered:
+ * those that were there before get their storage now.  Not by an audit, which would count as one
+ * (FG_AUDIT_CAP), for all threads of the machine, whenever anybody registers.
+ */
+SEC("iter/task")
+int equip(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (!task)
+		return 0;
+	if (!equip_left)
+		return 1;
+	equip_left--;
+	if (early_storage && !(task->flags & PF_EXITING))
+		thread_make(task);
+	return 0;
+}
+
 SEC("syscall")
 int identify(void *args)
 {

@@ -223,6 +223,7 @@ void fg_vcpus_tick(struct fg_monitor *m, uint64_t now);
 void fg_vcpus_ready(struct fg_monitor *m);
 
 /* why.c: one sentence for the person who reads it; returns the errno to report. */
+/* *early: whether to take the object for kernels before 6.4 in any case; then, whether it did */
 int fg_skeleton_open(struct monitor_bpf **out, bool *early);
 /* `outside`: what to do in a container, which may be forbidden it. */
 int fg_why_load(int err, const char *outside, char *why, size_t size);
@@ -242,6 +243,12 @@ uid_t fg_monitor_account(struct fg_monitor *m, int sock, uid_t otherwise, bool *
  */
 #define FG_PROVE_AT_ONCE 512u
 int fg_monitor_prove(struct fg_monitor *m, struct fg_peer *peer, bool write);
+
+/*
+ * programs.c: where m->early, storage for so many threads of the peer, which the program knows;
+ * the others get theirs from the next audit.
+ */
+int fg_monitor_equip(struct fg_monitor *m, const struct fg_peer *peer);
 
 /*
  * process.c: the peer's and the slot array's descriptors are the caller's to close.  -EINPROGRESS:

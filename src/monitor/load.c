@@ -38,7 +38,8 @@ void fg_hush_libbpf(void)
 }
 
 /*
- * The object for this kernel.  Both have the same maps and programs: one skeleton is for both.
+ * The object for this kernel, or the early one.  Both have the same maps and programs: one skeleton
+ * is for both.
  *
  * Since 6.4 task storage comes from an allocator that may be asked with the run queue's lock held
  * (bpf_mem_alloc, commit 08a7ce384e33).  The verifier accepts it before as well, so the version
@@ -51,7 +52,7 @@ int fg_skeleton_open(struct monitor_bpf **out, bool *early)
 	int err;
 
 	uname(&u);
-	*early = !fg_release_is(u.release, 6, 4);
+	*early |= !fg_release_is(u.release, 6, 4);
 	*out = calloc(1, sizeof(**out));
 	if (!*out || monitor_bpf__create_skeleton(*out))
 		return -ENOMEM;
@@ -61,8 +62,10 @@ int fg_skeleton_open(struct monitor_bpf **out, bool *early)
 	err = bpf_object__open_skeleton(s, NULL);
 	if (!err) {
 		bpf_program__set_autoload((*out)->progs.on_fork, *early);
-		/* to one process at a time, fg_monitor_prove */
+		bpf_program__set_autoload((*out)->progs.equip, *early);
+		/* to one process at a time, programs.c */
 		bpf_program__set_autoattach((*out)->progs.prove, false);
+		bpf_program__set_autoattach((*out)->progs.equip, false);
 	}
 	return err;
 }
@@ -91,8 +94,10 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 {
 	struct utsname u;
 	uint32_t shift = 0;
-	int err = fg_skeleton_open(&m->skel, &m->early);
+	int err;
 
+	m->early = m->cfg.early_storage;
+	err = fg_skeleton_open(&m->skel, &m->early);
 	if (err)
 		return fg_why_load(err, OUTSIDE, why, size);
 	bpf_map__set_max_entries(m->skel->maps.processes, m->cfg.max_processes * FG_PIECES);

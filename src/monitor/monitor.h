@@ -51,6 +51,7 @@ struct fg_monitor_config {
 	bool domains_only; /* as fg_counters.domains_only */
 	enum fg_holder_test holder_test;
 	enum fg_kernel_threads kernel_threads;
+	bool early_storage; /* as on a kernel before 6.4 (bpf/compat.h); for tests */
 };
 
 /*

@@ -411,7 +411,7 @@ static int own(struct fg_monitor *m, uint32_t index, struct fg_peer *peer)
 		return -errno;
 	p->owned = true;
 	/* gives the threads that are there their storage */
-	err = m->early ? fg_monitor_audit(m) : 0;
+	err = m->early ? fg_monitor_equip(m, peer) : 0;
 	/*
 	 * Again, now that an exec would take back what was written: before it, one may have come
 	 * after the first look.  Nobody's memory has been read for this hello yet.

@@ -67,13 +67,12 @@ struct iter_task {
 };
 
 /* An iterator over the peer's threads, or -errno. */
-static int walk_threads(struct fg_monitor *m, const struct fg_peer *peer)
+static int walk_threads(const struct bpf_program *program, const struct fg_peer *peer)
 {
 	struct iter_task threads = {.pid_fd = (uint32_t)peer->pidfd};
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = (union bpf_iter_link_info *)&threads,
 		    .iter_info_len = sizeof(threads));
-	int fd,
-	    link = bpf_link_create(bpf_program__fd(m->skel->progs.prove), 0, BPF_TRACE_ITER, &opts);
+	int fd, link = bpf_link_create(bpf_program__fd(program), 0, BPF_TRACE_ITER, &opts);
 
 	if (link < 0)
 		return -errno;
@@ -90,7 +89,7 @@ int fg_monitor_prove(struct fg_monitor *m, struct fg_peer *peer, bool write)
 	ssize_t n;
 
 	if (peer->walk < 0) {
-		peer->walk = walk_threads(m, peer);
+		peer->walk = walk_threads(m->skel->progs.prove, peer);
 		if (peer->walk < 0)
 			return peer->walk;
 	}
@@ -104,4 +103,21 @@ int fg_monitor_prove(struct fg_monitor *m, struct fg_peer *peer, bool write)
 	if (__atomic_load_n(&m->skel->bss->proved, __ATOMIC_ACQUIRE))
 		return 0;
 	return n >= 0 ? -EACCES : errno == EAGAIN ? -EINPROGRESS : -errno;
+}
+
+int fg_monitor_equip(struct fg_monitor *m, const struct fg_peer *peer)
+{
+	int fd = walk_threads(m->skel->progs.equip, peer);
+	char nothing[8];
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	m->skel->bss->equip_left = FG_PROVE_AT_ONCE;
+	do
+		n = read(fd, nothing, sizeof(nothing));
+	while (n < 0 && errno == EINTR);
+	n = n < 0 && errno != EAGAIN ? -errno : 0;
+	close(fd);
+	return (int)n;
 }

@@ -40,7 +40,7 @@ int main(void)
 	fg_monitor_close(monitor_open_or_skip(NULL));
 	for (uint32_t shift = 0; FG_CPU_GROUPS << shift <= FG_MAX_CPUS; shift++) {
 		struct monitor_bpf *skel;
-		bool early;
+		bool early = false;
 
 		CHECK(!fg_skeleton_open(&skel, &early));
 		bpf_map__set_max_entries(skel->maps.processes, 16);
