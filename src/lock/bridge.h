@@ -3,7 +3,9 @@
  * A native object (a condition variable of glibc's) with a mutex of ours: libc would release and
  * take a mutex that it does not know.  So it gets one of its own, a bridge.  A waiter holds it from
  * before it releases the mutex of ours until it sleeps, which releases it; signallers of this
- * process hold it as well: no signal comes between the release and the sleep.
+ * process take it and release it, if anybody waits so, before they signal: no signal comes between
+ * the release and the sleep.  They do not hold it meanwhile: glibc's signal may wait for a waiter
+ * of another process, which may be stopped.
  *
  * Objects that meet in the table share a bridge, which costs them time only: a thread that holds
  * one waits for nothing else, but for the mutex of ours after having released the bridge.
@@ -19,6 +21,11 @@
 /* A process's bridges, native mutexes, and what can be done with one. */
 struct fg_bridges {
 	void *table; /* `count` of them, of `size` bytes each */
+	/*
+	 * For each how many waits there are with it.  A child of fork keeps the parent's: too many
+	 * cost time, and a wait that goes on in the child, below a handler, takes its own off.
+	 */
+	uint32_t *waits;
 	size_t size;
 	uint32_t count;
 	uint32_t shift; /* objects are told apart by what is above so many bits of their address */
@@ -36,7 +43,7 @@ struct fg_bridges {
 int _fg_bridge_wait(struct fg_bridges *b, const void *object, const struct fg_cond_mutex *m,
 		    int (*wait)(void *bridge, void *arg), void *arg);
 
-/* Signals: `wake`, with the bridge held.  Returns what that returned. */
+/* Signals: `wake`, not before a wait that has released its mutex.  Returns what that returned. */
 int _fg_bridge_wake(struct fg_bridges *b, void *object, int (*wake)(void *object));
 
 #endif

@@ -10,11 +10,12 @@
 
 #pragma GCC visibility pop /* nothing here is a pthread name */
 
-/* 64 neighbours, of 48 bytes each, have 64 bridges.  Not varied. */
+/* 64 neighbours, of 48 bytes each in one page, have 64 bridges.  Not varied. */
 #define BRIDGES	      64u
 #define ADDRESS_SHIFT 4u
 
 static pthread_mutex_t natives[BRIDGES];
+static uint32_t waits[BRIDGES];
 
 static void renew(struct fg_bridges *b)
 {
@@ -35,6 +36,7 @@ static int unlock_bridge(void *bridge)
 }
 
 static struct fg_bridges bridges = {.table = natives,
+				    .waits = waits,
 				    .size = sizeof(natives[0]),
 				    .count = BRIDGES,
 				    .shift = ADDRESS_SHIFT,
