@@ -172,23 +172,36 @@ static void thread_exit(void *arg)
 	fg_id_end(index);
 }
 
+/* Values of keys below need no memory in glibc: their place is in the thread's own. */
+#define KEYS_IN_THREAD 32u
+
 /*
- * Not key 0: a program that uses a key which it has not created (they are static and
- * zero) is told EINVAL without us, and shall be with us.
+ * The last of those whose values need no memory.  A program has its first keys as it would without
+ * us; one that uses a key which it has not created (they are static and zero) is told EINVAL; and a
+ * plugin in a namespace of its own (dlmopen(3)) has a libc of its own, whose table of keys knows
+ * nothing of ours, while a thread has its values in one place for both: its first keys are not that
+ * one.
  */
 static bool create_key(pthread_key_t *key)
 {
-	pthread_key_t zero;
+	uint32_t passed = 0; /* bits of keys, created on the way */
+	bool have = false;
+	pthread_key_t k;
 
-	if (pthread_key_create(key, thread_exit))
-		return false;
-	if (*key)
-		return true;
-	zero = *key;
-	if (pthread_key_create(key, thread_exit))
-		return true; /* the last one of all */
-	pthread_key_delete(zero);
-	return true;
+	while ((!have || *key < KEYS_IN_THREAD - 1) && !pthread_key_create(&k, thread_exit)) {
+		if (k >= KEYS_IN_THREAD && have && *key) {
+			pthread_key_delete(k);
+			break;
+		}
+		if (have)
+			passed |= 1u << *key;
+		*key = k;
+		have = true;
+	}
+	for (k = 0; passed >> k; k++)
+		if (passed >> k & 1)
+			pthread_key_delete(k);
+	return have;
 }
 
 void fg_threads_setup(void (*ends)(struct fg_self *))

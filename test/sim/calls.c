@@ -192,7 +192,11 @@ static int setcanceltype(int type, int *old)
 	return 0;
 }
 
-/* Thread-specific data: the destructors of keys that have a value, which none of them looks at. */
+/*
+ * Thread-specific data: the destructors of keys that have a value, which none of them looks at.
+ * The first of them is the one that the library takes at once (runtime/thread.c).
+ */
+#define FIRST_KEY 31
 static void (*destructors[8])(void *);
 static bool has_value[8]; /* the same in all threads */
 static unsigned nkeys;
@@ -202,13 +206,13 @@ int sim_key_create(pthread_key_t *key, void (*destructor)(void *))
 	if (nkeys == sizeof(destructors) / sizeof(*destructors))
 		return EAGAIN;
 	destructors[nkeys] = destructor;
-	*key = ++nkeys;
+	*key = FIRST_KEY + nkeys++;
 	return 0;
 }
 
 static int setspecific(pthread_key_t key, const void *value)
 {
-	has_value[key - 1] = value != NULL;
+	has_value[key - FIRST_KEY] = value != NULL;
 	return 0;
 }
 

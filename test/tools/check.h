@@ -292,6 +292,14 @@ static inline int is_past(clockid_t clock, struct timespec t)
 	       (now / 1000000000ll == t.tv_sec && now % 1000000000ll >= t.tv_nsec);
 }
 
+/* A key whose destructor comes after those of the first 32, which the library's is among. */
+static inline void late_key(pthread_key_t *key, void (*destructor)(void *))
+{
+	do {
+		CHECK_EQ(pthread_key_create(key, destructor), 0);
+	} while (*key < 32);
+}
+
 /* -1: it is none. */
 static inline int mutex_type_by_name(const char *name)
 {

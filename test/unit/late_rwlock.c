@@ -49,9 +49,7 @@ int main(int argc, char **argv)
 {
 	check_begin(argv[0], 20);
 	CHECK_EQ(pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE), 0);
-	/* The second: the first may come before the library's own. */
-	CHECK_EQ(pthread_key_create(&key, NULL), 0);
-	CHECK_EQ(pthread_key_create(&key, destroy), 0);
+	late_key(&key, destroy);
 	for (int i = 0; i < 50; i++)
 		join(start(work, NULL));
 	return 0;

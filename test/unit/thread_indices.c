@@ -173,9 +173,7 @@ int main(int argc, char **argv)
 {
 	check_begin(argv[0], 60);
 	fg_mutex_init(&shared, FG_MUTEX_NORMAL);
-	/* below the library's, whose destructor would come after it */
-	CHECK_EQ(pthread_key_create(&key, NULL), 0);
-	CHECK_EQ(pthread_key_create(&key, destroy), 0);
+	late_key(&key, destroy);
 	for (int i = 0; i < THREADS; i++) {
 		fg_mutex_init(&left[i], i % 3);
 		join(start(end_holding, &left[i]));
