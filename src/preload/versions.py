@@ -41,6 +41,9 @@ first 2.34 : dlopen
 # Condition variables before 2.3.2 are other objects, a pointer each, and stay glibc's
 # (docs/design/preload.md).
 
+# For what was linked before: name: since when a new libc does not have it.  No new link finds it.
+HIDDEN = {"pthread_atfork": "2.3"}
+
 FIRST = {"x86_64": "2.2.5", "aarch64": "2.17", "riscv64": "2.27", "ppc64le": "2.17", "ppc64": "2.3",
          "s390x": "2.2",
          "loongarch64": "2.36"}
@@ -58,6 +61,9 @@ def versions(first):
         have = {max(first, first if v == "first" else v, key=number) for v in since.split()}
         for name in of.split():
             names[name] = sorted(have, key=number, reverse=True)
+    for name, until in HIDDEN.items():
+        if number(first) < number(until):
+            names[name] = [first]
     return names
 
 
@@ -65,7 +71,7 @@ def header(names):
     print("/* Made by versions.py. */")
     for name, have in names.items():
         # The newest is what a look-up without version finds.
-        as_one = "\\n".join(f'.symver " as ", {name}{"@" if i else "@@"}GLIBC_{v}'
+        as_one = "\\n".join(f'.symver " as ", {name}@{"" if i or name in HIDDEN else "@"}GLIBC_{v}'
                             for i, v in enumerate(have))
         print(f'#define FG_VERSIONS_{name}(as) __asm__("{as_one}")')
 

@@ -8,13 +8,15 @@ from climod import *
 LIBRARIES = HELPERS[:2]
 
 FAMILY = (r"(__)?pthread_(mutex|cond|rwlock|barrier|spin|once)|sem_|mtx_|cnd_|call_once|"
-          r"(prctl|syscall|dlm?open|__register_atfork)(@|$)")
+          r"(prctl|syscall|dlm?open|__register_atfork|pthread_atfork)(@|$)")
 # Those that stay glibc's, by design (docs/design/preload.md): attributes, and what is done to a
 # semaphore beside waits.
 NOT_OURS = (r"(__)?pthread_(mutex|cond|rwlock|barrier)attr_|pthread_mutex_consistent_np$|"
             r"sem_(init|destroy|open|close|unlink|post|trywait|getvalue)$")
 # Condition variables before glibc 2.3.2: other objects.
 OLD = {f"pthread_cond_{f}" for f in ("init", "destroy", "wait", "timedwait", "signal", "broadcast")}
+# For what was linked long ago: no look-up without version finds them.
+HIDDEN = {"pthread_atfork"}
 
 WAITS = """
 #include <pthread.h>
@@ -86,7 +88,8 @@ def check_versions():
                 want = {v for v in want if of_glibc(v) >= [2, 3, 2]}
             same(f"{library}: versions of {name} that are missing", want - set(its), set())
             same(f"{library}: {name}, for look-ups without version",
-                 [v for v, default in its.items() if default], [max(its, key=of_glibc)])
+                 [v for v, default in its.items() if default],
+                 [max(its, key=of_glibc)] if name not in HIDDEN else [])
             true(f"{library}: {name} is libc's, too", name in theirs)
 
 

@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For fork_early_handler: a library with a thread that waits for work, and a handler, registered by
- * its constructor, that starts it anew in the child of a fork.
+ * its constructor, that starts it anew in the child of a fork.  OLD: linked before 2003, when
+ * pthread_atfork() was libc's own.
  */
 #include "../tools/check.h"
+
+#include <stdbool.h>
+
+#ifdef OLD
+int old_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+__asm__(".symver old_atfork, pthread_atfork@GLIBC_2.2.5");
+#define pthread_atfork old_atfork
+#endif
 
 pthread_mutex_t handler_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t handler_cond = PTHREAD_COND_INITIALIZER;
 int handler_work;
 pthread_t handler_thread;
 
-static int waits;
+static int waits, tid;
 
 static void *work(void *arg)
 {
+	STORE(tid, (int)syscall(SYS_gettid));
 	lock(&handler_mutex);
 	waits = 1;
 	pthread_cond_broadcast(&handler_cond);
@@ -23,14 +33,32 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* The state behind the name in /proc/self/task/TID/stat. */
+static bool is_asleep(void)
+{
+	char path[64], line[256] = "", *at;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", LOAD(tid));
+	f = fopen(path, "r");
+	CHECK(f);
+	if (!fgets(line, sizeof(line), f))
+		line[0] = 0;
+	fclose(f);
+	at = strrchr(line, ')');
+	return at && at[2] == 'S';
+}
+
 static void child(void)
 {
 	handler_thread = start(work, NULL);
-	/* Until it waits, or is about to. */
+	/* Until it waits, and sleeps: a waiter that has not slept yet may look once more. */
 	lock(&handler_mutex);
 	while (!waits)
 		pthread_cond_wait(&handler_cond, &handler_mutex);
 	unlock(&handler_mutex);
+	for (int looks = 0; looks < 20; sleep_us(200))
+		looks = is_asleep() ? looks + 1 : 0;
 }
 
 __attribute__((constructor(101))) static void begin(void)
