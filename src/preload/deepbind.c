@@ -7,6 +7,11 @@
  * place of libc's in libc's own symbol table (elf(5), DT_SYMTAB), in memory: every search there
  * finds ours, those of a plugin's constructors included, and everything else stays as the program
  * wants it.
+ *
+ * And dlopen() of libc itself, as foreign function interfaces call it: a lock that is looked up by
+ * that handle would be libc's, on an object that is ours by name; and it would be ours as soon as
+ * there is such a plugin, with a mutex that libc has locked by then.  So our functions take that
+ * place first.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -18,7 +23,7 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
-#include "lock/once.h"
+#include "lock/epoch.h"
 #include "preload/native.h"
 #include "preload/next.h"
 #include "preload/preload.h"
@@ -40,7 +45,7 @@
 
 static void *(*next_dlopen)(const char *file, int mode);
 static void *(*next_dlmopen)(Lmid_t space, const char *file, int mode);
-static bool replaced;
+static bool replaced, tried; /* the second: also where the table cannot be written to */
 
 __attribute__((constructor)) static void find(void)
 {
@@ -85,27 +90,50 @@ static int look_for_segment(struct dl_phdr_info *object, size_t size, void *arg)
 	return 0;
 }
 
-/* Sets the protection of a table to what it is in the file, and `more`. */
-static bool protect(const struct fg_symbols *s, int more)
+static bool segment_of(const struct fg_symbols *s, struct segment *of)
 {
-	struct segment of = {.address = (uintptr_t)s->symbol, .protection = -1};
-	uintptr_t page = getauxval(AT_PAGESZ), begin = of.address & -page;
+	*of = (struct segment){.address = (uintptr_t)s->symbol, .protection = -1};
+	dl_iterate_phdr(look_for_segment, of);
+	return of->protection >= 0;
+}
+
+static bool protect(const struct fg_symbols *s, int protection)
+{
+	uintptr_t page = getauxval(AT_PAGESZ), begin = (uintptr_t)s->symbol & -page;
 	uintptr_t end = ((uintptr_t)&s->symbol[s->count] + page - 1) & -page;
 
-	dl_iterate_phdr(look_for_segment, &of);
-	return of.protection >= 0 && !fg_syscall6(SYS_mprotect, (long)begin, (long)(end - begin),
-						  of.protection | more, 0, 0, 0);
+	return !fg_syscall6(SYS_mprotect, (long)begin, (long)(end - begin), protection, 0, 0, 0);
+}
+
+/*
+ * What of ours calls the next of its name, and that one.  In a library behind ours it may look for
+ * its own next one, libc's, as late as it is called, and would find us: what calls such a one stays
+ * out of libc's table.
+ */
+static void *next_of(const char *name)
+{
+	const struct {
+		const char *name;
+		void *function;
+	} next[] = {{"dlopen", (void *)next_dlopen},
+		    {"dlmopen", (void *)next_dlmopen},
+		    {"prctl", (void *)fg_next_prctl},
+		    {"syscall", (void *)fg_next_syscall},
+		    {"__register_atfork", (void *)fg_next_register_atfork}};
+
+	for (size_t i = 0; i < sizeof(next) / sizeof(next[0]); i++)
+		if (!strcmp(name, next[i].name))
+			return next[i].function;
+	return NULL;
 }
 
 /*
  * All versions of the name that are the function of its default one; what has another function
  * stays libc's.
  */
-static void replace(struct fg_symbols *libc, const char *name, ElfW(Addr) ours)
+static void replace(struct fg_symbols *libc, const char *name, ElfW(Addr) theirs, ElfW(Addr) ours)
 {
-	ElfW(Addr) theirs = (ElfW(Addr))fg_libc_function(name, NULL);
-
-	for (size_t i = 1; theirs && i < libc->count; i++) {
+	for (size_t i = 1; i < libc->count; i++) {
 		ElfW(Sym) *s = &libc->symbol[i];
 
 		if (s->st_shndx != SHN_UNDEF && s->st_value + libc->bias == theirs &&
@@ -114,27 +142,66 @@ static void replace(struct fg_symbols *libc, const char *name, ElfW(Addr) ours)
 	}
 }
 
+/*
+ * Under a lock only what calls nobody: whoever comes from a constructor has the loader's lock, for
+ * which others wait in dlsym().  Two threads may have looked up the same things before; what the
+ * later one has found, ours for libc's perhaps, changes nothing.
+ */
 static void replace_all(void)
 {
 	struct fg_symbols ours, libc;
+	struct segment of;
+	bool taken;
 
 	/* From here on it is ours that libc says are its own. */
 	for (int i = 0; i < FG_NATIVE_COUNT; i++)
 		fg_native((enum fg_native_index)i);
 	fg_libc_setup();
 	fg_next_find();
+	find();
 	if (!symbols_at((const void *)&replaced, &ours) ||
 	    !symbols_at((const void *)fg_native(FG_NATIVE_pthread_mutex_lock), &libc) ||
-	    !protect(&libc, PROT_WRITE))
+	    !segment_of(&libc, &of))
 		return;
+
+	ElfW(Addr) theirs[ours.count]; /* 0: stays */
+
+	memset(theirs, 0, sizeof(theirs));
 	for (size_t i = 1; i < ours.count; i++) {
 		const ElfW(Sym) *s = &ours.symbol[i];
+		const char *name = ours.names + s->st_name;
+		void *f, *next;
 
-		if (s->st_shndx != SHN_UNDEF && (s->st_info & 15) == STT_FUNC)
-			replace(&libc, ours.names + s->st_name, s->st_value + ours.bias);
+		if (s->st_shndx == SHN_UNDEF || (s->st_info & 15) != STT_FUNC ||
+		    !strncmp(name, "fg_", 3))
+			continue;
+		f = fg_libc_function(name, NULL);
+		next = next_of(name);
+		if (!next || next == f)
+			theirs[i] = (ElfW(Addr))f;
 	}
-	protect(&libc, 0);
-	replaced = true;
+
+	taken = _fg_epoch_lock();
+	if (!tried) {
+		if (protect(&libc, of.protection | PROT_WRITE)) {
+			for (size_t i = 1; i < ours.count; i++)
+				if (theirs[i])
+					replace(&libc, ours.names + ours.symbol[i].st_name,
+						theirs[i], ours.symbol[i].st_value + ours.bias);
+			protect(&libc, of.protection);
+			replaced = true;
+		}
+		fg_store_release(&tried, true);
+	}
+	_fg_epoch_unlock(taken);
+}
+
+static bool is_replaced(void)
+{
+	/* pairs with the release of whoever was through with it */
+	if (!fg_load_acquire(&tried))
+		replace_all();
+	return replaced;
 }
 
 /*
@@ -146,23 +213,43 @@ static __attribute__((noinline)) int deeply(int mode)
 	static const char note[] =
 	    "flexguard: RTLD_DEEPBIND is left out: glibc's table of symbols cannot be changed "
 	    "here, and the plugin would have locks of its own\n";
-	static uint32_t once, said;
+	static uint32_t said;
 
-	find();
-	_fg_once(&once, replace_all);
-	if (replaced)
+	if (is_replaced())
 		return mode;
 	if (!fg_silent && !fg_xchg_acq_rel(&said, 1))
 		fg_syscall6(SYS_write, 2, (long)note, sizeof(note) - 1, 0, 0, 0);
 	return mode & ~RTLD_DEEPBIND;
 }
 
+/* Libc, or what was a part of it.  Not where we ask for it, for its own functions. */
+static bool is_libc(const char *file)
+{
+	const char *slash;
+
+	if (!file || fg_libc_is_opened)
+		return false;
+	slash = strrchr(file, '/');
+	if (slash)
+		file = slash + 1;
+	return !strncmp(file, "libc.so.", 8) || !strncmp(file, "libpthread.so.", 14);
+}
+
+/* Before each of them; the mode to open with. */
+static int prepare(const char *file, int mode)
+{
+	if (fg_unlikely(mode & RTLD_DEEPBIND))
+		return deeply(mode);
+	if (fg_unlikely(is_libc(file)))
+		is_replaced();
+	return mode;
+}
+
 FG_EXPORT(dlopen);
 ENDS_IN_A_JUMP void *dlopen(const char *file, int mode)
 {
-	if (fg_unlikely(mode & RTLD_DEEPBIND))
-		mode = deeply(mode);
-	else if (fg_unlikely(!next_dlopen))
+	mode = prepare(file, mode);
+	if (fg_unlikely(!next_dlopen))
 		find();
 	JUMP next_dlopen(file, mode);
 }
@@ -170,9 +257,8 @@ ENDS_IN_A_JUMP void *dlopen(const char *file, int mode)
 FG_EXPORT(dlmopen);
 ENDS_IN_A_JUMP void *dlmopen(Lmid_t space, const char *file, int mode)
 {
-	if (fg_unlikely(mode & RTLD_DEEPBIND))
-		mode = deeply(mode);
-	else if (fg_unlikely(!next_dlmopen))
+	mode = prepare(file, mode);
+	if (fg_unlikely(!next_dlmopen))
 		find();
 	JUMP next_dlmopen(space, file, mode);
 }

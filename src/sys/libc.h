@@ -11,12 +11,16 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdbool.h>
 
 /*
  * The function of that name, NULL as version for the default one; NULL if libc has none.  Not on a
  * lock path.
  */
 void *fg_libc_function(const char *name, const char *version);
+
+/* This thread is opening libc for that: what stands before dlopen() shall leave it as it is. */
+extern __thread bool fg_libc_is_opened;
 
 /* name, type of function */
 /* clang-format off */

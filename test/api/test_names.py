@@ -29,7 +29,8 @@ RUNTIME = {
     "writev": START,
     "open64": START, "close": START, "fstat64": START, "mmap64": START, "munmap": START,
 }
-PLUGIN = {name: "a plugin is opened with RTLD_DEEPBIND" for name in ("dladdr1", "dl_iterate_phdr")}
+PLUGIN = {name: "a plugin is opened with RTLD_DEEPBIND, or libc"
+          for name in ("dladdr1", "dl_iterate_phdr")}
 ATTRIBUTES = PLUGIN | {f"pthread_{name}": INIT for name in (
     "barrierattr_getpshared", "condattr_getclock", "condattr_getpshared", "mutexattr_getprotocol",
     "mutexattr_getpshared", "mutexattr_getrobust", "mutexattr_gettype", "rwlockattr_getkind_np",
