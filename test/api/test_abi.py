@@ -72,7 +72,41 @@ def grown(text):
     return old[0], re.sub(r"size-in-bits='\d+'", "size-in-bits='64'", old[0])
 
 
+def write():
+    """One that says the same stays as it is: abidw's order is that of the objects in the
+    library."""
+    describe(f"{TMP}/now.abi")
+    if not os.path.exists(BASELINE) or compare(BASELINE, f"{TMP}/now.abi")[0]:
+        shutil.copyfile(f"{TMP}/now.abi", BASELINE)
+    shutil.rmtree(TMP)
+
+
+def written(text):
+    """The baseline behind --write, if it was `text` before."""
+    folder = f"{TMP}/baselines"
+    os.makedirs(folder, exist_ok=True)
+    path = f"{folder}/{os.path.basename(BASELINE)}"
+    with open(path, "w") as f:
+        f.write(text)
+    subprocess.run([sys.executable, __file__, FLEXGUARD, LIBRARY, HEADERS, folder, "--write"],
+                   check=True, timeout=120)
+    return open(path).read()
+
+
+def check_write():
+    need_tools()
+    text = open(BASELINE).read()
+    first, *rest = re.split(r"(?=^  <abi-instr )", text.removesuffix("</abi-corpus>\n"),
+                            flags=re.M)
+    other = first + "".join(reversed(rest)) + "</abi-corpus>\n"
+    true("another order", len(rest) > 2 and other != text)
+    true("what says the same stays", written(other) == other)
+    gone = text.replace("fg_mutex_trylock", "fg_mutex_gone")
+    now = written(gone)
+    true("what does not is written", "fg_mutex_gone" not in now and "fg_mutex_trylock" in now)
+
+
 if WRITE:
-    describe(BASELINE)
+    write()
     sys.exit(0)
 main(globals())
