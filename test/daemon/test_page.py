@@ -236,8 +236,10 @@ def check_turning_off():
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         same("ready", plain.stdout.readline(), "ready\n")
         wait_for_client()
+        # Nor the monitor, which has a library of its own.
+        true("which is one of ours", "libflexguard" in open(f"/proc/{d.p.pid}/maps").read())
+        same("who has the library", {p.pid, plain.pid, d.p.pid} & users_of_the_library(), {p.pid})
         d.stop()  # SIGTERM, as systemd does it
-        same("who has the library", {p.pid, plain.pid} & users_of_the_library(), {p.pid})
         finish(p)
         finish(plain)
     # The package has gone, and the drop-in has stayed.
