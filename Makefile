@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
 # A thin face over Meson: `make`, `make demo`, `make test`, `make install`.
 BUILD   ?= build
-PREFIX  ?= /usr/local
+# GNU's name for it, typed only: an environment may have one of that name by chance.
+TYPED   := $(if $(filter command,$(origin prefix)),$(prefix))
+PREFIX  ?= $(or $(TYPED),/usr/local)
+# What the caller wants; nothing: a build that is there keeps its own.
+WANTED  := $(if $(filter file,$(origin PREFIX)),$(TYPED),$(PREFIX))
 NINJA   := $(shell command -v ninja || echo ninja)
 # Of those that can run side by side (test/meson.build): one more than CPUs, as many of them wait a
 # while; a model may need a gigabyte.
@@ -34,7 +38,7 @@ BENCH_PACKAGES := rt-tests linux-perf valgrind python3-matplotlib rocksdb-tools 
 	kyotocabinet-utils libleveldb-dev libtdb-dev pbzip2 memcached libmemcached-tools
 
 all: $(BUILD)/build.ninja
-	$(if $(filter file,$(origin PREFIX)),,@./packaging/configure $(BUILD) "$(PREFIX)")
+	$(if $(WANTED),@./packaging/configure $(BUILD) "$(WANTED)")
 	@$(NINJA) -C $(BUILD) $(NINJAFLAGS)
 
 $(BUILD)/build.ninja:
@@ -192,8 +196,7 @@ install: all
 
 # What `make install` of the same build put there.
 uninstall:
-	@./packaging/uninstall $(BUILD) "$(DESTDIR)" \
-		$(if $(filter file,$(origin PREFIX)),,"$(PREFIX)")
+	@./packaging/uninstall $(BUILD) "$(DESTDIR)" $(if $(WANTED),"$(WANTED)")
 	$(if $(DESTDIR),,@./packaging/installed)
 
 # The same bytes from two folders; Debian's packages, built, read by lintian, installed and removed

@@ -246,4 +246,21 @@ def check_prefix():
     true("not set up", not os.path.exists(f"{TMP}/nope"))
 
 
+def check_prefix_of_make():
+    """By either name, for a build that is there and one that is not."""
+    def asked(target, build, *words, env={}):
+        p = subprocess.run(["make", "-n", "-C", SOURCE, target, f"BUILD={build}", *words],
+                           text=True, timeout=120, stdout=subprocess.PIPE, check=True,
+                           env=dict({k: v for k, v in os.environ.items()
+                                     if not k.startswith("MAKE") and k != "PREFIX"}, **env))
+        return re.findall(rf'^./packaging/\w+ {re.escape(build)} (.*?) *$',
+                          re.sub(r"\\\n\s*", "", p.stdout), re.M)
+    for words in ["PREFIX=/opt/x"], ["prefix=/opt/x"], ["PREFIX=/opt/x", "prefix=/opt/y"]:
+        same(f"install {words}", asked("install", BUILD, *words), ['"/opt/x"'])
+        same(f"uninstall {words}", asked("uninstall", BUILD, *words), ['"" "/opt/x"'])
+        same(f"{words}, no build", asked("install", f"{TMP}/nope", *words), ['"/opt/x"'] * 2)
+    same("install", asked("install", BUILD, env={"prefix": "/opt/x"}), [])
+    same("no build", asked("install", f"{TMP}/nope", env={"prefix": "/opt/x"}), ['"/usr/local"'])
+
+
 main(globals())
