@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a policy is written with: docs/design/syncord.md has the hooks, sample.bpf.c all of them.
+ * What a policy is written with: docs/design/syncord.md has the hooks, sample.bpf.c all of
+ * a spinlock.
  *
  * Options are `const volatile` variables, set by `-o NAME=VALUE`; for an array over CPUs the value
  * is a list such as 4-7, for a cgroup the path of its folder.  Counters are u64 members of struct
