@@ -98,6 +98,18 @@ def check_options_of_pages():
         same(command, sorted(named), sorted(offered))
 
 
+def check_units():
+    """Of times: a page that lists them lists all that are taken."""
+    source = open(f"{SOURCES}/src/cli/common/units.c").read()
+    taken = set(re.findall(r'\{"(\w+)",\s+[0-9.e]+\}', source))
+    true(f"taken: {taken}", {"us", "s", "m", "h"} <= taken)
+    listed = {page: re.findall(r"with a unit \(([^)]*)\)", open(page).read()) for page in PAGES}
+    true("pages with a list", sum(map(bool, listed.values())) >= 3)
+    for page, lists in listed.items():
+        for units in lists:
+            same(page, set(re.split(", | or ", units)), taken)
+
+
 def check_parser_is_asked():
     """What this test would say of an example that is wrong."""
     for words in (["run", "--polcy", "paper", "--", "x"], ["stat", "--by", "lok", "1"],
