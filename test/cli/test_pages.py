@@ -94,7 +94,7 @@ def check_options_of_pages():
         lines = re.findall(r"^\*-.*", page, re.M)
         named = {o for line in lines for o in re.findall(r"\*(--?[a-zA-Z][a-z-]*)\*", line)}
         offered = set(re.findall(r"(?:^ +|, |\[)(--?[a-zA-Z][a-z-]*)",
-                                 run(command, "--help").stdout, re.M)) - {"-h", "--help"}
+                                 run(command, "--help").stdout, re.M))
         same(command, sorted(named), sorted(offered))
 
 
