@@ -83,9 +83,12 @@ uint32_t fg_member_offset(const char *type, const char *member)
 	id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
 	t = id < 0 ? NULL : btf__type_by_id(btf, (uint32_t)id);
 	found = t ? btf_members(t) : NULL;
-	for (int i = 0; found && i < btf_vlen(t); i++)
-		if (!strcmp(btf__name_by_offset(btf, found[i].name_off), member))
+	for (int i = 0; found && i < btf_vlen(t); i++) {
+		const char *name = btf__name_by_offset(btf, found[i].name_off);
+
+		if (name && !strcmp(name, member))
 			offset = btf_member_bit_offset(t, (uint32_t)i) / 8;
+	}
 	btf__free(btf);
 	return offset;
 }

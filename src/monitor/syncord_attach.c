@@ -21,13 +21,10 @@
 
 int fg_policy_hook_of(const struct fg_policy *p, unsigned n)
 {
-	const char *name;
-
 	if (n >= btf_vlen(p->ops))
 		return -1;
-	name = btf__name_by_offset(p->btf, btf_members(p->ops)[n].name_off);
 	for (int i = 0; i < FG_HOOKS; i++)
-		if (!strcmp(name, fg_hook_name[i]))
+		if (fg_btf_called(p->btf, btf_members(p->ops)[n].name_off, fg_hook_name[i]))
 			return i;
 	return -1;
 }
@@ -45,13 +42,19 @@ static void *member(const struct fg_policy *p, unsigned char *value, const char 
 	return value + p->data + offset;
 }
 
+/* Of an object's file: it may say anything. */
+static bool fits(uint32_t offset, uint32_t bytes, uint32_t size)
+{
+	return bytes <= size && offset <= size - bytes;
+}
+
 static uint32_t number_in(const struct fg_policy_object *o, const char *name)
 {
 	const struct btf_type *type;
 	uint32_t offset, bytes, n = 0;
 
 	if (fg_btf_member(bpf_object__btf(o->obj), o->ops, name, &offset, &type, &bytes) &&
-	    bytes == sizeof(n) && offset + bytes <= o->ops->size)
+	    bytes == sizeof(n) && fits(offset, bytes, o->ops->size))
 		memcpy(&n, o->data + offset, sizeof(n));
 	return n;
 }
@@ -84,7 +87,7 @@ void fg_policy_name(const struct fg_policy *p, char *name)
 
 		if (fg_btf_member(bpf_object__btf(o->obj), o->ops, "name", &offset, &type,
 				  &bytes) &&
-		    offset + bytes <= o->ops->size)
+		    fits(offset, bytes, o->ops->size))
 			snprintf(name + n, FG_POLICY_NAME - n, "%s%.*s", i ? "+" : "", (int)bytes,
 				 (const char *)o->data + offset);
 	}

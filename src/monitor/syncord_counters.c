@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "monitor/internal.h"
+#include "monitor/syncord_object.h"
 
 #define MOST_MAPS 16 /* of one program; not varied */
 
@@ -71,7 +72,7 @@ static int read_member(struct fg_policy_counters *out, const char *policy, uint3
 	const struct btf_type *t = btf__type_by_id(btf, m->type);
 	const char *name = btf__name_by_offset(btf, m->name_off);
 	struct fg_policy_counter *c;
-	size_t buckets = 1, length = strlen(name);
+	size_t buckets = 1, length = name ? strlen(name) : 0;
 	uint64_t n;
 
 	while (t && (btf_is_mod(t) || btf_is_typedef(t)))
@@ -158,7 +159,7 @@ static bool offset_of(const struct btf *btf, const struct btf_type *t, const cha
 		      uint32_t *offset)
 {
 	for (uint16_t i = 0; i < btf_vlen(t); i++)
-		if (!strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), name)) {
+		if (fg_btf_called(btf, btf_members(t)[i].name_off, name)) {
 			*offset = btf_member_bit_offset(t, i) / 8;
 			return true;
 		}

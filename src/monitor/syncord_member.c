@@ -12,6 +12,7 @@ bool fg_policy_step(const struct btf *btf, const struct btf_type **t, const char
 {
 	const struct btf_type *outer = *t, *named;
 	const struct btf_member *m;
+	const char *called;
 	uint32_t at, bytes;
 	uint16_t i = 0;
 
@@ -22,13 +23,13 @@ bool fg_policy_step(const struct btf *btf, const struct btf_type **t, const char
 	*offset += at;
 	/* spinlock_t, not the struct that it is. */
 	m = btf_members(outer);
-	while (i < btf_vlen(outer) && strcmp(btf__name_by_offset(btf, m[i].name_off), name))
+	while (i < btf_vlen(outer) && !fg_btf_called(btf, m[i].name_off, name))
 		i++;
 	named = i < btf_vlen(outer) ? btf__type_by_id(btf, m[i].type) : *t;
 	while (named && btf_is_mod(named))
 		named = btf__type_by_id(btf, named->type);
-	snprintf(leaf, size, "%s",
-		 btf__name_by_offset(btf, named ? named->name_off : (*t)->name_off));
+	called = btf__name_by_offset(btf, named ? named->name_off : (*t)->name_off);
+	snprintf(leaf, size, "%s", called ? called : "");
 	return true;
 }
 

@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define OPS_SECTION  ".struct_ops"
@@ -20,6 +22,10 @@
 /* Of an object file, and of the verifier's log.  Not varied. */
 #define MOST_BYTES (16u << 20)
 #define LOG_BYTES  (1u << 20)
+/* Typedefs of typedefs, and structs in structs: as libbpf's own bound (MAX_RESOLVE_DEPTH). */
+#define DEEPEST 32
+/* Of CPU time, to read an object, which takes some ms.  Not varied. */
+#define READ_S 10
 
 /* ---- ELF ----------------------------------------------------------------------- */
 
@@ -85,34 +91,43 @@ out:
 
 /* ---- BTF ----------------------------------------------------------------------- */
 
+bool fg_btf_called(const struct btf *btf, uint32_t offset, const char *name)
+{
+	const char *called = btf__name_by_offset(btf, offset);
+
+	return called && !strcmp(called, name);
+}
+
+/* In a damaged file typedefs may go in a circle: NULL. */
 const struct btf_type *fg_btf_resolved(const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
 
-	while (t && (btf_is_mod(t) || btf_is_typedef(t)))
-		t = btf__type_by_id(btf, t->type);
+	for (int i = 0; t && (btf_is_mod(t) || btf_is_typedef(t)); i++)
+		t = i < DEEPEST ? btf__type_by_id(btf, t->type) : NULL;
 	return t;
 }
 
-bool fg_btf_member(const struct btf *btf, const struct btf_type *type, const char *name,
-		   uint32_t *offset, const struct btf_type **of, uint32_t *size)
+static bool member_in(const struct btf *btf, const struct btf_type *type, const char *name,
+		      uint32_t *offset, const struct btf_type **of, uint32_t *size, int depth)
 {
 	const struct btf_member *m = btf_members(type);
 
 	for (uint16_t i = 0; i < btf_vlen(type); i++) {
-		const char *called = btf__name_by_offset(btf, m[i].name_off);
 		const struct btf_type *inner = fg_btf_resolved(btf, m[i].type);
 		int64_t bytes;
 
 		if (!inner)
 			continue;
-		if (!*called && btf_is_composite(inner)) { /* its members are this one's */
-			if (!fg_btf_member(btf, inner, name, offset, of, size))
+		/* Without a name: its members are this one's. */
+		if (fg_btf_called(btf, m[i].name_off, "") && btf_is_composite(inner)) {
+			if (depth == DEEPEST ||
+			    !member_in(btf, inner, name, offset, of, size, depth + 1))
 				continue;
 			*offset += btf_member_bit_offset(type, i) / 8;
 			return true;
 		}
-		if (strcmp(called, name))
+		if (!fg_btf_called(btf, m[i].name_off, name))
 			continue;
 		bytes = btf__resolve_size(btf, m[i].type);
 		*offset = btf_member_bit_offset(type, i) / 8;
@@ -123,12 +138,18 @@ bool fg_btf_member(const struct btf *btf, const struct btf_type *type, const cha
 	return false;
 }
 
+bool fg_btf_member(const struct btf *btf, const struct btf_type *type, const char *name,
+		   uint32_t *offset, const struct btf_type **of, uint32_t *size)
+{
+	return member_in(btf, type, name, offset, of, size, 0);
+}
+
 /* The one variable of type struct syncord_ops in the section, and its bytes. */
 static int find_ops(struct fg_policy_object *o, const char *in, char *why, size_t size)
 {
 	const struct btf *btf = bpf_object__btf(o->obj);
 	int id = btf ? btf__find_by_name_kind(btf, in, BTF_KIND_DATASEC) : -ENOENT;
-	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL, *ops;
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL, *var, *ops;
 	const struct btf_var_secinfo *v = t ? btf_var_secinfos(t) : NULL;
 	const unsigned char *bytes;
 	size_t length = 0;
@@ -139,10 +160,10 @@ static int find_ops(struct fg_policy_object *o, const char *in, char *why, size_
 			 o->part.name, t && bytes ? "more than one" : "no");
 		return -EINVAL;
 	}
-	ops = fg_btf_resolved(btf, btf__type_by_id(btf, v->type)->type);
-	if (!ops || !btf_is_struct(ops) ||
-	    strcmp(btf__name_by_offset(btf, ops->name_off), FG_POLICY_OPS) || v->offset > length ||
-	    ops->size > length - v->offset) {
+	var = btf__type_by_id(btf, v->type);
+	ops = var ? fg_btf_resolved(btf, var->type) : NULL;
+	if (!ops || !btf_is_struct(ops) || !fg_btf_called(btf, ops->name_off, FG_POLICY_OPS) ||
+	    v->offset > length || ops->size > length - v->offset) {
 		snprintf(why, size, "%s is no policy for locks: it has no struct " FG_POLICY_OPS,
 			 o->part.name);
 		return -EINVAL;
@@ -154,10 +175,84 @@ static int find_ops(struct fg_policy_object *o, const char *in, char *why, size_
 
 /* ---- opening ------------------------------------------------------------------- */
 
+/* What is done with the bytes, by libbpf and here, before anything is loaded. */
+static int read_image(struct fg_policy_object *o, bool linked, char *why, size_t size)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "policy");
+	int err;
+
+	o->log = calloc(1, LOG_BYTES);
+	if (!o->log)
+		return -ENOMEM;
+	opts.kernel_log_buf = o->log;
+	opts.kernel_log_size = LOG_BYTES;
+	o->obj = bpf_object__open_mem(o->image, o->size, &opts);
+	if (!o->obj) {
+		err = -errno;
+		snprintf(why, size,
+			 "%s is no eBPF object that libbpf %s can read (%s); FLEXGUARD_VERBOSE=2 "
+			 "shows its reasons",
+			 o->part.name, libbpf_version_string(), strerror(-err));
+		return -EINVAL;
+	}
+	return find_ops(o, linked ? LINK_SECTION : OPS_SECTION, why, size);
+}
+
+/* Says so in `done` if nothing of it ends this process. */
+static void read_apart(struct fg_policy_object *o, bool linked, int done)
+{
+	const struct rlimit no_core = {0}, cpu = {.rlim_cur = READ_S, .rlim_max = READ_S};
+	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	struct fg_policy_about about;
+	char why[400];
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	setrlimit(RLIMIT_CPU, &cpu);
+	dup2(nowhere, STDERR_FILENO); /* what libc says of a heap that is broken */
+	if (!read_image(o, linked, why, sizeof(why))) {
+		fg_object_hooks(o);
+		fg_object_options(o, &about);
+	}
+	fg_object_close(o);
+	_exit(write(done, "", 1) != 1);
+}
+
+/*
+ * libbpf follows what type information and relocations say, and 1.1 does not look first whether
+ * that leads anywhere: of a damaged file it may die.  So a process apart reads it first, for some
+ * time at most, since nobody has said either that it comes to an end.
+ */
+static int try_apart(struct fg_policy_object *o, bool linked, char *why, size_t size)
+{
+	int done[2], err = pipe2(done, O_CLOEXEC) ? -errno : 0;
+	pid_t pid = -1;
+	ssize_t n = 0;
+	char byte;
+
+	if (!err) {
+		pid = fork();
+		if (!pid)
+			read_apart(o, linked, done[1]);
+		err = pid < 0 ? -errno : 0;
+		close(done[1]);
+		while (pid > 0 && (n = read(done[0], &byte, 1)) < 0 && errno == EINTR)
+			;
+		close(done[0]);
+		while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (err)
+		snprintf(why, size, "cannot look at %s in a process apart: %s", o->part.name,
+			 strerror(-err));
+	else if (n != 1)
+		snprintf(why, size, "%s is damaged: libbpf %s does not survive it", o->part.name,
+			 libbpf_version_string());
+	return err ? err : n == 1 ? 0 : -EINVAL;
+}
+
 int fg_object_open(struct fg_policy_object *o, const struct fg_policy_part *part, char *why,
 		   size_t size)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "policy");
 	size_t bytes;
 	bool linked;
 	int err;
@@ -180,21 +275,8 @@ int fg_object_open(struct fg_policy_object *o, const struct fg_policy_part *part
 			 part->name, libbpf_version_string());
 		return -EINVAL;
 	}
-	o->log = calloc(1, LOG_BYTES);
-	if (!o->log)
-		return -ENOMEM;
-	opts.kernel_log_buf = o->log;
-	opts.kernel_log_size = LOG_BYTES;
-	o->obj = bpf_object__open_mem(o->image, o->size, &opts);
-	if (!o->obj) {
-		err = -errno;
-		snprintf(why, size,
-			 "%s is no eBPF object that libbpf %s can read (%s); FLEXGUARD_VERBOSE=2 "
-			 "shows its reasons",
-			 part->name, libbpf_version_string(), strerror(-err));
-		return -EINVAL;
-	}
-	return find_ops(o, linked ? LINK_SECTION : OPS_SECTION, why, size);
+	err = try_apart(o, linked, why, size);
+	return err ? err : read_image(o, linked, why, size);
 }
 
 void fg_object_close(struct fg_policy_object *o)
@@ -239,7 +321,7 @@ static struct bpf_map *rodata(const struct fg_policy_object *o)
 	return NULL;
 }
 
-/* Variable number `i` of .rodata: its name and type; false: there is none. */
+/* Variable number `i` of .rodata: its name and type; false: there is none, or it is damaged. */
 static bool variable(const struct fg_policy_object *o, unsigned i, const char **name,
 		     const struct btf_type **type, uint32_t *offset, uint32_t *size)
 {
@@ -250,11 +332,13 @@ static bool variable(const struct fg_policy_object *o, unsigned i, const char **
 	if (!t || i >= btf_vlen(t))
 		return false;
 	var = btf__type_by_id(btf, btf_var_secinfos(t)[i].type);
+	if (!var || !btf_is_var(var))
+		return false;
 	*name = btf__name_by_offset(btf, var->name_off);
 	*type = fg_btf_resolved(btf, var->type);
 	*offset = btf_var_secinfos(t)[i].offset;
 	*size = btf_var_secinfos(t)[i].size;
-	return *type != NULL;
+	return *name && *type && btf__resolve_size(btf, var->type) == *size;
 }
 
 static bool find(const struct fg_policy_object *o, const char *key, const struct btf_type **type,
@@ -277,7 +361,7 @@ static unsigned char *bound(const struct fg_policy_object *o, const char *key)
 	if (strcmp(key, "max_bypass_us") && strcmp(key, "max_wait_us"))
 		return NULL;
 	if (!fg_btf_member(bpf_object__btf(o->obj), o->ops, key, &offset, &type, &size) ||
-	    size != sizeof(uint32_t) || offset + size > o->ops->size)
+	    size != sizeof(uint32_t) || size > o->ops->size || offset > o->ops->size - size)
 		return NULL;
 	return o->data + offset;
 }
@@ -398,7 +482,7 @@ int fg_object_set(struct fg_policy_object *o, const char *key, const char *value
 		return -ENOMEM;
 	memcpy(copy, now, all);
 	of = btf_is_array(type) ? fg_btf_resolved(btf, btf_array(type)->type) : type;
-	if (!of || !btf_is_int(of) || of->size > 8)
+	if (!of || !btf_is_int(of) || !of->size || of->size > 8)
 		wrong = "is not of a kind that -o sets";
 	else if (of == type)
 		wrong = read_one(copy + offset, bytes, is_bool(type), value);
@@ -431,7 +515,8 @@ void fg_object_options(const struct fg_policy_object *o, struct fg_policy_about 
 
 		/* Texts are there, too, with names of the compiler's. */
 		if (about->options == most || strchr(name, '.') || offset > all ||
-		    bytes > all - offset || !(btf_is_int(type) || btf_is_array(type)))
+		    bytes > all - offset ||
+		    !(btf_is_array(type) || (btf_is_int(type) && bytes <= sizeof(n))))
 			continue;
 		about->options++;
 		snprintf(option->name, sizeof(option->name), "%s", name);

@@ -31,6 +31,8 @@ int fg_object_set(struct fg_policy_object *o, const char *key, const char *value
 bool fg_object_has(const struct fg_policy_object *o, const char *key);
 void fg_object_options(const struct fg_policy_object *o, struct fg_policy_about *about);
 
+/* False as well where a damaged file has no name. */
+bool fg_btf_called(const struct btf *btf, uint32_t offset, const char *name);
 /* A member of a struct or union: where it lies, in bytes, its type and its size; false: none. */
 bool fg_btf_member(const struct btf *btf, const struct btf_type *type, const char *name,
 		   uint32_t *offset, const struct btf_type **of, uint32_t *size);

@@ -239,25 +239,6 @@ def check_wrong_policies():
         true(p.stderr, both in p.stderr and all(name in p.stderr for name in policy.split("+")))
 
 
-def check_damaged_objects():
-    """A file cut off anywhere, or with any byte turned, is refused in one line, or is a policy
-    still."""
-    need_module()
-    whole = open(f"{BUILD}/kernel/policies/numa.bpf.o", "rb").read()
-    for n in [0, 1, 16, 63, 64, 65, *range(100, len(whole), 331)]:
-        with open(f"{TMP}/cut.o", "wb") as f:
-            f.write(whole[:n])
-        p = run("kernel", "check", f"{TMP}/cut.o", "--json")
-        true(f"{n}: {p}", p.returncode in (77, 125))
-        one_line(p.stderr)
-    for n in [*range(0, 64), *range(64, len(whole), 157)]:
-        with open(f"{TMP}/turned.o", "wb") as f:
-            f.write(whole[:n] + bytes([whole[n] ^ 0xff]) + whole[n + 1:])
-        p = run("kernel", "check", f"{TMP}/turned.o", "--json")
-        true(f"{n}: {p}", p.returncode in (0, 1, 77, 125))
-        true(f"{n}: {p}", p.returncode == 0 or p.stderr.count("\n") == 1)
-
-
 def check_wrong_options():
     need_module()
     for option, word in {"nope=1": "no option", "flush=": "number", "flush=-1": "number",
