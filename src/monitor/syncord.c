@@ -366,6 +366,7 @@ const struct fg_policy_calls fg_policy_module_calls = {
     .link = policy_link,
     .left = fg_policy_left,
     .pin = fg_policy_pin,
+    .pinned = fg_policy_pinned,
     .replace = fg_policy_replace,
     .close = policy_close,
     .detach = fg_policy_detach,

@@ -112,6 +112,8 @@ struct fg_policy_calls {
 	/* Somebody has replaced it by one that is at other targets, and not at this one. */
 	bool (*left)(const struct fg_policy *p, const struct fg_policy_target *target);
 	int (*pin)(const struct fg_policy *p, const char *path, char *why, size_t size);
+	/* The id of the link that is pinned there, if it is one of struct_ops, ejected or not; 0 */
+	uint32_t (*pinned)(const char *path);
 	/* In the place of what the link holds; without targets, at the same ones. */
 	int (*replace)(struct fg_policy *p, uint32_t id, const struct fg_policy_target *target,
 		       size_t targets, char *why, size_t size);

@@ -279,6 +279,32 @@ int fg_policy_pin(const struct fg_policy *p, const char *path, char *why, size_t
 	return err;
 }
 
+/* Of a map or a program, which may be pinned, too, the same bytes are other things. */
+static bool is_link(int fd)
+{
+	char name[40], path[40];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, name, sizeof(name) - 1);
+	name[n > 0 ? n : 0] = '\0';
+	return strstr(name, "bpf-link");
+}
+
+uint32_t fg_policy_pinned(const char *path)
+{
+	struct bpf_link_info info = {0};
+	uint32_t size = sizeof(info), id = 0;
+	int link = bpf_obj_get(path);
+
+	if (link >= 0 && is_link(link) && !bpf_obj_get_info_by_fd(link, &info, &size) &&
+	    info.type == BPF_LINK_TYPE_STRUCT_OPS)
+		id = info.id;
+	if (link >= 0)
+		close(link);
+	return id;
+}
+
 int fg_policy_replace(struct fg_policy *p, uint32_t id, const struct fg_policy_target *target,
 		      size_t targets, char *why, size_t size)
 {

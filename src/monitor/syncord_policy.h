@@ -27,6 +27,7 @@ int fg_policy_attach(struct fg_policy *p, const struct fg_policy_target *target,
 		     char *why, size_t size);
 bool fg_policy_left(const struct fg_policy *p, const struct fg_policy_target *target);
 int fg_policy_pin(const struct fg_policy *p, const char *path, char *why, size_t size);
+uint32_t fg_policy_pinned(const char *path);
 int fg_policy_replace(struct fg_policy *p, uint32_t id, const struct fg_policy_target *target,
 		      size_t targets, char *why, size_t size);
 int fg_policy_detach(uint32_t id, char *why, size_t size);

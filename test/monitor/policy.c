@@ -3,13 +3,16 @@
  * The loader of policies on a kernel without SynCord: a congestion control stands for the policy,
  * and connections for acquisitions.  Attached, its counters are exact; they go on over a
  * replacement or begin anew; who kills the loader detaches; what the verifier refuses, or is there
- * already, leaves nothing.
+ * already, leaves nothing; and of one that was detached the pin is found.
  */
 #include <arpa/inet.h>
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 
@@ -174,6 +177,37 @@ static void check_replaced(uint32_t id)
 	calls->close(p);
 }
 
+/* A mount of its own, which nobody else sees: the machine may have none. */
+static void check_pinned(struct fg_policy *p, uint32_t id)
+{
+	char folder[] = "/tmp/fg-policy-XXXXXX", path[60], other[60];
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+	int map;
+
+	CHECK(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/link", folder);
+	snprintf(other, sizeof(other), "%s/map", folder);
+	if (unshare(CLONE_NEWNS) || mount("", "/", "", MS_REC | MS_PRIVATE, NULL) ||
+	    mount("bpf", folder, "bpf", 0, NULL)) {
+		printf("no BPF file system may be mounted here: pins are left out\n");
+		rmdir(folder);
+		return;
+	}
+	CHECK(!calls->pinned(path)); /* there is none */
+	CHECK(!calls->pin(p, path, why, sizeof(why)) && calls->pinned(path) == id);
+	/* A map whose type has the number of such links. */
+	map = bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "other", 4, 4, 1, NULL);
+	CHECK(map >= 0 && !bpf_obj_get_info_by_fd(map, &info, &size));
+	CHECK((int)info.type == (int)BPF_LINK_TYPE_STRUCT_OPS && !bpf_obj_pin(map, other));
+	CHECK(!calls->pinned(other));
+	/* As after an ejection: nothing is attached, and the pin is the link's. */
+	CHECK(!calls->detach(id, why, sizeof(why)) && calls->pinned(path) == id);
+	CHECK(!unlink(path) && !calls->pinned(path));
+	close(map);
+	CHECK(!umount2(folder, MNT_DETACH) && !rmdir(folder));
+}
+
 static void check_detached(struct fg_policy *p, uint32_t id)
 {
 	struct fg_policy_counters c;
@@ -227,5 +261,9 @@ int main(int argc, char **argv)
 	check_replaced(id);
 	check_detached(p, id);
 	check_killed();
+	p = load(0);
+	CHECK(!calls->attach(p, NULL, 0, why, sizeof(why)));
+	check_pinned(p, calls->id(p));
+	calls->close(p);
 	return 0;
 }

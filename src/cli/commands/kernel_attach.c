@@ -3,6 +3,7 @@
  * `flexguard kernel attach`, `replace` and `detach`.  What is attached ends with this process, in
  * whichever way that ends, unless it is pinned: the kernel's link is the only thing that holds it.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -18,10 +19,12 @@
 #include "cli/common/exit.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/message.h"
+#include "cli/common/units.h"
 #include "monitor/clock.h"
 
 #define BPF_MAGIC 0xcafe4a11 /* linux/magic.h */
 #define LOOK_NS	  1000000000ull
+#define PIN	  "syncord_" /* and the id */
 
 struct job {
 	const struct fg_policy_calls *calls;
@@ -137,7 +140,7 @@ static int begin(struct job *job, const char *policy, int argc, char **argv)
 
 static void pin_path(char *path, size_t size, uint32_t id)
 {
-	snprintf(path, size, FG_BPFFS "/syncord_%u", id);
+	snprintf(path, size, FG_BPFFS "/" PIN "%u", id);
 }
 
 /* ---- attach -------------------------------------------------------------------- */
@@ -397,14 +400,48 @@ int fg_kernel_replace(int argc, char **argv, const struct fg_policy_options *o)
 	return err;
 }
 
-/* A link of another kind is not ours; a pinned one may have been ejected. */
-static bool is_ours(uint32_t id)
+static bool is_pinned(const struct fg_policy_calls *calls, uint32_t id)
 {
-	char path[64], why[400];
+	char path[64];
 
 	pin_path(path, sizeof(path), id);
-	return fg_syncord_is_attached(id) ||
-	       (fg_syncord_ejection(id, why, sizeof(why)) && !access(path, F_OK));
+	return calls->pinned(path) == id;
+}
+
+/*
+ * A link of another kind is not ours; of one that was ejected the pin is left, while the kernel
+ * has the reason of the last 16 only.
+ */
+static bool is_ours(const struct fg_policy_calls *calls, uint32_t id)
+{
+	return fg_syncord_is_attached(id) || is_pinned(calls, id);
+}
+
+/* Those that are attached, and those that were ejected and are pinned: their number. */
+static size_t all_of_ours(const struct fg_policy_calls *calls, uint32_t **ids)
+{
+	size_t n = fg_syncord_ids(ids), attached = n;
+	DIR *pins = opendir(FG_BPFFS);
+	struct dirent *e;
+	uint32_t *more;
+	uint64_t id;
+
+	while (pins && (e = readdir(pins))) {
+		bool known = strncmp(e->d_name, PIN, sizeof(PIN) - 1) ||
+			     !fg_integer(e->d_name + sizeof(PIN) - 1, 1, UINT32_MAX, &id) ||
+			     !is_pinned(calls, (uint32_t)id);
+
+		for (size_t i = 0; i < attached && !known; i++)
+			known = (*ids)[i] == id;
+		more = known ? NULL : realloc(*ids, (n + 1) * sizeof(**ids));
+		if (!more)
+			continue;
+		*ids = more;
+		more[n++] = (uint32_t)id;
+	}
+	if (pins)
+		closedir(pins);
+	return n;
 }
 
 static int detach(const struct fg_policy_calls *calls, uint32_t id, char *why, size_t size)
@@ -432,9 +469,9 @@ int fg_kernel_detach(int argc, char **argv, const struct fg_policy_options *o)
 	if (err)
 		return fg_refused(err, why);
 	if (o->all) {
-		n = fg_syncord_ids(&all);
+		n = all_of_ours(calls, &all);
 		ids = all;
-	} else if (!is_ours(one)) {
+	} else if (!is_ours(calls, one)) {
 		return fg_kernel_no_id(one);
 	}
 	if (o->json) {

@@ -171,6 +171,22 @@ flexguard kernel detach --all; cat $S/status; echo "pins n=$(ls /sys/fs/bpf | wc
     t.at_least("numa+amp: waits before the queue", counted["backoffs"], 1)
     t.equal("numa+amp: left, pinned",
             [lines(out, "syncord")[0]["policies"], lines(out, "pins")[0]["n"]], [0, 0])
+    # One that is ejected leaves its pin, and seventeen push the reason of the first one out.
+    out = script(m, """cd /sys/fs/bpf
+for i in $(seq 17); do
+	flexguard kernel attach numa rename_lock --pin; echo L >/proc/sysrq-trigger
+	while grep -q '^policy' $S/status; do sleep 0.1; done
+done
+s=0; first=$(ls | sort -t_ -nk2 | head -n1)
+echo "known n=$(grep -c "id=${first#syncord_} " $S/ejections)"
+flexguard kernel detach ${first#syncord_} || s=$?
+echo "one status=$s"; echo "left n=$(ls | wc -l)"
+s=0; flexguard kernel detach --all || s=$?
+echo "all status=$s"; echo "pins n=$(ls | wc -l)" """)
+    t.equal("ejected, pinned: one detached, then all",
+            [lines(out, what)[0][key] for what, key in
+             (("known", "n"), ("one", "status"), ("left", "n"), ("all", "status"), ("pins", "n"))],
+            [0, 0, 16, 0, 0])
     out = script(m,
                  """attach numa rename_lock; syncord-load-mwrl -d 2; flexguard kernel status --json
 id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status)
