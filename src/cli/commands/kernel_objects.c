@@ -195,7 +195,8 @@ static long last_cache(int cpu)
 /* "slow=4-7" without the ranges: "slow=4,5,6,7"; "llc=0,0,4,4". */
 size_t fg_kernel_defaults(char *text, size_t size, const char **option)
 {
-	long capacity[CPUS], most = 0, cache;
+	long capacity[CPUS], cache[CPUS], most = 0;
+	bool told = false;
 	size_t len, options = 0;
 	char *possible, *last;
 	int cpus;
@@ -208,6 +209,8 @@ size_t fg_kernel_defaults(char *text, size_t size, const char **option)
 	for (int i = 0; i < cpus; i++) {
 		capacity[i] = number_of(i, "cpu_capacity");
 		most = capacity[i] > most ? capacity[i] : most;
+		cache[i] = last_cache(i);
+		told |= cache[i] >= 0;
 	}
 	option[options++] = text;
 	len = (size_t)snprintf(text, size, "slow=");
@@ -216,14 +219,13 @@ size_t fg_kernel_defaults(char *text, size_t size, const char **option)
 			len += (size_t)snprintf(text + len, size - len, "%s%d", listed++ ? "," : "",
 						i);
 	len++;
-	if (len + 16 > size || last_cache(0) < 0)
+	if (len + 16 > size || !told)
 		return options;
 	option[options++] = text + len;
 	len += (size_t)snprintf(text + len, size - len, "llc=");
-	for (int i = 0; i < cpus && len < size; i++) {
-		cache = last_cache(i);
+	/* One that is off shares none that are known: a number of its own, which no other has. */
+	for (int i = 0; i < cpus && len < size; i++)
 		len += (size_t)snprintf(text + len, size - len, "%s%ld", i ? "," : "",
-					cache < 0 ? 0 : cache);
-	}
+					cache[i] < 0 ? i : cache[i]);
 	return options;
 }
