@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 SUBJECT = 75  # columns, as scripts/checkpatch.pl wants them
-LICENCE = re.compile(r"\+(//|/\*|#|\.\.) SPDX-License-[I]dentifier: GPL-2\.0(-only)?\b")
+LICENCE = re.compile(r"\+(//|/\*|#|\.\.) SPDX-License-[I]dentifier: GPL-2\.0-only( \*/)?$")
 
 
 class Patch:
@@ -63,7 +63,7 @@ class Patch:
                               and not line.startswith("+++")
                               and not line.startswith("+#!")), "")
                 self.need(LICENCE.match(first) or pathlib.Path(name).name in (".gitignore",),
-                          f"{name} does not begin with a licence that the kernel takes")
+                          f"{name} does not begin with the licence of the series")
             self.need(not re.search(r"^\+.*[ \t]$", text, re.M),
                       f"{name}: blanks at the end of an added line")
             self.check_hunks(name, text)
@@ -116,10 +116,11 @@ def check(folder):
 
 def edited(folder, to, *edits):
     """A copy of the series with (file, pattern, replacement) applied; a file of None: the last
-    patch."""
+    patch; of NEW: the first one, which has new files."""
     shutil.copytree(folder, to, ignore=shutil.ignore_patterns("policies"))
     for file, pattern, replacement in edits:
-        path = to / file if file else max((to / "patches").iterdir())
+        patches = sorted((to / "patches").iterdir())
+        path = patches[-1] if not file else patches[0] if file is NEW else to / file
         text = path.read_text()
         changed = re.sub(pattern, replacement, text, count=1, flags=re.M | re.S)
         assert changed != text, f"nothing to break: {pattern}"
@@ -127,6 +128,7 @@ def edited(folder, to, *edits):
     return to
 
 
+NEW = object()
 BROKEN = {
     "a patch that is not listed": ("series", r"^\S+\n", ""),
     "two patches in the wrong order": ("series", r"^(\S+)\n(\S+)\n", r"\2\n\1\n"),
@@ -137,7 +139,9 @@ BROKEN = {
                           r"\1\n"),
     "a line too much in a hunk": (None, r"^\+(?!\+\+)", "+\n+"),
     "blanks at the end of a line": (None, r"^(\+[^\n+]+)$", r"\1 "),
-    "a new file without licence": (None, r"^\+[^\n]*SPDX-License-Identifier[^\n]*", "+"),
+    "a new file without licence": (NEW, r"^\+[^\n]*SPDX-License-Identifier[^\n]*", "+"),
+    "a licence by a name of before": (NEW, r"^(\+[^\n]*SPDX-License-Identifier: GPL-2\.0)-only",
+                                      r"\1"),
 }
 
 
