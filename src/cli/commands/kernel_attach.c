@@ -34,6 +34,7 @@ struct job {
 	struct fg_kernel_target target[FG_POLICY_TARGETS];
 	struct fg_policy_target address[FG_POLICY_TARGETS];
 	size_t targets;
+	char *before; /* the last refusal when it was loaded */
 	char why[600];
 };
 
@@ -85,6 +86,7 @@ static int load(struct job *job, uint32_t keep_of)
 				       .keep_of = keep_of};
 
 	cfg.nr_defaults = fg_kernel_defaults(text, sizeof(text), defaults);
+	job->before = fg_syncord_last_error();
 	return job->calls->load(&job->policy, &cfg, job->why, sizeof(job->why));
 }
 
@@ -97,7 +99,7 @@ static int refused(struct job *job, int err)
 	for (size_t i = 0; i < job->targets && len < sizeof(at); i++)
 		len += (size_t)snprintf(at + len, sizeof(at) - len, "%s%s", i ? ", " : " at ",
 					job->target[i].name);
-	if (fg_syncord_refusal(more, sizeof(more))) {
+	if (fg_syncord_refusal(job->before, err, more, sizeof(more))) {
 		/* "denied: target 1: why": which one it is, the user has said by name. */
 		char *which = strstr(more, "target ");
 		unsigned long n = which ? strtoul(which + 7, NULL, 10) : job->targets;
@@ -115,6 +117,7 @@ static void finish(struct job *job)
 	if (job->policy)
 		job->calls->close(job->policy);
 	fg_kernel_parts_free(&job->parts);
+	free(job->before);
 }
 
 /* What attaches; a kernel without SynCord has none. */

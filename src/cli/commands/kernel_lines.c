@@ -2,13 +2,17 @@
 /*
  * What /sys/kernel/syncord says: lines of "key=value ...", with a text at the end of some.
  */
+#include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "cli/commands/kernel_policy.h"
+#include "monitor/namespace.h"
 
 #define TRIES 20
 #define MOST  65536 /* of one read, which gives a page at most */
@@ -137,12 +141,44 @@ static bool reason_of(const char *line, char *why, size_t size)
 	return true;
 }
 
-bool fg_syncord_refusal(char *why, size_t size)
+char *fg_syncord_last_error(void)
 {
-	char *line = fg_kernel_line(FG_SYNCORD "/last_error");
-	bool ours = line && fg_syncord_number(line, "pid") == (uint64_t)getpid() &&
-		    reason_of(line, why, size);
+	return fg_kernel_line(FG_SYNCORD "/last_error");
+}
 
+/* As the kernel writes it, with '?' for what could be taken for something else (syncord_clean()) */
+static bool has_our_name(const char *line)
+{
+	char name[16] = "", theirs[32];
+
+	prctl(PR_GET_NAME, name);
+	for (char *c = name; *c; c++)
+		if (!isascii(*c) || !(isalnum(*c) || strchr("_.:+-", *c)))
+			*c = '?';
+	return fg_syncord_field(line, "comm", theirs, sizeof(theirs)) && !strcmp(name, theirs);
+}
+
+/* The loader makes EINVAL of what would mean that there is no SynCord. */
+static bool has_errno(const char *line, int err)
+{
+	int theirs = (int)fg_syncord_number(line, "errno");
+
+	return theirs == -err || (err == -EINVAL && (theirs == ENOTSUP || theirs == ENOSYS));
+}
+
+/*
+ * The kernel says the number that a process has in the first namespace of pids.  In another one
+ * that is not known, and what is new and fits is ours.
+ */
+bool fg_syncord_refusal(const char *before, int err, char *why, size_t size)
+{
+	char *line = fg_syncord_last_error();
+	bool ours = line && (fg_in_first_pid_namespace() ?
+				 fg_syncord_number(line, "pid") == (uint64_t)getpid() :
+				 before && strcmp(line, before) && has_our_name(line) &&
+				     has_errno(line, err));
+
+	ours = ours && reason_of(line, why, size);
 	free(line);
 	return ours;
 }

@@ -111,8 +111,10 @@ bool fg_syncord_field(const char *line, const char *key, char *value, size_t siz
 uint64_t fg_syncord_number(const char *line, const char *key);
 /* Of a target: its symbol, or the address. */
 void fg_syncord_lock(const char *line, char *name, size_t size);
-/* The reason of the last refusal, if it was one of this process. */
-bool fg_syncord_refusal(char *why, size_t size);
+/* The last refusal, of whomever (free() it); NULL: it cannot be read. */
+char *fg_syncord_last_error(void);
+/* The reason of the last refusal, if it was `err` of this process; `before`: what there was. */
+bool fg_syncord_refusal(const char *before, int err, char *why, size_t size);
 /* The reason for which this policy was ejected. */
 bool fg_syncord_ejection(uint32_t id, char *why, size_t size);
 /* Those that are attached: their number, and their ids (free() it). */

@@ -145,10 +145,11 @@ until_said() { # WHAT FILE PID SECONDS: that the file has it, while the process 
 }
 
 attach() { # POLICY [OPTIONS] TARGET
-	"$here/flexguard" kernel attach "$@" >"$tmp/attach" 2>&1 3>&- &
+	# By what it says, not by its pid: the kernel's are those of the first namespace.
+	"$here/flexguard" kernel attach --json "$@" >"$tmp/attach" 2>&1 3>&- &
 	attached=$!
 	tries=0
-	until grep -q "^policy .* pid=$attached " $syncord/status; do
+	until grep -q '"event": "attached"' "$tmp/attach"; do
 		kill -0 $attached 2>/dev/null && [ $tries -lt 100 ] || return 1
 		tries=$((tries + 1))
 		sleep 0.1
