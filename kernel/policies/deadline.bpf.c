@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * deadline: each waiter has a time by which it wants the lock, from its entry: `urgent_us` for
- * threads of a cgroup, `slo_us` for others.  Who has an earlier one than the head of the queue
- * comes next; behind an urgent head so do all urgent ones, until another's time is near.
+ * threads of a cgroup and interrupts, `slo_us` for others.  Who has an earlier one than the head
+ * of the queue comes next; behind an urgent head so do all urgent ones, until another's time is
+ * near.
  *
  * Proved by: the waits of the two classes, from the entry to the head of the queue, as histograms
  * (bucket n: 2^n ns and more); misses of each, waiters that were late when they became the head.
@@ -21,7 +22,8 @@ SYNCORD_COUNTERS(u64 urgent; u64 urgent_late; u64 others; u64 others_late; u64 m
 HOOK(lock_to_enter_slowpath)
 u64 BPF_PROG(deadline_lock_to_enter_slowpath, struct syncord_lock *lock, struct syncord_node *node)
 {
-	bool urgent = cgroup ? syncord_cgroup() == cgroup : node->prio < 120;
+	/* An interrupt's cgroup is that of whom it interrupted; its priority is above all. */
+	bool urgent = cgroup && node->pid ? syncord_cgroup() == cgroup : node->prio < 120;
 
 	node->aux[DEADLINE] = node->enq_ns + 1000 * (urgent ? urgent_us : slo_us);
 	node->aux[URGENT] = urgent;

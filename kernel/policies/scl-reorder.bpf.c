@@ -21,16 +21,16 @@ void BPF_PROG(scl_reorder_lock_acquired, struct syncord_lock *lock, u32 how)
 
 	if (n) {
 		n->acquisitions++;
-		n->violations += beyond(lock, (u32)bpf_get_current_pid_tgid()) != 0;
+		n->violations += beyond(lock, thread_of(how)) != 0;
 	}
-	account_begin(lock, how);
+	account_begin(lock, thread_of(how));
 }
 
 HOOK(lock_to_release)
 void BPF_PROG(scl_reorder_lock_to_release, struct syncord_lock *lock, u32 how)
 {
 	struct counters *n = counters_of(lock);
-	u64 held = account_end(lock, how, (u32)bpf_get_current_pid_tgid());
+	u64 held = account_end(lock, thread_of(how));
 
 	if (n) {
 		n->hold_ns += held;

@@ -14,15 +14,10 @@ const volatile bool throttle = true;
 
 SYNCORD_COUNTERS(u64 acquisitions; u64 violations; u64 waits; u64 hold_ns; u64 max_hold_ns;)
 
-static __always_inline u32 thread(void)
-{
-	return (u32)bpf_get_current_pid_tgid();
-}
-
 HOOK(lock_enable_fastpath)
 bool BPF_PROG(scl_lock_enable_fastpath, struct syncord_lock *lock, u32 how)
 {
-	return !throttle || (how & SYNCORD_READ) || !beyond(lock, thread());
+	return !throttle || !beyond(lock, thread_of(how));
 }
 
 HOOK(lock_to_enter_slowpath)
@@ -42,16 +37,16 @@ void BPF_PROG(scl_lock_acquired, struct syncord_lock *lock, u32 how)
 
 	if (n) {
 		n->acquisitions++;
-		n->violations += beyond(lock, thread()) != 0;
+		n->violations += beyond(lock, thread_of(how)) != 0;
 	}
-	account_begin(lock, how);
+	account_begin(lock, thread_of(how));
 }
 
 HOOK(lock_to_release)
 void BPF_PROG(scl_lock_to_release, struct syncord_lock *lock, u32 how)
 {
 	struct counters *n = counters_of(lock);
-	u64 held = account_end(lock, how, thread());
+	u64 held = account_end(lock, thread_of(how));
 
 	if (n) {
 		n->hold_ns += held;

@@ -7,7 +7,9 @@
  *
  * Who holds the lock writes, and who waits reads beside that: a number that is a section old makes
  * one wait a little longer or shorter.  Readers of an rwsem are not accounted: they hold it
- * together.
+ * together.  Nor are interrupts, which have no debt either: a thread does not pay for what it was
+ * interrupted by.  But a softirq's holds are its thread's, for only waiters in the queue say that
+ * they are none (pid 0, as of a CPU's idle task).
  */
 #ifndef SCL_BPF_H
 #define SCL_BPF_H
@@ -37,6 +39,12 @@ struct {
 	__type(value, struct total);
 } totals SEC(".maps");
 
+/* Whose account it is; 0: nobody's. */
+static __always_inline u32 thread_of(u32 how)
+{
+	return how & (SYNCORD_READ | SYNCORD_IRQ) ? 0 : (u32)bpf_get_current_pid_tgid();
+}
+
 static __always_inline struct share *share_of(const struct syncord_lock *lock, u32 thread)
 {
 	u32 key = (lock->id & (SYNCORD_TARGETS - 1)) * SLOTS + (thread & (SLOTS - 1));
@@ -64,7 +72,7 @@ static __always_inline u64 beyond(const struct syncord_lock *lock, u32 thread)
 	struct total *t = total_of(lock);
 	u64 now, users, all, mine;
 
-	if (!s || !t)
+	if (!thread || !s || !t)
 		return 0;
 	now = bpf_ktime_get_ns() / window_ns;
 	users = t->users > t->users_before ? t->users : t->users_before;
@@ -74,12 +82,12 @@ static __always_inline u64 beyond(const struct syncord_lock *lock, u32 thread)
 }
 
 /* By the new owner. */
-static __always_inline void account_begin(const struct syncord_lock *lock, u32 how)
+static __always_inline void account_begin(const struct syncord_lock *lock, u32 thread)
 {
 	struct total *t = total_of(lock);
 	u64 now = bpf_ktime_get_ns(), window = now / window_ns;
 
-	if (!t || (how & SYNCORD_READ))
+	if (!thread || !t)
 		return;
 	if (window > t->window) {
 		t->held = aged(t->held, t->window, window);
@@ -91,13 +99,13 @@ static __always_inline void account_begin(const struct syncord_lock *lock, u32 h
 }
 
 /* By the owner, before it leaves; for how long it has been inside. */
-static __always_inline u64 account_end(const struct syncord_lock *lock, u32 how, u32 thread)
+static __always_inline u64 account_end(const struct syncord_lock *lock, u32 thread)
 {
 	struct share *s = share_of(lock, thread);
 	struct total *t = total_of(lock);
 	u64 held;
 
-	if (!s || !t || !t->since || (how & SYNCORD_READ))
+	if (!thread || !s || !t || !t->since)
 		return 0; /* it came before the policy */
 	held = bpf_ktime_get_ns() - t->since;
 	if (s->window < t->window || !s->held) {

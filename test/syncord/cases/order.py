@@ -168,3 +168,29 @@ def deadline(m, t):
         t.tell(f"median wait as a power of 2 ns, urgent and others, {name}",
                f"{waits[0]}, {waits[1]}")
     t.statistic("median wait as a power of 2 ns, urgent, deadline", waits[0], most=waits[1] - 1)
+
+
+@case("interrupts", threads="counted")
+def interrupts(m, t):
+    """Timers alone take the lock, in interrupts of whatever runs: scl has no thread to charge for
+    it, and to deadline they are urgent, whoever's cgroup was interrupted."""
+    need_test_locks(m)
+    need_policies(m, "scl", "scl-reorder", "deadline")
+    settings = """echo 1 >$T/lock; echo 1 >$T/irqoff; echo 0 >$T/threads; echo 500 >$T/timer_us
+echo 20000 20000 >$T/hold_ns; mkdir -p /sys/fs/cgroup/nobody
+"""
+    after = "\necho 0 >$T/timer_us; echo 0 >$T/irqoff; echo 8 >$T/threads"
+    for policy in "scl", "scl-reorder", "deadline -o cgroup=/sys/fs/cgroup/nobody":
+        name, *options = policy.split(" ", 1)
+        out = script(m, settings + f"attach {name} test:spin1 {' '.join(options)}; testlock 3; "
+                                   "flexguard kernel status --json; detach" + after)
+        total, counted = lines(out, "total")[0], policy_counters(out)
+        t.equal(f"{name}: two inside at once", total["violations"], 0)
+        t.at_least(f"{name}: sections of timers", total["timer_ops"], 100)
+        if name == "deadline":
+            t.at_least("deadline: urgent heads", counted["urgent"], 10)
+            t.equal("deadline: others", counted["others"], 0)
+        else:
+            t.at_least(f"{name}: acquisitions", counted["acquisitions"], 100)
+            t.equal(f"{name}: violations, time charged",
+                    [counted["violations"], counted["hold_ns"]], [0, 0])
