@@ -25,7 +25,7 @@ RULES = {
     3: ["hooks nested"],
     4: ["hooks nmi", "kunit interrupts_off"],
     5: ["attach denied", "attach denied_task", "attach denied_class", "kunit denied",
-        "kunit denied_percpu_chunk", "kunit denied_class"],
+        "kunit denied_namesakes", "kunit denied_percpu_chunk", "kunit denied_class"],
     6: ["attach address"],
     8: ["attach conflict", "attach replace_refused"],
     9: ["hooks slow_policy"],
