@@ -52,12 +52,6 @@ static enum fg_visible_leaves leave_visible(const struct fg_rwlock *rw, const st
 	return has_table(rw) ? _fg_visible_leave(t, rw) : FG_VISIBLE_NOT_THERE;
 }
 
-/* Another thread's. */
-static bool leave_visible_any(const struct fg_rwlock *rw)
-{
-	return has_table(rw) && _fg_visible_release(rw);
-}
-
 /* ---- counted readers -------------------------------------------------------- */
 
 /*
@@ -105,17 +99,37 @@ static inline bool leave_counted(struct fg_rwlock *rw)
 /*
  * A thread that has locked for itself is found in the count at once.  Those that unlock for
  * others look several times: if two of them unlock at once, a reader may move to where one has
- * looked.  Not varied.
+ * looked.  One that finds another at the same column waits for that, 0.1 s at most: it may be this
+ * very thread, which a signal handler has interrupted.  Not varied.
  */
 #define ENTRY_LOOKS 8
+#define BUSY_NS	    50000u
+#define BUSY_LOOKS  2000u
+
+static void wait_a_moment(void)
+{
+	struct fg_deadline soon;
+	uint32_t nobody = 0;
+
+	fg_deadline_in(&soon, BUSY_NS);
+	fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);
+}
 
 static __attribute__((noinline)) void leave(struct fg_rwlock *rw)
 {
-	uint32_t looks;
+	uint32_t looks = 0, busy = 0;
 
-	for (looks = 0; looks < ENTRY_LOOKS; looks++)
-		if (leave_counted(rw) || leave_visible_any(rw))
+	while (looks < ENTRY_LOOKS && !leave_counted(rw)) {
+		enum fg_visible_release r = has_table(rw) ? _fg_visible_release(rw) :
+							    FG_VISIBLE_NOBODY;
+
+		if (r == FG_VISIBLE_RELEASED)
 			return;
+		if (r == FG_VISIBLE_BUSY && busy++ < BUSY_LOOKS)
+			wait_a_moment();
+		else
+			looks++;
+	}
 }
 
 static __attribute__((noinline)) void withdraw(struct fg_rwlock *rw, struct fg_self *t)
@@ -336,8 +350,9 @@ static bool withdraws_visible(struct fg_rwlock *rw, struct fg_self *t)
 		 * keeps the writers out, to us: this thread reads nevertheless.
 		 */
 		return false;
-	case FG_VISIBLE_NOT_ITS: leave(rw); /* the place of whom the other thread unlocked for */
-	case FG_VISIBLE_GONE: break;
+	case FG_VISIBLE_NOT_ITS: leave(rw); break; /* for whom the other thread unlocked */
+	case FG_VISIBLE_GONE:
+	case FG_VISIBLE_NOTICED: break;
 	}
 	fg_section_leave(t);
 	return true;
@@ -452,11 +467,13 @@ int _fg_rwlock_unlock(struct fg_rwlock *rw)
 	}
 	/* In the order of rdunlock(). */
 	line = has_table(rw) ? fg_visible_mine(t) : NULL;
-	if (line && fg_visible_clear(line, rw)) {
-		if (fg_unlikely(fg_load_relaxed(&line->notice)))
-			return unlock_noticed(rw, t);
-	} else if (fg_unlikely(!fg_id_has_slot(t->id) || !leaves_alone(rw))) {
-		return rdunlock(rw);
+	switch (line ? fg_visible_clear(line, rw) : FG_VISIBLE_NOT_THERE) {
+	case FG_VISIBLE_GONE: break;
+	case FG_VISIBLE_NOTICED:
+	case FG_VISIBLE_NOT_ITS: return unlock_noticed(rw, t);
+	case FG_VISIBLE_NOT_THERE:
+		if (fg_unlikely(!fg_id_has_slot(t->id) || !leaves_alone(rw)))
+			return rdunlock(rw);
 	}
 	fg_section_leave(t);
 	return 0;

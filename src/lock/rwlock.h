@@ -76,10 +76,14 @@ struct fg_rwlock {
 	 * since when it has been seen, us, low bits of the clock; 0: it has not.
 	 */
 	uint32_t inhibit;
-	uint32_t patience;    /* of a reader behind a writer: FG_RW_PATIENCE_NS times 4 to this */
+	uint32_t table;	      /* enum fg_rw_table */
 	uint32_t last_reader; /* id of the last that was counted, no writer about; FG_RW_WROTE */
 	uint32_t kind;	      /* glibc's static initialisers set it there */
-	uint32_t table;	      /* enum fg_rw_table */
+	/*
+	 * Of a reader behind a writer: FG_RW_PATIENCE_NS times 4 to this.  In the padding of
+	 * glibc's type, where an initialiser may leave anything.
+	 */
+	uint32_t patience;
 };
 _Static_assert(sizeof(struct fg_rwlock) == 56, "in place of pthread_rwlock_t");
 _Static_assert(offsetof(struct fg_rwlock, shared) == 28 && offsetof(struct fg_rwlock, kind) == 48,

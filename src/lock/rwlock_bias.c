@@ -43,7 +43,7 @@ void _fg_rwlock_read_for_long(struct fg_rwlock *rw)
 		return;
 	/* The first begins to count: who sets the bias need not look at the clock. */
 	if (!since)
-		fg_store_relaxed(&rw->inhibit, now | 1);
+		fg_store_relaxed(&rw->inhibit, now ? now : 1);
 	else if (now - since >= HEAVY_TIMES * fg_load_relaxed(&heavy_us))
 		/* Release: as in _fg_rwlock_set_bias(). */
 		fg_cas_acq_rel(&rw->bias, &bias, FG_RW_ASYMMETRIC);

@@ -15,10 +15,10 @@
 #define DRAINER_SLEEPS 0x40000000u
 #define WRITER_IN      0x80000000u
 
-/* Relaxed: whoever reads by the table has seen it by the bias. */
+/* Acquire: what the table had of a lock before it has been seen to (see_to_table). */
 static inline bool has_table(const struct fg_rwlock *rw)
 {
-	return fg_load_relaxed(&rw->table) == FG_RW_TABLE_OWN;
+	return fg_load_acquire(&rw->table) == FG_RW_TABLE_OWN;
 }
 
 /* Who gets the bias, and when: rwlock_bias.c.  A reader has been counted, no writer about. */

@@ -33,6 +33,8 @@ enum fg_visible_leaves _fg_visible_left(struct fg_visible_line *line, const void
 		/* Acquire: what follows comes after what the other thread has done. */
 		counted = fg_load_relaxed(released) != address ||
 			  !fg_cas64_acq_rel(released, &address, 0);
+	fg_fence_local();
+	fg_at_table = 0;
 	if (notice & FG_NOTICE_WANTED)
 		wake_wanting(line);
 	return counted ? FG_VISIBLE_GONE : FG_VISIBLE_NOT_ITS;
@@ -41,10 +43,12 @@ enum fg_visible_leaves _fg_visible_left(struct fg_visible_line *line, const void
 enum fg_visible_leaves _fg_visible_leave(const struct fg_self *t, const void *lock)
 {
 	struct fg_visible_line *line = fg_visible_mine(t);
+	enum fg_visible_leaves leaves;
 
-	if (!line || !fg_visible_clear(line, lock))
+	if (!line)
 		return FG_VISIBLE_NOT_THERE;
-	return _fg_visible_left(line, lock);
+	leaves = fg_visible_clear(line, lock);
+	return leaves == FG_VISIBLE_NOTICED ? _fg_visible_left(line, lock) : leaves;
 }
 
 /* The entry does not count any more, as it seems.  False: another thread is at this column. */
@@ -58,14 +62,15 @@ static bool discount(struct fg_visible_line *line, const void *lock)
 	return true;
 }
 
-/* True if one of these reads, and does not any more. */
-static bool release_in(struct fg_visible_line *line, const void *lock)
+static enum fg_visible_release release_in(struct fg_visible_line *line, const void *lock)
 {
 	uint64_t address = (uintptr_t)lock;
 	uint32_t column = fg_visible_column(lock);
 
-	if (!fg_visible_reads(line, lock) || !discount(line, lock))
-		return false;
+	if (!fg_visible_reads(line, lock))
+		return FG_VISIBLE_NOBODY;
+	if (!discount(line, lock))
+		return FG_VISIBLE_BUSY;
 	/*
 	 * Dekker with fg_visible_clear(): its thread, which may be about to clear it, sees the
 	 * notice, or we see that it has.
@@ -78,18 +83,26 @@ static bool release_in(struct fg_visible_line *line, const void *lock)
 	if (fg_load_acquire(&line->entry[column]) == address) {
 		if (fg_load_relaxed(&line->notice) & FG_NOTICE_WANTED)
 			wake_wanting(line);
-		return true;
+		return FG_VISIBLE_RELEASED;
 	}
 	/* Taken back; if it is not there, its thread has found it, and leaves in our place. */
-	return !fg_cas64_acq_rel(&line->released[column], &address, 0);
+	return fg_cas64_acq_rel(&line->released[column], &address, 0) ? FG_VISIBLE_NOBODY :
+									FG_VISIBLE_RELEASED;
 }
 
-bool _fg_visible_release(const void *lock)
+enum fg_visible_release _fg_visible_release(const void *lock)
 {
-	for (uint32_t i = 0, lines = _fg_visible_lines(); i < lines; i++)
-		if (release_in(&_fg_visible[i], lock))
-			return true;
-	return false;
+	enum fg_visible_release all = FG_VISIBLE_NOBODY;
+
+	for (uint32_t i = 0, lines = _fg_visible_lines(); i < lines; i++) {
+		enum fg_visible_release r = release_in(&_fg_visible[i], lock);
+
+		if (r == FG_VISIBLE_RELEASED)
+			return r;
+		if (r == FG_VISIBLE_BUSY)
+			all = r;
+	}
+	return all;
 }
 
 void _fg_visible_forget(const void *lock)
@@ -102,19 +115,34 @@ void _fg_visible_forget(const void *lock)
 	}
 }
 
+/* Of another thread. */
+static void empty(struct fg_visible_line *line, uint32_t column)
+{
+	if (line->entry[column]) { /* a child need not have the pages */
+		line->entry[column] = 0;
+		/* For a writer that sleeps: a handler of its has forked, and the call goes on. */
+		line->gone++;
+	}
+	if (line->released[column])
+		line->released[column] = 0;
+}
+
+/* What another thread has yet to take back it does not, here. */
+static void settle(struct fg_visible_line *line, uint32_t column)
+{
+	if (line->released[column] && line->released[column] != line->entry[column])
+		line->released[column] = 0;
+}
+
 void _fg_visible_after_fork(const struct fg_self *t)
 {
 	const struct fg_visible_line *mine = fg_visible_mine(t);
 
 	for (uint32_t i = 0, lines = _fg_visible_lines(); i < lines; i++)
 		for (uint32_t column = 0; column < FG_VISIBLE_COLUMNS; column++) {
-			struct fg_visible_line *line = &_fg_visible[i];
-
-			if (line == mine)
-				break;
-			if (line->entry[column]) /* a child need not have the pages */
-				line->entry[column] = 0;
-			if (line->released[column])
-				line->released[column] = 0;
+			if (&_fg_visible[i] != mine)
+				empty(&_fg_visible[i], column);
+			else if (!fg_at_table)
+				settle(&_fg_visible[i], column);
 		}
 }

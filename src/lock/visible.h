@@ -125,10 +125,16 @@ static inline bool fg_visible_enter(struct fg_self *t, const void *lock, bool as
 	return true;
 }
 
-/*
- * Takes its entry out: true if it was there.  The section goes on.  After it: fg_visible_left().
- */
-static inline bool fg_visible_clear(struct fg_visible_line *line, const void *lock)
+enum fg_visible_leaves {
+	FG_VISIBLE_NOT_THERE,
+	FG_VISIBLE_GONE,    /* its place was there and is not any more: the lock may be gone */
+	FG_VISIBLE_NOT_ITS, /* its entry is gone, which did not count: its place is elsewhere */
+	FG_VISIBLE_NOTICED, /* its entry is gone; which of the two _fg_visible_left() says */
+};
+
+/* Takes its entry out: not FG_VISIBLE_NOT_ITS.  The section goes on. */
+static inline enum fg_visible_leaves fg_visible_clear(struct fg_visible_line *line,
+						      const void *lock)
 {
 	uint64_t *entry = &line->entry[fg_visible_column(lock)];
 
@@ -136,38 +142,34 @@ static inline bool fg_visible_clear(struct fg_visible_line *line, const void *lo
 	 * Looked at once more below: no store before the atomic operation of one that is counted.
 	 */
 	if (fg_load_relaxed(entry) != (uintptr_t)lock || fg_unlikely(fg_at_table))
-		return false;
+		return FG_VISIBLE_NOT_THERE;
 	fg_at_table = 1;
 	fg_fence_local();
 	if (fg_unlikely(fg_load_relaxed(entry) != (uintptr_t)lock)) {
 		fg_at_table = 0;
-		return false;
+		return FG_VISIBLE_NOT_THERE;
 	}
 	fg_store_release(entry, 0);
-	fg_fence_local();
-	fg_at_table = 0;
 	/* The lock may be gone; the table stays. */
 	fg_fence_light(); /* with _fg_visible_all_seen() */
-	return true;
+	if (fg_unlikely(fg_load_relaxed(&line->notice)))
+		return FG_VISIBLE_NOTICED; /* still at the table: a child that a handler forks is */
+	fg_fence_local();
+	fg_at_table = 0;
+	return FG_VISIBLE_GONE;
 }
-
-enum fg_visible_leaves {
-	FG_VISIBLE_NOT_THERE,
-	FG_VISIBLE_GONE,   /* its place was there and is not any more: the lock may be gone */
-	FG_VISIBLE_NOT_ITS /* its entry is gone, which did not count: its place is elsewhere */
-};
-
-/* Its entry has been there, and what of that.  Only with a notice does it have to be asked. */
 enum fg_visible_leaves _fg_visible_left(struct fg_visible_line *line, const void *lock);
 
 /* Both. */
 enum fg_visible_leaves _fg_visible_leave(const struct fg_self *t, const void *lock);
 
-/*
- * Another thread unlocks for one that is visible: true if there was one.  Nothing else can be told
- * from false, if several do so at once.
- */
-bool _fg_visible_release(const void *lock);
+/* Another thread unlocks for one that is visible. */
+enum fg_visible_release {
+	FG_VISIBLE_NOBODY, /* or it has moved to where one has looked, if several do so at once */
+	FG_VISIBLE_BUSY,   /* one is there, of whose column another thread has yet to be done */
+	FG_VISIBLE_RELEASED
+};
+enum fg_visible_release _fg_visible_release(const void *lock);
 
 /*
  * What is left of a lock that was at this address, whose readers have ended without an unlock, does

@@ -45,8 +45,40 @@ bool fg_barrier_everywhere(uint32_t whose)
 	return done;
 }
 
+/*
+ * The program has a filter that nobody has seen come (filter.h), which answers the call with an
+ * error: until each CPU has passed a barrier by itself.
+ */
+static __attribute__((noinline, cold)) void wait_for_ticks(void)
+{
+	uint32_t nobody = 0;
+	struct fg_deadline ticks;
+
+	fg_deadline_in(&ticks, TICKS_NS);
+	while (fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &ticks) != -ETIMEDOUT)
+		;
+}
+
+void fg_asymmetric_ends(void)
+{
+	uint32_t have = FG_ASYMMETRIC;
+
+	fg_cas_acq_rel(&fg_asymmetric, &have, FG_ASYMMETRIC_ENDS);
+	if (have == FG_SYMMETRIC)
+		return;
+	/*
+	 * What went on without a barrier of its own passes one now; what comes later has seen that
+	 * this ends.  Another thread may be at it, too, for a filter of its own: neither waits for
+	 * the other.
+	 */
+	if (!fg_barrier_everywhere(0))
+		wait_for_ticks();
+	fg_store_release(&fg_asymmetric, FG_SYMMETRIC);
+}
+
 void fg_asymmetric_setup(void)
 {
+	fg_filter_before(fg_asymmetric_ends);
 	/*
 	 * Now, with one thread most likely: with several the kernel takes some 15 ms.  It need not
 	 * be asked for the barrier itself: a kernel that has the one has the other.
@@ -58,41 +90,10 @@ void fg_asymmetric_setup(void)
 	fg_call_ends(0);
 }
 
-void fg_asymmetric_ends(void)
-{
-	uint32_t have = FG_ASYMMETRIC;
-
-	if (fg_cas_acq_rel(&fg_asymmetric, &have, FG_ASYMMETRIC_ENDS)) {
-		/* What went on without a barrier of its own has passed one now. */
-		everywhere();
-		fg_store_release(&fg_asymmetric, FG_SYMMETRIC);
-	}
-	/* Another thread is at it, for a filter of its own. */
-	while (fg_load_acquire(&fg_asymmetric) == FG_ASYMMETRIC_ENDS)
-		fg_pause();
-}
-
 void fg_asymmetric_after_fork(void)
 {
 	if (fg_load_relaxed(&fg_asymmetric) == FG_ASYMMETRIC_ENDS)
 		fg_store_relaxed(&fg_asymmetric, FG_SYMMETRIC);
-}
-
-/*
- * The program has a filter that nobody has seen come (filter.h), which answers this call with an
- * error.
- */
-static __attribute__((noinline, cold)) void wait_for_ticks(void)
-{
-	uint32_t have = FG_ASYMMETRIC, nobody = 0;
-	struct fg_deadline ticks;
-
-	fg_cas_acq_rel(&fg_asymmetric, &have, FG_ASYMMETRIC_ENDS);
-	fg_deadline_in(&ticks, TICKS_NS);
-	while (fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &ticks) != -ETIMEDOUT)
-		;
-	have = FG_ASYMMETRIC_ENDS;
-	fg_cas_acq_rel(&fg_asymmetric, &have, FG_SYMMETRIC);
 }
 
 void fg_fence_heavy(uint32_t whose)
@@ -101,6 +102,5 @@ void fg_fence_heavy(uint32_t whose)
 	if (fg_load_acquire(&fg_asymmetric) == FG_SYMMETRIC || fg_barrier_everywhere(whose))
 		return;
 	/* A filter that has been seen has ended this before. */
-	if (fg_load_acquire(&fg_asymmetric) != FG_SYMMETRIC)
-		wait_for_ticks();
+	fg_asymmetric_ends();
 }

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "arch/arch.h"
-#include "sys/asymmetric.h"
 #include "sys/clock.h"
 #include "sys/libc.h"
 #include "sys/spread.h"
@@ -72,6 +71,13 @@ void fg_filter_after_fork(void)
 
 static void (*tell)(void); /* fg_filter_setup() */
 
+static void (*calls_last)(void); /* fg_filter_before() */
+
+void fg_filter_before(void (*before)(void))
+{
+	fg_store_release(&calls_last, before);
+}
+
 static bool are_calling(void)
 {
 	for (uint32_t i = 0; i < COUNTERS; i++)
@@ -98,9 +104,12 @@ void fg_filter_comes(void)
 	uint64_t began;
 	bool first;
 
-	if (!fg_load_relaxed(&fg_filters)) { /* the last time that they may look */
+	if (!fg_load_relaxed(&fg_filters)) { /* the last time that they may call */
+		void (*before)(void) = fg_load_acquire(&calls_last);
+
 		fg_clock_prepare();
-		fg_asymmetric_ends();
+		if (before)
+			before();
 	}
 	first = !__atomic_fetch_add(&fg_filters, 1, __ATOMIC_SEQ_CST);
 	if (first)

@@ -39,6 +39,9 @@ static inline bool fg_is_filtered(void)
  */
 void fg_filter_setup(void (*changed)(void));
 
+/* `before` is called when a first filter is about to come, and may make a call. */
+void fg_filter_before(void (*before)(void));
+
 /*
  * Around calls that a filter might not know, made when there is none: false, make none.  A
  * filter for all threads (SECCOMP_FILTER_FLAG_TSYNC) waits until those that have

@@ -3,7 +3,7 @@
  * The reader-writer lock.  Mirrors src/lock/rwlock.c: [rwlock.c:enter_visible],
  * [rwlock.c:withdraws_visible], [rwlock.c:leave_counted], [rwlock.c:leave],
  * [rwlock.c:leaves_alone],
- * [rwlock.c:leave_visible], [rwlock.c:leave_visible_any], [rwlock.c:unlock_noticed],
+ * [rwlock.c:leave_visible], [rwlock.c:unlock_noticed],
  * [rwlock.c:writer_at_gate], [rwlock_bias.c:_fg_rwlock_counted],
  * [rwlock_bias.c:_fg_rwlock_set_bias],
  * [rwlock_bias.c:_fg_rwlock_read_for_long], [rwlock.c:count_in],
