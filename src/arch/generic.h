@@ -19,6 +19,12 @@ static inline void fg_pause(void)
 	__asm__ volatile("" ::: "memory");
 }
 
+/* A barrier, after a sequentially consistent read-modify-write, which need not be one. */
+static inline void fg_fence_after_rmw(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 /* Adds to a number that only this thread and its signal handlers write. */
 static inline void fg_add_own(uint32_t *p, uint32_t n)
 {

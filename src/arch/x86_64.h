@@ -11,6 +11,12 @@ static inline void fg_pause(void)
 	__asm__ volatile("pause" ::: "memory");
 }
 
+/* A barrier, after a sequentially consistent read-modify-write, which is one on x86. */
+static inline void fg_fence_after_rmw(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 /*
  * Adds to a number that only this thread and its signal handlers write: one instruction, not
  * locked.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/visible.h"
 
-#include "arch/arch.h"
 #include "sys/futex.h"
 
 struct fg_visible_line _fg_visible[FG_VISIBLE_LINES];

@@ -24,6 +24,7 @@
 #ifndef FG_VISIBLE_H
 #define FG_VISIBLE_H
 
+#include "arch/arch.h"
 #include "runtime/thread.h"
 #include "sys/asymmetric.h"
 

@@ -34,16 +34,6 @@
 #define fg_fence_acquire()     __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #define fg_fence_seq_cst()     __atomic_thread_fence(__ATOMIC_SEQ_CST)
 
-/*
- * Between a sequentially consistent read-modify-write and a load.  Nothing on x86, where such an
- * operation is a barrier; elsewhere, and for the checkers of orders, it is none for what follows.
- */
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-#define fg_fence_after_rmw() __atomic_signal_fence(__ATOMIC_SEQ_CST)
-#else
-#define fg_fence_after_rmw() __atomic_thread_fence(__ATOMIC_SEQ_CST)
-#endif
-
 /* Orders the accesses of one thread against what runs on the same CPU in its
  * place: its signal handlers and the eBPF program.  Costs no instruction. */
 #define fg_fence_local() __atomic_signal_fence(__ATOMIC_SEQ_CST)

@@ -4,7 +4,7 @@
  * in another process is stopped or has been killed (glibc before 2.41 waits for it), signals all
  * others as ever: also those that threads of its own wait for with private mutexes.
  */
-#include "../tools/check.h"
+#include "../tools/asleep.h"
 
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -61,22 +61,6 @@ static void *signal_held(void *arg)
 	CHECK_EQ(pthread_cond_signal(&s->held), 0);
 	STORE(tid, -1);
 	return arg;
-}
-
-static bool is_asleep(int of)
-{
-	char path[64], line[256] = "", *at;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", of);
-	f = fopen(path, "r");
-	if (!f)
-		return false; /* by now it has ended */
-	if (!fgets(line, sizeof(line), f))
-		line[0] = 0;
-	fclose(f);
-	at = strrchr(line, ')');
-	return at && at[2] == 'S';
 }
 
 /* In its signal, and it stays there; or it has come back. */

@@ -4,7 +4,7 @@
  * its constructor, that starts it anew in the child of a fork.  OLD: linked before 2003, when
  * pthread_atfork() was libc's own.
  */
-#include "../tools/check.h"
+#include "../tools/asleep.h"
 
 #include <stdbool.h>
 
@@ -33,22 +33,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* The state behind the name in /proc/self/task/TID/stat. */
-static bool is_asleep(void)
-{
-	char path[64], line[256] = "", *at;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", LOAD(tid));
-	f = fopen(path, "r");
-	CHECK(f);
-	if (!fgets(line, sizeof(line), f))
-		line[0] = 0;
-	fclose(f);
-	at = strrchr(line, ')');
-	return at && at[2] == 'S';
-}
-
 static void child(void)
 {
 	handler_thread = start(work, NULL);
@@ -58,7 +42,7 @@ static void child(void)
 		pthread_cond_wait(&handler_cond, &handler_mutex);
 	unlock(&handler_mutex);
 	for (int looks = 0; looks < 20; sleep_us(200))
-		looks = is_asleep() ? looks + 1 : 0;
+		looks = is_asleep(LOAD(tid)) ? looks + 1 : 0;
 }
 
 __attribute__((constructor(101))) static void begin(void)

@@ -17,6 +17,12 @@ static inline void fg_pause(void)
 	sim_pause();
 }
 
+/* A barrier, after a sequentially consistent read-modify-write, which need not be one. */
+static inline void fg_fence_after_rmw(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 static inline long fg_syscall6(long nr, long a, long b, long c, long d, long e, long f)
 {
 	return sim_syscall(nr, a, b, c, d, e, f);
