@@ -398,6 +398,41 @@ static long sim_clock(clockid_t clock, struct timespec *t)
 	return 0;
 }
 
+/*
+ * The expedited one: each other CPU that runs a thread of the process is interrupted, by way of a
+ * line that goes there, and the caller waits for the last of them (smp_call_function_many_cond() in
+ * kernel/smp.c), also for one that a hypervisor has taken away.
+ */
+static long membarrier(void)
+{
+	uint64_t until = 0;
+	bool any = false;
+
+	in_order();
+	weak_fence_everywhere();
+	if (chaos)
+		return 0;
+	here->now += M.syscall;
+	kernel_stats.barriers++;
+	for (int i = 0; i < M.cpus; i++) {
+		struct cpu *o = &cpus[i];
+
+		if (o == here || !o->cur || o->cur->neighbour)
+			continue;
+		any = true;
+		o->interrupted += M.interrupt;
+		here->now += cpu_distance(here, o);
+		until = o->off_until > until ? o->off_until : until;
+	}
+	if (any)
+		here->now += M.interrupt;
+	if (here->now < until)
+		here->now = until;
+	if (here->now >= horizon)
+		sim_yield();
+	return 0;
+}
+
 long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 {
 	struct timespec *ts;
@@ -449,10 +484,7 @@ long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 		a = (long)mmap((void *)a, (size_t)b, (int)c, (int)d, (int)e, f);
 		load_mapped((void *)a, (uint64_t)b);
 		return a;
-	case SYS_membarrier:
-		in_order();
-		weak_fence_everywhere();
-		return 0;
+	case SYS_membarrier: return membarrier();
 	case SYS_openat: return -ENOENT; /* there is no /proc */
 	case SYS_rt_sigprocmask:	 /* all, or those of before */
 		here->cur->blocks_signals = a == SIG_BLOCK;

@@ -5,6 +5,7 @@
  * --lines: instead, what a line takes between each two CPUs, from which a model's distances come.
  */
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -86,6 +87,11 @@ static void calls(void)
 static void wakes_nobody(void)
 {
 	syscall(SYS_futex, &line.word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+}
+
+static void interrupts_other(void)
+{
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
 static void *nothing(void *arg)
@@ -206,6 +212,33 @@ static void switches(void)
 	say("cswitch", ns, "sched_yield() to another thread of the same CPU, less syscall");
 }
 
+static _Atomic int over;
+
+static void *runs(void *arg)
+{
+	pin(cpu_b);
+	while (!atomic_load_explicit(&over, memory_order_relaxed))
+		;
+	return arg;
+}
+
+static void interrupts(void)
+{
+	pthread_t t;
+
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0)) {
+		fprintf(stderr, "costs: interrupt: no membarrier(2): %m\n");
+		return;
+	}
+	pthread_create(&t, NULL, runs, NULL);
+	for (double from = now_ns(); now_ns() - from < 1e7;) /* until it runs */
+		;
+	alone("interrupt", interrupts_other, 2000,
+	      "membarrier(2) while another thread runs on the other CPU, less syscall");
+	atomic_store(&over, 1);
+	pthread_join(t, NULL);
+}
+
 #define WAKES 200
 static double woken_at;
 static _Atomic int asleep;
@@ -283,6 +316,7 @@ int main(int argc, char **argv)
 	alone("create", creates, 200, "pthread_create() and join, on one CPU");
 	switches();
 	lines_of_two();
+	interrupts();
 	wake_ups("wake", 20, "latency_20us",
 		 "from before FUTEX_WAKE until the other runs, idle 20 us");
 	wake_ups(NULL, 500, "latency_500us", "the same, idle for 500 us");

@@ -182,6 +182,12 @@ static void run_cpu(struct cpu *c, uint64_t at)
 		cpu_arm(c, c->now);
 		return;
 	}
+	if (c->interrupted) {
+		c->now += c->interrupted;
+		c->interrupted = 0;
+		cpu_arm(c, c->now);
+		return;
+	}
 	if (cpu_away[c->id]) { /* the kernel thread is done */
 		c->cur = t = cpu_away[c->id];
 		t->started = c->now;

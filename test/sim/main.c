@@ -72,6 +72,7 @@ void fg_monitor_grow(uint64_t now)
 	 .futex = 400 * NS,                                                                   \
 	 .wake = 1500 * NS,                                                                   \
 	 .cswitch = 1500 * NS,                                                                \
+	 .interrupt = 1500 * NS,                                                              \
 	 .slice = 3 * MS,                                                                     \
 	 .wakeup_preemption = true,                                                           \
 	 .tick = 4 * MS,                                                                      \

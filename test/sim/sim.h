@@ -36,6 +36,7 @@ struct model {
 	uint64_t hit, store, rmw, pause, clock;		   /* in the CPU's own cache */
 	uint64_t sibling, cluster, socket, remote;	   /* a line from there */
 	uint64_t syscall, futex, wake, cswitch, idle_exit; /* futex: under the bucket's lock */
+	uint64_t interrupt; /* by another CPU: what each of the two loses by it */
 	uint64_t slice, tick;
 	bool wakeup_preemption; /* by who is woken (kernel.c) */
 	uint64_t quantum;	/* how far one CPU may run ahead of another in one go */
@@ -124,6 +125,7 @@ struct cpu {
 	uint64_t next_steal;	      /* when the hypervisor takes it away */
 	uint64_t off_from, off_until; /* when it last has */
 	uint64_t armed_at;	      /* schedules by priorities: when it may go on */
+	uint64_t interrupted;	      /* for so long, from when it next goes on */
 };
 struct thread {
 	void *sp, *stack;
@@ -165,7 +167,8 @@ extern uint64_t rng_state;
 #define SAMPLES 4096
 extern uint16_t runnable_at[SAMPLES]; /* threads that do not sleep, every 250 us */
 struct kernel_stats {
-	uint64_t switches, preempted, waits, wakes, woken, timeouts, pulls, yields, hooks, fibers;
+	uint64_t switches, preempted, waits, wakes, woken, timeouts, pulls, yields, barriers, hooks,
+	    fibers;
 	uint64_t runnable_sum, runnable_samples, one_runnable;
 };
 extern struct kernel_stats kernel_stats;
