@@ -126,6 +126,44 @@ def check_sent_by_the_program_to_its_parent():
     same("to who started the command", got, [signal.SIGUSR1])
 
 
+def another_namespace():
+    """In front of a command: it is the first of a pid namespace, and /proc is that of another."""
+    prefix = ["unshare", "--pid", "--fork"]
+    if not shutil.which("unshare") or subprocess.run([*prefix, "true"],
+                                                     stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no pid namespace can be made here")
+    return prefix
+
+
+# For real time, so that a second one is not merged with the first.
+TWICE = """
+import signal
+rt = signal.SIGRTMIN + 1
+signal.pthread_sigmask(signal.SIG_BLOCK, [rt])
+signal.signal(rt, signal.SIG_DFL)
+print('ready', flush=True)
+n = bool(signal.sigtimedwait([rt], 60))
+while n and signal.sigtimedwait([rt], 0.5):
+    n += 1
+exit(n)
+"""
+
+
+def check_sent_to_the_group_in_a_namespace():
+    """Where the numbers in /proc are others', the one that stands by is found all the same."""
+    prefix = another_namespace()
+
+    def pre():
+        in_own_group()
+        signal.signal(signal.SIGRTMIN + 1, signal.SIG_IGN)  # unshare
+    p = subprocess.Popen([*prefix, FLEXGUARD, *SUPERVISED, sys.executable, "-c", TWICE], text=True,
+                         stdout=subprocess.PIPE, preexec_fn=pre)
+    same("ready", p.stdout.readline(), "ready\n")
+    os.killpg(p.pid, signal.SIGRTMIN + 1)
+    end(p)
+    same("once", p.returncode, 1)
+
+
 def check_pending_at_the_start():
     def pre():
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])

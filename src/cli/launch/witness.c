@@ -59,6 +59,28 @@ void fg_witness_stop(struct fg_witness *w)
 	w->pid = 0;
 }
 
+/*
+ * The number of the process in /proc, which may be that of another pid namespace, as beneath
+ * unshare(1): there ours is somebody else's.  0: nobody can say.
+ */
+static int number_in_proc(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0), number = 0;
+	char path[64], line[64];
+	FILE *f;
+
+	if (fd < 0) /* before Linux 5.3 */
+		return pid;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Pid: %d", &number) != 1)
+		;
+	if (f)
+		fclose(f);
+	close(fd);
+	return number > 0 ? number : 0;
+}
+
 /* What is pending for the process: bit 0 is signal 1.  False: nobody can say. */
 static bool read_pending(pid_t pid, unsigned long long *pending)
 {
@@ -67,7 +89,7 @@ static bool read_pending(pid_t pid, unsigned long long *pending)
 	size_t size = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", number_in_proc(pid));
 	f = fopen(path, "re");
 	while (f && !found && getline(&line, &size, f) > 0)
 		found = sscanf(line, "ShdPnd: %llx", pending) == 1;
