@@ -164,6 +164,15 @@ def check_sent_to_the_group_in_a_namespace():
     same("once", p.returncode, 1)
 
 
+def check_sent_by_the_program_to_a_parent_outside():
+    """The command, first of a pid namespace, has no parent to hand it on to: the program's group is
+    not meant."""
+    p = subprocess.run([*another_namespace(), FLEXGUARD, *SUPERVISED, "sh", "-c",
+                        "kill -USR1 $PPID; sleep 0.3; exit 5"], preexec_fn=in_own_group,
+                       timeout=60)
+    same("nobody is hit", p.returncode, 5)
+
+
 def check_pending_at_the_start():
     def pre():
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])

@@ -170,6 +170,8 @@ static void forward(struct supervised *s, const siginfo_t *si)
 		to = getppid();
 	else if (group)
 		to = -own;
+	if (!to) /* our parent is outside of our pid namespace: kill(2) would take 0 for the group */
+		return;
 	if (sig == SIGCONT)
 		follow(s); /* the shell has brought us to the foreground */
 	if (si->si_code == SI_QUEUE && to > 0)
