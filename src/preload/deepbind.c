@@ -222,12 +222,12 @@ static __attribute__((noinline)) int deeply(int mode)
 	return mode & ~RTLD_DEEPBIND;
 }
 
-/* Libc, or what was a part of it.  Not where we ask for it, for its own functions. */
-static bool is_libc(const char *file)
+/* Libc, or what was a part of it.  Not where one of ours asks for it, for its own functions. */
+static bool is_libc(const char *file, int mode)
 {
 	const char *slash;
 
-	if (!file || fg_libc_is_opened)
+	if (!file || mode == FG_LIBC_MODE)
 		return false;
 	slash = strrchr(file, '/');
 	if (slash)
@@ -240,7 +240,7 @@ static int prepare(const char *file, int mode)
 {
 	if (fg_unlikely(mode & RTLD_DEEPBIND))
 		return deeply(mode);
-	if (fg_unlikely(is_libc(file)))
+	if (fg_unlikely(is_libc(file, mode)))
 		is_replaced();
 	return mode;
 }

@@ -36,8 +36,6 @@ static bool is_in_libc(void *f)
 	       its.dlfo_link_map == libc.dlfo_link_map;
 }
 
-__thread bool fg_libc_is_opened;
-
 /*
  * dlopen() allocates, and it may be for malloc that a function is looked up, with a lock of its own
  * that we stand before: it would come back here and back.  So first what does not allocate, which
@@ -52,9 +50,7 @@ void *fg_libc_function(const char *name, const char *version)
 		f = look_up(RTLD_NEXT, name, version);
 		if (f && is_in_libc(f))
 			return f;
-		fg_libc_is_opened = true;
-		have = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
-		fg_libc_is_opened = false;
+		have = dlopen(LIBC_SO, FG_LIBC_MODE);
 		if (!have)
 			return NULL;
 		__atomic_store_n(&libc, have, __ATOMIC_RELAXED);

@@ -9,9 +9,9 @@
 #ifndef FG_LIBC_H
 #define FG_LIBC_H
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdbool.h>
 
 /*
  * The function of that name, NULL as version for the default one; NULL if libc has none.  Not on a
@@ -19,8 +19,12 @@
  */
 void *fg_libc_function(const char *name, const char *version);
 
-/* This thread is opening libc for that: what stands before dlopen() shall leave it as it is. */
-extern __thread bool fg_libc_is_opened;
+/*
+ * How libc is opened for that, and by nobody else: by this what stands before dlopen() knows that a
+ * copy of this library, its own or one that the program is linked with, looks for libc's functions,
+ * and leaves libc as it is.
+ */
+#define FG_LIBC_MODE (RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)
 
 /* name, type of function */
 /* clang-format off */

@@ -3,7 +3,7 @@
  * Barriers that have been used for so long that the count of those that have left turns
  * over: no thread with nobody to wake makes a system call, and destroy ends.
  */
-#include "../tools/no_futex.h"
+#include "../tools/no_call.h"
 
 #include "lock/barrier.h"
 

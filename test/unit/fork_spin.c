@@ -4,7 +4,7 @@
  * them without a system call, those too that its parent's threads wait for, and
  * threads of its own wait as ever.
  */
-#include "../tools/no_futex.h"
+#include "../tools/no_call.h"
 
 enum { WAITERS = 2, FORKS = 6, WORKERS = 2, ROUNDS = 300 };
 

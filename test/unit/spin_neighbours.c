@@ -3,7 +3,7 @@
  * Threads that wait for a spinlock cost those nothing that use others: no release of these makes a
  * system call.
  */
-#include "../tools/no_futex.h"
+#include "../tools/no_call.h"
 
 enum { LOCKS = 2000, WAITED_FOR = 2, WAITERS = 4, PASSES = 20 };
 
