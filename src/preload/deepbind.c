@@ -29,6 +29,7 @@
 #include "preload/preload.h"
 #include "runtime/environment.h"
 #include "sys/elf_symbols.h"
+#include "sys/filter.h"
 #include "sys/libc.h"
 
 /*
@@ -143,15 +144,24 @@ static void replace(struct fg_symbols *libc, const char *name, ElfW(Addr) theirs
 }
 
 /*
+ * A plugin is mapped and protected by libc itself.  But libc is there, and to open it takes no
+ * call: a filter of the program's own need not let one pass.
+ */
+static bool may_protect(bool deep)
+{
+	return deep || !fg_filter_is_own();
+}
+
+/*
  * Under a lock only what calls nobody: whoever comes from a constructor has the loader's lock, for
  * which others wait in dlsym().  Two threads may have looked up the same things before; what the
  * later one has found, ours for libc's perhaps, changes nothing.
  */
-static void replace_all(void)
+static void replace_all(bool deep)
 {
 	struct fg_symbols ours, libc;
 	struct segment of;
-	bool taken;
+	bool taken, counts;
 
 	/* From here on it is ours that libc says are its own. */
 	for (int i = 0; i < FG_NATIVE_COUNT; i++)
@@ -182,7 +192,8 @@ static void replace_all(void)
 	}
 
 	taken = _fg_epoch_lock();
-	if (!tried) {
+	counts = fg_call_begins(0);
+	if (!tried && may_protect(deep)) {
 		if (protect(&libc, of.protection | PROT_WRITE)) {
 			for (size_t i = 1; i < ours.count; i++)
 				if (theirs[i])
@@ -193,14 +204,16 @@ static void replace_all(void)
 		}
 		fg_store_release(&tried, true);
 	}
+	if (counts)
+		fg_call_ends(0);
 	_fg_epoch_unlock(taken);
 }
 
-static bool is_replaced(void)
+static bool is_replaced(bool deep)
 {
 	/* pairs with the release of whoever was through with it */
-	if (!fg_load_acquire(&tried))
-		replace_all();
+	if (!fg_load_acquire(&tried) && may_protect(deep))
+		replace_all(deep);
 	return replaced;
 }
 
@@ -215,7 +228,7 @@ static __attribute__((noinline)) int deeply(int mode)
 	    "here, and the plugin would have locks of its own\n";
 	static uint32_t said;
 
-	if (is_replaced())
+	if (is_replaced(true))
 		return mode;
 	if (!fg_silent && !fg_xchg_acq_rel(&said, 1))
 		fg_syscall6(SYS_write, 2, (long)note, sizeof(note) - 1, 0, 0, 0);
@@ -238,10 +251,10 @@ static bool is_libc(const char *file, int mode)
 /* Before each of them; the mode to open with. */
 static int prepare(const char *file, int mode)
 {
-	if (fg_unlikely(mode & RTLD_DEEPBIND))
-		return deeply(mode);
 	if (fg_unlikely(is_libc(file, mode)))
-		is_replaced();
+		is_replaced(false);
+	else if (fg_unlikely(mode & RTLD_DEEPBIND))
+		return deeply(mode);
 	return mode;
 }
 

@@ -14,6 +14,12 @@
 #include "sys/spread.h"
 
 uint32_t fg_filters;
+static uint32_t own; /* of these, not there when the process began */
+
+bool fg_filter_is_own(void)
+{
+	return fg_load_seq_cst(&own);
+}
 
 /*
  * Calls that threads are about to make.  Where 104 yield while they wait for a semaphore, these
@@ -111,6 +117,7 @@ void fg_filter_comes(void)
 		if (before)
 			before();
 	}
+	__atomic_fetch_add(&own, 1, __ATOMIC_SEQ_CST);
 	first = !__atomic_fetch_add(&fg_filters, 1, __ATOMIC_SEQ_CST);
 	if (first)
 		without_calls(true);
@@ -132,6 +139,7 @@ void fg_filter_comes(void)
 
 void fg_filter_failed(void)
 {
+	__atomic_fetch_sub(&own, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_fetch_sub(&fg_filters, 1, __ATOMIC_SEQ_CST) == 1)
 		without_calls(false);
 }

@@ -53,6 +53,11 @@ void fg_call_ends(uint32_t whose);
 /* The thread is about to install a filter; it could not. */
 void fg_filter_comes(void);
 void fg_filter_failed(void);
+/*
+ * There is one that came so, and not by exec: what the loader had to do at the start of the process
+ * need not be allowed any more.
+ */
+bool fg_filter_is_own(void);
 /* It is about to lose the cycle counter (clock.h); it has not lost it. */
 void fg_filter_takes_counter(bool takes);
 
