@@ -277,6 +277,8 @@ def check_few_descriptors():
         said = d.stop().splitlines()
         true(f"what to raise: {said}", len(said) == 3 and
              "50 descriptors are enough for some 6 processes" in said[1])
+    with Daemon("--max-processes", "6", preexec_fn=few) as d:
+        same("enough for those: that it serves, and that it ends", len(d.stop().splitlines()), 2)
 
 
 def check_fork_bomb():

@@ -198,9 +198,11 @@ static const char *name_of_signal(int fd)
 /* Else one user's programs run on the fallback, and nobody knows why. */
 static void note_descriptors(const struct options *o)
 {
-	uint32_t per_uid = o->s.cfg.max_per_uid;
+	uint32_t per_uid = o->s.cfg.max_per_uid, all = o->s.cfg.max_processes;
 	struct rlimit files;
 
+	if (all && all < per_uid)
+		per_uid = all;
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur / FG_FILES_EACH < per_uid)
 		fg_note(
 		    "%llu descriptors are enough for some %llu processes of a user: for %u raise "
