@@ -9,14 +9,14 @@ from climod import *
 STATIC = HELPERS[0] if HELPERS else None
 
 
-def refused(path, status, *words):
-    p = run("run", "--policy=block", path)
+def refused(path, status, *words, **kw):
+    p = run("run", "--policy=block", path, **kw)
     same(f"{path}: status", p.returncode, status)
     one_line(p.stderr)
     for w in words:
         true(f"{w!r} in {p.stderr!r}", w in p.stderr)
     same("nothing ran", p.stdout, "")
-    d = run("doctor", path)
+    d = run("doctor", path, **kw)
     same("doctor", d.returncode, 2)
     true(f"doctor's verdict: {d.stdout!r}", "cannot be helped" in d.stdout)
 
@@ -58,24 +58,55 @@ def check_damaged_elf():
         true(f"{size} bytes", run("doctor", path).returncode in (0, 1, 2))
 
 
+def copy_of_cat(name, mode=0o755, owner=None):
+    path = os.path.join(TMP, name)
+    shutil.copy(real("cat"), path)
+    if owner:
+        os.chown(path, owner, owner)
+    os.chmod(path, mode)
+    return path
+
+
+def preloaded(path, *prefix):
+    """It is started, with the library."""
+    p = subprocess.run([*prefix, FLEXGUARD, "run", "--policy=block", path, "/proc/self/maps"],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    same(f"{path}: it starts", (p.returncode, p.stderr), (0, ""))
+    true(f"{path}: with the library", "libflexguard-preload" in p.stdout)
+
+
 def check_setuid():
+    """Refused where it is another's: who is that already is given nothing."""
     for bit, word in ((stat.S_ISUID, "setuid"), (stat.S_ISGID, "setgid")):
-        path = os.path.join(TMP, word)
-        shutil.copy(real("true"), path)
-        os.chmod(path, 0o755 | bit)
+        preloaded(copy_of_cat("own-" + word, 0o755 | bit))
+        if os.geteuid() != 0:
+            continue
+        path = copy_of_cat(word, 0o755 | bit, owner=4711)
         refused(path, 125, word)
+        if shutil.which("setpriv"):  # nor is anybody then
+            preloaded(path, "setpriv", "--no-new-privs")
 
 
 def check_file_capabilities():
-    path = os.path.join(TMP, "caps")
-    shutil.copy(real("true"), path)
+    def become():
+        if os.geteuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+
+    path = copy_of_cat("caps")
     try:
         # vfs_cap_data, revision 2: CAP_NET_RAW permitted
         os.setxattr(path, "security.capability",
                     bytes.fromhex("0000000200200000000000000000000000000000"))
     except OSError as e:
         raise Skip(f"cannot set file capabilities: {e}")
-    refused(path, 125, "capabilities")
+    if os.geteuid() == 0:
+        preloaded(path)
+    try:
+        run("--version", preexec_fn=become)
+    except PermissionError:
+        raise Skip("nobody cannot reach the build folder")
+    refused(path, 125, "capabilities", preexec_fn=become)
 
 
 def check_script():

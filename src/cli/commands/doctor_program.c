@@ -286,7 +286,7 @@ static int judge_file(struct fg_findings *t, struct fg_target *target, const cha
 			 "leaves it glibc's locks");
 		return 2;
 	}
-	fg_found(t, "privileges", FG_GOOD, "no setuid, setgid or file capabilities");
+	fg_found(t, "privileges", FG_GOOD, "no others than its caller's");
 	return -1;
 }
 

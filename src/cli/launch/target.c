@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -177,29 +179,49 @@ static bool follow(struct fg_target *t, const char *name)
 	}
 }
 
+/* Whether the kernel looks at a file's set-user-ID bit and the like. */
+static bool gives_rights(const char *path)
+{
+	struct statvfs fs;
+
+	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 &&
+	       (statvfs(path, &fs) || !(fs.f_flag & ST_NOSUID));
+}
+
+/*
+ * False: refused, since it starts with other rights than its caller's, for which the loader ignores
+ * LD_PRELOAD.  Not where these are the same: root's, mostly (cap_bprm_creds_from_file(),
+ * security/commoncap.c).
+ */
+static bool has_our_rights(struct fg_target *t, const struct stat *st)
+{
+	bool uid = st->st_mode & S_ISUID && st->st_uid != getuid();
+	bool gid = st->st_mode & S_ISGID && st->st_mode & S_IXGRP && st->st_gid != getgid();
+
+	if (!gives_rights(t->binary))
+		return true;
+	if (uid || gid)
+		refuse(t, FG_TARGET_SETID,
+		       "'%s' is a %s program, for which the loader ignores LD_PRELOAD: run the "
+		       "program that it starts instead (inside it), or a copy without that bit",
+		       t->binary, uid ? "setuid" : "setgid");
+	else if (getuid() && getxattr(t->binary, "security.capability", NULL, 0) > 0)
+		refuse(
+		    t, FG_TARGET_SETID,
+		    "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it: "
+		    "run a copy without them, with the capabilities given otherwise",
+		    t->binary);
+	return !t->refusal;
+}
+
 static void check_binary(struct fg_target *t)
 {
 	char m1[24], m2[24];
 	struct fg_elf elf;
 	struct stat st;
 
-	if (stat(t->binary, &st))
+	if (stat(t->binary, &st) || !has_our_rights(t, &st))
 		return;
-	if ((st.st_mode & S_ISUID) || ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP))) {
-		refuse(t, FG_TARGET_SETID,
-		       "'%s' is a %s program, for which the loader ignores LD_PRELOAD: run the "
-		       "program that it starts instead (inside it), or a copy without that bit",
-		       t->binary, st.st_mode & S_ISUID ? "setuid" : "setgid");
-		return;
-	}
-	if (getxattr(t->binary, "security.capability", NULL, 0) > 0) {
-		refuse(
-		    t, FG_TARGET_SETID,
-		    "'%s' has file capabilities (setcap), so the loader ignores LD_PRELOAD for it: "
-		    "run a copy without them, with the capabilities given otherwise",
-		    t->binary);
-		return;
-	}
 	if (fg_elf_read(&elf, t->binary) || !elf.is_elf)
 		return;
 	memcpy(t->asan, elf.asan, sizeof(t->asan));
