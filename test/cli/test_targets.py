@@ -87,6 +87,20 @@ def check_setuid():
             preloaded(path, "setpriv", "--no-new-privs")
 
 
+def check_effective_ids():
+    """The loader ignores LD_PRELOAD for all that somebody starts whose ids are not one."""
+    if os.geteuid() != 0:
+        raise Skip("only root can have other effective ids")
+    for change, word in ((os.setresuid, "user"), (os.setresgid, "group")):
+        def pre():
+            change(0, 65534, 65534)
+        try:
+            run("--version", preexec_fn=pre)
+        except PermissionError:
+            raise Skip("nobody cannot reach the build folder")
+        refused(real("cat"), 125, "effective", word, preexec_fn=pre)
+
+
 def check_file_capabilities():
     def become():
         if os.geteuid() == 0:

@@ -271,7 +271,7 @@ static int judge_file(struct fg_findings *t, struct fg_target *target, const cha
 	describe_elf(t, target, e);
 	if (target->refusal) {
 		if (target->refusal == FG_TARGET_SETID)
-			fg_found(t, "privileges", FG_BAD, "setuid, setgid or file capabilities");
+			fg_found(t, "privileges", FG_BAD, "others than its caller's real ones");
 		if (e->go)
 			fg_found(t, "Go", FG_BAD, GO_LOCKS "; linked dynamically as well");
 		snprintf(verdict, size, "cannot be helped: %s", target->why);

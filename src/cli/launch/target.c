@@ -198,6 +198,15 @@ static bool has_our_rights(struct fg_target *t, const struct stat *st)
 	bool uid = st->st_mode & S_ISUID && st->st_uid != getuid();
 	bool gid = st->st_mode & S_ISGID && st->st_mode & S_IXGRP && st->st_gid != getgid();
 
+	/* A setuid program has started us, say; whatever comes next is started so, too. */
+	if (getuid() != geteuid() || getgid() != getegid()) {
+		refuse(t, FG_TARGET_SETID,
+		       "the loader ignores LD_PRELOAD for '%s', since the effective %s is not the "
+		       "real one here: make them one first (setpriv --%s)",
+		       t->binary, getuid() != geteuid() ? "user" : "group",
+		       getuid() != geteuid() ? "reuid" : "regid");
+		return false;
+	}
 	if (!gives_rights(t->binary))
 		return true;
 	if (uid || gid)
