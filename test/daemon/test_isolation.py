@@ -314,6 +314,23 @@ def check_names_in_a_container():
         d.stop()
 
 
+def check_names_beside_the_proc_of_another():
+    """In a pid namespace without a /proc of its own a number there is somebody else's."""
+    need_daemon()
+    inside = ["unshare", "--pid", "--fork"]
+    need(not subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL).returncode,
+         "no pid namespace can be made here")
+    ask = [FLEXGUARD, "run", "--monitor=now", FLEXGUARD, "status", "--json"]
+    for prefix, names in ([], {"flexguard"}), (inside, {"?"}):
+        def told():
+            p = subprocess.run([*prefix, *ask], text=True, stdout=subprocess.PIPE, timeout=60)
+            same("status", p.returncode, 0)
+            clients = json.loads(p.stdout)["clients"]
+            true("it has registered itself", clients)
+            return {c["program"] for c in clients}
+        same(f"names {prefix}", in_one_of(5, told), names)
+
+
 CHROOT = f"""
 import os, threading, time
 os.chroot({TMP!r})

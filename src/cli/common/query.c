@@ -149,21 +149,33 @@ static int collect(const char *path, struct fg_answer *a)
 	return 0;
 }
 
-/* Is that process of the pid namespace that /proc is of?  A line of as many numbers as it has. */
-static bool is_of_this_namespace(pid_t pid)
+/* Is a process of the pid namespace that /proc is of?  A line of as many numbers as it has. */
+static bool is_of_proc(const char *process)
 {
 	char path[64], line[256];
 	bool inner = false;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%s/status", process);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		if (!strncmp(line, "NSpid:\t", 7))
 			inner = strchr(line + 7, '\t') != NULL;
 	if (f)
 		fclose(f);
-	return pid && !inner;
+	return !inner;
+}
+
+/*
+ * Are the numbers of the monitor, which is this process here, those of /proc?  Not if /proc is that
+ * of a namespace around ours either, where each is some other process's.
+ */
+static bool is_of_this_namespace(pid_t pid)
+{
+	char process[16];
+
+	snprintf(process, sizeof(process), "%d", (int)pid);
+	return pid && is_of_proc("self") && is_of_proc(process);
 }
 
 int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
