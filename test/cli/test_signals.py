@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A supervised program sees the signals that were meant for it, once, and job control works."""
+import fcntl
 import os
 import signal
 import subprocess
@@ -242,6 +243,26 @@ def check_pid_in_the_environment():
                                text=True, stdout=subprocess.PIPE, timeout=60)
             told, pid = p.stdout.split()
             same(name, told, pid if mine else value)
+
+
+def check_record_locks():
+    """Of fcntl(2), which end in a child: the program takes the place of the command, or is told."""
+    path = f"{TMP}/locked"
+    attempt = ("import fcntl, sys\ntry: fcntl.lockf(open(sys.argv[1], 'w'), fcntl.LOCK_EX | "
+               "fcntl.LOCK_NB)\nexcept BlockingIOError: exit(7)\n")
+
+    def pre():
+        fd = os.open(path, os.O_RDWR | os.O_CREAT)
+        os.set_inheritable(fd, True)
+        fcntl.lockf(fd, fcntl.LOCK_EX)
+    for options in [], ["--monitor=now"]:
+        p = run("run", *options, "sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", attempt,
+                path, preexec_fn=pre, close_fds=False)
+        same("another process is kept off", p.returncode, 7)
+    p = run(*SUPERVISED, "true", preexec_fn=pre, close_fds=False)
+    same("status", p.returncode, 0)
+    true(p.stderr, "record locks" in p.stderr)
+    same("without any", run(*SUPERVISED, "true").stderr, "")
 
 
 def check_supervisor_killed():

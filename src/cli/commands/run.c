@@ -27,6 +27,7 @@
 #include "cli/launch/elf.h"
 #include "cli/launch/embed.h"
 #include "cli/launch/filter.h"
+#include "cli/launch/inherit.h"
 #include "cli/launch/statsfile.h"
 #include "cli/launch/supervise.h"
 #include "cli/launch/target.h"
@@ -282,6 +283,15 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 	fg_exit_like(status);
 }
 
+/* `in_place`: the program is to be no child of ours, which a monitor of its own takes. */
+static void start_monitor(struct fg_embed *mon, const struct run *r, bool in_place)
+{
+	char why[600] = "the caller has record locks (fcntl), which a child does not have";
+
+	if (in_place || fg_embed_start(mon, r->monitor_now, why, sizeof(why)))
+		fg_note("no preemption monitor, going on with the fallback: %s", why);
+}
+
 int fg_cmd_run(int argc, char **argv)
 {
 	struct fg_embed mon = {.control = -1};
@@ -289,7 +299,7 @@ int fg_cmd_run(int argc, char **argv)
 	struct run r = {0};
 	char why[600], *library;
 	int err, lock;
-	bool monitor;
+	bool monitor, locked;
 
 	err = parse(&r, argc, argv);
 	if (err)
@@ -316,10 +326,12 @@ int fg_cmd_run(int argc, char **argv)
 	}
 	if (lock != FG_LOCK_GLIBC && !fg_filters_tell())
 		monitor = false;
-	if (monitor && !fg_daemon_answers(fg_socket_path())) {
-		if (fg_embed_start(&mon, r.monitor_now, why, sizeof(why)))
-			fg_note("no preemption monitor, going on with the fallback: %s", why);
-	}
+	locked = fg_has_record_locks();
+	if (locked && r.stats)
+		fg_note("the record locks (fcntl) of the caller end: with --stats the program is a "
+			"child, which has none of them");
+	if (monitor && !fg_daemon_answers(fg_socket_path()))
+		start_monitor(&mon, &r, locked && !r.stats);
 	/* Not earlier: neither we nor the monitor need them. */
 	if (set_preload(lock == FG_LOCK_GLIBC ? NULL : library, target.asan) ||
 	    (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Without permission a part stays behind: the program starts all the same. */
+#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -55,4 +56,33 @@ void fg_inherit_all(const struct fg_inherit *from)
 			raise(from->death);
 	}
 	rename_pid(from->pid);
+}
+
+/* As proc(5) shows them: "lock:", with the kind of each. */
+static bool is_locked(const char *fd)
+{
+	char path[64], line[256];
+	bool locked = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%.20s", fd);
+	f = fopen(path, "re");
+	while (f && !locked && fgets(line, sizeof(line), f))
+		locked = !strncmp(line, "lock:", 5) && strstr(line, " POSIX ");
+	if (f)
+		fclose(f);
+	return locked;
+}
+
+bool fg_has_record_locks(void)
+{
+	DIR *fds = opendir("/proc/self/fdinfo");
+	struct dirent *d;
+	bool locked = false;
+
+	while (fds && !locked && (d = readdir(fds)))
+		locked = *d->d_name != '.' && is_locked(d->d_name);
+	if (fds)
+		closedir(fds);
+	return locked;
 }

@@ -4,6 +4,7 @@
 #define FG_CLI_INHERIT_H
 
 #include <sched.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct fg_inherit {
@@ -18,5 +19,11 @@ struct fg_inherit {
 struct fg_inherit fg_inherit(void);
 /* In its child, all signals blocked: be as it was, so that exec goes on as in its place. */
 void fg_inherit_all(const struct fg_inherit *from);
+
+/*
+ * Whether this process has record locks (fcntl(2)): they go on over exec, and a child has none of
+ * them.
+ */
+bool fg_has_record_locks(void);
 
 #endif
