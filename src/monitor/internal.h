@@ -62,7 +62,8 @@ struct fg_process {
 	uint64_t held; /* bit d: a thread may count in domain d, nobody else gets it */
 	bool owned; /* the program knows of it: an entry in the map `owners`, unless an exec came */
 	bool bound; /* storages of its threads may name its index and those domains */
-	uint32_t slots; /* of all its pieces together */
+	uint64_t exec_ns; /* since then it has been another program, which has not said hello; 0 */
+	uint32_t slots;	  /* of all its pieces together */
 	struct fg_array piece[FG_PIECES];
 	uint32_t published; /* bit n: the program finds something as piece n */
 	int64_t tls_offset;
@@ -143,6 +144,7 @@ struct fg_monitor {
 	struct fg_process *processes; /* cfg.max_processes of them */
 	uint32_t nr_processes;
 	uint32_t next_process; /* where the search for a free one starts */
+	uint32_t next_look;    /* fg_process_tick() */
 	struct {
 		uid_t uid;
 		uint32_t users; /* processes that hold it; 0: the domain is free */
@@ -260,6 +262,7 @@ int fg_process_register(struct fg_monitor *m, struct fg_peer *peer, const struct
 bool fg_process_is_leaving(const struct fg_monitor *m, uint32_t index);
 void fg_process_forget(struct fg_monitor *m, uint32_t index);
 void fg_process_reap(struct fg_monitor *m, uint32_t index); /* forget it, if it has died */
+void fg_process_tick(struct fg_monitor *m, uint64_t now);   /* ... or does not know us any more */
 
 /*
  * publish.c: let the program find this array as this piece of the process with this index, or none

@@ -362,6 +362,7 @@ static int enter(struct fg_monitor *m, uint32_t index, uint64_t id, const struct
 	p->pidfd = pidfd;
 	p->uid = peer->uid;
 	p->owned = p->bound = false;
+	p->exec_ns = 0;
 	domain_get(m, p, peer->uid);
 	p->since_ns = fg_now_ns();
 	p->born_ns = m->skel->bss->peer_born;
@@ -410,6 +411,7 @@ static int own(struct fg_monitor *m, uint32_t index, struct fg_peer *peer)
 	if (bpf_map_update_elem(bpf_map__fd(m->skel->maps.owners), &peer->pidfd, &owner, BPF_ANY))
 		return -errno;
 	p->owned = true;
+	p->exec_ns = 0;
 	/* gives the threads that are there their storage */
 	err = m->early ? fg_monitor_equip(m, peer) : 0;
 	/*
@@ -501,4 +503,34 @@ void fg_process_reap(struct fg_monitor *m, uint32_t index)
 {
 	if (m->processes[index].pidfd >= 0 && has_died(m->processes[index].pidfd))
 		fg_process_forget(m, index);
+}
+
+/*
+ * For the program that comes by exec to say hello: it does so when its libraries are loaded.  One
+ * that never does has no use for a place, and is no client to be told of.  Not varied.
+ */
+#define EXEC_NS 2000000000ull
+#define LOOK_NS 5000000000ull /* each process is looked at once in so long; not varied */
+
+static void look(struct fg_monitor *m, uint32_t index, uint64_t now)
+{
+	struct fg_process *p = &m->processes[index];
+	bool owned = p->owned;
+
+	notice_exec(m, p);
+	if (owned && !p->owned)
+		p->exec_ns = now;
+	if (p->exec_ns && now - p->exec_ns >= EXEC_NS)
+		fg_process_forget(m, index);
+}
+
+void fg_process_tick(struct fg_monitor *m, uint64_t now)
+{
+	uint32_t n = m->cfg.max_processes / (uint32_t)(LOOK_NS / FG_HEARTBEAT_NS) + 1;
+
+	for (; n && m->nr_processes; n--) {
+		m->next_look = (m->next_look + 1) % m->cfg.max_processes;
+		if (m->processes[m->next_look].pidfd >= 0)
+			look(m, m->next_look, now);
+	}
 }

@@ -204,6 +204,30 @@ def check_more_threads_than_slots():
         d.stop()
 
 
+def check_programs_that_become_others():
+    """One that has executed a program without the library is no client any more, and its place is
+    another's."""
+    need_daemon()
+    with Daemon("--max-processes-per-uid", "5") as d:  # this process is one of them
+        def told():
+            return json.loads(ask("status", "--json"))
+        others = [program("env", "-u", "LD_PRELOAD", "sleep", "100") for _ in range(4)]
+        try:
+            wait_until("they sleep", lambda: all(stat_fields(p.pid)[0] == "sleep" for p in others))
+            wait_until("none is told of", lambda: all(c["program"] != "sleep"
+                                                      for c in told()["clients"]))
+            before = told()
+            exact(contend(100))
+            after = told()
+            true("there is a place again", after["registered"] > before["registered"])
+            same("refused", after["refused"], before["refused"])
+        finally:
+            for p in others:
+                p.kill()
+                p.communicate()
+        d.stop()
+
+
 def limited(limit):
     """A memory cgroup; skips where there is none to make."""
     for root, names in (("/sys/fs/cgroup/memory", ("memory.limit_in_bytes",)),
