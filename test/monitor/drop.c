@@ -37,6 +37,8 @@ static bool is_seen(struct client *client, uint32_t slot)
 static void join(void)
 {
 	client_join(&c, m.name, 8);
+	/* As the library: what an earlier hello is told while this one is served is not its. */
+	__atomic_store_n(&c.slots[0].ended, 0, __ATOMIC_RELEASE);
 	bind_thread(&c, 1);
 	usleep(100);
 	CHECK(is_seen(&c, 1));
