@@ -3,9 +3,11 @@
  * System V semaphores, the futex paper's baseline: every operation is a system call.
  *
  * A mutex gets a semaphore of one of the process's sets at its first use, and gives it back when it
- * is destroyed.  A child of fork() has sets of its own.  They are removed at exit; those of
- * processes that were killed, or still had threads then, by the next one with this lock that starts
- * or ends in the same pid namespace: in another one, or without /proc, nobody knows who lives.  A
+ * is destroyed.  A child of fork() has sets of its own.  They are removed at exit, unless something
+ * in them is held; a mutex of those that is used later, by a destructor of another library, gets a
+ * semaphore of another set.  What is left then, and sets of processes that were killed, or still
+ * had threads, are removed by the next one with this lock that starts or ends in the same pid
+ * namespace: in another one, or without /proc, nobody knows who lives.  A
  * process-shared mutex may be used first by a process that ends before others: its set lives as
  * long as the process group.
  */
@@ -53,6 +55,7 @@ struct pool {
 static struct pool own, shared;
 static uint32_t guard;	   /* of both */
 static uint64_t namespace; /* 0: unknown */
+static bool ended;	   /* sets of `own` that nobody holds have been removed */
 
 static void enter(void)
 {
@@ -82,6 +85,7 @@ static uint64_t pid_namespace(void)
 static void child_of_fork(void)
 {
 	guard = own.used = own.frees = shared.used = shared.frees = 0;
+	ended = false;
 	namespace = pid_namespace(); /* a new one, after unshare() */
 }
 
@@ -141,12 +145,45 @@ static bool has_other_threads(void)
 	return s.st_nlink > 3;			/* two are `.` and `..` */
 }
 
+/* Of the first `n` semaphores of a set. */
+static bool is_held(int id, uint32_t n)
+{
+	unsigned short value[ALL];
+
+	if (semctl(id, 0, GETALL, value))
+		return false;
+	while (n)
+		if (!value[--n])
+			return true;
+	return false;
+}
+
+/* Destructors of other libraries come later, and may lock: they find what has been left here. */
+static void remove_free_sets(struct pool *p)
+{
+	uint32_t left = p->used;
+
+	for (uint32_t i = 0; left; i++) {
+		uint32_t n = left < IN_SET ? left : IN_SET;
+
+		left -= n;
+		if (is_held(p->set[i], n))
+			continue;
+		semctl(p->set[i], 0, IPC_RMID);
+		p->set[i] = -1;
+	}
+	/* No more of these: the next mutex begins a set. */
+	p->used += (IN_SET - p->used % IN_SET) % IN_SET;
+	p->frees = 0;
+	ended = true;
+}
+
 /* A thread that goes on while the process ends would find that its lock has gone. */
 __attribute__((destructor)) static void at_exit(void)
 {
 	if ((!own.used && !shared.used) || has_other_threads())
 		return;
-	remove_sets(&own);
+	remove_free_sets(&own);
 	if (shared.frees == shared.used) /* all destroyed */
 		remove_sets(&shared);
 	sweep();
@@ -176,9 +213,10 @@ static void fail(const char *why)
 	_exit(125);
 }
 
-static bool is_own(int id)
+/* Of the sets of the first `used` semaphores. */
+static bool is_own(int id, uint32_t used)
 {
-	for (uint32_t i = 0; i * IN_SET + 1 < own.used; i++)
+	for (uint32_t i = 0; i * IN_SET < used; i++)
 		if (own.set[i] == id)
 			return true;
 	return false;
@@ -196,7 +234,7 @@ static int new_set(void)
 			break;
 		/* mine, before I called exec, or of one whose pid I have now */
 		old = semget(key, ALL, MODE);
-		if (old >= 0 && !is_own(old) && is_of_my_namespace(old)) {
+		if (old >= 0 && !is_own(old, own.used - 1) && is_of_my_namespace(old)) {
 			semctl(old, 0, IPC_RMID);
 			id = create(key);
 		}
@@ -268,15 +306,31 @@ static uint64_t name_of(struct zoo_mutex *m)
 	return name;
 }
 
+/* Whether its semaphore has gone with the sets at the end, free: it gets another one. */
+static bool begins_again(struct zoo_mutex *m, uint64_t name)
+{
+	if (!ended || pool_of(m) != &own || is_own((int)(name >> 32) - 1, own.used))
+		return false;
+	__atomic_compare_exchange_n(&m->s.u64[0], &name, 0, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+	return true;
+}
+
 /* 0 or -errno. */
 static int operate(struct zoo_mutex *m, short by, short flags, const struct timespec *timeout)
 {
-	uint64_t name = name_of(m);
-	struct sembuf op = {
-	    .sem_num = (unsigned short)(name & 0xffff), .sem_op = by, .sem_flg = flags};
+	uint64_t name;
+	int r;
 
-	return (int)fg_syscall6(SYS_semtimedop, (long)(name >> 32) - 1, (long)&op, 1, (long)timeout,
-				0, 0);
+	do {
+		struct sembuf op = {.sem_op = by, .sem_flg = flags};
+
+		name = name_of(m);
+		op.sem_num = (unsigned short)(name & 0xffff);
+		r = (int)fg_syscall6(SYS_semtimedop, (long)(name >> 32) - 1, (long)&op, 1,
+				     (long)timeout, 0, 0);
+	} while ((r == -EINVAL || r == -EIDRM) && begins_again(m, name));
+	return r;
 }
 
 static bool trylock(struct zoo_mutex *m)
