@@ -180,13 +180,17 @@ static void is_mine(struct zoo_mutex *m, int fd)
 static bool trylock(struct zoo_mutex *m)
 {
 	int fd = my_descriptor();
+	long r;
 
 	/* Again for the owner: its own description locks it again. */
-	if (fg_load_relaxed(owner_of(m)) == (uint32_t)fd + 1 ||
-	    set(fd, byte_of(m), F_WRLCK, F_OFD_SETLK))
+	if (fg_load_relaxed(owner_of(m)) == (uint32_t)fd + 1)
 		return false;
-	is_mine(m, fd);
-	return true;
+	r = set(fd, byte_of(m), F_WRLCK, F_OFD_SETLK);
+	if (r && r != -EAGAIN && r != -EACCES)
+		fail("lock", r);
+	if (!r)
+		is_mine(m, fd);
+	return !r;
 }
 
 /* A deadlock of the program's, as with any other lock.  Not varied. */

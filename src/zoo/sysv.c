@@ -207,6 +207,8 @@ static const char *start(void)
 	return NULL;
 }
 
+#define REMOVED "somebody has removed the semaphores (ipcrm?)"
+
 static void fail(const char *why)
 {
 	dprintf(STDERR_FILENO, "flexguard: --lock sysv: %s\n", why);
@@ -335,7 +337,11 @@ static int operate(struct zoo_mutex *m, short by, short flags, const struct time
 
 static bool trylock(struct zoo_mutex *m)
 {
-	return !operate(m, -1, IPC_NOWAIT, NULL);
+	int r = operate(m, -1, IPC_NOWAIT, NULL);
+
+	if (r && r != -EAGAIN)
+		fail(REMOVED);
+	return !r;
 }
 
 static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
@@ -352,7 +358,7 @@ static bool lock(struct zoo_mutex *m, const struct fg_deadline *deadline)
 			return false;
 	} while (r == -EINTR);
 	if (r)
-		fail("somebody has removed the semaphores (ipcrm?)");
+		fail(REMOVED);
 	return true;
 }
 
