@@ -44,6 +44,7 @@ static struct {
 } forced;
 
 static uint32_t threads; /* that have used a hybrid lock, and live */
+static __thread bool counted;
 static pthread_key_t thread_key;
 
 static void thread_ends(void *unused)
@@ -52,10 +53,14 @@ static void thread_ends(void *unused)
 	fg_add_relaxed(&threads, -1u);
 }
 
+/* It has none of its parent's but the one that forked. */
+static void child_of_fork(void)
+{
+	threads = counted;
+}
+
 static void count_thread(void)
 {
-	static __thread bool counted;
-
 	if (fg_likely(counted))
 		return;
 	counted = true;
@@ -105,6 +110,7 @@ static const char *start(void)
 			forced.spin_from = number(end + 1, &end);
 		forced.how = THREADS;
 		pthread_key_create(&thread_key, thread_ends);
+		pthread_atfork(NULL, NULL, child_of_fork);
 	}
 	return !end || *end || end[-1] == '=' || end[-1] == ',' ?
 		   "FLEXGUARD_HYBRID is one of auto, published, ebpf, spin, block, "

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * FLEXGUARD_HYBRID=threads=5: the lock is switched when the fifth thread has come, and those count
- * that never had to wait; not those that have ended.
+ * that never had to wait; not those that have ended, nor in a child of fork those of its parent.
  *
  * The library's own objects are part of this program.
  */
 #include "../tools/check.h"
 
 #include <sched.h>
+#include <sys/wait.h>
 
 #include "lock/mutex.h"
 #include "zoo/hybrid.h"
@@ -66,6 +67,32 @@ static void let_it_in(pthread_t waiter)
 	join(waiter);
 }
 
+/* It has one thread of four, and a second one comes. */
+static void in_the_child(void)
+{
+	pthread_t waiter;
+
+	lock_it();
+	waiter = start(waits, NULL);
+	while (thread_cpu_ns(waiter) < AWAKE_NS)
+		CHECK(!blocks());
+	CHECK(!blocks());
+	let_it_in(waiter);
+}
+
+static void try_a_child(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		in_the_child();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t thread[3], waiter;
@@ -84,6 +111,7 @@ int main(int argc, char **argv)
 	}
 	unlock_it();
 	thread[2] = one_more();
+	try_a_child();
 	lock_it();
 	waiter = start(waits, NULL);
 	while (!blocks())
