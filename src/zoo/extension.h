@@ -34,5 +34,6 @@ static inline const char *zoo_extension_enable(void)
 /* From before a lock is taken until after it was released; they nest. */
 void zoo_extend_begin(void);
 void zoo_extend_end(void);
+unsigned zoo_extended(void); /* how many of the calling thread's have begun, and not ended */
 
 #endif

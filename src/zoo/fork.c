@@ -3,6 +3,24 @@
 
 #include "lock/epoch.h"
 #include "lock/mutex.h"
+#include "runtime/thread.h"
+#include "zoo/extension.h"
+
+/*
+ * What its owner has told the monitor, and the kernel, it has told once: if it is this thread,
+ * before the fork; else it is one that the child has not.
+ */
+static void hold_again(struct zoo_mutex *m, const struct zoo_lock *z)
+{
+	uint32_t sections = fg_sections;
+	unsigned extended = zoo_extended();
+
+	z->trylock(m);
+	while (fg_sections > sections)
+		fg_section_leave(fg_self());
+	while (zoo_extended() > extended)
+		zoo_extend_end();
+}
 
 __attribute__((noinline, cold)) void zoo_renew(struct zoo_mutex *m, const struct zoo_lock *z)
 {
@@ -25,7 +43,7 @@ __attribute__((noinline, cold)) void zoo_renew(struct zoo_mutex *m, const struct
 		m->s.u64[0] = m->s.u64[1] = 0;
 		m->node = NULL;
 		if (m->owner)
-			z->trylock(m);
+			hold_again(m, z);
 		fg_store_release(&m->kind, fresh); /* pairs with the acquire in zoo_is_parents() */
 	}
 	_fg_epoch_unlock(taken);
