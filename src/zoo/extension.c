@@ -31,7 +31,7 @@ void zoo_extend_end(void)
 	bool unused;
 
 	fg_fence_local();
-	if (--depth)
+	if (!depth || --depth) /* another thread began it */
 		return;
 	unused = control->request;
 	control->request = 0;

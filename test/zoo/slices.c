@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Locks with time-slice extension ask for it when they have the lock, and not while they wait: the
- * kernel takes a request back when it grants it, which this program does in its place.  The
- * library's objects are part of it.
+ * kernel takes a request back when it grants it, which this program does in its place.  A thread
+ * that has unlocked another thread's mutex still asks.  The library's objects are part of it.
  */
 #include "../tools/check.h"
 
@@ -77,6 +77,38 @@ static void one(const struct zoo_lock *z, bool monitor)
 	CHECK_EQ(*request(), 0);
 }
 
+/* As in a program whose threads hand a mutex on. */
+static void *unlock_it(void *arg)
+{
+	const struct waiter *w = arg;
+	struct zoo_mutex own = {0};
+
+	w->z->unlock(w->m);
+	w->z->lock(&own, NULL);
+	CHECK_EQ(*request(), 1);
+	w->z->unlock(&own);
+	CHECK_EQ(*request(), 0);
+	return NULL;
+}
+
+static void *lock_for_another(void *arg)
+{
+	const struct waiter *w = arg;
+
+	w->z->lock(w->m, NULL);
+	return NULL;
+}
+
+static void elsewhere(const struct zoo_lock *z)
+{
+	struct zoo_mutex m = {0};
+	struct waiter w = {.z = z, .m = &m};
+
+	fg_policy_monitor(NULL, 1);
+	join(start(lock_for_another, &w));
+	join(start(unlock_it, &w));
+}
+
 int main(int argc, char **argv)
 {
 	check_begin(argv[0], 60);
@@ -85,5 +117,7 @@ int main(int argc, char **argv)
 	one(&zoo_ttasext, true);
 	one(&zoo_paperext, true);
 	one(&zoo_paperext, false);
+	elsewhere(&zoo_ttasext);
+	elsewhere(&zoo_paperext);
 	return 0;
 }
