@@ -10,6 +10,7 @@ from climod import *
 BIN = os.path.join(TMP, "bin")
 os.mkdir(BIN)
 script("bin/db_bench", """#!/bin/sh
+[ -n "$TOLD" ] && echo "$*" >>"$TOLD"
 [ -n "$FAIL" ] && case "$*" in *readrandom*) echo "no such thing" >&2; exit 1;; esac
 sleep ${NAP:-0.01}
 case "$*" in
@@ -99,6 +100,26 @@ def check_program_that_does_not_end():
     p = run("demo", "--quick", env=dict(PATH, NAP="100"), timeout=120)
     same(f"status: {p.stdout}", p.returncode, 125)
     true(p.stderr, p.stderr.endswith("demo: db_bench failed: no result after 12 s\n"))
+
+
+def check_small_memory():
+    """A container's /dev/shm is too small for the databases; /tmp may not be."""
+    if os.geteuid() or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        raise Skip("only root can have another /dev/shm")
+    room = f"{TMP}/room"
+    os.mkdir(room)
+    for size, folder in ("64m", room), ("1g", "/dev/shm"):
+        told = f"{TMP}/told-{size}"
+        mounts = f"mount -t tmpfs -o size=1g none {room} && " \
+            f"mount -t tmpfs -o size={size} none /dev/shm"
+        p = subprocess.run(["unshare", "-m", "sh", "-c",
+                            f"{mounts} && exec {FLEXGUARD} demo --quick"],
+                           env=dict(os.environ, **PATH, TMPDIR=room, TOLD=told), timeout=120,
+                           capture_output=True, text=True)
+        if "mount" in p.stderr:
+            raise Skip(p.stderr)
+        same(f"status ({p.stderr})", p.returncode, 0)
+        same(size, set(re.findall(r"--db=(.*)/flexguard-demo-", open(told).read())), {folder})
 
 
 def check_interrupt():

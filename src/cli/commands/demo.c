@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +34,12 @@
 #define QUICK_BUDGET_NS 50000000000ull
 #define LIMIT_NS	165000000000ull
 
+/*
+ * For the databases: they and their logs grow for a second.  A container's /dev/shm has 64 MB.  Not
+ * varied.
+ */
+#define ROOM_BYTES (512ull << 20)
+
 struct options {
 	bool quick, json;
 	const char *json_file;
@@ -53,14 +60,23 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 	return remove(path);
 }
 
+static bool has_room(const char *dir)
+{
+	struct statvfs fs;
+
+	return !statvfs(dir, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize >= ROOM_BYTES;
+}
+
+/* Where there is room; if nowhere, the programs will say so. */
 static bool make_dir(struct fg_demo *d)
 {
 	const char *tmp = secure_getenv("TMPDIR");
 	const char *const base[] = {"/dev/shm", tmp && *tmp ? tmp : "/tmp", "/tmp"};
+	const size_t n = sizeof(base) / sizeof(base[0]);
 
-	for (size_t i = 0; i < sizeof(base) / sizeof(base[0]); i++) {
-		snprintf(d->dir, sizeof(d->dir), "%.100s/flexguard-demo-XXXXXX", base[i]);
-		if (mkdtemp(d->dir))
+	for (size_t i = 0; i < 2 * n; i++) {
+		snprintf(d->dir, sizeof(d->dir), "%.100s/flexguard-demo-XXXXXX", base[i % n]);
+		if ((i >= n || has_room(base[i])) && mkdtemp(d->dir))
 			return true;
 	}
 	return false;
