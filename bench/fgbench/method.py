@@ -17,7 +17,7 @@ import subprocess
 import time
 
 from fgbench.machine import CpuTime, dirty
-from fgbench.running import Failed, Wrong
+from fgbench.running import Failed, Wrong, ends_with_us
 from fgbench.stats import Series
 from fgbench.text import Progress
 
@@ -201,7 +201,7 @@ class Hogs:
     def __enter__(self):
         for _ in range(self.n):
             self.procs.append(subprocess.Popen(["sh", "-c", "while :; do :; done"],
-                                               stdin=subprocess.DEVNULL))
+                                               stdin=subprocess.DEVNULL, preexec_fn=ends_with_us))
 
     def __exit__(self, *_):
         for p in self.procs:

@@ -10,7 +10,7 @@ from fgbench.claims import (Claim, all_of, best_of_all, compare, contended, numb
                             with_lost)
 from fgbench.experiments import Application, Counted, OfThreads, Turns
 from fgbench.figure import Figure
-from fgbench.running import Failed, Wrong, kill_group, own_env, run
+from fgbench.running import Failed, Wrong, ends_with_us, kill_group, own_env, run
 from fgbench.work import LATENCY, SWEET_1US, found, of_sections
 
 OURS = "FlexGuard itself"
@@ -178,7 +178,8 @@ class Memcached(Application):
                   str(x)]
         argv, e = env.on_lock(series, server)
         p = subprocess.Popen(argv, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL, start_new_session=True)
+                             stderr=subprocess.DEVNULL, start_new_session=True,
+                             preexec_fn=ends_with_us)
         try:
             time.sleep(0.3)
             out, _ = run(["memcaslap", "-s", f"127.0.0.1:{self.last}", "-t", "1s", "-T", "2", "-c",

@@ -11,6 +11,7 @@ A contender is a name that says where a program's locks come from:
 
 All is done by environment and argv, so that every contender runs the same binary.
 """
+import ctypes
 import json
 import os
 import signal
@@ -99,11 +100,22 @@ def contender_of_lock(lock):
     return lock if lock in ("glibc", "flexguard") else f"zoo:{lock}"
 
 
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+def ends_with_us():
+    """In a child, before it is a program: it is told to end when this process has, which may be
+    killed."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def run(argv, env, timeout):
     """stdout and stderr of a command; its whole process group is gone afterwards."""
     try:
         p = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True, start_new_session=True)
+                             stderr=subprocess.PIPE, text=True, start_new_session=True,
+                             preexec_fn=ends_with_us)
     except OSError as e:
         raise Failed(f"{argv[0]}: {e.strerror}") from None
     except RuntimeError as e:  # no thread, or no process

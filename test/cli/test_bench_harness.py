@@ -200,6 +200,30 @@ def check_programs_without_end():
     os.environ["PATH"] = path
 
 
+def check_killed():
+    """What it has started ends: a program that runs, and busy processes beside it."""
+    told = os.path.join(TMP, "started")
+    p = subprocess.Popen([sys.executable, "-c", "from fgbench import method, running\n"
+                          "hogs = method.Hogs(2)\nhogs.__enter__()\n"
+                          f"with open('{told}', 'w') as f: print(*(p.pid for p in hogs.procs), "
+                          "file=f)\n"
+                          f"running.run(['sh', '-c', 'echo $$ >>{told}; exec sleep 600'], "
+                          "running.own_env(), 600)"], env=dict(os.environ, PYTHONPATH=source()))
+    wait_until("all run", lambda: os.path.exists(told) and len(open(told).read().split()) == 3)
+    started = open(told).read().split()
+
+    def left():
+        return [pid for pid in started if (stat_fields(pid) or "-Z")[1] != "Z"]
+    same("they run", left(), started)
+    p.kill()
+    p.wait()
+    try:
+        wait_until("none is left", lambda: not left())
+    finally:
+        for pid in left():
+            os.kill(int(pid), signal.SIGKILL)
+
+
 def check_glibc_fails_first():
     """Where the run on glibc's locks fails that says how long others may take, it is no failure of
     the lock that is measured."""
@@ -223,6 +247,7 @@ def check_glibc_fails_first():
 
 
 def futexes():
+    modules()
     loader = importlib.machinery.SourceFileLoader("futexes", source("futexes"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("futexes", loader))
     loader.exec_module(module)
