@@ -26,6 +26,7 @@ PUTS_AWAY_S = 1  # not varied
 
 class Failed(Exception):
     """A run that gave no number: the message is for the report."""
+    out = ""  # what it printed all the same
 
 
 class Wrong(Failed):
@@ -130,7 +131,9 @@ def run(argv, env, timeout):
         raise
     if p.returncode:
         why = f"signal {-p.returncode}" if p.returncode < 0 else f"exit {p.returncode}"
-        raise Failed(f"{why}: {(err.strip().splitlines() or [''])[-1]}")
+        failed = Failed(f"{why}: {(err.strip().splitlines() or [''])[-1]}")
+        failed.out = out
+        raise failed
     return out, err
 
 
@@ -148,8 +151,26 @@ def kill_group(p):
 
 
 def run_json(argv, env, timeout):
-    out, _ = run(argv, env, timeout)
+    """Wrong, not only Failed, where its line says that a self-check failed: so does the exit status
+    of these programs."""
+    try:
+        out, _ = run(argv, env, timeout)
+    except Failed as e:
+        if says_wrong(e.out):
+            raise Wrong(f"its self-check failed: {e}") from None
+        raise
+    return parsed(out)
+
+
+def parsed(out):
     try:
         return json.loads(out.strip().splitlines()[-1])
     except (ValueError, IndexError):
         raise Failed("output is not JSON") from None
+
+
+def says_wrong(out):
+    try:
+        return parsed(out).get("check") is False
+    except (Failed, AttributeError):
+        return False

@@ -34,7 +34,7 @@ def check_rounds():
         same("shares", sorted(r.shares), ["others", "steal"])
 
 
-def session(name, failing):
+def session(name, failing, kind="Failed"):
     """The results of one point whose runs of these numbers fail, and how many there were."""
     modules()
     from fgbench import experiments, method, running
@@ -53,7 +53,7 @@ def session(name, failing):
         def measure(self, env, series, x):
             self.runs += 1
             if self.runs in failing:
-                raise running.Failed("it hung")
+                raise getattr(running, kind)("it hung")
             return {"metrics": {"y": 100}}
 
     class Env:
@@ -74,6 +74,27 @@ def check_failed_runs():
     r, runs = session("always", range(100))
     same("runs", (runs, r.median(*key)), (2, None))
     same("known", (r.retried, r.failures), ({key: ["it hung"]}, {key: ["it hung"]}))
+    r, runs = session("wrong", {1}, "Wrong")
+    same("a lock that is none is not tried again", (runs, r.median(*key)), (1, None))
+
+
+def check_self_check():
+    """A program whose self-check fails says so by its exit status as well: that is no run that just
+    failed, of which a second one may be better."""
+    modules()
+    from fgbench import running
+    line = '{"per_ms": 5, "check": %s}'
+    for status, check, kind in (1, "false", running.Wrong), (0, "false", None), \
+            (1, "true", running.Failed):
+        stub = script("judges", f"#!/bin/sh\necho 3 sections saw another thread >&2\n"
+                      f"echo '{line % check}'\nexit {status}\n")
+        try:
+            said = running.run_json([stub], running.own_env(), 60)
+            same("what it said", said, {"per_ms": 5, "check": False})
+            same("taken", kind, None)
+        except running.Failed as e:
+            same(str(e), type(e), kind)
+            true(str(e), "saw another thread" in str(e))
 
 
 def check_exit_status():
