@@ -6,6 +6,7 @@ from fgbench.experiments import OfThreads, OwnProgram
 from fgbench.figure import Figure
 from fgbench.futexes_claims import (better_than_sysv, efficiency, limits, mean_below, not_all_read,
                                     tdb_claim, updown_claim)
+from fgbench.work import checked
 
 PAPER = 'Franke, Russell, Kirkwood, "Fuss, Futexes and Furwocks", OLS 2002'
 
@@ -185,9 +186,12 @@ class UlockflexAlone(OfThreads):
         argv = ["ulockflex", "-j", "-t", "1", "-H", str(x / 2), "-N", str(x / 2), "-d",
                 str(env.seconds / 2), "-u",
                 f"{env.units:.3f}"]
-        with_locks = self.run(env, series, argv)["per_ms"]
-        without = self.run(env, "glibc", argv + ["-n"])["per_ms"]
+        with_locks = self.per_ms(env, series, argv)
+        without = self.per_ms(env, "glibc", argv + ["-n"])
         return {"metrics": {"y": 100 * with_locks / without, "per_ms": with_locks}}
+
+    def per_ms(self, env, series, argv):
+        return checked(self.run(env, series, argv))["per_ms"]
 
 
 class UlockflexPair(Chosen, UlockflexAlone):
@@ -208,8 +212,8 @@ class UlockflexPair(Chosen, UlockflexAlone):
         argv = ["ulockflex", "-j", "-H", "0", "-N", "0", "-d", str(env.seconds / 4), "-u",
                 f"{env.units:.3f}"]
         one, two = ([*argv, "-t", str(n), "-l", str(n)] for n in (1, 2))
-        alone, pair = (self.run(env, series, argv)["per_ms"] for argv in (one, two))
-        free, free_pair = (self.run(env, "glibc", [*argv, "-n"])["per_ms"] for argv in (one, two))
+        alone, pair = (self.per_ms(env, series, argv) for argv in (one, two))
+        free, free_pair = (self.per_ms(env, "glibc", [*argv, "-n"]) for argv in (one, two))
         return {"metrics": {"y": pair / alone, "efficiency": 100 * pair / free_pair,
                             "without": free_pair / free}}
 

@@ -167,7 +167,8 @@ int main(int argc, char **argv)
 	if (pthread_barrier_destroy(&barrier))
 		abort();
 
-	double ns = (double)(t1 - t0), per_us = ns / 1000 / ((double)(r1 - r0) / 2);
+	/* 0: no round ended; how long one takes is not known. */
+	double ns = (double)(t1 - t0), per_us = r1 > r0 ? ns / 1000 / ((double)(r1 - r0) / 2) : 0;
 	double cpu = cpu_s(&before, &after);
 
 	if (opt.json)
@@ -178,6 +179,7 @@ int main(int argc, char **argv)
 		printf(
 		    "threads           %u\nus a round        %.2f\nrounds/ms         %.2f\nCPUs used         %.2f\n"
 		    "barriers          %s\n",
-		    opt.threads, per_us, 1000 / per_us, cpu * 1e9 / ns, wrong ? "BROKEN" : "held");
+		    opt.threads, per_us, per_us > 0 ? 1000 / per_us : 0, cpu * 1e9 / ns,
+		    wrong ? "BROKEN" : "held");
 	return wrong;
 }

@@ -290,8 +290,11 @@ static void run(const struct mode *m)
 		pthread_join(second[i], NULL);
 	end_hogs(hogs, opt.hogs);
 	ok = adds_up();
-	result = m->unit_ns > 0 ? (double)ns / (double)(rounds ? rounds : 1) / m->unit_ns :
-				  (double)rounds * -m->unit_ns / (double)ns;
+	/* 0: no round ended; how long one takes is not known. */
+	if (m->unit_ns < 0)
+		result = (double)rounds * -m->unit_ns / (double)ns;
+	else
+		result = rounds ? (double)ns / (double)rounds / m->unit_ns : 0;
 	if (opt.json)
 		printf(
 		    "{\"mode\": \"%s\", \"threads\": %u, \"result\": %.3f, \"rounds\": %llu, \"window_ms\": %.3f, "

@@ -352,7 +352,7 @@ int main(int argc, char **argv)
 	wrong |= guarded.first != writes || guarded.last != writes;
 	ms = (double)(t1 - t0) / 1e6;
 	result = (double)(after - before) / ms;
-	if (opt.mode == PINGPONG)
+	if (opt.mode == PINGPONG && after > before) /* else 0: how long a turn takes is not known */
 		result = opt.stamped ? (double)passed / (double)(after - before) : 1e6 / result;
 	report(result, least, cpu, ms, wrong);
 	return wrong;

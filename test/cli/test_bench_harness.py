@@ -148,6 +148,36 @@ def check_checked():
             same(raw, type(e), kind)
 
 
+def check_nothing_came_to_pass():
+    """A window in which no round ended has no figure: neither its own length as the time of one,
+    nor an infinite one, which is no JSON."""
+    modules()
+    from fgbench import futexes, running, work
+
+    def none(argv):
+        """200 ms of work in a round, 1 ms of it in the window: unless a thread starts late."""
+        raw = running.run_json([os.path.join(BUILD, "bench", argv[0]), *argv[1:], "-j", "-u", "700",
+                                "-c", "200000000", "-w", "0.03", "-d", "0.001"],
+                               running.own_env(), 60)
+        same(f"{argv}: result", raw["result"], 0)
+        try:
+            work.checked(raw, "result")
+            true(f"{argv}: taken", False)
+        except running.Failed as e:
+            same(argv, str(e), "nothing got done")
+    for argv in (["cond_bench", "-m", "pingpong"], ["sync_bench", "-m", "pingpong"],
+                 ["sync_bench", "-m", "pingpong", "-s"], ["barrier_bench"]):
+        in_one_of(5, lambda argv=argv: none(argv))
+    env = type("Environment", (), {"seconds": 1, "units": 700.0})
+    for e in futexes.UlockflexAlone(), futexes.UlockflexPair():
+        e.run = lambda env, series, argv: {"per_ms": 0, "check": True}
+        try:
+            e.measure(env, "futex", 0)
+            true("measured", False)
+        except running.Failed as why:
+            same(e.id, str(why), "nothing got done")
+
+
 def check_turns():
     """How soon the other goes on is what was measured, not what is left of a turn without the
     nominal work: here the work takes a fourth of it, and nothing was left."""
