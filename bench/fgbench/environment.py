@@ -88,6 +88,7 @@ class OfExperiments(Environment):
         self.threads = args.threads or self.default_threads()
         self.locks = args.locks.split(",") if args.locks else None
         self.available, self.collapses, self.unavailable = set(), set(), {}
+        self.without_monitor = None  # why
 
     def least_of(self, experiment):
         return max(experiment.min_samples, self.least)
@@ -133,6 +134,7 @@ class OfExperiments(Environment):
         try:
             self.socket = self.shared.enter_context(monitors.monitor(self.command, self.tmp))
         except Failed as e:
+            self.without_monitor = str(e)
             say(f"without a preemption monitor: {e}")
 
     def unshare(self):

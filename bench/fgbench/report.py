@@ -123,13 +123,19 @@ def spread(end):
             "median either way")
 
 
+def part(context):
+    """Of what was measured on its own, in one file."""
+    why = context.get("without_monitor")
+    return (f"commit {context.get('commit') or 'none'}, {context.get('date')}, seed "
+            f"{context.get('seed')}" + (f", without a preemption monitor ({why})" if why else ""))
+
+
 def about(results):
     c, e = results.context, results.end
     where = (f"{c.get('cpu')}, {c.get('cpus')} CPUs, Linux {c.get('kernel')}, glibc "
              f"{c.get('glibc')}, governor {c.get('governor') or 'unknown'}, virtualisation "
              f"{c.get('virtual') or 'none'}, "
-             + "; ".join(f"commit {c.get('commit') or 'none'}, {c.get('date')}, seed "
-                         f"{c.get('seed')}" for c in results.contexts))
+             + "; ".join(map(part, results.contexts)))
     how = (f"{e.get('rounds', '?')} rounds, {e.get('seconds', '?')} s; ended: "
            f"{e.get('stopped', 'it was cut off')}{spread(e)}")
     return where, how

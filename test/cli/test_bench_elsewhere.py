@@ -38,6 +38,7 @@ def check_bundle():
     same(out, p.returncode, 0)
     lines = [json.loads(line) for line in open(result)]
     same("kinds", sorted({line["type"] for line in lines}), ["context", "end", "raw"])
+    true("whether it had a monitor", "without_monitor" in lines[0])
     same("interrupted", lines[-1]["stopped"], "interrupted")
     raw = [line for line in lines if line["type"] == "raw"]
     true("results", sum(line["raw"] is not None for line in raw) >= 10)

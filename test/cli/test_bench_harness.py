@@ -112,6 +112,37 @@ def check_exit_status():
     true(p.stdout, "Failed, and tried again: shared-memory, " in p.stdout)
 
 
+def build_without_monitor():
+    """A build folder whose command can do all but that."""
+    build = os.path.join(TMP, "no-ebpf")
+    os.mkdir(build)
+    script("no-ebpf/flexguard", "#!/bin/sh\n[ $1 != monitor ] || { echo 'no eBPF here' >&2; exit "
+           f"125; }}\nexec {FLEXGUARD} \"$@\"\n")
+    return build
+
+
+def check_without_monitor():
+    """What was measured without one says so for ever, not only to who looked on."""
+    _, method, report = modules()
+    folder = os.path.join(TMP, "bare")
+    for _ in range(20):
+        shutil.rmtree(os.path.join(TMP, "no-ebpf"), ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        p = subprocess.run([source("flexguard-bench"), "--build", build_without_monitor(),
+                            "--programs", f"{BUILD}/bench", "--figure", "flexguard-1", "-o", folder,
+                            *SMALL], capture_output=True, text=True, timeout=120)
+        if p.returncode != 1:  # a busy machine gave it no time
+            break
+    same(f"status: {p.stderr}", p.returncode, 0)
+    same("in the samples", records(folder)[0]["without_monitor"], "no eBPF here")
+    said = "without a preemption monitor (no eBPF here)"
+    true(p.stdout, said in p.stdout)
+    true("on the page", said in open(os.path.join(folder, "report.html")).read())
+    r = method.Results()
+    r.add({"type": "context", "without_monitor": None})
+    true("only then", "without" not in report.about(r)[0])
+
+
 def check_pairs():
     """What was measured in one round makes a pair; what others disturbed is in none."""
     _, method, _ = modules()
