@@ -21,7 +21,7 @@ from fgbench.running import Failed, Wrong, ends_with_us
 from fgbench.stats import Series
 from fgbench.text import Progress
 
-RETRIES = 2     # of a dirty sample, in a row
+RETRIES = 2     # of a dirty sample, in a row; one that fails has one of its own
 
 
 class Results:
@@ -229,24 +229,27 @@ class Session:
         return self.env.budget_s - (time.monotonic() - self.began)
 
     def sample(self, experiment, series, x, round_nr):
-        for attempt in range(RETRIES + 1):
+        dirty_left, failures_left = RETRIES, 1
+        while True:
             record = {"type": "sample", "experiment": experiment.id, "series": series, "x": x,
                       "round": round_nr}
             got, failed, shares = taken(lambda: self.beside_hogs(experiment, series, x))
             if failed:
-                again = attempt == 0 and not isinstance(failed, Wrong)
+                again = failures_left and not isinstance(failed, Wrong)
                 self.log({**record, "type": "retried" if again else "sample",
                           "failed": str(failed)})
-                if again:  # a busy machine, perhaps; that a lock is no lock, never
-                    continue
-                return
+                if not again:  # a busy machine, perhaps; that a lock is no lock, never
+                    return
+                failures_left -= 1
+                continue
             if experiment.others_are_ours:
                 shares["others"] = 0.0
             if experiment.simulated:
                 shares["steal"] = 0.0
             self.log({**record, **got, **shares, "dirty": dirty(shares)})
-            if not dirty(shares) or self.left() < 0:
+            if not dirty(shares) or not dirty_left or self.left() < 0:
                 return
+            dirty_left -= 1
 
     def beside_hogs(self, experiment, series, x):
         with Hogs(experiment.hogs(self.env, x)):

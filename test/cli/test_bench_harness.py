@@ -74,6 +74,16 @@ def check_failed_runs():
     r, runs = session("always", range(100))
     same("runs", (runs, r.median(*key)), (2, None))
     same("known", (r.retried, r.failures), ({key: ["it hung"]}, {key: ["it hung"]}))
+    # The second run of a sample that others disturbed is as good a run as the first.
+    method = modules()[1]
+    judge, verdicts = method.dirty, iter([True, True])  # asked for twice a sample
+    method.dirty = lambda shares: next(verdicts, False)
+    try:
+        r, runs = session("disturbed", {2})
+    finally:
+        method.dirty = judge
+    same("runs", (runs, r.median(*key)), (5, 100))
+    same("known", (r.retried, r.failures), ({key: ["it hung"]}, {}))
     r, runs = session("wrong", {1}, "Wrong")
     same("a lock that is none is not tried again", (runs, r.median(*key)), (1, None))
 
