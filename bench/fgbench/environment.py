@@ -89,6 +89,7 @@ class OfExperiments(Environment):
         self.locks = args.locks.split(",") if args.locks else None
         self.available, self.collapses, self.unavailable = set(), set(), {}
         self.without_monitor = None  # why
+        self.monitored = False  # all runs that count
 
     def least_of(self, experiment):
         return max(experiment.min_samples, self.least)
@@ -124,10 +125,19 @@ class OfExperiments(Environment):
         """One for all contenders, as long as the block lasts; where there can be none, they do
         without."""
         self.share()
+        self.monitored = bool(self.socket)
         try:
             yield
         finally:
             self.unshare()
+
+    def see_to_monitor(self):
+        """After a run: Failed where the monitor that all share is gone.  The next run has
+        another."""
+        if self.monitored and not (self.socket and monitors.answers(self.socket)):
+            self.unshare()
+            self.share()
+            raise Failed("the preemption monitor ended meanwhile")
 
     def share(self):
         self.shared = contextlib.ExitStack()

@@ -253,7 +253,9 @@ class Session:
 
     def beside_hogs(self, experiment, series, x):
         with Hogs(experiment.hogs(self.env, x)):
-            return experiment.measure(self.env, series, x)
+            got = experiment.measure(self.env, series, x)
+        self.env.see_to_monitor()
+        return got
 
     def settled(self, job):
         e, s, x = job

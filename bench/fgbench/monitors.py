@@ -6,6 +6,7 @@ import os
 import subprocess
 import tempfile
 import time
+from socket import AF_UNIX, SOCK_SEQPACKET, socket as unix_socket
 
 from fgbench.running import Failed, kill_group, own_env
 
@@ -19,6 +20,17 @@ wait $p; r=$?
 kill $c 2>/dev/null
 exit $r"""
 PATIENCE_S = 10  # a watchdog: a monitor answers after some ms; not varied
+
+
+def answers(path):
+    """Whether a monitor listens there."""
+    with unix_socket(AF_UNIX, SOCK_SEQPACKET) as s:
+        s.settimeout(PATIENCE_S)
+        try:
+            s.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 def wait_until(command, socket, server, said, processes):

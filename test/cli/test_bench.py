@@ -179,6 +179,26 @@ def check_killed():
                lambda: not any(os.path.exists(f"/proc/{pid}") for pid in started))
 
 
+def check_monitor_ends():
+    """What was measured meanwhile is no number; what comes after has another monitor."""
+    folder = os.path.join(TMP, "orphaned")
+    p = start("bench", "--figure", "flexguard-1", "-o", folder, "--seconds", "0.05", "--threads",
+              "2", "--locks", "futex,flexguard", "--samples", "12", "--rounds", "12")
+    samples = os.path.join(folder, "samples.jsonl")
+    wait_until("a sample", lambda: os.path.exists(samples)
+               and '"sample"' in open(samples).read())
+    for pid in [pid for child in children(p.pid) for pid in (child, *children(child))
+                if is_monitor(pid)]:
+        os.kill(pid, signal.SIGKILL)
+    _, err = p.communicate(timeout=240)
+    if "without a preemption monitor" in err:
+        raise Skip("no preemption monitor here")
+    same(f"status: {err}", p.returncode, 1)
+    said = [r["failed"] for r in records(folder) if r["type"] == "retried"]
+    true(said, "the preemption monitor ended meanwhile" in said)
+    same("once, then there was another", said.count("the preemption monitor ended meanwhile"), 1)
+
+
 def is_monitor(pid):
     try:
         return b"\0monitor\0--socket\0" in open(f"/proc/{pid}/cmdline", "rb").read()

@@ -59,6 +59,7 @@ def session(name, failing, kind="Failed"):
     class Env:
         out, quick, budget_s, seconds = os.path.join(TMP, name), False, 100, 0.1
         least_of, rounds_of = (lambda self, e: 3), (lambda self, e: 15)
+        see_to_monitor = (lambda self: None)
     os.mkdir(Env.out)
     one = One()
     return method.Session(Env(), [one]).run(), one.runs
