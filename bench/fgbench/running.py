@@ -14,6 +14,7 @@ All is done by environment and argv, so that every contender runs the same binar
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -42,6 +43,7 @@ class Contender:
     def __init__(self, name, build, socket=None):
         """socket: of a monitor that all contenders share; None: each run brings its own."""
         self.name, self.socket = name, socket
+        self.tried = False
         self.note = None  # what it said about itself when it was tried
         self.base, _, self.policy = name.partition(":")
         self.command = os.path.join(build, "flexguard")
@@ -90,11 +92,23 @@ class Contender:
                                text=True, timeout=30)
         except subprocess.TimeoutExpired:
             return "`true` did not end within 30 s"
+        self.tried = True
         self.note = (p.stderr.strip().splitlines() or [None])[0]
         # The dynamic linker ignores a library that it cannot load and only says so.
         if p.returncode or "cannot be preloaded" in p.stderr:
             return self.note or f"`true` ended with {p.returncode}"
         return None
+
+
+    def run_json(self, argv, timeout):
+        """As below.  Failed where a monitor came with it when it was tried, and has not come with
+        this run: the locks that spin and block without one are another contender."""
+        return run_json(*self.wrap(argv), timeout, self.judge)
+
+    def judge(self, err):
+        said = re.search(".*preemption monitor.*", err)
+        if said and self.tried and not self.note:
+            raise Failed(said[0])
 
 
 def contender_of_lock(lock):
@@ -150,15 +164,16 @@ def kill_group(p):
             pass
 
 
-def run_json(argv, env, timeout):
+def run_json(argv, env, timeout, judge=lambda err: None):
     """Wrong, not only Failed, where its line says that a self-check failed: so does the exit status
     of these programs."""
     try:
-        out, _ = run(argv, env, timeout)
+        out, err = run(argv, env, timeout)
     except Failed as e:
         if says_wrong(e.out):
             raise Wrong(f"its self-check failed: {e}") from None
         raise
+    judge(err)
     return parsed(out)
 
 

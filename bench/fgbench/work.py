@@ -3,7 +3,7 @@
 what comes back."""
 import re
 
-from fgbench.running import Failed, Wrong, own_env, run, run_json
+from fgbench.running import Failed, Wrong, own_env, run
 
 WARM_UP_S = 0.1  # threads are there and CPUs at their speed; the same for all, not varied
 
@@ -37,7 +37,7 @@ def mutex_options(env, threads, *more):
 def run_loop(env, contender, threads, *options, program="mutex_bench"):
     """Its line of JSON, on a contender's locks."""
     argv = [env.program(program), "-j", *mutex_options(env, threads, *options)]
-    raw = run_json(*contender.wrap(argv), env.timeout)
+    raw = contender.run_json(argv, env.timeout)
     return checked(raw, "per_ms" if "per_ms" in raw else "result")
 
 

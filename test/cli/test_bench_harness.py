@@ -154,6 +154,24 @@ def check_without_monitor():
     true("only then", "without" not in report.about(r)[0])
 
 
+def check_monitor_does_not_come():
+    """bench/run: a run of FlexGuard's locks without the monitor that they had at first is none."""
+    build = os.path.join(TMP, "forsaken")
+    os.makedirs(os.path.join(build, "bench"))
+    script("forsaken/bench/mutex_bench", "#!/bin/sh\n[ $1 = -U ] && echo 700 && exit\necho "
+           "'{\"per_ms\": 5, \"check\": true, \"fairness\": 0.5, \"user_ms\": 1, \"sys_ms\": 1,"
+           " \"window_ms\": 1}'\n")
+    says = "flexguard run: no preemption monitor, going on with the fallback: it is not its day"
+    for always in "", "true":
+        script("forsaken/flexguard", f"#!/bin/sh\nwhile [ $1 != -- ]; do shift; done\nshift\n"
+               f"[ \"$1\" != true ] || [ -n '{always}' ] && echo '{says}' >&2\nexec \"$@\"\n")
+        p = subprocess.run([sys.executable, source("run"), build, "sweet1", "--contenders",
+                            "glibc,flexguard", "--quick", "--threads", "2"], text=True,
+                           capture_output=True, timeout=60)
+        same(f"it has {'never' if always else 'had'} one: {p.stdout}",
+             p.stdout.count(f"  FAILED  flexguard at 2: {says}"), 0 if always else 2)
+
+
 def check_pairs():
     """What was measured in one round makes a pair; what others disturbed is in none."""
     _, method, _ = modules()

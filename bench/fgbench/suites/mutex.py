@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Mutexes: the paper's loop, the sweet spots, those that stay glibc's, latency; and what one
 operation costs."""
-from fgbench.running import run_json
 from fgbench.suites.suite import BASE, Suite
 from fgbench.text import cell, fmt, metric_table, of_threads, table
 from fgbench.work import LATENCY, PAPERS_LOOP, SWEET_1US, SWEET_5US, of_sections, run_loop
@@ -139,7 +138,7 @@ class Uncontended(Suite):
     def run_one(self, point, contender):
         batches = 500 if self.env.quick else 2000
         argv = [self.env.program("uncontended"), "-j", "-b", str(batches)]
-        r = run_json(*contender.wrap(argv), timeout=120)
+        r = contender.run_json(argv, timeout=120)
         return {(x["op"], x["threads"]): x["best_ns"] for x in r}, r
 
     def add(self, point, contender, metrics):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """The other objects: condition variables, reader-writer locks, spinlocks, semaphores, barriers."""
-from fgbench.running import run_json
 from fgbench.suites.suite import BASE, Suite
 from fgbench.text import cell, table
 from fgbench.work import checked, cpus_used, window
@@ -28,7 +27,7 @@ class Modes(Suite):
         env = self.env
         mode, n = point.split(": ")
         argv = [env.program(self.program), "-j", *window(env), *self.modes[mode].format(n).split()]
-        r = checked(run_json(*contender.wrap(argv), env.timeout), "result")
+        r = checked(contender.run_json(argv, env.timeout), "result")
         return {"result": r["result"], "cpus": cpus_used(r)}, r
 
     def speed(self, point, name):
