@@ -199,9 +199,14 @@ class Hogs:
         self.n, self.procs = n, []
 
     def __enter__(self):
-        for _ in range(self.n):
-            self.procs.append(subprocess.Popen(["sh", "-c", "while :; do :; done"],
-                                               stdin=subprocess.DEVNULL, preexec_fn=ends_with_us))
+        try:
+            for _ in range(self.n):
+                self.procs.append(subprocess.Popen(["sh", "-c", "while :; do :; done"],
+                                                   stdin=subprocess.DEVNULL,
+                                                   preexec_fn=ends_with_us))
+        except BaseException:  # no more processes, or Ctrl-C
+            self.__exit__()
+            raise
 
     def __exit__(self, *_):
         for p in self.procs:

@@ -4,6 +4,7 @@
 #define FG_BENCH_HOGS_H
 
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,8 +17,13 @@ static void start_hogs(pid_t *pid, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		pid[i] = fork();
-		if (pid[i])
+		if (pid[i] > 0)
 			continue;
+		if (pid[i] < 0) { /* beside fewer it would be another measurement */
+			fprintf(stderr, "%s: cannot make %u processes: %s\n",
+				program_invocation_short_name, n, strerror(errno));
+			exit(2);
+		}
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (uint64_t x = i;;)
 			x = work(1000, x);
@@ -26,11 +32,10 @@ static void start_hogs(pid_t *pid, unsigned n)
 
 static void end_hogs(const pid_t *pid, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++)
-		if (pid[i] > 0) { /* kill(-1), of one that could not be started, is for all */
-			kill(pid[i], SIGKILL);
-			waitpid(pid[i], NULL, 0);
-		}
+	for (unsigned i = 0; i < n; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
 }
 
 #endif

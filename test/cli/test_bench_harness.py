@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The harness: rounds, what is taken for a number, the suites of bench/run, what is installed."""
+import errno
 import importlib.machinery
 import importlib.util
 
@@ -249,6 +250,39 @@ def check_turns():
     argv = [os.path.join(BUILD, "bench", e.program), "-j", *e.argv(env, "glibc", 1000)]
     y = e.checked(1000, running.run_json(argv, running.own_env(), 60))["y"]
     true(f"{y} us", 0 < y < 1e6)
+
+
+def ended(pids):
+    """Whoever of them lives is ended here, and was one too many."""
+    def living():
+        return [pid for pid in pids if (stat_fields(pid) or "?Z")[1] != "Z"]
+    try:
+        wait_until("they end", lambda: not living(), 20)
+    finally:
+        for pid in living():
+            os.kill(pid, signal.SIGKILL)
+
+
+def check_busy_processes():
+    """None of them goes on where not all could be started."""
+    modules()
+    from fgbench import method
+    started, popen = [], subprocess.Popen
+
+    def few(*args, **more):
+        if len(started) == 2:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        started.append(popen(*args, **more))
+        return started[-1]
+    subprocess.Popen = few
+    try:
+        with method.Hogs(3):
+            true("it goes on with two", False)
+    except BlockingIOError:
+        pass
+    finally:
+        subprocess.Popen = popen
+    ended([p.pid for p in started])
 
 
 def check_no_monitor():
