@@ -25,7 +25,8 @@ def check_bundle():
                 "no-such-program\n"
                 "hash-table\tno-such-lock\tno-such-lock\t1\t-\t\thash_bench -j -t 1 -d 0.02\n")
     p = subprocess.Popen([os.path.join(bundle, "run"), "5", result],
-                         env={"PATH": bare, "SECONDS_EACH": "0.02"}, text=True,
+                         env={"PATH": bare, "SECONDS_EACH": "0.02", "FLEXGUARD_LOCK": "mcs",
+                              "FLEXGUARD_POLICY": "nosuch"}, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     for _ in range(1200):
         if os.path.exists(result) and open(result).read().count('"type": "raw"') >= 14:

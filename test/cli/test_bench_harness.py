@@ -252,6 +252,36 @@ def check_turns():
     true(f"{y} us", 0 < y < 1e6)
 
 
+def check_own_environment():
+    """What the caller has chosen for his programs is no part of what is measured."""
+    modules()
+    from fgbench import running
+    given = {"LD_PRELOAD": "/nowhere.so", "FLEXGUARD_HYBRID": "block", "FLEXGUARD_FUTEX": "on",
+             "FLEXGUARD_NODES": "2", "FLEXGUARD_VERBOSE": "0", "FLEXGUARD_FILTERS": "allow"}
+    os.environ.update(given)
+    try:
+        same("left", set(given) & set(running.own_env()), set())
+    finally:
+        for name in given:
+            del os.environ[name]
+
+
+def check_instructions():
+    """The column of glibc is glibc's, and the other one ours, in whatever environment."""
+    log, library = os.path.join(TMP, "valgrind.log"), f"{BUILD}/libflexguard-preload.so"
+    os.mkdir(os.path.join(TMP, "stubs"))
+    script("stubs/valgrind", f"#!/bin/sh\necho ${{LD_PRELOAD:-none}} ${{FLEXGUARD_FUTEX:-none}} "
+           f"${{FLEXGUARD_POLICY:-none}} >>{log}\necho 'Collected : 5' >&2\n")
+    p = subprocess.run([sys.executable, source("instructions"), BUILD, "mutex"],
+                       env=dict(os.environ, PATH=f"{TMP}/stubs:{os.environ['PATH']}",
+                                LD_PRELOAD=library, FLEXGUARD_FUTEX="on",
+                                FLEXGUARD_POLICY="block"),
+                       capture_output=True, text=True, timeout=60)
+    same(f"status: {p.stderr}", p.returncode, 0)
+    same("runs", open(log).read().splitlines(),
+         ["none none none"] * 4 + [f"{library} on none"] * 4)
+
+
 def ended(pids):
     """Whoever of them lives is ended here, and was one too many."""
     def living():
