@@ -4,12 +4,11 @@ monitor."""
 import contextlib
 import json
 import os
-import subprocess
 import tempfile
 
 from fgbench import machine, monitors
 from fgbench.experiments import threads_for
-from fgbench.running import Contender, Failed, contender_of_lock
+from fgbench.running import Contender, Failed, contender_of_lock, own_env, run
 from fgbench.text import instead, say
 
 
@@ -60,9 +59,10 @@ class Environment:
         return self.contender(contender_of_lock(lock)).wrap(argv, *options)
 
     def locks_json(self):
-        out = subprocess.run([self.command, "locks", "--json"], capture_output=True, text=True,
-                             check=True)
-        return json.loads(out.stdout)
+        try:
+            return json.loads(run([self.command, "locks", "--json"], own_env(), 60)[0])
+        except (Failed, ValueError) as e:
+            raise Failed(f"{self.command} tells no locks: {e}") from None
 
     @contextlib.contextmanager
     def folder(self):

@@ -5,7 +5,7 @@ import platform
 import subprocess
 import time
 
-from fgbench.running import own_env, run
+from fgbench.running import Failed, own_env, run
 
 SOURCE = os.path.dirname(os.path.realpath(__file__))
 
@@ -45,7 +45,10 @@ def dirty(shares):
 def calibrate(program, tries):
     """Units of work in a microsecond, by `mutex_bench -U`: the most of some tries, others can only
     lower it."""
-    return max(float(run([program, "-U"], own_env(), 60)[0]) for _ in range(tries))
+    try:
+        return max(float(run([program, "-U"], own_env(), 60)[0]) for _ in range(tries))
+    except (Failed, ValueError) as e:
+        raise Failed(f"{program} does not calibrate: {e}") from None
 
 
 def cpu_model():

@@ -173,6 +173,27 @@ def check_monitor_does_not_come():
              p.stdout.count(f"  FAILED  flexguard at 2: {says}"), 0 if always else 2)
 
 
+def check_no_unit_of_work():
+    """A program that does not even calibrate, a command that knows no locks: a sentence each, and
+    not the status that says that runs failed."""
+    build = os.path.join(TMP, "dumb")
+    os.makedirs(os.path.join(build, "bench"))
+    script("dumb/bench/mutex_bench", "#!/bin/sh\necho no such CPU >&2\nexit 3\n")
+    bench = [source("flexguard-bench"), "--build", build, "--programs", f"{build}/bench", "-o",
+             os.path.join(TMP, "dumb-out"), "--figure", "flexguard-1"]
+    for command, status, why in (
+            (f"exec {FLEXGUARD} \"$@\"", 125, "no such CPU"),
+            ("echo no locks here >&2; exit 3", 125, "no locks here")):
+        script("dumb/flexguard", f"#!/bin/sh\n{command}\n")
+        for argv, wanted in ((bench, 125), ([source("run"), build, "paper"], 1),
+                             ([source("micro"), build], 1)):
+            p = subprocess.run([sys.executable, *argv], capture_output=True, text=True, timeout=60)
+            same(f"{argv}: {p.stderr}", p.returncode, wanted)
+            true(f"{argv}: {p.stderr}", "Traceback" not in p.stderr)
+            if "run" not in os.path.basename(argv[0]) or "locks" not in why:
+                true(f"{argv}: {p.stderr}", why in p.stderr)
+
+
 def check_pairs():
     """What was measured in one round makes a pair; what others disturbed is in none."""
     _, method, _ = modules()
