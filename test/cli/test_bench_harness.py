@@ -514,8 +514,9 @@ def check_suites():
                         "--threads", "1,2", "--repeats", "1", "--seconds", "0.02", "--quick",
                         "--seed", "1", "--json", path],
                        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
-    same(p.stderr, (p.returncode, "Traceback" in p.stderr), (0, False))
     lines = [json.loads(line) for line in open(path)]
+    same(p.stderr, (p.returncode, "Traceback" in p.stderr),
+         (int(any("failed" in line for line in lines)), False))
     same("kinds", sorted({line["type"] for line in lines}), ["context", "end", "run", "target"])
     true("context",
          {"cpus", "kernel", "commit", "units_per_us", "repeats", "seconds",
@@ -533,6 +534,14 @@ def check_suites():
     same("uncontended", of["uncontended"], {("all", c) for c in ("glibc", "preload")})
     same("paper", of["paper"], {(n, c) for n in (1, 2) for c in ("glibc", "preload")})
     true("sem", ("queue: 2", "preload") in of["sem"] and ("pingpong: 2", "glibc") in of["sem"])
+    build = os.path.join(TMP, "breaks")
+    os.makedirs(os.path.join(build, "bench"))
+    script("breaks/bench/mutex_bench", "#!/bin/sh\n[ $1 = -U ] && echo 700 && exit\n"
+           "echo '{\"per_ms\": 5, \"check\": false}'\nexit 1\n")
+    p = subprocess.run([sys.executable, source("run"), build, "sweet1", "--contenders", "glibc",
+                        "--quick"], text=True, capture_output=True, timeout=60)
+    same(f"a lock that is none: {p.stderr}", p.returncode, 1)
+    true(p.stdout, "  FAILED  glibc at 1: its self-check failed" in p.stdout)
     for args in (["nosuch"], ["--threads", "0"], ["--contenders", "nosuch"]):
         p = subprocess.run([*command, *args], text=True, capture_output=True, timeout=60)
         true(f"{args}: {p.stderr}", p.returncode not in (0, 130) and "Traceback" not in p.stderr)
