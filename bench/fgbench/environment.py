@@ -80,7 +80,8 @@ class OfExperiments(Environment):
         super().__init__(args.build, args.seconds or (0.08 if args.quick else 0.4), args.quick,
                          args.programs)
         self.out = args.output
-        self.memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") / 2 ** 30
+        # of the machine: what is free now would make another experiment of the same one tomorrow
+        self.memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2 ** 30
         self.budget_s = (args.budget or (2 if args.quick else 60)) * 60
         self.max_rounds = 1 if args.quick else args.rounds or max(15, args.samples or 0)
         self.rounds_as_told = bool(args.quick or args.rounds)

@@ -173,6 +173,23 @@ def check_monitor_does_not_come():
              p.stdout.count(f"  FAILED  flexguard at 2: {says}"), 0 if always else 2)
 
 
+def check_same_work_whatever_is_free():
+    """The index has as many leaves when other programs, or files, have the memory."""
+    modules()
+    from fgbench import environment, flexguard
+    args = type("Arguments", (), {name: None for name in (
+        "seconds", "programs", "output", "budget", "rounds", "samples", "threads", "locks")})
+    args.build, args.quick = BUILD, False
+    real, sizes = os.sysconf, []
+    for free in 1, 1 << 24:
+        os.sysconf = lambda name: free if name == "SC_AVPHYS_PAGES" else real(name)
+        try:
+            sizes.append(flexguard.Index().args(environment.OfExperiments(args)))
+        finally:
+            os.sysconf = real
+    same("leaves", sizes[0], sizes[1])
+
+
 def check_no_unit_of_work():
     """A program that does not even calibrate, a command that knows no locks: a sentence each, and
     not the status that says that runs failed."""
