@@ -238,6 +238,28 @@ def check_uninstall_of_another():
     shutil.rmtree(STAGE)
 
 
+def check_need_packages():
+    """What is installed for two architectures is installed; where there is no dpkg it is not known,
+    and no end of `make test`."""
+    bare = f"{TMP}/bin"
+    os.mkdir(bare)
+    for tool in "sh", "grep", "printf":
+        os.symlink(shutil.which(tool), f"{bare}/{tool}")
+    script("bin/apt-get", "#!/bin/sh\necho apt-get was called >&2\nexit 1\n")
+
+    def needs(*names):
+        return subprocess.run(["sh", f"{SOURCE}/packaging/need-packages", *names],
+                              env={"PATH": bare}, text=True, timeout=60, capture_output=True)
+    p = needs("gcc", "meson")
+    same("no dpkg", (p.returncode, p.stdout, p.stderr.count("\n")), (0, "", 1))
+    true(p.stderr, "gcc meson" in p.stderr)
+    # As dpkg-query: the format once for each, with what a backslash means in it.
+    script("bin/dpkg-query", "#!/bin/sh\nfor arch in amd64 i386; do\n"
+           "[ \"$3\" = '${db:Status-Status}' ] && printf installed || echo installed\ndone\n")
+    p = needs("libc6-dev")
+    same("two architectures", (p.returncode, p.stderr), (0, ""))
+
+
 def check_prefix():
     """What LD_PRELOAD takes for two names."""
     for prefix in "/opt/a b", "/opt/a:b":
