@@ -431,7 +431,8 @@ static void *server(void *arg)
 		}
 		if (got != sizeof h || h.magic != FG_PROTO_MAGIC || h.abi != FG_ABI_VERSION) {
 			fprintf(stderr, "fakemon: not a hello\n");
-			_exit(1);
+			_exit(
+			    2); /* set up wrongly: 1 would be a fault that was caught (must-fail) */
 		}
 		if (mode == GARBAGE)
 			talk_garbage(fd, &r, kind++ % KINDS);

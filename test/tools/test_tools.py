@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""What tests are run and judged by notices when it cannot judge: a formatter that does not start, a
+second run that is skipped, a broken library that is not used."""
+import json
+
+from climod import *
+
+TOOLS = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(TOOLS, "../..")
+
+
+def tool(name, *args, first=""):
+    """test/tools/NAME, with the stubs of a folder before all others."""
+    return subprocess.run([os.path.join(TOOLS, name), *args], text=True, timeout=120,
+                          env=dict(os.environ, PATH=f"{TMP}/{first}:{os.environ['PATH']}"),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def check_format_without_judge():
+    os.mkdir(f"{TMP}/broken")
+    script("broken/clang-format-19", "#!/bin/sh\necho .clang-format: unknown key >&2\nexit 1\n")
+    p = tool("format", ROOT, first="broken")
+    same(f"status: {p.stdout}", p.returncode, 1)
+    true(p.stdout, "unknown key" in p.stdout)
+
+
+def check_unsteady():
+    """Whatever failed has to pass in its second run."""
+    build = f"{TMP}/build"
+    os.makedirs(f"{build}/meson-logs")
+    os.mkdir(f"{TMP}/stub")
+    script("stub/meson", f"#!/bin/sh\ncat {TMP}/second >{build}/meson-logs/again.json\n")
+
+    def log(path, **results):
+        with open(path, "w") as f:
+            for name, result in results.items():
+                print(json.dumps({"name": f"flexguard:unit / {name}", "result": result}), file=f)
+    log(f"{build}/meson-logs/testlog.json", one="FAIL", two="OK", three="TIMEOUT")
+    for second, status in ({"one": "OK", "three": "OK"}, 0), ({"one": "OK", "three": "SKIP"}, 1), \
+            ({"one": "OK"}, 1), ({"one": "OK", "three": "FAIL"}, 1), ({}, 1):
+        log(f"{TMP}/second", **second)
+        p = tool("unsteady", build, first="stub")
+        same(f"{second}: {p.stderr}", p.returncode, status)
+    log(f"{build}/meson-logs/testlog.json", **{f"test{i}": "FAIL" for i in range(6)})
+    same("no accident", tool("unsteady", build, first="stub").returncode, 2)
+
+
+def check_must_fail():
+    """Caught is what a check, a watchdog or a crash has ended, and no more."""
+    for status, caught in ((0, False), (1, True), (2, False), (77, False), (124, True),
+                           (127, False), (134, True), (139, True)):
+        same(f"status {status}", tool("must-fail", "sh", "-c", f"exit {status}").returncode,
+             int(not caught))
+
+
+def check_fakemon():
+    """What it does not understand is no fault that was caught."""
+    talks = ("import os, socket\n"
+             "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+             "name = os.environ['FLEXGUARD_SOCKET']\n"
+             "s.connect(name.replace('@', '\\0', 1) if name[0] == '@' else name)\n"
+             "s.send(b'hello')\ns.recv(1)\n")
+    p = tool("must-fail", HELPERS[0], "--mode", "flip", "--", sys.executable, "-c", talks)
+    same(f"status: {p.stderr}", (p.returncode, "not a hello" in p.stderr), (1, True))
+
+
+main(globals())
