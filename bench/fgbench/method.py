@@ -81,6 +81,7 @@ class Results:
         if not self.known:
             self.known = {e.id: e for e in figures.experiments_of(figures.all_figures())}
         r = {k: record[k] for k in ("experiment", "series", "x")}
+        r["round"] = record.get("round")  # of which pairs are made
         try:
             e = self.known[record["experiment"]]
             if record["raw"] is None:

@@ -231,6 +231,13 @@ def check_pairs():
     add(0, "ours", 8)
     same("pairs", r.pairs("e", "ours", "base", 2), [2, 3, 4])
     same("elsewhere", r.pairs("e", "ours", "base", 4), [])
+    # Those of a bundle as well: each round has one.
+    for round_nr in range(3):
+        for series, per_ms in ("mcs", 1), ("futex", 1 + round_nr):
+            r.add({"type": "raw", "experiment": "sections-1us", "series": series, "x": 2,
+                   "round": round_nr, "steal": 0, "others": 0,
+                   "raw": {"per_ms": per_ms, "fairness": 0.5, "check": True}})
+    same("of a bundle", r.pairs("sections-1us", "futex", "mcs", 2), [1, 2, 3])
 
 
 def check_checked():

@@ -106,6 +106,18 @@ with tempfile.TemporaryDirectory() as root:
     true("busy processes are counted", "Beside 1 to 7 busy processes:" in text, str(wrong))
     true("a failed run of a suite is named", "| sem, queue | 8 | | FAILED | |" in text, str(wrong))
 
+# A cell of pairs is bold where their interval says so: one has none, that of two is wider.
+for ratios, text in ((([3], "3.00"), ([1.1, 1.9], "1.50"), ([2.9, 3.1], "**3.00**"),
+                      ([0.4, 0.5, 0.6], "*0.50*"))):
+    found = script.method.Results()
+    found.add({"type": "context"})
+    for nr, v in enumerate(ratios):
+        for series, y in ("flexguard", v), ("glibc", 1):
+            found.add({"type": "sample", "experiment": "e", "series": series, "x": 2, "round": nr,
+                       "metrics": {"y": y}, "dirty": False})
+    said = script.pairs_cell(found, type("Experiment", (), {"id": "e", "y_label": "items a ms"}), 2)
+    true(f"{ratios}", said == text, said)
+
 # A loss in all runs is marked as a gain in all runs is.
 for ours, text in ((3, 5), "**2.00x**"), ((0.5, 0.9), "*0.50x*"), ((0.5, 1.5), "0.50x"):
     samples = script.Samples()
