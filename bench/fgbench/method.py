@@ -280,6 +280,7 @@ class Session:
             while todo and self.left() > 0:
                 for e, s, x in interleaved(todo, lambda job: (job[0].id, job[2])):
                     if self.left() <= 0 and (round_nr > 0 or self.env.quick):
+                        self.stopped = "the budget is spent"
                         break
                     progress.step(f"round {round_nr + 1}, {e.id}, {s}, {e.x_of(x)}",
                                   at_most=self.left())
@@ -287,8 +288,8 @@ class Session:
                 round_nr += 1
                 wide = [j for j in todo if not self.settled(j)]
                 todo = [j for j in wide if round_nr < self.env.rounds_of(j[0])]
-                if wide and not todo:
-                    self.stopped = f"{round_nr} rounds"
+                if wide and not todo and not self.stopped:
+                    self.stopped = f"{round_nr} round{'s'[:round_nr - 1]}"
             self.stopped = self.stopped or ("all intervals are narrow"
                                             if not todo else "the budget is spent")
         except KeyboardInterrupt:

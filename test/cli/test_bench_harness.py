@@ -240,6 +240,35 @@ def check_pairs():
     same("of a bundle", r.pairs("sections-1us", "futex", "mcs", 2), [1, 2, 3])
 
 
+def check_why_it_ended():
+    """Points that a first look has not come to were not left out by its number of rounds."""
+    modules()
+    from fgbench import experiments, method
+
+    class Slow(experiments.Experiment):
+        id = title = "slow"
+        simulated = others_are_ours = True
+
+        def series(self, env):
+            return ["a", "b"]
+
+        def xs(self, env):
+            return [1]
+
+        def measure(self, env, series, x):
+            env.budget_s = 0
+            return {"metrics": {"y": 1}}
+
+    class Env:
+        out, quick, budget_s, seconds = os.path.join(TMP, "ended"), True, 100, 0.1
+        least_of, rounds_of = (lambda self, e: 3), (lambda self, e: 1)
+        see_to_monitor = (lambda self: None)
+    os.mkdir(Env.out)
+    r = method.Session(Env(), [Slow()]).run()
+    same("points", len(r.points), 1)
+    same("ended", r.end["stopped"], "the budget is spent")
+
+
 def check_checked():
     """Of a run whose self-check failed, or that got nothing done, no number is taken."""
     modules()
