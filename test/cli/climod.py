@@ -165,16 +165,18 @@ def can_monitor():
 
 def main(namespace):
     failed = ran = 0
-    for name, f in list(namespace.items()):
-        if not name.startswith("check_"):
-            continue
-        try:
-            f()
-            ran += 1
-        except Skip as e:
-            print(f"{name}: skipped: {e}")
-        except (Failed, subprocess.TimeoutExpired, AssertionError) as e:
-            print(f"{name}: FAILED: {e}")
-            failed += 1
-    shutil.rmtree(TMP, ignore_errors=True)
+    try:
+        for name, f in list(namespace.items()):
+            if not name.startswith("check_"):
+                continue
+            try:
+                f()
+                ran += 1
+            except Skip as e:
+                print(f"{name}: skipped: {e}")
+            except (Failed, subprocess.TimeoutExpired, AssertionError) as e:
+                print(f"{name}: FAILED: {e}")
+                failed += 1
+    finally:  # also where a check ends in another way, with its trace
+        shutil.rmtree(TMP, ignore_errors=True)
     sys.exit(1 if failed else 0 if ran else 77)

@@ -164,7 +164,7 @@ def check_terminated():
 def check_killed():
     """Its monitor ends all the same."""
     p = start("bench", "--figure", "flexguard-2", "-o", os.path.join(TMP, "killed"), "--seconds",
-              "0.05")
+              "0.05", env={"TMPDIR": TMP})  # nobody takes its folder away
     samples = os.path.join(TMP, "killed/samples.jsonl")
     wait_until("a sample", lambda: os.path.exists(samples)
                and '"sample"' in open(samples).read())
