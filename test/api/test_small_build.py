@@ -33,6 +33,21 @@ def check_builds():
     true(said, "warning:" not in said)
 
 
+def check_for_another_cpu():
+    """With the benchmarks: none of them is of what builds for this CPU alone."""
+    if not shutil.which("rustc") or not shutil.which("aarch64-linux-gnu-gcc"):
+        raise Skip("no rustc, or no compiler for aarch64")
+    with open(f"{TMP}/cross.ini", "w") as f:
+        f.write("[binaries]\nc = 'aarch64-linux-gnu-gcc'\nar = 'aarch64-linux-gnu-ar'\n"
+                "[host_machine]\nsystem = 'linux'\ncpu_family = 'aarch64'\ncpu = 'aarch64'\n"
+                "endian = 'little'\n")
+    call("meson", "setup", f"{TMP}/cross", SOURCE, "--cross-file", f"{TMP}/cross.ini",
+         "-Dauto_features=disabled", "-Dtests=false")
+    rules = open(f"{TMP}/cross/build.ninja").read()
+    true("benchmarks", "bench/mutex_bench" in rules)
+    same("by rustc", "futexes-std" in rules, False)
+
+
 def check_runs():
     same("version", small("--version").stdout, run("--version").stdout)
     p = small("run", "--", "true")
