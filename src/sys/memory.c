@@ -5,6 +5,7 @@
  * counts it copies inline.  Not in libflexguard.a: there these would be the whole program's, in
  * place of libc's and of a sanitizer's.
  */
+#undef _FORTIFY_SOURCE /* its own inline definitions of the two would stand before these */
 #include <string.h>
 
 /* Or the compiler would make these loops calls of themselves. */

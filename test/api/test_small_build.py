@@ -33,6 +33,21 @@ def check_builds():
     true(said, "warning:" not in said)
 
 
+def check_hardened():
+    """With what distributions build with: the two that take the place of libc's are no others, and
+    neither calls itself."""
+    for cc in "gcc", CLANG:
+        if not cc or not shutil.which(cc):
+            continue
+        for level in "2", "3":
+            said = call(cc, "-O2", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE",
+                        f"-D_FORTIFY_SOURCE={level}", f"-I{SOURCE}/src", "-c",
+                        f"{SOURCE}/src/sys/memory.c", "-o", f"{TMP}/memory.o")
+            same(f"{cc}, {level}", said, "")
+            same(f"{cc}, {level}: calls", re.findall(" U .*", call("nm", f"{TMP}/memory.o")), [])
+            true("loops", not re.search("R_.*mem", call("objdump", "-dr", f"{TMP}/memory.o")))
+
+
 def check_for_another_cpu():
     """With the benchmarks: none of them is of what builds for this CPU alone."""
     if not shutil.which("rustc") or not shutil.which("aarch64-linux-gnu-gcc"):
