@@ -53,6 +53,25 @@ def check_must_fail():
              int(not caught))
 
 
+def check_skips():
+    """Tests that want a monitor are skipped where none can be loaded, and not where FlexGuard alone
+    has none."""
+    if not loads_ebpf():
+        raise Skip("this machine loads no eBPF")
+    os.mkdir(f"{TMP}/without")
+    script("without/flexguard", "#!/bin/sh\necho flexguard run: no monitor, sorry >&2\n")
+    ask = (f"import sys\nsys.argv[1:] = ['{TMP}/without/flexguard']\nfrom climod import *\n"
+           "shutil.rmtree(TMP)\nprint(can_monitor())\n")
+
+    def asked():
+        return subprocess.run([sys.executable, "-c", ask], text=True, timeout=60,
+                              capture_output=True)
+    same("built without", asked().stdout, "False\n")
+    open(f"{TMP}/without/libflexguard-monitor.so", "w").close()
+    p = asked()
+    true(p, p.stdout == "" and "FlexGuard says: flexguard run: no monitor, sorry" in p.stderr)
+
+
 def check_fakemon():
     """What it does not understand is no fault that was caught."""
     talks = ("import os, socket\n"
