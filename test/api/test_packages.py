@@ -238,6 +238,24 @@ def check_uninstall_of_another():
     shutil.rmtree(STAGE)
 
 
+def check_prefix_in_any_letters():
+    """A home such as this: it is the prefix of the build, whichever way Meson writes it."""
+    prefix, build = "/home/m\u00fcller/.local", f"{TMP}/letters"
+    os.makedirs(build)
+    open(f"{build}/build.ninja", "w").close()
+    os.makedirs(f"{TMP}/meson")
+    script("meson/meson", f"#!/bin/sh\ncase $1 in\nintrospect) printf '%s\\n' '"
+           + json.dumps([{"name": "libdir", "value": "lib"}, {"name": "prefix", "value": prefix}])
+           + f"' ;;\n*) echo $1 >>{build}/asked ;;\nesac\n")
+    for command in [["packaging/configure", build, prefix],
+                    ["packaging/uninstall", build, f"{TMP}/nowhere", prefix]]:
+        p = subprocess.run([f"{SOURCE}/{command[0]}", *command[1:]], text=True, timeout=60,
+                           env=dict(os.environ, PATH=f"{TMP}/meson:{os.environ['PATH']}"),
+                           capture_output=True)
+        same(f"{command}: {p.stderr}", p.returncode, 0)
+    same("neither set up again nor refused", open(f"{build}/asked").read(), "install\n")
+
+
 def check_need_packages():
     """What is installed for two architectures is installed; where there is no dpkg it is not known,
     and no end of `make test`."""
