@@ -124,11 +124,11 @@ def check_exit_status():
     true(p.stdout, "Failed, and tried again: shared-memory, " in p.stdout)
 
 
-def build_without_monitor():
+def build_without_monitor(name="no-ebpf"):
     """A build folder whose command can do all but that."""
-    build = os.path.join(TMP, "no-ebpf")
+    build = os.path.join(TMP, name)
     os.mkdir(build)
-    script("no-ebpf/flexguard", "#!/bin/sh\n[ $1 != monitor ] || { echo 'no eBPF here' >&2; exit "
+    script(f"{name}/flexguard", "#!/bin/sh\n[ $1 != monitor ] || { echo 'no eBPF here' >&2; exit "
            f"125; }}\nexec {FLEXGUARD} \"$@\"\n")
     return build
 
@@ -555,6 +555,12 @@ def check_futexes_of_one_side():
                         path], capture_output=True, text=True, timeout=60)
     same(p.stderr, (p.returncode, "Traceback" in p.stderr), (0, False))
     true(p.stdout, "\nmeasured on one side only: half, other half\n" in p.stdout)
+    true("with a monitor, or it is said",
+         ("without a preemption monitor" in p.stdout) != can_monitor())
+    p = subprocess.run([sys.executable, source("futexes"), build_without_monitor("no-ebpf-either"),
+                        "--points", "none", "--append", path], capture_output=True, text=True,
+                       timeout=60)
+    true(f"none: {p.stdout}", "without a preemption monitor: no eBPF here\n" in p.stdout)
     same("what has both", [line.split()[:2] for line in p.stdout.splitlines()
                            if line.startswith("a ")], [["a", "1.0"]])
 
