@@ -7,7 +7,6 @@
  */
 #include "runtime/decide.h"
 
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -223,38 +222,19 @@ static enum fg_verdict decide_fallback(struct fg_wait *w, uint64_t now)
 
 static uint64_t no_room_until_ns; /* CLOCK_MONOTONIC; a hint of all threads */
 
-/* 0: the calling thread. */
-static long scheduling_policy(uint32_t tid)
-{
-	return fg_syscall6(SYS_sched_getscheduler, (long)tid, 0, 0, 0, 0, 0) &
-	       ~(long)SCHED_RESET_ON_FORK;
-}
+/*
+ * A yield costs a thread of SCHED_DEADLINE the rest of its period.  To ask is a system call, so of
+ * others, at one wait in 16; not varied.
+ */
+#define POLICY_EVERY 16u
+static __thread uint8_t waits_unasked;
 
-uint8_t fg_real_time_priority(const struct fg_self *t, uint32_t tid)
+static bool has_deadline(const struct fg_self *t)
 {
-	struct sched_param p = {.sched_priority = 1};
-	uint8_t priority = 0;
-
-	if (!fg_call_begins(t->id))
-		return 0;
-	switch (scheduling_policy(tid)) {
-	case SCHED_DEADLINE: priority = FG_PRIORITY_DEADLINE; break;
-	case SCHED_FIFO:
-	case SCHED_RR:
-		fg_syscall6(SYS_sched_getparam, (long)tid, (long)&p, 0, 0, 0, 0);
-		priority = (uint8_t)p.sched_priority;
-	}
-	fg_call_ends(t->id);
-	return priority;
-}
-
-void fg_yield_to_equals(const struct fg_self *t)
-{
-	if (!fg_call_begins(t->id))
-		return;
-	if (scheduling_policy(0) != SCHED_DEADLINE)
-		fg_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-	fg_call_ends(t->id);
+	if (!waits_unasked && fg_real_time_priority(t, 0) == FG_PRIORITY_DEADLINE)
+		return true;
+	waits_unasked = (waits_unasked + 1) % POLICY_EVERY;
+	return false;
 }
 
 struct fg_wait fg_wait_for_event(struct fg_self *self, fg_spin_history *history)
@@ -312,6 +292,7 @@ static bool yield_turn(struct fg_wait *w, uint64_t *now)
 	w->crowded |= away >= ALONE_NS;
 	if (fg_likely(away < NO_ROOM_NS))
 		return true;
+	waits_unasked = 0;
 	if (away > FG_AWAY_MOST_NS)
 		away = FG_AWAY_MOST_NS;
 	fg_store_relaxed(&no_room_until_ns, *now + away * (NO_ROOM_FACTOR - 1));
@@ -343,7 +324,8 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 	if (policy == FG_POLICY_SPIN)
 		return FG_SPIN;
 	if (fg_load_relaxed(w->history) >= FG_SPIN_HISTORY_STOP ||
-	    now < fg_load_relaxed(&no_room_until_ns) || fg_cpus() == 1)
+	    now < fg_load_relaxed(&no_room_until_ns) || fg_cpus() == 1 ||
+	    (!w->since_ns && has_deadline(w->self)))
 		return FG_BLOCK;
 	if (!w->since_ns)
 		w->since_ns = now;
