@@ -69,11 +69,8 @@ static int revoke_bias(struct fg_rwlock *rw, struct fg_self *t, const struct fg_
 		since = fg_now_ns();
 		r = wait_for_entry(rw, t, line, deadline);
 		began += fg_now_ns() - since;
-		if (r) {
-			/* Those that are left are not looked for again unless the bias says so. */
-			_fg_rwlock_set_bias(rw);
+		if (r)
 			return r;
-		}
 	}
 	_fg_rwlock_inhibit_bias(rw, fg_now_ns() - began, lines);
 	return 0;
@@ -132,20 +129,33 @@ static bool get_in(struct fg_rwlock *rw)
 
 /*
  * The slow way in.  Until WRITER_IN is set, readers may pass.  A reader that sets
- * the bias is counted meanwhile, so after get_in() the bias does not change.
+ * the bias is counted meanwhile, so after get_in() no reader changes the bias.
+ *
+ * Visible readers that are left, or may be, are not looked for again unless the bias says so: when
+ * the writer gives up, and when it has taken one for released that was not.
  */
 static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self *t,
 					   const struct fg_deadline *deadline)
 {
+	bool revoked = false, in;
+	uint32_t before = 0;
 	int r;
 
 	do {
 		/* Release: who passes sees what the last writer did (found by `fgsim --weak`). */
 		fg_and_release(&rw->readers, ~WRITER_IN);
-		r = fg_load_relaxed(&rw->bias) ? revoke_bias(rw, t, deadline) : 0;
+		r = 0;
+		if (fg_load_relaxed(&rw->bias)) {
+			revoked = true;
+			before = _fg_visible_taken_back();
+			r = revoke_bias(rw, t, deadline);
+		}
 		if (!r)
 			r = wait_for_count(rw, t, deadline);
-	} while (!r && !(get_in(rw) && !fg_load_relaxed(&rw->bias)));
+		in = !r && get_in(rw);
+		if (revoked && (r || before != _fg_visible_taken_back()))
+			_fg_rwlock_set_bias(rw);
+	} while (!r && !(in && !fg_load_relaxed(&rw->bias)));
 	return r;
 }
 

@@ -50,6 +50,14 @@ enum fg_visible_leaves _fg_visible_leave(const struct fg_self *t, const void *lo
 	return leaves == FG_VISIBLE_NOTICED ? _fg_visible_left(line, lock) : leaves;
 }
 
+static uint32_t taken_back;
+
+/* Acquire: an entry that it counts is seen to count. */
+uint32_t _fg_visible_taken_back(void)
+{
+	return fg_load_acquire(&taken_back);
+}
+
 /* The entry does not count any more, as it seems.  False: another thread is at this column. */
 static bool discount(struct fg_visible_line *line, const void *lock)
 {
@@ -85,8 +93,14 @@ static enum fg_visible_release release_in(struct fg_visible_line *line, const vo
 		return FG_VISIBLE_RELEASED;
 	}
 	/* Taken back; if it is not there, its thread has found it, and leaves in our place. */
-	return fg_cas64_acq_rel(&line->released[column], &address, 0) ? FG_VISIBLE_NOBODY :
-									FG_VISIBLE_RELEASED;
+	if (!fg_cas64_acq_rel(&line->released[column], &address, 0))
+		return FG_VISIBLE_RELEASED;
+	/*
+	 * Release: before the place goes that a writer still finds.  It has passed this line,
+	 * perhaps, whose thread reads again (drain).
+	 */
+	fg_add_release(&taken_back, 1);
+	return FG_VISIBLE_NOBODY;
 }
 
 enum fg_visible_release _fg_visible_release(const void *lock)

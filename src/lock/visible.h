@@ -173,6 +173,13 @@ enum fg_visible_release {
 enum fg_visible_release _fg_visible_release(const void *lock);
 
 /*
+ * How often an entry has been taken for released, which counts after all: its thread had left by
+ * itself, and was back before _fg_visible_release() had seen that.  Who looks at all lines, and
+ * finds another number afterwards, may have passed such a one.
+ */
+uint32_t _fg_visible_taken_back(void);
+
+/*
  * What is left of a lock that was at this address, whose readers have ended without an unlock, does
  * not count.  Nobody reads a lock there by the table meanwhile.
  */

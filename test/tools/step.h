@@ -18,6 +18,7 @@
 static void (*step_do)(void);
 static int step_ending;
 static long step_count;
+static const uint8_t *step_next; /* instruction */
 
 static inline void step_trap(int sig, siginfo_t *info, void *context)
 {
@@ -27,6 +28,7 @@ static inline void step_trap(int sig, siginfo_t *info, void *context)
 	(void)sig;
 	(void)info;
 	step_count++;
+	step_next = (const uint8_t *)(uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
 	if (__atomic_load_n(&step_ending, __ATOMIC_RELAXED))
 		uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)STEP_TRAP_FLAG;
 	else
@@ -51,6 +53,12 @@ static inline void step_begin(void (*f)(void))
 			 "popfq\n\t"
 			 "lea 128(%%rsp), %%rsp" ::
 			     : "memory", "cc");
+}
+
+/* The next instruction is a system call. */
+static inline int step_is_call(void)
+{
+	return step_next[0] == 0x0f && step_next[1] == 0x05;
 }
 
 static inline void step_end(void)

@@ -24,41 +24,7 @@ static bool here(void)
 	return true;
 }
 
-/* ---- another thread, which does what it is asked for ------------------------- */
-
-enum errand { NONE, READ, LEAVE, END };
-static struct helper {
-	pthread_t thread;
-	uint32_t errand; /* NONE: done */
-} reader, third;
-
-static void run_errand(struct helper *h, enum errand e)
-{
-	STORE(h->errand, e);
-	futex_wake(&h->errand, 1);
-	for (uint32_t now; (now = LOAD(h->errand)) != NONE;)
-		futex_wait(&h->errand, now);
-}
-
-static void *help(void *arg)
-{
-	struct helper *h = arg;
-
-	for (;;) {
-		uint32_t e;
-
-		while ((e = LOAD(h->errand)) == NONE)
-			futex_wait(&h->errand, NONE);
-		if (e == READ)
-			CHECK_EQ(pthread_rwlock_rdlock(&lock_), 0);
-		if (e == LEAVE)
-			CHECK_EQ(pthread_rwlock_unlock(&lock_), 0);
-		STORE(h->errand, NONE);
-		futex_wake(&h->errand, 1);
-		if (e == END)
-			return NULL;
-	}
-}
+static struct reader_helper reader, third;
 
 static uint32_t writing; /* 1: in */
 static pthread_t writer;
@@ -101,7 +67,7 @@ static void handler_leaves(void)
 static void third_leaves(void)
 {
 	if (here())
-		run_errand(&third, LEAVE);
+		reader_errand(&third, READER_LEAVES);
 }
 
 static void writer_comes(void)
@@ -149,7 +115,7 @@ static void once(const struct event *e, bool at_lock)
 	int reads = e->reads_before;
 
 	if (e->reader)
-		run_errand(&reader, READ);
+		reader_errand(&reader, READER_READS);
 	for (int i = 0; i < reads; i++)
 		CHECK_EQ(pthread_rwlock_rdlock(&lock_), 0);
 	read_here(at_lock, e);
@@ -159,7 +125,7 @@ static void once(const struct event *e, bool at_lock)
 	while (reads-- > 0)
 		CHECK_EQ(pthread_rwlock_unlock(&lock_), 0);
 	if (e->reader && !came)
-		run_errand(&third, LEAVE);
+		reader_errand(&third, READER_LEAVES);
 	if (e->writer && came)
 		join(writer);
 }
@@ -189,8 +155,8 @@ int main(int argc, char **argv)
 {
 	(void)argc;
 	check_begin(argv[0], 100);
-	reader.thread = start(help, &reader);
-	third.thread = start(help, &third);
+	reader_begin(&reader);
+	reader_begin(&third);
 	for (int i = 0; i < LOCKS; i++)
 		read_often(&others[i]); /* its readers are where those of a lock are that is read */
 
@@ -200,10 +166,8 @@ int main(int argc, char **argv)
 		each(&events[i], false);
 	}
 	readers_end();
-	run_errand(&reader, END);
-	run_errand(&third, END);
-	join(reader.thread);
-	join(third.thread);
+	reader_end(&reader);
+	reader_end(&third);
 	return 0;
 }
 #endif

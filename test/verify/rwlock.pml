@@ -13,12 +13,13 @@
  * visible.h and visible.c: [visible.h:fg_visible_enter], [visible.h:fg_visible_clear],
  * [visible.h:fg_visible_reads], [visible.h:_fg_visible_all_seen], [visible.c:_fg_visible_left],
  * [visible.c:_fg_visible_leave], [visible.c:wake_wanting], [visible.c:discount],
- * [visible.c:release_in], [visible.c:_fg_visible_release], [visible.c:_fg_visible_lines].
+ * [visible.c:release_in], [visible.c:_fg_visible_release], [visible.c:_fg_visible_lines],
+ * [visible.c:_fg_visible_taken_back].
  * The gate is a lock that works (lock.pml); each other step is one access to
  * shared memory, in the order of the source.  A store to an entry stays in the store buffer of its
  * thread's CPU for as long as that likes, or until all threads pass a barrier (membarrier(2)).
  *
- *   READERS, WRITERS, and R times each; -DRECURSIVE: readers lock twice;
+ *   READERS, WRITERS, and R times each, R0 the first reader; -DRECURSIVE: readers lock twice;
  *   -DTIMED: writers give up at any time; LINES of the table, for the first readers; LOCKS, whose
  *   readers meet in one entry of a line: readers take any of them, a
  *   writer its own; -DELSEWHERE: a reader's unlock is done by its thread, or by one without a line
@@ -33,7 +34,9 @@
  * after the bias has been taken back; before the writer sleeps; after an entry has been released
  * for its thread), MUT_BLIND (a reader that clears an entry does not look whether it has been
  * released),
- * MUT_KEEPS (a release that comes too late is not taken back), MUT_ANY_BIAS (a reader without a
+ * MUT_KEEPS (a release that comes too late is not taken back), MUT_TAKEN_BACK (a writer that has
+ * taken an entry for released does not look again when one has been taken back), MUT_FORGETS (nor
+ * does the next, when it gives up), MUT_ANY_BIAS (a reader without a
  * barrier takes any bias for the one that it has begun with), MUT_OVER_BIAS (one is set over
  * another).
  */
@@ -45,6 +48,9 @@
 #endif
 #ifndef R
 #define R 1
+#endif
+#ifndef R0
+#define R0 R
 #endif
 #ifndef LINES
 #define LINES READERS
@@ -70,6 +76,7 @@ bit notice[LINES];     /* something was in `released` */
 bit wanted[LINES];
 byte gone[LINES];
 byte highest;	       /* lines that have been used */
+byte taken_back;       /* so many of `released` */
 
 /* By writer: 0 awake, 1 + line, or COUNT: on the readers of its lock. */
 byte sleeps[READERS + WRITERS];
@@ -223,10 +230,15 @@ inline release_in(line)
 #else
 				atomic {
 					if
-					:: released[line] == 1 + l -> released[line] = 0
+					:: released[line] == 1 + l ->
+						released[line] = 0; have = 1
 					:: else -> took = 1 /* its thread leaves in our place */
 					fi
-				}
+				};
+				if
+				:: have -> taken_back++; have = 0
+				:: else
+				fi
 #endif
 			fi
 		:: else
@@ -398,7 +410,7 @@ proctype Reader(byte me)
 		fi
 	};
 	do
-	:: rounds < R ->
+	:: rounds < (me == 0 -> R0 : R) ->
 		rounds++;
 		if
 		:: l = 0
@@ -444,10 +456,21 @@ inline get_in()
 	}
 }
 
+inline set_bias()
+{
+	atomic {
+		if
+		:: bias[l] == 0 -> bias[l] = 1
+		:: else
+		fi
+	}
+}
+
 proctype Writer(byte me)
 {
 	bit got, again; /* again: is there a bias? */
-	byte rounds, i, lines, seen, l, w, was;
+	byte rounds, i, lines, seen, l, w, was, before;
+	bit revokes;
 
 	l = LOCK_OF(me);
 	do
@@ -466,6 +489,8 @@ proctype Writer(byte me)
 			writer_in[l] = 0;
 			if
 			:: bias[l] ->
+				revokes = 1;
+				before = taken_back;
 #ifdef MUT_LINES_EARLY
 				lines = highest;
 				bias[l] = 0;
@@ -513,12 +538,6 @@ proctype Writer(byte me)
 					fi
 #ifdef TIMED
 				:: i < lines && READS(i) ->
-					atomic {
-						if
-						:: bias[l] == 0 -> bias[l] = 1
-						:: else
-						fi
-					};
 					i = 0; goto gave_up
 #endif
 				od;
@@ -536,6 +555,12 @@ proctype Writer(byte me)
 			od;
 			drainer_sleeps[l] = 0;
 			get_in();
+#ifndef MUT_TAKEN_BACK
+			if
+			:: revokes && before != taken_back -> set_bias()
+			:: else
+			fi;
+#endif
 #ifdef MUT_BIAS_ONCE
 			again = !got
 #else
@@ -548,7 +573,16 @@ proctype Writer(byte me)
 		writing[l]++;
 		assert(writing[l] == 1 && reading[l] == 0);
 		writing[l]--;
+		revokes = 0;
 gave_up:
+#ifndef MUT_FORGETS
+		if
+		:: revokes -> set_bias()
+		:: else
+		fi;
+#endif
+		revokes = 0;
+		before = 0;
 		lines = 0;
 		got = 0;
 		again = 0;
