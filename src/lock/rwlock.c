@@ -168,7 +168,8 @@ static inline int count_in(struct fg_rwlock *rw, struct fg_self *t, bool may_pas
 		_fg_rwlock_counted(rw, t);
 		return 0;
 	}
-	return may_pass && !(r & WRITER_IN) ? 0 : EBUSY;
+	/* Nor beside its own thread, which is about to find out whether it has to wait. */
+	return may_pass && !(r & WRITER_IN) && i_am_at_gate(rw, t) != WRITES ? 0 : EBUSY;
 }
 
 /* 0, in a section; EBUSY or EAGAIN, in none. */
@@ -260,9 +261,13 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 {
 	bool writers_first = rw->kind == FG_RW_WRITERS_FIRST;
 	bool recursive = fg_sections != 0; /* perhaps: of another lock, or a spinlock */
+	enum at_gate me = i_am_at_gate(rw, t);
 	int r;
 
-	if (i_write(rw, t))
+	/* In a signal handler, which waits for no writer but its own thread: now or never. */
+	if (me == COMES && !enter_counted(rw, t, !writers_first))
+		return 0;
+	if (me != NO_WRITER)
 		return EDEADLK;
 	for (;;) {
 		bool late;
@@ -423,7 +428,7 @@ static __attribute__((noinline)) int wrunlock(struct fg_rwlock *rw)
 /* Of a thread that has another id now, or will have. */
 static __attribute__((noinline)) int unlock_former(struct fg_rwlock *rw)
 {
-	if (!i_write(rw, fg_self()))
+	if (i_am_at_gate(rw, fg_self()) != WRITES)
 		return rdunlock(rw);
 	writer_leaves(rw);
 	return 0;
@@ -459,10 +464,10 @@ int _fg_rwlock_unlock(struct fg_rwlock *rw)
 	uint32_t owner = fg_load_relaxed(&rw->gate.word) & FG_WORD_ID;
 	struct fg_visible_line *line;
 
-	if (owner) { /* i_write() */
+	if (owner) { /* i_am_at_gate() */
 		if (fg_unlikely(owner == fg_former_id(t)))
 			return unlock_former(rw);
-		if (owner == t->id && fg_load_relaxed(&rw->gate.tag))
+		if (owner == t->id && writer_is_sure(rw))
 			return fg_likely(writer_leaves_fast(rw)) ? 0 : wrunlock(rw);
 	}
 	/* In the order of rdunlock(). */

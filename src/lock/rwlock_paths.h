@@ -35,8 +35,22 @@ void _fg_rwlock_bias_cost(uint64_t ns);
  */
 void _fg_rwlock_inhibit_bias(struct fg_rwlock *rw, uint64_t ns, uint32_t lines);
 
-/* The calling thread has the gate as a writer. */
-static inline bool i_write(struct fg_rwlock *rw, const struct fg_self *t)
+/*
+ * gate.tag: what its owner is.  A writer that waits for readers comes (drain); one that does not
+ * says at once that it writes, and does so unless there is a bias.
+ */
+enum at_gate { NO_WRITER, WRITES, COMES };
+
+static inline bool writer_is_sure(const struct fg_rwlock *rw)
+{
+	return fg_load_relaxed(&rw->gate.tag) == WRITES && !fg_load_relaxed(&rw->bias);
+}
+
+/*
+ * The calling thread.  While it comes a signal handler of its may be one of the readers, and what
+ * that unlocks is what it has read.
+ */
+static inline enum at_gate i_am_at_gate(struct fg_rwlock *rw, const struct fg_self *t)
 {
 	uint32_t owner = fg_load_relaxed(&rw->gate.word) & FG_WORD_ID;
 
@@ -44,7 +58,9 @@ static inline bool i_write(struct fg_rwlock *rw, const struct fg_self *t)
 		_fg_lock_adopt(&rw->gate, owner);
 		owner = t->id;
 	}
-	return owner == t->id && fg_load_relaxed(&rw->gate.tag);
+	if (owner != t->id || !fg_load_relaxed(&rw->gate.tag))
+		return NO_WRITER;
+	return writer_is_sure(rw) ? WRITES : COMES;
 }
 
 /*

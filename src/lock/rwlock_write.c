@@ -141,6 +141,7 @@ static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self 
 	uint32_t before = 0;
 	int r;
 
+	fg_store_relaxed(&rw->gate.tag, COMES);
 	do {
 		/* Release: who passes sees what the last writer did (found by `fgsim --weak`). */
 		fg_and_release(&rw->readers, ~WRITER_IN);
@@ -156,6 +157,8 @@ static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self 
 		if (revoked && (r || before != _fg_visible_taken_back()))
 			_fg_rwlock_set_bias(rw);
 	} while (!r && !(in && !fg_load_relaxed(&rw->bias)));
+	if (!r)
+		fg_store_relaxed(&rw->gate.tag, WRITES);
 	return r;
 }
 
@@ -175,13 +178,13 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 	int r;
 
 	if (!at_once) {
-		if (i_write(rw, t))
+		if (i_am_at_gate(rw, t) != NO_WRITER)
 			return EDEADLK;
 		r = _fg_lock_slow(&rw->gate, deadline);
 		if (r)
 			return r;
 	}
-	fg_store_relaxed(&rw->gate.tag, 1);
+	fg_store_relaxed(&rw->gate.tag, WRITES);
 	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias))) {
 		wrote(rw);
 		return 0;
@@ -220,7 +223,7 @@ int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
 
 	if (is_read(rw) || !_fg_trylock(&rw->gate))
 		return EBUSY;
-	fg_store_relaxed(&rw->gate.tag, 1);
+	fg_store_relaxed(&rw->gate.tag, WRITES);
 	if (!fg_load_relaxed(&rw->bias) && get_in(rw) && !fg_load_relaxed(&rw->bias))
 		return 0;
 	if (!drain(rw, t, &past))
