@@ -2,7 +2,8 @@
 /*
  * A seccomp filter that the program installs by an instruction of its own, so that nobody sees it
  * come, and that answers membarrier(2) with an error: readers and writers of a lock that has been
- * read for long still keep each other out.
+ * read for long still keep each other out.  Nor does a program with one thread need futex(2) for
+ * its locks.
  */
 #include "../tools/readers.h"
 
@@ -13,7 +14,7 @@
 #include <sys/prctl.h>
 
 #ifdef __x86_64__
-enum { READERS = 3, WRITES = 300 };
+enum { READERS = 3, WRITES = 300, READS_ALONE = 300000 };
 
 static pthread_rwlock_t lock_ = PTHREAD_RWLOCK_INITIALIZER;
 static long one, other; /* equal, but for a writer */
@@ -30,10 +31,11 @@ static long unseen_syscall(long nr, long a, long b, const void *c)
 	return r;
 }
 
-static void install(void)
+static void install(bool futex, unsigned flags)
 {
 	struct sock_filter code[] = {
 	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, futex ? SYS_futex : SYS_membarrier, 1, 0),
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
@@ -41,9 +43,26 @@ static void install(void)
 	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
 
 	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_EQ(unseen_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
-				&program),
-		 0);
+	CHECK_EQ(unseen_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program), 0);
+}
+
+/* Reads for some ms, and then writes. */
+static void write_without_futex(void)
+{
+	pid_t child = check_fork();
+
+	if (child) {
+		check_child(child);
+		return;
+	}
+	for (int i = 0; i < READS_ALONE; i++) {
+		CHECK_EQ(pthread_rwlock_rdlock(&lock_), 0);
+		CHECK_EQ(pthread_rwlock_unlock(&lock_), 0);
+	}
+	install(true, 0);
+	CHECK_EQ(pthread_rwlock_wrlock(&lock_), 0);
+	CHECK_EQ(pthread_rwlock_unlock(&lock_), 0);
+	_exit(0);
 }
 
 static void *reads(void *arg)
@@ -74,13 +93,14 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	check_begin(argv[0], 60);
+	write_without_futex();
 	readers_begin(&lock_);
 	read_in_turn();
 	readers_end();
 	for (int i = 0; i < READERS; i++)
 		reader[i] = start(reads, NULL);
 	sleep_us(1000);
-	install();
+	install(false, SECCOMP_FILTER_FLAG_TSYNC);
 	join(start(writes, NULL));
 	STORE(ended, 1);
 	for (int i = 0; i < READERS; i++)
