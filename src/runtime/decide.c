@@ -224,9 +224,9 @@ static uint64_t no_room_until_ns; /* CLOCK_MONOTONIC; a hint of all threads */
 
 /*
  * A yield costs a thread of SCHED_DEADLINE the rest of its period.  To ask is a system call, so of
- * others, at one wait in 16; not varied.
+ * others, at one wait in 64; not varied.
  */
-#define POLICY_EVERY 16u
+#define POLICY_EVERY 64u
 static __thread uint8_t waits_unasked;
 
 static bool has_deadline(const struct fg_self *t)
