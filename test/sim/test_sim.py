@@ -271,13 +271,15 @@ def check_all_go_to_sleep_one_after_the_other():
     assert lock_line(r) <= 8, f"{lock_line(r):.1f} transfers of the lock's line a section"
 
 
-def check_readers_leave_one_after_the_other():
-    # 2,011 to 4,842 by seed where each counted reader that leaves tries until it succeeds; 4,865 to
-    # 20,313 now, which differs with where the linker puts things as much as with the seed.
-    per_ms = statistics.median(
-        figures("-m", "amd512", "-c", "256", "-t", "256", "-O", "rwlock", "-r", "1000", "-d", "1",
-                "-s", seed)["per_ms"] for seed in ("1", "2", "3"))
-    assert per_ms >= 6000, f"{per_ms} operations a ms, one of 1,000 writes"
+def check_readers_have_the_table():
+    # One of 1,000 writes.  1,129 to 1,232 by seed with 64 threads, 824 to 1,239 with 256, where the
+    # lock never gets the bias; 9,605 to 11,368 and 3,985 to 15,938 now, which differs with where
+    # the linker puts things as much as with the seed.
+    for cpus, ms, seed, least in ("64", "2", "1", 3000), ("64", "2", "2", 3000), \
+            ("256", "1", "1", 2000):
+        per_ms = figures("-m", "amd512", "-c", cpus, "-t", cpus, "-O", "rwlock", "-r", "1000",
+                         "-d", ms, "-s", seed)["per_ms"]
+        assert per_ms >= least, f"{per_ms} operations a ms with {cpus} threads"
 
 
 def check_short_rounds_are_known_on_two_sockets():
