@@ -151,10 +151,16 @@ NEEDED = {
 
 
 def check_each_order_that_is_needed():
+    # Some need one of 200 schedules, so that 300 from one seed may miss them.
     for object_, places in NEEDED.items():
-        found = run("-O", object_, "--relax", "-x", "300").stdout
-        for order, place in places:
-            assert re.search(rf"^{order} +\d+ .* {place} at ", found, re.M), (order, place, found)
+        missing = places
+        for seed in ("1", "2", "3", "4"):
+            found = run("-O", object_, "--relax", "-x", "300", "-s", seed).stdout
+            missing = [(order, place) for order, place in missing
+                       if not re.search(rf"^{order} +\d+ .* {place} at ", found, re.M)]
+            if not missing:
+                break
+        assert not missing, (object_, missing, found)
 
 
 # Locks that look where they are run on two sockets.
