@@ -272,14 +272,13 @@ def check_all_go_to_sleep_one_after_the_other():
 
 
 def check_readers_have_the_table():
-    # One of 1,000 writes.  1,129 to 1,232 by seed with 64 threads, 824 to 1,239 with 256, where the
-    # lock never gets the bias; 9,605 to 11,368 and 3,985 to 15,938 now, which differs with where
-    # the linker puts things as much as with the seed.
-    for cpus, ms, seed, least in ("64", "2", "1", 3000), ("64", "2", "2", 3000), \
-            ("256", "1", "1", 2000):
+    # One of 1,000 writes.  1,129 to 1,232 by seed with 64 threads, 1,089 to 1,354 with 128, 824 to
+    # 1,239 with 256, where the lock never gets the bias; 9,605 to 11,368, 7,287 to 11,367 and 3,985
+    # to 15,938 now, which differs with where the linker puts things as much as with the seed.
+    for cpus, ms, seed in ("64", "2", "1"), ("64", "2", "2"), ("128", "1", "1"):
         per_ms = figures("-m", "amd512", "-c", cpus, "-t", cpus, "-O", "rwlock", "-r", "1000",
                          "-d", ms, "-s", seed)["per_ms"]
-        assert per_ms >= least, f"{per_ms} operations a ms with {cpus} threads"
+        assert per_ms >= 3000, f"{per_ms} operations a ms with {cpus} threads"
 
 
 def check_short_rounds_are_known_on_two_sockets():
