@@ -2,7 +2,8 @@
 /*
  * fork() by the owner of a mutex for which another thread waits: the child's copy has a waiter that
  * does not exist there, and is locked, unlocked and locked again all the same.  Two threads at
- * most: for locks that stand no more.  Nor does a child have more descriptors than its parent.
+ * most: for locks that stand no more.  Nor does a child have more descriptors than its parent had
+ * for it: the waiter may just have opened a file or three, to look for a monitor or at the clock.
  */
 #include "../tools/check.h"
 #include <fcntl.h>
@@ -32,6 +33,9 @@ static int descriptors(void)
 
 static void in_the_child(int of_parent)
 {
+	int inherited = descriptors();
+
+	CHECK(inherited <= of_parent + 3);
 	CHECK_EQ(pthread_mutex_trylock(&m), EBUSY);
 	unlock(&m);
 	for (int i = 0; i < 100; i++) {
@@ -46,7 +50,7 @@ static void in_the_child(int of_parent)
 	unlock(&m);
 	join(t);
 	CHECK_EQ(pthread_mutex_destroy(&m), 0);
-	CHECK(descriptors() <= of_parent);
+	CHECK(descriptors() <= (inherited > of_parent ? inherited : of_parent));
 }
 
 int main(int argc, char **argv)
