@@ -5,13 +5,10 @@
  * sees come traps the yields.
  */
 #include "../tools/asleep.h"
+#include "../tools/deadline.h"
+#include "../tools/unseen_filter.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 
 #ifdef __x86_64__
 enum { ROUNDS = 3, KINDS = 4 };
@@ -22,17 +19,6 @@ static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t barrier;
 static pthread_once_t once[ROUNDS];
 static int tid, waits, goes, begun, ended, yields;
-
-static long unseen_syscall(long nr, long a, long b, const void *p)
-{
-	long r;
-
-	__asm__ volatile("syscall"
-			 : "=a"(r)
-			 : "a"(nr), "D"(a), "S"(b), "d"(p)
-			 : "rcx", "r11", "memory");
-	return r;
-}
 
 static void trapped(int sig)
 {
@@ -48,29 +34,12 @@ static void trap_yields(void)
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
 	struct sigaction sa;
 
 	memset(&sa, 0, sizeof sa);
 	sa.sa_handler = trapped;
 	CHECK_EQ(sigaction(SIGSYS, &sa, NULL), 0);
-	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_EQ(unseen_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), 0);
-}
-
-static void become_deadline(void)
-{
-	struct {
-		uint32_t size, policy;
-		uint64_t flags, nice_and_priority, runtime, deadline, period;
-	} a = {.size = sizeof a,
-	       .policy = SCHED_DEADLINE,
-	       .runtime = 20000000,
-	       .deadline = 100000000,
-	       .period = 100000000};
-
-	if (syscall(SYS_sched_setattr, 0, &a, 0))
-		check_skip("no right to SCHED_DEADLINE");
+	install_unseen(code, sizeof(code) / sizeof(code[0]), 0);
 }
 
 static __thread int round_of_routine;
@@ -100,8 +69,8 @@ static void wait_for(int kind, int round)
 static void *waiter(void *deadline)
 {
 	STORE(tid, (int)syscall(SYS_gettid));
-	if (deadline)
-		become_deadline();
+	if (deadline && !become_deadline())
+		check_skip("no right to SCHED_DEADLINE");
 	for (int i = 0; i < ROUNDS * KINDS; i++) {
 		STORE(waits, LOAD(waits) + 1);
 		wait_for(i % KINDS, i / KINDS);

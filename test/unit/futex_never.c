@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
+#include "../tools/deadline.h"
 #include "../tools/futex.h"
 #include "abi/stats.h"
 
@@ -170,17 +171,8 @@ static void never(const char *what, void (*wait)(void), int times)
 /* A yield would cost it the rest of its period. */
 static void *deadline(void *arg)
 {
-	struct {
-		uint32_t size, policy;
-		uint64_t flags, nice_and_priority, runtime, deadline, period;
-	} a = {.size = sizeof a,
-	       .policy = SCHED_DEADLINE,
-	       .runtime = 20000000,
-	       .deadline = 100000000,
-	       .period = 100000000};
-
 	(void)arg;
-	if (syscall(SYS_sched_setattr, 0, &a, 0))
+	if (!become_deadline())
 		check_say("SCHED_DEADLINE is not permitted here: not tested");
 	else
 		never("a thread with a deadline", plain, TIMES);

@@ -6,12 +6,7 @@
  * its locks.
  */
 #include "../tools/readers.h"
-
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
+#include "../tools/unseen_filter.h"
 
 #ifdef __x86_64__
 enum { READERS = 3, WRITES = 300, READS_ALONE = 300000 };
@@ -19,17 +14,6 @@ enum { READERS = 3, WRITES = 300, READS_ALONE = 300000 };
 static pthread_rwlock_t lock_ = PTHREAD_RWLOCK_INITIALIZER;
 static long one, other; /* equal, but for a writer */
 static int ended;
-
-static long unseen_syscall(long nr, long a, long b, const void *c)
-{
-	long r;
-
-	__asm__ volatile("syscall"
-			 : "=a"(r)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c)
-			 : "rcx", "r11", "memory");
-	return r;
-}
 
 static void install(bool futex, unsigned flags)
 {
@@ -40,10 +24,8 @@ static void install(bool futex, unsigned flags)
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
 
-	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_EQ(unseen_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program), 0);
+	install_unseen(code, sizeof(code) / sizeof(code[0]), flags);
 }
 
 /* Reads for some ms, and then writes. */
