@@ -436,8 +436,11 @@ static long membarrier(void)
 long sim_syscall(long nr, long a, long b, long c, long d, long e, long f)
 {
 	struct timespec *ts;
+	long r;
 	(void)e;
 
+	if (quota_serves(nr, a, b, c, &r))
+		return r;
 	if (!here && nr != SYS_clock_gettime)
 		return nr == SYS_futex ? 0 : syscall(nr, a, b, c, d, e, f); /* memory, at start */
 	switch (nr) {

@@ -77,6 +77,7 @@ void sim_restart(void)
 		threads[i].vruntime = threads[i].ops = threads[i].max_wait = threads[i].sum_wait =
 		    threads[i].ran = 0;
 	}
+	quota_begins();
 	sim_post(250 * US, E_SAMPLE, 0, 0);
 	if (M.steal && !untold && monitor_on)
 		sim_post(VCPUS_EVERY, E_VCPUS, 0, 0);
@@ -136,7 +137,7 @@ static void balance_idle(uint64_t at)
 	int queued = 0;
 
 	for (int i = 0; i < M.cpus; i++)
-		queued += cpus[i].queued;
+		queued += quota_is_throttled(&cpus[i]) ? 0 : cpus[i].queued;
 	for (int i = 0; queued && i < M.cpus; i++)
 		if (cpu_idle(&cpus[i])) {
 			cpu_arm(&cpus[i], at + M.idle_exit);
@@ -225,6 +226,10 @@ static void run_cpu(struct cpu *c, uint64_t at)
 	}
 	if (c->now >= c->slice_end) {
 		cpu_account(c);
+		if (!quota_lets_run(c, t)) {
+			cpu_reschedule(c, true);
+			return;
+		}
 		cpu_start_slice(c);
 	}
 	next = sim_next_at();
@@ -337,6 +342,7 @@ int sim_run(uint64_t until)
 			here = &cpus[0];
 			look_at_vcpus_now(e.at);
 			break;
+		case E_QUOTA: quota_due(e.who != 0, e.at); break;
 		case E_CANCEL: sim_cancel(e.who, e.at); break;
 		case E_SAMPLE:
 			here = &cpus[0];

@@ -6,7 +6,7 @@
 #include "sim.h"
 
 /* ---- events.c */
-enum event_kind { E_CPU, E_TIMER, E_START, E_KICK, E_SAMPLE, E_VCPUS, E_CANCEL };
+enum event_kind { E_CPU, E_TIMER, E_START, E_KICK, E_SAMPLE, E_VCPUS, E_CANCEL, E_QUOTA };
 struct event {
 	uint64_t at, seq;
 	int kind, who;
@@ -45,6 +45,19 @@ void cpu_account(struct cpu *c);
 void cpu_reschedule(struct cpu *c, bool preempt);
 /* By the running CPU: the thread is put on a run queue. */
 void sim_wake(struct thread *t);
+
+/* ---- bandwidth.c */
+extern uint32_t quota_cpus; /* 0: there is none */
+void quota_begins(void);
+/* The CPU's current thread has run for so long. */
+void quota_used(const struct cpu *c, uint64_t ps);
+/* May it run there?  If not, the CPU is throttled. */
+bool quota_lets_run(const struct cpu *c, const struct thread *t);
+bool quota_is_throttled(const struct cpu *c);
+/* A call that concerns the files in which a program reads of it: true, and what that returns. */
+bool quota_serves(long nr, long a, long b, long c, long *result);
+void quota_idles(const struct cpu *c);
+void quota_due(bool period, uint64_t at); /* or what idle CPUs have given back */
 
 /* ---- calls.c */
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel.h"
 #include "loads.h"
 #include "objects/objects.h"
 #include "report.h"
@@ -41,6 +42,7 @@ enum {
 	OPT_UNTOLD,
 	OPT_SMT,
 	OPT_RANDOM_LINES,
+	OPT_QUOTA,
 };
 static const struct option options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -68,6 +70,7 @@ static const struct option options[] = {
     {"looks", no_argument, NULL, OPT_LOOKS},
     {"untold", no_argument, NULL, OPT_UNTOLD},
     {"smt", no_argument, NULL, OPT_SMT},
+    {"quota", required_argument, NULL, OPT_QUOTA},
     {"random-lines", no_argument, NULL, OPT_RANDOM_LINES},
     {"where", no_argument, NULL, OPT_WHERE},
     {"warm-up", required_argument, NULL, OPT_WARM_UP},
@@ -168,6 +171,7 @@ static int usage(FILE *to, int status)
 	    "  --skew-tick      CPUs' ticks are spread over 4 ms, and do not come together\n"
 	    "  --smt            two threads of a core take 1.5 times as long, but in a pause\n"
 	    "  --random-lines   any of those that wait for a line gets it, not the first\n"
+	    "  --quota CPUS     the program may use so many CPUs' time, by its control group\n"
 	    "  --untold         of guest16: its monitor is not told which CPUs are off\n"
 	    "  -i US            mean time between interrupts of a CPU\n"
 	    "  -e US            wake-up latency of an idle CPU\n"
@@ -238,6 +242,7 @@ static bool parse_long(int o)
 	case OPT_WARM_UP: opt.warm_up = duration("--warm-up", 0); break;
 	case OPT_SKEW_TICK: skew_tick = true; break;
 	case OPT_UNTOLD: untold = true; break;
+	case OPT_QUOTA: quota_cpus = (uint32_t)whole("--quota", 1, SIM_CPUS); break;
 	case OPT_SMT: smt_slow = true; break;
 	case OPT_RANDOM_LINES: random_lines = true; break;
 	default: return parse_of_schedules(o);
@@ -287,4 +292,6 @@ void parse_options(int argc, char **argv)
 		}
 	if (optind < argc)
 		refuse("%s: not an option", argv[optind]);
+	if (quota_cpus && opt.check.schedules)
+		refuse("--quota: not of random schedules, which have no periods");
 }

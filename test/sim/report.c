@@ -71,7 +71,7 @@ void report(const char *lock, int n, uint64_t ps, double host_s)
 	    "{\"object\":\"%s\",\"lock\":\"%s\",\"cpus\":%d,\"threads\":%d,\"sections\":%lu,\"per_ms\":%.1f,\"cs_us\":%.3f,"
 	    "\"p50_us\":%.2f,\"p999_us\":%.1f,\"max_wait_us\":%.0f,\"fairness\":%.2f,\"min_ops\":%lu,"
 	    "\"waits\":%.4f,\"wakes\":%.4f,\"timeouts\":%.4f,\"switches\":%.4f,\"preempted\":%lu,\"pulls\":%lu,\"yields\":%lu,\"membarriers\":%lu,"
-	    "\"runnable\":%.1f",
+	    "\"runnable\":%.1f,\"used\":%.1f",
 	    load.object->name, lock, M.cpus, n, all, (double)all / ((double)ps / MS),
 	    (double)sum / s / US, wait_quantile(.5, all), wait_quantile(.999, all),
 	    (double)max_wait / US, all ? (double)half / s : 0, ops[0],
@@ -80,7 +80,8 @@ void report(const char *lock, int n, uint64_t ps, double host_s)
 	    kernel_stats.preempted, kernel_stats.pulls, kernel_stats.yields, kernel_stats.barriers,
 	    kernel_stats.runnable_samples ?
 		(double)kernel_stats.runnable_sum / (double)kernel_stats.runnable_samples :
-		0);
+		0,
+	    (double)kernel_stats.ran / (double)ps);
 	report_runnable();
 	if (figures.counts)
 		printf(",\"looks_us\":%.1f", (double)looks() / ((double)ps / US));

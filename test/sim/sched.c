@@ -44,13 +44,16 @@ void cpu_enqueue(struct cpu *c, struct thread *t)
 	c->queued++;
 }
 
-static struct thread *dequeue(struct cpu *c)
+/* To run it on the CPU `to`. */
+static struct thread *dequeue(struct cpu *c, const struct cpu *to)
 {
 	struct thread *t = c->queue;
 
 	if (chaos) /* any of them */
 		for (uint64_t n = c->queued ? rng() % (uint64_t)c->queued : 0; n; n--)
 			t = t->next;
+	while (t && !quota_lets_run(to, t))
+		t = t->next;
 	if (t) {
 		struct thread **at = &c->queue;
 
@@ -64,7 +67,7 @@ static struct thread *dequeue(struct cpu *c)
 
 bool cpu_idle(const struct cpu *c)
 {
-	return !cpu_armed[c->id] && !c->cur;
+	return !cpu_armed[c->id] && !c->cur && !quota_is_throttled(c);
 }
 
 /* Near where it ran last, as select_idle_sibling(): the same last-level cache only. */
@@ -90,7 +93,7 @@ static struct cpu *longest_queue(const struct cpu * not)
 	for (int i = 1; i < M.cpus; i++) {
 		struct cpu *c = &cpus[(not->id + i) % M.cpus];
 
-		if (c->queued && (!best || c->queued > best->queued))
+		if (c->queued && !quota_is_throttled(c) && (!best || c->queued > best->queued))
 			best = c;
 	}
 	return best;
@@ -100,11 +103,10 @@ static struct cpu *longest_queue(const struct cpu * not)
 static struct thread *pull(struct cpu *c)
 {
 	struct cpu *from = longest_queue(c);
-	struct thread *t;
+	struct thread *t = from ? dequeue(from, c) : NULL;
 
-	if (!from)
+	if (!t)
 		return NULL;
-	t = dequeue(from);
 	t->vruntime = t->vruntime > minv[from->id] ? t->vruntime - minv[from->id] + minv[c->id] :
 						     minv[c->id];
 	t->cpu = c->id;
@@ -140,6 +142,8 @@ void cpu_account(struct cpu *c)
 
 	t->vruntime += c->now - t->started;
 	t->ran += c->now - t->started;
+	kernel_stats.ran += t->neighbour ? 0 : c->now - t->started;
+	quota_used(c, c->now - t->started);
 	t->started = c->now;
 	if (t->vruntime > minv[c->id])
 		minv[c->id] = t->vruntime;
@@ -157,8 +161,8 @@ void cpu_reschedule(struct cpu *c, bool preempt)
 		if (runnable)
 			cpu_enqueue(c, prev);
 	}
-	next = dequeue(c);
-	if (!next && M.cpus > 1) {
+	next = dequeue(c, c);
+	if (!next && !c->queue && M.cpus > 1) {
 		c->now += M.cswitch / 4;
 		next = pull(c);
 	}
@@ -172,8 +176,10 @@ void cpu_reschedule(struct cpu *c, bool preempt)
 	}
 	c->cur = next;
 	c->in_kernel = false;
-	if (!next)
+	if (!next) {
+		quota_idles(c);
 		return;
+	}
 	next->state = T_RUN;
 	next->cpu = c->id;
 	c->displaced = false;

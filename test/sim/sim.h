@@ -170,6 +170,7 @@ struct kernel_stats {
 	uint64_t switches, preempted, waits, wakes, woken, timeouts, pulls, yields, barriers, hooks,
 	    fibers;
 	uint64_t runnable_sum, runnable_samples, one_runnable;
+	uint64_t ran; /* CPU time of the program's threads */
 };
 extern struct kernel_stats kernel_stats;
 

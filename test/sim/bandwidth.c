@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a control group's CPU quota does to the program (its neighbours have none): Linux's
+ * bandwidth control (Turner, Rao, Rao, "CPU bandwidth control for CFS", OLS 2010;
+ * kernel/sched/fair.c). In each period the CPUs together have so much time, which they take from a
+ * pool in slices. One that has none left, and finds none, is throttled: what is on its queue waits
+ * for the next period. One that goes idle gives back what it has, but for a rest.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "kernel.h"
+
+#define PERIOD	    (100 * MS) /* cpu.max's default, as Docker and Kubernetes have it */
+#define SLICE	    (5 * MS)   /* sched_cfs_bandwidth_slice_us */
+#define REST	    (1 * MS)   /* min_cfs_rq_runtime */
+#define SLACK_AFTER (5 * MS)   /* cfs_bandwidth_slack_period */
+
+uint32_t quota_cpus;
+static uint64_t pool;
+static int64_t left[SIM_CPUS];
+static bool throttled[SIM_CPUS], slack_due;
+
+void quota_begins(void)
+{
+	slack_due = false;
+	for (int i = 0; i < M.cpus; i++) {
+		left[i] = 0;
+		throttled[i] = false;
+	}
+	if (!quota_cpus)
+		return;
+	pool = quota_cpus * PERIOD;
+	sim_post(PERIOD, E_QUOTA, 1, 0);
+}
+
+void quota_used(const struct cpu *c, uint64_t ps)
+{
+	if (quota_cpus && !c->cur->neighbour)
+		left[c->id] -= (int64_t)ps;
+}
+
+bool quota_is_throttled(const struct cpu *c)
+{
+	return throttled[c->id];
+}
+
+bool quota_lets_run(const struct cpu *c, const struct thread *t)
+{
+	int64_t *has = &left[c->id];
+	uint64_t wanted;
+
+	if (!quota_cpus || t->neighbour || *has > 0)
+		return true;
+	wanted = (uint64_t)((int64_t)SLICE - *has);
+	if (wanted > pool)
+		wanted = pool;
+	pool -= wanted;
+	*has += (int64_t)wanted;
+	throttled[c->id] = *has <= 0;
+	return *has > 0;
+}
+
+void quota_idles(const struct cpu *c)
+{
+	int64_t *has = &left[c->id];
+
+	if (!quota_cpus || *has <= (int64_t)REST)
+		return;
+	pool += (uint64_t)*has - REST;
+	*has = REST;
+	if (slack_due || pool < SLICE)
+		return;
+	slack_due = true;
+	sim_post(c->now + SLACK_AFTER, E_QUOTA, 0, 0);
+}
+
+void quota_due(bool period, uint64_t at)
+{
+	if (period) {
+		pool = quota_cpus * PERIOD;
+		sim_post(at + PERIOD, E_QUOTA, 1, 0);
+	} else {
+		slack_due = false;
+	}
+	for (int i = 0; i < M.cpus; i++) {
+		uint64_t debt = (uint64_t)(1 - left[i]);
+
+		if (!throttled[i] || debt > pool)
+			continue;
+		pool -= debt;
+		left[i] = 1;
+		throttled[i] = false;
+		cpu_arm(&cpus[i], at + M.idle_exit);
+	}
+}
+
+/* Of control groups' version 2, in a group of its own, as a container sees it. */
+static const struct {
+	const char *path, *format;
+} files[] = {{"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/cpu.max", "%llu %llu\n"}};
+#define FD(i) (100000 + (long)(i))
+#define FILES (long)(sizeof(files) / sizeof(*files))
+
+bool quota_serves(long nr, long a, long b, long c, long *result)
+{
+	long i = nr == SYS_openat ? 0 : a - FD(0);
+
+	if (!quota_cpus || i < 0 || i >= FILES)
+		return false;
+	if (nr == SYS_read) {
+		*result = snprintf((char *)b, (size_t)c, files[i].format, quota_cpus * PERIOD / US,
+				   PERIOD / US);
+		return true;
+	}
+	*result = 0;
+	if (nr == SYS_openat)
+		while (i < FILES && strcmp((const char *)b, files[i].path))
+			i++;
+	if (nr == SYS_openat)
+		*result = FD(i);
+	return i < FILES && (nr == SYS_openat || nr == SYS_close);
+}
