@@ -64,10 +64,10 @@
 #endif
 
 /*
- * Where a process has more threads a CPU than this, thousands may sleep for one lock, and what each
- * looks after by itself is a CPU's work in all.  With twice as many one in two sleeps for a short
- * time, and the first check is after twice as long, and so on.  4 and 8 are as good, 64 is too many
- * ("Thousands of sleepers").
+ * Where a process has more threads than this for each CPU whose time it may use, thousands may
+ * sleep for one lock, and what each looks after by itself is a CPU's work in all.  With twice as
+ * many one in two sleeps for a short time, and the first check is after twice as long, and so on.
+ * 4 and 8 are as good, 64 is too many ("Thousands of sleepers").
  */
 #define CROWD 16u
 
@@ -216,7 +216,7 @@ static uint32_t crowd(void)
 
 	if (fg_likely(threads <= CROWD))
 		return 1;
-	threads /= CROWD * fg_cpus();
+	threads /= CROWD * fg_cpus_allotted();
 	return threads ? threads : 1;
 }
 
@@ -465,6 +465,7 @@ static __attribute__((noinline, cold)) int wait_for(struct fg_lock *l, struct fg
 			o = ACQUIRED;
 		} else if (o == UNDECIDED) {
 			a.wait.owner = *seen & FG_WORD_ID;
+			a.wait.follows = fg_is_rationed() && fg_load_relaxed(&l->tail);
 			if (fg_decide(&a.wait) == FG_SPIN)
 				o = _fg_lock_spin(l, t, &a);
 		}

@@ -74,7 +74,8 @@ static bool spin_by_history(struct fg_self *self, const struct fg_native_view *l
 {
 	struct fg_wait w = {.self = self};
 	fg_spin_history *history = history_of(lock->word), had = fg_load_relaxed(history), now;
-	bool tries = had < FG_SPIN_HISTORY_STOP && fg_cpus() > 1 && !fg_displaces(self);
+	bool tries = had < FG_SPIN_HISTORY_STOP && fg_cpus_allotted() > 1 && !fg_is_rationed() &&
+		     !fg_displaces(self);
 	bool in_time = tries && spin(&w, lock, deadline);
 
 	fg_count(self, FG_STAT_SPINS, w.asked);

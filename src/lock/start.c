@@ -23,6 +23,7 @@
 #include "lock/offer.h"
 #include "lock/spin.h"
 #include "lock/visible.h"
+#include "runtime/cpus.h"
 #include "runtime/environment.h"
 #include "runtime/monitor_client.h"
 #include "runtime/policy.h"
@@ -87,6 +88,7 @@ __attribute__((constructor)) static void start(void)
 	fg_filter_setup(fg_policy_clock_changed);
 	fg_asymmetric_setup();
 	fg_threads_setup(_fg_offer_thread_ends);
+	fg_cpus_setup();
 	fg_env_read();
 	fg_stats_open();
 	_fg_register_at_fork();

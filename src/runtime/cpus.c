@@ -8,6 +8,7 @@
 #include "runtime/thread.h"
 #include "sys/clock.h"
 #include "sys/filter.h"
+#include "sys/quota.h"
 
 /* How old the number of CPUs may be: one is soon asked about again.  Not varied. */
 #define CPUS_EVERY_NS 1000000000u
@@ -89,4 +90,31 @@ uint32_t fg_cpus(void)
 	fg_store_relaxed(&cpus, have);
 	fg_store_relaxed(&read_ns, fg_now_ns());
 	return have;
+}
+
+/* As at the start: a quota that comes later is not seen. */
+static uint32_t quota = FG_QUOTA_NONE;
+
+void fg_cpus_setup(void)
+{
+	if (!fg_call_begins(0))
+		return;
+	quota = fg_quota_cpus();
+	fg_call_ends(0);
+}
+
+uint32_t fg_cpus_allotted(void)
+{
+	uint32_t cpus = fg_cpus();
+
+	return cpus < quota ? cpus : quota;
+}
+
+/* One mostly waits for the others, as main() does.  Not varied. */
+#define MAIN_THREAD 1u
+
+bool fg_is_rationed(void)
+{
+	return fg_unlikely(quota != FG_QUOTA_NONE) && fg_threads_now() > quota + MAIN_THREAD &&
+	       quota < fg_cpus();
 }

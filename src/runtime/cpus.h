@@ -2,6 +2,7 @@
 #ifndef FG_CPUS_H
 #define FG_CPUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -9,5 +10,17 @@
  * asked then and, where that was one CPU, by those of some others as well.
  */
 uint32_t fg_cpus(void);
+
+/* At the start of the process: what its control group may use (sys/quota.h), which opens files. */
+void fg_cpus_setup(void);
+
+/* So many CPUs' time it may use: fg_cpus(), or its quota, if that is less. */
+uint32_t fg_cpus_allotted(void);
+
+/*
+ * Is CPU time rationed, and are there more threads than it is enough for?  Then time that is spent
+ * spinning is taken from those who work, and all stand still when it is used up.
+ */
+bool fg_is_rationed(void);
 
 #endif

@@ -99,7 +99,7 @@ static bool waits_here(const struct fg_counters *c, uint32_t domain, uint32_t cp
 
 bool fg_has_room(const struct fg_self *t)
 {
-	return !fg_displaces(t) &&
+	return !fg_displaces(t) && !fg_is_rationed() &&
 	       !waits_here(fg_load_relaxed(&fg_counters), fg_load_relaxed(&fg_domain),
 			   fg_load_relaxed(t->cpu));
 }
@@ -324,8 +324,8 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 	if (policy == FG_POLICY_SPIN)
 		return FG_SPIN;
 	if (fg_load_relaxed(w->history) >= FG_SPIN_HISTORY_STOP ||
-	    now < fg_load_relaxed(&no_room_until_ns) || fg_cpus() == 1 ||
-	    (!w->since_ns && has_deadline(w->self)))
+	    now < fg_load_relaxed(&no_room_until_ns) || fg_cpus_allotted() == 1 ||
+	    fg_is_rationed() || (!w->since_ns && has_deadline(w->self)))
 		return FG_BLOCK;
 	if (!w->since_ns)
 		w->since_ns = now;
@@ -472,6 +472,8 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 	if (w->asked == 1 && w->self->role == FG_ROLE_NONE)
 		ask_monitor(now);
 	if (w->look && !fg_look_goes_on(w->look, w->self, now))
+		return FG_BLOCK;
+	if (w->follows)
 		return FG_BLOCK;
 	if (w->history && decide_event(w, &now) == FG_BLOCK)
 		return FG_BLOCK;

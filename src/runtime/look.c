@@ -8,7 +8,6 @@
 #include "runtime/policy.h"
 #include "sys/clock.h"
 #include "sys/filter.h"
-#include "sys/quota.h"
 
 /* What a group may have saved up, and has at first.  Not varied. */
 #define GROUP_CAP_NS   (64 * (int64_t)FG_LOOK_NS)
@@ -77,28 +76,11 @@ void fg_budget_add(struct fg_budget *b, int64_t ns)
 	fg_add_relaxed(&b->left_ns, ns);
 }
 
-/*
- * Where time on the CPUs is rationed, looking eats what working needs.  As at the start: a quota
- * that comes later is not seen.
- */
-static uint32_t quota = FG_QUOTA_NONE;
-
 void fg_look_setup(void)
 {
 	fg_filter_setup(fg_policy_clock_changed);
-	if (!fg_call_begins(0))
-		return;
-	quota = fg_quota_cpus();
-	fg_call_ends(0);
 	for (uint32_t i = 0; i < GROUPS; i++)
 		groups[i].budget.left_ns = GROUP_FIRST_NS;
-}
-
-static uint32_t cpus_for_us(void)
-{
-	uint32_t cpus = fg_cpus();
-
-	return cpus < quota ? cpus : quota;
 }
 
 static uint64_t read_next_ns, read_last_ns, cpu_read_ns;
@@ -197,7 +179,7 @@ static bool is_crowded(const struct group *g, uint32_t cpu, uint32_t cpus, uint6
 
 enum fg_look_room fg_look_may_begin(struct fg_look *l, const struct fg_self *self, uint64_t now)
 {
-	uint32_t cpu = fg_load_relaxed(self->cpu), cpus = cpus_for_us(), place;
+	uint32_t cpu = fg_load_relaxed(self->cpu), cpus = fg_cpus_allotted(), place;
 	struct group *g;
 
 	/* Without rseq (valgrind, emulators) nobody knows the CPU. */
@@ -229,7 +211,7 @@ static void yield(struct fg_look *l, const struct fg_self *self)
 
 bool fg_look_goes_on(struct fg_look *l, const struct fg_self *self, uint64_t now)
 {
-	uint32_t cpu = fg_load_relaxed(self->cpu), cpus = cpus_for_us(), place;
+	uint32_t cpu = fg_load_relaxed(self->cpu), cpus = fg_cpus_allotted(), place;
 	struct group *g;
 	uint64_t away;
 
@@ -275,7 +257,7 @@ void fg_look_earned(const struct fg_self *self, int64_t ns)
 	uint32_t cpu = fg_load_relaxed(self->cpu), place;
 
 	if (cpu < FG_MAX_CPUS)
-		fg_budget_add(&group_of(cpu, cpus_for_us(), &place)->budget, ns);
+		fg_budget_add(&group_of(cpu, fg_cpus_allotted(), &place)->budget, ns);
 }
 
 /* ---- what a sleep costs ------------------------------------------------------------ */

@@ -57,7 +57,7 @@ struct fg_look {
 
 enum fg_look_room { FG_LOOK, FG_LOOK_NO_ROOM, FG_LOOK_NO_BUDGET };
 
-/* Before the first look: what the process's cgroup may use. */
+/* Before the first look. */
 void fg_look_setup(void);
 
 /* May this thread look for so long? */

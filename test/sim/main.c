@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lock/offer.h"
+#include "runtime/cpus.h"
 #include "runtime/decide.h"
 #include "runtime/thread.h"
 #include "runtime/thread_id.h"
@@ -268,7 +269,8 @@ static void start_runtime(void)
 	fg_asymmetric_setup();
 	fg_threads_setup(_fg_offer_thread_ends);
 	fg_not_forked = &not_forked;
-	fg_self();				/* reserves the tables */
+	fg_self(); /* reserves the tables */
+	fg_cpus_setup();
 	fg_ids_of_process((uint32_t)sim_pid()); /* from here on */
 	mon_setup(chaos ? 2 * n : n, M.cpus,
 		  (char *)&fg_self_tls.bind - ((char *)__builtin_thread_pointer() + __rseq_offset));
