@@ -254,6 +254,12 @@ def check_cmake_versions_and_components():
                           (f"{major}.{minor}.{patch} EXACT", True),
                           (f"{major}.{minor}.{patch + 1}", False), (f"{major}.{minor + 1}", False),
                           (f"{major + 1}.{minor}", False),
+                          (f"{major}.0...{major + 1}", True),
+                          (f"{major}.0...{major}.{minor}.{patch}", True),
+                          (f"{major}.0...<{major}.{minor}.{patch}", False),
+                          (f"{major}.0...<{major}.{minor + 1}", True),
+                          (f"{major}.0...{major}.0.9", False),
+                          (f"{major}.{minor + 1}...{major + 1}", False),
                           ("COMPONENTS flexguard async", True),
                           ("COMPONENTS nosuch", False),
                           ("COMPONENTS async OPTIONAL_COMPONENTS nosuch", True)):
