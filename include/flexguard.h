@@ -179,7 +179,10 @@ enum {
 /* kind: one of the two; EINVAL: none of them. */
 FG_API int fg_rwlock_init(fg_rwlock_t *rwlock, int kind);
 
-/* Always 0.  Nobody may hold it.  Not needed for memory that is simply given up. */
+/*
+ * Always 0.  Nobody uses it any more.  Not needed for memory that is simply given up, unless a
+ * thread has it locked to write: until then that one looks as if others might wait for it.
+ */
 FG_API int fg_rwlock_destroy(fg_rwlock_t *rwlock);
 
 /* To read, together with others.  EDEADLK: the caller writes.  EAGAIN: 2^28 - 2^23 threads read. */

@@ -118,5 +118,7 @@ int _fg_rwlock_tryrdlock(struct fg_rwlock *rw);
 int _fg_rwlock_trywrlock(struct fg_rwlock *rw);
 /* Always 0: a lock that nobody holds is left alone. */
 int _fg_rwlock_unlock(struct fg_rwlock *rw);
+/* Nobody uses it any more: a thread that has it to write says so no longer. */
+void _fg_rwlock_destroy(struct fg_rwlock *rw);
 
 #endif

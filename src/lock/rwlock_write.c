@@ -199,6 +199,12 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 	return r;
 }
 
+void _fg_rwlock_destroy(struct fg_rwlock *rw)
+{
+	if (fg_load_relaxed(&rw->gate.word) & FG_WORD_ID)
+		writer_leaves(rw);
+}
+
 /* Now, counted or in the table. */
 static bool is_read(struct fg_rwlock *rw)
 {

@@ -112,6 +112,28 @@ static void *write_it(void *arg)
 	return NULL;
 }
 
+static void *destroy(void *l)
+{
+	return (void *)(long)fg_rwlock_destroy(l);
+}
+
+/*
+ * Rust forgets a guard.  Its thread would say for ever that it is in a section, and take all locks
+ * the long way.
+ */
+static void destroyed_while_written(void)
+{
+	static const fg_rwlock_t free_again = FG_RWLOCK_INIT;
+
+	for (int by_another = 0; by_another < 2; by_another++) {
+		fg_rwlock_t l = FG_RWLOCK_INIT;
+
+		CHECK_EQ(fg_rwlock_wrlock(&l), 0);
+		CHECK_EQ(by_another ? in_thread(destroy, &l) : (long)destroy(&l), 0);
+		CHECK_EQ(l.fg_state[0], free_again.fg_state[0]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	fg_rwlock_t d = FG_RWLOCK_INIT, w = FG_WRITERS_FIRST_RWLOCK_INIT;
@@ -121,6 +143,7 @@ int main(int argc, char **argv)
 	rules(&rw, 1);
 	rules(&d, 1);
 	rules(&w, 0);
+	destroyed_while_written();
 	CHECK_EQ(fg_rwlock_init(&d, 1), EINVAL);
 	CHECK_EQ(fg_rwlock_init(&d, 3), EINVAL);
 	CHECK_EQ(fg_rwlock_init(&d, FG_RWLOCK_WRITERS_FIRST), 0);

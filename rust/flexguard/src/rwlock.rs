@@ -24,7 +24,7 @@ unsafe impl Sync for RawRwLock {}
 impl core::panic::RefUnwindSafe for RawRwLock {}
 
 impl Drop for RawRwLock {
-    /// Readers whose guards were forgotten are none of a later lock at this address.
+    /// The thread that has it to write would say of itself, for ever, that others may wait for it.
     #[inline]
     fn drop(&mut self) {
         unsafe { sys::fg_rwlock_destroy(self.rwlock.get()) };

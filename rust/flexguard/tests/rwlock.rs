@@ -9,6 +9,7 @@ use flexguard::{
     RawRwLock, RawUpgradableRwLock, RwLock, UpgradableRwLock,
     UpgradableRwLockUpgradableReadGuard as Upgradable, UpgradableRwLockWriteGuard as Write,
 };
+use std::mem::ManuallyDrop;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -234,6 +235,25 @@ fn read_often(lock: &RwLock<i32>) {
             s.spawn(|| drop(lock.read()));
         });
         drop(lock.read());
+    }
+}
+
+/// Nor does its thread say for ever that it is in a section, whoever drops it.
+#[test]
+fn a_forgotten_writer_is_none_of_a_dropped_lock() {
+    for by_another in [false, true] {
+        let mut place = Box::new(ManuallyDrop::new(RawRwLock::INIT));
+        place.lock_exclusive();
+        // SAFETY: it is dropped once, and only its words are read after that.
+        if by_another {
+            thread::scope(|s| {
+                s.spawn(|| unsafe { ManuallyDrop::drop(&mut place) });
+            });
+        } else {
+            unsafe { ManuallyDrop::drop(&mut place) };
+        }
+        let left = std::ptr::addr_of!(*place).cast::<flexguard_sys::fg_rwlock_t>();
+        assert_eq!(unsafe { (*left).fg_state[0] }, 0, "by another thread: {by_another}");
     }
 }
 

@@ -5,6 +5,7 @@
  *
  *   _fg_rwlock_may_be_shared()	those that other processes know are ours, too
  *   _fg_chosen_rwlock_init()		a new one that is ours
+ *   _fg_chosen_rwlock_destroy()	of the API alone: in Rust a guard may be forgotten
  *   _fg_chosen_rwlock_...()	as the functions of that name in lock/rwlock.h
  */
 #ifndef FG_RWLOCK_OURS_H
@@ -26,7 +27,7 @@ static inline void _fg_chosen_rwlock_init(struct fg_rwlock *rw, int kind, bool s
 
 static inline void _fg_chosen_rwlock_destroy(struct fg_rwlock *rw)
 {
-	(void)rw;
+	_fg_rwlock_destroy(rw);
 }
 
 static inline int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,

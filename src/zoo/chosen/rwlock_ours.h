@@ -17,11 +17,7 @@ static inline void _fg_chosen_rwlock_init(struct fg_rwlock *rw, int kind, bool s
 	*rw = (struct fg_rwlock){.kind = (uint32_t)kind | (shared ? FG_RW_OURS_SHARED : 0)};
 }
 
-static inline void _fg_chosen_rwlock_destroy(struct fg_rwlock *rw)
-{
-	(void)rw;
-}
-
+void _fg_chosen_rwlock_destroy(struct fg_rwlock *rw);
 int _fg_chosen_rwlock_rdlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
 			     const void *caller);
 int _fg_chosen_rwlock_wrlock(struct fg_rwlock *rw, const struct fg_deadline *deadline,
