@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -384,19 +386,33 @@ static bool number(const char *text, char **end, uint64_t most, uint64_t *n)
 	return !errno && *n <= most;
 }
 
-/* "yes", 12, or for eight bytes the number of a cgroup's folder. */
+/*
+ * The number by which policies know it, which is its folder's.  Of any other folder, and of a
+ * cgroup of version 1, that is a number of something else: of no cgroup, or of a wrong one.
+ */
+static bool cgroup_id(const char *path, uint64_t *id)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (statfs(path, &fs) || (unsigned long)fs.f_type != CGROUP2_SUPER_MAGIC ||
+	    stat(path, &st) || !S_ISDIR(st.st_mode))
+		return false;
+	*id = st.st_ino;
+	return true;
+}
+
+/* "yes", 12, or for eight bytes a cgroup's folder. */
 static const char *read_one(unsigned char *to, uint32_t bytes, bool is_bool, const char *value)
 {
 	uint64_t most = is_bool ? 1 : bytes >= 8 ? UINT64_MAX : (1ull << (8 * bytes)) - 1, n;
-	struct stat st;
 	char *end;
 
 	if (is_bool && (!strcmp(value, "yes") || !strcmp(value, "no")))
 		n = *value == 'y';
 	else if (bytes == 8 && *value == '/') {
-		if (stat(value, &st) || !S_ISDIR(st.st_mode))
-			return "needs a folder that is there, a cgroup's";
-		n = st.st_ino;
+		if (!cgroup_id(value, &n))
+			return "needs a folder that is there, a cgroup's (version 2)";
 	} else if (!number(value, &end, most, &n) || *end)
 		return is_bool	  ? "needs yes or no" :
 		       bytes == 8 ? "needs a number, or the path of a cgroup" :

@@ -259,6 +259,8 @@ def check_wrong_options():
                                  ("cohort", "llc=a", "each CPU"),
                                  ("prio", "cgroup=/nope", "needs a folder that is there"),
                                  ("prio", "cgroup=/etc/passwd", "needs a folder that is there"),
+                                 ("prio", "cgroup=/", "needs a folder that is there"),
+                                 ("deadline", "cgroup=/sys", "needs a folder that is there"),
                                  ("amp", "backoff_ns=18446744073709551616", "number"),
                                  ("numa+prio", "reorder=0", "both"),
                                  ("cohort", "llc=" + ",".join(["1"] * 513), "each CPU")):
@@ -267,7 +269,9 @@ def check_wrong_options():
         one_line(p.stderr)
         true(f"{policy} {option}: {p.stderr}", word in p.stderr)
     files = f"{BUILD}/kernel/policies"
-    for policy, option in (("amp", "slow=0-511"), ("prio", "cgroup=/sys"),
+    cgroups = [f"cgroup={line.split()[1]}" for line in open("/proc/self/mounts")
+               if line.split()[2] == "cgroup2"]
+    for policy, option in (("amp", "slow=0-511"), ("prio", (cgroups or ["cgroup=1"])[0]),
                            ("amp", "backoff_ns=0x10"), ("cohort", "llc=0,0,1,1"),
                            ("numa", "reorder=no"), ("amp-reorder", "max_bypass_us=100"),
                            ("numa+amp", "amp.max_wait_us=100"),
