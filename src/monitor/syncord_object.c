@@ -477,14 +477,18 @@ int fg_object_set(struct fg_policy_object *o, const char *key, const char *value
 	const char *wrong;
 	unsigned char *copy;
 	const void *now;
-	uint32_t offset = 0, bytes = 0;
+	uint32_t offset = 0, bytes = 0, us = 0;
 	size_t all = 0;
 	int err;
 
 	*found = map && find(o, key, &type, &offset, &bytes);
 	if (!*found && bound(o, key)) {
 		*found = true;
-		wrong = read_one(bound(o, key), sizeof(uint32_t), false, value);
+		wrong = read_one((unsigned char *)&us, sizeof(us), false, value);
+		/* To the kernel 0 is no bound of the policy's: the longest that there is. */
+		wrong = !wrong && !us ? "needs 1 or more" : wrong;
+		if (!wrong)
+			memcpy(bound(o, key), &us, sizeof(us));
 		if (wrong)
 			snprintf(why, size, "-o %s of %s %s, not '%s'", key, o->part.name, wrong,
 				 value);

@@ -244,6 +244,7 @@ def check_wrong_options():
     for option, word in {"nope=1": "no option", "flush=": "number", "flush=-1": "number",
                          "flush=4294967296": "fits", "flush=1x": "number",
                          "max_bypass_us=": "number", "max_wait_us=4294967296": "fits",
+                         "max_bypass_us=0": "1 or more", "max_wait_us=0x0": "1 or more",
                          "reorder=2": "yes or no", "reorder=maybe": "yes or no",
                          "amp.slow=1": "no option", "flush": "KEY=VALUE",
                          "=1": "KEY=VALUE"}.items():
