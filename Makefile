@@ -154,8 +154,9 @@ syncord-perf: deps-syncord
 rust: deps-rust
 	@$(MAKE) --no-print-directory all
 	@cd rust && export PKG_CONFIG_PATH="$(abspath $(BUILD))/meson-uninstalled" && \
-		cargo test --workspace --locked && cargo test --locked --no-default-features \
-		-p flexguard && cargo run --locked --example queue && ./parking-lot-suite && \
+		cargo test --workspace --locked --features flexguard/arc_lock && \
+		cargo test --locked --no-default-features -p flexguard && \
+		cargo run --locked --example queue && ./parking-lot-suite && \
 		{ ./msrv || [ $$? = 77 ]; } && { ./minimal || [ $$? = 77 ]; }
 
 # The documents as a static site, in build/site; needs no network.

@@ -26,9 +26,10 @@
 //!
 //! All can be made in a `static`, but for [`Barrier`], and none allocates.  What differs from
 //! parking_lot: [`Condvar::notify_one`] and [`Condvar::notify_all`] do not tell how many they woke;
-//! no lock is handed over by `unlock_fair`; a timed [`Condvar::wait_while`] looks at its condition
-//! once more when the time is up, as std's does; and only [`UpgradableRwLock`] can be upgraded and
-//! downgraded, for one more lock that its writers take.
+//! no lock is handed over by `unlock_fair`, and there is no `FairMutex`; a timed
+//! [`Condvar::wait_while`] looks at its condition once more when the time is up, as std's does; and
+//! only [`UpgradableRwLock`] can be upgraded and downgraded, for one more lock that its writers
+//! take.
 //!
 //! Without the monitor (`flexguard monitor`, which needs no privilege of the programs that use it)
 //! the locks are right, and decide by what they see themselves.
@@ -59,14 +60,19 @@ mod semaphore;
 mod upgradable;
 
 pub use lock_api;
+#[cfg(feature = "arc_lock")]
+pub use lock_api::{
+    ArcMutexGuard, ArcReentrantMutexGuard, ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard,
+    ArcRwLockWriteGuard,
+};
 
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::Condvar;
 #[cfg(feature = "std")]
 pub use condvar::WaitTimeoutResult;
 pub use mutex::{
-    const_mutex, MappedMutexGuard, MappedReentrantMutexGuard, Mutex, MutexGuard, RawMutex,
-    RawThreadId, ReentrantMutex, ReentrantMutexGuard,
+    const_mutex, const_reentrant_mutex, MappedMutexGuard, MappedReentrantMutexGuard, Mutex,
+    MutexGuard, RawMutex, RawThreadId, ReentrantMutex, ReentrantMutexGuard,
 };
 pub use once::{Once, OnceState};
 pub use rwlock::{

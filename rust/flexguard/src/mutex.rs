@@ -139,3 +139,8 @@ pub type MappedReentrantMutexGuard<'a, T> =
 pub const fn const_mutex<T>(value: T) -> Mutex<T> {
     Mutex::const_new(<RawMutex as lock_api::RawMutex>::INIT, value)
 }
+
+/// A reentrant mutex for a `static`.
+pub const fn const_reentrant_mutex<T>(value: T) -> ReentrantMutex<T> {
+    ReentrantMutex::const_new(<RawMutex as lock_api::RawMutex>::INIT, RawThreadId, value)
+}

@@ -195,6 +195,32 @@ fn a_reentrant_one_is_locked_again_by_its_owner_only() {
     assert!(mutex.try_lock_for(SHORT).is_some());
 }
 
+#[test]
+fn a_reentrant_one_in_a_static() {
+    static DEPTH: ReentrantMutex<Cell<u64>> = flexguard::const_reentrant_mutex(Cell::new(0));
+    let outer = DEPTH.lock();
+    outer.set(outer.get() + 1);
+    let inner = DEPTH.lock();
+    inner.set(inner.get() + 1);
+    assert_eq!(outer.get(), 2);
+}
+
+/// By parking_lot's names, which are lock_api's.
+#[cfg(feature = "arc_lock")]
+#[test]
+fn a_guard_may_own_its_lock() {
+    use flexguard::{ArcMutexGuard, ArcReentrantMutexGuard, RawThreadId};
+    use std::sync::Arc;
+    let mutex = Arc::new(Mutex::new(1));
+    let guard: ArcMutexGuard<RawMutex, i32> = mutex.lock_arc();
+    assert!(mutex.try_lock().is_none());
+    drop(guard);
+    assert_eq!(*mutex.try_lock().unwrap(), 1);
+    let mutex = Arc::new(ReentrantMutex::new(2));
+    let guard: ArcReentrantMutexGuard<RawMutex, RawThreadId, i32> = mutex.lock_arc();
+    assert_eq!((*guard, *mutex.lock()), (2, 2));
+}
+
 /// Threads that come and go while others wait: no memory of an ended thread is in the way.
 #[test]
 fn threads_may_end() {
