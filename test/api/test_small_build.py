@@ -13,9 +13,9 @@ os.environ.pop("LD_LIBRARY_PATH", None)  # Meson's, of the build that runs this
 CLANG = shutil.which("clang-19") or shutil.which("clang")
 
 
-def call(*args):
+def call(*args, **env):
     p = subprocess.run(args, text=True, timeout=280, stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT, env=dict(os.environ, CC=CLANG or "cc"))
+                       stderr=subprocess.STDOUT, env={**os.environ, "CC": CLANG or "cc", **env})
     same(f"{' '.join(args)}:\n{p.stdout}", p.returncode, 0)
     return p.stdout
 
@@ -46,6 +46,18 @@ def check_hardened():
             same(f"{cc}, {level}", said, "")
             same(f"{cc}, {level}: calls", re.findall(" U .*", call("nm", f"{TMP}/memory.o")), [])
             true("loops", not re.search("R_.*mem", call("objdump", "-dr", f"{TMP}/memory.o")))
+
+
+def check_lto():
+    """As distributions build, too: what programs link is code, and not what this very compiler
+    makes it of."""
+    if not shutil.which("gcc"):
+        raise Skip("no gcc")
+    call("meson", "setup", f"{TMP}/lto", SOURCE, "-Dauto_features=disabled", "-Dtests=false",
+         "-Dbench=false", CC="gcc", CFLAGS="-flto")
+    for name in "libflexguard.a", "libflexguard-async.a":
+        call("ninja", "-C", f"{TMP}/lto", name)
+        true(name, ".gnu.lto" not in call("readelf", "-SW", f"{TMP}/lto/{name}"))
 
 
 def check_for_another_cpu():
