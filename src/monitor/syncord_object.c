@@ -376,13 +376,13 @@ bool fg_object_has(const struct fg_policy_object *o, const char *key)
 	return find(o, key, &type, &offset, &size) || bound(o, key);
 }
 
-/* A number, decimal or 0x..., up to `most`. */
+/* A number, decimal (010 is 10) or 0x..., up to `most`. */
 static bool number(const char *text, char **end, uint64_t most, uint64_t *n)
 {
 	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
-	*n = strtoull(text, end, 0);
+	*n = strtoull(text, end, !strncasecmp(text, "0x", 2) ? 16 : 10);
 	return !errno && *n <= most;
 }
 

@@ -256,6 +256,9 @@ def check_wrong_options():
                                  ("amp", "slow=3-1", "list of CPUs"),
                                  ("amp", "slow=1,", "list of CPUs"),
                                  ("amp", "slow=-1", "list of CPUs"),
+                                 ("amp", "slow=0-0777", "list of CPUs"),
+                                 ("cohort", "llc=0177777", "each CPU"),
+                                 ("amp", "slow=0x", "list of CPUs"),
                                  ("cohort", "llc=70000", "each CPU"),
                                  ("cohort", "llc=a", "each CPU"),
                                  ("prio", "cgroup=/nope", "needs a folder that is there"),
@@ -272,7 +275,8 @@ def check_wrong_options():
     files = f"{BUILD}/kernel/policies"
     cgroups = [f"cgroup={line.split()[1]}" for line in open("/proc/self/mounts")
                if line.split()[2] == "cgroup2"]
-    for policy, option in (("amp", "slow=0-511"), ("prio", (cgroups or ["cgroup=1"])[0]),
+    for policy, option in (("amp", "slow=0-511"), ("amp", "slow=08-09,0x1F"),
+                           ("prio", (cgroups or ["cgroup=1"])[0]),
                            ("amp", "backoff_ns=0x10"), ("cohort", "llc=0,0,1,1"),
                            ("numa", "reorder=no"), ("amp-reorder", "max_bypass_us=100"),
                            ("numa+amp", "amp.max_wait_us=100"),
