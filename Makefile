@@ -149,15 +149,16 @@ syncord-perf: deps-syncord
 	@$(MAKE) --no-print-directory syncord CASES=perf
 
 # The crates of rust/: their tests and examples, parking_lot's tests on their types, all with the
-# oldest compiler that they promise, and built with the oldest crates that they name.  Takes crates
-# from the registry, unless Cargo has them.
+# oldest compiler that they promise, and built with the oldest crates that they name; with a nightly
+# what they order, under ThreadSanitizer.  Takes crates from the registry, unless Cargo has them.
 rust: deps-rust
 	@$(MAKE) --no-print-directory all
 	@cd rust && export PKG_CONFIG_PATH="$(abspath $(BUILD))/meson-uninstalled" && \
 		cargo test --workspace --locked --features flexguard/arc_lock && \
 		cargo test --locked --no-default-features -p flexguard && \
 		cargo run --locked --example queue && ./parking-lot-suite && \
-		{ ./msrv || [ $$? = 77 ]; } && { ./minimal || [ $$? = 77 ]; }
+		{ ./msrv || [ $$? = 77 ]; } && { ./minimal || [ $$? = 77 ]; } && \
+		{ ./tsan || [ $$? = 77 ]; }
 
 # The documents as a static site, in build/site; needs no network.
 site: deps-site

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+use crate::tsan::{given, taken};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use flexguard_sys as sys;
@@ -57,7 +58,9 @@ impl Barrier {
     /// Waits until all have come.
     #[inline]
     pub fn wait(&self) -> BarrierWaitResult {
+        given(self.barrier.get());
         let status = unsafe { sys::fg_barrier_wait(self.barrier.get()) };
+        taken(self.barrier.get());
         BarrierWaitResult(status == sys::FG_BARRIER_SERIAL)
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 use crate::mutex::MutexGuard;
+use crate::tsan::{given, taken};
 use core::cell::UnsafeCell;
 use flexguard_sys as sys;
 
@@ -54,8 +55,11 @@ impl Condvar {
     /// Releases the mutex, sleeps until woken (or without a reason), and has the mutex again.
     #[inline]
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
+        let mutex = mutex_of(guard);
+        given(mutex);
         // SAFETY: the guard says that this thread has the mutex locked, once.
-        unsafe { sys::fg_cond_wait(self.cond.get(), mutex_of(guard)) };
+        unsafe { sys::fg_cond_wait(self.cond.get(), mutex) };
+        taken(mutex);
     }
 
     /// Waits as long as `condition` is true of what the mutex guards.
@@ -92,7 +96,7 @@ pub use timed::WaitTimeoutResult;
 
 #[cfg(feature = "std")]
 mod timed {
-    use super::{mutex_of, sys, Condvar};
+    use super::{given, mutex_of, sys, taken, Condvar};
     use crate::{deadline, MutexGuard};
     use libc::timespec;
     use std::time::{Duration, Instant};
@@ -116,6 +120,7 @@ mod timed {
             deadline: Option<timespec>,
         ) -> WaitTimeoutResult {
             let (cond, mutex) = (self.cond.get(), mutex_of(guard));
+            given(mutex);
             // SAFETY: as in wait.
             let status = match deadline {
                 Some(at) => unsafe {
@@ -123,6 +128,7 @@ mod timed {
                 },
                 None => unsafe { sys::fg_cond_wait(cond, mutex) },
             };
+            taken(mutex);
             WaitTimeoutResult(status == libc::ETIMEDOUT)
         }
 

@@ -34,6 +34,8 @@
 //! Without the monitor (`flexguard monitor`, which needs no privilege of the programs that use it)
 //! the locks are right, and decide by what they see themselves.
 //!
+//! Under ThreadSanitizer (`-Zsanitizer=thread`) the calls tell it what they order.
+//!
 //! A thread that waits must not be cancelled by `pthread_cancel`: Rust has no way to unwind there.
 //! In the child of a `fork`, the forking thread may release what it held.
 //!
@@ -45,6 +47,8 @@
 //! - `arc_lock`, `serde`: those of `lock_api`.
 #![no_std]
 #![warn(missing_docs)]
+// flexguard_tsan, of build.rs; the oldest compilers know neither.
+#![allow(unknown_lints, unexpected_cfgs)]
 
 #[cfg(any(test, feature = "std"))]
 extern crate std;
@@ -57,6 +61,7 @@ mod mutex;
 mod once;
 mod rwlock;
 mod semaphore;
+mod tsan;
 mod upgradable;
 
 pub use lock_api;

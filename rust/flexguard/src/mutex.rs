@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+use crate::tsan::{given, taken, taken_if};
 use core::cell::UnsafeCell;
 use core::num::NonZeroUsize;
 use flexguard_sys as sys;
@@ -48,15 +49,18 @@ unsafe impl lock_api::RawMutex for RawMutex {
     #[inline]
     fn lock(&self) {
         unsafe { sys::fg_mutex_lock(self.mutex.get()) };
+        taken(self.mutex.get());
     }
 
     #[inline]
     fn try_lock(&self) -> bool {
-        unsafe { sys::fg_mutex_trylock(self.mutex.get()) == 0 }
+        let mutex = self.mutex.get();
+        taken_if(mutex, unsafe { sys::fg_mutex_trylock(mutex) == 0 })
     }
 
     #[inline]
     unsafe fn unlock(&self) {
+        given(self.mutex.get());
         sys::fg_mutex_unlock(self.mutex.get());
     }
 }
@@ -79,10 +83,11 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
 impl RawMutex {
     fn lock_before(&self, deadline: Option<libc::timespec>) -> bool {
         let mutex = self.mutex.get();
-        match deadline {
+        let locked = match deadline {
             Some(at) => unsafe { sys::fg_mutex_timedlock(mutex, libc::CLOCK_MONOTONIC, &at) == 0 },
             None => unsafe { sys::fg_mutex_lock(mutex) == 0 },
-        }
+        };
+        taken_if(mutex, locked)
     }
 }
 

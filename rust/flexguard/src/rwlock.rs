@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+use crate::tsan::{given, taken, taken_if};
 use core::cell::UnsafeCell;
 use flexguard_sys as sys;
 
@@ -62,30 +63,36 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     #[inline]
     fn lock_shared(&self) {
         granted(unsafe { sys::fg_rwlock_rdlock(self.rwlock.get()) });
+        taken(self.rwlock.get());
     }
 
     #[inline]
     fn try_lock_shared(&self) -> bool {
-        unsafe { sys::fg_rwlock_tryrdlock(self.rwlock.get()) == 0 }
+        let rwlock = self.rwlock.get();
+        taken_if(rwlock, unsafe { sys::fg_rwlock_tryrdlock(rwlock) == 0 })
     }
 
     #[inline]
     unsafe fn unlock_shared(&self) {
+        given(self.rwlock.get());
         sys::fg_rwlock_unlock(self.rwlock.get());
     }
 
     #[inline]
     fn lock_exclusive(&self) {
         granted(unsafe { sys::fg_rwlock_wrlock(self.rwlock.get()) });
+        taken(self.rwlock.get());
     }
 
     #[inline]
     fn try_lock_exclusive(&self) -> bool {
-        unsafe { sys::fg_rwlock_trywrlock(self.rwlock.get()) == 0 }
+        let rwlock = self.rwlock.get();
+        taken_if(rwlock, unsafe { sys::fg_rwlock_trywrlock(rwlock) == 0 })
     }
 
     #[inline]
     unsafe fn unlock_exclusive(&self) {
+        given(self.rwlock.get());
         sys::fg_rwlock_unlock(self.rwlock.get());
     }
 }
@@ -108,7 +115,7 @@ unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
 
 #[cfg(feature = "std")]
 mod timed {
-    use super::{refused, sys, RawRwLock};
+    use super::{refused, sys, taken, RawRwLock};
     use crate::deadline;
     use libc::timespec;
     use std::time::{Duration, Instant};
@@ -122,7 +129,10 @@ mod timed {
             let never = timespec { tv_sec: libc::time_t::MAX, tv_nsec: 0 };
             let at = deadline.unwrap_or(never);
             match unsafe { lock(self.rwlock.get(), libc::CLOCK_MONOTONIC, &at) } {
-                0 => true,
+                0 => {
+                    taken(self.rwlock.get());
+                    true
+                }
                 libc::ETIMEDOUT => false,
                 error => refused(error),
             }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+use crate::tsan::{given, taken, taken_if};
 use core::cell::UnsafeCell;
 use flexguard_sys as sys;
 
@@ -40,12 +41,14 @@ impl Semaphore {
     #[inline]
     pub fn acquire(&self) {
         unsafe { sys::fg_sem_wait(self.sem.get()) };
+        taken(self.sem.get());
     }
 
     /// Takes a permit if there is one.
     #[inline]
     pub fn try_acquire(&self) -> bool {
-        unsafe { sys::fg_sem_trywait(self.sem.get()) == 0 }
+        let sem = self.sem.get();
+        taken_if(sem, unsafe { sys::fg_sem_trywait(sem) == 0 })
     }
 
     /// Adds a permit.  May be called from a signal handler.
@@ -55,6 +58,7 @@ impl Semaphore {
     /// If there are [`Semaphore::MAX_PERMITS`] already.
     #[inline]
     pub fn release(&self) {
+        given(self.sem.get());
         let error = unsafe { sys::fg_sem_post(self.sem.get()) };
         assert!(error == 0, "flexguard::Semaphore: too many permits");
     }
@@ -74,10 +78,11 @@ impl Semaphore {
 
     fn acquire_before(&self, deadline: Option<libc::timespec>) -> bool {
         let sem = self.sem.get();
-        match deadline {
+        let acquired = match deadline {
             Some(at) => unsafe { sys::fg_sem_timedwait(sem, libc::CLOCK_MONOTONIC, &at) == 0 },
             None => unsafe { sys::fg_sem_wait(sem) == 0 },
-        }
+        };
+        taken_if(sem, acquired)
     }
 }
 
