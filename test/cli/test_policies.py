@@ -492,6 +492,8 @@ def check_objects():
     for name, word in {f"task:{other.pid}.files.file_lock": "no such process",
                        f"task:{me}": "no process and member", f"task:{me}.nope": "no member",
                        "task:x.mm": "no process and member", f"task:{me}.mm": "is a pointer",
+                       "task:0.files.file_lock": "no process and member",
+                       "mm:00.mmap_lock": "no process and member",
                        f"task:{me}.files": "is a pointer", f"task:{me}.mm.pgd.x": "no member",
                        "mm:2.mmap_lock": "no such object", f"sb:{TMP}/no": "no file and member",
                        f"sb:{TMP}.s_root.d_lockref.count": "of type",

@@ -51,7 +51,8 @@ static int open_object(const char *text, bool file, pid_t *pid, const char **mem
 	if (!file) {
 		errno = 0;
 		n = strtoul(text, &end, 10);
-		if (*text < '0' || *text > '9' || *end != '.' || errno || n > INT_MAX) {
+		/* To the kernel's iterator 0 is all processes: the last of them would be it. */
+		if (*text < '0' || *text > '9' || *end != '.' || errno || !n || n > INT_MAX) {
 			snprintf(why, size, "'%.100s' is no process and member, such as 1234.%s",
 				 text, "files.file_lock");
 			return -EINVAL;
