@@ -239,6 +239,21 @@ def check_wrong_policies():
         true(p.stderr, both in p.stderr and all(name in p.stderr for name in policy.split("+")))
 
 
+def check_names_of_others():
+    """A file that somebody else has made calls its options what it likes: a terminal obeys none."""
+    need_module()
+    with open(f"{BUILD}/kernel/policies/numa.bpf.o", "rb") as f:
+        made = f.read()
+    theirs = made.replace(b"\0reorder\0", b"\0\x1b[31mXX\0")
+    true("has the option", theirs != made)
+    with open(f"{TMP}/theirs.bpf.o", "wb") as f:
+        f.write(theirs)
+    said = run("kernel", "check", f"{TMP}/theirs.bpf.o").stdout
+    true(repr(said), "?[31mXX=yes" in said and "\x1b" not in said)
+    said = run("kernel", "check", f"{TMP}/theirs.bpf.o", "--json").stdout
+    true(repr(said), "\x1b" not in said)
+
+
 def check_wrong_options():
     need_module()
     for option, word in {"nope=1": "no option", "flush=": "number", "flush=-1": "number",

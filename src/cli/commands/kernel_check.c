@@ -53,6 +53,7 @@ static void print_options(int at, const struct fg_policy_about *about)
 	for (size_t i = 0; i < about->options && len < sizeof(text); i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s=%s", i ? " " : "",
 					about->option[i].name, about->option[i].value);
+	fg_make_printable(text); /* the file may be anybody's */
 	print_at(at, text);
 }
 
