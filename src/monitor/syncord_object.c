@@ -62,7 +62,8 @@ static const unsigned char *section(const struct fg_policy_object *o, const char
 
 static int read_file(struct fg_policy_object *o, char *why, size_t size)
 {
-	int fd = open(o->part.file, O_RDONLY | O_CLOEXEC), err = 0;
+	/* Of a pipe nobody's bytes are waited for: its size tells nothing. */
+	int fd = open(o->part.file, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = 0;
 	struct stat st = {0};
 	ssize_t n = 1;
 
@@ -72,8 +73,10 @@ static int read_file(struct fg_policy_object *o, char *why, size_t size)
 		err = -EISDIR;
 	else if (st.st_size > MOST_BYTES)
 		err = -EFBIG;
-	if (err) {
-		snprintf(why, size, "cannot read %s: %s", o->part.file, strerror(-err));
+	if (err || !S_ISREG(st.st_mode)) {
+		snprintf(why, size, "cannot read %s: %s", o->part.file,
+			 err ? strerror(-err) : "it is no regular file");
+		err = err ? err : -EINVAL;
 		goto out;
 	}
 	o->image = malloc((size_t)st.st_size + 1);

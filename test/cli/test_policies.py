@@ -223,10 +223,12 @@ def check_check():
 
 def check_wrong_policies():
     need_module()
+    os.mkfifo(f"{TMP}/pipe")
     for policy, word in {"nope": "one of: ", "": "no policy", "+": "no policy",
                          "numa+": "no policy", "numa+numa": "twice",
                          "a+b+c+d+e": "no policy", "./nope.o": "No such file",
                          "/etc/passwd": "is no policy", "/": "directory",
+                         f"{TMP}/pipe": "no regular file", "/dev/zero": "no regular file",
                          f"{BUILD}/libflexguard-monitor.so": "is no policy",
                          "../numa": "No such file", "x" * 300: "no policy",
                          "numa+amp+lockstat+sample+prio": "more than"}.items():
