@@ -11,8 +11,9 @@ struct check {
 	uint64_t length; /* steps of a schedule, about */
 	/* Of a wait, ps: before any periodic check could have found what no release told. */
 	uint64_t bound;
-	double search_s; /* how long to look for a smaller one that fails as well */
-	bool relax;	 /* do it for each place with a memory order, which is not there */
+	double search_s;     /* how long to look for a smaller one that fails as well */
+	bool relax;	     /* do it for each place with a memory order, which is not there */
+	const char *relaxed; /* only in these functions, with commas between; NULL: in all */
 	char **argv;
 };
 

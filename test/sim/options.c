@@ -58,7 +58,7 @@ static const struct option options[] = {
     {"handlers", no_argument, NULL, OPT_HANDLERS},
     {"foreign", no_argument, NULL, OPT_FOREIGN},
     {"trace", no_argument, NULL, OPT_TRACE},
-    {"relax", no_argument, NULL, OPT_RELAX},
+    {"relax", optional_argument, NULL, OPT_RELAX},
     {"load", required_argument, NULL, 'L'},
     {"keys", required_argument, NULL, OPT_KEYS},
     {"busy", required_argument, NULL, OPT_BUSY},
@@ -191,8 +191,8 @@ static int usage(FILE *to, int status)
 	    "  --handlers       signal handlers, in any access, lock mutexes of their own\n"
 	    "  --foreign        a thread releases mutexes for their owners, which end meanwhile\n"
 	    "  --weak           loads may return old values, as memory orders permit\n"
-	    "  --relax          what if one of the orders were not there: for each place in the\n"
-	    "                   code, the same\n"
+	    "  --relax[=NAME,...]  what if one of the orders were not there: for each place in\n"
+	    "                   the code, or in these functions, the same\n"
 	    "  --bound MS       of the time in which nobody gets anything\n"
 	    "  --search S       for a smaller one that fails\n"
 	    "  --trace          how far each thread came before another went on (of the last\n"
@@ -215,7 +215,10 @@ static bool parse_of_schedules(int o)
 	case OPT_HANDLERS: load.handlers = true; break;
 	case OPT_FOREIGN: load.foreign = true; break;
 	case OPT_TRACE: schedule.traced = true; break;
-	case OPT_RELAX: opt.check.relax = weak = true; break;
+	case OPT_RELAX:
+		opt.check.relax = weak = true;
+		opt.check.relaxed = optarg;
+		break;
 	case OPT_WEAK: weak = true; break;
 	case OPT_SEARCH: opt.check.search_s = decimal("--search", 0, 1e6); break;
 	default: return false;

@@ -12,6 +12,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "objects/objects.h"
@@ -84,15 +85,28 @@ void schedule_pauses(struct thread *t)
 	}
 }
 
-void print_place(const void *pc)
+void name_place(const void *pc, char *name, size_t size)
 {
 	char command[256];
+	FILE *says;
 
-	fflush(stdout);
 	snprintf(command, sizeof(command), "addr2line -s -f -p -e /proc/%d/exe %p", getpid(),
 		 (void *)((const char *)pc - 1));
-	if (system(command))
-		puts("?");
+	fflush(stdout);
+	says = popen(command, "r");
+	if (!says || !fgets(name, (int)size, says))
+		snprintf(name, size, "?");
+	if (says)
+		pclose(says);
+	name[strcspn(name, "\n")] = 0;
+}
+
+void print_place(const void *pc)
+{
+	char name[256];
+
+	name_place(pc, name, sizeof(name));
+	puts(name);
 }
 
 /* The last ones: what each thread did, and how far it came, before another went on. */

@@ -7,6 +7,7 @@
 #define SIM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SIM_CPUS    512
@@ -203,6 +204,8 @@ void schedule_begins(int nthreads, int changes, uint64_t length);
 void schedule_pauses(struct thread *t); /* it waits for others */
 void schedule_print(void);
 void print_place(const void *pc);
+/* FUNCTION at FILE:LINE; "?": not known. */
+void name_place(const void *pc, char *name, size_t size);
 
 /* No access that the simulation sees: else its one line would be what all threads wait for. */
 static inline __attribute__((no_sanitize("thread"))) uint64_t rng(void)
