@@ -132,7 +132,7 @@ def check_memory_orders():
     schedules(400, "-O", "mutex", "--weak", "--foreign", "-n", "2")
     # Each that the barrier needs is found when it is not there: of an arrival's addition, which
     # all later changes of the word continue, and of who slept.  (Who span looks twice.)
-    # The second after 63 schedules with the first seed; other builds need fewer, or more.
+    # The second after 171 schedules with the first seed; other builds need fewer, or more.
     p = run("-O", "barrier", "--relax=_fg_barrier_wait,sleep_through", "-x", "1000")
     assert re.search(", 2 needed", p.stdout), p.stdout
     assert re.search("acq_rel .* _fg_barrier_wait at", p.stdout), p.stdout
