@@ -3,11 +3,15 @@
  * Waiters that are signalled by the owner of their mutex while others sleep for it: all return when
  * it is released, by whatever releases it: an unlock, a wait on another condition variable, an
  * unlock by another thread, or, in the parent of a fork, an unlock after the child's.  Each
- * condition variable is destroyed before its waiter returns.
+ * condition variable is destroyed before its waiter returns.  The child has no such waiters, and
+ * may have done away with their stacks.
  */
+#include <sys/mman.h>
+
 #include "../tools/check.h"
 
-enum { WAITERS = 100 };
+enum { WAITERS = 100, STACK = 256 * 1024 };
+static char *stacks;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond[WAITERS], other = PTHREAD_COND_INITIALIZER;
 static int ready[WAITERS], waiting, returned, locked;
@@ -24,6 +28,18 @@ static void *wait_for_mine(void *arg)
 	returned++;
 	unlock(&m);
 	return NULL;
+}
+
+static pthread_t start_waiter(int i)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+
+	CHECK_EQ(pthread_attr_init(&attr), 0);
+	CHECK_EQ(pthread_attr_setstack(&attr, stacks + (size_t)i * STACK, STACK), 0);
+	CHECK_EQ(pthread_create(&t, &attr, wait_for_mine, (void *)(intptr_t)i), 0);
+	CHECK_EQ(pthread_attr_destroy(&attr), 0);
+	return t;
 }
 
 static void *sleep_for_the_mutex(void *arg)
@@ -55,6 +71,7 @@ static void release(void)
 	case AFTER_FORK:
 		child = check_fork();
 		if (!child) {
+			CHECK_EQ(munmap(stacks, (size_t)WAITERS * STACK), 0);
 			unlock(&m);
 			lock(&m);
 			unlock(&m);
@@ -75,7 +92,7 @@ static void run(void)
 	for (int i = 0; i < WAITERS; i++) {
 		ready[i] = 0;
 		CHECK_EQ(pthread_cond_init(&cond[i], NULL), 0);
-		t[i] = start(wait_for_mine, (void *)(intptr_t)i);
+		t[i] = start_waiter(i);
 	}
 	for (lock(&m); waiting < WAITERS; lock(&m)) {
 		unlock(&m);
@@ -108,6 +125,9 @@ static void run(void)
 int main(int argc, char **argv)
 {
 	check_begin(argv[0], 30);
+	stacks = mmap(NULL, (size_t)WAITERS * STACK, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(stacks != MAP_FAILED);
 	for (how = BY_UNLOCK; how < WAYS; how++)
 		run();
 	return 0;
