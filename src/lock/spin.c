@@ -228,15 +228,26 @@ static void leave_to_first(const int32_t *lock)
 	}
 }
 
+/* False: nobody sleeps there, for this lock. */
+static bool wake_in(struct fg_spin_way *way, const int32_t *lock)
+{
+	/* Release: with the new count the lock is seen free (acquire in sleep_on). */
+	fg_add_release(&way->wakes, 1);
+	return fg_futex_wake(&way->wakes, 1, channel(lock)) > 0;
+}
+
 void _fg_spin_wake(int32_t *lock)
 {
 	struct fg_spin_bucket *b = _fg_spin_bucket(lock);
-	struct fg_spin_way *way = NULL;
 	bool watched = false;
-	uint32_t i;
+	uint32_t i, ways = 0;
 
 	leave_to_first(lock);
-	/* Two that began to wait at once may have taken a way each. */
+	/*
+	 * Those that came while another lock had the first way have one of their own.  And who is
+	 * counted there may have been woken, and be asleep in the first next, before this release
+	 * is seen: found by `fgsim --weak`.
+	 */
 	for (i = 0; i < LAST_WAY; i++) {
 		uint64_t who = fg_load_relaxed(&b->way[i].who);
 
@@ -244,18 +255,16 @@ void _fg_spin_wake(int32_t *lock)
 			continue;
 		if (who & SPINNERS)
 			return;
-		way = &b->way[i];
+		ways |= 1u << i;
 		watched |= !!(who & WATCHED);
 	}
 	if (watched && leave_asleep(lock))
 		return;
-	if (!way && fg_load_relaxed(&b->way[LAST_WAY].who) & SLEEPERS)
-		way = &b->way[LAST_WAY];
-	if (!way)
-		return;
-	/* Release: with the new count the lock is seen free (acquire in sleep_on). */
-	fg_add_release(&way->wakes, 1);
-	fg_futex_wake(&way->wakes, 1, channel(lock));
+	for (i = 0; i < LAST_WAY; i++)
+		if ((ways & 1u << i) && wake_in(&b->way[i], lock))
+			return;
+	if (fg_load_relaxed(&b->way[LAST_WAY].who) & SLEEPERS)
+		wake_in(&b->way[LAST_WAY], lock);
 }
 
 /*

@@ -59,20 +59,21 @@ inline drain_buffer(t)
 	fi
 }
 
-/* One whose channel it is, if any. */
-inline wake_one(way)
+/* [spin.c:wake_in]: one whose channel it is, if any. */
+inline wake_in(way)
 {
 	atomic {
 #ifndef MUT_RELAXED
 		drain_buffer(me);
 #endif
 		wakes[way]++;
+		woke = 1;
 		if
 		:: asleep[0] == 1 + way && wants[0] == l -> asleep[0] = 0
 		:: asleep[1] == 1 + way && wants[1] == l -> asleep[1] = 0
 		:: asleep[N - 2] == 1 + way && wants[N - 2] == l -> asleep[N - 2] = 0
 		:: asleep[N - 1] == 1 + way && wants[N - 1] == l -> asleep[N - 1] = 0
-		:: else
+		:: else -> woke = 0
 		fi
 	}
 }
@@ -80,22 +81,16 @@ inline wake_one(way)
 inline spin_wake()
 {
 	i = 0;
-	way = NO;
 	do
 	:: i == LAST -> break
 	:: atomic { i < LAST && key[i] != 1 + l -> i++ }
 	:: atomic { i < LAST && key[i] == 1 + l ->
 		    if
 		    :: spinners[i] > 0 -> goto leave_them
-		    :: else -> way = i; leave = leave | watched[i]
+		    :: else -> ways = ways | (1 << i); leave = leave | watched[i]
 		    fi;
 		    i++ }
 	od;
-	if
-	:: atomic { way == NO && sleepers[LAST] > 0 -> way = LAST }
-	:: atomic { way == NO && sleepers[LAST] == 0 }
-	:: way != NO
-	fi;
 #ifdef LEAVES
 	if
 #ifdef MUT_UNWATCHED
@@ -106,14 +101,23 @@ inline spin_wake()
 	:: true
 	fi;
 #endif
-	if
-	:: way != NO -> wake_one(way)
-	:: else
-	fi;
+	i = 0;
+	do
+	:: i < LAST && (ways & (1 << i)) ->
+		wake_in(i);
+		if
+		:: woke -> break
+		:: else -> i++
+		fi
+	:: i < LAST && !(ways & (1 << i)) -> i++
+	:: i == LAST && sleepers[LAST] > 0 -> wake_in(LAST); break
+	:: i == LAST && sleepers[LAST] == 0 -> break
+	od;
 leave_them:
 	i = 0;
 	leave = 0;
-	way = NO
+	ways = 0;
+	woke = 0
 }
 
 inline release()
@@ -192,8 +196,8 @@ inline count_out(sleeper)
 
 proctype Thread(byte me)
 {
-	byte rounds, seen, count, l, i, way = NO;
-	bit had, watches, leave;
+	byte rounds, seen, count, l, i, ways, way = NO;
+	bit had, watches, leave, woke;
 
 	do
 	:: rounds < R ->
