@@ -125,6 +125,12 @@ static inline void _fg_lock_gone_away(void)
 		fg_thread_mine(t)->yields = 0;
 }
 
+/*
+ * The calling thread, which has a slot, ends: perhaps in the middle of a wait, or with a lock that
+ * it was given.
+ */
+void _fg_lock_thread_ends(struct fg_self *t);
+
 /* This thread holds it, by the id `former` that it had before: from now on by its own. */
 void _fg_lock_adopt(struct fg_lock *l, uint32_t former);
 

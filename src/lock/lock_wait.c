@@ -14,6 +14,7 @@
 #include "lock/foreign_process.h"
 #include "lock/give_way.h"
 #include "lock/offer.h"
+#include "lock/queue.h"
 #include "lock/rounds.h"
 #include "runtime/cpus.h"
 #include "sys/probe.h"
@@ -72,10 +73,14 @@
 #define CROWD 16u
 
 /*
- * In the child of a fork the designated waiter may be a thread of the parent: a waiter that finds
- * one there sleeps so long, or until its periodic check if that is later.  Not varied.
+ * In the child of a fork the designated waiter may be a thread of the parent, or it has ended in
+ * its wait: one that finds a designated waiter there sleeps so long, or until its periodic check if
+ * that is later.  Not varied.
  */
-#define PARENTS_NS 100000000u
+#define LOST_NS 100000000u
+
+/* A thread has ended in the middle of a wait, or with a lock.  Ever: few do. */
+static uint32_t waiter_lost;
 
 /*
  * How long to sleep for an owner that is no thread of this process, before it is looked at again.
@@ -189,7 +194,7 @@ enum reason {
 	DEADLINE_NEARER,  /* part of the way to it: look, and come to stay */
 	SHORT_SLEEP,	  /* is there a CPU for this thread? */
 	DESIGNATED_CHECK, /* the others rely on this one to look */
-	PARENTS_WAITER,	  /* the designated waiter may be a thread of the parent of a fork */
+	LOST_WAITER,	  /* the designated waiter may be a thread that is not here any more */
 	FOREIGN_OWNER,	  /* no thread of this process will wake anybody */
 	PERIODIC_CHECK,	  /* of anybody else */
 };
@@ -230,8 +235,8 @@ static enum reason reason_to_look(const struct fg_self *t, const struct attempt 
 		return SHORT_SLEEP;
 	if (a->obligation & FG_WORD_DESIGNATED)
 		return DESIGNATED_CHECK;
-	if (fg_unlikely(fg_epoch != 0 && (asleep & FG_WORD_DESIGNATED)))
-		return PARENTS_WAITER;
+	if ((asleep & FG_WORD_DESIGNATED) && fg_unlikely(fg_epoch || fg_load_relaxed(&waiter_lost)))
+		return LOST_WAITER;
 	if (fg_unlikely(_fg_held_by_foreign_process(asleep)))
 		return FOREIGN_OWNER;
 	return PERIODIC_CHECK;
@@ -251,8 +256,7 @@ static uint64_t time_for(struct attempt *a, enum reason reason)
 		a->check_ns = a->check_ns ? a->check_ns * 4 : (uint64_t)PERIODIC_NS * crowd();
 		if (a->check_ns > PERIODIC_MAX_NS)
 			a->check_ns = PERIODIC_MAX_NS;
-		return reason == PARENTS_WAITER && a->check_ns < PARENTS_NS ? PARENTS_NS :
-									      a->check_ns;
+		return reason == LOST_WAITER && a->check_ns < LOST_NS ? LOST_NS : a->check_ns;
 	}
 }
 
@@ -322,7 +326,7 @@ static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct atte
 
 	switch (reason) {
 	case DEADLINE: return TIMED_OUT;
-	case PARENTS_WAITER:
+	case LOST_WAITER:
 		/* ours to clear now; a living waiter would only be one too many */
 		a->obligation = FG_WORD_DESIGNATED;
 		return drop_obligation(l, t, a) ? ACQUIRED : UNDECIDED;
@@ -531,4 +535,12 @@ int _fg_lock_contended(struct fg_lock *l, struct fg_self *t, uint32_t *word,
 	if (!is_gate)
 		FG_PROBE2(acquired, l, r);
 	return r;
+}
+
+void _fg_lock_thread_ends(struct fg_self *t)
+{
+	if (locks_announced(t))
+		fg_store_relaxed(&waiter_lost, 1);
+	_fg_queue_thread_ends(t);
+	_fg_offer_thread_ends(t);
 }

@@ -345,7 +345,8 @@ static void promise(struct fg_thread *me, const struct fg_lock *l, uint32_t inde
 
 /*
  * Walks to the first successor that waits and runs.  Each node passed is FREE
- * for its owner from then on and not touched again.
+ * for its owner from then on and not touched again.  `l`: NULL if it may be gone, and who joins
+ * next finds the role.
  */
 static void pass_on(struct fg_lock *l, struct fg_self *t, uint32_t n,
 		    const struct fg_successor *behind)
@@ -363,7 +364,7 @@ static void pass_on(struct fg_lock *l, struct fg_self *t, uint32_t n,
 		if (!next) {
 			uint32_t tail = tail_of(at), none = 0;
 
-			if (fg_cas_acq_rel(&l->tail, &tail, 0)) {
+			if (l && fg_cas_acq_rel(&l->tail, &tail, 0)) {
 				node_free(here);
 				break;
 			}
@@ -483,4 +484,26 @@ void _fg_queue_lost(uint32_t n)
 {
 	if (state_of(fg_load_relaxed(&node_at(n)->state)) != FG_NODE_KEPT)
 		is_used_no_longer(n);
+}
+
+/* Of one that waits, or that is the head and has not passed that on. */
+static void leave_at_end(struct fg_self *t, uint32_t n)
+{
+	const struct fg_successor unknown = {0};
+	struct fg_node *node = node_at(n);
+	uint32_t state = fg_load_acquire(&node->state);
+
+	while (state_of(state) == FG_NODE_WAITING && !node_cas(node, state, FG_NODE_LEFT))
+		state = fg_load_acquire(&node->state);
+	if (state_of(state) == FG_NODE_GRANTED)
+		node_cas(node, state, FG_NODE_HEAD);
+	if (is_head(n) && fg_load_relaxed(&node->next) != FG_NODE_HANDED)
+		pass_on(NULL, t, n, &unknown);
+}
+
+void _fg_queue_thread_ends(struct fg_self *t)
+{
+	for (uint32_t k = 0; k < FG_NODES; k++)
+		if (fg_thread_mine(t)->nodes_used & 1u << k)
+			leave_at_end(t, fg_id_index(t->id) * FG_NODE_STEP + k);
 }

@@ -53,6 +53,12 @@ enum fg_queue_poll _fg_queue_leave(struct fg_self *t, uint32_t n);
  */
 void _fg_queue_leave_below(const struct fg_self *t);
 
+/*
+ * The calling thread ends, in the middle of a wait: cancelled asynchronously, say.  It leaves all
+ * queues, and passes on the role of the head.  The locks may be gone, and are not looked at.
+ */
+void _fg_queue_thread_ends(struct fg_self *t);
+
 /* The successor of a head, as it was at the last look; next = 0: nobody yet. */
 struct fg_successor {
 	uint32_t next, state;

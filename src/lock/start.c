@@ -87,7 +87,7 @@ __attribute__((constructor)) static void start(void)
 	fg_clock_setup();
 	fg_filter_setup(fg_policy_clock_changed);
 	fg_asymmetric_setup();
-	fg_threads_setup(_fg_offer_thread_ends);
+	fg_threads_setup(_fg_lock_thread_ends);
 	fg_cpus_setup();
 	fg_env_read();
 	fg_stats_open();

@@ -267,7 +267,7 @@ static void start_runtime(void)
 	opt.check.threads = n;
 	fg_libc_setup();
 	fg_asymmetric_setup();
-	fg_threads_setup(_fg_offer_thread_ends);
+	fg_threads_setup(_fg_lock_thread_ends);
 	fg_not_forked = &not_forked;
 	fg_self(); /* reserves the tables */
 	fg_cpus_setup();
