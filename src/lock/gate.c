@@ -9,6 +9,7 @@
 #include "lock/gate.h"
 
 #include "arch/arch.h"
+#include "lock/held.h"
 #include "runtime/decide.h"
 #include "sys/futex.h"
 
@@ -156,6 +157,16 @@ enum fg_gate _fg_gate_pass(const void *object, struct fg_gate_wait *w)
 void _fg_gate_leave(const void *object)
 {
 	_fg_unlock(_fg_gate(object));
+}
+
+/* Its wait has been left: cancelled asynchronously, say. */
+void _fg_gates_thread_ends(const struct fg_self *t)
+{
+	if (!fg_load_relaxed(&anybody_waited) || !locks_announced(t))
+		return;
+	for (uint32_t i = 0; i < GATES; i++)
+		if (owner_of(&gates[i].lock) == t->id)
+			_fg_unlock(&gates[i].lock);
 }
 
 /*

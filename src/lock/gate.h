@@ -34,6 +34,8 @@ struct fg_gate_wait {
 enum fg_gate _fg_gate_pass(const void *object, struct fg_gate_wait *w);
 void _fg_gate_leave(const void *object);
 void _fg_gates_after_fork(void); /* in the child, by its only thread */
+/* The calling thread, which has a slot, ends: it has none any more, if it had one in a wait. */
+void _fg_gates_thread_ends(const struct fg_self *t);
 
 /* The lock that is the gate, and what its `tag` says while others wait for `object`. */
 struct fg_lock *_fg_gate(const void *object);

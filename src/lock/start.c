@@ -75,6 +75,12 @@ void _fg_register_at_fork(void)
 		pthread_atfork(NULL, NULL, child_of_fork);
 }
 
+static void thread_ends(struct fg_self *t)
+{
+	_fg_gates_thread_ends(t);
+	_fg_lock_thread_ends(t);
+}
+
 __attribute__((constructor)) static void start(void)
 {
 	int saved = errno;
@@ -87,7 +93,7 @@ __attribute__((constructor)) static void start(void)
 	fg_clock_setup();
 	fg_filter_setup(fg_policy_clock_changed);
 	fg_asymmetric_setup();
-	fg_threads_setup(_fg_lock_thread_ends);
+	fg_threads_setup(thread_ends);
 	fg_cpus_setup();
 	fg_env_read();
 	fg_stats_open();

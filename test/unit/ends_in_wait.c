@@ -4,14 +4,17 @@
  * pthread_exit() in a signal handler.  POSIX leaves open what happens then; with other locks it is
  * as if that thread had not come.  Here it stands in the queue: nobody gives it the lock any more,
  * nor the role of the head; if it has that, the one behind it gets it, or the next one that comes;
- * and if it slept on behalf of others (DESIGNATED), these look for themselves.
+ * and if it slept on behalf of others (DESIGNATED), these look for themselves.  Nor is it the one
+ * for ever that looks at a spinlock for all others.
  */
 #include "../tools/check.h"
 
 #include "arch/arch.h"
+#include "lock/gate.h"
 #include "lock/held.h"
 #include "lock/offer.h"
 #include "lock/queue.h"
+#include "lock/spin.h"
 #include "runtime/decide.h"
 
 static struct fg_counters counters;
@@ -149,6 +152,36 @@ static void as_the_designated_waiter(bool cancelled)
 	l.word = 0;
 }
 
+static int32_t spin = FG_SPIN_FREE;
+
+static void *wait_for_spin(void *arg)
+{
+	struct waiter *w = arg;
+
+	CHECK_EQ(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL), 0);
+	STORE(w->id, fg_self()->id);
+	_fg_spin_lock(&spin, NULL);
+	_fg_spin_unlock(&spin);
+	return NULL;
+}
+
+static uint32_t owner_of_gate(void)
+{
+	return LOAD(_fg_gate(&spin)->word) & FG_WORD_ID;
+}
+
+static void at_a_gate(bool cancelled)
+{
+	struct waiter w = {0};
+
+	_fg_spin_lock(&spin, NULL);
+	w.thread = start(wait_for_spin, &w);
+	UNTIL(LOAD(w.id) && owner_of_gate() == w.id);
+	ends(&w, cancelled);
+	CHECK_EQ(owner_of_gate(), 0);
+	_fg_spin_unlock(&spin);
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
@@ -162,6 +195,7 @@ int main(int argc, char **argv)
 		behind_who_gives(i % 2);
 		as_the_head(i % 2);
 		as_the_last(i % 2);
+		at_a_gate(i % 2);
 	}
 	for (int i = 0; i < 2; i++)
 		as_the_designated_waiter(i % 2);
