@@ -187,7 +187,7 @@ static bool accept_one(struct fg_monitor *m, int listen_fd)
 	uid = fg_monitor_account(m, fd, cred.uid, &sees_all);
 	if (silent(m, uid, &oldest) >= m->cfg.max_connections_per_uid)
 		push_out_silent(m, oldest);
-	if (m->nr_clients == FG_MAX_CLIENTS)
+	if (m->nr_clients >= m->max_clients)
 		push_out_any(m);
 	for (i = 0; m->clients[i].fd >= 0; i++)
 		;

@@ -151,8 +151,8 @@ struct fg_monitor {
 	} domains[FG_MAX_DOMAINS];
 
 	struct fg_client clients[FG_MAX_CLIENTS];
-	uint32_t nr_clients;
-	uint32_t nr_waiting; /* of them: have said something */
+	uint32_t nr_clients, max_clients; /* the latter: as descriptors allow */
+	uint32_t nr_waiting;		  /* of them: have said something */
 	struct fg_fair_queue queue;
 	struct fg_unread unread[FG_MAX_UNREAD];
 	uint32_t nr_unread, max_unread; /* the latter: of one user */
@@ -214,6 +214,7 @@ int fg_monitor_look_at_vcpus(struct fg_monitor *m, bool tell, uint64_t *steal_ns
 
 /* memory.c: descriptors for all processes, of those that are left now */
 uint64_t fg_files_to_share(void);
+uint32_t fg_clients_at_once(void); /* FG_MAX_CLIENTS, or as many as there are descriptors for */
 /* what the cgroup of this process, or one above it, may have; UINT64_MAX: all there is */
 uint64_t fg_cgroup_memory(const char *root);
 

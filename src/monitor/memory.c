@@ -88,3 +88,16 @@ uint64_t fg_files_to_share(void)
 	}
 	return (files.rlim_cur - (rlim_t)taken) / 2;
 }
+
+/*
+ * Each has its connection, and the walk over its threads where they are many: a half of the other
+ * half.  Where they had all of it, what is needed to answer another user was not to be had.
+ */
+uint32_t fg_clients_at_once(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / 8 >= FG_MAX_CLIENTS)
+		return FG_MAX_CLIENTS;
+	return files.rlim_cur < 8 ? 1 : (uint32_t)files.rlim_cur / 8;
+}

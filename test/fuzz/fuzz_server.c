@@ -160,6 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (head[4] & 1)
 		memset(m.cfg.secret, head[5] | 1, FG_SECRET);
 	m.max_unread = 1 + head[3] % 2;
+	m.max_clients = FG_MAX_CLIENTS;
 	m.processes = processes;
 	for (uint32_t i = 0; i < m.cfg.max_processes; i++)
 		processes[i] = (struct fg_process){

@@ -10,7 +10,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include "harness.h"
+#include "monitor/internal.h"
 
 static struct monitor m;
 static int32_t *answer;
@@ -157,6 +160,69 @@ static void descriptors_of_user(void)
 	monitor_stop(&m);
 }
 
+/* As many hellos as are taken, of a process whose threads take the monitor two turns each. */
+#define MANY_THREADS (FG_PROVE_AT_ONCE + 100)
+
+static void *wait_for_ever(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void *say_hello_again_and_again(void *arg)
+{
+	struct fg_hello hello = {FG_PROTO_MAGIC, FG_ABI_VERSION, 8, 0, tls_offset()};
+	int socks[512] = {0};
+
+	/* To change anything makes new credentials, of this thread, which is the last one. */
+	CHECK(!syscall(SYS_prctl, PR_SET_KEEPCAPS, 1, 0, 0, 0));
+	for (unsigned i = 0;; i = (i + 1) % 512) {
+		if (socks[i] > 0)
+			close(socks[i]);
+		socks[i] = client_connect(m.name);
+		if (socks[i] > 0)
+			(void)!send(socks[i], &hello, sizeof(hello), MSG_NOSIGNAL);
+		if (i == 511)
+			__atomic_store_n(answer, 0, __ATOMIC_RELEASE);
+	}
+	return arg;
+}
+
+static void flood(void *arg)
+{
+	pthread_attr_t small;
+	pthread_t t;
+
+	(void)arg;
+	CHECK(!setresuid(1001, 1001, 1001));
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 64 << 10);
+	for (unsigned i = 0; i < MANY_THREADS; i++)
+		if (pthread_create(&t, &small, wait_for_ever, NULL))
+			_exit(77);
+	CHECK(!pthread_create(&t, &small, say_hello_again_and_again, NULL));
+	pthread_join(t, NULL);
+}
+
+/* Nor does a user have them all for hellos that are not answered yet. */
+static void descriptors_of_hellos(void)
+{
+	pid_t pid;
+
+	monitor_start(&m, NULL);
+	*answer = 1;
+	pid = spawn(flood, NULL);
+	WAIT_FOR(!__atomic_load_n(answer, __ATOMIC_ACQUIRE) || waitpid(pid, NULL, WNOHANG));
+	if (*answer)
+		skip("fewer than %u threads may be made here", MANY_THREADS);
+	for (int i = 0; i < 20; i++)
+		end(try(1002, 0));
+	end(pid);
+	monitor_stop(&m);
+}
+
 int main(void)
 {
 	struct fg_monitor_config cfg = {.max_processes = 4, .max_per_uid = 2, .max_slots = 96};
@@ -197,5 +263,6 @@ int main(void)
 	memory_of_user();
 	connections_of_user();
 	descriptors_of_user();
+	descriptors_of_hellos();
 	return 0;
 }
