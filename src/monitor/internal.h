@@ -213,7 +213,7 @@ int fg_monitor_audit(struct fg_monitor *m);
 int fg_monitor_look_at_vcpus(struct fg_monitor *m, bool tell, uint64_t *steal_ns);
 
 /* memory.c: descriptors for all processes, of those that are left now */
-uint64_t fg_files_to_share(void);
+uint64_t fg_files_to_share(bool one_program);
 uint32_t fg_clients_at_once(void); /* FG_MAX_CLIENTS, or as many as there are descriptors for */
 /* what the cgroup of this process, or one above it, may have; UINT64_MAX: all there is */
 uint64_t fg_cgroup_memory(const char *root);

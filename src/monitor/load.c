@@ -246,7 +246,7 @@ int fg_monitor_open(struct fg_monitor **out, const struct fg_monitor_config *cfg
 		fg_monitor_close(m);
 		return err;
 	}
-	m->max_files = fg_files_to_share();
+	m->max_files = fg_files_to_share(m->cfg.secret[0]);
 	m->max_clients = fg_clients_at_once();
 	*out = m;
 	return 0;

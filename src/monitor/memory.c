@@ -73,8 +73,11 @@ uint64_t fg_cgroup_memory(const char *root)
 	return result;
 }
 
-/* The other half is for connections, a part of them with answers that were not read (unread.c). */
-uint64_t fg_files_to_share(void)
+/*
+ * The other half is for connections, a part of them with answers that were not read (unread.c): of
+ * many users.  Of one program they need a quarter.
+ */
+uint64_t fg_files_to_share(bool one_program)
 {
 	struct rlimit files;
 	int fd, taken = 0;
@@ -86,7 +89,8 @@ uint64_t fg_files_to_share(void)
 		taken = fd;
 		close(fd);
 	}
-	return (files.rlim_cur - (rlim_t)taken) / 2;
+	files.rlim_cur -= (rlim_t)taken;
+	return files.rlim_cur - files.rlim_cur / (one_program ? 4 : 2);
 }
 
 /*

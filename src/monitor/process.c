@@ -144,6 +144,8 @@ static uint32_t files_of(const struct fg_process *p)
 
 static uint64_t files_for(const struct fg_monitor *m, uint32_t has)
 {
+	if (m->cfg.secret[0]) /* all of one program: there is nobody to leave a part to */
+		return m->files < m->max_files ? m->max_files - m->files : 0;
 	return room_for(m->max_files, m->files, has, 2 * FILES_FIRST);
 }
 

@@ -19,9 +19,12 @@ static struct monitor m;
 static int32_t *answer;
 static uint32_t *domain, *granted, want = 100000;
 
+static struct fg_monitor_config told = {.secret = "thirty-two bytes, as run has them"};
+
 static void join(void *uid)
 {
-	struct fg_hello hello = {FG_PROTO_MAGIC, FG_ABI_VERSION, want, 0, tls_offset()};
+	struct fg_told_hello hello = {
+	    .hello = {FG_PROTO_MAGIC, FG_ABI_VERSION, want, 0, tls_offset()}};
 	struct fg_welcome welcome = {0};
 	int sock, fds[2];
 
@@ -31,6 +34,7 @@ static void join(void *uid)
 	}
 	sock = client_connect(m.name);
 	CHECK(sock >= 0);
+	memcpy(hello.secret, told.secret, FG_SECRET);
 	CHECK(!client_exchange(sock, &hello, sizeof(hello), &welcome, fds));
 	*granted = welcome.slots;
 	*domain = welcome.domain;
@@ -137,26 +141,43 @@ static void have_few_descriptors(void)
 	CHECK(!setrlimit(RLIMIT_NOFILE, &few));
 }
 
-/* A user takes all that there are to get; the next one still gets some. */
-static void descriptors_of_user(void)
+/* As many processes as a user may have with these descriptors. */
+static int take_all(pid_t pid[128])
 {
-	pid_t pid[128], next[2];
 	int n = 0;
 
-	monitor_prepare = have_few_descriptors;
-	monitor_start(&m, NULL);
 	do {
 		CHECK(n < 128);
 		pid[n] = try_once(1001);
 	} while (n++, !*answer);
 	CHECK(*answer == -EDQUOT && n > 4);
+	return n;
+}
+
+/* A user takes all that there are to get; the next one still gets some. */
+static void descriptors_of_user(void)
+{
+	pid_t pid[128], next[2];
+	int n, of_program;
+
+	monitor_prepare = have_few_descriptors;
+	monitor_start(&m, NULL);
+	n = take_all(pid);
 	for (int i = 0; i < 2; i++)
 		next[i] = try(1002, 0);
 	for (int i = 0; i < 2; i++)
 		end(next[i]);
-	while (n)
-		end(pid[--n]);
+	for (int i = 0; i < n; i++)
+		end(pid[i]);
 	WAIT_FOR((pid[0] = try_once(1001), end(pid[0]), !*answer));
+	monitor_stop(&m);
+	/* The monitor of one program has nobody to keep a part for. */
+	monitor_start(&m, &told);
+	of_program = take_all(pid);
+	if (of_program < 2 * n)
+		fail("%d of a program's processes, %d of a user's", of_program - 1, n - 1);
+	for (int i = 0; i < of_program; i++)
+		end(pid[i]);
 	monitor_stop(&m);
 }
 
