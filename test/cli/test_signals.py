@@ -150,10 +150,7 @@ exit(n)
 """
 
 
-def check_sent_to_the_group_in_a_namespace():
-    """Where the numbers in /proc are others', the one that stands by is found all the same."""
-    prefix = another_namespace()
-
+def group_has_it_once(prefix):
     def pre():
         in_own_group()
         signal.signal(signal.SIGRTMIN + 1, signal.SIG_IGN)  # unshare
@@ -163,6 +160,20 @@ def check_sent_to_the_group_in_a_namespace():
     os.killpg(p.pid, signal.SIGRTMIN + 1)
     end(p)
     same("once", p.returncode, 1)
+
+
+def check_sent_to_the_group_in_a_namespace():
+    """Where the numbers in /proc are others', the one that stands by is found all the same."""
+    group_has_it_once(another_namespace())
+
+
+def check_sent_to_the_group_without_proc():
+    """The one that stands by is asked."""
+    hidden = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if not shutil.which("unshare") or subprocess.run([*hidden, "true"],
+                                                     stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no mount namespace can be made here")
+    group_has_it_once(hidden)
 
 
 def check_sent_by_the_program_to_a_parent_outside():

@@ -39,7 +39,7 @@ int fg_exec(const struct fg_target *t, char **argv)
 }
 
 /* So that a pipe which the program closes is closed. */
-static void close_all_but(const int *keep, int nr_keep)
+static void close_all_but(const int *keep, int nr_keep, int and)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int from = 3;
@@ -51,7 +51,7 @@ static void close_all_but(const int *keep, int nr_keep)
 			close(null);
 	}
 	for (;;) {
-		int next = -1;
+		int next = and >= from ? and : -1;
 
 		for (int i = 0; i < nr_keep; i++)
 			if (keep[i] >= from && (next < 0 || keep[i] < next))
@@ -204,8 +204,11 @@ static int wait_for(struct supervised *s, struct fg_embed *mon)
 				stop_as_well(s, WSTOPSIG(status));
 			if (pid == mon->pid && !WIFSTOPPED(status))
 				fg_embed_ended(mon);
-			if (pid == s->witness.pid && !WIFSTOPPED(status))
+			if (pid == s->witness.pid && !WIFSTOPPED(status)) {
+				s->witness.pid = 0;
+				fg_witness_stop(&s->witness);
 				fg_witness_start(&s->witness);
+			}
 		}
 		sig = sigtimedwait(&all, &si, look.tv_nsec < LOOK_LAST_NS ? &look : NULL);
 		if (sig > 0 && sig != SIGCHLD)
@@ -238,7 +241,7 @@ int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon,
 	}
 	/* Afterwards: what came before there was a child is not taken for something it has. */
 	fg_witness_start(&s.witness);
-	close_all_but(keep, nr_keep);
+	close_all_but(keep, nr_keep, s.witness.socket);
 	status = wait_for(&s, mon);
 	fg_witness_stop(&s.witness);
 	if (s.terminal) /* for others of our group; a shell takes it by itself */

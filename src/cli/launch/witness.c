@@ -4,6 +4,9 @@
  * group stands by that takes no signal: what is pending there was sent to the group.  The kernel
  * goes through a group from its youngest member on, so it is pending there before we have it.
  *
+ * What is pending stands in /proc.  Without that it is asked, which may be slow, or in vain: it may
+ * have been stopped.
+ *
  * As it is there, it clears up behind a command that is killed alone.
  */
 #include <errno.h>
@@ -13,15 +16,47 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/common/descriptors.h"
 #include "cli/launch/witness.h"
 
-static _Noreturn void stand_by(const struct fg_witness *w, pid_t parent)
+#define ANSWER_MS 1000 /* then nobody can say; not varied */
+
+/* True: there may be further questions. */
+static bool answer(int socket)
 {
-	struct pollfd end = {.events = POLLIN};
+	sigset_t pending;
+	char question;
+
+	sigpending(&pending);
+	return recv(socket, &question, 1, MSG_DONTWAIT) == 1 &&
+	       send(socket, &pending, sizeof(pending), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+}
+
+/* What is pending for it by its own word: bit 0 is signal 1.  False: it does not say. */
+static bool ask(const struct fg_witness *w, unsigned long long *pending)
+{
+	struct pollfd p = {.fd = w->socket, .events = POLLIN};
+	sigset_t set;
+
+	while (recv(p.fd, &set, sizeof(set), MSG_DONTWAIT) > 0)
+		; /* to a question that was given up */
+	if (send(p.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1 || poll(&p, 1, ANSWER_MS) != 1 ||
+	    recv(p.fd, &set, sizeof(set), MSG_DONTWAIT) != sizeof(set))
+		return false;
+	*pending = 0;
+	for (int s = 1; s <= SIGRTMAX; s++)
+		*pending |= (unsigned long long)(sigismember(&set, s) == 1) << (s - 1);
+	return true;
+}
+
+static _Noreturn void stand_by(const struct fg_witness *w, pid_t parent, int socket)
+{
+	struct pollfd fds[] = {{.events = POLLIN}, {.fd = dup2(socket, 0), .events = POLLIN}};
 
 	/*
 	 * Who looks for the command by its name finds one: otherwise both were sent a signal, and
@@ -29,24 +64,32 @@ static _Noreturn void stand_by(const struct fg_witness *w, pid_t parent)
 	 */
 	prctl(PR_SET_NAME, "fg-witness");
 	memset(program_invocation_name, 0, strlen(program_invocation_name));
-	close_range(0, ~0u, 0);
-	end.fd = (int)syscall(SYS_pidfd_open, parent, 0);
-	if (end.fd < 0) /* before Linux 5.3: the next command of the user removes what is left */
+	close_range(fds[1].fd < 0 ? 0 : 1, ~0u, 0);
+	fds[0].fd = (int)syscall(SYS_pidfd_open, parent, 0);
+	if (fds[0].fd < 0) /* before Linux 5.3: the next command of the user removes what is left */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Otherwise it had ended before, and its number may be another's. */
 	if (getppid() == parent)
-		while (poll(&end, 1, -1) != 1)
-			;
+		while (poll(fds, 2, -1) < 0 || !fds[0].revents)
+			if (fds[1].revents && !answer(fds[1].fd))
+				fds[1].fd = -1;
 	fg_statsfile_remove(w->stats);
 	_exit(0);
 }
 
 void fg_witness_start(struct fg_witness *w)
 {
-	pid_t parent = getpid(), pid = fork();
+	pid_t parent = getpid(), pid;
+	int ends[2] = {-1, -1};
 
+	if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		ends[0] = fg_fd_high(ends[0]);
+	pid = fork();
 	if (pid == 0)
-		stand_by(w, parent);
+		stand_by(w, parent, ends[1]);
+	if (ends[1] >= 0)
+		close(ends[1]);
+	w->socket = ends[0];
 	w->pid = pid > 0 ? pid : 0;
 }
 
@@ -56,6 +99,9 @@ void fg_witness_stop(struct fg_witness *w)
 		kill(w->pid, SIGKILL);
 		waitpid(w->pid, NULL, 0);
 	}
+	if (w->socket >= 0)
+		close(w->socket);
+	w->socket = -1;
 	w->pid = 0;
 }
 
@@ -81,7 +127,7 @@ static int number_in_proc(pid_t pid)
 	return number > 0 ? number : 0;
 }
 
-/* What is pending for the process: bit 0 is signal 1.  False: nobody can say. */
+/* What is pending for the process, by /proc; as ask(). */
 static bool read_pending(pid_t pid, unsigned long long *pending)
 {
 	char path[64], *line = NULL;
@@ -106,7 +152,7 @@ bool fg_witness_saw(struct fg_witness *w, const siginfo_t *si)
 	sigset_t more;
 	bool saw;
 
-	if (!w->pid || !read_pending(w->pid, &pending))
+	if (!w->pid || (!read_pending(w->pid, &pending) && !ask(w, &pending)))
 		return si->si_code > 0; /* from the kernel: of the terminal, most likely */
 	for (int s = 1; s <= SIGRTMAX; s++)
 		if (pending >> (s - 1) & 1)

@@ -12,6 +12,7 @@
 struct fg_witness {
 	const struct fg_statsfile *stats; /* removed by it if we are killed */
 	pid_t pid;			  /* 0: there is none */
+	int socket;			  /* to ask it; -1: it cannot be asked */
 	sigset_t group;			  /* seen by it, and still to be taken by us */
 };
 
