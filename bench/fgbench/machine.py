@@ -11,6 +11,7 @@ SOURCE = os.path.dirname(os.path.realpath(__file__))
 
 
 DIRTY = 0.05  # of all CPU time while something was measured: stolen, or used by others
+DIRTY_CPUS = 0.8  # of one CPU, by others: a whole process, which is less than that of many CPUs
 
 
 class CpuTime:
@@ -38,8 +39,10 @@ class CpuTime:
                 "others": round(others / all_ticks, 4)}
 
 
-def dirty(shares):
-    return shares["steal"] + shares["others"] > DIRTY
+def dirty(shares, cpus):
+    """cpus: of the machine; None: not known."""
+    return shares["steal"] + shares["others"] > DIRTY \
+        or shares["others"] * (cpus or 1) > DIRTY_CPUS
 
 
 def calibrate(program, tries):

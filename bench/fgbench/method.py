@@ -87,7 +87,7 @@ class Results:
             if record["raw"] is None:
                 raise Failed("no figure")
             return {**r, "type": "sample", "metrics": e.checked(record["x"], record["raw"]),
-                    "dirty": dirty(record)}
+                    "dirty": dirty(record, self.context.get("cpus"))}
         except (Failed, KeyError, TypeError) as why:
             return {**r, "type": "sample", "failed": str(why) or "no figure"}
 
@@ -252,8 +252,9 @@ class Session:
                 shares["others"] = 0.0
             if experiment.simulated:
                 shares["steal"] = 0.0
-            self.log({**record, **got, **shares, "dirty": dirty(shares)})
-            if not dirty(shares) or not dirty_left or self.left() < 0:
+            disturbed = dirty(shares, os.cpu_count())
+            self.log({**record, **got, **shares, "dirty": disturbed})
+            if not disturbed or not dirty_left or self.left() < 0:
                 return
             dirty_left -= 1
 

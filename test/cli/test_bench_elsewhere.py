@@ -28,6 +28,7 @@ def check_bundle():
                          env={"PATH": bare, "SECONDS_EACH": "0.02", "FLEXGUARD_LOCK": "mcs",
                               "FLEXGUARD_POLICY": "nosuch"}, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    other = subprocess.Popen(["sh", "-c", "while :; do :; done"])
     for _ in range(1200):
         if os.path.exists(result) and open(result).read().count('"type": "raw"') >= 14:
             break
@@ -36,12 +37,15 @@ def check_bundle():
         time.sleep(0.05)
     os.killpg(p.pid, signal.SIGINT)
     out, _ = p.communicate(timeout=60)
+    other.kill()
+    other.wait()
     same(out, p.returncode, 0)
     lines = [json.loads(line) for line in open(result)]
     same("kinds", sorted({line["type"] for line in lines}), ["context", "end", "raw"])
     true("whether it had a monitor", "without_monitor" in lines[0])
     same("interrupted", lines[-1]["stopped"], "interrupted")
     raw = [line for line in lines if line["type"] == "raw"]
+    true("used by others", sum(line["others"] for line in raw) > 0)
     true("results", sum(line["raw"] is not None for line in raw) >= 10)
     true("left out", "left out, they cannot run here: no-such-lock" in out
          and not any(line["series"] == "no-such-lock" for line in raw))

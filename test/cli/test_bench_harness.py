@@ -31,6 +31,22 @@ def check_rounds():
         same("shares", sorted(r.shares), ["others", "steal"])
 
 
+def check_one_busy_process_is_seen():
+    """However many CPUs there are beside the one that it has."""
+    _, method, _ = modules()
+    for cpus in 1, 2, 8, 32, 256:
+        same(f"{cpus} CPUs, idle", method.dirty({"steal": 0, "others": 0.01 / cpus}, cpus), False)
+        same(f"{cpus} CPUs", method.dirty({"steal": 0, "others": 1 / cpus}, cpus), True)
+    r = method.Results()
+    raw = {"type": "raw", "experiment": "sections-1us", "series": "mcs", "x": 2, "round": 0,
+           "steal": 0, "raw": {"per_ms": 1, "fairness": 0.5, "check": True}}
+    for cpus, others, kept in (64, 1 / 64, 0), (64, 0.1 / 64, 1), (2, 1 / 64, 2):
+        r.add({"type": "context", "cpus": cpus})
+        r.add({**raw, "others": round(others, 4)})
+        same(f"of a bundle, {cpus} CPUs, {others}",
+             len(r.rounds.get(("sections-1us", "mcs", 2), ())), kept)
+
+
 def check_same_work_whatever_is_free():
     """The index has as many leaves when other programs, or files, have the memory."""
     modules()
