@@ -72,6 +72,31 @@ def check_skips():
     true(p, p.stdout == "" and "FlexGuard says: flexguard run: no monitor, sorry" in p.stderr)
 
 
+def check_zoo_skips():
+    """A program that says it cannot judge a lock has not passed it."""
+    lock = {"name": "hybrid-mcs", "kind": "rwlock", "family": "none", "available": True,
+            "needs_extension": False, "needs_monitor": False, "oversubscription": True,
+            "supports": {"process_shared": False, "recursive_read": False}}
+    for folder in "zoo", "stress", "unit":
+        os.makedirs(f"{TMP}/zoo/test/{folder}")
+    locks = json.dumps([lock, dict(lock, name="any")])
+    script("zoo/flexguard", f"#!/bin/sh\necho '{locks}'\n")
+    names = ["zoo/zoo-tries", "stress/rwlock_stress", "unit/unit_rwlock_errors",
+             "unit/unit_rwlock_tries"]
+
+    def judged(*statuses):
+        for name, status in zip(names, statuses):
+            script(f"zoo/test/{name}", f"#!/bin/sh\necho no such CPU here\nexit {status}\n")
+        p = tool("../zoo/check", f"{TMP}/zoo", "--quick", "any")
+        return p.returncode, p.stdout
+    same("all", judged(0, 0, 0, 0), (0, "any: 5 of 5 passed\n"))
+    status, said = judged(77, 0, 0, 0)
+    same(said, (status, said.splitlines()[-1]), (0, "any: 4 of 5 passed, 1 skipped"))
+    true(said, "skipped any: a try does not wait: no such CPU here" in said)
+    same("none", judged(77, 77, 77, 77)[0], 77)
+    same("failed", judged(77, 77, 1, 77)[0], 1)
+
+
 def check_fakemon():
     """What it does not understand is no fault that was caught."""
     talks = ("import os, socket\n"
