@@ -91,7 +91,7 @@ static const char *start(void)
 	const char *how = secure_getenv("FLEXGUARD_HYBRID");
 	const char *end = NULL;
 
-	if (!how || !strcmp(how, "auto"))
+	if (!how || !*how || !strcmp(how, "auto"))
 		return NULL;
 	if (!strcmp(how, "spin") || !strcmp(how, "block")) {
 		forced.how = *how == 's' ? FORCE_SPIN : FORCE_BLOCK;

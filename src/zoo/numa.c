@@ -27,7 +27,7 @@ const char *zoo_numa_start(void)
 	char *end;
 	long n;
 
-	if (!nodes)
+	if (!nodes || !*nodes)
 		return NULL;
 	n = strtol(nodes, &end, 10);
 	if (end == nodes || *end || n < 1 || n > NODES_MAX)

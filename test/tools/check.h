@@ -113,6 +113,14 @@ __attribute__((noreturn, format(printf, 1, 2))) static inline void check_skip(co
 	check_end(CHECK_SKIP);
 }
 
+/* Whether the test has chosen one for the library; what the caller has is empty (meson.build). */
+static inline int check_has_policy(void)
+{
+	const char *policy = getenv("FLEXGUARD_POLICY");
+
+	return policy && *policy;
+}
+
 /* For many threads: 64 KiB, where the CPU's least is not more (aarch64: 128). */
 static inline size_t check_small_stack(void)
 {

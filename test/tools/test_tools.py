@@ -84,17 +84,32 @@ def check_zoo_skips():
     names = ["zoo/zoo-tries", "stress/rwlock_stress", "unit/unit_rwlock_errors",
              "unit/unit_rwlock_tries"]
 
+    os.environ["FLEXGUARD_POLICY"] = "of the caller's"
+
     def judged(*statuses):
         for name, status in zip(names, statuses):
-            script(f"zoo/test/{name}", f"#!/bin/sh\necho no such CPU here\nexit {status}\n")
+            script(f"zoo/test/{name}", "#!/bin/sh\necho no such CPU$FLEXGUARD_POLICY\n"
+                                       f"exit {status}\n")
         p = tool("../zoo/check", f"{TMP}/zoo", "--quick", "any")
         return p.returncode, p.stdout
     same("all", judged(0, 0, 0, 0), (0, "any: 5 of 5 passed\n"))
     status, said = judged(77, 0, 0, 0)
     same(said, (status, said.splitlines()[-1]), (0, "any: 4 of 5 passed, 1 skipped"))
-    true(said, "skipped any: a try does not wait: no such CPU here" in said)
+    true(said, "skipped any: a try does not wait: no such CPU\n" in said)
+    del os.environ["FLEXGUARD_POLICY"]
     same("none", judged(77, 77, 77, 77)[0], 77)
     same("failed", judged(77, 77, 1, 77)[0], 1)
+
+
+def check_choices_of_the_caller():
+    """What he has chosen for his own programs is not what is tested."""
+    if not shutil.which("meson"):
+        raise Skip("no meson")
+    p = subprocess.run(["meson", "test", "-C", BUILD, "--no-rebuild", "--verbose", "--logbase",
+                        "of-a-test", "once (no monitor)"], capture_output=True, text=True,
+                       timeout=120, env=dict(os.environ, FLEXGUARD_POLICY="nosuch"))
+    true(p.stdout, "unknown policy" not in p.stdout)
+    same(p.stdout, p.returncode, 0)
 
 
 def check_fakemon():

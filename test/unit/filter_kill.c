@@ -399,7 +399,7 @@ int main(int argc, char **argv)
 {
 	static const char *const policies[] = {"default", "paper", "fallback",
 					       "spin",	  "block", "spin-then-park"};
-	int own = getenv("FLEXGUARD_POLICY") || !getenv("CHECK_PRELOAD");
+	int own = check_has_policy() || !getenv("CHECK_PRELOAD");
 	const char *first = own ? NULL : policies[0];
 	pid_t late;
 
