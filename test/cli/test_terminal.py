@@ -73,6 +73,32 @@ def check_every_command():
             p.communicate()
 
 
+def check_names_that_are_cut():
+    """A program's name ends where the table does, and not within a character."""
+    if not can_monitor():
+        raise Skip("no monitor can be had")
+    env = {"FLEXGUARD_SOCKET": f"{TMP}/cut"}
+    name = "äöüßäöü"  # 14 bytes of the 15 that a process's name may have
+    shutil.copy(CONTEND, f"{TMP}/{name}")
+    monitor = start("monitor", env=env)
+    wait_until("the monitor answers", lambda: run("status", env=env).returncode == 0)
+    program = start("run", "--", f"{TMP}/{name}", "60000", env=env)
+    try:
+        wait_until("it has a client", lambda: name in run("status", env=env).stdout, timeout=60)
+        for args in ["status"], ["top", "-bn1", "-d", "0.1"]:
+            line = next(l for l in on_terminal(*args, columns=200, env=env)[1] if name in l)
+            for shown in range(1, len(name) + 1):
+                columns = line.index(name) + shown
+                _, lines = on_terminal(*args, columns=columns, env=env)
+                last = [l for l in lines if l][-1]
+                true(f"{args}, {columns} columns: {last!r}", last.endswith(name[:shown]))
+                narrow(args, lines, columns)
+    finally:
+        for p in program, monitor:
+            p.terminate()
+            p.communicate()
+
+
 def check_errors():
     for args in (["nope"], ["run", "--lock", "nope", "true"], ["run", "--policy", "nope", "true"],
                  ["run", "--nope"], ["run", "nope"], ["monitor", "--nope"],

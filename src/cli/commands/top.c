@@ -29,8 +29,8 @@
 /* Cut as the screen does. */
 static void put_line(char *text, int columns)
 {
-	if (columns && columns < (int)strlen(text))
-		text[columns] = '\0';
+	if (columns)
+		text[fg_first(text, columns)] = '\0';
 	puts(text);
 }
 

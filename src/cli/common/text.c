@@ -77,6 +77,16 @@ void fg_put_text(const char *fmt, ...)
 	puts(folded);
 }
 
+size_t fg_first(const char *text, int columns)
+{
+	size_t n = 0;
+
+	while (text[n] && columns--)
+		while ((text[++n] & 0xc0) == 0x80)
+			;
+	return n;
+}
+
 void fg_put_row(const char *fmt, ...)
 {
 	int columns = fg_columns(STDOUT_FILENO), n;
@@ -84,11 +94,9 @@ void fg_put_row(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	n = vsnprintf(text, sizeof(text), fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	n = n < (int)sizeof(text) ? n : (int)sizeof(text) - 1;
-	if (columns && n > columns)
-		n = columns;
+	n = (int)(columns ? fg_first(text, columns) : strlen(text));
 	while (n > 0 && text[n - 1] == ' ')
 		n--;
 	printf("%.*s\n", n, text);
@@ -129,6 +137,6 @@ void fg_fold(char *out, size_t size, const char *text, int at, int indent, int c
 
 void fg_cut(char *text, int columns)
 {
-	if (columns > 3 && strlen(text) > (size_t)columns)
-		strcpy(text + columns - 3, "...");
+	if (columns > 3 && text[fg_first(text, columns)])
+		strcpy(text + fg_first(text, columns - 3), "...");
 }

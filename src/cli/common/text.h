@@ -25,6 +25,8 @@ void fg_put_row(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  * those of Latin 1, and those that turn the direction of a line, as UTF-8 has them.
  */
 void fg_make_printable(char *text);
+/* Bytes of so many characters in front, or of all; in UTF-8, which need not be right. */
+size_t fg_first(const char *text, int columns);
 void fg_cut(char *text, int columns); /* ends in "..." where it was longer; 0: as it is */
 
 #endif
