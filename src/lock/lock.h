@@ -81,7 +81,8 @@ extern char __libc_single_threaded;
 struct fg_lock {
 	uint32_t word;
 	uint32_t tail; /* of the queue: fork epoch << 18 | node, 0 = empty (queue.c) */
-	uint64_t prev; /* owner's: what fg_self.only was when it took this one as the third or so */
+	uint64_t prev; /* owner's: what fg_self.only was when it took this one as the third or so;
+			* mutex.c shows something there in the meantime */
 	uint32_t tag;  /* not the lock's: for the type around it, which has a place to fill */
 	/* what sleepers sleep on; counted up by the owner before a release that wakes */
 	uint32_t wakes;

@@ -5,6 +5,39 @@
 #include "lock/cond.h"
 #include "lock/held.h"
 
+/*
+ * glibc has the owner's tid in the third word.  That is none of a program's business, but Chromium,
+ * and what is built on it, learns in this way, of a recursive mutex, what glibc takes for its tid:
+ * it corrects that in a child of its own clone(2) in a new pid namespace, and ends where the two
+ * differ.  So the tid is glibc's, as it is at that moment.  There is lock.prev, which nobody looks
+ * at while this is the thread's only lock (held.h); beside others nothing is shown.  A release
+ * leaves it there: to take it back costs a seventh of an acquisition and its release (uncontended),
+ * and who looks then goes by the first word.
+ */
+static ptrdiff_t place; /* of it, from the thread pointer on; 0: not known */
+
+void _fg_mutex_shows(ptrdiff_t tid_place)
+{
+	place = tid_place;
+}
+
+/* This thread has taken it, and holds nothing else. */
+static inline void show_owner(struct fg_mutex *m)
+{
+	const char *self = __builtin_thread_pointer();
+	ptrdiff_t at = place;
+
+	_Static_assert(offsetof(struct fg_mutex, lock.prev) == 8, "glibc's owner is there");
+	if (_fg_kind_is_recursive(m->lock.tag) && at)
+		fg_store_relaxed((uint32_t *)&m->lock.prev,
+				 fg_load_relaxed((const uint32_t *)(self + at)));
+}
+
+static inline bool is_only_lock(const struct fg_mutex *m)
+{
+	return !has_several(&fg_self_tls) && pending_of(&fg_self_tls) == address(&m->lock);
+}
+
 /* By the id that this thread had before. */
 static __attribute__((noinline)) bool owned_formerly(struct fg_mutex *m, uint32_t owner)
 {
@@ -51,12 +84,17 @@ void _fg_mutex_forget(struct fg_mutex *m)
 static __attribute__((noinline)) int lock_long_way(struct fg_mutex *m,
 						   const struct fg_deadline *deadline)
 {
+	int r;
+
 	if (!_fg_kind_knows_owner(m->lock.tag))
 		return _fg_mutex_lock_long_way(m, deadline);
 	if (owned(m))
 		return _fg_kind_is_recursive(m->lock.tag) ? _fg_mutex_count_again(&m->count) :
 							    EDEADLK;
-	return _fg_lock_slow(&m->lock, deadline);
+	r = _fg_lock_slow(&m->lock, deadline);
+	if (!r && is_only_lock(m))
+		show_owner(m);
+	return r;
 }
 
 int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadline)
@@ -65,8 +103,10 @@ int _fg_mutex_lock_untraced(struct fg_mutex *m, const struct fg_deadline *deadli
 	 * A thread that holds nothing holds not this one: no look at the word before the CAS
 	 * (lock.h).
 	 */
-	if (_fg_lock_fast(&m->lock))
+	if (_fg_lock_fast(&m->lock)) {
+		show_owner(m);
 		return 0;
+	}
 	if (_fg_kind_is_recursive(m->lock.tag) && owned_now(m))
 		return _fg_mutex_count_again(&m->count);
 	return lock_long_way(m, deadline);
@@ -76,7 +116,11 @@ int _fg_mutex_trylock(struct fg_mutex *m)
 {
 	if (_fg_kind_is_recursive(m->lock.tag) && owned(m))
 		return _fg_mutex_count_again(&m->count);
-	return _fg_trylock(&m->lock) ? 0 : EBUSY;
+	if (!_fg_trylock(&m->lock))
+		return EBUSY;
+	if (is_only_lock(m))
+		show_owner(m);
+	return 0;
 }
 
 static __attribute__((noinline)) int unlock_long_way(struct fg_mutex *m)

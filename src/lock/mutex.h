@@ -98,6 +98,9 @@ static inline int _fg_mutex_count_again(uint32_t *count)
  */
 #include "mutex_ours.h"
 
+/* fg_tid_place(): from then on a recursive mutex shows its owner. */
+void _fg_mutex_shows(ptrdiff_t tid_place);
+
 /* The release of a normal mutex, when _fg_unlock_fast() has not done it.  0. */
 int _fg_mutex_unlock_slow(struct fg_mutex *m);
 

@@ -92,6 +92,7 @@ __attribute__((constructor)) static void start(void)
 	fg_libc_setup();
 	fg_clock_setup();
 	fg_filter_setup(fg_policy_clock_changed);
+	_fg_mutex_shows(fg_tid_place());
 	fg_asymmetric_setup();
 	fg_threads_setup(thread_ends);
 	fg_cpus_setup();

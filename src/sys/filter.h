@@ -14,6 +14,7 @@
 #define FG_FILTER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "sys/atomic.h"
@@ -72,5 +73,8 @@ uint32_t fg_tid(void);
  * memory, and ends before it goes on, still the id of the thread.
  */
 uint32_t fg_tid_of_libc(void);
+
+/* Where glibc has it, from a thread's pointer on; 0: not known. */
+ptrdiff_t fg_tid_place(void);
 
 #endif

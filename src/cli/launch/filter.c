@@ -59,7 +59,7 @@ static _Noreturn void try_calls(void)
 	struct stat st;
 	char byte = 0;
 	unsigned word = 0;
-	void *memory;
+	void *memory, *tid;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct iovec iov = {&byte, 1};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -96,6 +96,7 @@ static _Noreturn void try_calls(void)
 	syscall(SYS_futex, &word, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 1);
 	syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0, &past, NULL, 1);
 	prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
+	prctl(PR_GET_TID_ADDRESS, &tid, 0, 0, 0);
 	close(open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
 	_exit(0);
 }

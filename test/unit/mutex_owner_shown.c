@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recursive mutex, taken alone, shows what glibc takes for its owner's tid, also once a program
+ * has corrected that in a child of its own clone(2): so does Chromium, and ends where it is not so.
+ */
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "../tools/check.h"
+
+static int shown(void)
+{
+	pthread_mutex_t m = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	int owner;
+
+	lock(&m);
+	lock(&m);
+	unlock(&m);
+	owner = m.__data.__owner;
+	unlock(&m);
+	CHECK_EQ(pthread_mutex_trylock(&m), 0);
+	CHECK_EQ(m.__data.__owner, owner);
+	unlock(&m);
+	CHECK_EQ(pthread_mutex_destroy(&m), 0);
+	return owner;
+}
+
+static void *look(void *arg)
+{
+	CHECK_EQ(shown(), syscall(SYS_gettid));
+	return arg;
+}
+
+/* Several locks, in any order of release: theirs are not disturbed by what is shown. */
+static void beside_others(void)
+{
+	pthread_mutex_t m[4];
+
+	for (int i = 0; i < 4; i++)
+		m[i] = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	for (int order = 0; order < 256; order++) {
+		int first = order & 3;
+
+		for (int i = 0; i < 4; i++)
+			lock(&m[i]);
+		for (int i = 0; i < 4; i++)
+			unlock(&m[(first + i * (order & 4 ? 3 : 1)) % 4]);
+		for (int i = 0; i < 4; i++)
+			CHECK_EQ(try_elsewhere(&m[i]), 0);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int *place = NULL, status;
+	pid_t pid;
+
+	check_begin(argv[0], 20);
+	if (prctl(PR_GET_TID_ADDRESS, &place, 0, 0, 0) || !place)
+		check_skip("this kernel does not say where the tid is");
+	look(NULL);
+	in_thread(look, NULL);
+	beside_others();
+	look(NULL);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	CHECK(pid >= 0);
+	if (!pid) {
+		int real = (int)syscall(SYS_gettid);
+
+		/* as the parent's still */
+		if (shown() != *place || *place == real)
+			_exit(1);
+		*place = real;
+		_exit(shown() == real ? 0 : 2);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	return 0;
+}
