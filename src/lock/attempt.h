@@ -60,11 +60,26 @@ static inline bool take_over(struct fg_lock *l, struct fg_self *t, struct attemp
 	return take_over_seen(l, t, a, fg_load_relaxed(&l->word));
 }
 
-/* For so long, for a time only: its turn begins anew, as after each sleep. */
+/*
+ * After a sleep its turn begins anew.  One that keeps the lock busy was not away from it meanwhile;
+ * but it does not, if it has released it but once since its sleep before, and to wake up is no
+ * release: the others would be left to the designated waiter, which looks after some ms.
+ */
+static inline void has_slept(struct fg_self *t, uint64_t now)
+{
+	t->turn_began_us = turn_clock(now);
+	if (t->busy_releases == 1)
+		t->keeps_busy = 0;
+	t->busy_releases = 0;
+	if (t->keeps_busy)
+		t->released_us = t->turn_began_us;
+}
+
+/* For so long, for a time only. */
 static inline void slept_by_itself(struct fg_self *t, struct attempt *a, uint64_t ns)
 {
 	a->slept = true;
-	t->turn_began_us = t->released_us = turn_clock(fg_now_ns());
+	has_slept(t, fg_now_ns());
 	fg_count(t, FG_STAT_PARKS, 1);
 	fg_count(t, FG_STAT_BLOCKED_NS, ns);
 }

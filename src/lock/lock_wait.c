@@ -351,7 +351,7 @@ static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct atte
 		note_owner(l, a);
 		break; /* there is little time */
 	}
-	t->turn_began_us = t->released_us = turn_clock(fg_now_ns());
+	has_slept(t, fg_now_ns());
 	return UNDECIDED; /* come and stay */
 }
 
@@ -423,7 +423,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 		a->in_vain |= r == -EAGAIN;
 		return UNDECIDED;
 	}
-	t->turn_began_us = t->released_us = turn_clock(until);
+	has_slept(t, until);
 	a->same = a->short_sleeps = 0;
 	a->in_vain = true;
 	return retake(l, t, a) ? ACQUIRED : UNDECIDED;

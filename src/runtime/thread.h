@@ -133,7 +133,7 @@ struct fg_self {
 	uint64_t first;	     /* of several: what `only` was before the second one (held.h) */
 	uint32_t id;	     /* what lock words hold while this thread owns them; 0 = not set up */
 	uint32_t turn_began_us; /* when I woke up, or my last turn ended; low bits of the clock */
-	/* when I last released a lock that others sleep on, or woke up; same */
+	/* when I last released a lock that others sleep on, or, if I keep it busy, woke up; same */
 	uint32_t released_us;
 	uint16_t held;	       /* locks held or taken; valid iff `only` has FG_ONLY_SEVERAL */
 	uint8_t role : 2;      /* what slot->role says */
@@ -148,7 +148,7 @@ struct fg_self {
 	uint8_t keeps_busy : 1;
 	uint8_t round_is_timed : 1; /* the one that has begun (rounds.h) */
 	uint8_t times_head : 4;	    /* counts locks got as the head, to time some of their rounds */
-	/* counts releases with sleepers, to look at the clock at some of them */
+	/* counts releases with sleepers since I woke up, to look at the clock at some of them */
 	uint8_t busy_releases : 4;
 };
 _Static_assert(sizeof(struct fg_self) + sizeof(uint32_t) + sizeof(uint16_t) +
