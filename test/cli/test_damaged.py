@@ -4,9 +4,9 @@ still; none ends the command, or keeps it."""
 import random
 import struct
 
-from climod import *
+from policymod import *
 
-POLICIES = f"{BUILD}/kernel/policies"
+OBJECTS = f"{BUILD}/kernel/policies"
 CHAINED = range(8, 12)  # typedef, volatile, const, restrict
 # By kind: bytes behind a type, and behind each of its `vlen` parts (include/uapi/linux/btf.h).
 BEHIND = {1: (4, 0), 3: (12, 0), 4: (0, 12), 5: (0, 12), 6: (0, 8), 13: (0, 8), 14: (4, 0),
@@ -14,15 +14,8 @@ BEHIND = {1: (4, 0), 3: (12, 0), 4: (0, 12), 5: (0, 12), 6: (0, 8), 13: (0, 8), 
 
 
 def object_of(policy):
-    with open(f"{POLICIES}/{policy}.bpf.o", "rb") as f:
+    with open(f"{OBJECTS}/{policy}.bpf.o", "rb") as f:
         return f.read()
-
-
-def need_module():
-    p = run("kernel", "list", "--json")
-    if p.returncode == 77:
-        raise Skip(p.stderr.strip())
-    same(p.stderr, p.returncode, 0)
 
 
 def checked(what, data):
