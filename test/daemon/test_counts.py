@@ -241,7 +241,8 @@ def check_liars_that_come_and_go():
         registered(c, 0)
         grown = totals()["blocking_ns"] - before["blocking_ns"]
         seconds = time.monotonic() - start
-        true(f"blocking: {grown / 1e9} s in {seconds} s", grown < seconds * 1e9 * 16 * 32)
+        # Four times: on a busy machine the monitor hears of an end while others live.
+        true(f"blocking: {grown / 1e9} s in {seconds} s", grown < seconds * 1e9 * 16 * 32 * 4)
 
 
 def check_liars_together():
