@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "arch/arch.h"
 #include "runtime/thread.h"
@@ -110,11 +111,98 @@ uint32_t fg_cpus_allotted(void)
 	return cpus < quota ? cpus : quota;
 }
 
-/* One mostly waits for the others, as main() does.  Not varied. */
+/* ---- is it rationed now? ------------------------------------------------------------- */
+
+/*
+ * What the process has used since some time ago is looked at no more often than this, and counted
+ * against so long at least: the kernel adds up what threads on other CPUs have used at their ticks,
+ * of up to 4 ms.  Not varied.
+ */
+#define USE_EVERY_NS 5000000u
+#define USE_LEAST_NS 20000000u
+
+/*
+ * So many eighths of the quota are all of it: who is held back uses no more than all, on average.
+ * By the ticks it may be three quarters.  Not varied.
+ */
+#define USE_EIGHTHS 7u
+
+/*
+ * Then time is rationed for so long, in which less is used, before all may spin again to see
+ * whether they may; for twice as long if that did not last.  Such a look may cost what hundreds of
+ * ms are for (simulated: docs/design/many-cpus.md, "Rationed CPU time").  Not varied.
+ */
+#define RATIONED_NS	 1000000000u
+#define RATIONED_MOST_NS 32000000000u
+
+/*
+ * As many threads as it is for may spin, and one that mostly waits for them, as main() does: eight
+ * with the time of eight CPUs have a seventh more so (simulated, 1 us).
+ */
 #define MAIN_THREAD 1u
+
+/* Hints, written without order by one thread at a time, or nearly. */
+static struct {
+	uint64_t next_ns;	   /* the next look */
+	uint64_t until_ns, for_ns; /* the end of rationing, and how long it is, or was */
+	uint64_t since_ns, had_ns; /* when that began which is counted, and what was used by then */
+} use;
+
+/* 0: not known. */
+static uint64_t process_cpu_ns(void)
+{
+	struct timespec t;
+	int err;
+
+	if (!fg_call_begins(0))
+		return 0;
+	err = fg_clock_read(CLOCK_PROCESS_CPUTIME_ID, &t);
+	fg_call_ends(0);
+	return err ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void ration(uint64_t now)
+{
+	uint64_t was = fg_load_relaxed(&use.for_ns), until = fg_load_relaxed(&use.until_ns);
+
+	was = was && now - until < was ? 2 * was : RATIONED_NS;
+	if (was > RATIONED_MOST_NS)
+		was = RATIONED_MOST_NS;
+	fg_store_relaxed(&use.for_ns, was);
+	fg_store_relaxed(&use.until_ns, now + was);
+}
+
+static void look_at_use(uint64_t now)
+{
+	uint64_t next = fg_load_relaxed(&use.next_ns), since = fg_load_relaxed(&use.since_ns);
+	uint64_t ns = now - since, had = fg_load_relaxed(&use.had_ns), used;
+	bool all;
+
+	if (now < next || !__atomic_compare_exchange_n(&use.next_ns, &next, now + USE_EVERY_NS,
+						       false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	used = process_cpu_ns();
+	if (!used)
+		return;
+	all = since && used > had && /* else it is the child of fork, which begins at 0 */
+	      used - had >= quota * (ns < USE_LEAST_NS ? USE_LEAST_NS : ns) / 8 * USE_EIGHTHS;
+	if (all)
+		ration(now);
+	if (!all && ns < USE_LEAST_NS && used >= had)
+		return;
+	fg_store_relaxed(&use.since_ns, now);
+	fg_store_relaxed(&use.had_ns, used);
+}
 
 bool fg_is_rationed(void)
 {
-	return fg_unlikely(quota != FG_QUOTA_NONE) && fg_threads_now() > quota + MAIN_THREAD &&
-	       quota < fg_cpus();
+	uint64_t now;
+
+	if (fg_likely(quota == FG_QUOTA_NONE) || fg_threads_now() <= quota + MAIN_THREAD ||
+	    quota >= fg_cpus())
+		return false;
+	now = fg_now_ns();
+	if (now >= fg_load_relaxed(&use.until_ns))
+		look_at_use(now);
+	return now < fg_load_relaxed(&use.until_ns);
 }

@@ -18,8 +18,8 @@ void fg_cpus_setup(void);
 uint32_t fg_cpus_allotted(void);
 
 /*
- * Is CPU time rationed, and are there more threads than it is enough for?  Then time that is spent
- * spinning is taken from those who work, and all stand still when it is used up.
+ * Is CPU time rationed: has the process a quota, and used it up lately?  Then time that is spent
+ * spinning is taken from those who work, and all stand still when it is gone.
  */
 bool fg_is_rationed(void);
 

@@ -67,7 +67,7 @@ struct fg_wait {
 	uint64_t cpu_at_ns;
 	bool grace_ends;	  /* with off_ns: half of grace_ns has passed */
 	bool crowded;		  /* others had its CPU while it yielded */
-	bool follows;		  /* others spin already, and CPU time is rationed */
+	bool follows;		  /* others spin for this lock, and come before it */
 	bool keeps_cpu;		  /* others wait for this thread: it does not yield */
 	bool yields;		  /* at a gate for an event: as if the gate were one */
 	fg_spin_history *history; /* of an event's object; NULL: for a lock */

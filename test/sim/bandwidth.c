@@ -62,6 +62,12 @@ bool quota_lets_run(const struct cpu *c, const struct thread *t)
 	return *has > 0;
 }
 
+void quota_end_slice(struct cpu *c, uint64_t tick)
+{
+	if (!c->cur->neighbour && left[c->id] <= (int64_t)(tick - c->now) && tick < c->slice_end)
+		c->slice_end = tick;
+}
+
 void quota_idles(const struct cpu *c)
 {
 	int64_t *has = &left[c->id];

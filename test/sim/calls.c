@@ -390,6 +390,8 @@ static long sim_clock(clockid_t clock, struct timespec *t)
 				    cpus[o->cpu].now - o->started :
 				    0)) /
 		     NS;
+	} else if (clock == CLOCK_PROCESS_CPUTIME_ID) {
+		ns = sim_process_ran() / NS;
 	} else {
 		ns += 1000000000; /* nothing is ever at 0 */
 	}

@@ -126,6 +126,16 @@ void sim_others_stop(void)
 	sim_futex_reset();
 }
 
+/* As of the latest ticks: thread_group_cputime() in kernel/sched/cputime.c. */
+uint64_t sim_process_ran(void)
+{
+	uint64_t all = 0;
+
+	for (int i = 0; i < nthreads; i++)
+		all += threads[i].neighbour ? 0 : threads[i].ran;
+	return all;
+}
+
 /* ---- the event loop ---------------------------------------------------------------------- */
 
 /*

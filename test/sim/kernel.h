@@ -25,7 +25,8 @@ void fiber_run(struct thread *t);     /* until it calls sim_yield() */
 void fiber_new_tls(struct thread *t); /* as a new thread's: nothing is left of another one */
 
 /* ---- kernel.c */
-void sim_others_stop(void); /* all threads but the calling one, for ever */
+uint64_t sim_process_ran(void); /* the program's CPU time */
+void sim_others_stop(void);	/* all threads but the calling one, for ever */
 
 /* ---- sched.c */
 /* Of schedules by priorities: time is one for all, and whoever is ready by then may go on. */
@@ -56,6 +57,8 @@ bool quota_lets_run(const struct cpu *c, const struct thread *t);
 bool quota_is_throttled(const struct cpu *c);
 /* A call that concerns the files in which a program reads of it: true, and what that returns. */
 bool quota_serves(long nr, long a, long b, long c, long *result);
+/* It is looked at at a tick. */
+void quota_end_slice(struct cpu *c, uint64_t tick);
 void quota_idles(const struct cpu *c);
 void quota_due(bool period, uint64_t at); /* or what idle CPUs have given back */
 

@@ -134,6 +134,8 @@ void cpu_start_slice(struct cpu *c)
 {
 	c->cur->started = c->slice_began = c->now;
 	c->slice_end = chaos ? c->now + rng() % (20 * US) : next_tick(c, c->now + M.slice);
+	if (quota_cpus)
+		quota_end_slice(c, next_tick(c, c->now + 1));
 }
 
 void cpu_account(struct cpu *c)
