@@ -528,8 +528,8 @@ enum outcome _fg_lock_spin(struct fg_lock *l, struct fg_self *t, struct attempt 
 			time_journey(t, a->wait.owner);
 		a->wait.follows = true;
 		o = spin_in_queue(l, t, a, h.n, before, &head);
-		a->wait.follows = false;
 	}
+	a->wait.follows = false;
 	if (head && o != ACQUIRED)
 		o = spin_as_head(l, t, a, &h);
 	if (o == GIVEN) {

@@ -469,6 +469,7 @@ static __attribute__((noinline, cold)) int wait_for(struct fg_lock *l, struct fg
 			o = ACQUIRED;
 		} else if (o == UNDECIDED) {
 			a.wait.owner = *seen & FG_WORD_ID;
+			/* In this order: a look would cost the owner its line, mostly in vain. */
 			a.wait.follows = fg_is_rationed() && fg_load_relaxed(&l->tail);
 			if (fg_decide(&a.wait) == FG_SPIN)
 				o = _fg_lock_spin(l, t, &a);
