@@ -118,6 +118,15 @@ def check_sent_by_the_program_to_its_group():
     same("once", p.stdout, "got\nend\n")
 
 
+def check_sent_by_the_program_to_its_group_at_once():
+    """Before the command, which is kept off its CPU, can have seen to anything."""
+    before = [os.environ.get("LD_PRELOAD"), HELPERS[0]]
+    p = run(*SUPERVISED, "sh", "-c", "trap 'echo got' USR1; kill -USR1 0; sleep 2; echo end",
+            preexec_fn=in_own_group, env={"LD_PRELOAD": " ".join(filter(None, before))})
+    same("once", p.stdout, "got\nend\n")
+    same("status", p.returncode, 0)
+
+
 def check_sent_by_the_program_to_its_parent():
     got = []
     old = signal.signal(signal.SIGUSR1, lambda s, f: got.append(s))

@@ -218,6 +218,27 @@ static int wait_for(struct supervised *s, struct fg_embed *mon)
 	}
 }
 
+/*
+ * What the program sends to its group, the witness has to have, too: so the program waits for the
+ * end of this pipe, which also comes where the command is killed.
+ */
+static void wait_for_witness(const int *gate)
+{
+	char byte;
+
+	if (gate[1] >= 0)
+		close(gate[1]);
+	while (gate[0] >= 0 && read(gate[0], &byte, 1) < 0 && errno == EINTR)
+		;
+}
+
+static void let_go(const int *gate)
+{
+	for (int i = 0; i < 2; i++)
+		if (gate[i] >= 0)
+			close(gate[i]);
+}
+
 int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon,
 		 const struct fg_statsfile *stats, const int *keep, int nr_keep,
 		 const sigset_t *mask)
@@ -227,13 +248,19 @@ int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon,
 			       .pipe = is_pipe(STDOUT_FILENO)};
 	struct sigaction dfl = {.sa_handler = SIG_DFL}, inherited;
 	struct fg_inherit self = fg_inherit();
-	int status;
+	int status, gate[2] = {-1, -1};
 
+	if (pipe2(gate, O_CLOEXEC))
+		gate[0] = gate[1] = -1;	      /* no descriptors: it does not wait, then */
 	sigaction(SIGCHLD, &dfl, &inherited); /* where it was ignored, nobody could be waited for */
 	s.child = fork();
-	if (s.child < 0)
-		return -errno;
+	if (s.child < 0) {
+		status = -errno;
+		let_go(gate);
+		return status;
+	}
 	if (s.child == 0) {
+		wait_for_witness(gate);
 		sigaction(SIGCHLD, &inherited, NULL);
 		fg_inherit_all(&self);
 		sigprocmask(SIG_SETMASK, mask, NULL);
@@ -241,6 +268,7 @@ int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon,
 	}
 	/* Afterwards: what came before there was a child is not taken for something it has. */
 	fg_witness_start(&s.witness);
+	let_go(gate);
 	close_all_but(keep, nr_keep, s.witness.socket);
 	status = wait_for(&s, mon);
 	fg_witness_stop(&s.witness);
