@@ -17,10 +17,15 @@
 #define REST	    (1 * MS)   /* min_cfs_rq_runtime */
 #define SLACK_AFTER (5 * MS)   /* cfs_bandwidth_slack_period */
 
-uint32_t quota_cpus;
+double quota_cpus;
 static uint64_t pool;
 static int64_t left[SIM_CPUS];
 static bool throttled[SIM_CPUS], slack_due;
+
+static uint64_t of_period(void)
+{
+	return (uint64_t)(quota_cpus * PERIOD);
+}
 
 void quota_begins(void)
 {
@@ -29,15 +34,15 @@ void quota_begins(void)
 		left[i] = 0;
 		throttled[i] = false;
 	}
-	if (!quota_cpus)
+	if (quota_cpus == 0)
 		return;
-	pool = quota_cpus * PERIOD;
+	pool = of_period();
 	sim_post(PERIOD, E_QUOTA, 1, 0);
 }
 
 void quota_used(const struct cpu *c, uint64_t ps)
 {
-	if (quota_cpus && !c->cur->neighbour)
+	if (quota_cpus > 0 && !c->cur->neighbour)
 		left[c->id] -= (int64_t)ps;
 }
 
@@ -51,7 +56,7 @@ bool quota_lets_run(const struct cpu *c, const struct thread *t)
 	int64_t *has = &left[c->id];
 	uint64_t wanted;
 
-	if (!quota_cpus || t->neighbour || *has > 0)
+	if (quota_cpus == 0 || t->neighbour || *has > 0)
 		return true;
 	wanted = (uint64_t)((int64_t)SLICE - *has);
 	if (wanted > pool)
@@ -72,7 +77,7 @@ void quota_idles(const struct cpu *c)
 {
 	int64_t *has = &left[c->id];
 
-	if (!quota_cpus || *has <= (int64_t)REST)
+	if (quota_cpus == 0 || *has <= (int64_t)REST)
 		return;
 	pool += (uint64_t)*has - REST;
 	*has = REST;
@@ -85,7 +90,7 @@ void quota_idles(const struct cpu *c)
 void quota_due(bool period, uint64_t at)
 {
 	if (period) {
-		pool = quota_cpus * PERIOD;
+		pool = of_period();
 		sim_post(at + PERIOD, E_QUOTA, 1, 0);
 	} else {
 		slack_due = false;
@@ -113,10 +118,10 @@ bool quota_serves(long nr, long a, long b, long c, long *result)
 {
 	long i = nr == SYS_openat ? 0 : a - FD(0);
 
-	if (!quota_cpus || i < 0 || i >= FILES)
+	if (quota_cpus == 0 || i < 0 || i >= FILES)
 		return false;
 	if (nr == SYS_read) {
-		*result = snprintf((char *)b, (size_t)c, files[i].format, quota_cpus * PERIOD / US,
+		*result = snprintf((char *)b, (size_t)c, files[i].format, of_period() / US,
 				   PERIOD / US);
 		return true;
 	}

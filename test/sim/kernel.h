@@ -48,7 +48,7 @@ void cpu_reschedule(struct cpu *c, bool preempt);
 void sim_wake(struct thread *t);
 
 /* ---- bandwidth.c */
-extern uint32_t quota_cpus; /* 0: there is none */
+extern double quota_cpus; /* 0: there is none */
 void quota_begins(void);
 /* The CPU's current thread has run for so long. */
 void quota_used(const struct cpu *c, uint64_t ps);

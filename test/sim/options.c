@@ -245,7 +245,7 @@ static bool parse_long(int o)
 	case OPT_WARM_UP: opt.warm_up = duration("--warm-up", 0); break;
 	case OPT_SKEW_TICK: skew_tick = true; break;
 	case OPT_UNTOLD: untold = true; break;
-	case OPT_QUOTA: quota_cpus = (uint32_t)whole("--quota", 1, SIM_CPUS); break;
+	case OPT_QUOTA: quota_cpus = decimal("--quota", 0.01, SIM_CPUS); break;
 	case OPT_SMT: smt_slow = true; break;
 	case OPT_RANDOM_LINES: random_lines = true; break;
 	default: return parse_of_schedules(o);
@@ -295,6 +295,6 @@ void parse_options(int argc, char **argv)
 		}
 	if (optind < argc)
 		refuse("%s: not an option", argv[optind]);
-	if (quota_cpus && opt.check.schedules)
+	if (quota_cpus > 0 && opt.check.schedules)
 		refuse("--quota: not of random schedules, which have no periods");
 }

@@ -134,7 +134,7 @@ void cpu_start_slice(struct cpu *c)
 {
 	c->cur->started = c->slice_began = c->now;
 	c->slice_end = chaos ? c->now + rng() % (20 * US) : next_tick(c, c->now + M.slice);
-	if (quota_cpus)
+	if (quota_cpus > 0)
 		quota_end_slice(c, next_tick(c, c->now + 1));
 }
 
