@@ -44,9 +44,10 @@ static bool read_in(const char *folder, const char *name, char *text, size_t siz
 	return read_file(path, text, size);
 }
 
+/* The kernel takes quotas of more CPUs than 32 bits count. */
 static uint32_t whole_cpus(long quota, long period)
 {
-	if (quota <= 0 || period <= 0)
+	if (quota <= 0 || period <= 0 || quota / period >= FG_QUOTA_NONE)
 		return FG_QUOTA_NONE;
 	return quota / period < 1 ? 1 : (uint32_t)(quota / period);
 }

@@ -261,6 +261,13 @@ static void quotas(void)
 	CHECK_EQ(quota("7:memory:/x\n4:cpuset:/c\n3:cpu,cpuacct:/c\nnonsense\n"), FG_QUOTA_NONE);
 	write_file("cpu/c/cpu.cfs_quota_us", "250000\n");
 	CHECK_EQ(quota("7:memory:/x\n4:cpuset:/c\n3:cpuacct,cpu:/c\n"), 5);
+	/* More than any machine has, and as much as the kernel takes. */
+	write_file("cpu.max", "4294967296000 1000\n");
+	CHECK_EQ(quota("0::/\n"), FG_QUOTA_NONE);
+	write_file("cpu.max", "17592186044415 1000\n");
+	CHECK_EQ(quota("0::/\n"), FG_QUOTA_NONE);
+	write_file("cpu.max", "9223372036854775807 1\n");
+	CHECK_EQ(quota("0::/\n"), FG_QUOTA_NONE);
 	for (int i = 0; i < 6; i++)
 		unlink(in_folder(files[i]));
 	for (int i = 3; i >= 0; i--)
