@@ -24,13 +24,13 @@ static bool read_file(const char *path, char *text, size_t size)
 	return n > 0;
 }
 
-/* Appends, or leaves out what has no room: then there is no such file. */
+/* Appends, or as much as has room: then there is no such file, but those of folders above it. */
 static void append(char *path, const char *more, size_t length)
 {
-	size_t have = strlen(path);
+	size_t have = strlen(path), room = PATH_SIZE - 1 - have;
 
-	if (have + length >= PATH_SIZE)
-		return;
+	if (length > room)
+		length = room;
 	memcpy(path + have, more, length);
 	path[have + length] = '\0';
 }
@@ -95,6 +95,15 @@ static bool has_word(const char *list, size_t length, const char *word)
 	return false;
 }
 
+/*
+ * "/..", "/../x": beside the root of this cgroup namespace (cgroup_namespaces(7)), which is what is
+ * mounted here, or above it.  What limits that cannot be seen.
+ */
+static bool is_outside(const char *path)
+{
+	return !strncmp(path, "/..", 3) && strchr("/\n", path[3]);
+}
+
 /* A line is "number:controllers:path"; version 2's is "0::path". */
 uint32_t fg_quota_read(const char *list, const char *mounted)
 {
@@ -118,6 +127,8 @@ uint32_t fg_quota_read(const char *list, const char *mounted)
 		if (!v2 && !has_word(controllers, (size_t)(path - controllers), "cpu"))
 			continue;
 		path++;
+		if (is_outside(path))
+			continue;
 		append(folder, mounted, strlen(mounted));
 		if (!v2)
 			append(folder, "/cpu", 4);

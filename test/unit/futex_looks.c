@@ -239,6 +239,7 @@ static void quotas(void)
 					    "a/b/cpu.max",
 					    "cpu/c/cpu.cfs_quota_us",
 					    "cpu/c/cpu.cfs_period_us"};
+	static char list[1000];
 
 	CHECK(mkdtemp(folder) != NULL);
 	for (int i = 0; i < 4; i++)
@@ -268,6 +269,15 @@ static void quotas(void)
 	CHECK_EQ(quota("0::/\n"), FG_QUOTA_NONE);
 	write_file("cpu.max", "9223372036854775807 1\n");
 	CHECK_EQ(quota("0::/\n"), FG_QUOTA_NONE);
+	/* Of a folder whose path is too long those above it can be read. */
+	memset(list, 'x', sizeof list - 1);
+	memcpy(list, "0::/a/", 6);
+	CHECK_EQ(quota(list), 3);
+	write_file("cpu.max", "200000 100000\n");
+	/* What is beside the namespace's root, or above it, is not what is mounted. */
+	CHECK_EQ(quota("0::/..a\n"), 2);
+	CHECK_EQ(quota("0::/../a\n"), FG_QUOTA_NONE);
+	CHECK_EQ(quota("0::/..\n"), FG_QUOTA_NONE);
 	for (int i = 0; i < 6; i++)
 		unlink(in_folder(files[i]));
 	for (int i = 3; i >= 0; i--)
