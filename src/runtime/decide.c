@@ -473,7 +473,7 @@ static enum fg_verdict decide_slow(struct fg_wait *w)
 		ask_monitor(now);
 	if (w->look && !fg_look_goes_on(w->look, w->self, now))
 		return FG_BLOCK;
-	if (w->follows && fg_is_rationed())
+	if (w->follows && fg_policy_now != FG_POLICY_SPIN && fg_is_rationed())
 		return FG_BLOCK;
 	if (w->history && decide_event(w, &now) == FG_BLOCK)
 		return FG_BLOCK;
