@@ -172,10 +172,15 @@ static void ration(uint64_t now)
 	fg_store_relaxed(&use.until_ns, now + was);
 }
 
+/*
+ * Whoever looks may be kept off its CPU in between, where there is a quota for most of each period.
+ * So the time that is counted begins before what was used by then is read, and ends after.
+ */
 static void look_at_use(uint64_t now)
 {
-	uint64_t next = fg_load_relaxed(&use.next_ns), since = fg_load_relaxed(&use.since_ns);
-	uint64_t ns = now - since, had = fg_load_relaxed(&use.had_ns), used;
+	/* Acquire: what was used by then, or later. */
+	uint64_t next = fg_load_relaxed(&use.next_ns), since = fg_load_acquire(&use.since_ns);
+	uint64_t had = fg_load_relaxed(&use.had_ns), used, ns;
 	bool all;
 
 	if (now < next || !__atomic_compare_exchange_n(&use.next_ns, &next, now + USE_EVERY_NS,
@@ -184,14 +189,17 @@ static void look_at_use(uint64_t now)
 	used = process_cpu_ns();
 	if (!used)
 		return;
+	ns = fg_now_ns() - since;
 	all = since && used > had && /* else it is the child of fork, which begins at 0 */
 	      used - had >= quota * (ns < USE_LEAST_NS ? USE_LEAST_NS : ns) / 8 * USE_EIGHTHS;
 	if (all)
-		ration(now);
-	if (!all && ns < USE_LEAST_NS && used >= had)
+		ration(since + ns);
+	/* Not if it was kept off for so long that another has looked. */
+	if ((!all && ns < USE_LEAST_NS && used >= had) ||
+	    fg_load_relaxed(&use.next_ns) != now + USE_EVERY_NS)
 		return;
-	fg_store_relaxed(&use.since_ns, now);
 	fg_store_relaxed(&use.had_ns, used);
+	fg_store_release(&use.since_ns, now);
 }
 
 bool fg_is_rationed(void)

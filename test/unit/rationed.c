@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPU time is rationed where the process has used up what its quota gives (fg_is_rationed), and
- * then a waiter in a queue sleeps; but with policy spin it spins all the same.
+ * CPU time is rationed where the process has used up what its quota gives (fg_is_rationed), and not
+ * because whoever looked was kept off its CPU in the middle of that.  Then a waiter in a queue
+ * sleeps; but with policy spin it spins all the same.
  */
 #include "../tools/check.h"
 
@@ -21,8 +22,11 @@ uint32_t __wrap_fg_quota_cpus(void)
 	return 1;
 }
 
-/* The clock, and what the process has used. */
-static uint64_t now_ns, used_ns;
+/*
+ * The clock, and what the process has used; before the latter is read, or after, its reader is kept
+ * off its CPU for so long.
+ */
+static uint64_t now_ns, used_ns, before_ns, after_ns;
 
 uint64_t __real_fg_now_ns(void);
 uint64_t __wrap_fg_now_ns(void);
@@ -43,7 +47,9 @@ int __wrap_fg_clock_read(clockid_t clock, struct timespec *now)
 {
 	if (clock != CLOCK_PROCESS_CPUTIME_ID || !now_ns)
 		return __real_fg_clock_read(clock, now);
+	pass(before_ns, before_ns / 2);
 	*now = (struct timespec){(time_t)(used_ns / 1000000000), (long)(used_ns % 1000000000)};
+	pass(after_ns, after_ns / 2);
 	return 0;
 }
 
@@ -108,6 +114,16 @@ int main(int argc, char **argv)
 	CHECK(spins(FG_POLICY_SPIN));
 	CHECK(!spins(FG_POLICY_DEFAULT));
 	fg_policy_set(FG_POLICY_DEFAULT);
+
+	/* Half of it; also by who is kept off its CPU at each look. */
+	begin();
+	CHECK(!rationed_in(1000, MS / 2));
+	for (int after = 0; after < 2; after++) {
+		begin();
+		*(after ? &after_ns : &before_ns) = 400 * MS;
+		CHECK(!rationed_in(1000, MS / 2));
+		before_ns = after_ns = 0;
+	}
 
 	now_ns = 0;
 	STORE(end, 1);
