@@ -93,14 +93,15 @@ uint32_t fg_cpus(void)
 	return have;
 }
 
-/* As at the start: a quota that comes later is not seen. */
-static uint32_t quota = FG_QUOTA_NONE;
+/* As at the start: a quota that comes later is not seen.  Also in whole CPUs, 1 at least. */
+static uint32_t quota = FG_QUOTA_NONE, quota_cpus = FG_QUOTA_NONE;
 
 void fg_cpus_setup(void)
 {
 	if (!fg_call_begins(0))
 		return;
-	quota = fg_quota_cpus();
+	quota = fg_quota();
+	quota_cpus = fg_quota_cpus(quota);
 	fg_call_ends(0);
 }
 
@@ -108,7 +109,7 @@ uint32_t fg_cpus_allotted(void)
 {
 	uint32_t cpus = fg_cpus();
 
-	return cpus < quota ? cpus : quota;
+	return cpus < quota_cpus ? cpus : quota_cpus;
 }
 
 /* ---- is it rationed now? ------------------------------------------------------------- */
@@ -176,6 +177,11 @@ static void ration(uint64_t now)
  * Whoever looks may be kept off its CPU in between, where there is a quota for most of each period.
  * So the time that is counted begins before what was used by then is read, and ends after.
  */
+static uint64_t quota_of(uint64_t ns)
+{
+	return ns / FG_QUOTA_CPU * quota;
+}
+
 static void look_at_use(uint64_t now)
 {
 	/* Acquire: what was used by then, or later. */
@@ -191,7 +197,7 @@ static void look_at_use(uint64_t now)
 		return;
 	ns = fg_now_ns() - since;
 	all = since && used > had && /* else it is the child of fork, which begins at 0 */
-	      used - had >= quota * (ns < USE_LEAST_NS ? USE_LEAST_NS : ns) / 8 * USE_EIGHTHS;
+	      used - had >= quota_of(ns < USE_LEAST_NS ? USE_LEAST_NS : ns) / 8 * USE_EIGHTHS;
 	if (all)
 		ration(since + ns);
 	/* Not if it was kept off for so long that another has looked. */
@@ -206,8 +212,8 @@ bool fg_is_rationed(void)
 {
 	uint64_t now;
 
-	if (fg_likely(quota == FG_QUOTA_NONE) || fg_threads_now() <= quota + MAIN_THREAD ||
-	    quota >= fg_cpus())
+	if (fg_likely(quota == FG_QUOTA_NONE) || fg_threads_now() <= quota_cpus + MAIN_THREAD ||
+	    quota_cpus >= fg_cpus())
 		return false;
 	now = fg_now_ns();
 	if (now >= fg_load_relaxed(&use.until_ns))

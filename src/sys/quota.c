@@ -45,9 +45,10 @@ static bool read_in(const char *folder, const char *name, char *text, size_t siz
 }
 
 /* The kernel takes quotas of more CPUs than 32 bits count. */
-static uint32_t whole_cpus(long quota, long period)
+static uint32_t thousandths(long quota, long period)
 {
-	if (quota <= 0 || period <= 0 || quota / period >= FG_QUOTA_NONE)
+	if (quota <= 0 || period <= 0 || __builtin_mul_overflow(quota, FG_QUOTA_CPU, &quota) ||
+	    quota / period >= FG_QUOTA_NONE)
 		return FG_QUOTA_NONE;
 	return quota / period < 1 ? 1 : (uint32_t)(quota / period);
 }
@@ -62,21 +63,21 @@ static uint32_t of_folder(const char *folder, bool v2)
 		return FG_QUOTA_NONE;
 	quota = strtol(text, &end, 10); /* "max" and -1: none */
 	if (v2)
-		return end == text ? FG_QUOTA_NONE : whole_cpus(quota, strtol(end, NULL, 10));
+		return end == text ? FG_QUOTA_NONE : thousandths(quota, strtol(end, NULL, 10));
 	if (!read_in(folder, "/cpu.cfs_period_us", text, sizeof(text)))
 		return FG_QUOTA_NONE;
-	return whole_cpus(quota, strtol(text, NULL, 10));
+	return thousandths(quota, strtol(text, NULL, 10));
 }
 
 /* Of a folder and all above it, as far as they are mounted here. */
 static uint32_t lowest(char *folder, size_t root, bool v2)
 {
-	uint32_t least = FG_QUOTA_NONE, cpus;
+	uint32_t least = FG_QUOTA_NONE, quota;
 	char *slash;
 
 	for (;;) {
-		cpus = of_folder(folder, v2);
-		least = cpus < least ? cpus : least;
+		quota = of_folder(folder, v2);
+		least = quota < least ? quota : least;
 		slash = strrchr(folder, '/');
 		if (!slash || slash < folder + root)
 			return least;
@@ -116,7 +117,7 @@ uint32_t fg_quota_read(const char *list, const char *mounted)
 		char folder[PATH_SIZE] = "", *controllers = strchr(line, ':'), *path;
 		size_t length = strcspn(line, "\n"), root;
 		bool v2;
-		uint32_t cpus;
+		uint32_t quota;
 
 		next = line + length + (line[length] == '\n');
 		path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -134,13 +135,13 @@ uint32_t fg_quota_read(const char *list, const char *mounted)
 			append(folder, "/cpu", 4);
 		root = strlen(folder);
 		append(folder, path, (size_t)(line + length - path));
-		cpus = lowest(folder, root, v2);
-		least = cpus < least ? cpus : least;
+		quota = lowest(folder, root, v2);
+		least = quota < least ? quota : least;
 	}
 	return least;
 }
 
-uint32_t fg_quota_cpus(void)
+uint32_t fg_quota(void)
 {
 	return fg_quota_read("/proc/self/cgroup", "/sys/fs/cgroup");
 }

@@ -123,7 +123,8 @@ static void comes_to_an_end(void)
  */
 static void leaves_one_cpu(void)
 {
-	uint32_t cpu = 0, n = fg_cpus() < fg_quota_cpus() ? fg_cpus() : fg_quota_cpus();
+	uint32_t cpu = 0, quota = fg_quota_cpus(fg_quota()),
+		 n = fg_cpus() < quota ? fg_cpus() : quota;
 	uint64_t now = fg_now_ns() + 3600000000000u; /* after all pauses that there may be */
 	struct fg_look looks[16], again;
 	struct fg_self me = *fg_self();
@@ -167,7 +168,7 @@ static void stopped(void)
 	struct fg_self me = *fg_self();
 	uint32_t cpu = 0;
 
-	if (fg_cpus() < 2 || fg_quota_cpus() < 2)
+	if (fg_cpus() < 2 || fg_quota_cpus(fg_quota()) < 2)
 		return;
 	me.cpu = &cpu;
 	fg_look_setup(); /* a new budget */
@@ -249,19 +250,22 @@ static void quotas(void)
 	write_file("a/b/cpu.max", "max 100000\n");
 	CHECK_EQ(quota("0::/a/b\n"), FG_QUOTA_NONE);
 	write_file("a/cpu.max", "350000 100000\n");
-	CHECK_EQ(quota("0::/a/b\n"), 3);
+	CHECK_EQ(quota("0::/a/b\n"), 3500);
 	write_file("a/b/cpu.max", "150000 100000\n");
-	CHECK_EQ(quota("0::/a/b\n"), 1);
+	CHECK_EQ(quota("0::/a/b\n"), 1500);
 	write_file("a/b/cpu.max", "1000 100000\n");
+	CHECK_EQ(quota("0::/a/b"), 10);
+	write_file("a/b/cpu.max", "1000 1000000000\n");
 	CHECK_EQ(quota("0::/a/b"), 1);
+	write_file("a/b/cpu.max", "1000 100000\n");
 	write_file("cpu.max", "200000 100000\n");
-	CHECK_EQ(quota("0::/not/here\n"), 2);
-	CHECK_EQ(quota("0::/\n"), 2);
+	CHECK_EQ(quota("0::/not/here\n"), 2000);
+	CHECK_EQ(quota("0::/\n"), 2000);
 	write_file("cpu/c/cpu.cfs_quota_us", "-1\n");
 	write_file("cpu/c/cpu.cfs_period_us", "50000\n");
 	CHECK_EQ(quota("7:memory:/x\n4:cpuset:/c\n3:cpu,cpuacct:/c\nnonsense\n"), FG_QUOTA_NONE);
 	write_file("cpu/c/cpu.cfs_quota_us", "250000\n");
-	CHECK_EQ(quota("7:memory:/x\n4:cpuset:/c\n3:cpuacct,cpu:/c\n"), 5);
+	CHECK_EQ(quota("7:memory:/x\n4:cpuset:/c\n3:cpuacct,cpu:/c\n"), 5000);
 	/* More than any machine has, and as much as the kernel takes. */
 	write_file("cpu.max", "4294967296000 1000\n");
 	CHECK_EQ(quota("0::/\n"), FG_QUOTA_NONE);
@@ -272,10 +276,10 @@ static void quotas(void)
 	/* Of a folder whose path is too long those above it can be read. */
 	memset(list, 'x', sizeof list - 1);
 	memcpy(list, "0::/a/", 6);
-	CHECK_EQ(quota(list), 3);
+	CHECK_EQ(quota(list), 3500);
 	write_file("cpu.max", "200000 100000\n");
 	/* What is beside the namespace's root, or above it, is not what is mounted. */
-	CHECK_EQ(quota("0::/..a\n"), 2);
+	CHECK_EQ(quota("0::/..a\n"), 2000);
 	CHECK_EQ(quota("0::/../a\n"), FG_QUOTA_NONE);
 	CHECK_EQ(quota("0::/..\n"), FG_QUOTA_NONE);
 	for (int i = 0; i < 6; i++)

@@ -15,11 +15,12 @@
 
 #define MS 1000000u
 
-/* Of one CPU (linked with --wrap). */
-uint32_t __wrap_fg_quota_cpus(void);
-uint32_t __wrap_fg_quota_cpus(void)
+/* Linked with --wrap. */
+static uint32_t quota = FG_QUOTA_CPU;
+uint32_t __wrap_fg_quota(void);
+uint32_t __wrap_fg_quota(void)
 {
-	return 1;
+	return quota;
 }
 
 /*
@@ -124,6 +125,16 @@ int main(int argc, char **argv)
 		CHECK(!rationed_in(1000, MS / 2));
 		before_ns = after_ns = 0;
 	}
+
+	/* All of a quarter of a CPU, and half of two but for a little. */
+	quota = FG_QUOTA_CPU / 4;
+	fg_cpus_setup();
+	begin();
+	CHECK(rationed_in(250, MS / 4));
+	quota = 2 * FG_QUOTA_CPU - 1;
+	fg_cpus_setup();
+	begin();
+	CHECK(!rationed_in(1000, MS));
 
 	now_ns = 0;
 	STORE(end, 1);
