@@ -116,15 +116,17 @@ uint32_t fg_cpus_allotted(void)
 
 /*
  * What the process has used since some time ago is looked at no more often than this, and counted
- * against so long at least: the kernel adds up what threads on other CPUs have used at their ticks,
- * of up to 4 ms.  Not varied.
+ * against a period of the quota at least, as cpu.max has it by default: in a part of one a process
+ * may use more, which it has saved up in the others, and who has used all before the period ends is
+ * seen then.  Not varied.
  */
 #define USE_EVERY_NS 5000000u
-#define USE_LEAST_NS 20000000u
+#define USE_LEAST_NS 100000000u
 
 /*
- * So many eighths of the quota are all of it: who is held back uses no more than all, on average.
- * By the ticks it may be three quarters.  Not varied.
+ * So many eighths of the quota are all of it: who is held back uses no more than all, on average,
+ * and the kernel adds up what threads on other CPUs have used at their ticks, of up to 4 ms.  Not
+ * varied.
  */
 #define USE_EIGHTHS 7u
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPU time is rationed where the process has used up what its quota gives (fg_is_rationed), and not
- * because whoever looked was kept off its CPU in the middle of that.  Then a waiter in a queue
- * sleeps; but with policy spin it spins all the same.
+ * When CPU time is rationed (fg_is_rationed): where the process has used up what its quota gives,
+ * and not after a burst that the quota has room for, nor because whoever looked was kept off its
+ * CPU in the middle of that, at whichever step.  And policy spin spins all the same.
  */
 #include "../tools/check.h"
 
@@ -116,9 +116,16 @@ int main(int argc, char **argv)
 	CHECK(!spins(FG_POLICY_DEFAULT));
 	fg_policy_set(FG_POLICY_DEFAULT);
 
-	/* Half of it; also by who is kept off its CPU at each look. */
+	/* Half of it; also if it comes in bursts. */
 	begin();
 	CHECK(!rationed_in(1000, MS / 2));
+	begin();
+	for (int i = 0; i < 20; i++) {
+		CHECK(!rationed_in(10, 4 * (uint64_t)MS));
+		CHECK(!rationed_in(90, 0));
+	}
+
+	/* Half of it, by who is kept off its CPU at each look. */
 	for (int after = 0; after < 2; after++) {
 		begin();
 		*(after ? &after_ns : &before_ns) = 400 * MS;
