@@ -54,20 +54,25 @@ static bool is_over(uint32_t rounds, uint32_t end)
 	return (int32_t)((rounds & ~SOMEBODY_SLEEPS) - end) >= 0;
 }
 
+/*
+ * Everybody's arrivals change the word, so a compare-and-swap seldom works, and an OR always.  It
+ * may come when the round is over: then the next one ends with a wake-up too many.
+ */
 static void sleep_through(struct fg_barrier *b, struct fg_self *t, uint32_t end)
 {
+	const uint64_t sleeps = (uint64_t)SOMEBODY_SLEEPS << ABOVE;
+
 	fg_participants_are_late();
 	for (;;) {
-		/* Acquire: pairs with the release of the last arrival. */
+		/* Acquire, both: pair with the release of the last arrival. */
 		uint64_t have = fg_load_acquire(_fg_barrier_state(b));
-		uint64_t sleeping = have | (uint64_t)SOMEBODY_SLEEPS << ABOVE;
 
+		if (!(have & sleeps) && !is_over(above(have), end))
+			have = fg_or_acquire(_fg_barrier_state(b), sleeps) | sleeps;
 		if (is_over(above(have), end))
 			return;
-		if (have != sleeping && !fg_cas64_seq_cst(_fg_barrier_state(b), &have, sleeping))
-			continue;
 		fg_count(t, FG_STAT_PARKS, 1);
-		fg_futex_wait(rounds_of(b), above(sleeping), FG_FUTEX_ANY, NULL);
+		fg_futex_wait(rounds_of(b), above(have), FG_FUTEX_ANY, NULL);
 	}
 }
 
@@ -88,14 +93,16 @@ static void end_round(struct fg_barrier *b)
 static void wait_for_end(struct fg_barrier *b, struct fg_self *t, uint32_t rounds, uint32_t end)
 {
 	struct fg_wait w = fg_wait_for_event(t, &b->history);
-	bool in_time;
+	/* First: whether to look at all.  The line is everybody's, and it has just been ours. */
+	bool in_time = fg_decide(&w) == FG_SPIN;
 
-	do {
+	while (in_time && !is_over(rounds, end)) {
 		in_time = fg_spin_while(&w, rounds_of(b), ~SOMEBODY_SLEEPS,
 					rounds & ~SOMEBODY_SLEEPS, NULL);
 		/* Acquire: as in sleep_through(). */
-		rounds = above(fg_load_acquire(_fg_barrier_state(b)));
-	} while (in_time && !is_over(rounds, end));
+		if (in_time)
+			rounds = above(fg_load_acquire(_fg_barrier_state(b)));
+	}
 	if (!in_time)
 		sleep_through(b, t, end);
 	fg_event_over(&w, in_time);

@@ -323,9 +323,10 @@ static enum fg_verdict decide_event(struct fg_wait *w, uint64_t *clock)
 
 	if (policy == FG_POLICY_SPIN)
 		return FG_SPIN;
-	if (fg_load_relaxed(w->history) >= FG_SPIN_HISTORY_STOP ||
-	    now < fg_load_relaxed(&no_room_until_ns) || fg_cpus_allotted() == 1 ||
-	    fg_is_rationed() || (!w->since_ns && has_deadline(w->self)))
+	/* The object's line, which may be everybody's, last but for a system call. */
+	if (now < fg_load_relaxed(&no_room_until_ns) || fg_cpus_allotted() == 1 ||
+	    fg_is_rationed() || fg_load_relaxed(w->history) >= FG_SPIN_HISTORY_STOP ||
+	    (!w->since_ns && has_deadline(w->self)))
 		return FG_BLOCK;
 	if (!w->since_ns)
 		w->since_ns = now;

@@ -114,7 +114,9 @@ proctype Participant(byte me)
 			   :: generation >= end
 			   fi
 #else
-			:: atomic { generation < end && !sleepers -> TOUCH; sleepers = 1 }
+			:: atomic { generation < end && !sleepers -> TOUCH };
+			   /* an OR, which may come when the round is over */
+			   atomic { TOUCH; sleepers = 1 };
 			:: atomic { generation < end && sleepers ->
 				TOUCH; asleep[me] = 1 }; !asleep[me]
 #endif
