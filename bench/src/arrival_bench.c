@@ -153,7 +153,7 @@ int main(int argc, char **argv)
 			sleep_ns((uint64_t)(interval * 1e9));
 		per_ms = measure(n, n < max_threads ? interval : window);
 		if (json)
-			printf("%s%.3f", n > 1 ? ", " : "", per_ms);
+			printf("%s%.6f", n > 1 ? ", " : "", per_ms);
 		else
 			printf("%7u  %11.1f  %.3f\n", n, per_ms,
 			       per_ms > 0 ? n * 1000 / per_ms : 0);
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < lines; i++)
 		ok &= data.line[i].count == total;
 	if (json)
-		printf("], \"threads\": %u, \"per_ms\": %.3f, \"check\": %s}\n", max_threads,
+		printf("], \"threads\": %u, \"per_ms\": %.6f, \"check\": %s}\n", max_threads,
 		       per_ms, ok ? "true" : "false");
 	if (!ok)
 		fputs("arrival_bench: the lines do not add up: mutual exclusion violated\n",

@@ -297,7 +297,7 @@ static void run(const struct mode *m)
 		result = rounds ? (double)ns / (double)rounds / m->unit_ns : 0;
 	if (opt.json)
 		printf(
-		    "{\"mode\": \"%s\", \"threads\": %u, \"result\": %.3f, \"rounds\": %llu, \"window_ms\": %.3f, "
+		    "{\"mode\": \"%s\", \"threads\": %u, \"result\": %.6f, \"rounds\": %llu, \"window_ms\": %.3f, "
 		    "\"cpu_ms\": %.1f, \"check\": %s}\n",
 		    m->name, n, result, (unsigned long long)rounds, (double)ns / 1e6, cpu,
 		    ok ? "true" : "false");

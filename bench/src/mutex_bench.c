@@ -195,7 +195,7 @@ static void report_steps(void)
 	if (opt.json)
 		printf(", \"steps\": [");
 	for (unsigned i = 0; i < opt.steps; i++)
-		printf(opt.json ? "%s{\"threads\": %u, \"per_ms\": %.3f}" :
+		printf(opt.json ? "%s{\"threads\": %u, \"per_ms\": %.6f}" :
 				  "%swith %6u threads %.1f sections/ms\n",
 		       opt.json && i ? ", " : "", opt.step[i], step_per_ms[i]);
 	if (opt.json)
@@ -217,7 +217,7 @@ static void report(const struct snapshot *a, const struct snapshot *b, bool ok)
 
 	if (opt.json)
 		printf(
-		    "{\"threads\": %u, \"per_ms\": %.3f, \"fairness\": %.4f, \"jain\": %.4f, \"sections\": %llu, "
+		    "{\"threads\": %u, \"per_ms\": %.6f, \"fairness\": %.4f, \"jain\": %.4f, \"sections\": %llu, "
 		    "\"min\": %llu, \"max\": %llu, \"window_ms\": %.3f, \"user_ms\": %.1f, "
 		    "\"sys_ms\": %.1f, \"voluntary\": %ld, \"involuntary\": %ld, "
 		    "\"units_per_us\": %.3f, \"cs_units\": %llu, \"outside_units\": %llu, "

@@ -292,7 +292,7 @@ static unsigned parse(int argc, char **argv)
 static void report(double result, double least, double cpu, double ms, bool wrong)
 {
 	if (opt.json)
-		printf("{\"mode\": \"%s\", \"threads\": %u, \"result\": %.3f, \"least\": %.3f, "
+		printf("{\"mode\": \"%s\", \"threads\": %u, \"result\": %.6f, \"least\": %.3f, "
 		       "\"cpu_ms\": %.1f, \"window_ms\": %.1f, \"check\": %s}\n",
 		       modes[opt.mode], opt.threads, result, least, cpu, ms,
 		       wrong ? "false" : "true");

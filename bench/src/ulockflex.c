@@ -338,7 +338,7 @@ static bool report(const uint64_t *a, const uint64_t *b, double ms)
 			 tried ? (double)contended / (double)tried : 0);
 	printf(
 	    opt.json ?
-		"{\"tasks\": %u, \"per_ms\": %.3f, \"cv\": %.4f, \"runs\": [%llu, %llu, %llu, %llu], "
+		"{\"tasks\": %u, \"per_ms\": %.6f, \"cv\": %.4f, \"runs\": [%llu, %llu, %llu, %llu], "
 		"\"longest_run\": %llu, \"window_ms\": %.1f%s, \"check\": %s}\n" :
 		"tasks          %u\nloops/ms       %.2f\ncoefficient of variation %.4f\nruns of 1, 2, 3, more: %llu %llu "
 		"%llu %llu, longest %llu\nwindow (ms)    %.0f\n%smutual exclusion %s\n",

@@ -187,6 +187,30 @@ def check_nothing_came_to_pass():
             same(e.id, str(why), "nothing got done")
 
 
+def check_few_came_to_pass():
+    """A collapsed lock has less than a thousandth of a section a ms: that is no zero, which would
+    be a run that failed, and no other number than its sections by its time."""
+    modules()
+    from fgbench import running
+
+    def of(name, *argv):
+        return running.run([os.path.join(BUILD, "bench", name), "-j", *argv, "-d", "0.05"],
+                           running.own_env(), 60)[0]
+
+    def few():
+        r = json.loads(of("mutex_bench", "-t", "2", "-u", "700", "-c", "7000000"))
+        true(f"{r['sections']} sections in {r['window_ms']} ms: {r['per_ms']}", r["sections"] > 0
+             and abs(r["per_ms"] * r["window_ms"] / r["sections"] - 1) < 1e-4)
+    in_one_of(5, few)
+    for name, argv, numbers in (("mutex_bench", ["-t", "2", "-g", "1,2"], 3),
+                                ("arrival_bench", ["-t", "2", "-i", "0.05"], 1),
+                                ("ulockflex", ["-t", "2"], 1),
+                                ("sync_bench", ["-m", "spin"], 1),
+                                ("cond_bench", ["-m", "queue"], 1)):
+        out = of(name, *argv)
+        same(f"{name}: {out}", len(re.findall(r'"(?:per_ms|result)": \d+\.\d{6}\b', out)), numbers)
+
+
 def check_turns():
     """How soon the other goes on is what was measured, not what is left of a turn without the
     nominal work: here the work takes a fourth of it, and nothing was left."""
