@@ -52,6 +52,26 @@ def check_replot():
     same("the samples stay", records(OUT), before)
 
 
+def check_replot_elsewhere():
+    """-o names the folder, also of a result that has one; a file may have any name."""
+    page = os.path.join(OUT, "report.html")
+    os.unlink(page)
+    elsewhere = os.path.join(TMP, "elsewhere")
+    p = run("bench", "--replot", OUT, "-o", elsewhere, timeout=120)
+    same("there, not here", (p.returncode, os.path.exists(os.path.join(elsewhere, "report.html")),
+                             os.path.exists(page)), (0, True, False))
+    for name, folder in ("result", "result-drawn"), ("host.a.jsonl", "host.a"):
+        path = os.path.join(TMP, name)
+        shutil.copy(os.path.join(OUT, "samples.jsonl"), path)
+        p = run("bench", "--replot", path, timeout=120)
+        same(f"{name}: {p.stderr}",
+             (p.returncode, os.path.exists(os.path.join(TMP, folder, "report.html"))), (0, True))
+        os.unlink(path)
+    p = run("bench", "--replot", OUT, "-o", os.path.join(OUT, "samples.jsonl"))
+    same(p.stderr, (p.returncode, p.stderr.count("\n"), "-o" in p.stderr), (125, 1, True))
+    run("bench", "--replot", OUT, timeout=120)
+
+
 def check_nothing_is_lost():
     """A folder that has a result is not written into but by --append, which adds to it."""
     before = records(OUT)
