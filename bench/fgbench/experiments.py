@@ -290,4 +290,7 @@ class Beside(Experiment):
 
     def measure(self, env, series, x):
         self.of.beside = x
-        return self.of.measure(env, series, env.of_cpus(self.per_cpu))
+        try:
+            return self.of.measure(env, series, env.of_cpus(self.per_cpu))
+        finally:
+            self.of.beside = 0  # the same one is measured alone, too

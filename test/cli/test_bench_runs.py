@@ -284,6 +284,23 @@ def check_glibc_fails_first():
         same("glibc's own turn", str(e), "it hung")
 
 
+def check_alone_and_beside():
+    """The time of a run on glibc's locks that has the CPUs for itself is no limit for those beside
+    busy processes, though one program is measured both ways."""
+    modules()
+    from fgbench import experiments, flexguard
+    ray = flexguard.Ray()
+    beside = experiments.Beside(ray)
+    env = type("Environment", (), {"timeout": 64, "quick": True, "of_cpus": lambda self, n: 2})()
+    ran = []
+    ray.run = lambda env, series, argv: ran.append(series) or {"per_ms": 5, "check": True}
+    beside.measure(env, "mcs", 4)
+    ray.measure(env, "mcs", 2)
+    beside.measure(env, "mcs", 1)
+    same("each with a run of glibc's of its own", ran, ["glibc", "mcs"] * 3)
+    same("how many were busy", set(ray.posix_s), {(2, 4), (2, 0), (2, 1)})
+
+
 def futexes():
     modules()
     loader = importlib.machinery.SourceFileLoader("futexes", source("futexes"))
