@@ -119,8 +119,8 @@ def spread(end):
     n = end.get("not_narrow")  # unknown of what a bundle has measured
     if n is None:
         return ""
-    return (f"; {n} of {end.get('points', '?')} points have an interval wider than 5 % of the "
-            "median either way")
+    return (f"; {n} of {end.get('points', '?')} points have too few undisturbed samples, or too "
+            "wide an interval (as a rule 5 % of the median either way)")
 
 
 def part(context):
@@ -136,7 +136,8 @@ def about(results):
              f"{c.get('glibc')}, governor {c.get('governor') or 'unknown'}, virtualisation "
              f"{c.get('virtual') or 'none'}, "
              + "; ".join(map(part, results.contexts)))
-    how = (f"{e.get('rounds', '?')} rounds, {e.get('seconds', '?')} s; ended: "
+    n = e.get("rounds", "?")
+    how = (f"{n} round{'s' if n != 1 else ''}, {e.get('seconds', '?')} s; ended: "
            f"{e.get('stopped', 'it was cut off')}{spread(e)}")
     return where, how
 

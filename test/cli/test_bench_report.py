@@ -80,6 +80,24 @@ def check_claims():
                 true(f"{f.id}: {c.text}: what it takes", c.holds_if)
 
 
+def check_why_points_are_not_done():
+    """Not every one has a wide interval: one run has none, and three alike that others disturbed
+    have a narrow one."""
+    _, method, report = modules()
+    from fgbench import stats
+    few, disturbed = stats.Series(), stats.Series()
+    few.add(1)
+    for _ in range(3):
+        disturbed.add(1, dirty=True)
+    same("not done", [s.settled(3, 0.05) for s in (few, disturbed)], [False, False])
+    results = method.load(result("not-done", {}))
+    results.add({"type": "end", "rounds": 1, "seconds": 2, "stopped": "1 round", "points": 2,
+                 "not_narrow": 2})
+    how = report.about(results)[1]
+    true(how, how.startswith("1 round, 2 s; ended: 1 round; 2 of 2 points have")
+         and "too few undisturbed samples, or" in how)
+
+
 def check_nothing_from_far():
     """A run of a bundle that gave nothing is a failure, not the end of the report."""
     method = modules()[1]
