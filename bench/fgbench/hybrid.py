@@ -154,6 +154,15 @@ def with_cond(text, section, holds_if, check, how_much=False):
     return Claim(text, {"hybrid-mcs-cond": check}, section, holds_if, how_much)
 
 
+def with_cpus_left(xs, cpus):
+    """Under-subscribed, as this paper has it: 40 threads on 40 CPUs are not."""
+    return [x for x in xs if 1 < x < cpus]
+
+
+def from_a_thread_a_cpu(xs, cpus):
+    return [x for x in xs if x >= cpus > 1]
+
+
 def better_of_two(r, cpus):
     def good(v):
         return v <= 1.1
@@ -210,16 +219,17 @@ def figures():
                               Within(0.9, 1.1), higher_is_better=False)),
             with_cond("Under-subscribed, writes are about 3 times and reads 37 % (40 to 25 us) "
                       "faster than stock.", "V.B",
-                      "3 and 1.6 or more on average with CPUs for all",
+                      "3 and 1.6 or more on average with fewer threads than CPUs",
                       both_of(on_average("hybrid-leveldb-fillrandom", "hybrid-mcs-cond", "glibc",
-                                         [("writing", roomy, 3)], False),
+                                         [("writing", with_cpus_left, 3)], False),
                               on_average("hybrid-leveldb-readrandom", "hybrid-mcs-cond", "glibc",
-                                         [("reading", roomy, 1.6)], False)), True),
+                                         [("reading", with_cpus_left, 1.6)], False)), True),
             with_cond("Writes as fast as stock with a thread a CPU and more; reads about 8 % "
                       "faster beyond.", "V.B",
-                      "1.05 of glibc's time or less everywhere; 1.08 times as fast on average",
+                      "1.05 of glibc's time or less at all of these; 1.08 times as fast on average",
                       both_of(compare("hybrid-leveldb-fillrandom", "hybrid-mcs-cond", "glibc",
-                                      lambda v: v <= 1.05, oversubscribed, higher_is_better=False),
+                                      lambda v: v <= 1.05, from_a_thread_a_cpu,
+                                      higher_is_better=False),
                               on_average("hybrid-leveldb-readrandom", "hybrid-mcs-cond", "glibc",
                                          [("reading", oversubscribed, 1.08)], False)), True),
         ], log=True),

@@ -101,6 +101,23 @@ def check_all_claims_bear_failures():
                              j.holds is not True and "it hung" in j.sentence)
 
 
+def check_a_thread_a_cpu():
+    """The hybrid lock's paper had 30 to 50 threads on 40 CPUs: what it says of under-subscribed
+    ones is of fewer than 40, and 40 are among those that write as fast as stock."""
+    figures, method, report = modules()
+    figure = next(f for f in figures.all_figures() if f.id == "hybrid-3")
+
+    def verdicts(name, at_40):
+        points = {(f"hybrid-leveldb-{mode}", s, x): [v, v * 1.001, v * 1.002]
+                  for mode, fast in (("fillrandom", 3.2), ("readrandom", 1.7))
+                  for x, by in ((30, fast), (40, at_40), (50, 1.2))
+                  for s, v in (("glibc", 100), ("hybrid-mcs-cond", 100 / by))}
+        return [j.holds for j in judged_with(report, figure, method.load(result(name, points)), 40)
+                if j.lock == "hybrid-mcs-cond"]
+    same("as the paper has it", verdicts("as-stock", 1), [True, True])
+    same("slower with 40", verdicts("slower", 0.8), [True, False])
+
+
 def check_json():
     """As the report says it."""
     points = {("sections-1us", s, x): [v, v * 1.01, v * 1.02]
