@@ -106,6 +106,18 @@ with tempfile.TemporaryDirectory() as root:
     true("busy processes are counted", "Beside 1 to 7 busy processes:" in text, str(wrong))
     true("a failed run of a suite is named", "| sem, queue | 8 | | FAILED | |" in text, str(wrong))
 
+# What has pairs and no row is named: who reads the page knows what is not in it.
+found = script.method.Results()
+found.add({"type": "context", "cpus": 2, "kernel": "6.99-vm", "commit": "c0ffee",
+           "date": "2031-05-06T07:08:09Z", "seconds": 1})
+for experiment in "index", "kmedian-mutexes":
+    for series in "flexguard", "glibc":
+        found.add({"type": "sample", "experiment": experiment, "series": series, "x": 2, "round": 0,
+                   "metrics": {"y": 1}, "dirty": False})
+said = " ".join(script.block_pairs(type("Folder", (), {"samples": found})))
+true("pairs without a row", "| B+-tree index | 1.00 |" in said
+     and said.endswith("in the report only: kmedian-mutexes."), said)
+
 # A cell of pairs is bold where their interval says so: one has none, that of two is wider.
 for ratios, text in ((([3], "3.00"), ([1.1, 1.9], "1.50"), ([2.9, 3.1], "**3.00**"),
                       ([0.4, 0.5, 0.6], "*0.50*"))):
