@@ -284,6 +284,24 @@ echo "${{1#*=}} : 1 micros/op 5000 ops/sec"
                         "overwrite": [fill, "--benchmarks=overwrite 1 there"] * 2})
 
 
+def check_input_of_pbzip2():
+    """4 MB, as the speed has it, however small the program is that they are taken from."""
+    modules()
+    from fgbench import product
+    real, sizes = os.path.realpath, []
+    for size in 14000, 3 << 20, 5 << 20:
+        env = type("Environment", (), {"tmp": tempfile.mkdtemp(dir=TMP)})
+        program = os.path.join(env.tmp, "python3")
+        with open(program, "wb") as f:
+            f.write(b"x" * size)
+        os.path.realpath = lambda path, program=program: program
+        try:
+            sizes.append(os.path.getsize(product.Pbzip2().input(env)))
+        finally:
+            os.path.realpath = real
+    same("bytes", sizes, [4 << 20] * 3)
+
+
 def check_suites():
     """bench/run: the lines that bench/readme reads."""
     path = os.path.join(TMP, "suites.jsonl")
