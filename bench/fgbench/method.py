@@ -65,8 +65,9 @@ class Results:
                 # of each part of the file
                 nr = len(self.contexts), record.get("round")
                 self.rounds.setdefault(key, {})[nr] = record["metrics"]["y"]
-            if "trace" in record:
-                self.traces.setdefault(record["experiment"], {})[record["series"]] = record["trace"]
+            traces = self.traces.setdefault(record["experiment"], {}) if "trace" in record else {}
+            if "trace" in record and (not record["dirty"] or record["series"] not in traces):
+                traces[record["series"]] = record["trace"]
 
     def seconds(self, simulated):
         """The window of one run, of those that were measured or simulated; None: there is none."""

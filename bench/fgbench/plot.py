@@ -137,8 +137,14 @@ def panel(ax, figure, experiment, results):
     ax.grid(True, axis="y", linewidth=0.4, alpha=0.6)
 
 
-def many_seeds(n):
-    return f"medians and ranges of {n} seeds (1, 2, ...)" if n > 1 else "one seed"
+def one_of(many):
+    """What is drawn over time is one run; what its title says need not be seen in it."""
+    return f"drawn: one of {many} each; shares of the time: their medians"
+
+
+def many_seeds(n, over_time):
+    many = f"{n} seeds (1, 2, ...)"
+    return "one seed" if n < 2 else one_of(many) if over_time else f"medians and ranges of {many}"
 
 
 def of_simulation(figure, results, experiments):
@@ -151,7 +157,7 @@ def of_simulation(figure, results, experiments):
             and (figure.over_time or s in results.series_of(e.id))]
     date = (results.context.get("date") or "no date")[:10]
     text = ("SIMULATED (fgsim), not measured: the shipped locks on a model; "
-            f"{many_seeds(max(seeds, default=0))}; {date}")
+            f"{many_seeds(max(seeds, default=0), figure.over_time)}; {date}")
     if figure.over_time:
         text = f"{text}; dotted: the CPUs"
     if not lines and any(ratio for e in experiments for _, _, ratio, _ in published_of(e)):
@@ -192,7 +198,9 @@ def where_and_when(figure, results, experiments):
     runs = [len(p["y"].values) for (e, _, _), p in results.points.items() if "y" in p
             and e in {e.id for e in experiments}]
     of = " to ".join(str(n) for n in sorted({min(runs), max(runs)})) if runs else ""
-    how = "one run each" if figure.over_time else f"medians of {of or '?'} runs, with intervals"
+    how = (one_of(f"{of} runs") if figure.over_time and runs and max(runs) > 1
+           else "one run each" if figure.over_time
+           else f"medians of {of or '?'} runs, with intervals")
     text = (f"{c.get('cpu') or 'unknown CPU'}, {c.get('cpus', '?')} CPUs, Linux "
             f"{c.get('kernel', '?')}, glibc {c.get('glibc', '?')}; "
             f"{(c.get('date') or 'no date')[:10]}; {how}")

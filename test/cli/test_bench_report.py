@@ -191,6 +191,26 @@ def check_tried_again():
          "flexguard, 1: it hung (1 run)" in page)
 
 
+def check_one_run_is_drawn_over_time():
+    """Its title has the median of all: the foot says so.  What others disturbed is not drawn, where
+    there is something else."""
+    figures, method, _ = modules()
+    from fgbench import plot
+    figure = next(f for f in figures.all_figures() if f.id == "flexguard-5a")
+    results = method.load(result("over-time", {}))
+
+    def looked(nr, one, dirty):
+        results.add({"type": "sample", "experiment": "runnable", "series": "futex", "x": 3,
+                     "round": nr, "metrics": {"y": 2, "one": one}, "dirty": dirty,
+                     "trace": [[0.2, nr]]})
+        return plot.where_and_when(figure, results, figure.experiments)
+    true("one", looked(0, 0.5, False).endswith("; one run each"))
+    looked(1, 0.5, False)
+    said = looked(2, 0, True)
+    true(said, said.endswith("drawn: one of 2 runs each; shares of the time: their medians"))
+    same("drawn", results.traces["runnable"]["futex"], [[0.2, 1]])
+
+
 def drawn(name, figure):
     path = f"{TMP}/{name}/{figure}.svg"
     if not os.path.exists(path):
