@@ -90,7 +90,16 @@ class Results:
             return {**r, "type": "sample", "metrics": e.checked(record["x"], record["raw"]),
                     "dirty": dirty(record, self.context.get("cpus"))}
         except (Failed, KeyError, TypeError) as why:
-            return {**r, "type": "sample", "failed": str(why) or "no figure"}
+            # the next round is its second try
+            key = record["experiment"], record["series"], record["x"]
+            again = not isinstance(why, Wrong) and key not in self.retried
+            return {**r, "type": "retried" if again else "sample",
+                    "failed": str(why) or "no figure"}
+
+    def end_of_bundle(self):
+        """What has failed, and was not run again any more."""
+        for key in [k for k in self.retried if k not in self.points and k not in self.failures]:
+            self.failures[key] = self.retried.pop(key)
 
     def failed(self, experiment, series, x):
         """Why runs of it gave no number, once for each; then what the others gave is no measurement
@@ -130,6 +139,8 @@ def load(path, known=None):
         for line in f:
             if line.endswith("\n"):  # else it was cut off
                 r.add(json.loads(line))
+    if r.context.get("bundle"):
+        r.end_of_bundle()
     return r
 
 

@@ -56,6 +56,28 @@ def check_bundle():
     true("page", os.path.exists(os.path.join(TMP, "far", "report.html")))
 
 
+def check_runs_of_a_bundle_that_fail():
+    """The next round is the second try: one failure is told, two are one of the lock, and so is one
+    that was the last, or a self-check's."""
+    _, method, _ = modules()
+    path = os.path.join(TMP, "failing.jsonl")
+    good, none = {"per_ms": 5, "fairness": 0.5, "check": True}, None
+    runs = {"mcs": [none, good, good], "futex": [good, none, none], "ticket": [none],
+            "flexguard": [good, {**good, "check": False}], "glibc": [good, good]}
+    with open(path, "w") as f:
+        print(json.dumps({"type": "context", "bundle": True, "cpus": 2}), file=f)
+        for series, of in runs.items():
+            for nr, raw in enumerate(of):
+                print(json.dumps({"type": "raw", "experiment": "sections-1us", "series": series,
+                                  "x": 2, "round": nr, "steal": 0, "others": 0, "raw": raw}),
+                      file=f)
+    r = method.load(path)
+    same("failed", sorted(s for _, s, _ in r.failures), ["flexguard", "futex", "ticket"])
+    same("tried again", [s for _, s, _ in r.tried_again()], ["mcs"])
+    same("numbers", [(s, r.median("sections-1us", s, 2)) for s in runs],
+         [("mcs", 5), ("futex", None), ("ticket", None), ("flexguard", None), ("glibc", 5)])
+
+
 def windows(folder):
     """One folder has measured and simulated runs, and --append goes on with the window of each."""
     more = ["bench", "--append", "--figure", "flexguard-1", "--threads", "2", "--locks", "futex",

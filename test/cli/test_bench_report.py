@@ -104,6 +104,7 @@ def check_nothing_from_far():
     r = method.Results()
     r.add({"type": "raw", "experiment": "shared-memory", "series": "mcs", "x": 64, "round": 0,
            "steal": 0, "others": 0, "raw": None})
+    r.end_of_bundle()
     same("failed", r.failed("shared-memory", "mcs", 64), ["no figure"])
 
 
