@@ -136,6 +136,21 @@ def check_interrupt():
     same("nothing stays behind", folders() - before, set())
 
 
+def check_too_few_pairs():
+    """One pair has no spread that its ratio could be within."""
+    p = start("demo", "--quick", env=dict(PATH, NAP="1"))
+    time.sleep(5)
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=60)
+    said = " ".join(out.split())
+    counts = {int(n) for n in re.findall(r"\(\d\.\d+ to \d\.\d+, (\d+)\)", said)}
+    if not counts & {1, 2}:
+        raise Skip("the machine stood still")
+    true(out, "not judged, of too few pairs, at" in said)
+    if max(counts) < 3:
+        true(out, "within the spread" not in said)
+
+
 def check_missing_packages():
     p = run("demo", env={"PATH": TMP})
     same("status", p.returncode, 77)

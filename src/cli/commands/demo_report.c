@@ -74,9 +74,11 @@ static int verdict(const struct summary *s)
 
 static void sentence(const struct fg_demo *d, enum fg_workload w)
 {
-	static const char *const word[] = {"slower", "within the spread", "faster"};
-	char text[3][200] = {"", "", ""}, all[800];
-	int measured = 0, pairs = FG_DEMO_PAIRS;
+	/* a spread takes some pairs */
+	static const char *const word[] = {"not judged, of too few pairs,", "slower",
+					   "within the spread", "faster"};
+	char text[4][200] = {"", "", "", ""}, all[1000];
+	int measured = 0;
 	bool said = false;
 	size_t n;
 
@@ -89,10 +91,9 @@ static void sentence(const struct fg_demo *d, enum fg_workload w)
 		if (c->workload != w || !c->pairs)
 			continue;
 		s = summarise(c);
-		t = text[verdict(&s) + 1];
+		t = text[c->pairs < MIN_PAIRS ? 0 : verdict(&s) + 2];
 		len = strlen(t);
 		measured++;
-		pairs = c->pairs < pairs ? c->pairs : pairs;
 		snprintf(t + len, sizeof(text[0]) - len, "%s%d (%.2fx)", len ? ", " : "",
 			 c->threads, s.ratio);
 	}
@@ -101,13 +102,13 @@ static void sentence(const struct fg_demo *d, enum fg_workload w)
 		return;
 	}
 	n = (size_t)snprintf(all, sizeof(all), "%s: on FlexGuard,", fg_workload_name[w]);
-	for (int k = 2; k >= 0; k--)
+	for (int k = 3; k >= 0; k--)
 		if (*text[k]) {
 			n += (size_t)snprintf(all + n, sizeof(all) - n, "%s %s at %s threads",
 					      said ? ";" : "", word[k], text[k]);
 			said = true;
 		}
-	fg_put_text("%s%s", all, pairs < MIN_PAIRS ? "; too few pairs for more." : ".");
+	fg_put_text("%s.", all);
 }
 
 void fg_demo_table(const struct fg_demo *d)
