@@ -23,6 +23,7 @@ class Experiment:
     simulated = False  # the machine does not matter
     time_unit = "s"  # of what is drawn over time
     in_bundle = True  # a shell can run it, too
+    less_if_quick = False  # --quick runs less work, not only for a shorter time
     # a point is done with so many, and half its interval by the median at most that
     min_samples, narrow = 3, 0.05
 
@@ -273,7 +274,7 @@ class Beside(Experiment):
         self.of, self.per_cpu = of, per_cpu
         self.id = of.id + ("-beside" if per_cpu == 1 else "-beside-half")
         self.title = of.title + f",\n{words_for(per_cpu)} beside a busy workload"
-        self.y_label = of.y_label
+        self.y_label, self.less_if_quick = of.y_label, of.less_if_quick
         self.series, self.checked, self.left_out = of.series, of.checked, of.left_out
 
     def missing(self, env):

@@ -266,6 +266,7 @@ class Index(OwnProgram):
     id, program = "index", "index_bench"
     title = "B+-tree with a lock in each leaf, self-similar keys"
     y_label = "operations a ms"
+    less_if_quick = True
 
     def args(self, env):
         return ["-n", "300000" if env.quick else "16000000" if env.memory_gb > 8 else "1000000",
@@ -276,6 +277,7 @@ class Dedup(FixedWork):
     id, program = "dedup", "dedup_bench"
     title = "deduplicating compression, up to 266,000 locks"
     y_label = "kilobytes a ms"
+    less_if_quick = True
 
     def args(self, env):
         return ["-s", "4" if env.quick else "32"]
@@ -285,6 +287,7 @@ class Ray(FixedWork):
     id, program = "ray", "ray_bench"
     title = "ray tracer with one contended lock"
     y_label = "rays a ms"
+    less_if_quick = True
 
     def args(self, env):
         return ["-p", "3" if env.quick else "40", "-n", "1"]
@@ -299,6 +302,7 @@ class KMedian(FixedWork):
     id, program = "kmedian-mutexes", "kmedian_bench"
     title = "streaming k-median, barriers made of a mutex"
     y_label = "points a ms"
+    less_if_quick = True
     locks = ["glibc-mutex", *OF_THE_PAPER]
 
     def args(self, env):
@@ -310,6 +314,7 @@ class KMedianBarriers(FixedWork):
     id, program = "kmedian", "kmedian_bench"
     title = "streaming k-median, pthread_barrier_wait"
     y_label = KMedian.y_label
+    less_if_quick = True
     locks = ["glibc", "flexguard"]
 
     def args(self, env):
@@ -344,6 +349,7 @@ class Hackbench(Experiment):
     title = "hackbench, by what the monitor has to do"
     x_label = "groups"
     y_label = "seconds"
+    less_if_quick = True
     others_are_ours = True
     in_bundle = False
     min_samples, narrow, rounds = 12, 0.003, 400

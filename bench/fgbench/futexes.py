@@ -271,6 +271,7 @@ class Tdb(Chosen, OwnProgram):
     x_is_threads = False
     locks = ["fcntl", "spin-yield", "futex", "futex-updown", "glibc", "glibc-robust"]
     of_tdb = {"fcntl": 0, "glibc-robust": 2}
+    less_if_quick = True
 
     def xs(self, env):
         return [0, 1, 4096]

@@ -37,6 +37,7 @@ class Results:
         self.rounds = {}  # (experiment, series, x) -> round -> y, of those that nothing disturbed
         self.traces = {}  # experiment -> series -> a list of pairs, for what is drawn over time
         self.simulated_ms = None  # the window of what was simulated
+        self.quick = {}  # experiment -> was it measured with --quick: a set
 
     def add(self, record):
         kind = record.get("type")
@@ -57,6 +58,7 @@ class Results:
             if "failed" in record:
                 self.failures.setdefault(key, []).append(record["failed"])
                 return
+            self.quick.setdefault(key[0], set()).add(bool(self.context.get("quick")))
             for x, values in [[record["x"], record["metrics"]], *record.get("also", [])]:
                 metrics = self.points.setdefault((record["experiment"], record["series"], x), {})
                 for name, value in values.items():

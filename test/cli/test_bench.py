@@ -94,6 +94,25 @@ def check_nothing_is_lost():
     same("without a folder", run("bench", "--append").returncode, 125)
 
 
+def check_append_of_less_work():
+    """With --quick some programs have less to do: that is no other sample of the same point."""
+    folder = os.path.join(TMP, "less")
+    context = records(OUT)[0]
+    for was, more in (True, []), (False, ["--quick"]):
+        shutil.rmtree(folder, ignore_errors=True)
+        os.mkdir(folder)
+        with open(os.path.join(folder, "samples.jsonl"), "w") as f:
+            for r in ({**context, "quick": was, "figures": ["flexguard-3"]},
+                      {"type": "sample", "experiment": "dedup", "series": "glibc", "x": 2,
+                       "round": 0, "metrics": {"y": 1}, "dirty": False}):
+                print(json.dumps(r), file=f)
+        before = records(folder)
+        p = run("bench", "--append", "-o", folder, "--locks", "glibc", "--threads", "2",
+                "--rounds", "1", "--budget", "0.001", *more, timeout=120)
+        same(f"refused: {p.stderr}", (p.returncode, p.stderr.count("\n"), "dedup" in p.stderr,
+                                      records(folder)), (125, 1, True, before))
+
+
 def check_append_to_nothing():
     """It begins a result, and says so: the folder's name may be a mistake."""
     folder = os.path.join(TMP, "new")
