@@ -275,8 +275,8 @@ def both_of(*checks):
 
 
 def best_of_all(experiment, a, tolerance, higher_is_better=True, but=0):
-    """a is the best, or within the tolerance of it, at every x, or at all but so many.  Another
-    lock that fails is none that is better."""
+    """a is the best, or within the tolerance of it, at every x, or at all but so many, of which
+    there are more than twice as many.  Another lock that fails is none that is better."""
     def good(v):
         return v >= 1 - tolerance
 
@@ -293,9 +293,10 @@ def best_of_all(experiment, a, tolerance, higher_is_better=True, but=0):
         if not pairs and not lost:
             return None, "not measured"
         verdicts = [all_of(v) for v in at.values()]
+        spared = but if len(verdicts) > 2 * but else 0
         holds = (None if not verdicts
-                 else True if verdicts.count(True) >= len(verdicts) - but
-                 else False if verdicts.count(False) > but else None)
+                 else True if verdicts.count(True) >= len(verdicts) - spared
+                 else False if verdicts.count(False) > spared else None)
         worst = min(pairs, key=lambda p: p.value, default=None)
         sentence = worst and (
             f"{a} is at {number(worst.value)} of the best other lock or above; lowest at x = "

@@ -165,7 +165,7 @@ def slower_beside(lock):
 
 APPLICATIONS = [
     each("Hash table: the highest throughput at almost all numbers of threads.", "5.2",
-         "within 5 % of the best at all numbers but one",
+         "within 5 % of the best at all numbers but one, of three or more",
          lambda lock: best_of_all("hash-table", lock, 0.05, but=1)),
     each("Hash table beside a busy workload: better than most locks.", "5.2",
          "better in the mean than more than half of them",

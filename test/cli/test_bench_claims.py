@@ -101,6 +101,20 @@ def check_all_claims_bear_failures():
                              j.holds is not True and "it hung" in j.sentence)
 
 
+def check_all_but_one():
+    """Almost all are no claim that holds at none of one, nor at one of two."""
+    modules()
+    from fgbench import claims
+    check = claims.best_of_all("e", "ours", 0.05, but=1)
+    peer = {2: 5, 4: 5, 8: 5, 16: 5}
+    for name, ours, wanted in (("none-of-one", {2: 1}, False), ("one-of-one", {2: 9}, True),
+                               ("one-of-two", {2: 9, 4: 1}, False),
+                               ("two-of-three", {2: 9, 4: 1, 8: 9}, True),
+                               ("two-of-four", {2: 9, 4: 1, 8: 9, 16: 1}, False)):
+        points = of_threads(ours=ours, peer={x: peer[x] for x in ours})
+        same(name, judge(name, check, points, [])[0], wanted)
+
+
 def check_a_thread_a_cpu():
     """The hybrid lock's paper had 30 to 50 threads on 40 CPUs: what it says of under-subscribed
     ones is of fewer than 40, and 40 are among those that write as fast as stock."""
