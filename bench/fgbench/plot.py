@@ -192,8 +192,10 @@ def published(experiment, results):
 
 def where_and_when(figure, results, experiments):
     """Under each picture: a picture goes alone."""
+    failed = any(e in {x.id for x in experiments} for e, _, _ in results.failures)
+    cross = "; x: runs failed there" if failed and not figure.over_time else ""
     if figure.simulated:
-        return of_simulation(figure, results, experiments)
+        return of_simulation(figure, results, experiments) + cross
     c = results.context
     runs = [len(p["y"].values) for (e, _, _), p in results.points.items() if "y" in p
             and e in {e.id for e in experiments}]
@@ -204,8 +206,7 @@ def where_and_when(figure, results, experiments):
     text = (f"{c.get('cpu') or 'unknown CPU'}, {c.get('cpus', '?')} CPUs, Linux "
             f"{c.get('kernel', '?')}, glibc {c.get('glibc', '?')}; "
             f"{(c.get('date') or 'no date')[:10]}; {how}")
-    failed = any(e in {x.id for x in experiments} for e, _, _ in results.failures)
-    return text + ("; x: runs failed there" if failed else "")
+    return text + cross
 
 
 def short(experiment, x):

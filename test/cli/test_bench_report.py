@@ -212,6 +212,20 @@ def check_one_run_is_drawn_over_time():
     same("drawn", results.traces["runnable"]["futex"], [[0.2, 1]])
 
 
+def check_crosses_are_explained():
+    """Under pictures that have some: of what was measured, and of what was simulated."""
+    figures, method, _ = modules()
+    from fgbench import plot, simulated
+    figure = next(f for f in figures.all_figures() if f.id == "flexguard-1")
+    of_machine = simulated.figure_of(figure, ["intel104"])
+    for f, experiment in (figure, "shared-memory"), (of_machine, "shared-memory@intel104"):
+        points = {(experiment, "futex", 2): [1, 1, 1]}
+        for failed, wanted in ([], False), ([(experiment, "mcs", 2)], True):
+            said = plot.where_and_when(f, method.load(result("crosses", points, failed)),
+                                       f.experiments)
+            same(said, said.endswith("; x: runs failed there"), wanted)
+
+
 def drawn(name, figure):
     path = f"{TMP}/{name}/{figure}.svg"
     if not os.path.exists(path):
