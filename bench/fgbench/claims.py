@@ -207,7 +207,8 @@ def compare(experiment, a, b, good, xs=None, unit="threads", higher_is_better=Tr
         holds = all_of(pairs.verdicts(good, but=fallen))
         sentence = gets(pairs, a, b, "throughput" if higher_is_better else "time", unit)
         if fallen and holds is None:
-            return None, f"{sentence}; {b} itself has collapsed at {where(fallen)}"
+            return None, (f"{sentence}; {b} is more than {COLLAPSED} times behind at "
+                          f"{where(fallen)}, as one that has collapsed itself")
         return holds, sentence + (doubts(pairs, good) if holds is None else "")
     return check
 

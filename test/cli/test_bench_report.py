@@ -28,6 +28,10 @@ def check_verdicts():
     holds, sentence = of(five, [2 * v for v in five], [5000 * v for v in five], "fallen", 2)
     same("a reference that has collapsed", holds, None)
     true(sentence, "collapsed" in sentence and "0.00x" not in sentence)
+    # or it is only the slower one: nobody has seen which
+    holds, sentence = of(five, [40 * v for v in five], [4 * v for v in five], "behind", 2)
+    same("behind", holds, None)
+    true(sentence, "mcs is more than 3 times behind at 2, as one" in sentence)
 
 
 def check_compare():
