@@ -6,6 +6,7 @@
  * pool in slices. One that has none left, and finds none, is throttled: what is on its queue waits
  * for the next period. One that goes idle gives back what it has, but for a rest.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -107,29 +108,37 @@ void quota_due(bool period, uint64_t at)
 	}
 }
 
-/* Of control groups' version 2, in a group of its own, as a container sees it. */
+/*
+ * Of control groups' version 2, in a group of its own, as a container sees it; without a quota
+ * there are none, whatever limits the simulator itself.
+ */
 static const struct {
 	const char *path, *format;
 } files[] = {{"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/cpu.max", "%llu %llu\n"}};
 #define FD(i) (100000 + (long)(i))
 #define FILES (long)(sizeof(files) / sizeof(*files))
 
+static bool opens(const char *path, long *result)
+{
+	for (long i = 0; i < FILES; i++)
+		if (!strcmp(path, files[i].path)) {
+			*result = quota_cpus > 0 ? FD(i) : -ENOENT;
+			return true;
+		}
+	return false;
+}
+
 bool quota_serves(long nr, long a, long b, long c, long *result)
 {
-	long i = nr == SYS_openat ? 0 : a - FD(0);
+	long i = a - FD(0);
 
-	if (quota_cpus == 0 || i < 0 || i >= FILES)
+	if (nr == SYS_openat)
+		return opens((const char *)b, result);
+	if (i < 0 || i >= FILES || (nr != SYS_read && nr != SYS_close))
 		return false;
-	if (nr == SYS_read) {
+	*result = 0;
+	if (nr == SYS_read)
 		*result = snprintf((char *)b, (size_t)c, files[i].format, of_period() / US,
 				   PERIOD / US);
-		return true;
-	}
-	*result = 0;
-	if (nr == SYS_openat)
-		while (i < FILES && strcmp((const char *)b, files[i].path))
-			i++;
-	if (nr == SYS_openat)
-		*result = FD(i);
-	return i < FILES && (nr == SYS_openat || nr == SYS_close);
+	return true;
 }
