@@ -49,6 +49,13 @@ def check_harmless():
     true("registered", monitored)
 
 
+def check_old_kernel():
+    """Whatever the command's own processes have open there, the program begins and ends."""
+    p = behind("lacks-close-range", FLEXGUARD, "run", "--policy=block", f"--stats={TMP}/old", "--",
+               "sh", "-c", "echo begun; exit 7")
+    same(p.stderr, (p.returncode, p.stdout), (7, "begun\n"))
+
+
 def check_another_filter_below():
     """One that `flexguard run` has not tried: no call is made; the library comes back to life in
     neither."""

@@ -9,6 +9,7 @@
  *   refuses-programs   accepts no eBPF program
  *   lacks-bpf          a filter answers for the whole of bpf(2) that there is no such call, as some
  *                      containers' do
+ *   lacks-close-range  as a kernel before 5.9
  *   kills-sockets      a filter kills for a socket
  *   kills-getsockopt   a filter kills for getsockopt, which tells who listens
  *   kills-slices       a filter kills for prctl(PR_RSEQ_SLICE_EXTENSION)
@@ -41,6 +42,7 @@ static const struct pretence {
     {"extends-slices", SYS_prctl, PR_RSEQ_SLICE, false, SECCOMP_RET_ERRNO, 0},
     {"refuses-programs", SYS_bpf, BPF_PROG_LOAD_COMMAND, false, SECCOMP_RET_ERRNO | EINVAL, 0},
     {"lacks-bpf", SYS_bpf, 0, true, SECCOMP_RET_ERRNO | ENOSYS, 0},
+    {"lacks-close-range", SYS_close_range, 0, true, SECCOMP_RET_ERRNO | ENOSYS, 0},
     {"kills-sockets", SYS_socket, 0, true, SECCOMP_RET_KILL_PROCESS, 0},
     {"kills-getsockopt", SYS_getsockopt, 0, true, SECCOMP_RET_KILL_PROCESS, 0},
     {"kills-slices", SYS_prctl, PR_RSEQ_SLICE, false, SECCOMP_RET_KILL_PROCESS, 0},

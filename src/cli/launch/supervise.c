@@ -219,8 +219,8 @@ static int wait_for(struct supervised *s, struct fg_embed *mon)
 }
 
 /*
- * What the program sends to its group, the witness has to have, too: so the program waits for the
- * end of this pipe, which also comes where the command is killed.
+ * What the program sends to its group, the witness has to have, too: so the program waits for a
+ * byte of this pipe, or for its end, which comes where the command is killed.
  */
 static void wait_for_witness(const int *gate)
 {
@@ -232,8 +232,11 @@ static void wait_for_witness(const int *gate)
 		;
 }
 
+/* A byte: without close_range(2), before Linux 5.9, the witness has the pipe open as well. */
 static void let_go(const int *gate)
 {
+	if (gate[1] >= 0)
+		(void)!write(gate[1], "", 1);
 	for (int i = 0; i < 2; i++)
 		if (gate[i] >= 0)
 			close(gate[i]);
