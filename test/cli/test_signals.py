@@ -9,6 +9,7 @@ import time
 
 from climod import *
 
+SLOW_FORK, = HELPERS
 SUPERVISED = ["run", "--policy=block", f"--stats={TMP}/s"]
 COUNT = """
 import os, signal, sys, time
@@ -23,7 +24,7 @@ print('ready', flush=True)
 end = time.monotonic() + 60
 while n < int(sys.argv[1]) and time.monotonic() < end:
     time.sleep(0.05)
-time.sleep(0.2)
+time.sleep(float(sys.argv[2]))
 sys.exit(n)
 """
 
@@ -46,7 +47,7 @@ def program_of(pid):
 
 def check_forwarded():
     for sig in (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGINT):
-        p = begin(sys.executable, "-c", COUNT, "1")
+        p = begin(sys.executable, "-c", COUNT, "1", "0.2")
         p.send_signal(sig)
         same("seen", end(p), f"got {int(sig)}\n")
         same("once", p.returncode, 1)
@@ -102,7 +103,7 @@ def in_own_group():
 
 def check_sent_to_the_group():
     """It reaches the program by itself; one to the command alone does not, before and after."""
-    p = begin(sys.executable, "-c", COUNT, "4", preexec_fn=in_own_group)
+    p = begin(sys.executable, "-c", COUNT, "4", "0.2", preexec_fn=in_own_group)
     for send, sig in ((os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT),
                       (os.kill, signal.SIGINT), (os.killpg, signal.SIGTERM)):
         send(p.pid, sig)
@@ -120,11 +121,22 @@ def check_sent_by_the_program_to_its_group():
 
 def check_sent_by_the_program_to_its_group_at_once():
     """Before the command, which is kept off its CPU, can have seen to anything."""
-    before = [os.environ.get("LD_PRELOAD"), HELPERS[0]]
     p = run(*SUPERVISED, "sh", "-c", "trap 'echo got' USR1; kill -USR1 0; sleep 2; echo end",
-            preexec_fn=in_own_group, env={"LD_PRELOAD": " ".join(filter(None, before))})
+            preexec_fn=in_own_group, env={"LD_PRELOAD": SLOW_FORK})
     same("once", p.stdout, "got\nend\n")
     same("status", p.returncode, 0)
+
+
+def check_sent_to_the_group_while_the_witness_changes():
+    """The command, which sees to the first, is kept off its CPU before it has another witness."""
+    p = begin(sys.executable, "-c", COUNT, "2", "1", preexec_fn=in_own_group,
+              env={"LD_PRELOAD": SLOW_FORK, "SLOW_FORK": "before"})
+    for sig in signal.SIGUSR1, signal.SIGHUP:
+        os.killpg(p.pid, sig)
+        same("seen", p.stdout.readline(), f"got {int(sig)}\n")
+        time.sleep(0.1)
+    same("nothing else", end(p), "")
+    same("each once", p.returncode, 2)
 
 
 def check_sent_by_the_program_to_its_parent():

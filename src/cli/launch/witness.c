@@ -145,21 +145,35 @@ static bool read_pending(pid_t pid, unsigned long long *pending)
 	return found;
 }
 
+/* What is pending for `of`, too, was sent to the group.  False: nobody can say. */
+static bool add(sigset_t *group, const struct fg_witness *of, bool *any)
+{
+	unsigned long long pending;
+
+	if (!of->pid || (!read_pending(of->pid, &pending) && !ask(of, &pending)))
+		return false;
+	for (int s = 1; s <= SIGRTMAX; s++)
+		if (pending >> (s - 1) & 1)
+			sigaddset(group, s);
+	*any = pending;
+	return true;
+}
+
 bool fg_witness_saw(struct fg_witness *w, const siginfo_t *si)
 {
 	struct fg_witness old = *w;
-	unsigned long long pending;
+	bool any, saw;
 	sigset_t more;
-	bool saw;
 
-	if (!w->pid || (!read_pending(w->pid, &pending) && !ask(w, &pending)))
+	if (!add(&w->group, w, &any))
 		return si->si_code > 0; /* from the kernel: of the terminal, most likely */
-	for (int s = 1; s <= SIGRTMAX; s++)
-		if (pending >> (s - 1) & 1)
-			sigaddset(&w->group, s);
-	/* Another one takes over, for which nothing is pending; first, so that none is missed. */
-	if (pending) {
+	/*
+	 * Another one takes over, for which nothing is pending; first, so that none is missed.  The
+	 * old one is looked at again: what has come since, the new one may not have.
+	 */
+	if (any) {
 		fg_witness_start(w);
+		add(&w->group, &old, &any);
 		fg_witness_stop(&old);
 	}
 	saw = sigismember(&w->group, si->si_signo) == 1;
