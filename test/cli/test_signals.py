@@ -127,6 +127,19 @@ def check_sent_by_the_program_to_its_group_at_once():
     same("status", p.returncode, 0)
 
 
+def check_sent_to_the_group_before_there_is_a_witness():
+    """The program, which waits, has it by then."""
+    def pre():
+        in_own_group()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN + 1])
+    p = start(*SUPERVISED, sys.executable, "-c", TWICE, preexec_fn=pre,
+              env={"LD_PRELOAD": SLOW_FORK})
+    wait_until("the program is there", lambda: children(p.pid))
+    os.killpg(p.pid, signal.SIGRTMIN + 1)
+    end(p)
+    same("once", p.returncode, 1)
+
+
 def check_sent_to_the_group_while_the_witness_changes():
     """The command, which sees to the first, is kept off its CPU before it has another witness."""
     p = begin(sys.executable, "-c", COUNT, "2", "1", preexec_fn=in_own_group,

@@ -270,7 +270,7 @@ int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon,
 		_exit(fg_exec(t, argv));
 	}
 	/* Afterwards: what came before there was a child is not taken for something it has. */
-	fg_witness_start(&s.witness);
+	fg_witness_start_late(&s.witness, s.child);
 	let_go(gate);
 	close_all_but(keep, nr_keep, s.witness.socket);
 	status = wait_for(&s, mon);

@@ -159,6 +159,25 @@ static bool add(sigset_t *group, const struct fg_witness *of, bool *any)
 	return true;
 }
 
+void fg_witness_start_late(struct fg_witness *w, pid_t child)
+{
+	const struct fg_witness first = {.pid = child, .socket = -1};
+	sigset_t pending, ours;
+	bool any;
+
+	sigemptyset(&pending);
+	fg_witness_start(w);
+	/*
+	 * What was sent to the group before there was a witness, both of us have: who sends goes
+	 * through all of a group before another process can be in it.
+	 */
+	if (!add(&pending, &first, &any) || sigpending(&ours))
+		return;
+	for (int s = 1; s <= SIGRTMAX; s++)
+		if (sigismember(&pending, s) == 1 && sigismember(&ours, s) == 1)
+			sigaddset(&w->group, s);
+}
+
 bool fg_witness_saw(struct fg_witness *w, const siginfo_t *si)
 {
 	struct fg_witness old = *w;

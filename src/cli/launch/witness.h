@@ -18,6 +18,8 @@ struct fg_witness {
 
 /* All signals are blocked. */
 void fg_witness_start(struct fg_witness *w);
+/* The first one, behind a child of the group that waits with all signals blocked. */
+void fg_witness_start_late(struct fg_witness *w, pid_t child);
 /* Whether this one, which sigwaitinfo() gave us, went to the whole group. */
 bool fg_witness_saw(struct fg_witness *w, const siginfo_t *si);
 void fg_witness_stop(struct fg_witness *w);
