@@ -9,7 +9,7 @@ import time
 
 from climod import *
 
-SLOW_FORK, = HELPERS
+SLOW_FORK, SLOW_RAISE = HELPERS
 SUPERVISED = ["run", "--policy=block", f"--stats={TMP}/s"]
 COUNT = """
 import os, signal, sys, time
@@ -353,33 +353,47 @@ def on_terminal(f, keys=b""):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
 
 
-def check_stop_and_continue():
+def stop_and_continue(env, at):
+    go = f"{TMP}/go-{at}"
+
     def shell():
         # a job in a group of its own, as an interactive shell makes it
         pid = os.fork()
         if pid == 0:
             os.setpgid(0, 0)
             # not a shell loop: stopped inside vfork, neither shell nor child can be seen to stop
-            os.execv(FLEXGUARD, [FLEXGUARD, *SUPERVISED, sys.executable, "-c",
-                                 "import os, sys, time\n"
-                                 "open(sys.argv[1] + '.ready', 'w').close()\n"
-                                 "while not os.path.exists(sys.argv[1]): time.sleep(0.02)\n"
-                                 "os._exit(11)\n", f"{TMP}/go"])
-        wait_until("program", lambda: os.path.exists(f"{TMP}/go.ready"))
+            os.execve(FLEXGUARD, [FLEXGUARD, *SUPERVISED, sys.executable, "-c",
+                                  "import os, sys, time\n"
+                                  "open(sys.argv[1] + '.ready', 'w').close()\n"
+                                  "while not os.path.exists(sys.argv[1]): time.sleep(0.02)\n"
+                                  "os._exit(11)\n", go], dict(os.environ, **env))
+        wait_until("program", lambda: os.path.exists(f"{go}.ready"))
         os.killpg(os.getpgid(pid), signal.SIGTSTP)
-        _, status = os.waitpid(pid, os.WUNTRACED)
-        if not os.WIFSTOPPED(status):
-            os._exit(1)
-        program = program_of(pid)
-        if stat_fields(program)[1] != "T":
-            os._exit(2)
-        open(f"{TMP}/go", "w").close()
+        if at == "both":
+            _, status = os.waitpid(pid, os.WUNTRACED)
+            if not os.WIFSTOPPED(status) or stat_fields(program_of(pid))[1] != "T":
+                os._exit(1)
+        else:
+            wait_until("program stopped", lambda: stat_fields(program_of(pid))[1] == "T")
+            time.sleep(0.1)  # the command has heard of that, and has not stopped yet
+        open(go, "w").close()
         os.killpg(os.getpgid(pid), signal.SIGCONT)
         _, status = os.waitpid(pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            os.killpg(os.getpgid(pid), signal.SIGKILL)
         os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 3)
 
     status, out = on_terminal(shell)
     same(f"both stop, both go on ({out!r})", status, 11)
+
+
+def check_stop_and_continue():
+    stop_and_continue({}, "both")
+
+
+def check_continued_before_the_command_stops():
+    """It does not stop behind a program that goes on, and would never continue."""
+    stop_and_continue({"LD_PRELOAD": SLOW_RAISE}, "program")
 
 
 def as_a_job(argv, go_on=lambda pid: None, leads=True, **kw):

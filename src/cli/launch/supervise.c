@@ -134,27 +134,6 @@ static bool is_foreground_job(const struct supervised *s)
 	       (group == getpgrp() || group == getpgid(s->child));
 }
 
-/*
- * The program was stopped: let our parent, a shell perhaps, see the same.  Who sends SIGSTOP to the
- * program alone will continue it alone, and nobody us: so for that one only where a shell would
- * show its prompt.
- */
-static void stop_as_well(struct supervised *s, int sig)
-{
-	sigset_t one;
-
-	if ((sig == SIGTTIN || sig == SIGTTOU) && follow(s))
-		return;
-	if (sig == SIGSTOP && !is_foreground_job(s))
-		return;
-	signal(sig, SIG_DFL);
-	sigemptyset(&one);
-	sigaddset(&one, sig);
-	raise(sig);
-	sigprocmask(SIG_UNBLOCK, &one, NULL); /* stops here, until SIGCONT, which is forwarded */
-	sigprocmask(SIG_BLOCK, &one, NULL);
-}
-
 static void forward(struct supervised *s, const siginfo_t *si)
 {
 	bool group = fg_witness_saw(&s->witness, si);
@@ -178,6 +157,56 @@ static void forward(struct supervised *s, const siginfo_t *si)
 		sigqueue(to, sig, si->si_value);
 	else
 		kill(to, sig);
+}
+
+/* Since it was seen to stop. */
+static bool goes_on(const struct supervised *s)
+{
+	siginfo_t si = {0};
+
+	return waitid(P_PID, (id_t)s->child, &si, WEXITED | WCONTINUED | WNOHANG | WNOWAIT) ||
+	       si.si_pid;
+}
+
+static bool take(int sig, siginfo_t *si)
+{
+	const struct timespec now = {0};
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, sig);
+	return sigtimedwait(&one, si, &now) == sig;
+}
+
+/*
+ * The program was stopped: let our parent, a shell perhaps, see the same.  Who sends SIGSTOP to the
+ * program alone will continue it alone, and nobody us: so for that one only where a shell would
+ * show its prompt.
+ */
+static void stop_as_well(struct supervised *s, int sig)
+{
+	siginfo_t si;
+	sigset_t one;
+
+	if ((sig == SIGTTIN || sig == SIGTTOU) && follow(s))
+		return;
+	if (sig == SIGSTOP && !is_foreground_job(s))
+		return;
+	/* This may come late, when the program has gone on, and nobody would continue us. */
+	if (take(SIGCONT, &si))
+		forward(s, &si);
+	if (goes_on(s))
+		return;
+	signal(sig, SIG_DFL);
+	sigemptyset(&one);
+	sigaddset(&one, sig);
+	raise(sig); /* takes a SIGCONT away, as one that comes now takes this */
+	if (goes_on(s)) {
+		take(sig, &si);
+		return;
+	}
+	sigprocmask(SIG_UNBLOCK, &one, NULL); /* stops here, until SIGCONT, which is forwarded */
+	sigprocmask(SIG_BLOCK, &one, NULL);
 }
 
 /*
