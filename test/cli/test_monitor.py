@@ -361,6 +361,28 @@ def check_it_stays_for_one_that_overwrites_its_environment():
     wait_until("gone with it", lambda: not {name, name + "/knock"} & names())
 
 
+def check_it_stays_though_it_has_no_cpu():
+    """At the end of the command, which asks it whether there is somebody."""
+    need_monitor()
+    done, go, leave = f"{TMP}/forgotten-2", f"{TMP}/go-2", f"{TMP}/leave-2"
+    p = start("run", "--monitor=now", "sh", "-c",
+              f"echo $FLEXGUARD_SOCKET; setsid {sys.executable} -c '{FORGETS}' {done} {leave} "
+              f"</dev/null >/dev/null 2>&1 & while ! test -e {go}; do sleep 0.05; done")
+    name = p.stdout.readline().strip()
+    monitor = monitor_of(p.pid)
+    wait_until("it has a client that has forgotten", lambda: os.path.exists(done))
+    os.kill(monitor, signal.SIGSTOP)
+    open(go, "w").close()
+    try:
+        same("the command ends", p.wait(60), 0)
+        true("still there", listens(name))
+    finally:
+        if listens(name):
+            os.kill(monitor, signal.SIGCONT)
+        open(leave, "w").close()
+    wait_until("gone with the client", lambda: not {name, name + "/knock"} & names(), timeout=60)
+
+
 def check_it_stays_for_those_who_outlive_the_command():
     need_monitor()
     # One that has threads, and one that has none yet: both may need it.

@@ -361,16 +361,17 @@ static bool has_ended(pid_t pid)
 
 /*
  * Has it clients?  One may have overwritten its environment, as daemons do that show their state in
- * ps(1).
+ * ps(1).  A monitor that does not come to its answer, as it has no CPU, may have.
  */
 static bool has_clients(const struct fg_embed *e)
 {
 	struct fg_answer a;
 	bool alive = false;
 	char why[200];
+	int err = fg_query(e->socket, &a, why, sizeof(why));
 
-	if (fg_query(e->socket, &a, why, sizeof(why)))
-		return false;
+	if (err)
+		return err == -ETIMEDOUT;
 	/* The monitor may not have heard yet that one has ended. */
 	for (size_t i = 0; i < a.count && !alive; i++)
 		alive = !has_ended(a.process[i].pid);
