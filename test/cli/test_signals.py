@@ -108,7 +108,8 @@ def check_sent_to_the_group():
                       (os.kill, signal.SIGINT), (os.killpg, signal.SIGTERM)):
         send(p.pid, sig)
         same("seen", p.stdout.readline(), f"got {int(sig)}\n")
-        time.sleep(0.3)  # or one is taken for another that the command has not looked at
+        wait_until("taken, or the next is merged with it", lambda:
+                   f"ShdPnd:\t{0:016x}\n" in open(f"/proc/{p.pid}/status").read())
     same("nothing else", end(p), "")
     same("each once", p.returncode, 4)
 
