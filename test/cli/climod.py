@@ -56,6 +56,15 @@ def start(*args, env=None, **kw):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
 
 
+# A program that `flexguard run` must outlive.
+SUPERVISED = ["run", "--policy=block", f"--stats={TMP}/s"]
+
+
+def program_of(pid):
+    """Not the process that stands by in the group (witness.c)."""
+    return next(p for p, comm in children(pid).items() if comm not in ("fg-witness", "flexguard"))
+
+
 def commands():
     """Those that --help lists."""
     usage = run("--help").stdout

@@ -216,6 +216,18 @@ static void stop_as_well(struct supervised *s, int sig)
 #define LOOK_FIRST_NS 1000000
 #define LOOK_LAST_NS  1000000000
 
+/* What the program sent to its parent, which it takes us for, and then it ended. */
+static void forward_last(struct supervised *s, const sigset_t *all)
+{
+	const struct timespec now = {0};
+	siginfo_t si;
+	int sig;
+
+	while ((sig = sigtimedwait(all, &si, &now)) > 0)
+		if (sig != SIGCHLD && si.si_code <= 0 && si.si_pid == s->child)
+			forward(s, &si);
+}
+
 static int wait_for(struct supervised *s, struct fg_embed *mon)
 {
 	struct timespec look = {.tv_nsec = s->leader ? LOOK_FIRST_NS : LOOK_LAST_NS};
@@ -227,8 +239,10 @@ static int wait_for(struct supervised *s, struct fg_embed *mon)
 	sigfillset(&all);
 	for (;;) {
 		while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-			if (pid == s->child && !WIFSTOPPED(status))
+			if (pid == s->child && !WIFSTOPPED(status)) {
+				forward_last(s, &all);
 				return status;
+			}
 			if (pid == s->child)
 				stop_as_well(s, WSTOPSIG(status));
 			if (pid == mon->pid && !WIFSTOPPED(status))
