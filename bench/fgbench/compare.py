@@ -26,10 +26,14 @@ def row(key, a, b):
                                        for f, s in zip(failed, (p, q))), ratio]
 
 
-def report(a, b, name_a, name_b):
-    """1 if anything differs, else 0."""
+def report(a, b, name_a, name_b, less_if_quick):
+    """1 if anything differs, else 0.  `less_if_quick`: the experiments of which --quick does less
+    work, not only for a shorter time."""
     of_a, of_b = points(a), points(b)
-    found = [row(key, a, b) for key in of_a if key in of_b]
+    both = [key for key in of_a if key in of_b]
+    other_work = [key for key in both if key[0] in less_if_quick
+                  and a.quick.get(key[0]) != b.quick.get(key[0])]
+    found = [row(key, a, b) for key in both if key not in other_work]
     rows = [cells for differs, cells in found if differs]
     if rows:
         rows.sort(key=lambda r: 0 if r[5] == "-" else float(r[5][:-1]))
@@ -37,5 +41,6 @@ def report(a, b, name_a, name_b):
     same, unknown = (sum(differs is v for differs, _ in found) for v in (False, None))
     print(f"{len(rows)} points differ beyond their intervals, {same} do not"
           + (f", of {unknown} it cannot be said: they have one run" if unknown else "")
+          + (f", {len(other_work)} are of another amount of work (--quick)" if other_work else "")
           + f"; {len(set(of_a) ^ set(of_b))} are in one file only")
     return 1 if rows else 0

@@ -29,7 +29,7 @@ def measured(folder, *args, before=None, **kw):
     return p
 
 
-def result(name, points, failed=(), retried=()):
+def result(name, points, failed=(), retried=(), **context):
     """A file of samples: {(experiment, series, x): [values]}, and points that failed once, or were
     tried again, besides."""
     path = os.path.join(TMP, name + ".jsonl")
@@ -37,7 +37,7 @@ def result(name, points, failed=(), retried=()):
         def line(**record):
             f.write(json.dumps(record) + "\n")
         line(type="context", cpus=2, cpu="Some CPU", kernel="6.99", glibc="2.99",
-             date="2031-05-06T07:08:09Z", figures=[])
+             date="2031-05-06T07:08:09Z", figures=[], **context)
         for (e, s, x), values in points.items():
             for v in values:
                 line(type="sample", experiment=e, series=s, x=x, round=0, metrics={"y": v},

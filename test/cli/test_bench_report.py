@@ -58,6 +58,15 @@ def check_compare():
          (1, [["1.10", "failed", "-"]]))
 
 
+def check_compare_what_does_less_work():
+    """--quick runs dedup with less to compress, and the latency only for a shorter time."""
+    for e, status, words in ("dedup", 0, True), ("latency", 1, False):
+        a, b = (result(f"{e}-{q}", {(e, "l", 1): [v, 1.1 * v, 1.2 * v]}, quick=q)
+                for q, v in ((True, 1), (False, 8)))
+        p = run("bench", "--compare", a, b)
+        same(f"{e}: {p.stdout}", (p.returncode, "amount of work" in p.stdout), (status, words))
+
+
 def check_claims():
     """What is claimed of how much is not judged on few CPUs, and is on many; sections and limits
     are told."""
