@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library to preload: who is about to send himself a signal is kept off his CPU. */
+/* A library to preload: a thread that is about to send itself a signal is kept off its CPU. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
