@@ -3,14 +3,14 @@
 """Random schedules (check.c) of every object: what it promises holds, and what is wrong on purpose
 is found.  FGSIM_SCHEDULES: so many of each instead (25,000 to 500,000 take a minute), for hours.
 FGSIM_SEED: of the first.
-usage: test_check.py FGSIM FGSIM-WATCHED FGSIM-UNWATCHED FGSIM-BROKEN-..."""
+usage: test_check.py FGSIM-RATIONED FGSIM FGSIM-WATCHED FGSIM-UNWATCHED FGSIM-BROKEN-..."""
 import os
 import pathlib
 import re
 import subprocess
 import sys
 
-SHIPPED, WATCHED, UNWATCHED, *TWINS = sys.argv[1:]
+RATIONED, SHIPPED, WATCHED, UNWATCHED, *TWINS = sys.argv[1:]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEDULES = os.environ.get("FGSIM_SCHEDULES")
 SEED = os.environ.get("FGSIM_SEED", "1")
@@ -51,6 +51,15 @@ def check_all_that_wait_sleep():
                        ("sem", 1000), ("spin", 1000)):
         schedules(n, "-O", object_, "-p", "block")
         schedules(n, "-O", object_, "-p", "block", "--pct", "3")
+
+
+def check_rationed_now_and_then():
+    for object_, n in (("mutex", 1500), ("rwlock", 700), ("cond", 300), ("barrier", 500),
+                       ("sem", 1000), ("spin", 700)):
+        shipped = schedules(n, "-O", object_)
+        assert schedules(n, "-O", object_, program=RATIONED) != shipped, \
+            f"{object_}: rationed time changes nothing"
+        schedules(n, "-O", object_, "--pct", "3", program=RATIONED)
 
 
 def check_wake_ups_of_spinlocks():
