@@ -18,16 +18,18 @@ static __thread uint8_t fg_biased_reads; /* counts those with a barrier, to look
 
 enum visible {
 	INVISIBLE,
-	VISIBLE, /* this thread reads now */
+	VISIBLE,	  /* this thread reads now */
+	VISIBLE_FOR_LONG, /* and is one of those that look whether it could do without a barrier */
 	UNBIASED /* it is in the table, but the bias has been taken back: see withdraws_visible() */
 };
 
-static inline enum visible enter_visible(struct fg_rwlock *rw, struct fg_self *t)
+/* `id`: its own, with a slot. */
+static inline enum visible enter_visible(struct fg_rwlock *rw, struct fg_self *t, uint32_t id)
 {
 	/* Acquire: its table has been seen to (has_table). */
 	uint32_t bias = fg_load_acquire(&rw->bias), now;
 
-	if (!bias || !fg_visible_enter(t, rw, bias == FG_RW_ASYMMETRIC))
+	if (!bias || !fg_visible_enter(t, id, rw, bias == FG_RW_ASYMMETRIC))
 		return INVISIBLE;
 #ifdef FG_BROKEN_RWLOCK_TABLE /* a test proves that the tests notice */
 	return VISIBLE;
@@ -42,9 +44,9 @@ static inline enum visible enter_visible(struct fg_rwlock *rw, struct fg_self *t
 		fg_fence_seq_cst();
 		return fg_load_acquire(&rw->bias) ? VISIBLE : UNBIASED;
 	}
-	if (bias == FG_RW_BIASED && fg_unlikely(!++fg_biased_reads))
-		_fg_rwlock_read_for_long(rw);
-	return VISIBLE;
+	if (bias != FG_RW_BIASED || fg_likely(++fg_biased_reads))
+		return VISIBLE;
+	return VISIBLE_FOR_LONG;
 }
 
 static enum fg_visible_leaves leave_visible(const struct fg_rwlock *rw, const struct fg_self *t)
@@ -152,34 +154,46 @@ static bool writer_at_gate(struct fg_rwlock *rw)
 }
 
 /*
- * Counts this thread in: 0, EBUSY or EAGAIN.  The order of all changes of `readers` decides against
- * a writer: a reader that is counted before its CAS keeps it waiting, one that is counted after
- * sees all that it did to the gate.
+ * Counts this thread in: what was counted before.  The order of all changes of `readers` decides
+ * against a writer: a reader that is counted before its CAS keeps it waiting, one that is counted
+ * after sees all that it did to the gate.
  */
-static inline int count_in(struct fg_rwlock *rw, struct fg_self *t, bool may_pass)
+static inline uint32_t count_in(struct fg_rwlock *rw, struct fg_self *t)
 {
-	uint32_t r;
-
 	fg_section_enter(t);
-	r = fg_add_acq_rel(&rw->readers, 1);
-	if (fg_likely(!writer_at_gate(rw))) {
-		if (fg_unlikely((r & COUNT) >= READERS_MAX))
-			return EAGAIN;
-		_fg_rwlock_counted(rw, t);
-		return 0;
-	}
-	/* Nor beside its own thread, which is about to find out whether it has to wait. */
-	return may_pass && !(r & WRITER_IN) && i_am_at_gate(rw, t) != WRITES ? 0 : EBUSY;
+	return fg_add_acq_rel(&rw->readers, 1);
+}
+
+/*
+ * It has been counted, and has found a writer.  It passes that if it may, but not beside its own
+ * thread, which is about to find out whether it has to wait.
+ */
+static bool passes(struct fg_rwlock *rw, struct fg_self *t, bool may_pass, uint32_t before)
+{
+	return may_pass && !(before & WRITER_IN) && i_am_at_gate(rw, t) != WRITES;
+}
+
+static inline bool are_too_many(uint32_t before)
+{
+	return (before & COUNT) >= READERS_MAX;
 }
 
 /* 0, in a section; EBUSY or EAGAIN, in none. */
 static int enter_counted(struct fg_rwlock *rw, struct fg_self *t, bool may_pass)
 {
-	int err = count_in(rw, t, may_pass);
+	uint32_t before = count_in(rw, t);
+	int r = EBUSY;
 
-	if (err)
-		withdraw(rw, t);
-	return err;
+	if (writer_at_gate(rw)) {
+		if (passes(rw, t, may_pass, before))
+			return 0;
+	} else {
+		if (!are_too_many(before))
+			return _fg_rwlock_counted(rw, t);
+		r = EAGAIN;
+	}
+	withdraw(rw, t);
+	return r;
 }
 
 /* ---- reading ------------------------------------------------------------------ */
@@ -312,23 +326,36 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
  * From here on, what is rare is the last that a function calls, so that the fast paths need no
  * stack: each store that comes before an atomic delays it.
  */
-static __attribute__((noinline)) int rdlock_withdraws(struct fg_rwlock *rw, struct fg_self *t,
-						      const struct fg_deadline *deadline, int err)
+static __attribute__((noinline)) int rdlock_too_many(struct fg_rwlock *rw, struct fg_self *t)
 {
 	withdraw(rw, t);
-	return err == EBUSY ? rdlock_contended(rw, t, deadline) : err;
+	return EAGAIN;
+}
+
+static __attribute__((noinline)) int rdlock_beside_writer(struct fg_rwlock *rw, struct fg_self *t,
+							  const struct fg_deadline *deadline,
+							  bool may_pass, uint32_t before)
+{
+	if (passes(rw, t, may_pass, before))
+		return 0;
+	withdraw(rw, t);
+	return rdlock_contended(rw, t, deadline);
 }
 
 static inline int rdlock_in_round(struct fg_rwlock *rw, struct fg_self *t,
 				  const struct fg_deadline *deadline)
 {
-	int r;
+	bool may_pass = fg_sections && rw->kind != FG_RW_WRITERS_FIRST;
+	uint32_t before;
 
 	if (fg_unlikely(writer_at_gate(rw)) && !fg_sections)
 		/* most likely busy; without a write to the line that the writer needs */
 		return rdlock_contended(rw, t, deadline);
-	r = count_in(rw, t, fg_sections && rw->kind != FG_RW_WRITERS_FIRST);
-	return fg_likely(!r) ? 0 : rdlock_withdraws(rw, t, deadline, r);
+	before = count_in(rw, t);
+	if (fg_unlikely(writer_at_gate(rw)))
+		return rdlock_beside_writer(rw, t, deadline, may_pass, before);
+	return fg_unlikely(are_too_many(before)) ? rdlock_too_many(rw, t) :
+						   _fg_rwlock_counted(rw, t);
 }
 
 static __attribute__((noinline)) int rdlock_ends_round(struct fg_rwlock *rw, struct fg_self *t,
@@ -382,11 +409,13 @@ static __attribute__((noinline)) int rdlock_no_slot(struct fg_rwlock *rw,
 int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
 {
 	struct fg_self *t = &fg_self_tls;
+	uint32_t id = t->id;
 
-	if (fg_unlikely(!fg_id_has_slot(t->id))) /* nor has one that is not set up */
+	if (fg_unlikely(!fg_id_has_slot(id))) /* nor has one that is not set up */
 		return rdlock_no_slot(rw, deadline);
-	switch (enter_visible(rw, t)) {
+	switch (enter_visible(rw, t, id)) {
 	case VISIBLE: return 0;
+	case VISIBLE_FOR_LONG: return _fg_rwlock_read_for_long(rw);
 	case UNBIASED: return rdlock_unbiased(rw, t, deadline);
 	case INVISIBLE: break;
 	}
@@ -396,9 +425,11 @@ int _fg_rwlock_rdlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 int _fg_rwlock_tryrdlock(struct fg_rwlock *rw)
 {
 	struct fg_self *t = fg_self();
-	enum visible v = fg_id_has_slot(t->id) ? enter_visible(rw, t) : INVISIBLE;
+	enum visible v = fg_id_has_slot(t->id) ? enter_visible(rw, t, t->id) : INVISIBLE;
 	bool may_pass = rw->kind != FG_RW_WRITERS_FIRST;
 
+	if (v == VISIBLE_FOR_LONG)
+		return _fg_rwlock_read_for_long(rw);
 	if (v == VISIBLE || (v == UNBIASED && !withdraws_visible(rw, t)))
 		return 0;
 	/* In vain, it leaves no mark by which a writer's try would be in vain as well. */
@@ -461,7 +492,7 @@ static inline bool leaves_alone(struct fg_rwlock *rw)
 int _fg_rwlock_unlock(struct fg_rwlock *rw)
 {
 	struct fg_self *t = &fg_self_tls;
-	uint32_t owner = fg_load_relaxed(&rw->gate.word) & FG_WORD_ID;
+	uint32_t owner = fg_load_relaxed(&rw->gate.word) & FG_WORD_ID, id;
 	struct fg_visible_line *line;
 
 	if (owner) { /* i_am_at_gate() */
@@ -470,14 +501,17 @@ int _fg_rwlock_unlock(struct fg_rwlock *rw)
 		if (owner == t->id && writer_is_sure(rw))
 			return fg_likely(writer_leaves_fast(rw)) ? 0 : wrunlock(rw);
 	}
+	id = t->id;
+	if (fg_unlikely(!fg_id_has_slot(id)))
+		return rdunlock(rw);
 	/* In the order of rdunlock(). */
-	line = has_table(rw) ? fg_visible_mine(t) : NULL;
+	line = has_table(rw) ? fg_visible_of(id) : NULL;
 	switch (line ? fg_visible_clear(line, rw) : FG_VISIBLE_NOT_THERE) {
 	case FG_VISIBLE_GONE: break;
 	case FG_VISIBLE_NOTICED:
 	case FG_VISIBLE_NOT_ITS: return unlock_noticed(rw, t);
 	case FG_VISIBLE_NOT_THERE:
-		if (fg_unlikely(!fg_id_has_slot(t->id) || !leaves_alone(rw)))
+		if (fg_unlikely(!leaves_alone(rw)))
 			return rdunlock(rw);
 	}
 	fg_section_leave(t);

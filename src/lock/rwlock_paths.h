@@ -21,12 +21,12 @@ static inline bool has_table(const struct fg_rwlock *rw)
 	return fg_load_acquire(&rw->table) == FG_RW_TABLE_OWN;
 }
 
-/* Who gets the bias, and when: rwlock_bias.c.  A reader has been counted, no writer about. */
-void _fg_rwlock_counted(struct fg_rwlock *rw, const struct fg_self *t);
+/* Who gets the bias, and when: rwlock_bias.c.  A reader has been counted, no writer about.  0. */
+int _fg_rwlock_counted(struct fg_rwlock *rw, const struct fg_self *t);
 /* By a counted reader, or the owner of the gate. */
 void _fg_rwlock_set_bias(struct fg_rwlock *rw);
-/* By some of the readers that have the barrier: it may be that their lock can do without. */
-void _fg_rwlock_read_for_long(struct fg_rwlock *rw);
+/* By some of the readers that have the barrier: it may be that their lock can do without.  0. */
+int _fg_rwlock_read_for_long(struct fg_rwlock *rw);
 /* What a barrier for all threads has taken. */
 void _fg_rwlock_bias_cost(uint64_t ns);
 /*

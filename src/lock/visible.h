@@ -65,12 +65,15 @@ static inline uint32_t fg_visible_column(const void *lock)
 	return (uint32_t)((uint64_t)mixed * FG_VISIBLE_COLUMNS >> 32);
 }
 
-/* NULL: it has none. */
+/* Of the thread with this id, which has a slot.  NULL: it has none. */
+static inline struct fg_visible_line *fg_visible_of(uint32_t id)
+{
+	return fg_likely(fg_id_index(id) < FG_VISIBLE_LINES) ? &_fg_visible[fg_id_index(id)] : NULL;
+}
+
 static inline struct fg_visible_line *fg_visible_mine(const struct fg_self *t)
 {
-	return fg_likely(fg_id_has_slot(t->id) && fg_id_index(t->id) < FG_VISIBLE_LINES) ?
-		   &_fg_visible[fg_id_index(t->id)] :
-		   NULL;
+	return fg_likely(fg_id_has_slot(t->id)) ? fg_visible_of(t->id) : NULL;
 }
 
 /* Does its thread read the lock by an entry there? */
@@ -88,14 +91,16 @@ static inline bool fg_visible_reads(const struct fg_visible_line *line, const vo
 }
 
 /*
- * False: not by the table.  True: it is seen to read, from before its next look at the bias on; if
- * `asymmetric`, by who has called _fg_visible_all_seen() since it took the bias back.  As
- * everywhere here, it is in a section from before others may see it: a writer waits for it from
- * then on, also if it loses its CPU before it knows that it reads.
+ * `id`: of the calling thread, which has a slot.  False: not by the table.  True: it is seen to
+ * read, from before its next look at the bias on; if `asymmetric`, by who has called
+ * _fg_visible_all_seen() since it took the bias back.  As everywhere here, it is in a section from
+ * before others may see it: a writer waits for it from then on, also if it loses its CPU before it
+ * knows that it reads.
  */
-static inline bool fg_visible_enter(struct fg_self *t, const void *lock, bool asymmetric)
+static inline bool fg_visible_enter(struct fg_self *t, uint32_t id, const void *lock,
+				    bool asymmetric)
 {
-	struct fg_visible_line *line = fg_visible_mine(t);
+	struct fg_visible_line *line = fg_visible_of(id);
 	uint64_t *entry;
 
 	if (fg_unlikely(!line || fg_at_table))

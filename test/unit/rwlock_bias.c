@@ -60,6 +60,21 @@ static void writes(void)
 	CHECK_EQ(_fg_rwlock_unlock(&rw), 0);
 }
 
+/*
+ * A reader that was counted, and has found out what readers still lose, stores that after another
+ * one has set the bias: it is no time since when the lock has not been written.
+ */
+static void what_is_left_is_no_time(void)
+{
+	uint32_t left = 4; /* ns */
+
+	CHECK_EQ(rw.bias, FG_RW_BIASED);
+	rw.inhibit = left - FG_RW_FIRST_NS;
+	for (int n = 0; n < 300; n++)
+		reads(NULL);
+	CHECK_EQ(rw.bias, FG_RW_BIASED);
+}
+
 int main(void)
 {
 	int n;
@@ -79,6 +94,7 @@ int main(void)
 		reads(NULL);
 	}
 	CHECK_EQ(rw.bias, FG_RW_BIASED);
+	what_is_left_is_no_time();
 	/* Not written for long: without a barrier, where its next writer can make it. */
 	for (n = 0; n < 100000000 && rw.bias == FG_RW_BIASED && fg_asymmetric == FG_ASYMMETRIC; n++)
 		reads(NULL);
