@@ -73,7 +73,7 @@ struct fg_rwlock {
 	uint32_t bias;	 /* enum fg_rw_bias; cleared by the owner of the gate */
 	/*
 	 * Without the bias: ns that readers lose until it is set, less FG_RW_FIRST_NS. With it:
-	 * since when it has been seen, us, low bits of the clock; 0: it has not.
+	 * since when it has been seen, us, as time_now() in rwlock_bias.c has it, if it has.
 	 */
 	uint32_t inhibit;
 	uint32_t table;	      /* enum fg_rw_table */

@@ -3,22 +3,22 @@
  * Who gets the bias of a reader-writer lock, and when (legend: rwlock.h; docs/design/rwlock.md).
  * The table saves an atomic operation, and what it costs to pull the line of the count from another
  * reader; to take the bias back costs a writer more. So the bias is set once readers have lost as
- * much as that took the last writer, nearly BRAVO's time for which it is inhibited. A lock that is
- * not written for long after that gets on without a barrier.
+ * much as that took the last writer, nearly BRAVO's time for which it is inhibited; more, where one
+ * thread reads and is written in between. A lock that is not written for long after that gets on
+ * without a barrier.
  */
 #include "lock/rwlock_paths.h"
 
 /*
  * What a counted reader loses, and one that pulls the line of the count from another (2-CPU VM,
  * Linux 6.18; docs/design/experiments.md, "The bias by what it costs").  The first is a few ns on
- * some CPUs and nothing on others.  Where one thread reads and writes, little goes into the bias:
- * the third is what each of its writes takes from that, until so much is to be lost as the fourth
- * says.
+ * some CPUs and nothing on others.  Where one thread reads and others do not, little goes into the
+ * bias: writers that come between two of its reads take the third from that, until as much is to be
+ * lost as at first.
  */
-#define COUNTED_NS	   2u
-#define PULLED_NS	   80u
-#define OWN_WRITE_NS	   32u
-#define OWN_WRITES_MOST_NS (2 * FG_RW_FIRST_NS)
+#define COUNTED_NS 2u
+#define PULLED_NS  80u
+#define WRITTEN_NS 32u
 
 /* No lock is inhibited for longer. */
 #define INHIBIT_MOST_NS (PULLED_NS * FG_VISIBLE_LINES + FG_RW_FIRST_NS)
@@ -26,7 +26,7 @@
 /*
  * `inhibit` is what readers still lose, and no time since when the bias has been seen.  There is
  * none yet, or a counted reader has stored this after another one had set the bias: it was taken
- * for a time long ago, and each writer called all CPUs then.
+ * for a time long ago, and the next writer called all CPUs then.
  */
 static bool is_left(uint32_t inhibit)
 {
@@ -107,15 +107,15 @@ static __attribute__((noinline)) int have_bias(struct fg_rwlock *rw)
 }
 
 /*
- * Of a thread that reads and writes in turn, a write takes from what reads have lost; not without
- * end, since it may be done with that, as one that fills a table is.
+ * Of a thread that reads and is written in between, by itself most likely; not without end, since
+ * that may be over, as where a table has been filled.
  */
-static __attribute__((noinline)) int read_after_own_write(struct fg_rwlock *rw)
+static __attribute__((noinline)) int read_after_write(struct fg_rwlock *rw)
 {
 	uint32_t left = fg_load_relaxed(&rw->inhibit) + FG_RW_FIRST_NS;
 
-	if (left + OWN_WRITE_NS <= OWN_WRITES_MOST_NS)
-		fg_store_relaxed(&rw->inhibit, left + OWN_WRITE_NS - FG_RW_FIRST_NS);
+	if (left + WRITTEN_NS <= FG_RW_FIRST_NS)
+		fg_store_relaxed(&rw->inhibit, left + WRITTEN_NS - FG_RW_FIRST_NS);
 	return 0;
 }
 
@@ -129,7 +129,7 @@ int _fg_rwlock_counted(struct fg_rwlock *rw, const struct fg_self *t)
 	if (last != t->id) {
 		fg_store_relaxed(&rw->last_reader, t->id);
 		if (last == (t->id | FG_RW_WROTE))
-			return read_after_own_write(rw);
+			return read_after_write(rw);
 		lost = PULLED_NS;
 	}
 	left = fg_load_relaxed(&rw->inhibit) + FG_RW_FIRST_NS;

@@ -127,6 +127,15 @@ static bool get_in(struct fg_rwlock *rw)
 	return false;
 }
 
+/* For _fg_rwlock_counted(). */
+static void wrote(struct fg_rwlock *rw)
+{
+	uint32_t last = fg_load_relaxed(&rw->last_reader);
+
+	if (last && !(last & FG_RW_WROTE))
+		fg_store_relaxed(&rw->last_reader, last | FG_RW_WROTE);
+}
+
 /*
  * The slow way in.  Until WRITER_IN is set, readers may pass.  A reader that sets
  * the bias is counted meanwhile, so after get_in() no reader changes the bias.
@@ -157,18 +166,11 @@ static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self 
 		if (revoked && (r || before != _fg_visible_taken_back()))
 			_fg_rwlock_set_bias(rw);
 	} while (!r && !(in && !fg_load_relaxed(&rw->bias)));
-	if (!r)
+	if (!r) {
 		fg_store_relaxed(&rw->gate.tag, WRITES);
+		wrote(rw);
+	}
 	return r;
-}
-
-/* For _fg_rwlock_counted(). */
-static void wrote(struct fg_rwlock *rw)
-{
-	uint32_t last = fg_load_relaxed(&rw->last_reader);
-
-	if (last && !(last & FG_RW_WROTE))
-		fg_store_relaxed(&rw->last_reader, last | FG_RW_WROTE);
 }
 
 int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *deadline)
@@ -230,8 +232,10 @@ int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
 	if (is_read(rw) || !_fg_trylock(&rw->gate))
 		return EBUSY;
 	fg_store_relaxed(&rw->gate.tag, WRITES);
-	if (!fg_load_relaxed(&rw->bias) && get_in(rw) && !fg_load_relaxed(&rw->bias))
+	if (!fg_load_relaxed(&rw->bias) && get_in(rw) && !fg_load_relaxed(&rw->bias)) {
+		wrote(rw);
 		return 0;
+	}
 	if (!drain(rw, t, &past))
 		return 0;
 	writer_leaves(rw);

@@ -6,7 +6,7 @@
  * [rwlock.c:leave_visible], [rwlock.c:unlock_noticed],
  * [rwlock.c:writer_at_gate], [rwlock_bias.c:_fg_rwlock_counted],
  * [rwlock_bias.c:_fg_rwlock_set_bias],
- * [rwlock_bias.c:_fg_rwlock_read_for_long], [rwlock.c:count_in],
+ * [rwlock_bias.c:_fg_rwlock_read_for_long], [rwlock.c:count_in], [rwlock.c:passes],
  * [rwlock.c:rdlock_contended]; rwlock_write.c:
  * [rwlock_write.c:wait_for_entry], [rwlock_write.c:revoke_bias], [rwlock_write.c:wait_for_count],
  * [rwlock_write.c:get_in], [rwlock_write.c:drain]; [rwlock_paths.h:writer_leaves]; and the table,
