@@ -29,6 +29,7 @@
 #include "runtime/count.h"
 #include "runtime/policy.h"
 #include "runtime/thread.h"
+#include "runtime/thread_id.h"
 #include "sys/descriptor.h"
 #include "sys/filter.h"
 #include "sys/futex.h"
@@ -335,6 +336,9 @@ static enum answer join_monitor(uint32_t from, uint32_t patience_ns, uint64_t to
 	int sock, fds[2] = {-1, -1};
 	enum answer answer = SILENT;
 
+	/* What a child of vfork is given would be its parent's memory's, and end with the child. */
+	if (!fg_is_in_process())
+		return NOBODY;
 	told.hello.tls_offset = tls_offset();
 	memcpy(told.secret, secret, FG_SECRET);
 	sock = connect_monitor(patience_ns);

@@ -126,12 +126,19 @@ void fg_ids_of_process(uint32_t pid)
 	process = pid;
 }
 
+bool fg_is_in_process(void)
+{
+	uint32_t pid = fg_load_relaxed(&process);
+
+	return !pid || fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0) == (long)pid;
+}
+
 uint32_t fg_tid_of_thread(void)
 {
-	uint32_t pid = fg_load_relaxed(&process), whose = fg_spread();
+	uint32_t whose = fg_spread();
 
-	if (pid && fg_call_begins(whose)) {
-		bool same = fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0) == (long)pid;
+	if (fg_load_relaxed(&process) && fg_call_begins(whose)) {
+		bool same = fg_is_in_process();
 
 		fg_call_ends(whose);
 		if (!same)

@@ -13,6 +13,12 @@
  */
 void fg_ids_of_process(uint32_t pid);
 
+/*
+ * Whether the caller is of the process whose memory this is: not a child of vfork.  To be asked
+ * between fg_call_begins() and fg_call_ends().
+ */
+bool fg_is_in_process(void);
+
 /* The kernel's id of the calling thread, or of the one whose child of vfork is calling. */
 uint32_t fg_tid_of_thread(void);
 

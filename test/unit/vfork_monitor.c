@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A child of vfork, which has its parent's memory and a process id of its own, does not ask for a
+ * monitor: what it would be given is of a process that ends soon, and its parent could have none.
+ * The parent, whose retry it is, asks afterwards.
+ *
+ * This program is the monitor; FLEXGUARD_SOCKET is the abstract name at which it listens.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include "../tools/check.h"
+
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+static int listener, of_parent, of_others;
+
+/* Counts who comes; nobody is answered. */
+static void *listens(void *unused)
+{
+	for (;;) {
+		struct ucred who = {0};
+		socklen_t size = sizeof(who);
+		int fd = accept(listener, NULL, NULL);
+
+		CHECK(fd >= 0);
+		CHECK_EQ(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size), 0);
+		__atomic_fetch_add(who.pid == getpid() ? &of_parent : &of_others, 1,
+				   __ATOMIC_RELAXED);
+		close(fd);
+	}
+	return unused;
+}
+
+static void *holds(void *unused)
+{
+	lock(&held);
+	pause();
+	return unused;
+}
+
+static void wait_a_little(void)
+{
+	struct timespec at = in_us(CLOCK_REALTIME, 20000);
+
+	CHECK_EQ(pthread_mutex_timedlock(&held, &at), ETIMEDOUT);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = getenv("FLEXGUARD_SOCKET");
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	pid_t pid;
+
+	check_begin(argv[0], 60);
+	CHECK(name && *name == '@' && strlen(name) < sizeof(un.sun_path));
+	memcpy(un.sun_path + 1, name + 1, strlen(name) - 1);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	CHECK(listener >= 0);
+	CHECK_EQ(bind(listener, (struct sockaddr *)&un,
+		      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))),
+		 0);
+	CHECK_EQ(listen(listener, 16), 0);
+	start(holds, NULL);
+	while (!pthread_mutex_trylock(&held))
+		unlock(&held);
+
+	/* The thread that would accept begins afterwards: who has connected stands in the queue. */
+	pid = vfork();
+	if (!pid) {
+		for (int i = 0; i < 25 && !poll(&(struct pollfd){listener, POLLIN, 0}, 1, 0); i++)
+			wait_a_little();
+		_exit(0);
+	}
+	CHECK(pid > 0);
+	check_child(pid);
+	start(listens, NULL);
+	while (!LOAD(of_parent))
+		wait_a_little();
+	CHECK_EQ(LOAD(of_others), 0);
+	return 0;
+}
