@@ -11,9 +11,12 @@ def check_list():
     for figure in ("flexguard-1", "flexguard-2", "flexguard-hackbench", "hybrid-2",
                    "futexes-table-1", "futexes-6"):
         true(f"{figure} is listed", figure in p.stdout)
+    rows, _, whys = p.stdout.partition("\n\n")
     listed = json.loads(run("bench", "--list", "--json").stdout)
     same("the same, for scripts", [f["figure"] for f in listed],
-         [line.split()[0] for line in p.stdout.splitlines()[1:]])
+         [line.split()[0] for line in rows.splitlines()[1:]])
+    same("what is missing, once", [line.split("] ", 1)[1] for line in whys.splitlines()],
+         list(dict.fromkeys(m for f in listed for of in f["missing"].values() for m in of)))
     for f in listed:
         true(f["figure"], f["experiments"] and set(f["missing"]) <= set(f["experiments"]))
     true("options", "--replot" in run("bench", "--help").stdout)
