@@ -272,6 +272,8 @@ static void policy_close(struct fg_policy *p)
 		close(p->link);
 	if (p->map >= 0)
 		close(p->map);
+	if (p->seen >= 0)
+		close(p->seen);
 	for (size_t i = 0; i < p->objects; i++)
 		fg_object_close(&p->object[i]);
 	btf__free(p->btf);
@@ -289,7 +291,7 @@ static int policy_load(struct fg_policy **out, const struct fg_policy_config *cf
 	snprintf(why, size, "out of memory");
 	if (!p)
 		return err;
-	p->map = p->link = -1;
+	p->map = p->link = p->seen = -1;
 	if (cfg->parts > FG_POLICY_PARTS) {
 		snprintf(why, size, "more than %d policies at once", FG_POLICY_PARTS);
 		err = -E2BIG;
@@ -337,6 +339,12 @@ static int policy_link(const struct fg_policy *p)
 	return p->link;
 }
 
+static int policy_counted(const struct fg_policy *p, struct fg_policy_counters *out, char *why,
+			  size_t size)
+{
+	return fg_counters_of_map(p->seen >= 0 ? p->seen : p->map, p->link_id, out, why, size);
+}
+
 static int policy_about(const struct fg_policy_part *part, struct fg_policy_about *about, char *why,
 			size_t size)
 {
@@ -364,6 +372,7 @@ const struct fg_policy_calls fg_policy_module_calls = {
     .attach = fg_policy_attach,
     .id = policy_id,
     .link = policy_link,
+    .look = fg_policy_look,
     .left = fg_policy_left,
     .pin = fg_policy_pin,
     .pinned = fg_policy_pinned,
@@ -371,6 +380,7 @@ const struct fg_policy_calls fg_policy_module_calls = {
     .close = policy_close,
     .detach = fg_policy_detach,
     .counters = fg_counters_read,
+    .counted = policy_counted,
     .free_counters = fg_counters_free,
     .member = fg_policy_member,
     .object = fg_policy_object_at,

@@ -109,6 +109,8 @@ struct fg_policy_calls {
 		      char *why, size_t size);
 	uint32_t (*id)(const struct fg_policy *p);
 	int (*link)(const struct fg_policy *p); /* hangs up (POLLHUP) when it has been detached */
+	/* To be called now and then: somebody has replaced it since the last time. */
+	bool (*look)(struct fg_policy *p);
 	/* Somebody has replaced it by one that is at other targets, and not at this one. */
 	bool (*left)(const struct fg_policy *p, const struct fg_policy_target *target);
 	int (*pin)(const struct fg_policy *p, const char *path, char *why, size_t size);
@@ -121,6 +123,9 @@ struct fg_policy_calls {
 	int (*detach)(uint32_t id, char *why, size_t size);
 	/* Of all that is attached by the link; freed by free_counters(). */
 	int (*counters)(uint32_t id, struct fg_policy_counters *out, char *why, size_t size);
+	/* Of what the link held when look() was called last, also when that has ended since. */
+	int (*counted)(const struct fg_policy *p, struct fg_policy_counters *out, char *why,
+		       size_t size);
 	void (*free_counters)(struct fg_policy_counters *c);
 	/*
 	 * Where `path` ("lock", "raw_lock.wait_lock", "" for itself) lies in `type`, by the type

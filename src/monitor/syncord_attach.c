@@ -243,8 +243,26 @@ int fg_policy_attach(struct fg_policy *p, const struct fg_policy_target *target,
 		err = p->link < 0 ? p->link : 0;
 	}
 	if (!err)
-		err = fg_link_id(p->link, &p->link_id, NULL);
+		err = fg_link_id(p->link, &p->link_id, &p->seen_id);
 	return err ? refused(err, why, size) : 0;
+}
+
+/* With the map the counters of what has come are kept, whatever becomes of the link. */
+bool fg_policy_look(struct fg_policy *p)
+{
+	uint32_t map_id = 0;
+	int map;
+
+	if (fg_link_id(p->link, NULL, &map_id) || !map_id || map_id == p->seen_id)
+		return false;
+	map = policy_map(p, map_id);
+	if (map < 0)
+		return false;
+	if (p->seen >= 0)
+		close(p->seen);
+	p->seen = map;
+	p->seen_id = map_id;
+	return true;
 }
 
 bool fg_policy_left(const struct fg_policy *p, const struct fg_policy_target *target)

@@ -137,11 +137,10 @@ static int read_table(struct fg_policy_counters *out, const char *policy, int ma
 	return err;
 }
 
-/* ---- those of a link ----------------------------------------------------------- */
+/* ---- those of a policy --------------------------------------------------------- */
 
 struct attached {
-	int map; /* struct_ops */
-	unsigned char *value;
+	unsigned char *value; /* of the struct_ops map */
 	struct btf *btf;
 	const struct btf_type *ops;
 	uint32_t data, targets;
@@ -149,8 +148,6 @@ struct attached {
 
 static void forget(struct attached *a)
 {
-	if (a->map >= 0)
-		close(a->map);
 	free(a->value);
 	btf__free(a->btf);
 }
@@ -166,24 +163,30 @@ static bool offset_of(const struct btf *btf, const struct btf_type *t, const cha
 	return false;
 }
 
-/* In the map's value the kernel shows the programs by their ids. */
-static int find_attached(struct attached *a, uint32_t id)
+/* The struct_ops map that a link holds; -ENOLINK: none any more. */
+static int map_of(uint32_t id)
 {
-	struct bpf_map_info info = {0};
-	uint32_t size = sizeof(info), map_id = 0, zero = 0, at;
-	int link = bpf_link_get_fd_by_id(id), ops, value, err = link < 0 ? link : 0;
+	int link = bpf_link_get_fd_by_id(id), err = link < 0 ? link : 0;
+	uint32_t map_id = 0;
 
-	*a = (struct attached){.map = -1};
 	if (!err)
 		err = fg_link_id(link, NULL, &map_id);
 	if (link >= 0)
 		close(link);
-	if (err || !map_id)
-		return err ? err : -ENOLINK;
-	a->map = bpf_map_get_fd_by_id(map_id);
-	if (a->map < 0)
-		return a->map;
-	err = bpf_obj_get_info_by_fd(a->map, &info, &size);
+	return err ? err : map_id ? bpf_map_get_fd_by_id(map_id) : -ENOLINK;
+}
+
+/*
+ * In the map's value the kernel shows the programs by their ids.  The map keeps them, and they
+ * their counters, also when no link holds it any more.
+ */
+static int find_attached(struct attached *a, int map)
+{
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info), zero = 0, at;
+	int ops, value, err = map < 0 ? map : bpf_obj_get_info_by_fd(map, &info, &size);
+
+	*a = (struct attached){0};
 	if (err)
 		return err;
 	a->btf = btf__load_vmlinux_btf();
@@ -196,7 +199,7 @@ static int find_attached(struct attached *a, uint32_t id)
 		return -ENOLINK; /* another kind of link */
 	a->ops = btf__type_by_id(a->btf, (uint32_t)ops);
 	a->value = calloc(1, info.value_size);
-	err = a->value ? bpf_map_lookup_elem(a->map, &zero, a->value) : -ENOMEM;
+	err = a->value ? bpf_map_lookup_elem(map, &zero, a->value) : -ENOMEM;
 	if (err || !offset_of(a->btf, btf__type_by_id(a->btf, (uint32_t)value), "data", &a->data))
 		return err ? err : -ENOLINK;
 	a->targets = 1;
@@ -205,7 +208,7 @@ static int find_attached(struct attached *a, uint32_t id)
 	return 0;
 }
 
-/* Calls `each` for every table of counters of the link, until it returns other than 0. */
+/* Calls `each` for every table of counters of the policy, until it returns other than 0. */
 static int each_table(const struct attached *a,
 		      int (*each)(void *ctx, const char *policy, int map,
 				  const struct bpf_map_info *info, uint32_t targets),
@@ -262,14 +265,14 @@ static int read_one(void *ctx, const char *policy, int map, const struct bpf_map
 	return read_table(ctx, policy, map, info, targets);
 }
 
-int fg_counters_read(uint32_t id, struct fg_policy_counters *out, char *why, size_t size)
+int fg_counters_of_map(int map, uint32_t id, struct fg_policy_counters *out, char *why, size_t size)
 {
 	struct attached a;
 	int err;
 
 	fg_hush_libbpf();
 	*out = (struct fg_policy_counters){0};
-	err = find_attached(&a, id);
+	err = find_attached(&a, map);
 	if (!err)
 		err = each_table(&a, read_one, out);
 	if (err) {
@@ -279,6 +282,15 @@ int fg_counters_read(uint32_t id, struct fg_policy_counters *out, char *why, siz
 							     strerror(-err));
 	}
 	forget(&a);
+	return err;
+}
+
+int fg_counters_read(uint32_t id, struct fg_policy_counters *out, char *why, size_t size)
+{
+	int map = map_of(id), err = fg_counters_of_map(map, id, out, why, size);
+
+	if (map >= 0)
+		close(map);
 	return err;
 }
 
@@ -335,7 +347,7 @@ int fg_counters_reuse(uint32_t id, struct bpf_object *obj, const char *name, cha
 {
 	struct wanted w = {.obj = obj, .map = bpf_object__find_map_by_name(obj, "counters")};
 	struct attached a;
-	int err = find_attached(&a, id);
+	int map = map_of(id), err = find_attached(&a, map);
 
 	if (!err && w.map)
 		err = each_table(&a, reuse_one, &w);
@@ -348,5 +360,7 @@ int fg_counters_reuse(uint32_t id, struct bpf_object *obj, const char *name, cha
 		err = -EINVAL;
 	}
 	forget(&a);
+	if (map >= 0)
+		close(map);
 	return err;
 }

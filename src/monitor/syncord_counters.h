@@ -8,6 +8,9 @@
 #include "monitor/syncord.h"
 
 int fg_counters_read(uint32_t id, struct fg_policy_counters *out, char *why, size_t size);
+/* Of the policy that a struct_ops map is, attached or not; `id`: what messages call it. */
+int fg_counters_of_map(int map, uint32_t id, struct fg_policy_counters *out, char *why,
+		       size_t size);
 void fg_counters_free(struct fg_policy_counters *c);
 /* Before it is loaded: the object goes on with the counters of the link, or there is an error. */
 int fg_counters_reuse(uint32_t id, struct bpf_object *obj, const char *name, char *why,

@@ -14,7 +14,8 @@ struct fg_policy {
 	int value_id;		    /* struct bpf_struct_ops_syncord_ops */
 	uint32_t value_size, data;  /* the policy in it */
 	int map, link;
-	uint32_t link_id;
+	int seen; /* the map that the link held when it was last looked at, if it was another; -1 */
+	uint32_t link_id, seen_id;
 };
 
 /* Number `n` of the members of the kernel's struct: which of our hooks; -1: none. */
@@ -25,6 +26,7 @@ void fg_policy_name(const struct fg_policy *p, char *name);
 /* ---- syncord_attach.c, _cache.c, _member.c, _path.c: as in struct fg_policy_calls ---- */
 int fg_policy_attach(struct fg_policy *p, const struct fg_policy_target *target, size_t targets,
 		     char *why, size_t size);
+bool fg_policy_look(struct fg_policy *p);
 bool fg_policy_left(const struct fg_policy *p, const struct fg_policy_target *target);
 int fg_policy_pin(const struct fg_policy *p, const char *path, char *why, size_t size);
 uint32_t fg_policy_pinned(const char *path);

@@ -2,8 +2,9 @@
 /*
  * The loader of policies on a kernel without SynCord: a congestion control stands for the policy,
  * and connections for acquisitions.  Attached, its counters are exact; they go on over a
- * replacement or begin anew; who kills the loader detaches; what the verifier refuses, or is there
- * already, leaves nothing; and of one that was detached the pin is found.
+ * replacement or begin anew, and its loader has them when it has ended; who kills the loader
+ * detaches; what the verifier refuses, or is there already, leaves nothing; and of one that was
+ * detached the pin is found.
  */
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
@@ -77,14 +78,11 @@ static struct fg_policy *load(uint32_t keep_of)
 	return p;
 }
 
-static uint64_t counted(uint32_t id, const char *name)
+static uint64_t value_in(struct fg_policy_counters c, const char *name)
 {
-	struct fg_policy_counters c;
 	uint64_t value = 0, sum = 0;
 	bool found = false;
 
-	if (calls->counters(id, &c, why, sizeof(why)))
-		fail("counters: %s", why);
 	for (size_t i = 0; i < c.count; i++) {
 		CHECK(!strcmp(c.counter[i].policy, "tested") && c.counter[i].target == 0);
 		CHECK(strcmp(c.counter[i].name, "hidden_"));
@@ -100,6 +98,25 @@ static uint64_t counted(uint32_t id, const char *name)
 	CHECK(found);
 	calls->free_counters(&c);
 	return value;
+}
+
+static uint64_t counted(uint32_t id, const char *name)
+{
+	struct fg_policy_counters c;
+
+	if (calls->counters(id, &c, why, sizeof(why)))
+		fail("counters: %s", why);
+	return value_in(c, name);
+}
+
+/* As its loader has them. */
+static uint64_t counted_at_the_end(const struct fg_policy *p, const char *name)
+{
+	struct fg_policy_counters c;
+
+	if (calls->counted(p, &c, why, sizeof(why)))
+		fail("counted: %s", why);
+	return value_in(c, name);
 }
 
 static bool hung_up(const struct fg_policy *p)
@@ -220,6 +237,28 @@ static void check_detached(struct fg_policy *p, uint32_t id)
 	CHECK(calls->detach(id, why, sizeof(why)) == -ENOENT);
 }
 
+/* By somebody else, as by the kernel: counted is what was there last, whoever has loaded it. */
+static void check_ended(bool replaced)
+{
+	struct fg_policy *p = load(0), *other;
+	uint32_t id;
+
+	CHECK(!calls->attach(p, NULL, 0, why, sizeof(why)));
+	id = calls->id(p);
+	connect_often();
+	CHECK(!calls->look(p) && counted_at_the_end(p, "inits") == STEP * CONNECTIONS);
+	if (replaced) {
+		other = load(0);
+		CHECK(!calls->replace(other, id, NULL, 0, why, sizeof(why)));
+		calls->close(other);
+		CHECK(connect_once() && calls->look(p) && !calls->look(p));
+	}
+	CHECK(!calls->detach(id, why, sizeof(why)) && hung_up(p) && !calls->look(p));
+	CHECK(counted_at_the_end(p, "inits") == (replaced ? STEP : STEP * CONNECTIONS));
+	calls->close(p);
+	WAIT_FOR(!connect_once()); /* its name is free again */
+}
+
 /* Whichever way the loader ends. */
 static void check_killed(void)
 {
@@ -260,6 +299,8 @@ int main(int argc, char **argv)
 	id = check_attached(p);
 	check_replaced(id);
 	check_detached(p, id);
+	check_ended(false);
+	check_ended(true);
 	check_killed();
 	p = load(0);
 	CHECK(!calls->attach(p, NULL, 0, why, sizeof(why)));

@@ -35,6 +35,7 @@ struct job {
 	struct fg_policy_target address[FG_POLICY_TARGETS];
 	size_t targets;
 	char *before; /* the last refusal when it was loaded */
+	char *who;    /* what `status` says of it, without what is counted */
 	char why[600];
 };
 
@@ -118,6 +119,7 @@ static void finish(struct job *job)
 		job->calls->close(job->policy);
 	fg_kernel_parts_free(&job->parts);
 	free(job->before);
+	free(job->who);
 }
 
 /* What attaches; a kernel without SynCord has none. */
@@ -181,23 +183,51 @@ static void say_attached(const struct job *job, uint32_t id, const char *policy)
 		job->o->pin ? "flexguard kernel detach ends it" : "Ctrl-C detaches");
 }
 
-/* What was counted, while it still is there. */
-static void say_counted(const struct job *job, uint32_t id, const char *ended)
+/* Who it is, while it is there: of one that has ended the kernel says nothing. */
+static void look_at_it(struct job *job, uint32_t id)
 {
-	char *status = fg_syncord_status();
+	char *status, *who;
+
+	if (!job->calls->look(job->policy) && job->who)
+		return;
+	status = fg_syncord_status();
+	who = fg_syncord_who(status, id);
+	if (who) {
+		free(job->who);
+		job->who = who;
+	}
+	free(status);
+}
+
+/*
+ * What was counted, in the same way however it has ended.  What the kernel has counted is there
+ * while the policy is, its own counters for as long as this process.
+ */
+static void say_counted(struct job *job, uint32_t id, const char *ended)
+{
+	char *status, *now, *all;
 	struct fg_json j = {.f = stdout};
 
+	look_at_it(job, id);
+	status = fg_syncord_status();
+	now = fg_syncord_who(status, id);
+	if (!now && asprintf(&all, "%s%s", status ? status : "", job->who ? job->who : "") >= 0) {
+		free(status);
+		status = all;
+	}
+	free(now);
 	if (job->o->json) {
 		fg_json_open(&j, NULL, '{');
 		fg_json_text(&j, "event", "detached");
 		fg_json_count(&j, "id", id);
 		fg_json_text(&j, "because", ended);
-		fg_syncord_json(&j, status ? status : "", id, job->calls);
+		fg_syncord_json(&j, status, id, job->calls, job->policy);
 		fg_json_close(&j, '}');
 		fg_json_end(&j);
-	} else if (status) {
-		fg_syncord_print(status, id, job->calls);
+	} else {
+		fg_syncord_print(status, id, job->calls, job->policy);
 	}
+	fflush(stdout); /* before what is said of the end */
 	free(status);
 }
 
@@ -237,9 +267,10 @@ static const struct fg_kernel_target *gone(const struct job *job)
 /*
  * Until a signal, the time, the kernel, or the end of an object: which of them.  Locks in objects
  * are looked for once a second: the kernel goes by addresses, and a policy would soon hold for
- * whatever comes to lie there.
+ * whatever comes to lie there.  So is what the link holds, which somebody may have replaced: when
+ * it has ended nothing leads to its counters.
  */
-static const char *stay(struct job *job, const sigset_t *unblocked)
+static const char *stay(struct job *job, uint32_t id, const sigset_t *unblocked)
 {
 	uint64_t end = job->o->for_ns ? fg_now_ns() + job->o->for_ns : 0;
 	bool objects = may_go(job);
@@ -255,15 +286,16 @@ static const char *stay(struct job *job, const sigset_t *unblocked)
 			return "signal";
 		if (end && !left)
 			return "time";
-		if (objects && (!end || left > LOOK_NS))
+		look_at_it(job, id);
+		if (!end || left > LOOK_NS)
 			left = LOOK_NS;
 		ts = fg_timespec(left);
-		n = ppoll(&link, 1, end || objects ? &ts : NULL, unblocked);
+		n = ppoll(&link, 1, &ts, unblocked);
 		if (n > 0 && link.revents)
 			return "kernel";
 		if (n < 0 && errno != EINTR)
 			return "signal";
-		lost = n ? NULL : gone(job);
+		lost = !n && objects ? gone(job) : NULL;
 		if (lost) {
 			snprintf(job->why, sizeof(job->why), "%s", lost->name);
 			return "gone";
@@ -314,7 +346,7 @@ static int watch(struct job *job, uint32_t id, const char *policy, const sigset_
 	bool ejected;
 
 	say_attached(job, id, policy);
-	ended = stay(job, unblocked);
+	ended = stay(job, id, unblocked);
 	if (strcmp(ended, "kernel")) {
 		if (!strcmp(ended, "gone"))
 			fg_note("%s has gone: %s (%u) ends", job->why, policy, id);
@@ -322,8 +354,7 @@ static int watch(struct job *job, uint32_t id, const char *policy, const sigset_
 		return 0;
 	}
 	ejected = fg_syncord_ejection(id, job->why, sizeof(job->why));
-	if (job->o->json)
-		say_counted(job, id, ejected ? "ejected" : "detached");
+	say_counted(job, id, ejected ? "ejected" : "detached");
 	if (ejected)
 		fg_error("the kernel ejected %s (%u): %s", policy, id, job->why);
 	else

@@ -138,7 +138,7 @@ int fg_kernel_list(int argc, char **argv, const struct fg_policy_options *o)
 		fg_json_close(&j, ']');
 		if (status) {
 			fg_json_open(&j, "kernel", '{');
-			fg_syncord_json(&j, status, 0, NULL);
+			fg_syncord_json(&j, status, 0, NULL, NULL);
 			fg_json_close(&j, '}');
 		} else {
 			fg_json_text(&j, "kernel", NULL);
@@ -147,7 +147,7 @@ int fg_kernel_list(int argc, char **argv, const struct fg_policy_options *o)
 		fg_json_end(&j);
 	} else if (status) {
 		putchar('\n');
-		fg_syncord_print(status, 0, NULL);
+		fg_syncord_print(status, 0, NULL, NULL);
 	} else {
 		puts("\nNothing can be attached: this kernel has no SynCord.");
 	}

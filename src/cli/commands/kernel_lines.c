@@ -183,6 +183,54 @@ bool fg_syncord_refusal(const char *before, int err, char *why, size_t size)
 	return ours;
 }
 
+/* Those that stay true. */
+static bool says_who(const char *field)
+{
+	static const char *const keys[] = {
+	    "id=",    "name=",	 "pid=",  "comm=",   "hooks=", "max_bypass_us=", "max_wait_us=",
+	    "flags=", "policy=", "addr=", "symbol=", "type=",  "cookie="};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strncmp(field, keys[i], strlen(keys[i])))
+			return true;
+	return false;
+}
+
+char *fg_syncord_who(const char *status, uint32_t id)
+{
+	char *text = NULL, line[1000];
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	bool found = false;
+
+	while (f && fg_syncord_next_line(&status, line, sizeof(line))) {
+		bool policy = fg_syncord_begins(line, "policy");
+		const char *field = line;
+
+		if ((!policy && !fg_syncord_begins(line, "target")) ||
+		    fg_syncord_number(line, policy ? "id" : "policy") != id)
+			continue;
+		found = true;
+		fputs(policy ? "policy" : "target", f);
+		while (*field) {
+			size_t length = fg_syncord_length(field);
+
+			if (says_who(field))
+				fprintf(f, " %.*s", (int)length, field);
+			field += length;
+			field += *field == ' ';
+		}
+		putc('\n', f);
+	}
+	if (f)
+		fclose(f);
+	if (!found) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
 bool fg_syncord_ejection(uint32_t id, char *why, size_t size)
 {
 	char *all = fg_kernel_text(FG_SYNCORD "/ejections"), line[500];

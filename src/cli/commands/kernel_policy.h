@@ -117,6 +117,11 @@ char *fg_syncord_last_error(void);
 bool fg_syncord_refusal(const char *before, int err, char *why, size_t size);
 /* The reason for which this policy was ejected. */
 bool fg_syncord_ejection(uint32_t id, char *why, size_t size);
+/*
+ * The lines of this policy and its targets without what is counted: for when it has ended.  free()
+ * it; NULL: it is not there.
+ */
+char *fg_syncord_who(const char *status, uint32_t id);
 /* Those that are attached: their number, and their ids (free() it). */
 size_t fg_syncord_ids(uint32_t **ids);
 bool fg_syncord_is_attached(uint32_t id);
@@ -124,10 +129,14 @@ bool fg_syncord_is_attached(uint32_t id);
 /* ---- kernel_status.c ---- */
 /* 0 if it is attached, or no id; else the exit status, and the standard error has been told why. */
 int fg_syncord_not_attached(uint32_t id);
-/* The policy `id`, or all (0), with the counters of each if `calls` are there. */
-void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls);
+/*
+ * The policy `id`, or all (0), with the counters of each if `calls` are there: those of `held`, and
+ * without it of what is attached.
+ */
+void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls,
+		      const struct fg_policy *held);
 void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
-		     const struct fg_policy_calls *calls);
+		     const struct fg_policy_calls *calls, const struct fg_policy *held);
 void fg_syncord_print_json(const char *status, uint32_t id, const struct fg_policy_calls *calls);
 /* Of status and top: 0 and the number that is asked for (0: none), or the exit status. */
 int fg_syncord_start(int argc, char **argv, uint32_t *id, const struct fg_policy_calls **calls);

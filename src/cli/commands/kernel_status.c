@@ -16,13 +16,15 @@
 
 /* ---- text ---------------------------------------------------------------------- */
 
-static void counters_of(const struct fg_policy_calls *calls, uint32_t id,
-			struct fg_policy_counters *c)
+static void counters_of(const struct fg_policy_calls *calls, const struct fg_policy *held,
+			uint32_t id, struct fg_policy_counters *c)
 {
 	char why[200];
 
 	*c = (struct fg_policy_counters){0};
-	if (calls)
+	if (held)
+		calls->counted(held, c, why, sizeof(why));
+	else if (calls)
 		calls->counters(id, c, why, sizeof(why));
 }
 
@@ -59,9 +61,12 @@ static void print_policy(const char *line)
 	fg_syncord_field(line, "name", name, sizeof(name));
 	fg_syncord_field(line, "comm", comm, sizeof(comm));
 	fg_syncord_field(line, "hooks", hooks, sizeof(hooks));
-	printf("%" PRIu64 "  %s, of %s (%" PRIu64 "), for %s: %s\n", fg_syncord_number(line, "id"),
-	       name, comm, fg_syncord_number(line, "pid"),
-	       fg_human_ns(c, sizeof(c), 1e6 * (double)fg_syncord_number(line, "age_ms")), hooks);
+	printf("%" PRIu64 "  %s, of %s (%" PRIu64 ")", fg_syncord_number(line, "id"), name, comm,
+	       fg_syncord_number(line, "pid"));
+	/* Not of one that has ended. */
+	if (fg_syncord_field(line, "age_ms", c, sizeof(c)))
+		printf(", for %s", fg_human_ns(c, sizeof(c), 1e6 * strtod(c, NULL)));
+	printf(": %s\n", hooks);
 }
 
 /* Which locks of the machine pay for the policies, by the kernel's static keys. */
@@ -109,6 +114,10 @@ static void print_target(const char *line)
 
 	fg_syncord_lock(line, lock, sizeof(lock));
 	printf("    %s:", lock);
+	if (!fg_syncord_field(line, shown[0].key, c, sizeof(c))) {
+		putchar('\n'); /* what the kernel counts has gone with the policy */
+		return;
+	}
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		printf("%s %" PRIu64 " %s", i ? "," : "", fg_syncord_number(line, shown[i].key),
 		       shown[i].text);
@@ -130,7 +139,8 @@ static void print_syncord(const char *line)
 	print_keys(line);
 }
 
-void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls)
+void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_calls *calls,
+		      const struct fg_policy *held)
 {
 	struct fg_policy_counters counters = {0};
 	char line[1000];
@@ -146,7 +156,8 @@ void fg_syncord_print(const char *status, uint32_t id, const struct fg_policy_ca
 			if (!shown)
 				continue;
 			print_policy(line);
-			counters_of(calls, (uint32_t)fg_syncord_number(line, "id"), &counters);
+			counters_of(calls, held, (uint32_t)fg_syncord_number(line, "id"),
+				    &counters);
 		} else if (fg_syncord_begins(line, "target") && shown) {
 			print_target(line);
 			print_counters(&counters, (uint32_t)fg_syncord_number(line, "id"));
@@ -273,7 +284,7 @@ static void close_policy(struct fg_json *j, const struct fg_policy_calls *calls,
 }
 
 void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
-		     const struct fg_policy_calls *calls)
+		     const struct fg_policy_calls *calls, const struct fg_policy *held)
 {
 	struct fg_policy_counters counters = {0};
 	bool open = false, list = false;
@@ -294,7 +305,8 @@ void fg_syncord_json(struct fg_json *j, const char *status, uint32_t id,
 			fg_json_open(j, NULL, '{');
 			json_fields(j, line);
 			fg_json_open(j, "targets", '[');
-			counters_of(calls, (uint32_t)fg_syncord_number(line, "id"), &counters);
+			counters_of(calls, held, (uint32_t)fg_syncord_number(line, "id"),
+				    &counters);
 		} else if (fg_syncord_begins(line, "target") && open) {
 			fg_json_open(j, NULL, '{');
 			json_fields(j, line);
@@ -329,7 +341,7 @@ void fg_syncord_print_json(const char *status, uint32_t id, const struct fg_poli
 	struct fg_json j = {.f = stdout};
 
 	fg_json_open(&j, NULL, '{');
-	fg_syncord_json(&j, status, id, calls);
+	fg_syncord_json(&j, status, id, calls, NULL);
 	json_ejections(&j);
 	fg_json_close(&j, '}');
 	fg_json_end(&j);
@@ -389,7 +401,7 @@ int fg_kernel_status(int argc, char **argv, const struct fg_policy_options *o)
 	if (o->json) {
 		fg_syncord_print_json(status, id, calls);
 	} else {
-		fg_syncord_print(status, id, calls);
+		fg_syncord_print(status, id, calls, NULL);
 		if (!id)
 			print_ejections();
 	}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How policies come, are replaced and end, while locks and CPUs come and go."""
 import json
+import re
 
 from case import (KEYS, MIN_SCAN, Skip, case, lines, load, need_policies, need_test_locks,
                   policy_counters, script)
@@ -8,7 +9,8 @@ from case import (KEYS, MIN_SCAN, Skip, case, lines, load, need_policies, need_t
 
 @case("leaves")
 def leaves(m, t):
-    """However a policy ends, nothing of it is left: signal, kill -9, --for, detach, sysrq-L."""
+    """However a policy ends, nothing of it is left: signal, kill -9, --for, detach, sysrq-L.  What
+    it has counted is told, but by who was killed."""
     need_policies(m, "sample")
     gone = """n=0
 while [ $n -lt 100 ] && grep -q '^policy' $S/status; do n=$((n + 1)); sleep 0.1; done
@@ -19,14 +21,30 @@ cat $S/status"""
     for name, end in ways.items():
         out = script(m,
                      "attach sample rename_lock; syncord-load-mwrl -d 2 & sleep 1; "
-                     f"{end}\n{gone}\nwait")
+                     f"{end}\n{gone}\nwait; cat /tmp/attach")
         status = lines(out, "syncord")[0]
+        if name != "kill -9":
+            told = re.search(r"^    rename_lock.*:.*\n +sample: .*\bacquired (\d+)", out, re.M)
+            t.at_least(f"{name}: acquisitions told at its end", int(told[1]) if told else -1, 1)
         t.equal(f"{name}: policies, targets, keys on",
                 [status[k] for k in ("policies", "targets", "fast_key", "slow_key")], [0] * 4)
         t.at_least(f"{name}: renamings meanwhile", load(out)["acquisitions"], 100)
     t.equal("sysrq-L: its reason",
             lines(script(m, "sed 's/^/ejection /' $S/ejections"), "ejection")[-1]["reason"],
             "sysrq")
+    for name, end, because in (("signal", "kill $pid", "signal"),
+                               ("detach", "flexguard kernel detach --all", "detached"),
+                               ("sysrq-L", "echo L >/proc/sysrq-trigger", "ejected")):
+        out = script(m, "attach sample rename_lock --json; syncord-load-mwrl -n 9 >/dev/null; "
+                        f"{end}; wait $pid || true; cat /tmp/attach")
+        last = next(json.loads(line) for line in out.splitlines()[::-1]
+                    if line.startswith("{"))
+        t.equal(f"{name}, JSON: why, and of which locks it has told",
+                [last["because"], [[target["symbol"].split("+")[0] for target in p["targets"]]
+                                   for p in last["policies"]]], [because, [["rename_lock"]]])
+        t.at_least(f"{name}, JSON: acquisitions told at its end",
+                   max((target["counters"]["sample"]["acquired"] for p in last["policies"]
+                        for target in p["targets"]), default=-1), 1)
     out = script(m,
                  "attach sample rename_lock --for 3s; s=0; wait $pid || s=$?; echo \"end "
                  "status=$s\"; cat $S/status")
