@@ -264,6 +264,28 @@ static int check_apart(const struct fg_policy *p, char *why, size_t size)
 	return 0;
 }
 
+/* Counters are told apart by the numbers of the locks: with others they would be another's. */
+static int keep_counters(struct fg_policy *p, const struct fg_policy_config *cfg, char *why,
+			 size_t size)
+{
+	uint32_t id = cfg->keep_of;
+	int map = fg_link_map(id, &p->kept_id), err = 0;
+
+	if (map >= 0 && cfg->targets &&
+	    !fg_policy_is_at(p, p->kept_id, cfg->target, cfg->targets)) {
+		snprintf(why, size,
+			 "--keep: %u is at other locks, or at these in another order: name none",
+			 id);
+		err = -EINVAL;
+	}
+	for (size_t i = 0; i < p->objects && !err; i++)
+		err = fg_counters_reuse(map, id, p->object[i].obj, p->object[i].part.name, why,
+					size);
+	if (map >= 0)
+		close(map);
+	return err;
+}
+
 static void policy_close(struct fg_policy *p)
 {
 	if (!p)
@@ -308,9 +330,8 @@ static int policy_load(struct fg_policy **out, const struct fg_policy_config *cf
 		err = fg_policy_preflight(why, size);
 	if (!err)
 		err = find_types(p, why, size);
-	for (size_t i = 0; i < p->objects && cfg->keep_of && !err; i++)
-		err = fg_counters_reuse(cfg->keep_of, p->object[i].obj, p->object[i].part.name, why,
-					size);
+	if (!err && cfg->keep_of)
+		err = keep_counters(p, cfg, why, size);
 	if (!err)
 		err = load_objects(p, why, size);
 	if (!err)

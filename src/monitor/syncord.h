@@ -64,6 +64,9 @@ struct fg_policy_config {
 	const char *const *defaults;
 	size_t nr_defaults;
 	uint32_t keep_of; /* the link whose counters are gone on with; 0: none */
+	/* what it will be at, which has to be what that is at; or none, for the same */
+	const struct fg_policy_target *target;
+	size_t targets;
 };
 
 struct fg_policy; /* programs in the kernel, verified, attached or not */

@@ -265,27 +265,71 @@ bool fg_policy_look(struct fg_policy *p)
 	return true;
 }
 
-bool fg_policy_left(const struct fg_policy *p, const struct fg_policy_target *target)
+/* What a policy is at: how many, and the number of each; < 0: that cannot be seen. */
+static int targets_in(const struct fg_policy *p, unsigned char *value,
+		      struct fg_policy_target *target, uint32_t *number)
 {
 	int id = btf__find_by_name_kind(p->btf, "syncord_target", BTF_KIND_STRUCT);
 	const struct btf_type *t = id > 0 ? btf__type_by_id(p->btf, (uint32_t)id) : NULL, *of;
-	uint32_t map_id = 0, addr, flags, bytes, count = 0;
-	unsigned char *now = NULL, *at = NULL;
-	bool left;
+	unsigned char *from = t ? member(p, value, "targets", FG_POLICY_TARGETS * t->size) : NULL;
+	uint32_t *count = member(p, value, "nr_targets", sizeof(*count)), addr, nr, type, flags,
+		 bytes;
 
-	if (t && !fg_link_id(p->link, NULL, &map_id) && map_id && !value_of(p, map_id, &now) &&
-	    fg_btf_member(p->btf, t, "addr", &addr, &of, &bytes) && bytes == 8 &&
-	    fg_btf_member(p->btf, t, "flags", &flags, &of, &bytes) && bytes == 2 &&
-	    member(p, now, "nr_targets", sizeof(count))) {
-		memcpy(&count, member(p, now, "nr_targets", sizeof(count)), sizeof(count));
-		at = member(p, now, "targets", FG_POLICY_TARGETS * t->size);
+	if (!from || !count || *count > FG_POLICY_TARGETS ||
+	    !fg_btf_member(p->btf, t, "addr", &addr, &of, &bytes) || bytes != 8 ||
+	    !fg_btf_member(p->btf, t, "id", &nr, &of, &bytes) || bytes != 4 ||
+	    !fg_btf_member(p->btf, t, "type", &type, &of, &bytes) || bytes != 2 ||
+	    !fg_btf_member(p->btf, t, "flags", &flags, &of, &bytes) || bytes != 2)
+		return -ENOTSUP;
+	for (uint32_t i = 0; i < *count; i++, from += t->size) {
+		memcpy(&target[i].address, from + addr, 8);
+		memcpy(&number[i], from + nr, 4);
+		memcpy(&target[i].type, from + type, 2);
+		memcpy(&target[i].flags, from + flags, 2);
 	}
-	left = at != NULL; /* what cannot be seen has not left */
-	for (uint32_t i = 0; at && i < count && i < FG_POLICY_TARGETS; i++, at += t->size)
-		left &= memcmp(at + addr, &target->address, 8) ||
-			memcmp(at + flags, &target->flags, 2);
-	free(now);
+	return (int)*count;
+}
+
+/* The same, of what is attached by a map. */
+static int targets_of(const struct fg_policy *p, uint32_t map_id, struct fg_policy_target *target,
+		      uint32_t *number)
+{
+	unsigned char *value;
+	int n = value_of(p, map_id, &value);
+
+	if (!n)
+		n = targets_in(p, value, target, number);
+	free(value);
+	return n;
+}
+
+bool fg_policy_left(const struct fg_policy *p, const struct fg_policy_target *target)
+{
+	struct fg_policy_target now[FG_POLICY_TARGETS];
+	uint32_t map_id = 0, number[FG_POLICY_TARGETS];
+	bool left;
+	int n = -ENOLINK;
+
+	if (!fg_link_id(p->link, NULL, &map_id) && map_id)
+		n = targets_of(p, map_id, now, number);
+	left = n >= 0; /* what cannot be seen has not left */
+	for (int i = 0; i < n; i++)
+		left &= now[i].address != target->address || now[i].flags != target->flags;
 	return left;
+}
+
+bool fg_policy_is_at(const struct fg_policy *p, uint32_t map_id,
+		     const struct fg_policy_target *target, size_t targets)
+{
+	struct fg_policy_target now[FG_POLICY_TARGETS];
+	uint32_t number[FG_POLICY_TARGETS];
+	int n = targets_of(p, map_id, now, number);
+	bool same = n >= 0 && (size_t)n == targets;
+
+	for (uint32_t i = 0; same && i < targets; i++)
+		same = now[i].address == target[i].address && now[i].type == target[i].type &&
+		       now[i].flags == target[i].flags && number[i] == i;
+	return same;
 }
 
 int fg_policy_pin(const struct fg_policy *p, const char *path, char *why, size_t size)
@@ -341,16 +385,24 @@ int fg_policy_replace(struct fg_policy *p, uint32_t id, const struct fg_policy_t
 		err = err ? err : -ENOLINK;
 		goto out;
 	}
+	if (p->kept_id && p->kept_id != map_id) {
+		snprintf(
+		    why, size,
+		    "--keep: somebody else has replaced %u meanwhile, and has counters of his own",
+		    id);
+		err = -EBUSY;
+		goto out;
+	}
 	err = make_map(p, target, targets, map_id);
 	/* Unless somebody else has replaced it meanwhile. */
 	opts.old_prog_fd = (uint32_t)old;
 	if (!err)
 		err = old < 0 ? old : bpf_link_update(link, p->map, &opts);
-	if (old >= 0)
-		close(old);
 	if (err)
 		err = refused(err, why, size);
 out:
+	if (old >= 0)
+		close(old);
 	if (link >= 0)
 		close(link);
 	return err;

@@ -163,17 +163,16 @@ static bool offset_of(const struct btf *btf, const struct btf_type *t, const cha
 	return false;
 }
 
-/* The struct_ops map that a link holds; -ENOLINK: none any more. */
-static int map_of(uint32_t id)
+int fg_link_map(uint32_t id, uint32_t *map_id)
 {
 	int link = bpf_link_get_fd_by_id(id), err = link < 0 ? link : 0;
-	uint32_t map_id = 0;
 
+	*map_id = 0;
 	if (!err)
-		err = fg_link_id(link, NULL, &map_id);
+		err = fg_link_id(link, NULL, map_id);
 	if (link >= 0)
 		close(link);
-	return err ? err : map_id ? bpf_map_get_fd_by_id(map_id) : -ENOLINK;
+	return err ? err : *map_id ? bpf_map_get_fd_by_id(*map_id) : -ENOLINK;
 }
 
 /*
@@ -287,7 +286,8 @@ int fg_counters_of_map(int map, uint32_t id, struct fg_policy_counters *out, cha
 
 int fg_counters_read(uint32_t id, struct fg_policy_counters *out, char *why, size_t size)
 {
-	int map = map_of(id), err = fg_counters_of_map(map, id, out, why, size);
+	uint32_t map_id;
+	int map = fg_link_map(id, &map_id), err = fg_counters_of_map(map, id, out, why, size);
 
 	if (map >= 0)
 		close(map);
@@ -343,11 +343,12 @@ static int reuse_one(void *ctx, const char *policy, int map, const struct bpf_ma
 	return bpf_map__reuse_fd(w->map, map);
 }
 
-int fg_counters_reuse(uint32_t id, struct bpf_object *obj, const char *name, char *why, size_t size)
+int fg_counters_reuse(int map, uint32_t id, struct bpf_object *obj, const char *name, char *why,
+		      size_t size)
 {
 	struct wanted w = {.obj = obj, .map = bpf_object__find_map_by_name(obj, "counters")};
 	struct attached a;
-	int map = map_of(id), err = find_attached(&a, map);
+	int err = find_attached(&a, map);
 
 	if (!err && w.map)
 		err = each_table(&a, reuse_one, &w);
@@ -360,7 +361,5 @@ int fg_counters_reuse(uint32_t id, struct bpf_object *obj, const char *name, cha
 		err = -EINVAL;
 	}
 	forget(&a);
-	if (map >= 0)
-		close(map);
 	return err;
 }

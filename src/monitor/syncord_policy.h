@@ -15,7 +15,7 @@ struct fg_policy {
 	uint32_t value_size, data;  /* the policy in it */
 	int map, link;
 	int seen; /* the map that the link held when it was last looked at, if it was another; -1 */
-	uint32_t link_id, seen_id;
+	uint32_t link_id, seen_id, kept_id; /* kept: the map whose counters it goes on with; or 0 */
 };
 
 /* Number `n` of the members of the kernel's struct: which of our hooks; -1: none. */
@@ -26,6 +26,9 @@ void fg_policy_name(const struct fg_policy *p, char *name);
 /* ---- syncord_attach.c, _cache.c, _member.c, _path.c: as in struct fg_policy_calls ---- */
 int fg_policy_attach(struct fg_policy *p, const struct fg_policy_target *target, size_t targets,
 		     char *why, size_t size);
+/* Whether what is attached by map `map_id` is at these locks, with these numbers. */
+bool fg_policy_is_at(const struct fg_policy *p, uint32_t map_id,
+		     const struct fg_policy_target *target, size_t targets);
 bool fg_policy_look(struct fg_policy *p);
 bool fg_policy_left(const struct fg_policy *p, const struct fg_policy_target *target);
 int fg_policy_pin(const struct fg_policy *p, const char *path, char *why, size_t size);

@@ -194,6 +194,30 @@ static void check_replaced(uint32_t id)
 	calls->close(p);
 }
 
+/* Counters are of the locks by their numbers, and of the policy that is replaced. */
+static void check_kept(uint32_t id)
+{
+	struct fg_policy_target other = {.address = 0xffffffff82a3f104, .type = 1};
+	struct fg_policy_config cfg = {
+	    .part = &good, .parts = 1, .keep_of = id, .target = &other, .targets = 1};
+	struct fg_policy *p, *q;
+	uint64_t before = counted(id, "inits");
+	int err;
+
+	err = calls->load(&p, &cfg, why, sizeof(why));
+	if (err != -EINVAL || p || !strstr(why, "is at other locks"))
+		fail("kept at another lock: %d: %s", err, err ? why : "");
+	p = load(id);
+	q = load(id);
+	CHECK(!calls->replace(q, id, NULL, 0, why, sizeof(why)));
+	err = calls->replace(p, id, NULL, 0, why, sizeof(why));
+	if (err != -EBUSY || !strstr(why, "meanwhile"))
+		fail("kept of one that is replaced: %d: %s", err, err ? why : "");
+	calls->close(p);
+	calls->close(q);
+	CHECK(connect_once() && counted(id, "inits") == before + STEP);
+}
+
 /* A mount of its own, which nobody else sees: the machine may have none. */
 static void check_pinned(struct fg_policy *p, uint32_t id)
 {
@@ -298,6 +322,7 @@ int main(int argc, char **argv)
 	check_refused();
 	id = check_attached(p);
 	check_replaced(id);
+	check_kept(id);
 	check_detached(p, id);
 	check_ended(false);
 	check_ended(true);

@@ -84,7 +84,9 @@ static int load(struct job *job, uint32_t keep_of)
 				       .options = job->o->option,
 				       .nr_options = job->o->options,
 				       .defaults = defaults,
-				       .keep_of = keep_of};
+				       .keep_of = keep_of,
+				       .target = job->address,
+				       .targets = job->targets};
 
 	cfg.nr_defaults = fg_kernel_defaults(text, sizeof(text), defaults);
 	job->before = fg_syncord_last_error();

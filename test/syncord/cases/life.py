@@ -209,6 +209,12 @@ echo "all status=$s"; echo "pins n=$(ls | wc -l)" """)
                  """attach numa rename_lock; syncord-load-mwrl -d 2; flexguard kernel status --json
 id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status)
 flexguard kernel replace $id numa --keep -o reorder=no; flexguard kernel status --json
+flexguard kernel replace $id numa rename_lock --keep
+s=0; flexguard kernel replace $id numa inode_hash_lock --keep 2>/tmp/said || s=$?
+echo "other status=$s"; cat /tmp/said
+flexguard kernel replace $id numa rename_lock inode_hash_lock
+s=0; flexguard kernel replace $id numa inode_hash_lock rename_lock --keep 2>/tmp/said || s=$?
+echo "order status=$s"; cat /tmp/said; flexguard kernel replace $id numa rename_lock
 s=0; flexguard kernel attach lockstat rename_lock 2>/tmp/said || s=$?
 echo "conflict status=$s"; cat /tmp/said
 s=0; flexguard kernel attach lockstat rcu_state@spinlock_t 2>/tmp/said || s=$?
@@ -219,10 +225,11 @@ echo "one status=$s"; cat /tmp/said""")
     before, after = (policy_counters(line) for line in out.splitlines()
                      if line.startswith('{"abi"'))
     t.at_least("replaced, kept: heads of the queue", after["heads"], before["heads"])
-    t.equal("refused", [lines(out, what)[0]["status"] for what in ("conflict", "denied", "one")],
-            [125, 125, 125])
+    t.equal("refused", [lines(out, what)[0]["status"] for what in
+                        ("other", "order", "conflict", "denied", "one")], [125] * 5)
     t.true("refused, and why",
-           "has policy numa" in out and "at rcu_state@spinlock_t: denied" in out
+           out.count("is at other locks, or at these in another order") == 2
+           and "has policy numa" in out and "at rcu_state@spinlock_t: denied" in out
            and "amp-reorder needs -o slow" in out)
 
 
