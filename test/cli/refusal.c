@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose the last refusal of a lock policy is: by the pid, where this process has the one that the
- * kernel writes; in another namespace of pids by what it says, if it is new.
+ * Whose the last refusal of a lock policy is, if it is new and says the errno: by the pid, where
+ * this process has the one that the kernel writes; in another namespace of pids by the name.
  */
 #include <errno.h>
 #include <sched.h>
@@ -58,9 +58,19 @@ static void check(bool ours, const char *before, int err, int pid, const char *c
 
 static void by_pid(void)
 {
+	char *before;
+
 	check(true, "", EBUSY, 0, "a?b", -EBUSY);
 	check(false, "", EBUSY, getpid() + 1, "a?b", -EBUSY);
 	check(false, "", EBUSY, 1, "a?b", -EBUSY);
+	/* Of one that had this number before: of ENOMEM the kernel may say nothing. */
+	check(false, "", EBUSY, 0, "a?b", -ENOMEM);
+	check(true, "", EOPNOTSUPP, 0, "a?b", -EINVAL);
+	before = say(EBUSY, 0, "a?b");
+	check(false, before, EBUSY, 0, "a?b", -EBUSY);
+	check(true, before, EINVAL, 0, "a?b", -EINVAL);
+	check(false, NULL, EBUSY, 0, "a?b", -EBUSY);
+	free(before);
 }
 
 static void by_what_it_says(void)

@@ -167,16 +167,17 @@ static bool has_errno(const char *line, int err)
 }
 
 /*
- * The kernel says the number that a process has in the first namespace of pids.  In another one
- * that is not known, and what is new and fits is ours.
+ * The kernel says the number that a process has in the first namespace of pids, which one that has
+ * ended may have had before, and of some errors nothing: so it has to be new and fit as well.  In
+ * another namespace that number is not known, and the name has to do.
  */
 bool fg_syncord_refusal(const char *before, int err, char *why, size_t size)
 {
 	char *line = fg_syncord_last_error();
-	bool ours = line && (fg_in_first_pid_namespace() ?
-				 fg_syncord_number(line, "pid") == (uint64_t)getpid() :
-				 before && strcmp(line, before) && has_our_name(line) &&
-				     has_errno(line, err));
+	bool ours = line && before && strcmp(line, before) && has_errno(line, err) &&
+		    (fg_in_first_pid_namespace() ?
+			 fg_syncord_number(line, "pid") == (uint64_t)getpid() :
+			 has_our_name(line));
 
 	ours = ours && reason_of(line, why, size);
 	free(line);
