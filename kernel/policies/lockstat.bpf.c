@@ -2,8 +2,7 @@
 /*
  * lockstat: the counters of Documentation/locking/lockstat.rst for the targets alone, on a kernel
  * without CONFIG_LOCK_STAT.  `-o only=1`: acquisitions, and no other.  Of locks that sleep it has
- * no waits, for the task may come back on another CPU, and of readers no holds: they have them
- * together.
+ * no waits, for the task may come back on another CPU, and of readers, who share them, no holds.
  *
  * Proved by: acquisitions = those that programs counted.
  */
@@ -11,7 +10,9 @@
 
 const volatile bool only;
 
-enum { LAST_CPU = AUX_LOCKSTAT, SINCE }; /* of lock->aux, which the lock itself guards */
+enum { LAST_CPU, SINCE };
+/* Not in lock->aux: that goes on over a replacement, and with it a hold that ended meanwhile. */
+u64 owners[SYNCORD_TARGETS][8]; /* a line each, which the lock itself guards */
 
 SYNCORD_COUNTERS(u64 acquisitions; u64 acq_bounces; u64 contentions; u64 con_bounces;
 		 u64 min_wait_ns; u64 max_wait_ns; u64 wait_ns; u64 min_hold_ns; u64 max_hold_ns;
@@ -31,42 +32,42 @@ HOOK(lock_acquired)
 void BPF_PROG(lockstat_lock_acquired, struct syncord_lock *lock, u32 how)
 {
 	struct counters *n = counters_of(lock);
-	u64 now, wait, cpu = 1 + (u64)bpf_get_smp_processor_id();
+	u64 *owner = owners[lock->id & (SYNCORD_TARGETS - 1)];
+	u64 now, cpu = 1 + (u64)bpf_get_smp_processor_id();
 
-	if (!n)
-		return;
-	n->acquisitions++;
-	if (only)
+	if (n)
+		n->acquisitions++;
+	if (!n || only)
 		return;
 	now = bpf_ktime_get_ns();
-	n->acq_bounces += lock->aux[LAST_CPU] != cpu;
+	n->acq_bounces += owner[LAST_CPU] != cpu;
 	n->contentions += !!(how & SYNCORD_SLOW);
-	n->con_bounces += (how & SYNCORD_SLOW) && lock->aux[LAST_CPU] != cpu;
+	n->con_bounces += (how & SYNCORD_SLOW) && owner[LAST_CPU] != cpu;
 	if ((how & SYNCORD_SLOW) && n->asked_) {
-		wait = now - n->asked_;
-		n->wait_ns += wait;
-		at_least(&n->min_wait_ns, wait);
-		at_most(&n->max_wait_ns, wait);
+		n->wait_ns += now - n->asked_;
+		at_least(&n->min_wait_ns, now - n->asked_);
+		at_most(&n->max_wait_ns, now - n->asked_);
 	}
 	n->asked_ = 0; /* a trylock does not say that it asks */
 	if (how & SYNCORD_READ)
 		return;
-	lock->aux[LAST_CPU] = cpu;
-	lock->aux[SINCE] = now;
+	owner[LAST_CPU] = cpu;
+	owner[SINCE] = now;
 }
 
 HOOK(lock_to_release)
 void BPF_PROG(lockstat_lock_to_release, struct syncord_lock *lock, u32 how)
 {
 	struct counters *n = counters_of(lock);
-	u64 hold = bpf_ktime_get_ns() - lock->aux[SINCE];
+	u64 *owner = owners[lock->id & (SYNCORD_TARGETS - 1)];
+	u64 hold = bpf_ktime_get_ns() - owner[SINCE];
 
-	if (!n || only || (how & SYNCORD_READ) || !lock->aux[SINCE])
+	if (!n || only || (how & SYNCORD_READ) || !owner[SINCE])
 		return; /* or taken before the policy was attached */
 	n->hold_ns += hold;
 	at_least(&n->min_hold_ns, hold);
 	at_most(&n->max_hold_ns, hold);
-	lock->aux[SINCE] = 0;
+	owner[SINCE] = 0;
 }
 
 SYNCORD_POLICY

@@ -24,11 +24,11 @@
 #define SYNCORD_UNTIL_FREE (1ULL << 63) /* of a back-off: no longer than the lock is held */
 
 /*
- * lock->aux belongs to all policies that are attached together (numa+lockstat): 0 and 1 numa, 2 and
- * 3 lockstat, 2 hybrid, which has a hook of lockstat's; 4 to 7 cohort, whose queue is not numa's; 4
- * bias, whose locks have no queue.
+ * lock->aux belongs to all policies that are attached together (numa+hybrid), and goes on when one
+ * is replaced by another: 0 and 1 numa, 2 hybrid; 4 to 7 cohort, whose queue is not numa's; 4 bias,
+ * whose locks have no queue.
  */
-enum { AUX_NUMA = 0, AUX_LOCKSTAT = 2, AUX_HYBRID = 2, AUX_COHORT = 4, AUX_BIAS = 4 };
+enum { AUX_NUMA = 0, AUX_HYBRID = 2, AUX_COHORT = 4, AUX_BIAS = 4 };
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

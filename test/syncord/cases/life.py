@@ -238,7 +238,7 @@ def words(m, t):
     """What policies keep in a lock and in its waiters is not taken for another's, which is attached
     together with them, or was before."""
     need_test_locks(m)
-    need_policies(m, "cohort", "hybrid", "numa", "deadline")
+    need_policies(m, "cohort", "hybrid", "numa", "deadline", "lockstat", "amp")
     settings = "echo 0 >$T/lock; echo 20000 20000 >$T/hold_ns; echo 0 0 >$T/pause_ns\n"
     counted = policy_counters(script(m, settings + """attach cohort+hybrid test:spin0 -o llc=0,1
 testlock 2 >/dev/null; flexguard kernel status --json; detach"""))
@@ -255,3 +255,18 @@ echo 0 >$T/run; detach""")
     late = policy_counters(out)
     t.at_least("deadline: heads of the queue", late["others"] + late["urgent"], 100)
     t.at_most("deadline: how late, in ms, in the place of numa", late["max_late_ns"] / 1e6, age_ms)
+    # Held when lockstat goes and when it comes again: no hold is longer than it has been there.
+    out = script(m, """touch /tmp/holds
+(while [ -e /tmp/holds ]; do echo 1000000 >$T/rwsem_write; done) & holder=$!
+attach lockstat test:rwsem0; sleep 2
+id=$(sed -n 's/^policy id=\\([0-9]*\\).*/\\1/p' $S/status)
+flexguard kernel replace $id amp -o slow=0-7; sleep 8
+read up rest </proc/uptime; echo "came at=${up%.*}${up#*.}"
+flexguard kernel replace $id lockstat; sleep 2; rm /tmp/holds; wait $holder
+flexguard kernel status --json; read up rest </proc/uptime; echo "seen at=${up%.*}${up#*.}"
+detach""")
+    there_ms = 10 * (1 + lines(out, "seen")[0]["at"] - lines(out, "came")[0]["at"])
+    held = policy_counters(out)
+    t.at_least("lockstat, in the place of amp: acquisitions", held["acquisitions"], 1)
+    t.at_most("longest hold, of the ms that it is there", held["max_hold_ns"] / 1e6, there_ms)
+    t.at_most("held in all", held["hold_ns"] / 1e6, there_ms)
