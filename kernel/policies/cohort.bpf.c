@@ -2,7 +2,7 @@
 /*
  * cohort: waiters that share the last-level cache with the head come next; after `llc_batch` of
  * them in a row those of the node, after `node_batch` there those of other nodes (levels and
- * bounds as in HMCS, Chabbi et al. 2015, and CLoF, Paulino et al. 2021).
+ * bounds as in HMCS, Chabbi et al. 2015, and CLoF, Chehab et al., SOSP 2021).
  *
  * Proved by: across_llc and across_node of heads, the hand-overs that leave either; max_..._batch.
  */

@@ -106,7 +106,7 @@ policy_of() { # WAY: name and options
 	case $1 in
 	lockstat-1) echo "lockstat -o only=1" ;;
 	lockstat-10) echo lockstat ;;
-	amp) echo "amp -o slow=$slow" ;;
+	amp) [ "$nodes" -lt 2 ] && echo "amp -o slow=$slow" || echo "numa+amp -o slow=$slow" ;;
 	counted) echo "scl -o throttle=no" ;;
 	scl) echo "scl -o max_wait_us=1000000" ;;
 	*) echo "$1" ;;
