@@ -56,6 +56,8 @@ def start(*args, env=None, **kw):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
 
 
+# Says where its monitor is, and stays until the test has seen what it wants to see.
+STAYS = "echo $FLEXGUARD_SOCKET; exec sleep 200"
 # A program that `flexguard run` must outlive.
 SUPERVISED = ["run", "--policy=block", f"--stats={TMP}/s"]
 
@@ -205,6 +207,28 @@ def can_monitor():
     if os.path.exists(f"{BUILD}/libflexguard-monitor.so") and loads_ebpf():
         raise Failed(f"this machine loads eBPF programs, and FlexGuard says: {said}")
     return False
+
+
+def ends(p):
+    p.terminate()
+    p.communicate(timeout=60)
+
+
+def need_monitor():
+    if not can_monitor():
+        raise Skip("no eBPF monitor can be loaded here: "
+                   + run("run", "--monitor=now", "true").stderr.strip())
+
+
+def names():
+    """Of the sockets that somebody has bound."""
+    return {line.split()[-1] for line in open("/proc/net/unix")}
+
+
+def listens(name):
+    """And at which somebody listens (__SO_ACCEPTCON)."""
+    return any(line.split()[-1] == name and line.split()[3] == "00010000"
+               for line in open("/proc/net/unix"))
 
 
 def main(namespace):
