@@ -19,7 +19,7 @@ def on(s, f):
     os.write(1, b'got %d\\n' % s)  # not print(): the next signal may come inside
 for s in (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGINT):
     signal.signal(s, on)
-print('ready', flush=True)
+os.write(1, b'ready\\n')
 end = time.monotonic() + 60
 while n < int(sys.argv[1]) and time.monotonic() < end:
     time.sleep(0.05)
@@ -106,6 +106,17 @@ def check_sent_to_the_group():
                    f"ShdPnd:\t{0:016x}\n" in open(f"/proc/{p.pid}/status").read())
     same("nothing else", end(p), "")
     same("each once", p.returncode, 4)
+
+
+def check_sent_to_the_group_of_one_with_a_session():
+    """In the command's place it would lead that group, and would stay there with its children: all
+    have it, once."""
+    p = begin(sys.executable, "-c", "import os\nos.setsid()\nos.fork()\n" + COUNT, "1", "0.2",
+              preexec_fn=in_own_group)
+    same("its child, too", p.stdout.readline(), "ready\n")
+    os.killpg(p.pid, signal.SIGTERM)
+    same("seen by both", end(p), f"got {int(signal.SIGTERM)}\n" * 2)
+    same("once", p.returncode, 1)
 
 
 def check_sent_by_the_program_to_its_group():

@@ -103,14 +103,15 @@ static bool hand_terminal(pid_t from, pid_t to)
 }
 
 /*
- * The group that the program made for itself, as timeout(1) does, or 0.  In our place it would have
- * been the leader of ours already, and nothing would have changed.
+ * The group that the program made for itself, as timeout(1) does, with a session perhaps, or 0.  In
+ * our place it would have been the leader of ours already, and nothing would have changed: there
+ * setsid(2) fails.
  */
 static pid_t group_of_its_own(const struct supervised *s)
 {
 	pid_t group = s->leader ? getpgid(s->child) : -1;
 
-	return group > 0 && group != getpgrp() && getsid(s->child) == getsid(0) ? group : 0;
+	return group > 0 && group != getpgrp() ? group : 0;
 }
 
 /* Give the terminal to the group that the program made for itself, if it is ours to give. */
@@ -118,7 +119,7 @@ static bool follow(struct supervised *s)
 {
 	pid_t group = group_of_its_own(s);
 
-	if (!group || s->pipe || !hand_terminal(getpgrp(), group))
+	if (!group || getsid(s->child) != getsid(0) || s->pipe || !hand_terminal(getpgrp(), group))
 		return false;
 	s->terminal = group;
 	kill(-group, SIGCONT); /* it may have tried to read already */
