@@ -13,6 +13,7 @@
 #include "cli/common/text.h"
 #include "cli/launch/embed.h"
 #include "cli/launch/embedded.h"
+#include "cli/launch/inherit.h"
 
 /* What runs a command of the table. */
 static const struct {
@@ -175,6 +176,7 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && !strcmp(argv[0], FG_EMBEDDED_NAME))
 		return fg_embedded_main(argv[1]);
+	fg_inherit_not_sigchld(); /* first: most commands have children, by which they go on */
 	status = is_syncord(argv[0]) ? syncord(argc, argv) : command(argc, argv);
 	/*
 	 * A full disk shows here at the earliest; `run` has executed the program or said its own by

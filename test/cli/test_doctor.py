@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 
 from climod import *
 
@@ -259,9 +260,9 @@ def check_user_namespace():
     true(row["text"], "in spite of CAP_BPF" not in row["text"])
 
 
-def row_behind(*command):
+def row_behind(*command, **kw):
     p = subprocess.run([*command, FLEXGUARD, "doctor", "--json"], text=True, stdout=subprocess.PIPE,
-                       timeout=60)
+                       timeout=60, **kw)
     if p.returncode == 77:
         raise Skip("no seccomp filters here")
     return next(c for c in json.loads(p.stdout)["machine"] if c["check"] == "system calls")
@@ -270,6 +271,9 @@ def row_behind(*command):
 def check_filters():
     row = row_behind(PRETEND, "extends-slices")
     same(row["text"], (row["grade"], "let the library's pass" in row["text"]), ("good", True))
+    row = row_behind(PRETEND, "extends-slices",
+                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    same("also where the caller ignores SIGCHLD", row["grade"], "good")
     row = row_behind(PRETEND, "kills-sockets")
     same(row["text"], (row["grade"], "futex calls only" in row["text"]), ("limit", True))
 

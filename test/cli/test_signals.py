@@ -64,9 +64,25 @@ def check_ignored_signal_stays_ignored():
 
 
 def check_sigchld_ignored_by_the_caller():
-    p = run(*SUPERVISED, "sh", "-c", "exit 4",
-            preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
-    same("status", p.returncode, 4)
+    show = "import signal; exit(4 + (signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN))"
+    for command in SUPERVISED, ["run", "--policy=block"]:
+        for how in signal.SIG_DFL, signal.SIG_IGN:
+            p = run(*command, sys.executable, "-c", show,
+                    preexec_fn=lambda: signal.signal(signal.SIGCHLD, how))
+            same("status, and the program finds it so", p.returncode, 4 + how)
+
+
+def check_monitor_that_ends_at_once():
+    """Before the program is there, under a caller that ignores SIGCHLD: somebody hears of it."""
+    if not can_monitor():
+        raise Skip("no monitor to end")
+    p = start("run", "sleep", "1", env={"LD_PRELOAD": SLOW_FORK},
+              preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    os.kill(wait_until("monitor", lambda: monitor_of(p.pid)), signal.SIGKILL)
+    out, err = p.communicate(timeout=60)
+    same("status", p.returncode, 0)
+    one_line(err)
+    true(err, "monitor ended" in err)
 
 
 def check_mask_is_kept():

@@ -58,6 +58,20 @@ void fg_inherit_all(const struct fg_inherit *from)
 	rename_pid(from->pid);
 }
 
+static struct sigaction sigchld;
+
+void fg_inherit_not_sigchld(void)
+{
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+
+	sigaction(SIGCHLD, &dfl, &sigchld);
+}
+
+void fg_inherit_sigchld(void)
+{
+	sigaction(SIGCHLD, &sigchld, NULL);
+}
+
 /* As proc(5) shows them: "lock:", with the kind of each. */
 static bool is_locked(const char *fd)
 {

@@ -21,6 +21,13 @@ struct fg_inherit fg_inherit(void);
 void fg_inherit_all(const struct fg_inherit *from);
 
 /*
+ * This command's children can be waited for from now on, which they cannot where the caller ignores
+ * SIGCHLD.  The second: the program that is about to be executed finds that as the caller had it.
+ */
+void fg_inherit_not_sigchld(void);
+void fg_inherit_sigchld(void);
+
+/*
  * Whether this process has record locks (fcntl(2)): they go on over exec, and a child has none of
  * them.
  */

@@ -32,6 +32,7 @@ int fg_exec(const struct fg_target *t, char **argv)
 {
 	int err;
 
+	fg_inherit_sigchld();
 	execv(t->path, argv);
 	err = errno; /* the message asks whether there is a terminal, which sets it */
 	fg_error("cannot execute '%s': %s", t->path, strerror(err));
@@ -293,13 +294,11 @@ int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon,
 	struct supervised s = {.witness.stats = stats,
 			       .leader = getpgrp() == getpid(),
 			       .pipe = is_pipe(STDOUT_FILENO)};
-	struct sigaction dfl = {.sa_handler = SIG_DFL}, inherited;
 	struct fg_inherit self = fg_inherit();
 	int status, gate[2] = {-1, -1};
 
 	if (pipe2(gate, O_CLOEXEC))
-		gate[0] = gate[1] = -1;	      /* no descriptors: it does not wait, then */
-	sigaction(SIGCHLD, &dfl, &inherited); /* where it was ignored, nobody could be waited for */
+		gate[0] = gate[1] = -1; /* no descriptors: it does not wait, then */
 	s.child = fork();
 	if (s.child < 0) {
 		status = -errno;
@@ -308,7 +307,6 @@ int fg_supervise(const struct fg_target *t, char **argv, struct fg_embed *mon,
 	}
 	if (s.child == 0) {
 		wait_for_witness(gate);
-		sigaction(SIGCHLD, &inherited, NULL);
 		fg_inherit_all(&self);
 		sigprocmask(SIG_SETMASK, mask, NULL);
 		_exit(fg_exec(t, argv));
