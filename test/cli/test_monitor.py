@@ -84,6 +84,17 @@ def check_one_monitor_for_a_run_in_a_run():
     same("that of the first", first, second)
 
 
+def check_now_in_a_run_whose_monitor_sleeps():
+    """It is woken; where that cannot be, there is another one."""
+    need_monitor()
+    for env, woken in ("", True), ("env -u FLEXGUARD_SECRET", False):
+        p = start("run", "sh", "-c", f"echo $FLEXGUARD_SOCKET; exec {env} {FLEXGUARD} run "
+                  f"--monitor=now sh -c '{STAYS}'")
+        first, second = p.stdout.readline().strip(), p.stdout.readline().strip()
+        same("awake", (first == second, listens(first), listens(second)), (woken, woken, True))
+        ends(p)
+
+
 def check_what_a_program_preloads_is_not_the_monitors():
     need_monitor()
     preloaded = {"LD_PRELOAD": HELPERS[2]}

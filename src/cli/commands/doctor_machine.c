@@ -116,7 +116,7 @@ static bool check_monitor(struct fg_findings *t)
 	} else {
 		fg_found(t, "eBPF monitor", FG_WARN, "%s", *why ? why : strerror(-err));
 	}
-	if (!fg_daemon_answers(path)) {
+	if (!fg_daemon_answers(path, false)) {
 		fg_found(t, "daemon", FG_INFO,
 			 "none at %s: `flexguard run` starts a monitor of its own%s", path,
 			 err ? ", where it may" : "");

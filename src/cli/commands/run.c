@@ -330,7 +330,7 @@ int fg_cmd_run(int argc, char **argv)
 	if (locked && r.stats)
 		fg_note("the record locks (fcntl) of the caller end: with --stats the program is a "
 			"child, which has none of them");
-	if (monitor && !fg_daemon_answers(fg_socket_path()))
+	if (monitor && !fg_daemon_answers(fg_socket_path(), r.monitor_now))
 		start_monitor(&mon, &r, locked && !r.stats);
 	/* Not earlier: neither we nor the monitor need them. */
 	if (set_preload(lock == FG_LOCK_GLIBC ? NULL : library, target.asan) ||

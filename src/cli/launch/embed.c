@@ -51,11 +51,11 @@ static socklen_t address(struct sockaddr_un *un, const char *path, const char *s
 	return n < sizeof(name) ? fg_socket_address(un, name) : 0;
 }
 
-static bool reaches(const char *path, const char *suffix, int type)
+static bool listens(const char *path)
 {
 	struct sockaddr_un un;
-	socklen_t size = address(&un, path, suffix);
-	int fd = size ? socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+	socklen_t size = address(&un, path, "");
+	int fd = size ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
 	bool answers;
 
 	if (fd < 0)
@@ -66,13 +66,42 @@ static bool reaches(const char *path, const char *suffix, int type)
 	return answers;
 }
 
-bool fg_daemon_answers(const char *path)
+/* Whether a monitor sleeps there, which is sent this knock; NULL: none. */
+static bool sleeps(const char *path, const char *knock)
 {
-	/*
-	 * The second: the monitor of another `flexguard run`, around this one, which still sleeps.
-	 */
-	return reaches(path, "", SOCK_SEQPACKET) ||
-	       (*path == '@' && reaches(path, FG_KNOCK, SOCK_DGRAM));
+	struct sockaddr_un un;
+	socklen_t size = *path == '@' ? address(&un, path, FG_KNOCK) : 0;
+	int fd = size ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+	bool there;
+
+	if (fd < 0)
+		return false;
+	there = !connect(fd, (struct sockaddr *)&un, size);
+	/* EAGAIN: it has not come to the last ones yet. */
+	if (there && knock)
+		there = send(fd, knock, strlen(knock), MSG_NOSIGNAL) >= 0 || errno == EAGAIN;
+	close(fd);
+	return there;
+}
+
+/* For one that loads its program beside much else; looks every WAKE_LOOK_NS.  Not varied. */
+#define WAKE_NS	     10000000000u
+#define WAKE_LOOK_NS 1000000u
+
+bool fg_daemon_answers(const char *path, bool now)
+{
+	const struct timespec moment = {.tv_nsec = WAKE_LOOK_NS};
+	const char *secret = secure_getenv(FG_SECRET_ENV);
+
+	if (listens(path))
+		return true;
+	/* The monitor of another `flexguard run`, around this one, which still sleeps. */
+	for (uint64_t ns = 0; sleeps(path, now ? secret : NULL); ns += WAKE_LOOK_NS) {
+		if (!now || !secret || ns >= WAKE_NS)
+			return !now;
+		nanosleep(&moment, NULL);
+	}
+	return listens(path);
 }
 
 /* ---- start -------------------------------------------------------------------- */

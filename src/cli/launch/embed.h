@@ -15,7 +15,8 @@ struct fg_embed {
 };
 
 const char *fg_socket_path(void); /* $FLEXGUARD_SOCKET or the default */
-bool fg_daemon_answers(const char *path);
+/* Also of one that sleeps, but with `now`: then that is woken. */
+bool fg_daemon_answers(const char *path, bool now);
 /*
  * A monitor for one program, asleep until its threads wait for locks, or `now`; 0, or -errno and a
  * sentence in `why`.
