@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The address of the monitor's socket, and of systemd's, by the name that a user gives. */
+/*
+ * The address of the monitor's socket, and of systemd's, by the name that a user gives; and who is
+ * believed there.
+ */
 #ifndef FG_SOCKET_H
 #define FG_SOCKET_H
 
@@ -26,6 +29,16 @@ static inline socklen_t fg_socket_address(struct sockaddr_un *un, const char *na
 	if (abstract)
 		un->sun_path[0] = '\0';
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + !abstract);
+}
+
+/*
+ * The first user to bind an abstract name has it: an ordinary one may wait there for root's
+ * programs, and would be told where their memory is.  So the listener has to be root or this user.
+ * A path's folder has an owner.
+ */
+static inline bool fg_socket_trusts(uid_t listener, uid_t user)
+{
+	return !listener || listener == user;
 }
 
 #endif

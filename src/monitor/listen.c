@@ -149,7 +149,7 @@ static bool is_held(const struct sockaddr_un *addr, socklen_t len)
 	}
 	if (held)
 		held = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) &&
-		       (!holder.uid || holder.uid == geteuid());
+		       fg_socket_trusts(holder.uid, geteuid());
 	if (fd >= 0)
 		close(fd);
 	return held;

@@ -78,11 +78,6 @@ static void find_socket(void)
 	knock_size = address_size + sizeof(FG_KNOCK) - 1; /* such names are not terminated */
 }
 
-/*
- * The first user to bind an abstract name has it: an ordinary one may wait there for root's
- * programs, and would be told where their memory is.  So the listener has to be root or this user.
- * A path's folder has an owner.
- */
 static bool is_trusted(long fd)
 {
 	struct ucred who;
@@ -91,7 +86,7 @@ static bool is_trusted(long fd)
 	if (address.sun_path[0])
 		return true;
 	return !sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, (long)&who, (long)&size, 0) &&
-	       (!who.uid || who.uid == (uid_t)sys(SYS_geteuid, 0, 0, 0, 0, 0, 0));
+	       fg_socket_trusts(who.uid, (uid_t)sys(SYS_geteuid, 0, 0, 0, 0, 0, 0));
 }
 
 /* A descriptor or -errno; -EAGAIN: somebody listens and does not come round to us. */

@@ -165,6 +165,42 @@ def check_nobody_else_answers_in_its_place():
          0)
 
 
+def is_there(name, how, told, stop):
+    """One who listens, whose queue may be full, or who waits for knocks."""
+    knocks = how == "knocks"
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM if knocks else socket.SOCK_SEQPACKET)
+    s.bind(name + "/knock" if knocks else name)
+    if not knocks:
+        s.listen(0)
+    waiting = []
+    while how == "full":
+        waiting.append(socket.socket(socket.AF_UNIX, s.type | socket.SOCK_NONBLOCK))
+        if waiting[-1].connect_ex(name):
+            break
+    os.write(told, b"x")
+    os.read(stop, 1)
+    return 0
+
+
+def check_another_user_is_no_monitor():
+    """Whom the program will not trust is not taken for its monitor, however he is there."""
+    need_monitor()
+    if os.geteuid():
+        raise Skip("not root")
+    for how in "listens", "full", "knocks":
+        name = f"flexguard-test-{os.getpid()}-{how}"
+        (told, tell), (stop, stopped) = os.pipe(), os.pipe()
+        pid = os.fork()
+        if not pid:
+            os._exit(as_another_user(lambda: is_there("\0" + name, how, tell, stop)))
+        os.close(tell)
+        same(how, os.read(told, 1), b"x")
+        said = run("run", *SOCKET, env={"FLEXGUARD_SOCKET": "@" + name}).stdout
+        os.write(stopped, b"x")
+        os.waitpid(pid, 0)
+        true(f"{how}: {said}", re.match(r"socket=@flexguard-\d+-[0-9a-f]{16}$", said))
+
+
 def check_module_in_a_closed_folder():
     """The command lies in a folder that is another user's and closed to everybody else, as a home
     may be."""

@@ -51,17 +51,28 @@ static socklen_t address(struct sockaddr_un *un, const char *path, const char *s
 	return n < sizeof(name) ? fg_socket_address(un, name) : 0;
 }
 
+/* For a place in the queue at an abstract name, as it tells whose that is.  Not varied. */
+#define QUEUE_NS 1000000000u
+
+/* One that the program will trust (monitor_client.c). */
 static bool listens(const char *path)
 {
+	struct timeval patience = {.tv_sec = QUEUE_NS / 1000000000u};
+	bool abstract = *path == '@', answers;
+	int type = SOCK_SEQPACKET | SOCK_CLOEXEC | (abstract ? 0 : SOCK_NONBLOCK), fd;
 	struct sockaddr_un un;
-	socklen_t size = address(&un, path, "");
-	int fd = size ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
-	bool answers;
+	struct ucred who;
+	socklen_t size = address(&un, path, ""), length = sizeof(who);
 
+	fd = size ? socket(AF_UNIX, type, 0) : -1;
 	if (fd < 0)
 		return false;
-	/* EAGAIN: somebody listens, with a full queue. */
-	answers = !connect(fd, (struct sockaddr *)&un, size) || errno == EAGAIN;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (!connect(fd, (struct sockaddr *)&un, size))
+		answers = !abstract || (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) &&
+					fg_socket_trusts(who.uid, geteuid()));
+	else
+		answers = !abstract && errno == EAGAIN; /* somebody listens, with a full queue */
 	close(fd);
 	return answers;
 }
@@ -79,7 +90,7 @@ static bool sleeps(const char *path, const char *knock)
 	there = !connect(fd, (struct sockaddr *)&un, size);
 	/* EAGAIN: it has not come to the last ones yet. */
 	if (there && knock)
-		there = send(fd, knock, strlen(knock), MSG_NOSIGNAL) >= 0 || errno == EAGAIN;
+		there = send(fd, knock, FG_SECRET, MSG_NOSIGNAL) >= 0 || errno == EAGAIN;
 	close(fd);
 	return there;
 }
@@ -95,9 +106,14 @@ bool fg_daemon_answers(const char *path, bool now)
 
 	if (listens(path))
 		return true;
-	/* The monitor of another `flexguard run`, around this one, which still sleeps. */
+	/*
+	 * The monitor of another `flexguard run`, around this one, which still sleeps, and has told
+	 * us: whose a socket for datagrams is, nothing tells.
+	 */
+	if (!secret || strlen(secret) != FG_SECRET)
+		return false;
 	for (uint64_t ns = 0; sleeps(path, now ? secret : NULL); ns += WAKE_LOOK_NS) {
-		if (!now || !secret || ns >= WAKE_NS)
+		if (!now || ns >= WAKE_NS)
 			return !now;
 		nanosleep(&moment, NULL);
 	}

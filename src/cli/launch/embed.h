@@ -15,7 +15,10 @@ struct fg_embed {
 };
 
 const char *fg_socket_path(void); /* $FLEXGUARD_SOCKET or the default */
-/* Also of one that sleeps, but with `now`: then that is woken. */
+/*
+ * Whether there is one that the program will have: also of one that sleeps, but with `now`: then
+ * that is woken.
+ */
 bool fg_daemon_answers(const char *path, bool now);
 /*
  * A monitor for one program, asleep until its threads wait for locks, or `now`; 0, or -errno and a
