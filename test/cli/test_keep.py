@@ -56,6 +56,36 @@ def check_it_stays_for_one_that_overwrites_its_environment():
     wait_until("gone with it", lambda: not {name, name + "/knock"} & names())
 
 
+LEADER_ENDS = """
+import ctypes, os, sys, threading, time
+def work():
+    while open("/proc/self/stat").read().rsplit(")", 1)[1].split()[0] != "Z":
+        time.sleep(0.01)
+    open(sys.argv[1], "w").close()
+    end = time.monotonic() + 60
+    while not os.path.exists(sys.argv[2]) and time.monotonic() < end:
+        time.sleep(0.01)
+    os._exit(0)
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def check_it_stays_for_one_whose_main_thread_has_ended():
+    """What was told of it is seen by the other threads then."""
+    need_monitor()
+    done, leave = f"{TMP}/leader-ended", f"{TMP}/leave-3"
+    p = run("run", "sh", "-c", f"setsid {sys.executable} -c '{LEADER_ENDS}' {done} {leave} "
+            "</dev/null >/dev/null 2>&1 & "
+            f"while ! test -e {done}; do sleep 0.05; done; echo $FLEXGUARD_SOCKET")
+    knock = p.stdout.strip() + "/knock"
+    true("still there", knock in names())
+    time.sleep(1.2)
+    true("and after another look", knock in names())
+    open(leave, "w").close()
+    wait_until("gone with it", lambda: knock not in names())
+
+
 def check_it_stays_though_it_has_no_cpu():
     """At the end of the command, which asks it whether there is somebody."""
     need_monitor()

@@ -208,6 +208,7 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 
 	memset(e, 0, sizeof(*e));
 	e->control = -1;
+	e->in_session = getsid(0) > 0;
 	err = fg_monitor_preflight(why, why_size);
 	if (err)
 		return err;
@@ -317,8 +318,8 @@ static bool is_between(const char *pid)
  */
 #define ENVIRON_MOST (8u << 20)
 
-/* Is `entry` in the environment of the process?  *any: it has one, and we may look. */
-static bool has_entry(const char *pid, const char *entry, bool *any)
+/* Is `entry` in the environment of the process, or thread?  *any: it has one, and we may look. */
+static bool has_entry(const char *of, const char *entry, bool *any)
 {
 	size_t length = strlen(entry), at = 0, seen = 0; /* at: so much of it is there already */
 	char path[64], part[4096];
@@ -326,7 +327,7 @@ static bool has_entry(const char *pid, const char *entry, bool *any)
 	ssize_t n = 0;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%.20s/environ", pid);
+	snprintf(path, sizeof(path), "/proc/%.48s/environ", of);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && !given && seen < ENVIRON_MOST && (n = read(fd, part, sizeof(part))) > 0) {
 		seen += (size_t)n;
@@ -344,10 +345,30 @@ static bool has_entry(const char *pid, const char *entry, bool *any)
 	return given;
 }
 
+/* As has_entry(), of a process whose main thread has ended, and others go on. */
+static bool others_have_entry(const char *pid, const char *entry)
+{
+	bool any = false, given = false;
+	struct dirent *d;
+	char path[64];
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/task", pid);
+	tasks = opendir(path);
+	while (tasks && !any && (d = readdir(tasks)))
+		if (isdigit((unsigned char)d->d_name[0])) {
+			snprintf(path, sizeof(path), "%.20s/task/%.20s", pid, d->d_name);
+			given = has_entry(path, entry, &any);
+		}
+	if (tasks)
+		closedir(tasks);
+	return given;
+}
+
 /*
  * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.
  * *unclear: it has no environment, as for a moment in the middle of an exec; what has no executable
- * is no program.
+ * is no program, or the main thread of one that has ended.
  */
 static bool was_given(const char *pid, const char *entry, bool *unclear)
 {
@@ -357,8 +378,10 @@ static bool was_given(const char *pid, const char *entry, bool *unclear)
 	if (has_entry(pid, entry, &any))
 		return true;
 	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
-	if (any || readlink(path, target, sizeof(target)) <= 0)
+	if (any)
 		return false;
+	if (readlink(path, target, sizeof(target)) <= 0)
+		return errno == ENOENT && others_have_entry(pid, entry);
 	if (is_between(pid)) {
 		*unclear = true;
 		return false;
@@ -368,16 +391,25 @@ static bool was_given(const char *pid, const char *entry, bool *unclear)
 }
 
 /*
+ * The kernel's are in no session.  Every process that was told of the monitor is in the command's
+ * or a later one; but that may be one of a pid namespace around this one, and have no number here.
+ */
+static bool is_of_the_kernel(const struct fg_embed *e, const char *pid)
+{
+	return e->in_session && !getsid(atoi(pid));
+}
+
+/*
  * Is there a process left that was told of this monitor?  Daemons, and what a shell has put in the
  * background.
  */
-static bool is_known(const char *secret)
+static bool is_known(const struct fg_embed *e)
 {
 	char entry[sizeof(FG_SECRET_ENV) + 1 + FG_SECRET];
 	const struct timespec moment = {.tv_nsec = ENVIRON_LOOK_NS};
 	bool wanted = false, unclear = true;
 
-	snprintf(entry, sizeof(entry), FG_SECRET_ENV "=%s", secret);
+	snprintf(entry, sizeof(entry), FG_SECRET_ENV "=%s", e->secret);
 	for (int looks = 0; !wanted && unclear && looks < ENVIRON_LOOKS; looks++) {
 		DIR *proc = opendir("/proc");
 		struct dirent *d;
@@ -387,6 +419,7 @@ static bool is_known(const char *secret)
 		unclear = false;
 		while (proc && !wanted && (d = readdir(proc)))
 			wanted = isdigit((unsigned char)d->d_name[0]) &&
+				 !is_of_the_kernel(e, d->d_name) &&
 				 was_given(d->d_name, entry, &unclear);
 		if (proc)
 			closedir(proc);
@@ -426,7 +459,7 @@ static bool has_clients(const struct fg_embed *e)
 
 static bool is_wanted(const struct fg_embed *e)
 {
-	return is_known(e->secret) || (serves(e) && has_clients(e));
+	return is_known(e) || (serves(e) && has_clients(e));
 }
 
 /* Between two looks whether the monitor is still wanted, doubled from look to look.  Not varied. */

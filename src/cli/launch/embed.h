@@ -8,8 +8,9 @@
 #include <sys/types.h>
 
 struct fg_embed {
-	pid_t pid;   /* 0: none */
-	int control; /* the monitor ends when all have closed this end of a socket */
+	pid_t pid;	 /* 0: none */
+	int control;	 /* the monitor ends when all have closed this end of a socket */
+	bool in_session; /* of this pid namespace */
 	char socket[64];
 	char secret[33]; /* FG_SECRET characters that only this program is told */
 };
