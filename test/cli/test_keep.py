@@ -10,7 +10,7 @@ import time
 
 from climod import *
 
-CONTEND, UNENDING = HELPERS
+CONTEND, UNENDING, BLOCKED = HELPERS
 
 
 def has_one_process(name):
@@ -136,6 +136,23 @@ def check_an_environment_without_end():
             raise Failed("it is still read")
         finally:
             p.kill()
+
+
+def check_an_environment_that_cannot_be_read():
+    """The command ends, and its monitor goes when there is nobody after all."""
+    need_monitor()
+    until = f"{TMP}/can-be-read"
+    try:
+        p = run("run", "sh", "-c", "echo $FLEXGUARD_SOCKET; exit 7",
+                env={"LD_PRELOAD": BLOCKED, "BLOCKED_UNTIL": until}, timeout=40)
+        knock = p.stdout.strip() + "/knock"
+        same("ends", (p.returncode, p.stderr), (7, ""))
+        true("the monitor may be wanted", knock in names())
+    except subprocess.TimeoutExpired:
+        raise Failed("it waits for that")
+    finally:
+        open(until, "w").close()
+    wait_until("gone", lambda: knock not in names())
 
 
 def check_it_goes_with_the_program():

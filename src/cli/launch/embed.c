@@ -466,43 +466,79 @@ static bool is_wanted(const struct fg_embed *e)
 #define LOOK_FIRST_NS 1000000000ull
 #define LOOK_MAX_NS   30000000000ull
 
+/* The descriptors of who keeps it, besides those of /dev/null. */
+#define KEEP_CONTROL 3
+#define KEEP_TOLD    4
+
 /*
- * A process that does nothing but keep the monitor alive, which may not look at others itself
- * (service.c).
+ * A process that does nothing but look whether the monitor is wanted, and keep it alive as long as
+ * it is: that may not look at others itself (service.c).  It tells the command that it stays.
  */
-static void keep(struct fg_embed *e)
+static _Noreturn void look_and_keep(struct fg_embed *e, int told)
 {
-	struct pollfd control = {.fd = e->control};
+	struct pollfd control = {.fd = KEEP_CONTROL};
 	uint64_t wait_ns = LOOK_FIRST_NS;
 	sigset_t none;
 
-	if (fork())
-		return;
 	prctl(PR_SET_NAME, "flexguard-keep");
 	setsid();
 	(void)!chdir("/");
 	for (int s = 1; s < NSIG; s++)
-		signal(s, SIG_DFL);
+		signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	control.fd = e->control = dup2(e->control, 3);
-	close_range(4, ~0u, 0);
+	told = fcntl(told, F_DUPFD, KEEP_TOLD + 1);
+	e->control = dup2(e->control, KEEP_CONTROL);
+	if (dup2(told, KEEP_TOLD) < 0)
+		_exit(0);
+	close_range(KEEP_TOLD + 1, ~0u, 0);
 	for (int fd = 0; fd < 3; fd++)
 		fg_fd_null(fd);
+	if (!is_wanted(e))
+		_exit(0);
+	(void)!write(KEEP_TOLD, "", 1);
+	close(KEEP_TOLD);
 	/* Until nobody is left, or the monitor itself has ended. */
 	while (!poll(&control, 1, (int)(wait_ns / 1000000u)) && is_wanted(e))
 		wait_ns = wait_ns < LOOK_MAX_NS / 2 ? wait_ns * 2 : LOOK_MAX_NS;
 	_exit(0);
 }
 
+/* For the first look.  Then who looks goes on without the command.  Not varied. */
+#define FIRST_LOOK_MS 5000
+
+/*
+ * Is the monitor kept by a child, as it is wanted, or may be?  The command does not look itself: a
+ * process can keep its memory locked, and its environment is not read before that is over.
+ */
+static bool is_kept(struct fg_embed *e)
+{
+	struct pollfd told = {.events = POLLIN};
+	int ends[2];
+	bool kept;
+	pid_t pid;
+	char byte;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return false;
+	pid = fork();
+	if (!pid)
+		look_and_keep(e, ends[1]);
+	close(ends[1]);
+	told.fd = ends[0];
+	kept = pid > 0 && (poll(&told, 1, FIRST_LOOK_MS) != 1 || read(ends[0], &byte, 1) == 1);
+	close(ends[0]);
+	if (pid > 0 && !kept) /* it has ended */
+		waitpid(pid, NULL, 0);
+	return kept;
+}
+
 void fg_embed_stop(struct fg_embed *e)
 {
 	struct timespec tick = {.tv_nsec = STOP_LOOK_NS};
-	bool wanted = e->pid > 0 && is_wanted(e);
+	bool wanted = e->pid > 0 && is_kept(e);
 
-	if (wanted)
-		keep(e);
-	else if (e->pid > 0 && !serves(e))
+	if (!wanted && e->pid > 0 && !serves(e))
 		kill(e->pid, SIGKILL); /* asleep, or not to be waited for */
 	if (e->control >= 0)
 		close(e->control);
