@@ -33,13 +33,14 @@ void BPF_PROG(lockstat_lock_acquired, struct syncord_lock *lock, u32 how)
 {
 	struct counters *n = counters_of(lock);
 	u64 *owner = owners[lock->id & (SYNCORD_TARGETS - 1)];
-	u64 now, cpu = 1 + (u64)bpf_get_smp_processor_id();
+	u64 now, cpu;
 
 	if (n)
 		n->acquisitions++;
 	if (!n || only)
 		return;
 	now = bpf_ktime_get_ns();
+	cpu = 1 + (u64)bpf_get_smp_processor_id();
 	n->acq_bounces += owner[LAST_CPU] != cpu;
 	n->contentions += !!(how & SYNCORD_SLOW);
 	n->con_bounces += (how & SYNCORD_SLOW) && owner[LAST_CPU] != cpu;
@@ -60,10 +61,11 @@ void BPF_PROG(lockstat_lock_to_release, struct syncord_lock *lock, u32 how)
 {
 	struct counters *n = counters_of(lock);
 	u64 *owner = owners[lock->id & (SYNCORD_TARGETS - 1)];
-	u64 hold = bpf_ktime_get_ns() - owner[SINCE];
+	u64 hold;
 
 	if (!n || only || (how & SYNCORD_READ) || !owner[SINCE])
 		return; /* or taken before the policy was attached */
+	hold = bpf_ktime_get_ns() - owner[SINCE];
 	n->hold_ns += hold;
 	at_least(&n->min_hold_ns, hold);
 	at_most(&n->max_hold_ns, hold);

@@ -84,7 +84,7 @@ def lines_of(*policies):
 
 POLICIES = {"NUMA-aware spinlocks": (6, ("numa.bpf.c",)),
             "Scheduler-cooperative locks": (30, ("scl.bpf.c", "scl.bpf.h")),
-            "Asymmetric multicore-aware locks": (15, ("amp.bpf.c",)),
+            "Asymmetric multicore-aware locks": (15, ("amp.bpf.c", "numa.bpf.c")),
             "Scalable reader-writer locks": (36, ("bias.bpf.c",)),
             "Lock profiling": (36, ("lockstat.bpf.c",))}
 
