@@ -331,8 +331,11 @@ static enum answer join_monitor(uint32_t from, uint32_t patience_ns, uint64_t to
 	int sock, fds[2] = {-1, -1};
 	enum answer answer = SILENT;
 
-	/* What a child of vfork is given would be its parent's memory's, and end with the child. */
-	if (!fg_is_in_process())
+	/*
+	 * What a child of vfork is given would be its parent's memory's, and end with the child.
+	 * One that has memory of its own, and ran no fork handler, may ask.
+	 */
+	if (fg_is_not_forked() && !fg_is_in_process())
 		return NOBODY;
 	told.hello.tls_offset = tls_offset();
 	memcpy(told.secret, secret, FG_SECRET);

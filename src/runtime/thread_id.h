@@ -14,8 +14,8 @@
 void fg_ids_of_process(uint32_t pid);
 
 /*
- * Whether the caller is of the process whose memory this is: not a child of vfork.  To be asked
- * between fg_call_begins() and fg_call_ends().
+ * Whether the caller is of the process that the library knows: no child of vfork, nor one of a raw
+ * clone().  To be asked between fg_call_begins() and fg_call_ends().
  */
 bool fg_is_in_process(void);
 

@@ -2,12 +2,13 @@
 /*
  * A child of vfork, which has its parent's memory and a process id of its own, does not ask for a
  * monitor: what it would be given is of a process that ends soon, and its parent could have none.
- * The parent, whose retry it is, asks afterwards.
+ * The parent, whose retry it is, asks afterwards.  A child of clone() that has memory of its own
+ * asks, though it ran no fork handler.
  *
  * This program is the monitor; FLEXGUARD_SOCKET is the abstract name at which it listens.
  */
-#define _GNU_SOURCE
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -16,21 +17,26 @@
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static int listener, of_parent, of_others;
 
-/* Counts who comes; nobody is answered. */
-static void *listens(void *unused)
+static bool somebody_comes(void)
 {
-	for (;;) {
+	struct pollfd p = {.fd = listener, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* Counts who has come; nobody is answered. */
+static void count_them(void)
+{
+	while (somebody_comes()) {
 		struct ucred who = {0};
 		socklen_t size = sizeof(who);
 		int fd = accept(listener, NULL, NULL);
 
 		CHECK(fd >= 0);
 		CHECK_EQ(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size), 0);
-		__atomic_fetch_add(who.pid == getpid() ? &of_parent : &of_others, 1,
-				   __ATOMIC_RELAXED);
+		++*(who.pid == getpid() ? &of_parent : &of_others);
 		close(fd);
 	}
-	return unused;
 }
 
 static void *holds(void *unused)
@@ -66,18 +72,30 @@ int main(int argc, char **argv)
 	while (!pthread_mutex_trylock(&held))
 		unlock(&held);
 
-	/* The thread that would accept begins afterwards: who has connected stands in the queue. */
+	count_them(); /* so who stands in the queue next is the child */
 	pid = vfork();
 	if (!pid) {
-		for (int i = 0; i < 25 && !poll(&(struct pollfd){listener, POLLIN, 0}, 1, 0); i++)
+		for (int i = 0; i < 25 && !somebody_comes(); i++)
 			wait_a_little();
 		_exit(0);
 	}
 	CHECK(pid > 0);
 	check_child(pid);
-	start(listens, NULL);
-	while (!LOAD(of_parent))
+	count_them();
+	CHECK_EQ(of_others, 0);
+	for (of_parent = 0; !of_parent; count_them())
 		wait_a_little();
-	CHECK_EQ(LOAD(of_others), 0);
+
+	pid = check_clone();
+	if (!pid) {
+		check_watchdog(60);
+		while (!somebody_comes())
+			wait_a_little();
+		_exit(0);
+	}
+	CHECK(pid > 0);
+	check_child(pid);
+	count_them();
+	CHECK_EQ(of_others, 1);
 	return 0;
 }
