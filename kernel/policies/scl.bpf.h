@@ -4,7 +4,8 @@
  * cooperative locks: Patel et al., EuroSys 2020; SynCord, Figure 8).  Both numbers of a share are
  * halved from one window to the next, so that nobody pays for ever.  Who has a part is counted by
  * windows, too: so a window is SECTIONS times as long as the longest section of late, if that is
- * more than window_ns, and all who hold the lock for long come to their end in it.  Threads whose
+ * more than window_ns, and all who hold the lock for long come to their end in it; but at most
+ * STRETCH times window_ns, for one long section alone would be paid for too long.  Threads whose
  * numbers are equal modulo SLOTS are one.
  *
  * Who holds the lock writes, and who waits reads beside that: a number that is a section old makes
@@ -20,6 +21,7 @@
 
 #define SLOTS	 256 /* a power of 2 */
 #define SECTIONS 16  /* in the test `kernel shares` 1 is too few, and 4 nearly enough */
+#define STRETCH	 64
 
 const volatile u64 window_ns = 1000000000;
 
@@ -72,8 +74,9 @@ static __always_inline u64 aged(u64 held, u64 window, u64 now)
 /* Which window it is, as far as is known: not how long the section that goes on will be. */
 static __always_inline u64 window_at(const struct total *t, u64 now)
 {
-	u64 length = SECTIONS * t->longest > window_ns ? SECTIONS * t->longest : window_ns;
+	u64 length = SECTIONS * t->longest, most = STRETCH * window_ns;
 
+	length = length < window_ns ? window_ns : length < most ? length : most;
 	return t->window + (now > t->begun ? (now - t->begun) / length : 0);
 }
 

@@ -132,6 +132,33 @@ static double fairness(u64 window, u64 bully_ns, u64 victim_ns)
 	return sum * sum / (THREADS * squares);
 }
 
+/* Seconds until a thread that held the lock for `once` owes nothing, if others hardly use it. */
+static u64 pays_for(u64 window, u64 once)
+{
+	struct syncord_lock lock = {.id = 3};
+	u64 from;
+
+	memset(share_table, 0, sizeof(share_table));
+	memset(total_table, 0, sizeof(total_table));
+	window_ns = window;
+	clock_ns = 1000000000000;
+	for (u32 thread = 1; thread <= 2; thread++) {
+		account_begin(&lock, thread);
+		clock_ns += thread == 1 ? once : 1000;
+		account_end(&lock, thread);
+	}
+	for (from = clock_ns; beyond(&lock, 1) > 1000000 && clock_ns - from < 10000 * window;) {
+		clock_ns += window / 10;
+		account_begin(&lock, 2);
+		clock_ns += 1000;
+		account_end(&lock, 2);
+		account_begin(&lock, 1);
+		clock_ns += 1000;
+		account_end(&lock, 1);
+	}
+	return (clock_ns - from) / 1000000000;
+}
+
 int main(void)
 {
 	static const struct {
@@ -149,6 +176,10 @@ int main(void)
 		       (double)of[i].victim_ns / 1e6, fair);
 		failed |= fair < 0.99;
 	}
+	/* One section that was once very long is not paid for for ever. */
+	printf("60 s once: %u s\n", (unsigned)pays_for(1000000000, 60000000000));
+	failed |= pays_for(1000000000, 60000000000) >
+		  15 * 64; /* halved 15 times, 64 windows each */
 	(void)thread_of;
 	return failed;
 }
