@@ -5,8 +5,6 @@
  * in its environment is any of the monitor's business: an allocator's pipe, say, whose numbers the
  * monitor needs.  It ends when this end of a socket is closed, in whatever way the command ends.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,6 +28,7 @@
 #include "cli/common/query.h"
 #include "cli/launch/embed.h"
 #include "cli/launch/embedded.h"
+#include "cli/launch/told.h"
 #include "monitor/monitor.h"
 
 /* For the child to detach and end, then it is killed; looks every STOP_LOOK_NS.  Not varied. */
@@ -49,6 +48,14 @@ static socklen_t address(struct sockaddr_un *un, const char *path, const char *s
 	size_t n = (size_t)snprintf(name, sizeof(name), "%s%s", path, suffix);
 
 	return n < sizeof(name) ? fg_socket_address(un, name) : 0;
+}
+
+/* By the `flexguard run` around this one, if there is one. */
+static const char *secret_told(void)
+{
+	const char *secret = secure_getenv(FG_SECRET_ENV);
+
+	return secret && strlen(secret) == FG_SECRET ? secret : NULL;
 }
 
 /* For a place in the queue at an abstract name, as it tells whose that is.  Not varied. */
@@ -72,7 +79,8 @@ static bool listens(const char *path)
 		answers = !abstract || (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) &&
 					fg_socket_trusts(who.uid, geteuid()));
 	else
-		answers = !abstract && errno == EAGAIN; /* somebody listens, with a full queue */
+		/* Somebody listens, with a full queue: at a name that we were told, our monitor. */
+		answers = errno == EAGAIN && (!abstract || secret_told());
 	close(fd);
 	return answers;
 }
@@ -102,7 +110,7 @@ static bool sleeps(const char *path, const char *knock)
 bool fg_daemon_answers(const char *path, bool now)
 {
 	const struct timespec moment = {.tv_nsec = WAKE_LOOK_NS};
-	const char *secret = secure_getenv(FG_SECRET_ENV);
+	const char *secret = secret_told();
 
 	if (listens(path))
 		return true;
@@ -110,7 +118,7 @@ bool fg_daemon_answers(const char *path, bool now)
 	 * The monitor of another `flexguard run`, around this one, which still sleeps, and has told
 	 * us: whose a socket for datagrams is, nothing tells.
 	 */
-	if (!secret || strlen(secret) != FG_SECRET)
+	if (!secret)
 		return false;
 	for (uint64_t ns = 0; sleeps(path, now ? secret : NULL); ns += WAKE_LOOK_NS) {
 		if (!now || ns >= WAKE_NS)
@@ -192,7 +200,12 @@ static int wake(struct fg_embed *e, const struct sockaddr_un *un, socklen_t size
 	r.why[sizeof(r.why) - 1] = '\0';
 	if (r.err) {
 		snprintf(why, why_size, "%s", r.why[0] ? r.why : strerror(-r.err));
-		fg_embed_stop(e);
+		/* At once: nobody has been told of it. */
+		kill(e->pid, SIGKILL);
+		waitpid(e->pid, NULL, 0);
+		close(e->control);
+		e->control = -1;
+		e->pid = 0;
 	}
 	return r.err;
 }
@@ -232,7 +245,7 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 	e->control = control[0] = fg_fd_high(control[0]);
 	if (e->control < 0)
 		goto failed;
-	/* Not by its environment: it would be taken for one that was told (is_known). */
+	/* Not by its environment: it would be taken for one that was told (told.h). */
 	if (send(e->control, e->secret, FG_SECRET, MSG_NOSIGNAL) != FG_SECRET)
 		goto failed;
 	e->pid = fork();
@@ -286,147 +299,6 @@ void fg_embed_ended(struct fg_embed *e)
 
 /* ---- the end, and processes that outlive it ------------------------------------ */
 
-/* How often, where that is not clear at once: an exec beside other work takes some ms. */
-#define ENVIRON_LOOKS	8 /* not varied, as the time between two */
-#define ENVIRON_LOOK_NS 1000000
-
-/*
- * Whether the process is in the middle of an exec, between two memories: then the end of its
- * environment (proc(5), stat, field 51) is 0.  That of one with none is not, as a monitor's.
- */
-static bool is_between(const char *pid)
-{
-	char path[64], line[1024] = "", *field;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-	f = fopen(path, "re");
-	if (f) {
-		(void)!fgets(line, sizeof(line), f);
-		fclose(f);
-	}
-	field = strrchr(line, ')'); /* the second, which may have spaces in it */
-	for (int n = 2; field && n < 51; n++)
-		field = strchr(field + 1, ' ');
-	return field && !strtoull(field, NULL, 10);
-}
-
-/*
- * As long as the kernel lets arguments and environment be at an exec, and more.  A process says by
- * itself where its environment lies now (PR_SET_MM_MAP), and may say that it is all the memory that
- * it can have, which takes hours to read, or one name that is as long.
- */
-#define ENVIRON_MOST (8u << 20)
-
-/* Is `entry` in the environment of the process, or thread?  *any: it has one, and we may look. */
-static bool has_entry(const char *of, const char *entry, bool *any)
-{
-	size_t length = strlen(entry), at = 0, seen = 0; /* at: so much of it is there already */
-	char path[64], part[4096];
-	bool given = false;
-	ssize_t n = 0;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%.48s/environ", of);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && !given && seen < ENVIRON_MOST && (n = read(fd, part, sizeof(part))) > 0) {
-		seen += (size_t)n;
-		for (ssize_t i = 0; i < n && !given; i++) {
-			given = !part[i] && at == length;
-			if (!part[i])
-				at = 0;
-			else
-				at = at < length && part[i] == entry[at] ? at + 1 : length + 1;
-		}
-	}
-	*any |= seen > 0;
-	if (fd >= 0)
-		close(fd);
-	return given;
-}
-
-/* As has_entry(), of a process whose main thread has ended, and others go on. */
-static bool others_have_entry(const char *pid, const char *entry)
-{
-	bool any = false, given = false;
-	struct dirent *d;
-	char path[64];
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%.20s/task", pid);
-	tasks = opendir(path);
-	while (tasks && !any && (d = readdir(tasks)))
-		if (isdigit((unsigned char)d->d_name[0])) {
-			snprintf(path, sizeof(path), "%.20s/task/%.20s", pid, d->d_name);
-			given = has_entry(path, entry, &any);
-		}
-	if (tasks)
-		closedir(tasks);
-	return given;
-}
-
-/*
- * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.
- * *unclear: it has no environment, as for a moment in the middle of an exec; what has no executable
- * is no program, or the main thread of one that has ended.
- */
-static bool was_given(const char *pid, const char *entry, bool *unclear)
-{
-	char path[64], target[8];
-	bool any = false;
-
-	if (has_entry(pid, entry, &any))
-		return true;
-	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
-	if (any)
-		return false;
-	if (readlink(path, target, sizeof(target)) <= 0)
-		return errno == ENOENT && others_have_entry(pid, entry);
-	if (is_between(pid)) {
-		*unclear = true;
-		return false;
-	}
-	/* The exec may have gone on since: from now on what is looked at is the new memory. */
-	return has_entry(pid, entry, &any);
-}
-
-/*
- * The kernel's are in no session.  Every process that was told of the monitor is in the command's
- * or a later one; but that may be one of a pid namespace around this one, and have no number here.
- */
-static bool is_of_the_kernel(const struct fg_embed *e, const char *pid)
-{
-	return e->in_session && !getsid(atoi(pid));
-}
-
-/*
- * Is there a process left that was told of this monitor?  Daemons, and what a shell has put in the
- * background.
- */
-static bool is_known(const struct fg_embed *e)
-{
-	char entry[sizeof(FG_SECRET_ENV) + 1 + FG_SECRET];
-	const struct timespec moment = {.tv_nsec = ENVIRON_LOOK_NS};
-	bool wanted = false, unclear = true;
-
-	snprintf(entry, sizeof(entry), FG_SECRET_ENV "=%s", e->secret);
-	for (int looks = 0; !wanted && unclear && looks < ENVIRON_LOOKS; looks++) {
-		DIR *proc = opendir("/proc");
-		struct dirent *d;
-
-		if (looks)
-			nanosleep(&moment, NULL);
-		unclear = false;
-		while (proc && !wanted && (d = readdir(proc)))
-			wanted = isdigit((unsigned char)d->d_name[0]) &&
-				 !is_of_the_kernel(e, d->d_name) &&
-				 was_given(d->d_name, entry, &unclear);
-		if (proc)
-			closedir(proc);
-	}
-	return wanted;
-}
-
 static bool has_ended(pid_t pid)
 {
 	struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
@@ -459,7 +331,7 @@ static bool has_clients(const struct fg_embed *e)
 
 static bool is_wanted(const struct fg_embed *e)
 {
-	return is_known(e) || (serves(e) && has_clients(e));
+	return fg_is_told(e->secret, e->in_session) || (serves(e) && has_clients(e));
 }
 
 /* Between two looks whether the monitor is still wanted, doubled from look to look.  Not varied. */

@@ -62,8 +62,8 @@ static _Noreturn void stand_by(const struct fg_witness *w, pid_t parent, int soc
 	 * Who looks for the command by its name finds one: otherwise both were sent a signal, and
 	 * it looked like one to the group.
 	 */
-	prctl(PR_SET_NAME, "fg-witness");
 	memset(program_invocation_name, 0, strlen(program_invocation_name));
+	prctl(PR_SET_NAME, "fg-witness"); /* last, so that who sees it finds both */
 	close_range(fds[1].fd < 0 ? 0 : 1, ~0u, 0);
 	fds[0].fd = (int)syscall(SYS_pidfd_open, parent, 0);
 	if (fds[0].fd < 0) /* before Linux 5.3: the next command of the user removes what is left */
