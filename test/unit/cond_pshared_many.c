@@ -49,8 +49,15 @@ static void *victim(void *arg)
 	lock(&s->m);
 	s->waiting++;
 	pthread_cleanup_push(has_mutex, NULL);
-	for (;;)
+	/*
+	 * It may be woken before it acts upon the cancellation, which stays pending then (POSIX,
+	 * 2.9.5; glibc from 2.41 on): the signal is for somebody else.
+	 */
+	for (;;) {
 		pthread_cond_wait(&s->turn, &s->m);
+		if (s->tokens)
+			pthread_cond_signal(&s->turn);
+	}
 	pthread_cleanup_pop(0);
 	return NULL;
 }
