@@ -32,8 +32,7 @@ HOOK(lock_acquired)
 void BPF_PROG(lockstat_lock_acquired, struct syncord_lock *lock, u32 how)
 {
 	struct counters *n = counters_of(lock);
-	u64 *owner = owners[lock->id & (SYNCORD_TARGETS - 1)];
-	u64 now, cpu;
+	u64 *owner = owners[lock->id & (SYNCORD_TARGETS - 1)], now, cpu;
 
 	if (n)
 		n->acquisitions++;
@@ -60,8 +59,7 @@ HOOK(lock_to_release)
 void BPF_PROG(lockstat_lock_to_release, struct syncord_lock *lock, u32 how)
 {
 	struct counters *n = counters_of(lock);
-	u64 *owner = owners[lock->id & (SYNCORD_TARGETS - 1)];
-	u64 hold;
+	u64 *owner = owners[lock->id & (SYNCORD_TARGETS - 1)], hold;
 
 	if (!n || only || (how & SYNCORD_READ) || !owner[SINCE])
 		return; /* or taken before the policy was attached */
