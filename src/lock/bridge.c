@@ -4,6 +4,8 @@
 #include <pthread.h>
 
 #include "lock/epoch.h"
+#include "sys/cleanup.h"
+#include "sys/libc.h"
 
 #define PAGE_BITS 12 /* of the smallest pages */
 
@@ -35,6 +37,7 @@ struct wait {
 	void *bridge;
 	uint32_t *waits;
 	const struct fg_cond_mutex *mutex;
+	bool let_go; /* of the mutex */
 };
 
 /* At the end, and where it is cancelled.  First the bridge: nobody waits for a mutex with it. */
@@ -44,27 +47,36 @@ static void leave(void *arg)
 
 	w->all->unlock(w->bridge);
 	fg_add_relaxed(w->waits, -1u);
-	_fg_cond_take_back(w->mutex);
+	if (w->let_go)
+		_fg_cond_take_back(w->mutex);
+}
+
+static int wait_with(struct wait *w, int (*wait)(void *bridge, void *arg), void *arg)
+{
+	int r = _fg_cond_let_go(w->mutex);
+
+	if (r)
+		return r;
+	fg_store_relaxed(&w->let_go, true);
+	return wait(w->bridge, arg);
 }
 
 int _fg_bridge_wait(struct fg_bridges *b, const void *object, const struct fg_cond_mutex *m,
 		    int (*wait)(void *bridge, void *arg), void *arg)
 {
 	uint32_t i = index_of(b, object);
-	struct wait w = {b, bridge_at(b, i), &b->waits[i], m};
-	int r;
+	struct wait w = {b, bridge_at(b, i), &b->waits[i], m, false};
+	int type, r;
 
+	/* Asynchronously it is cancelled in libc's wait, and at the end. */
+	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_DEFERRED, &type);
 	fg_add_relaxed(w.waits, 1);
 	b->lock(w.bridge);
-	r = _fg_cond_let_go(m);
-	if (r) {
-		b->unlock(w.bridge);
-		fg_add_relaxed(w.waits, -1u);
-		return r;
-	}
-	pthread_cleanup_push(leave, &w);
-	r = wait(w.bridge, arg);
-	pthread_cleanup_pop(1);
+	fg_cleanup_push(leave, &w);
+	r = wait_with(&w, wait, arg);
+	fg_cleanup_pop(1);
+	if (fg_unlikely(type != PTHREAD_CANCEL_DEFERRED))
+		fg_libc_pthread_setcanceltype()(type, NULL);
 	return r;
 }
 

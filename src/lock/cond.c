@@ -9,6 +9,8 @@
 #include "lock/epoch.h"
 #include "runtime/count.h"
 #include "runtime/decide.h"
+#include "sys/cleanup.h"
+#include "sys/libc.h"
 
 enum { WAITING = 0, ASLEEP = 1, SIGNALED = 2, LAST = 3, GONE = 4 };
 
@@ -225,6 +227,7 @@ struct wait {
 	fg_spin_history history; /* the condition variable's, as it was when the wait began */
 	uint32_t epoch;		 /* of the list that the node is in */
 	bool alone;		 /* that was empty: so it stays the first */
+	bool let_go;		 /* of the mutex */
 	struct wait *outer;	 /* which a signal handler has interrupted */
 };
 
@@ -293,7 +296,8 @@ static void cancelled(void *arg)
 	if (!go(w))
 		pass_on(w);
 	waiting = w->outer;
-	_fg_cond_take_back(w->mutex);
+	if (w->let_go)
+		_fg_cond_take_back(w->mutex);
 }
 
 /*
@@ -354,23 +358,47 @@ static int wake_by_itself(const struct fg_cond_mutex *m, const struct fg_deadlin
 	if (r)
 		return r;
 	fg_deadline_in(&soon, SPURIOUS_NS);
-	pthread_cleanup_push(cancelled_alone, (void *)m);
+	fg_cleanup_push(cancelled_alone, (void *)m);
 	fg_futex_wait_cancellable(&never, 0, &soon);
-	pthread_cleanup_pop(0);
+	fg_cleanup_pop(0);
 	r = _fg_cond_take_back(m);
 	if (r)
 		return r;
 	return fg_deadline_passed(deadline) ? ETIMEDOUT : 0;
 }
 
-int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
-		  const struct fg_deadline *deadline)
+/* 0, -ETIMEDOUT, or what releasing the mutex returned: then it has not waited. */
+static int wait_in_list(struct wait *w, const struct fg_deadline *deadline)
+{
+	int r = _fg_cond_let_go(w->mutex);
+
+	_fg_lock_gone_away();
+	if (r) {
+		if (!go(w))
+			pass_on(w);
+		return r;
+	}
+	fg_store_relaxed(&w->let_go, true);
+	fg_fence_local();
+	spin_for_signal(w, deadline);
+	/* Acquire: pairs with the release in give(). */
+	while (fg_load_acquire(&w->node.word) == ASLEEP) {
+		if (is_forgotten(w) && go(w))
+			break;
+		r = fg_futex_wait_cancellable(&w->node.word, ASLEEP, deadline);
+		if (r == -ETIMEDOUT && go(w))
+			break;
+		r = 0;
+	}
+	return r;
+}
+
+static int wait_for_signal(struct fg_cond *c, const struct fg_cond_mutex *m,
+			   const struct fg_deadline *deadline)
 {
 	struct wait w = {.cond = c, .mutex = m, .node.mutex = m->ours};
 	int r, locked;
 
-	if (fg_unlikely(_fg_cond_is_a_childs(c)))
-		return wake_by_itself(m, deadline);
 	cond_lock(c);
 	w.epoch = fg_load_relaxed(&c->epoch);
 	w.alone = !_fg_cond_first(c);
@@ -379,37 +407,35 @@ int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
 	waiting = &w;
 	w.history = (fg_spin_history)(fg_load_relaxed(&c->flags) >> FG_COND_HISTORY);
 	cond_unlock(c);
+	fg_cleanup_push(cancelled, &w);
 	if (m->ours)
 		_fg_lock_going_away(&m->ours->lock);
-	r = _fg_cond_let_go(m);
-	_fg_lock_gone_away();
-	if (r) {
-		if (!go(&w))
-			pass_on(&w);
-		waiting = w.outer;
-		return r;
-	}
+	r = wait_in_list(&w, deadline);
+	fg_cleanup_pop(0);
 
-	pthread_cleanup_push(cancelled, &w);
-	spin_for_signal(&w, deadline);
-	/* Acquire: pairs with the release in give(). */
-	while (fg_load_acquire(&w.node.word) == ASLEEP) {
-		if (is_forgotten(&w) && go(&w))
-			break;
-		r = fg_futex_wait_cancellable(&w.node.word, ASLEEP, deadline);
-		if (r == -ETIMEDOUT && go(&w))
-			break;
-		r = 0;
-	}
-	pthread_cleanup_pop(0);
-
-	if (r == 0)
+	if (w.let_go && r == 0)
 		confirm(&w);
 	waiting = w.outer;
+	if (!w.let_go)
+		return r;
 	locked = _fg_cond_take_back(m);
 	if (locked)
 		return locked;
 	return r == -ETIMEDOUT ? ETIMEDOUT : 0;
+}
+
+int _fg_cond_wait(struct fg_cond *c, const struct fg_cond_mutex *m,
+		  const struct fg_deadline *deadline)
+{
+	int type, r;
+
+	/* Asynchronously it is cancelled asleep, and at the end; not with the list's lock. */
+	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_DEFERRED, &type);
+	r = fg_unlikely(_fg_cond_is_a_childs(c)) ? wake_by_itself(m, deadline) :
+						   wait_for_signal(c, m, deadline);
+	if (fg_unlikely(type != PTHREAD_CANCEL_DEFERRED))
+		fg_libc_pthread_setcanceltype()(type, NULL);
+	return r;
 }
 
 void _fg_cond_destroy(struct fg_cond *c)

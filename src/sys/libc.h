@@ -26,9 +26,17 @@ void *fg_libc_function(const char *name, const char *version);
  */
 #define FG_LIBC_MODE (RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)
 
+/* Libc's, in no header of its (sys/cleanup.h). */
+void _pthread_cleanup_push(struct _pthread_cleanup_buffer *buffer, void (*routine)(void *),
+			   void *arg);
+void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *buffer, int execute);
+
 /* name, type of function */
 /* clang-format off */
 #define FG_LIBC_TABLE(X)                                                       \
+	X(_pthread_cleanup_push,                                               \
+	  void (*)(struct _pthread_cleanup_buffer *, void (*)(void *), void *)) \
+	X(_pthread_cleanup_pop, void (*)(struct _pthread_cleanup_buffer *, int)) \
 	X(pthread_mutex_lock, int (*)(pthread_mutex_t *))                      \
 	X(pthread_mutex_unlock, int (*)(pthread_mutex_t *))                    \
 	X(pthread_setcanceltype, int (*)(int, int *))                          \

@@ -367,7 +367,10 @@ inline spin_for_signal() {
 	fi
 }
 
-/* [cond.c:_fg_cond_wait], [cond.c:cancelled], [futex.c:fg_futex_wait_cancellable] */
+/*
+ * [cond.c:_fg_cond_wait], [cond.c:wait_for_signal], [cond.c:wait_in_list], [cond.c:cancelled],
+ * [futex.c:fg_futex_wait_cancellable]
+ */
 inline cond_wait() {
 	d_step { alive[me] = 1; word[me] = WAITING; r = BY_SIGNAL };
 	cond_lock();
