@@ -251,9 +251,9 @@ typedef struct {
 
 /*
  * Always 0.  Calls the routine, unless that has been done with this object; waits
- * while another thread does it.  If the routine is cancelled or throws a C++
- * exception, it has not been done, and the next caller tries.  It must not call
- * fg_once with the same object.
+ * while another thread does it.  If the routine is cancelled, throws a C++
+ * exception or is left by longjmp(), it has not been done, and the next caller
+ * tries.  It must not call fg_once with the same object.
  */
 FG_API int fg_once(fg_once_t *once, void (*routine)(void));
 

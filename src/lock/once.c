@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/once.h"
 
-#include <pthread.h>
-
 #include "runtime/count.h"
 #include "runtime/decide.h"
+#include "sys/cleanup.h"
 
 #define RUNNING 1u
 
@@ -21,7 +20,7 @@ static void set(uint32_t *once, uint32_t value)
 	fg_futex_wake(once, INT32_MAX, FG_FUTEX_ANY);
 }
 
-/* The routine was cancelled, or has thrown. */
+/* The routine was cancelled, or has thrown, or was left by longjmp(). */
 static void undone(void *once)
 {
 	set(once, 0);
@@ -49,9 +48,9 @@ void _fg_once_slow(uint32_t *once, void (*routine)(void))
 			wait_for(once, have);
 			have = fg_load_acquire(once);
 		} else if (fg_cas_acq_rel(once, &have, running())) {
-			pthread_cleanup_push(undone, once);
+			fg_cleanup_push(undone, once);
 			routine();
-			pthread_cleanup_pop(0);
+			fg_cleanup_pop(0);
 			set(once, FG_ONCE_DONE);
 			return;
 		}

@@ -20,8 +20,8 @@ void _fg_once_slow(uint32_t *once, void (*routine)(void));
 
 /*
  * Calls `routine` unless it has been called, and has returned, for this word.
- * Waits while another thread does.  Where the routine is cancelled, or throws,
- * the word is not done, and the next one calls it.
+ * Waits while another thread does.  Where the routine is cancelled, throws, or is left by
+ * longjmp(), the word is not done, and the next one calls it.
  */
 static inline void _fg_once(uint32_t *once, void (*routine)(void))
 {
