@@ -7,7 +7,7 @@
 #include "sys/cleanup.h"
 #include "sys/libc.h"
 
-#define PAGE_BITS 12 /* of the smallest pages */
+#define PAGE 4096u /* the smallest */
 
 static void renew(void *bridges)
 {
@@ -16,12 +16,13 @@ static void renew(void *bridges)
 	b->renew(b);
 }
 
-/* Objects at the same place in several pages are as likely as neighbours in one. */
+/*
+ * By its place in the page alone: a process may have the object mapped at several addresses (POSIX,
+ * "Synchronization Object Copies and Alternative Mappings").
+ */
 static uint32_t index_of(const struct fg_bridges *b, const void *object)
 {
-	uintptr_t address = (uintptr_t)object;
-
-	return (address >> b->shift ^ address >> PAGE_BITS) % b->count;
+	return ((uintptr_t)object % PAGE >> b->shift) % b->count;
 }
 
 static void *bridge_at(struct fg_bridges *b, uint32_t index)

@@ -28,7 +28,7 @@ struct fg_bridges {
 	uint32_t *waits;
 	size_t size;
 	uint32_t count;
-	uint32_t shift; /* objects are told apart by what is above so many bits of their address */
+	uint32_t shift; /* objects are told apart by what is above so many bits, in their page */
 	int (*lock)(void *bridge);
 	int (*unlock)(void *bridge);
 	void (*renew)(struct fg_bridges *b); /* as their static initialiser has them */

@@ -3,19 +3,22 @@
  * The bridge between a mutex of ours and a condition variable of libc's: a signal by a thread that
  * has had the mutex since the waiter released it comes after the waiter is asleep in libc's eyes,
  * and is made without the bridge, as whoever waits for a stopped process keeps nobody else from
- * signalling.  Where there is no such wait the bridge is left alone.
+ * signalling.  Where there is no such wait the bridge is left alone.  The signaller may know the
+ * object by another address than the waiter: a process may map a process-shared one twice.
  */
 #include "../tools/check.h"
 
 #include <stdbool.h>
+#include <sys/mman.h>
 
 #include "lock/bridge.h"
 
-enum { BRIDGES = 4, ROUNDS = 50 };
+enum { BRIDGES = 4, ROUNDS = 50, MAPPINGS = 5 };
 
 static pthread_mutex_t table[BRIDGES], *used;
 static uint32_t waits[BRIDGES];
-static int released, asleep, tried, woken, object;
+static int released, asleep, tried, woken;
+static char *object[MAPPINGS], *signalled;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 
 static int lock_bridge(void *bridge)
@@ -74,7 +77,7 @@ static int wait_like_libc(void *bridge, void *arg)
 
 static int wake_like_libc(void *o)
 {
-	CHECK(o == &object);
+	CHECK(o == signalled);
 	CHECK(LOAD(asleep));
 	CHECK_EQ(pthread_mutex_trylock(used), 0);
 	CHECK_EQ(pthread_mutex_unlock(used), 0);
@@ -84,7 +87,7 @@ static int wake_like_libc(void *o)
 
 static int wake_nobody(void *o)
 {
-	CHECK(o == &object);
+	CHECK(o == signalled);
 	return 9;
 }
 
@@ -93,7 +96,7 @@ static void *signaller(void *arg)
 	UNTIL(LOAD(released));
 	lock(&m);
 	unlock(&m);
-	CHECK_EQ(_fg_bridge_wake(&bridges, &object, wake_like_libc), 8);
+	CHECK_EQ(_fg_bridge_wake(&bridges, signalled, wake_like_libc), 8);
 	return arg;
 }
 
@@ -101,6 +104,23 @@ static int refuse(void *mutex)
 {
 	(void)mutex;
 	return EPERM;
+}
+
+/* One page of memory, at places that follow each other. */
+static void map_object(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int fd = memfd_create("object", MFD_CLOEXEC);
+	char *at = mmap(NULL, MAPPINGS * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(fd >= 0 && at != MAP_FAILED);
+	CHECK_EQ(ftruncate(fd, (off_t)page), 0);
+	for (int i = 0; i < MAPPINGS; i++) {
+		object[i] = mmap(at + i * page, page, PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_FIXED, fd, 0);
+		CHECK(object[i] == at + i * page);
+	}
+	close(fd);
 }
 
 int main(int argc, char **argv)
@@ -111,20 +131,22 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 20);
 	not_held.unlock = refuse;
 	renew(&bridges);
+	map_object();
 	for (int i = 0; i < ROUNDS; i++) {
 		pthread_t t;
 
 		asleep = tried = woken = 0;
+		signalled = object[i % MAPPINGS];
 		t = start(signaller, NULL);
 		lock(&m);
-		CHECK_EQ(_fg_bridge_wait(&bridges, &object, &own, wait_like_libc, &own), 7);
+		CHECK_EQ(_fg_bridge_wait(&bridges, object[0], &own, wait_like_libc, &own), 7);
 		unlock(&m);
 		join(t);
 		STORE(released, 0);
-		CHECK_EQ(_fg_bridge_wait(&bridges, &object, &not_held, wait_like_libc, NULL),
+		CHECK_EQ(_fg_bridge_wait(&bridges, object[0], &not_held, wait_like_libc, NULL),
 			 EPERM);
 		used = NULL;
-		CHECK_EQ(_fg_bridge_wake(&bridges, &object, wake_nobody), 9);
+		CHECK_EQ(_fg_bridge_wake(&bridges, signalled, wake_nobody), 9);
 		CHECK(!used);
 	}
 	return 0;
