@@ -283,6 +283,10 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 		return 0;
 	if (me != NO_WRITER)
 		return EDEADLK;
+	/* In a child of fork the writer may be one that waits in the parent, and goes nowhere. */
+	if (fg_unlikely(fg_epoch) && !writers_first && fg_id_is_foreign(at_gate(rw)) &&
+	    !enter_counted(rw, t, true))
+		return 0;
 	for (;;) {
 		bool late;
 		uint32_t writer = at_gate(rw);
