@@ -13,7 +13,7 @@
 
 /* How each shell finds them. */
 #define LOCKS	 "$(flexguard locks 2>/dev/null | awk 'NR > 2 {print $1}')"
-#define FIGURES	 "$(flexguard bench --list 2>/dev/null | awk 'NR > 1 {print $1}')"
+#define FIGURES	 "$(flexguard bench --list 2>/dev/null | awk 'NR > 1 && /^ *[a-z]/ {print $1}')"
 #define POLICIES "$(flexguard kernel list 2>/dev/null | awk 'NR > 1 && /^[a-z]/ {print $1}')"
 #define PIDS	 "$(cd /proc && echo [0-9]*)"
 
@@ -177,7 +177,7 @@ static const char *zsh_action(enum fg_complete offer)
 	    [FG_OFFER_LOCKS] =
 		"compadd -- ${(f)\"$(flexguard locks 2>/dev/null | awk '\\''NR > 2 {print $1}'\\'')\"}",
 	    [FG_OFFER_FIGURES] =
-		"compadd -- ${(f)\"$(flexguard bench --list 2>/dev/null | awk '\\''NR > 1 {print $1}'\\'')\"}",
+		"compadd -- ${(f)\"$(flexguard bench --list 2>/dev/null | awk '\\''NR > 1 && /^ *[a-z]/ {print $1}'\\'')\"}",
 	    [FG_OFFER_POLICIES] = "_files",
 	};
 
@@ -263,7 +263,7 @@ static const char *fish_offer(enum fg_complete offer)
 	    [FG_OFFER_LOCKS] =
 		" -x -a '(flexguard locks 2>/dev/null | awk \"NR > 2 {print \\$1}\")'",
 	    [FG_OFFER_FIGURES] =
-		" -x -a '(flexguard bench --list 2>/dev/null | awk \"NR > 1 {print \\$1}\")'",
+		" -x -a '(flexguard bench --list 2>/dev/null | awk \"NR > 1 && /^ *[a-z]/ {print \\$1}\")'",
 	    [FG_OFFER_POLICIES] = " -r -F",
 	};
 

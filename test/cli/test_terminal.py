@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command on a terminal of 80 columns, as somebody sees it who has just installed it."""
 import glob
+import json
 import re
 import socket
 
@@ -418,6 +419,28 @@ def check_completion_of_values():
                                'echo "${COMPREPLY[*]}"'], cwd=f"{TMP}/values",
                               text=True, capture_output=True, check=True).stdout.strip()
         same(words, said, expected)
+
+
+def check_completion_of_figures():
+    """No line of the list but figures, where something is missing, too."""
+    if not shutil.which("bash") or not shutil.which("awk"):
+        raise Skip("no bash, or no awk")
+    little = f"{TMP}/little"  # none of the programs that figures want
+    os.makedirs(little)
+    for name in "awk", "sh":
+        os.symlink(shutil.which(name), f"{little}/{name}")
+    os.symlink(FLEXGUARD, f"{little}/flexguard")
+    env = dict(os.environ, PATH=little)
+    p = run("bench", "--list", "--json", env=env)
+    if p.returncode:
+        raise Skip(p.stderr.strip())
+    listed = json.loads(p.stdout)
+    true("something is missing", any(f["missing"] for f in listed))
+    said = subprocess.run([shutil.which("bash"), "-c",
+                           f"source {COMPLETION}; COMP_WORDS=(flexguard bench --figure ''); "
+                           "COMP_CWORD=3; _flexguard; printf '%s\\n' \"${COMPREPLY[@]}\""],
+                          text=True, capture_output=True, check=True, env=env).stdout.split()
+    same("figures", said, [f["figure"] for f in listed])
 
 
 def check_other_shells():
