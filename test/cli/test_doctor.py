@@ -115,6 +115,28 @@ def check_waits_alone():
     verdict(path, 1, "partly: no pthread lock; with FLEXGUARD_FUTEX=on waits by syscall()")
 
 
+def check_libraries_named_from_here():
+    """A library of the program's folder: that it was linked with by that name, or that
+    LD_LIBRARY_PATH leads to."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if not compiler:
+        raise Skip("no compiler")
+    here = f"{TMP}/here"
+    os.mkdir(here)
+    library = script("library.c", "#include <pthread.h>\nstatic pthread_mutex_t m;\n"
+                     "int locks(void) { return pthread_mutex_lock(&m); }\n")
+    program = script("program.c", "int locks(void);\nint main(void) { return locks(); }\n")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", "libhere.so", library], cwd=here,
+                   check=True)
+    by_name = ["-L.", "-lhere"]
+    for link, path in (["./libhere.so"], ""), (by_name, "."), (by_name, "../here"):
+        subprocess.run([compiler, "-o", "program", program, *link], cwd=here, check=True)
+        p = run("doctor", "--json", "./program", cwd=here, env={"LD_LIBRARY_PATH": path})
+        found = {c["check"]: c["text"] for c in json.loads(p.stdout)["findings"]}
+        same(f"{link}, {path}: {found}",
+             (p.returncode, found.get("mutex")), (0, "imported by libhere.so"))
+
+
 def check_loader():
     """A program names its loader: only a loader is started, and a terminal does not obey names."""
     compiler = shutil.which("gcc")

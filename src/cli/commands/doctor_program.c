@@ -108,10 +108,26 @@ static bool may_start(const char *interp)
 /* Much longer than any takes. */
 #define LOADER_S 30u
 
+/*
+ * Of a line "\tlibm.so.6 => /lib/libm.so.6 (0x...)" or "\t/lib64/ld.so (0x...)": the file, which
+ * may also be named from this folder, as "./libx.so".  NULL: there is none, as with the vDSO.
+ */
+static char *file_in(char *line)
+{
+	char *end = strstr(line, " (0x"), *arrow, *file;
+
+	if (!end)
+		return NULL;
+	*end = '\0';
+	arrow = strstr(line, " => ");
+	file = arrow ? arrow + 4 : line + strspn(line, "\t");
+	return strchr(file, '/') ? file : NULL;
+}
+
 /* Ask the program's loader which libraries it would load, as ldd does. */
 static bool trace_libraries(struct use *u, const char *interp, const char *program)
 {
-	char *line = NULL, *path, *absolute = realpath(program, NULL);
+	char *line = NULL, *file, *absolute = realpath(program, NULL);
 	size_t size = 0;
 	int fd[2], status;
 	pid_t pid;
@@ -137,20 +153,11 @@ static bool trace_libraries(struct use *u, const char *interp, const char *progr
 	free(absolute);
 	close(fd[1]);
 	f = pid > 0 ? fdopen(fd[0], "re") : NULL;
-	/* "\tlibm.so.6 => /lib/libm.so.6 (0x...)", "\t/lib64/ld.so (0x...)", "=> not found" */
-	while (f && getline(&line, &size, f) >= 0) {
-		char *end = strstr(line, " (0x");
-
-		if (strstr(line, "not found")) {
+	while (f && getline(&line, &size, f) >= 0)
+		if (strstr(line, " => not found"))
 			u->missing++;
-			continue;
-		}
-		path = strchr(line, '/');
-		if (!path || !end || end < path)
-			continue;
-		*end = '\0';
-		add_library(u, path);
-	}
+		else if ((file = file_in(line)))
+			add_library(u, file);
 	free(line);
 	if (f)
 		fclose(f);
