@@ -137,6 +137,45 @@ def check_libraries_named_from_here():
              (p.returncode, found.get("mutex")), (0, "imported by libhere.so"))
 
 
+def check_no_finding_is_left_out():
+    """Of a program that has all there is to say of one."""
+    compiler = shutil.which("gcc")
+    if not compiler:
+        raise Skip("no gcc")
+    here = f"{TMP}/much"
+    os.mkdir(here)
+
+    def uses(*names):
+        return "".join(f"int {n}(void);\n" for n in names) + \
+            f"void *uses[] = {{{', '.join(names)}}};\n"
+    families = ("pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock",
+                "pthread_spin_lock", "sem_wait", "pthread_barrier_wait")
+    others = "syscall", "dlopen", "execv", "pthread_mutexattr_setpshared"
+    elsewhere = "g_mutex_lock", "__cxa_throw"
+    library = script("library.c", uses(*families))
+    runtime = script("runtime.c", "".join(f"int {n}(void) {{ return 0; }}\n" for n in elsewhere))
+    libraries = ("libgomp.so.1", runtime), ("libasan.so.9", runtime), ("libmuch.so", library)
+    for name, source in libraries:
+        subprocess.run([compiler, "-w", "-shared", "-fPIC", "-o", name, source,
+                        f"-Wl,-soname,{name}"], cwd=here, check=True)
+    program = script("much.c", uses(*families, *others, *elsewhere) + """
+        __attribute__((section(".go.buildinfo"))) int go = 1;
+        const char rust[] = "/rustc/";
+        int main(void) { return !uses[go] || !rust[go]; }""")
+    subprocess.run([compiler, "-w", "-o", "much", program, "-Wl,--no-as-needed",
+                    *(f"./{name}" for name, _ in libraries), f"-Wl,-rpath,{here}"], cwd=here,
+                   check=True)
+    # Its name is one that something is said of, too.
+    p = run("doctor", "--json", script("valgrind", f"#!{here}/much\n"))
+    found = [c["check"] for c in json.loads(p.stdout)["findings"]]
+    wanted = {"script", "file", "loader", "privileges", "libraries", "own locks", "mutex", "cond",
+              "rwlock", "spin", "sem", "barrier", "C++", "syscall", "sanitizer", "valgrind",
+              "attributes", "dlopen", "programs", "Go", "Rust", "GMutex"}
+    if os.uname().machine == "x86_64":
+        wanted.add("OpenMP")
+    same("left out", wanted - set(found), set())
+
+
 def check_loader():
     """A program names its loader: only a loader is started, and a terminal does not obey names."""
     compiler = shutil.which("gcc")

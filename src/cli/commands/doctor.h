@@ -15,7 +15,7 @@ struct fg_finding {
 };
 
 struct fg_findings {
-	struct fg_finding row[32];
+	struct fg_finding row[64]; /* more than there are to find */
 	int nr;
 };
 
