@@ -122,6 +122,21 @@ def check_top_ends_with_its_policy():
     true(err, "7 was ejected: " in err and len(err.splitlines()) == 1)
 
 
+def check_top_that_nobody_reads():
+    """It ends, and says why, where nothing can be written."""
+    for json_ in [], ["--json"]:
+        with open("/dev/full", "w") as full:
+            try:
+                p = subprocess.run([f"{TMP}/bin/flexguard", "kernel", "top", "-d10ms", *json_],
+                                   env=dict(os.environ, RECORDED=ROOT), text=True, stdout=full,
+                                   stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=20)
+            except subprocess.TimeoutExpired:
+                raise Failed(f"top {json_} writes to a full disk for ever") from None
+        same(json_, p.returncode, 125)
+        one_line(p.stderr)
+        true(p.stderr, "cannot write the output" in p.stderr)
+
+
 def check_rates_of_a_stopped_top():
     """They are of the time that has passed, not of the one that was asked for."""
     p = subprocess.Popen([f"{TMP}/bin/flexguard", "kernel", "top", "7", "-n1", "-d1"],

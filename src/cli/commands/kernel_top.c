@@ -90,10 +90,11 @@ int fg_kernel_top(int argc, char **argv, const struct fg_policy_options *o)
 			putchar('\n');
 		if (!o->json)
 			print_rates(status, before, id, at_ns - before_ns);
-		fflush(stdout);
 		free(before);
 		before = status;
 		before_ns = at_ns;
+		if (fflush(stdout))
+			break; /* nobody reads any more */
 	}
 	free(before);
 	return failed;
