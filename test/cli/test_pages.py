@@ -98,6 +98,30 @@ def check_options_of_pages():
         same(command, sorted(named), sorted(offered))
 
 
+# Where the objects of --json are made, and of --stats.
+MAKES_JSON = {"run": "launch/statsfile", "doctor": "commands/findings",
+              "demo": "commands/demo_report", "locks": "commands/locks",
+              "status": "commands/status", "top": "commands/top commands/top_kernel",
+              "stat": "commands/stat", "kernel": "commands/kernel_profile",
+              "sched": "commands/sched"}
+
+
+def check_keys_of_json():
+    """Each stands on its command's page, so that a script's author need not guess."""
+    for command, files in MAKES_JSON.items():
+        page = open(f"{SOURCES}/docs/man/flexguard-{command}.1.scd").read()
+        keys = set()
+        for file in files.split():
+            keys |= set(re.findall(r'fg_json_\w+\(\s*&?j, "(\w+)"',
+                                   open(f"{SOURCES}/src/cli/{file}.c").read()))
+        true(f"{command}: {keys}", len(keys) >= 5)
+        same(command, [k for k in sorted(keys) if not re.search(rf"(?<!\w)_{k}_(?!\w)", page)], [])
+    names = re.findall(r'^\tX\(\w+, "(\w+)"', open(f"{SOURCES}/src/abi/stats.h").read(), re.M)
+    true(names, len(names) > 10)
+    page = open(f"{SOURCES}/docs/man/flexguard-run.1.scd").read()
+    same("stats", [n for n in names if f"*{n}*" not in page], [])
+
+
 def check_units():
     """Of times: a page that lists them lists all that are taken."""
     source = open(f"{SOURCES}/src/cli/common/units.c").read()
