@@ -217,26 +217,28 @@ static void zsh(void)
 {
 	printf("#compdef flexguard\n# SPDX-License-"
 	       "Identifier: MIT\n# made from src/cli/common/table.c\n"
-	       "_flexguard()\n{\n\tlocal -a commands\n\tcommands=(\n");
+	       "_flexguard()\n{\n\tlocal -a subcommands\n\tsubcommands=(\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++) {
 		printf("\t\t'%s:", c->name);
 		quoted(c->brief, ":");
 		printf("'\n");
 	}
-	printf(
-	    "\t\t'help:say what a command does'\n\t)\n\tif ((CURRENT == 2)); then\n"
-	    "\t\t_describe command commands\n\t\treturn\n\tfi\n"
-	    "\tshift words\n\t((CURRENT--))\n\tcase $words[1] in\n\thelp) _describe command commands ;;\n");
+	printf("\t\t'help:say what a command does'\n\t)\n\tif ((CURRENT == 2)); then\n"
+	       "\t\t_describe command subcommands\n\t\treturn\n\tfi\n"
+	       "\tshift words\n\t((CURRENT--))\n\tcase $words[1] in\n"
+	       "\thelp) _describe command subcommands ;;\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++) {
-		printf("\t%s)\n\t\t_arguments '(- *)--help[say what it does]'", c->name);
+		printf("\t%s)\n\t\t_arguments -S '(- *)--help[say what it does]'", c->name);
 		for (const struct fg_option *o = c->options; o->name; o++) {
 			if (o->letter)
 				zsh_option(o, o->letter);
 			zsh_option(o, 0);
 		}
 		if (c->operands && c->stops)
-			printf(
-			    " \\\n\t\t\t'(-)1:program:_command_names -e' '*::arguments:_normal'");
+			/* Behind -- the words begin with it. */
+			printf(" \\\n\t\t\t'(-)1:program:_command_names -e'"
+			       " \\\n\t\t\t'*::arguments:{[[ $words[1] == -- ]] && shift words && "
+			       "((CURRENT--)); _normal}'");
 		else if (c->verbs) {
 			printf(" \\\n\t\t\t'1:what:(");
 			each(c->verbs, "%.*s ");

@@ -3,6 +3,7 @@
 import glob
 import json
 import re
+import select
 import socket
 
 from climod import *
@@ -456,12 +457,46 @@ def check_other_shells():
         if shutil.which(shell):
             p = subprocess.run([shell, "-n", file], capture_output=True, text=True)
             same(f"{shell} -n: {p.stderr}", p.returncode, 0)
+    # zsh's own completion functions look there for what they offer.
+    taken = set(re.findall(r"\blocal (?:-\w+ )*(\w+)", open(shells["zsh"]).read()))
+    true("has local variables", taken)
+    same("hidden from zsh", taken & {"aliases", "builtins", "commands", "functions", "options",
+                                     "parameters", "path", "words"}, set())
     if shutil.which("fish"):
         p = subprocess.run(["fish", "-c",
                             f"source {shells['fish']}; complete -C 'flexguard top --sort '"],
                            capture_output=True, text=True, env=dict(os.environ, HOME=TMP))
         same(p.stderr, sorted(line.split("\t")[0] for line in p.stdout.splitlines()),
              ["blocked", "contended", "parks", "pid", "preempted", "threads"])
+
+
+def check_zsh():
+    """Where it is here: names of programs, and their own completion behind them."""
+    zsh = shutil.which("zsh")
+    if not zsh:
+        raise Skip("no zsh")
+    for line, wanted in (("flexguard run trunc", "run truncate "),
+                         ("flexguard run -- trunc", "run -- truncate "),
+                         ("flexguard run --lock mcs truncate --si", "--size="),
+                         ("flexguard run -- truncate --si", "--size=")):
+        pid, fd = pty.fork()
+        if not pid:
+            os.execve(zsh, [zsh, "-f", "-i"], dict(os.environ, TERM="dumb", HOME=TMP))
+        seen = ""
+
+        def completes():
+            nonlocal seen
+            if select.select([fd], [], [], 0)[0]:
+                seen += re.sub(r"\x1b\[[\d;?]*[a-zA-Z]|[\0-\x1f]", "", os.read(fd, 65536).decode())
+            return wanted in seen
+        try:
+            os.write(fd, f"fpath=({os.path.dirname(COMPLETION)} $fpath); autoload -U compinit; "
+                         f"compinit -u -D\n{line}\t".encode())
+            wait_until(f"zsh completes {line}", completes)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.close(fd)
 
 
 def check_options_are_read_alike():
