@@ -295,6 +295,12 @@ static void fish(void)
 			printf("%s -a '", when);
 			each(c->verbs, "%.*s ");
 			printf("'\n");
+		} else if (c->operands && c->stops) {
+			printf("%s -x -a '(__fish_complete_subcommand --fcs-skip=2", when);
+			for (const struct fg_option *o = c->options; o->name; o++)
+				if (o->value && !o->optional)
+					printf(" --%s", o->name);
+			printf(")'\n");
 		} else if (c->operands)
 			printf("%s%s\n", when, fish_offer(c->offer));
 		else

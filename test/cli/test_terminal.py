@@ -463,11 +463,19 @@ def check_other_shells():
     same("hidden from zsh", taken & {"aliases", "builtins", "commands", "functions", "options",
                                      "parameters", "path", "words"}, set())
     if shutil.which("fish"):
-        p = subprocess.run(["fish", "-c",
-                            f"source {shells['fish']}; complete -C 'flexguard top --sort '"],
-                           capture_output=True, text=True, env=dict(os.environ, HOME=TMP))
-        same(p.stderr, sorted(line.split("\t")[0] for line in p.stdout.splitlines()),
-             ["blocked", "contended", "parks", "pid", "preempted", "threads"])
+        here = f"{TMP}/fish"
+        os.makedirs(here, exist_ok=True)
+        open(f"{here}/of-this-folder", "w").close()
+        for line, wanted in (("top --sort ", "blocked contended parks pid preempted threads"),
+                             ("run trunc", "truncate"), ("run -- trunc", "truncate"),
+                             ("run cat of-", "of-this-folder"),
+                             ("run --lock mcs -- cat of-", "of-this-folder")):
+            p = subprocess.run(["fish", "-c",
+                                f"source {shells['fish']}; complete -C 'flexguard {line}'"],
+                               capture_output=True, text=True, cwd=here,
+                               env=dict(os.environ, HOME=TMP))
+            same(line + p.stderr, sorted(w.split("\t")[0] for w in p.stdout.splitlines()),
+                 wanted.split())
 
 
 def check_zsh():
