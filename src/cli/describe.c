@@ -57,10 +57,16 @@ static void bash_offer(enum fg_complete offer)
 	    [FG_OFFER_POLICIES] = "-f -W \"" POLICIES "\"",
 	};
 
-	if (offer == FG_OFFER_NOTHING)
+	if (offer == FG_OFFER_NOTHING) {
 		printf(":");
-	else
-		printf("mapfile -t COMPREPLY < <(compgen %s -- \"$cur\")", how[offer]);
+		return;
+	}
+	/* Folders get a slash and no blank behind them; not programs of the same name. */
+	if (offer == FG_OFFER_PROGRAMS)
+		printf("[[ $cur != */* ]] || ");
+	if (offer == FG_OFFER_PROGRAMS || offer == FG_OFFER_FILES || offer == FG_OFFER_POLICIES)
+		printf("compopt -o filenames 2>/dev/null; ");
+	printf("mapfile -t COMPREPLY < <(compgen %s -- \"$cur\")", how[offer]);
 }
 
 static void bash_names(const struct fg_option *o)

@@ -478,33 +478,55 @@ def check_other_shells():
                  wanted.split())
 
 
+def completes(shell, line, wanted):
+    """What a shell that has read its part so far makes of the line when Tab is pressed."""
+    pid, fd = pty.fork()
+    if not pid:
+        os.chdir(TMP)
+        os.execve(shell[0], shell[:-1], dict(os.environ, TERM="dumb", HOME=TMP))
+    seen = ""
+
+    def shows():
+        nonlocal seen
+        if select.select([fd], [], [], 0)[0]:
+            seen += re.sub(r"\x1b\[[\d;?]*[a-zA-Z]|[\0-\x1f]", "", os.read(fd, 65536).decode())
+        return wanted in seen
+    try:
+        os.write(fd, f"{shell[-1]}\n{line}\t".encode())
+        wait_until(f"{shell[0]} makes '{wanted}' of '{line}'", shows, timeout=30)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(fd)
+
+
+def check_bash():
+    """Behind a folder a slash and no blank, which would have to be taken back."""
+    if not shutil.which("bash"):
+        raise Skip("no bash")
+    os.makedirs(f"{TMP}/folder/another one", exist_ok=True)
+    os.makedirs(f"{TMP}/truncate", exist_ok=True)
+    bash = [shutil.which("bash"), "--norc", "-i", f"source {COMPLETION}"]
+    for line, wanted in (("flexguard bench -o fol", "folder/"),
+                         ("flexguard run --stats=fol", "folder/"),
+                         ("flexguard doctor ./fol", "./folder/"),
+                         ("flexguard run -- ./fol", "./folder/"),
+                         ("flexguard stat --svg folder/an", r"folder/another\ one/"),
+                         ("flexguard run trunc", "truncate ")):
+        completes(bash, line, wanted)
+
+
 def check_zsh():
     """Where it is here: names of programs, and their own completion behind them."""
-    zsh = shutil.which("zsh")
-    if not zsh:
+    if not shutil.which("zsh"):
         raise Skip("no zsh")
+    zsh = [shutil.which("zsh"), "-f", "-i", f"fpath=({os.path.dirname(COMPLETION)} $fpath); "
+           "autoload -U compinit; compinit -u -D"]
     for line, wanted in (("flexguard run trunc", "run truncate "),
                          ("flexguard run -- trunc", "run -- truncate "),
                          ("flexguard run --lock mcs truncate --si", "--size="),
                          ("flexguard run -- truncate --si", "--size=")):
-        pid, fd = pty.fork()
-        if not pid:
-            os.execve(zsh, [zsh, "-f", "-i"], dict(os.environ, TERM="dumb", HOME=TMP))
-        seen = ""
-
-        def completes():
-            nonlocal seen
-            if select.select([fd], [], [], 0)[0]:
-                seen += re.sub(r"\x1b\[[\d;?]*[a-zA-Z]|[\0-\x1f]", "", os.read(fd, 65536).decode())
-            return wanted in seen
-        try:
-            os.write(fd, f"fpath=({os.path.dirname(COMPLETION)} $fpath); autoload -U compinit; "
-                         f"compinit -u -D\n{line}\t".encode())
-            wait_until(f"zsh completes {line}", completes)
-        finally:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            os.close(fd)
+        completes(zsh, line, wanted)
 
 
 def check_options_are_read_alike():
