@@ -109,6 +109,61 @@ def check_table_and_json():
         same("one row", len(re.findall(r"^ .*%", one, re.M)), 1)
 
 
+CARRIES = """
+#include <flexguard.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static fg_mutex_t account = FG_MUTEX_INIT;
+static void *transfer(void *unused)
+{
+	for (;;) {
+		fg_mutex_lock(&account);
+		usleep(1000);
+		fg_mutex_unlock(&account);
+	}
+	return unused;
+}
+int main(void)
+{
+	pthread_t t[2];
+
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&t[i], 0, transfer, 0))
+			return 1;
+	puts("ready");
+	fflush(stdout);
+	return read(0, t, 1) != 0;
+}
+"""
+
+
+def check_program_that_carries_the_locks():
+    """Linked with the static library: there is no other file that has the table."""
+    gcc = shutil.which("gcc")
+    if not gcc or not os.path.exists(f"{BUILD}/libflexguard.a"):
+        raise Skip("no gcc, or no static library")
+    program = f"{TMP}/carries"
+    include = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include")
+    subprocess.run([gcc, "-O1", "-D_GNU_SOURCE", script("carries.c", CARRIES), "-o", program,
+                    f"-I{include}", f"{BUILD}/libflexguard.a", "-pthread"], check=True)
+    p = subprocess.Popen([program], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         env=dict(os.environ, FLEXGUARD_SOCKET="@flexguard-test-none"))
+    try:
+        same("ready", p.stdout.readline(), "ready\n")
+        for seconds in "0.4", "2", "10", "30":
+            said = run("stat", "-p", str(p.pid), "-d", seconds, timeout=120)
+            if "built without libdw" in said.stderr:
+                raise Skip(said.stderr)
+            same("stat", (said.returncode, said.stderr), (0, ""))
+            if "transfer+" in said.stdout:
+                return
+        raise Failed(said.stdout)
+    finally:
+        p.stdin.close()
+        p.wait()
+
+
 def check_hangup_under_nohup():
     """It counts on for whoever has said so: the time is over, or SIGTERM ends it."""
     with Program() as p:

@@ -191,6 +191,7 @@ void fg_symbols_close(struct fg_symbols *s)
 struct wanted {
 	const char *name;
 	uint64_t address;
+	bool program; /* look for it in the program alone, which is the first file */
 };
 
 static int find_in(Dwfl_Module *module, void **data, const char *file, Dwarf_Addr start, void *arg)
@@ -202,7 +203,7 @@ static int find_in(Dwfl_Module *module, void **data, const char *file, Dwarf_Add
 
 	(void)data, (void)start;
 	/* Only in ours: to read every symbol table of a large program takes seconds. */
-	if (!file || !strstr(file, "libflexguard"))
+	if (!w->program && (!file || !strstr(file, "libflexguard")))
 		return DWARF_CB_OK;
 	n = dw.module_getsymtab(module);
 	for (int i = 1; i < n; i++) {
@@ -213,7 +214,7 @@ static int find_in(Dwfl_Module *module, void **data, const char *file, Dwarf_Add
 			return DWARF_CB_ABORT;
 		}
 	}
-	return DWARF_CB_OK;
+	return w->program ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
 uint64_t fg_symbols_find(struct fg_symbols *s, const char *name)
@@ -221,6 +222,10 @@ uint64_t fg_symbols_find(struct fg_symbols *s, const char *name)
 	struct wanted w = {.name = name};
 
 	dw.getmodules(s->dwfl, find_in, &w, 0);
+	/* It may have the locks in itself (libflexguard.a). */
+	w.program = !w.address;
+	if (w.program)
+		dw.getmodules(s->dwfl, find_in, &w, 0);
 	return w.address;
 }
 
