@@ -122,6 +122,16 @@ def check_keys_of_json():
     same("stats", [n for n in names if f"*{n}*" not in page], [])
 
 
+def check_environment():
+    """Each variable that the command or the library reads stands on the first page."""
+    page = open(f"{SOURCES}/docs/man/flexguard.1.scd").read()
+    read = set()
+    for path in glob.glob(f"{SOURCES}/src/**/*.[ch]", recursive=True):
+        read |= set(re.findall(r'"(FLEXGUARD_[A-Z_]+)"', open(path).read()))
+    true(f"read: {read}", {"FLEXGUARD_LOCK", "FLEXGUARD_SOCKET"} <= read)
+    same("not told", sorted(name for name in read if f"*{name}*" not in page), [])
+
+
 def check_units():
     """Of times: a page that lists them lists all that are taken."""
     source = open(f"{SOURCES}/src/cli/common/units.c").read()
