@@ -284,6 +284,14 @@ def check_not_programs():
         one_line(p.stderr)
 
 
+def check_stripped_of_sections():
+    """As by llvm-strip --strip-sections: it runs, and on these locks."""
+    path = elf(f"{TMP}/no-sections", (40, bytes(8)), (60, bytes(4)))
+    text = verdict(path, 1, "partly: cannot look into")
+    true(text, "no table of sections" in text and "none" not in text.split("own locks")[-1])
+    same("it runs", run("run", "--policy=block", path, "1").returncode, 0)
+
+
 def check_library():
     source = next((p
                    for p in ("/lib/x86_64-linux-gnu/libz.so.1", "/lib/aarch64-linux-gnu/libz.so.1")

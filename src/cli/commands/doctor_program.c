@@ -294,6 +294,13 @@ static int judge_file(struct fg_findings *t, struct fg_target *target, const cha
 		return 2;
 	}
 	fg_found(t, "privileges", FG_GOOD, "no others than its caller's");
+	if (!e->sections) {
+		fg_found(t, "own locks", FG_WARN, "not to be seen: no table of sections");
+		snprintf(verdict, size,
+			 "partly: cannot look into '%s'; try `flexguard run --stats`",
+			 target->binary);
+		return 1;
+	}
 	return -1;
 }
 

@@ -128,6 +128,7 @@ static void read_sections(struct fg_elf *e, const struct image *im, const ElfW(E
 	sh = at(im, eh->e_shoff, (uint64_t)eh->e_shnum * sizeof(*sh));
 	if (!sh)
 		return;
+	e->sections = true;
 	names = &sh[eh->e_shstrndx];
 	for (int i = 0; i < eh->e_shnum; i++) {
 		const char *name = string_at(im, names->sh_offset + sh[i].sh_name);

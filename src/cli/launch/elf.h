@@ -37,6 +37,7 @@ struct fg_elf {
 	bool library;	  /* one that is not: no program */
 	bool damaged;	  /* what its headers promise is not in the file */
 	char interp[256];
+	bool sections;	   /* it has a table of them, by which the rest is found */
 	unsigned families; /* 1 << enum fg_family, imported */
 	bool go, rust, cxx, gmutex, dlopen;
 	bool calls;	 /* libc's syscall(): perhaps for futexes of its own */
