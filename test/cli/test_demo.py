@@ -84,6 +84,9 @@ def check_environment():
     same(f"status ({p.stderr})", (p.returncode, p.stdout), (125, ""))
     true(p.stderr, "unknown FLEXGUARD_POLICY 'nosuch'" in p.stderr.splitlines()[-1])
     same("the earlier result", open(file).read(), "earlier\n")
+    run("demo", "--quick", f"--json={TMP}/none.json", env=dict(PATH, FLEXGUARD_POLICY="nosuch"),
+        timeout=120)
+    true("no file of nothing", not os.path.exists(f"{TMP}/none.json"))
     p = run("demo", "--quick", f"--json={file}", env=PATH, timeout=120)
     true("only JSON", all(json.loads(line) for line in open(file)))
 

@@ -246,6 +246,7 @@ int fg_cmd_demo(int argc, char **argv)
 	static struct fg_demo d = {.seconds = 1};
 	struct options o = {0};
 	FILE *json = NULL;
+	bool made;
 	char why[300];
 	ssize_t n;
 	int err;
@@ -259,6 +260,7 @@ int fg_cmd_demo(int argc, char **argv)
 		    "rocksdb-tools sysbench");
 		return FG_EXIT_SKIP;
 	}
+	made = o.json_file && faccessat(AT_FDCWD, o.json_file, F_OK, AT_SYMLINK_NOFOLLOW);
 	if (o.json) {
 		/* Tried now, and emptied when there is something to write. */
 		json = o.json_file ? fopen(o.json_file, "ae") : stdout;
@@ -271,6 +273,8 @@ int fg_cmd_demo(int argc, char **argv)
 	if (n <= 0 || !make_dir(&d)) {
 		fg_error("cannot make a directory in /dev/shm, TMPDIR or /tmp: %s",
 			 strerror(errno));
+		if (made)
+			unlink(o.json_file);
 		return FG_EXIT_OWN;
 	}
 	fg_catch_interrupts();
@@ -286,6 +290,8 @@ int fg_cmd_demo(int argc, char **argv)
 	nftw(d.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	if (err && err != -EINTR) {
 		fg_error("%s", why);
+		if (made) /* there is nothing to write */
+			unlink(o.json_file);
 		return FG_EXIT_OWN;
 	}
 	if (json != stdout)
