@@ -75,7 +75,7 @@ void sim_restart(void)
 		threads[i].blocks_signals = false;
 		threads[i].cancelled = threads[i].cancellable = false;
 		threads[i].vruntime = threads[i].ops = threads[i].max_wait = threads[i].sum_wait =
-		    threads[i].ran = 0;
+		    threads[i].ran = threads[i].waits_from = 0;
 	}
 	quota_begins();
 	sim_post(250 * US, E_SAMPLE, 0, 0);

@@ -283,6 +283,17 @@ static void start_runtime(void)
 		fg_slots_seen = FG_PIECES * FG_PIECE;
 }
 
+/* Who gets nothing any more has no others. */
+static void count_waits_under_way(int n, uint64_t end)
+{
+	for (int i = 0; i < n; i++) {
+		struct thread *t = &threads[i];
+
+		if (t->waits_from && t->waits_from + t->max_wait < end)
+			t->max_wait = end - t->waits_from;
+	}
+}
+
 static void measure(double t0)
 {
 	uint64_t from = 0, all = 0, size;
@@ -312,6 +323,7 @@ static void measure(double t0)
 	for (int i = 0; i < n; i++)
 		threads[i].ops = threads[i].sum_wait = threads[i].max_wait = 0;
 	sim_run(from + opt.time);
+	count_waits_under_way(n, from + opt.time);
 	if (load.object->sum)
 		load.object->sum();
 	report(opt.lock, n, opt.time, seconds() - t0);

@@ -150,6 +150,7 @@ struct thread {
 	bool neighbour;			  /* of another process: no figure is about it */
 	uint32_t lives;			  /* threads that were here before and have ended */
 	uint64_t ops, max_wait, sum_wait; /* the workload's */
+	uint64_t waits_from;		  /* of a load; 0: it does not wait */
 	uint64_t made;			  /* of load.ends_after */
 };
 static inline uint64_t at_pace(const struct cpu *c, uint64_t ps)

@@ -517,6 +517,14 @@ def check_cpus_that_there_is_no_room_for():
     assert 2 * few["per_ms"] >= all_["per_ms"], (all_, few)
 
 
+def check_who_gets_nothing_has_waited_all_the_time():
+    # A wait that is not over counts: without, of a lock that has collapsed it was said that nobody
+    # waits, 0 us.
+    r = json.loads(run("-m", "one", "-t", "20", "-l", "mcs", "-w", "1000", "-o", "1000", "-d",
+                       "2").stdout)
+    assert r["min_ops"] == 0 and r["max_wait_us"] >= 2000, r
+
+
 def check_everybody_gets_the_lock():
     # 0.90 to 0.92 by six seeds; with ttas, Shuffle and u-SCL 0.
     r = figures("-m", "intel104", "-t", "26")

@@ -68,9 +68,9 @@ static void op(struct thread *t)
 		leave();
 		_fg_unlock(&lock);
 	}
-	from = now();
+	from = begins(t);
 	_fg_barrier_wait(&barrier);
-	record(t, from, now());
+	record(t, from, gets(t));
 }
 
 static UNSEEN void sum(void)

@@ -144,13 +144,13 @@ static uint64_t rounds_of[SIM_THREADS]; /* of a load with broadcasts, by thread 
 /* The others: not_empty; the leader, thread 0: not_full. */
 static void broadcast_round(struct thread *t)
 {
-	uint64_t from = now(), others = (uint64_t)load.threads - 1, got;
+	uint64_t from = begins(t), others = (uint64_t)load.threads - 1, got;
 
 	lock();
 	if (t->id == 0) {
 		while (buffer.have != others && buffer.put)
 			wait_somehow(&not_full);
-		got = now();
+		got = gets(t);
 		buffer.have = 0;
 		buffer.put++;
 		_fg_cond_broadcast(&not_empty);
@@ -158,7 +158,7 @@ static void broadcast_round(struct thread *t)
 	} else {
 		while (buffer.put == rounds_of[t->id])
 			wait_somehow(&not_empty);
-		got = now();
+		got = gets(t);
 		if (buffer.put != ++rounds_of[t->id])
 			violation("a leader has not waited for all");
 		if (++buffer.have == others)
@@ -170,7 +170,7 @@ static void broadcast_round(struct thread *t)
 
 static void op(struct thread *t)
 {
-	uint64_t from = now(), got;
+	uint64_t from = begins(t), got;
 
 	if (load.broadcasts) {
 		broadcast_round(t);
@@ -180,14 +180,14 @@ static void op(struct thread *t)
 	if (t->id % 2 == 0) {
 		while (buffer.have == buffer.capacity)
 			wait_somehow(&not_full);
-		got = now();
+		got = gets(t);
 		buffer.have++;
 		moved(1);
 		tell_and_unlock(&not_empty);
 	} else {
 		while (!buffer.have)
 			wait_somehow(&not_empty);
-		got = now();
+		got = gets(t);
 		buffer.have--;
 		moved(-1);
 		tell_and_unlock(&not_full);

@@ -144,7 +144,7 @@ static void inside_of(struct thread *t, struct place *p)
 static void section(struct thread *t, struct place *p, uint64_t from)
 {
 	int which = (int)(p - place);
-	uint64_t got = now();
+	uint64_t got = gets(t);
 
 	inside_of(t, p);
 	if (load.forks)
@@ -158,7 +158,7 @@ static void section(struct thread *t, struct place *p, uint64_t from)
 static void op_coupled(struct thread *t)
 {
 	struct place *p = &place[1 + rng() % (uint32_t)(load.locks - 1)];
-	uint64_t from = now();
+	uint64_t from = begins(t);
 
 	lock(place);
 	inside_of(t, place);
@@ -174,7 +174,7 @@ static void op_nested(struct thread *t)
 	uint64_t from;
 
 	lock(own);
-	from = now();
+	from = begins(t);
 	lock(place);
 	section(t, place, from);
 	unlock(own);
@@ -183,7 +183,7 @@ static void op_nested(struct thread *t)
 static void op(struct thread *t)
 {
 	struct place *p = &place[load_which()];
-	uint64_t from = now();
+	uint64_t from = begins(t);
 
 	lock(p);
 	section(t, p, from);

@@ -100,6 +100,17 @@ UNSEEN uint64_t now(void)
 	return here->now;
 }
 
+UNSEEN uint64_t begins(struct thread *t)
+{
+	return t->waits_from = here->now;
+}
+
+UNSEEN uint64_t gets(struct thread *t)
+{
+	t->waits_from = 0;
+	return here->now;
+}
+
 static UNSEEN void got_something(uint64_t at)
 {
 	if (at <= last_got)

@@ -85,6 +85,9 @@ void record(struct thread *t, uint64_t from, uint64_t got);
 /* The thread has something that it may have waited for, though its operation goes on. */
 void gets_on(void);
 uint64_t now(void);
+/* The same, of a load: its thread begins to wait, and has what it has waited for. */
+uint64_t begins(struct thread *t);
+uint64_t gets(struct thread *t);
 
 void load_mapped(void *at, uint64_t size);
 void load_reset(void);

@@ -205,7 +205,7 @@ static void release_what_is_owed(void)
 static void section(struct thread *t, struct place *p, bool write, uint64_t from)
 {
 	int which = (int)(p - place);
-	uint64_t got = now();
+	uint64_t got = gets(t);
 
 	enter(which, write);
 	if (write) {
@@ -232,7 +232,7 @@ static void section(struct thread *t, struct place *p, bool write, uint64_t from
 static void op(struct thread *t)
 {
 	bool write = load.writes && one_in((uint32_t)load.writes);
-	uint64_t from = now();
+	uint64_t from = begins(t);
 
 	lock(&place[0], write, NULL);
 	section(t, &place[0], write, from);

@@ -63,10 +63,10 @@ static UNSEEN void leave(void)
 
 static void op(struct thread *t)
 {
-	uint64_t from = now(), got;
+	uint64_t from = begins(t), got;
 
 	_fg_sem_wait(&room, NULL);
-	got = now();
+	got = gets(t);
 	work_inside();
 	_fg_sem_post(&room);
 	record(t, from, got);

@@ -73,7 +73,7 @@ static void release(void *arg)
 
 static void section(struct thread *t, int which, uint64_t from)
 {
-	uint64_t got = now();
+	uint64_t got = gets(t);
 
 	enter(which);
 	place(which)->data[0]++;
@@ -86,7 +86,7 @@ static void section(struct thread *t, int which, uint64_t from)
 
 static void op(struct thread *t)
 {
-	uint64_t from = now();
+	uint64_t from = begins(t);
 
 	_fg_spin_lock(&place(0)->lock, NULL);
 	section(t, 0, from);
