@@ -220,6 +220,7 @@ FOUND_BY = {
     "cond": ["-O cond"], "due": ["-O cond"], "drain": ["-O cond"], "late-look": ["-O cond"],
     "epoch": ["-O cond --fork"],
     "rwlock": ["-O rwlock", "-O rwlock -c 1"], "rwlock-table": ["-O rwlock"],
+    "line": ["-O rwlock -p block"],
     "tag": ["-O rwlock --weak"],
     "old-tag": ["-O rwlock"], "barrier": ["-O barrier"], "sem": ["-O sem"],
     "asks": ["-O sem --rounds 40"], "cancel": ["-O sem --cancel"],

@@ -11,7 +11,8 @@
 #include "lock/rwlock_paths.h"
 #include "zoo/rwlock.h"
 
-#define LOCKS 2 /* of one column of the table */
+/* Of two columns of the table, if it has so many: a thread may read both. */
+#define LOCKS 2
 
 static struct place {
 	union {
@@ -251,6 +252,18 @@ static bool lock_somehow(struct place *p, bool write)
 	return lock(p, write, NULL);
 }
 
+/* With a read lock of the first; never the other way round. */
+static void take_the_second(struct thread *t)
+{
+	bool write = one_in(4);
+	uint64_t from = now();
+
+	enter(0, false);
+	if (lock_somehow(&place[1], write))
+		section(t, &place[1], write, from);
+	leave(0, false);
+}
+
 static void check(struct thread *t)
 {
 	for (int i = 0; i < load.rounds; i++) {
@@ -276,6 +289,8 @@ static void check(struct thread *t)
 				}
 				leave(which, false);
 			}
+			if (!write && !which && one_in(3))
+				take_the_second(t);
 			if (again)
 				unlock(p, false);
 			section(t, p, write, from);
