@@ -28,7 +28,9 @@ static int wait_for_entry(struct fg_rwlock *rw, struct fg_self *t, uint32_t inde
 		/*
 		 * Dekker with fg_visible_clear(): it sees the notice, or we see that it has left.
 		 */
+#ifndef FG_BROKEN_WANTED /* a test proves that the tests notice */
 		_fg_visible_all_seen(t->id);
+#endif
 		if (!fg_visible_reads(line, rw))
 			return 0;
 		fg_count(t, FG_STAT_PARKS, 1);

@@ -138,6 +138,8 @@ def check_memory_orders():
     for object_, n in (("mutex", 400), ("rwlock", 400), ("cond", 150), ("barrier", 400),
                        ("sem", 400), ("spin", 400)):
         schedules(n, "-O", object_, "--weak")
+        # All that wait sleep: what orders a sleep after a look.
+        schedules(n, "-O", object_, "--weak", "-p", "block")
     schedules(400, "-O", "mutex", "--weak", "--foreign", "-n", "2")
     # Each that the barrier needs is found when it is not there: of an arrival's addition, which
     # all later changes of the word continue, and of who slept.  (Who span looks twice.)
@@ -220,7 +222,7 @@ FOUND_BY = {
     "cond": ["-O cond"], "due": ["-O cond"], "drain": ["-O cond"], "late-look": ["-O cond"],
     "epoch": ["-O cond --fork"],
     "rwlock": ["-O rwlock", "-O rwlock -c 1"], "rwlock-table": ["-O rwlock"],
-    "line": ["-O rwlock -p block"],
+    "line": ["-O rwlock -p block"], "wanted": ["-O rwlock --weak -p block"],
     "tag": ["-O rwlock --weak"],
     "old-tag": ["-O rwlock"], "barrier": ["-O barrier"], "sem": ["-O sem"],
     "asks": ["-O sem --rounds 40"], "cancel": ["-O sem --cancel"],
