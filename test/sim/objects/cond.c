@@ -110,6 +110,8 @@ static void wait_on(struct fg_cond *c, struct fg_mutex *m, uint64_t ns)
 	r = _fg_cond_wait(c, &callers, ns ? &d : NULL);
 	if (r && (r != ETIMEDOUT || !ns))
 		violation("a wait on a condition variable failed");
+	if (r && ns)
+		time_was_over(&d);
 }
 
 static void wait_somehow(struct fg_cond *c)

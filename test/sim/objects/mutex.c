@@ -223,7 +223,10 @@ static bool lock_somehow(struct place *p)
 		if (zoo)
 			break;
 		fg_deadline_in(&d, some_ns());
-		return _fg_lock_fast(&p->lock.fg) || !_fg_lock_slow_any(&p->lock.fg, &d);
+		if (_fg_lock_fast(&p->lock.fg) || !_fg_lock_slow_any(&p->lock.fg, &d))
+			return true;
+		time_was_over(&d);
+		return false;
 	case 1: return zoo ? zoo->trylock(&p->lock.zoo) : _fg_trylock(&p->lock.fg);
 	}
 	lock(p);
@@ -366,6 +369,8 @@ static void has_it_too(struct thread *t)
 	fg_deadline_in(&d, some_ns());
 	if (_fg_lock_fast(&p->lock.fg) || !_fg_lock_slow_any(&p->lock.fg, &d))
 		section(t, p, from);
+	else
+		time_was_over(&d);
 }
 
 static void release_for_others(struct thread *t)

@@ -8,6 +8,7 @@
 
 #include "arch/arch.h"
 #include "runtime/thread.h"
+#include "sys/futex.h"
 
 struct load load;
 struct results results;
@@ -93,6 +94,15 @@ UNSEEN bool in_the_way(const struct about *a, int looked)
 {
 	/* With --weak what is over may not have been seen everywhere yet. */
 	return weak || looked != a->ever;
+}
+
+UNSEEN void time_was_over(const struct fg_deadline *d)
+{
+	struct timespec t;
+
+	sim_syscall(SYS_clock_gettime, d->clock, (long)&t, 0, 0, 0, 0);
+	if (t.tv_sec < d->at.tv_sec || (t.tv_sec == d->at.tv_sec && t.tv_nsec < d->at.tv_nsec))
+		violation("a thread gave up before its time was over");
 }
 
 UNSEEN uint64_t now(void)

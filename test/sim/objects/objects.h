@@ -80,6 +80,9 @@ int look_about(const struct about *a);
 int come(struct about *a);
 void gone(struct about *a);
 bool in_the_way(const struct about *a, int looked);
+/* By one that has given up: not before its time was over. */
+struct fg_deadline;
+void time_was_over(const struct fg_deadline *d);
 /* An operation that began at `from`, was granted at `got` and ended now. */
 void record(struct thread *t, uint64_t from, uint64_t got);
 /* The thread has something that it may have waited for, though its operation goes on. */

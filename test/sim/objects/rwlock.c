@@ -133,6 +133,8 @@ static bool lock(struct place *p, bool write, const struct fg_deadline *d)
 			    _fg_rwlock_rdlock_untraced(&p->lock.fg, d);
 	if (r && (!d || r != ETIMEDOUT))
 		violation("a reader-writer lock was refused");
+	if (r && d)
+		time_was_over(d);
 	if (r)
 		gave_up(which, write, looked);
 	return !r;

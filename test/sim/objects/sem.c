@@ -99,7 +99,12 @@ static bool wait_somehow(uint64_t *sem)
 
 	switch (rng() % 8) {
 	case 0: return _fg_sem_trywait(sem);
-	case 1: fg_deadline_in(&d, some_ns()); return wait_for(sem, &d);
+	case 1:
+		fg_deadline_in(&d, some_ns());
+		if (wait_for(sem, &d))
+			return true;
+		time_was_over(&d);
+		return false;
 	}
 	return wait_for(sem, NULL);
 }
