@@ -64,6 +64,10 @@ static bool give_up(struct zoo_mutex *m)
 {
 	uint32_t busy = fg_load_relaxed(busy_of(m));
 
+#ifdef FG_BROKEN_ZOO /* a test proves that the tests notice */
+	fg_add_relaxed(busy_of(m), -1u);
+	return true;
+#endif
 	while (busy > 1)
 		if (fg_cas_relaxed(busy_of(m), &busy, busy - 1))
 			return true;

@@ -22,12 +22,15 @@ static uint8_t *inside; /* of no cache line: see enter() */
 static struct about *about;
 static uint64_t counted; /* in all of them */
 static const struct zoo_lock *zoo;
+static unsigned zoo_can;
 
 static const struct {
 	const char *name;
 	const struct zoo_lock *zoo;
-} table[] = {{"flexguard", NULL},
-#define ZOO(id, name, ...) {name, &zoo_##id},
+	unsigned can;
+} table[] = {{"flexguard", NULL, 0},
+#define ZOO(id, name, family, paper, fairness, lock_bytes, thread_bytes, can) \
+	{name, &zoo_##id, can},
 	     ZOO_TABLE(ZOO)
 #undef ZOO
 };
@@ -37,6 +40,7 @@ static bool choose(const char *name)
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		if (!strcmp(table[i].name, name)) {
 			zoo = table[i].zoo;
+			zoo_can = table[i].can;
 			/* Not here: glibc's, and what is in the kernel. */
 			return !zoo || (zoo->lock && zoo != &zoo_sysv && zoo != &zoo_fcntl);
 		}
@@ -105,13 +109,18 @@ static UNSEEN void leave(int which)
 	inside[which]--;
 }
 
-/* As zoo/mutex.c does. */
-static void lock(struct place *p)
+/* As zoo/mutex.c does.  False: its time was over. */
+static bool lock_until(struct place *p, const struct fg_deadline *d)
 {
 	if (!zoo)
-		(void)(_fg_lock_fast(&p->lock.fg) || _fg_lock_slow_any(&p->lock.fg, NULL));
-	else if (zoo->untried || !(zoo->first ? zoo->first : zoo->trylock)(&p->lock.zoo))
-		zoo->lock(&p->lock.zoo, NULL);
+		return _fg_lock_fast(&p->lock.fg) || !_fg_lock_slow_any(&p->lock.fg, d);
+	return (!zoo->untried && (zoo->first ? zoo->first : zoo->trylock)(&p->lock.zoo)) ||
+	       zoo->lock(&p->lock.zoo, d);
+}
+
+static void lock(struct place *p)
+{
+	lock_until(p, NULL);
 }
 
 static void unlock(struct place *p)
@@ -220,10 +229,10 @@ static bool lock_somehow(struct place *p)
 
 	switch (rng() % 8) {
 	case 0:
-		if (zoo)
+		if (zoo && !(zoo_can & ZOO_TIMED))
 			break;
 		fg_deadline_in(&d, some_ns());
-		if (_fg_lock_fast(&p->lock.fg) || !_fg_lock_slow_any(&p->lock.fg, &d))
+		if (lock_until(p, &d))
 			return true;
 		time_was_over(&d);
 		return false;
@@ -367,7 +376,7 @@ static void has_it_too(struct thread *t)
 	uint64_t from = now();
 
 	fg_deadline_in(&d, some_ns());
-	if (_fg_lock_fast(&p->lock.fg) || !_fg_lock_slow_any(&p->lock.fg, &d))
+	if (lock_until(p, &d))
 		section(t, p, from);
 	else
 		time_was_over(&d);
