@@ -17,7 +17,6 @@
 
 #include "kernel.h"
 
-#define STACK 65536
 static void *main_sp;
 static uint64_t main_fs;
 
@@ -71,7 +70,14 @@ static void *lender(void *arg)
 void fibers_setup(int n)
 {
 	pthread_attr_t attr;
+	char *stacks = mmap(NULL, (size_t)n * STACK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
+	if (stacks == MAP_FAILED) {
+		perror("mmap");
+		exit(1);
+	}
+	mem_stacks(stacks, (uint64_t)n * STACK);
 	main_fs = __builtin_ia32_rdfsbase64();
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 32768);
@@ -80,8 +86,7 @@ void fibers_setup(int n)
 		pthread_t p;
 
 		threads[i].id = i;
-		threads[i].stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		threads[i].stack = stacks + (size_t)i * STACK;
 		if (pthread_create(&p, &attr, lender, &threads[i])) {
 			perror("pthread_create");
 			exit(1);

@@ -104,6 +104,26 @@ static void look_at_retired(uint64_t at)
 		}
 }
 
+static uint64_t stacks, stacks_size;
+
+void mem_stacks(const void *at, uint64_t size)
+{
+	stacks = (uint64_t)at;
+	stacks_size = size;
+}
+
+/* Of another thread, which does not run now: is it a function's that has returned? */
+static void look_at_stack(uint64_t at)
+{
+	const struct thread *t = &threads[(at - stacks) / STACK];
+
+	if (!t->sp || at >= (uint64_t)t->sp)
+		return;
+	if (!results.violations)
+		results.where = pc;
+	violation("a thread touched the stack of another one that it uses no longer");
+}
+
 void mem_reset(void)
 {
 	nretired = 0;
@@ -283,7 +303,7 @@ void mem_access(const void *p, enum access kind)
 	kernel_stats.hooks++;
 	if (!c->in_kernel) {
 		c->cur->place = pc;
-		if (at - (uint64_t)c->cur->stack < 65536) {
+		if (at - (uint64_t)c->cur->stack < STACK) {
 			c->now += at_pace(c, M.hit / 4);
 			return;
 		}
@@ -305,6 +325,8 @@ void mem_access(const void *p, enum access kind)
 	if (chaos) {
 		if (weak && kind != A_RMW)
 			weak_plain(at, kind == A_WRITE, pc);
+		if (at - stacks < stacks_size && !c->in_kernel)
+			look_at_stack(at);
 		if (nretired && !c->in_kernel) /* the monitor may look at any address */
 			look_at_retired(at);
 		c->now += rng() % 16 ? rng() % (60 * NS) : rng() % (2 * US);

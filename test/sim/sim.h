@@ -78,6 +78,10 @@ extern struct site {
 /* Nobody may touch it any more until the next schedule; `what` is said if somebody does. */
 void mem_retire(const void *at, uint64_t size, const char *what);
 
+/* All stacks, one after the other: no thread may touch what another one uses no longer. */
+#define STACK 65536
+void mem_stacks(const void *at, uint64_t size);
+
 /* ---- memory.c: called by kernel.c and by what the compiler puts before each access */
 enum access { A_READ, A_WRITE, A_RMW };
 void mem_access(const void *at, enum access kind);

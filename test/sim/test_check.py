@@ -220,6 +220,7 @@ FOUND_BY = {
     "late": ["-O mutex -c 2 -t 4", "-O mutex -c 1"], "leaves": ["-O mutex -c 2 -t 8"],
     "offer": ["-O mutex -c 8 -t 16"], "given": ["-O mutex"],
     "cond": ["-O cond"], "due": ["-O cond"], "drain": ["-O cond"], "late-look": ["-O cond"],
+    "history": ["-O cond"],
     "epoch": ["-O cond --fork"],
     "rwlock": ["-O rwlock", "-O rwlock -c 1"], "rwlock-table": ["-O rwlock"],
     "line": ["-O rwlock -p block"], "wanted": ["-O rwlock --weak -p block"],
