@@ -174,7 +174,7 @@ static uint32_t oldest(const struct location *l, int t, bool sc)
 			break;
 	}
 	for (int i = 0; i < T; i++) /* coherence: not older than what anybody before it has seen */
-		if (l->seen[i] > n && l->seen_at[i] <= view[t].now.of[i])
+		if (l->seen[i] > n && (i == t || l->seen_at[i] <= view[t].now.of[i]))
 			n = l->seen[i];
 	return n;
 }
@@ -195,7 +195,7 @@ static void sees(struct location *l, int t, uint32_t n, int order)
 	const struct clock *c = &l->store[n % DEPTH].release;
 
 	l->seen[t] = n;
-	l->seen_at[t] = view[t].now.of[t];
+	l->seen_at[t] = view[t].now.of[t] + 1; /* not before what it has released so far */
 	join(acquires(order) ? &view[t].now : &view[t].pending, c);
 }
 
