@@ -38,7 +38,9 @@
 /* Not varied. */
 #define FG_SPIN_BUCKETS 256u
 /* locks of one bucket that have sleepers at once; the last way is for all others; not varied */
+#ifndef FG_SPIN_WAYS /* fewer in the simulator, for two locks to need the last one */
 #define FG_SPIN_WAYS 4u
+#endif
 
 /*
  * Legend of `who`.  A way belongs to a lock as long as anybody is counted in it.

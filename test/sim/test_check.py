@@ -229,6 +229,7 @@ FOUND_BY = {
     "asks": ["-O sem --rounds 40"], "cancel": ["-O sem --cancel"],
     "spin": ["-O spin", "-O spin -c 1"], "gate": ["-O spin -n 2"],
     "fence": ["-O spin -p block --weak"], "watched": ["-O spin -p block -c 2 -t 12"],
+    "way": ["-O spin -p block -c 2 -t 12"],
     "zoo": ["-l futex-fair", "-l hybrid-mcs", "-l cohort -m intel104 -c 8 -t 8",
             "-l cna -m intel104 -c 8 -t 8", "-l ulock-fair"],
 }
