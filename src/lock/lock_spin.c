@@ -43,12 +43,6 @@
 #define OVERTAKEN_ALONE 4u
 
 /*
- * After a compare-and-swap that came too late the head leaves the line alone for so long, then for
- * twice as long each time.  Not varied.
- */
-#define BACKOFF_NS 500u
-
-/*
  * Waiters behind the head look at the word once in so many questions, of some 20 to 60 ns each: the
  * head may be kept off its CPU with the lock promised to it, or the owner off its own.  Without a
  * monitor the owner is all they have to go by.  Not varied.
@@ -76,7 +70,7 @@ static bool timed_out(const struct attempt *a)
 	       fg_deadline_passed(a->deadline);
 }
 
-/* Some times BACKOFF_NS.  Not varied. */
+/* More than HANDOFF_NS: where the clock stands still.  Not varied. */
 #define MAX_PAUSES 256u
 
 /* The shortest first part is HANDOFF_NS >> 3.  With 4 or 5: no better (simulated). */
@@ -105,7 +99,7 @@ struct head {
 	bool offers;	/* to be given it */
 	bool waits;	/* to be told */
 	bool overtaken; /* by others, as far as it knows */
-	uint64_t now, due, backoff;
+	uint64_t now, due;
 };
 
 /*
@@ -192,9 +186,6 @@ static bool look(struct fg_lock *l, struct fg_self *t, struct attempt *a, struct
 			return true;
 		h->overtaken = true;
 		h->now = fg_now_ns();
-		pause_until(h->now + h->backoff < h->due ? h->now + h->backoff : h->due,
-			    MAX_PAUSES);
-		h->backoff *= 2;
 		word = fg_load_relaxed(&l->word);
 	}
 	/*
@@ -274,7 +265,6 @@ static enum outcome spin_as_head(struct fg_lock *l, struct fg_self *t, struct at
 	h->offers = a->may_offer && !a->obligation && !h->overtaken && _fg_offer_make(l, t);
 	h->now = fg_now_ns();
 	h->due = h->now + HANDOFF_NS;
-	h->backoff = BACKOFF_NS;
 	if (h->overtaken) {
 		if (pauses_in_vain(l, t, h) && look(l, t, a, h))
 			return ACQUIRED;
