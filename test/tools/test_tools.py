@@ -24,6 +24,13 @@ def check_format_without_judge():
     true(p.stdout, "unknown key" in p.stdout)
 
 
+def check_parts_of_the_lock_are_found():
+    """test/sim/without takes them out by their text: who changes that says there what it is now."""
+    p = subprocess.run([os.path.join(ROOT, "test/sim/without"), "--check"], text=True, timeout=60,
+                       stderr=subprocess.PIPE)
+    same(p.stderr, p.returncode, 0)
+
+
 def check_unsteady():
     """Whatever failed has to pass in its second run."""
     build = f"{TMP}/build"
