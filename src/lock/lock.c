@@ -20,9 +20,8 @@
 #define YIELD_SLEEPS 3u
 
 /*
- * The common case while others sleep where rounds are short, as in a process of many threads
- * (wakes_each_time): this one holds nothing, and the lock is free.  What barge_or_wait() would do,
- * without the rest.  The release: unlock_again().
+ * The common case while others sleep: this thread holds nothing and is back at once, and the lock
+ * is free.  What barge_or_wait() would do, without the rest.  The release: unlock_again().
  */
 static inline bool lock_again(struct fg_lock *l, struct fg_self *t)
 {

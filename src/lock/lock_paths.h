@@ -19,7 +19,6 @@
 #include "arch/arch.h"
 #include "lock/held.h"
 #include "lock/lock.h"
-#include "lock/rounds.h"
 #include "runtime/count.h"
 
 /* Turns of 10 and 20 ms: 0 to 5 % more throughput, and less fair ("Longer turns"). */
@@ -68,19 +67,6 @@ static inline uint32_t turn_clock(uint64_t ns)
 static inline bool are_apart(uint32_t now, uint32_t since, uint32_t ns)
 {
 	return now - since >= ns / 1000;
-}
-
-/*
- * While others sleep the word is never 0, and each lock and each release goes a long way.  That is
- * most of what a short round takes, so there each release that finds sleepers wakes one: until that
- * one comes, a time slice later if all CPUs are busy, the ways are short again.  Not where a
- * process has more threads than this: all awake, each runs into every owner that has lost its CPU
- * ("Wake-ups where rounds are short").
- */
-#define AWAKE_MOST 128u
-static inline bool wakes_each_time(const struct fg_self *t)
-{
-	return rounds_are_short(t) && fg_threads_now() <= AWAKE_MOST;
 }
 
 /* Has this thread released this very lock often lately, while others slept? */

@@ -397,7 +397,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	int r;
 
 	a->may_be_designated = !tries_again(a) && fg_policy_now != FG_POLICY_BLOCK &&
-			       a->same <= SAME_OWNER && !wakes_each_time(t);
+			       a->same <= SAME_OWNER;
 	asleep = prepare_sleep(l, t, a, &wakes);
 	a->makes_room = false;
 	if (!asleep)
