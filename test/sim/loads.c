@@ -22,6 +22,10 @@ static const struct {
     {"list", "mutex", {.locks = 65, .coupled = true, .think = US}},
     /* LevelDB's reads: a section before the search, one after it, at once that of the next. */
     {"gets", "mutex", {.locks = 1, .sections = 2, .think = US}},
+    /* The threads of sysbench: a section is a call that gives the CPU to others. */
+    {"yields", "mutex", {.locks = 2, .yields = true, .think = 100 * NS}},
+    /* A log that is written under its lock: the owner sleeps in its section. */
+    {"writes", "mutex", {.locks = 1, .sleeps = 20 * US, .think = 20 * US}},
     /* Each thread has a lock of its own in hand when it takes the one that all want. */
     {"nested", "mutex", {.locks = 1025, .nested = true, .think = US}},
     /* A buffer of 8 between producers and consumers: a mutex and two condition variables. */

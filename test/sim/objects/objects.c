@@ -202,9 +202,20 @@ static UNSEEN void work_for(uint64_t ns)
 		sim_work(load.varies ? rng() % (2 * ns + 1) : ns);
 }
 
+static void sleep_for(uint64_t ns)
+{
+	const struct timespec time = {.tv_nsec = (long)(ns / NS)};
+
+	sim_syscall(SYS_nanosleep, (long)&time, 0, 0, 0, 0, 0);
+}
+
 void work_inside(void)
 {
 	work_for(load.cs);
+	if (load.yields)
+		sim_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	if (load.sleeps)
+		sleep_for(load.sleeps);
 }
 
 /* What some loads do between two operations, besides `think`. */
@@ -220,12 +231,10 @@ static UNSEEN void between(struct thread *t)
 
 void load_body(struct thread *t)
 {
-	static const struct timespec soon = {.tv_nsec = 20000};
-
 	fg_self();
 	__atomic_fetch_add(&results.started, 1, __ATOMIC_RELAXED);
 	while (results.started < load.threads) /* all begin together */
-		sim_syscall(SYS_nanosleep, (long)&soon, 0, 0, 0, 0, 0);
+		sleep_for(20 * US);
 	for (;;) {
 		load.object->op(t);
 		work_for(load.think);

@@ -51,6 +51,8 @@ extern struct load {
 	bool coupled;		       /* the first mutex, then one of the others, then goes it */
 	bool nested;		       /* the first, with one of the thread's own in hand */
 	bool varies;		       /* the time inside and outside: up to twice as long */
+	bool yields;		       /* sched_yield() in each section */
+	uint64_t sleeps;	       /* so long, in each section */
 	bool uneven;		       /* outside up to twice as long */
 	int sections;		       /* of a mutex, one after the other, before `think` */
 	bool broadcasts;	       /* a leader sends all others off and waits for them */
