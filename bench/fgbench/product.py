@@ -120,6 +120,21 @@ class Sysbench(Application):
         return 1 / found(r"total time:\s+([\d.]+)s", out)
 
 
+class SysbenchThreads(Sysbench):
+    """A section is a call of sched_yield(): its owner gives the CPU away."""
+    EVENTS, YIELDS = 3000, 100
+    id = "sysbench-threads"
+    title = "sysbench threads, sections that yield"
+    y_label = "sections a ms"
+
+    def command(self, env, threads):
+        return ["sysbench", "threads", f"--threads={threads}", "--thread-locks=2",
+                f"--thread-yields={self.YIELDS}", f"--events={self.EVENTS}", "--time=0", "run"]
+
+    def figure(self, out, seconds):
+        return self.EVENTS * self.YIELDS / 1000 * super().figure(out, seconds)
+
+
 class Kyoto(Application):
     package, program = "kyotocabinet-utils", "kccachetest"
     id = "kyotocabinet"
@@ -216,7 +231,7 @@ def none_slower(r, cpus):
 
     pairs, lost = {}, []
     for e in ("rocksdb-readrandom", "rocksdb-fillrandom", "rocksdb-overwrite-filled",
-              "sysbench-mutex", "kyotocabinet", "pbzip2", "memcached"):
+              "sysbench-mutex", "sysbench-threads", "kyotocabinet", "pbzip2", "memcached"):
         of = ratios(r, e, "flexguard", "glibc")
         pairs |= {p: e for p in of}
         lost += of.lost
@@ -232,7 +247,7 @@ def figures():
     rocks = [RocksDb("readrandom"), RocksDb("fillrandom"), RocksDb("overwrite")]
     return [
         Figure("applications", OURS, "Programs that Debian packages",
-               [*rocks, Sysbench(), Kyoto(), Pbzip2(), Memcached()], [
+               [*rocks, Sysbench(), SysbenchThreads(), Kyoto(), Pbzip2(), Memcached()], [
                    ours("Nothing slower than on glibc's locks by more than 10 %.",
                         "0.9 of its speed or more everywhere", none_slower),
                ]),
