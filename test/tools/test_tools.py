@@ -2,6 +2,7 @@
 """What tests are run and judged by notices when it cannot judge: a formatter that does not start, a
 second run that is skipped, a broken library that is not used."""
 import json
+import shlex
 
 from climod import *
 
@@ -128,6 +129,32 @@ def check_fakemon():
              "s.send(b'hello')\ns.recv(1)\n")
     p = tool("must-fail", HELPERS[0], "--mode", "flip", "--", sys.executable, "-c", talks)
     same(f"status: {p.stderr}", (p.returncode, "not a hello" in p.stderr), (1, True))
+
+
+def check_from_series():
+    """A path with blanks: what it names for the build is found there, and made once."""
+    ninja = shutil.which("ninja")
+    if not ninja:
+        raise Skip("no ninja")
+    folder = f"{TMP}/a tree, $1 #2"
+    os.makedirs(f"{folder}/patches")
+    with open(f"{folder}/series", "w") as f:
+        f.write("0001.patch\n")
+    with open(f"{folder}/patches/0001.patch", "w") as f:
+        f.write("--- /dev/null\n+++ b/a.h\n@@ -0,0 +1,1 @@\n+#define A 1\n")
+    with open(f"{TMP}/build.ninja", "w") as f:
+        quoted = shlex.quote(f"{folder}/series").replace("$", "$$")
+        f.write(f"rule make\n command = {TOOLS}/from_series {quoted} a.h $out\n"
+                " depfile = $out.d\n deps = gcc\nbuild out.h: make\n")
+
+    def made():
+        p = subprocess.run([ninja, "-C", TMP], text=True, timeout=60, stdout=subprocess.PIPE)
+        same(p.stdout, p.returncode, 0)
+        return "no work to do" not in p.stdout
+    same("made, and not again", (made(), made()), (True, False))
+    same("out.h", open(f"{TMP}/out.h").read(), "#define A 1\n")
+    os.utime(f"{folder}/patches/0001.patch", (2e9, 2e9))
+    same("made of another patch", made(), True)
 
 
 main(globals())
