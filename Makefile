@@ -3,9 +3,8 @@
 BUILD   ?= build
 # GNU's name for it, typed only: an environment may have one of that name by chance.
 TYPED   := $(if $(filter command,$(origin prefix)),$(prefix))
-PREFIX  ?= $(or $(TYPED),/usr/local)
-# What the caller wants; nothing: a build that is there keeps its own.
-WANTED  := $(if $(filter file,$(origin PREFIX)),$(TYPED),$(PREFIX))
+# What the caller wants; nothing, as an empty PREFIX is: a build that is there keeps its own.
+WANTED  := $(or $(PREFIX),$(TYPED))
 NINJA   := $(shell command -v ninja || echo ninja)
 # Of those that can run side by side (test/meson.build): one more than CPUs, as many of them wait a
 # while; a model may need a gigabyte.
@@ -42,7 +41,7 @@ all: $(BUILD)/build.ninja
 	@$(NINJA) -C $(BUILD) $(NINJAFLAGS)
 
 $(BUILD)/build.ninja:
-	@./packaging/configure $(BUILD) "$(PREFIX)" $(MESONFLAGS)
+	@./packaging/configure $(BUILD) "$(or $(WANTED),/usr/local)" $(MESONFLAGS)
 
 # Installs only what is missing, so that it needs no network on a machine that has it all.
 deps-build:

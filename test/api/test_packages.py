@@ -301,6 +301,14 @@ def check_prefix_of_make():
         same(f"{words}, no build", asked("install", f"{TMP}/nope", *words), ['"/opt/x"'] * 2)
     same("install", asked("install", BUILD, env={"prefix": "/opt/x"}), [])
     same("no build", asked("install", f"{TMP}/nope", env={"prefix": "/opt/x"}), ['"/usr/local"'])
+    # Set and empty is what a script hands on that has none.
+    for words, env in ([], {"PREFIX": ""}), (["PREFIX="], {}):
+        same(f"install {words} {env}", asked("install", BUILD, *words, env=env), [])
+        same(f"uninstall {words} {env}", asked("uninstall", BUILD, *words, env=env), ['""'])
+        same(f"no build {words} {env}", asked("install", f"{TMP}/nope", *words, env=env),
+             ['"/usr/local"'])
+        same(f"no build {words} {env}, the other name",
+             asked("install", f"{TMP}/nope", *words, "prefix=/opt/x", env=env), ['"/opt/x"'] * 2)
 
 
 main(globals())
