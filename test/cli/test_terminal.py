@@ -2,6 +2,7 @@
 """The command on a terminal of 80 columns, as somebody sees it who has just installed it."""
 import glob
 import re
+import select
 import socket
 
 from climod import *
@@ -258,6 +259,40 @@ def check_input_that_has_ended():
         monitor.communicate()
         os.close(ours)
         os.close(screen)
+
+
+def check_faster():
+    """The key does not go where the option may not."""
+    if not can_monitor():
+        raise Skip("no monitor here")
+    env = {"FLEXGUARD_SOCKET": f"{TMP}/faster", "TERM": "xterm"}
+    monitor = start("monitor", env=env)
+    wait_until("the monitor answers", lambda: run("status", env=env).returncode == 0)
+    columns = 100
+    pid, fd = pty.fork()
+    if not pid:
+        os.execve(FLEXGUARD, [FLEXGUARD, "top", "-d", "0.501"], {**os.environ, **env})
+    try:
+        for keys, wanted in ((b"", "0.501"), (b"+-", "1.001"), (b"+", "0.501"),
+                             (b"++-", "1.001")):
+            os.write(fd, keys)
+            seen = ""
+
+            def shown():
+                nonlocal seen, columns
+                # after a change of its size the line is drawn whole
+                columns = 100 + 101 - columns
+                fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+                while select.select([fd], [], [], 0)[0]:
+                    seen += os.read(fd, 65536).decode()
+                return re.findall(r"every ([\d.e-]+) s;", seen)[-1:] == [wanted]
+            wait_until(f"{keys}: every {wanted} s", shown, timeout=20)
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+        os.close(fd)
+        monitor.terminate()
+        monitor.communicate()
 
 
 def check_did_you_mean():

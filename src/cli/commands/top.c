@@ -20,8 +20,7 @@
 #include "cli/launch/embed.h"
 #include "monitor/clock.h"
 
-/* -d, and what it may be.  Not varied. */
-#define DELAY_MIN_NS 10000000u
+/* What -d may be, at most.  Not varied. */
 #define DELAY_MAX_NS 86400000000000u
 
 #define KERNEL_LOCKS 10 /* in a table, so that it leaves room for the programs; not varied */
@@ -167,7 +166,7 @@ static int parse(struct fg_top *t, int argc, char **argv, bool *text, uint64_t *
 			break;
 		case FG_TOP_DELAY:
 			t->delay_ns = fg_duration_ns(a.value);
-			if (t->delay_ns < DELAY_MIN_NS || t->delay_ns > DELAY_MAX_NS)
+			if (t->delay_ns < FG_TOP_DELAY_MIN_NS || t->delay_ns > DELAY_MAX_NS)
 				return fg_arguments_bad(
 					   "-d needs a time: such as 0.5 or 300ms, from 10ms to 24h") +
 				       1;

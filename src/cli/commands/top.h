@@ -31,6 +31,9 @@ enum fg_top_key {
 };
 extern const char *const fg_top_key_name[];
 
+/* Between two samples, at least: what -d takes, and a key comes down to.  Not varied. */
+#define FG_TOP_DELAY_MIN_NS 10000000u
+
 struct fg_top {
 	const char *socket;
 	uint64_t delay_ns;

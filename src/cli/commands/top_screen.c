@@ -227,7 +227,10 @@ static bool press(struct view *v, int key)
 		t->reverse = !t->reverse;
 		fg_top_sort(t);
 		break;
-	case '+': t->delay_ns -= t->delay_ns > DELAY_STEP_NS ? DELAY_STEP_NS : 0; break;
+	case '+':
+		if (t->delay_ns >= DELAY_STEP_NS + FG_TOP_DELAY_MIN_NS)
+			t->delay_ns -= DELAY_STEP_NS;
+		break;
 	case '-': t->delay_ns += t->delay_ns < DELAY_MOST_NS ? DELAY_STEP_NS : 0; break;
 	case KEY_DOWN:
 	case 'j': scroll_by(v, 1); break;
