@@ -295,6 +295,27 @@ def check_faster():
         monitor.communicate()
 
 
+def check_stopped_while_it_asks():
+    """Ctrl-Z and fg, or a window that changes its size, are no answer of the monitor's."""
+    path = f"{TMP}/slow"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.bind(path)
+        s.listen()
+        p = start("status", "--socket", path)
+        with s.accept()[0] as asking:
+            asking.recv(4096)
+            wait_until("it waits", lambda: stat_fields(p.pid)[1] == "S")
+            for sig, state in (signal.SIGSTOP, "T"), (signal.SIGCONT, "S"):
+                p.send_signal(sig)
+                wait_until(f"it is {state}", lambda: stat_fields(p.pid)[1] in (state, "Z"))
+            try:
+                asking.send(b"no monitor's")
+            except BrokenPipeError:
+                pass
+            said = p.communicate(timeout=60)[1]
+    true(said, "is of another version" in said)
+
+
 def check_did_you_mean():
     for args, said in ((["rnu"], "did you mean 'run'?"), (["help", "kernl"], "'kernel'?"),
                        (["monitro"], "'monitor'?"), (["--verson"], "'--version'?"),

@@ -16,6 +16,7 @@
 #include "abi/socket.h"
 #include "abi/stats.h"
 #include "cli/common/arguments.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/json.h"
 #include "cli/common/query.h"
 #include "cli/common/text.h"
@@ -24,12 +25,21 @@
 
 #define REPORT_WITHIN_NS 2000000000u /* not varied */
 
+/*
+ * A stop (Ctrl-Z) ends calls that have a time limit, whatever is said of its signal, as does a
+ * terminal whose size changes: no reason to give up.
+ */
+static bool again(ssize_t result)
+{
+	return result < 0 && errno == EINTR && !fg_interrupted;
+}
+
 static int connect_to(const char *path)
 {
 	struct timeval patience = {.tv_sec = REPORT_WITHIN_NS / 1000000000u};
 	struct sockaddr_un un;
 	socklen_t size = fg_socket_address(&un, path);
-	int fd, err, yes = 1;
+	int fd, err, r, yes = 1;
 
 	if (!size)
 		return -EADDRNOTAVAIL;
@@ -40,7 +50,10 @@ static int connect_to(const char *path)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
 	fg_brief_refuse(fd);
-	if (connect(fd, (struct sockaddr *)&un, size)) {
+	do
+		r = connect(fd, (struct sockaddr *)&un, size);
+	while (again(r));
+	if (r) {
 		err = errno == EAGAIN ? -ETIMEDOUT : -errno; /* its queue is full */
 		close(fd);
 		return err;
@@ -80,10 +93,13 @@ static ssize_t hear(int fd, struct fg_report *r, pid_t *pid)
 			   .msg_iovlen = 1,
 			   .msg_control = &control,
 			   .msg_controllen = sizeof(control)};
-	ssize_t n = recv(fd, r, 1, MSG_PEEK); /* that waits, and takes no descriptors */
 	struct ucred sender;
+	ssize_t n;
 
 	*pid = 0;
+	do
+		n = recv(fd, r, 1, MSG_PEEK); /* that waits, and takes no descriptors */
+	while (again(n));
 	if (n <= 0)
 		return n;
 	fg_brief_begin(fd);
@@ -105,7 +121,10 @@ static int ask(const char *path, uint32_t from, struct fg_report *r, pid_t *pid)
 
 	if (fd < 0)
 		return fd;
-	if (send(fd, &q, sizeof(q), MSG_NOSIGNAL) < 0)
+	do
+		n = send(fd, &q, sizeof(q), MSG_NOSIGNAL);
+	while (again(n));
+	if (n < 0)
 		err = -errno;
 	n = err ? 0 : hear(fd, r, pid);
 	if (n < 0)
