@@ -16,6 +16,7 @@
 
 #include "lock/epoch.h"
 #include "runtime/count.h"
+#include "sys/cleanup.h"
 #include "sys/libc.h"
 #include "zoo/choose.h"
 #include "zoo/hybrid.h"
@@ -65,6 +66,7 @@ struct ticket_wait {
 	struct ticket_cond *cond;
 	const struct fg_cond_mutex *mutex;
 	uint32_t number;
+	bool let_go; /* of the mutex */
 };
 
 /* The last touch. */
@@ -87,7 +89,8 @@ static void ticket_cancelled(void *arg)
 	struct ticket_wait *w = arg;
 
 	gives_up(w);
-	w->mutex->lock(w->mutex->mutex);
+	if (w->let_go)
+		w->mutex->lock(w->mutex->mutex);
 }
 
 /* A cancellation point, as fg_futex_wait_cancellable(), in the channel of the number. */
@@ -152,31 +155,46 @@ static bool await(struct ticket_wait *w, const struct fg_deadline *deadline)
 	return true;
 }
 
-int _fg_chosen_cond_wait(struct fg_cond *cond, const struct fg_cond_mutex *m,
-			 const struct fg_deadline *deadline)
+static int ticket_wait(struct ticket_cond *c, const struct fg_cond_mutex *m,
+		       const struct fg_deadline *deadline)
 {
-	struct ticket_wait w = {.mutex = m};
-	bool in_time;
+	struct ticket_wait w = {.cond = c, .mutex = m};
+	bool in_time = false;
 	int r;
 
-	if (!is_ticket(cond))
-		return _fg_cond_wait(cond, m, deadline);
-	w.cond = of(cond);
-	fg_add_relaxed(&w.cond->inside, 1);
-	w.number = zoo_ticket_draw(&w.cond->t);
+	fg_add_relaxed(&c->inside, 1);
+	w.number = zoo_ticket_draw(&c->t);
+	fg_cleanup_push(ticket_cancelled, &w);
 	r = m->unlock(m->mutex);
+	if (!r) {
+		fg_store_relaxed(&w.let_go, true);
+		fg_fence_local();
+		in_time = await(&w, deadline);
+	}
+	fg_cleanup_pop(0);
 	if (r) {
 		gives_up(&w);
 		return r;
 	}
-	pthread_cleanup_push(ticket_cancelled, &w);
-	in_time = await(&w, deadline);
-	pthread_cleanup_pop(0);
 	if (!in_time)
-		in_time = !zoo_ticket_leave(&w.cond->t, w.number); /* called after all */
-	leave(w.cond);
+		in_time = !zoo_ticket_leave(&c->t, w.number); /* called after all */
+	leave(c);
 	r = m->lock(m->mutex);
 	return r ? r : in_time ? 0 : ETIMEDOUT;
+}
+
+int _fg_chosen_cond_wait(struct fg_cond *cond, const struct fg_cond_mutex *m,
+			 const struct fg_deadline *deadline)
+{
+	int type, r;
+
+	if (!is_ticket(cond))
+		return _fg_cond_wait(cond, m, deadline);
+	/* Asynchronously it is cancelled asleep, and at the end, as with ours. */
+	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_DEFERRED, &type);
+	r = ticket_wait(of(cond), m, deadline);
+	fg_libc_pthread_setcanceltype()(type, NULL);
+	return r;
 }
 
 static void wake(struct fg_cond *cond, void (*call)(struct zoo_ticket_cond *))

@@ -8,10 +8,13 @@
 
 #include "arch/arch.h"
 #include "runtime/count.h"
+#include "sys/cleanup.h"
+#include "sys/libc.h"
 
 struct shared_wait {
 	struct fg_cond_shared *cond;
 	const struct fg_cond_mutex *mutex;
+	bool let_go; /* of the mutex */
 };
 
 static void wake(struct fg_cond_shared *c, int count)
@@ -33,17 +36,19 @@ static void cancelled(void *arg)
 
 	wake(w->cond, 1);
 	leave(w->cond);
-	w->mutex->lock(w->mutex->mutex);
+	if (w->let_go)
+		w->mutex->lock(w->mutex->mutex);
 }
 
-int _fg_cond_shared_wait(struct fg_cond_shared *c, const struct fg_cond_mutex *m,
-			 const struct fg_deadline *deadline)
+static int wait_for_count(struct fg_cond_shared *c, const struct fg_cond_mutex *m,
+			  const struct fg_deadline *deadline)
 {
-	struct shared_wait w = {c, m};
+	struct shared_wait w = {.cond = c, .mutex = m};
 	uint32_t seen;
-	int r, locked;
+	int r, woken = 0;
 
 	__atomic_fetch_add(&c->waiters, 1, __ATOMIC_RELAXED);
+	fg_cleanup_push(cancelled, &w);
 	/* Before the mutex is released: a signal of its next owner is not seen yet. */
 	seen = fg_load_relaxed(&c->signals);
 	r = m->unlock(m->mutex);
@@ -51,23 +56,33 @@ int _fg_cond_shared_wait(struct fg_cond_shared *c, const struct fg_cond_mutex *m
 	poll(NULL, 0, 1);
 	seen = fg_load_relaxed(&c->signals);
 #endif
-	if (r) {
-		leave(c);
-		return r;
+	if (!r) {
+		fg_store_relaxed(&w.let_go, true);
+		fg_fence_local();
+		fg_count(fg_self(), FG_STAT_COND_WAITS, 1);
+		do
+			woken = fg_futex_wait_shared_cancellable(&c->signals, seen, deadline);
+		while (woken == -EINTR);
 	}
-	pthread_cleanup_push(cancelled, &w);
-	fg_count(fg_self(), FG_STAT_COND_WAITS, 1);
-	do
-		r = fg_futex_wait_shared_cancellable(&c->signals, seen, deadline);
-	while (r == -EINTR);
-	pthread_cleanup_pop(0);
-	if (r == 0 && fg_load_relaxed(&c->signals) == seen)
+	fg_cleanup_pop(0);
+	if (!r && woken == 0 && fg_load_relaxed(&c->signals) == seen)
 		wake(c, 1);
 	leave(c);
-	locked = m->lock(m->mutex);
-	if (locked)
-		return locked;
-	return r == -ETIMEDOUT ? ETIMEDOUT : 0;
+	if (!r)
+		r = m->lock(m->mutex);
+	return r ? r : woken == -ETIMEDOUT ? ETIMEDOUT : 0;
+}
+
+int _fg_cond_shared_wait(struct fg_cond_shared *c, const struct fg_cond_mutex *m,
+			 const struct fg_deadline *deadline)
+{
+	int type, r;
+
+	/* Asynchronously it is cancelled asleep, and at the end, as with ours. */
+	fg_libc_pthread_setcanceltype()(PTHREAD_CANCEL_DEFERRED, &type);
+	r = wait_for_count(c, m, deadline);
+	fg_libc_pthread_setcanceltype()(type, NULL);
+	return r;
 }
 
 void _fg_cond_shared_wake(struct fg_cond_shared *c, bool all)
