@@ -102,8 +102,9 @@ def check_options_of_pages():
 MAKES_JSON = {"run": "launch/statsfile", "doctor": "commands/findings",
               "demo": "commands/demo_report", "locks": "commands/locks",
               "status": "commands/status", "top": "commands/top commands/top_kernel",
-              "stat": "commands/stat", "kernel": "commands/kernel_profile",
-              "sched": "commands/sched"}
+              "stat": "commands/stat", "sched": "commands/sched",
+              "kernel": "commands/kernel_profile commands/kernel_targets commands/kernel_check "
+                        "commands/kernel_attach commands/kernel_status"}
 
 
 def check_keys_of_json():
@@ -112,7 +113,7 @@ def check_keys_of_json():
         page = open(f"{SOURCES}/docs/man/flexguard-{command}.1.scd").read()
         keys = set()
         for file in files.split():
-            keys |= set(re.findall(r'fg_json_\w+\(\s*&?j, "(\w+)"',
+            keys |= set(re.findall(r'fg_json_\w+\(\s*&?(?:\w+(?:->|\.))?j, "(\w+)"',
                                    open(f"{SOURCES}/src/cli/{file}.c").read()))
         true(f"{command}: {keys}", len(keys) >= 5)
         same(command, [k for k in sorted(keys) if not re.search(rf"(?<!\w)_{k}_(?!\w)", page)], [])
@@ -120,6 +121,19 @@ def check_keys_of_json():
     true(names, len(names) > 10)
     page = open(f"{SOURCES}/docs/man/flexguard-run.1.scd").read()
     same("stats", [n for n in names if f"*{n}*" not in page], [])
+
+
+def check_keys_of_the_kernel():
+    """Of its status, as the patches have it, which --json hands on."""
+    if not os.path.exists(f"{SOURCES}/kernel/series"):
+        raise Skip("no patches")
+    page = open(f"{SOURCES}/docs/man/flexguard-kernel.1.scd").read()
+    formats = [text for patch in sorted(glob.glob(f"{SOURCES}/kernel/patches/*.patch"))
+               for text in re.findall(r'^\+.*(?:seq_buf_printf|sysfs_emit_at)\(.*?"(.*)"',
+                                      open(patch).read(), re.M)]
+    keys = {key for text in formats for key in re.findall(r"(\w+)=", text)}
+    true(f"keys: {keys}", {"abi", "comm", "calls", "wait_max_ns", "biased", "at_ns"} <= keys)
+    same("not told", [k for k in sorted(keys) if not re.search(rf"(?<!\w)_{k}_(?!\w)", page)], [])
 
 
 def check_environment():
