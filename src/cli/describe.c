@@ -184,7 +184,8 @@ static const char *zsh_action(enum fg_complete offer)
 		"compadd -- ${(f)\"$(flexguard locks 2>/dev/null | awk '\\''NR > 2 {print $1}'\\'')\"}",
 	    [FG_OFFER_FIGURES] =
 		"compadd -- ${(f)\"$(flexguard bench --list 2>/dev/null | awk '\\''NR > 1 && /^ *[a-z]/ {print $1}'\\'')\"}",
-	    [FG_OFFER_POLICIES] = "_files",
+	    [FG_OFFER_POLICIES] =
+		"{compadd -- ${(f)\"$(flexguard kernel list 2>/dev/null | awk '\\''NR > 1 && /^[a-z]/ {print $1}'\\'')\"}; _files}",
 	};
 
 	return action[offer];
@@ -221,9 +222,12 @@ static void zsh_option(const struct fg_option *o, char letter)
 
 static void zsh(void)
 {
-	printf("#compdef flexguard\n# SPDX-License-"
+	printf("#compdef flexguard syncord\n# SPDX-License-"
 	       "Identifier: MIT\n# made from src/cli/common/table.c\n"
-	       "_flexguard()\n{\n\tlocal -a subcommands\n\tsubcommands=(\n");
+	       "_flexguard()\n{\n\tlocal -a subcommands\n"
+	       "\tif [[ $service == syncord ]]; then\n"
+	       "\t\twords=(flexguard kernel \"${(@)words[2,-1]}\")\n\t\t((CURRENT++))\n\tfi\n"
+	       "\tsubcommands=(\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++) {
 		printf("\t\t'%s:", c->name);
 		quoted(c->brief, ":");
@@ -272,10 +276,31 @@ static const char *fish_offer(enum fg_complete offer)
 		" -x -a '(flexguard locks 2>/dev/null | awk \"NR > 2 {print \\$1}\")'",
 	    [FG_OFFER_FIGURES] =
 		" -x -a '(flexguard bench --list 2>/dev/null | awk \"NR > 1 && /^ *[a-z]/ {print \\$1}\")'",
-	    [FG_OFFER_POLICIES] = " -r -F",
+	    [FG_OFFER_POLICIES] =
+		" -a '(flexguard kernel list 2>/dev/null | awk \"NR > 1 && /^[a-z]/ {print \\$1}\")'",
 	};
 
 	return how[offer];
+}
+
+/* In the place of the first operand one of them; behind it what they take. */
+static void fish_verbs(const struct fg_command *c)
+{
+	for (int behind = 0; behind < 2; behind++) {
+		printf("complete -c flexguard -n '__fish_seen_subcommand_from %s; and %s"
+		       "__fish_seen_subcommand_from ",
+		       c->name, behind ? "" : "not ");
+		each(c->verbs, "%.*s ");
+		printf("'");
+		if (behind) {
+			printf("%s", fish_offer(c->offer));
+		} else {
+			printf(" -f -a '");
+			each(c->verbs, "%.*s ");
+			printf("'");
+		}
+		printf("\n");
+	}
 }
 
 static void fish(void)
@@ -285,12 +310,17 @@ static void fish(void)
 	    "Identifier: MIT\n# fish completion for flexguard, made from src/cli/common/table.c\n"
 	    "complete -c flexguard -n __fish_use_subcommand -f\n"
 	    "complete -c flexguard -n __fish_use_subcommand -l version -s V -d 'its version'\n"
-	    "complete -c flexguard -n __fish_use_subcommand -a help -d 'say what a command does'\n");
+	    "complete -c flexguard -n __fish_use_subcommand -a help -d 'say what a command does'\n"
+	    "complete -c syncord -w 'flexguard kernel'\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++) {
 		printf("complete -c flexguard -n __fish_use_subcommand -a %s -d '", c->name);
 		quoted(c->brief, "");
 		printf("'\n");
 	}
+	printf("complete -c flexguard -n '__fish_seen_subcommand_from help' -f -a '");
+	for (const struct fg_command *c = fg_commands; c->name; c++)
+		printf("%s ", c->name);
+	printf("'\n");
 	for (const struct fg_command *c = fg_commands; c->name; c++) {
 		char when[80];
 
@@ -298,9 +328,7 @@ static void fish(void)
 			 "complete -c flexguard -n '__fish_seen_subcommand_from %s'", c->name);
 		printf("%s -l help -s h -d 'say what it does'\n", when);
 		if (c->verbs) {
-			printf("%s -a '", when);
-			each(c->verbs, "%.*s ");
-			printf("'\n");
+			fish_verbs(c);
 		} else if (c->operands && c->stops) {
 			printf("%s -x -a '(__fish_complete_subcommand --fcs-skip=2", when);
 			for (const struct fg_option *o = c->options; o->name; o++)

@@ -48,6 +48,15 @@ def check_tags():
     shutil.rmtree(STAGE)
 
 
+def check_completion_of_syncord():
+    """bash and fish look for a file of the command's name."""
+    install()
+    for path in "bash-completion/completions/syncord", "fish/vendor_completions.d/syncord.fish":
+        link = f"{STAGE}{OPTIONS['prefix']}/{OPTIONS['datadir']}/{path}"
+        true(path, os.path.exists(link))
+    shutil.rmtree(STAGE)
+
+
 def holders(lists, path):
     """Which of {package: [patterns]} have it: a pattern that is a folder has all below."""
     return [package for package, patterns in lists.items()

@@ -70,6 +70,23 @@ def check_figures():
     same("figures", said, [f["figure"] for f in listed])
 
 
+def listed_policies():
+    """Those that begin with num; none where this build has no policies."""
+    p = run("kernel", "list", "--json")
+    return " ".join(sorted(q["policy"] for q in json.loads(p.stdout)["policies"]
+                           if q["policy"].startswith("num"))) if p.returncode == 0 else ""
+
+
+def check_other_names():
+    """`syncord`, as a shell looks for it, has what `flexguard kernel` has."""
+    folder = os.path.dirname(COMPLETION)
+    true("zsh", "syncord" in open(f"{folder}/_flexguard").readline().split())
+    true("fish", "-c syncord" in open(f"{folder}/flexguard.fish").read())
+    # what the shells ask for is asked in each of them
+    for file in "flexguard", "_flexguard", "flexguard.fish":
+        true(file, "flexguard kernel list" in open(f"{folder}/{file}").read())
+
+
 def check_other_shells():
     """What zsh and fish get is of their language, and has each option (fish can be asked)."""
     folder = os.path.dirname(COMPLETION)
@@ -92,14 +109,23 @@ def check_other_shells():
         here = f"{TMP}/fish"
         os.makedirs(here, exist_ok=True)
         open(f"{here}/of-this-folder", "w").close()
-        for line, wanted in (("top --sort ", "blocked contended parks pid preempted threads"),
+        env = dict(os.environ, HOME=TMP, PATH=f"{BUILD}:{os.environ['PATH']}")
+        policies = listed_policies()
+        for line, wanted in (("help sta", "stat status"), ("kernel att", "attach"),
+                             ("kernel attach num", policies), ("kernel check of-",
+                                                               "of-this-folder"),
+                             ("top --sort ", "blocked contended parks pid preempted threads"),
                              ("run trunc", "truncate"), ("run -- trunc", "truncate"),
                              ("run cat of-", "of-this-folder"),
                              ("run --lock mcs -- cat of-", "of-this-folder")):
             p = subprocess.run(["fish", "-c",
                                 f"source {shells['fish']}; complete -C 'flexguard {line}'"],
-                               capture_output=True, text=True, cwd=here,
-                               env=dict(os.environ, HOME=TMP))
+                               capture_output=True, text=True, cwd=here, env=env)
+            same(line + p.stderr, sorted(w.split("\t")[0] for w in p.stdout.splitlines()),
+                 wanted.split())
+        for line, wanted in ("syncord det", "detach"), ("syncord check num", policies):
+            p = subprocess.run(["fish", "-c", f"source {shells['fish']}; complete -C '{line}'"],
+                               capture_output=True, text=True, cwd=here, env=env)
             same(line + p.stderr, sorted(w.split("\t")[0] for w in p.stdout.splitlines()),
                  wanted.split())
 
@@ -109,7 +135,8 @@ def completes(shell, line, wanted):
     pid, fd = pty.fork()
     if not pid:
         os.chdir(TMP)
-        os.execve(shell[0], shell[:-1], dict(os.environ, TERM="dumb", HOME=TMP))
+        os.execve(shell[0], shell[:-1], dict(os.environ, TERM="dumb", HOME=TMP,
+                                             PATH=f"{BUILD}:{os.environ['PATH']}"))
     seen = ""
 
     def shows():
@@ -151,7 +178,10 @@ def check_zsh():
     for line, wanted in (("flexguard run trunc", "run truncate "),
                          ("flexguard run -- trunc", "run -- truncate "),
                          ("flexguard run --lock mcs truncate --si", "--size="),
-                         ("flexguard run -- truncate --si", "--size=")):
+                         ("flexguard run -- truncate --si", "--size="),
+                         ("flexguard help stat", "status"), ("syncord repl", "replace "),
+                         *([("flexguard kernel check num", "check numa "),
+                            ("syncord check num", "check numa ")] if listed_policies() else [])):
         completes(zsh, line, wanted)
 
 
