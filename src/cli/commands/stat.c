@@ -292,7 +292,7 @@ static int watch_and_show(struct fg_stat_target *t, const struct fg_stat_options
 {
 	static struct row row[FG_TRACE_ENTRIES];
 	struct fg_stacks *stacks = NULL;
-	uint64_t start;
+	uint64_t start, own;
 	int status;
 
 	if (o->by == FG_STAT_BY_STACK) {
@@ -313,6 +313,12 @@ static int watch_and_show(struct fg_stat_target *t, const struct fg_stat_options
 	r->took_ns = fg_now_ns() - start;
 	find_out(r, table, o, symbols, stacks, row);
 	status = show(r, o, symbols);
+	/* Not before: it may have many symbols. */
+	own = r->waits ? 0 : fg_symbols_find(symbols, FG_TRACE_SYMBOL, true);
+	if (own && own != t->table)
+		fg_note("%s has locks in itself (libflexguard.a), which are not looked at under "
+			"flexguard run: start it without",
+			r->program);
 	fg_stacks_free(stacks);
 	return status;
 }
@@ -372,7 +378,9 @@ static int look(const struct fg_stat_options *o)
 		return FG_EXIT_OWN;
 	}
 	fg_program_name(o->pid, r.program, sizeof(r.program));
-	t.table = fg_symbols_find(symbols, FG_TRACE_SYMBOL);
+	t.table = fg_symbols_find(symbols, FG_TRACE_SYMBOL, false);
+	if (!t.table) /* it may have the locks in itself (libflexguard.a) */
+		t.table = fg_symbols_find(symbols, FG_TRACE_SYMBOL, true);
 	if (!t.table && !strcmp(r.program, "flexguard"))
 		fg_error("process %d is flexguard run itself: its program's number is wanted "
 			 "(pgrep -lP %d)",

@@ -32,8 +32,8 @@ struct fg_symbols;
 struct fg_symbols *fg_symbols_open(pid_t pid, char *why, size_t size);
 void fg_symbols_close(struct fg_symbols *s);
 
-/* Where an exported object lies in the process; 0: it has none of that name. */
-uint64_t fg_symbols_find(struct fg_symbols *s, const char *name);
+/* Where an object of our libraries, or of the program, lies in the process; 0: there is none. */
+uint64_t fg_symbols_find(struct fg_symbols *s, const char *name, bool in_program);
 /* Of a return address: "function+0x12 (file.c:34)", as far as it is known; else the address. */
 void fg_symbols_code(struct fg_symbols *s, uint64_t address, char *text, size_t size);
 /* The same, the function alone. */

@@ -217,15 +217,11 @@ static int find_in(Dwfl_Module *module, void **data, const char *file, Dwarf_Add
 	return w->program ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
-uint64_t fg_symbols_find(struct fg_symbols *s, const char *name)
+uint64_t fg_symbols_find(struct fg_symbols *s, const char *name, bool in_program)
 {
-	struct wanted w = {.name = name};
+	struct wanted w = {.name = name, .program = in_program};
 
 	dw.getmodules(s->dwfl, find_in, &w, 0);
-	/* It may have the locks in itself (libflexguard.a). */
-	w.program = !w.address;
-	if (w.program)
-		dw.getmodules(s->dwfl, find_in, &w, 0);
 	return w.address;
 }
 
@@ -481,9 +477,9 @@ void fg_symbols_close(struct fg_symbols *s)
 	(void)s;
 }
 
-uint64_t fg_symbols_find(struct fg_symbols *s, const char *name)
+uint64_t fg_symbols_find(struct fg_symbols *s, const char *name, bool in_program)
 {
-	(void)s, (void)name;
+	(void)s, (void)name, (void)in_program;
 	return 0;
 }
 
