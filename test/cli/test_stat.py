@@ -408,6 +408,8 @@ def check_refusals():
     if os.geteuid() or subprocess.run([*nobody, FLEXGUARD, "--version"], stdout=subprocess.DEVNULL,
                                       stderr=subprocess.DEVNULL).returncode:
         raise Skip("nobody cannot be tried here")
+    if subprocess.run([*nobody, "test", "-e", "/proc/1"]).returncode:
+        raise Skip("other users' processes are hidden here (hidepid)")
     with Program() as p:
         q = subprocess.run([*nobody, FLEXGUARD, "stat", "-p", str(p.p.pid), "-d", "0.1"], text=True,
                            capture_output=True)
