@@ -85,7 +85,7 @@ static const struct model models[] = {
     /* two EPYC 9754, 16 caches of 8 cores with 2 threads each a socket */
     MACHINE("amd512", 512, 2, 16, 2, 25, 12, 28, 120, 230, 5 * US),
     /*
-     * The 2-CPU virtual machine of the README's tables: two cores, costly interrupts.  Linux 6.18
+     * The 2-CPU Intel machine of bench/results/2026-11-21-2cpu: costly interrupts.  Linux 6.18
      * there: slices are 0.7 ms * (1 + log2(CPUs, 8 at most)), kernel/sched/fair.c.  What an access
      * costs is fitted to one thread's loops, a line's journey to MCS with two (simulator.md).
      */
