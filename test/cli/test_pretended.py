@@ -2,12 +2,17 @@
 """What only pretends to be a monitor neither keeps a command that asks it nor speaks through it."""
 import contextlib
 import os
+import signal
 import socket
 import struct
 import subprocess
 import threading
 
 from climod import *
+
+PROTOCOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/abi/protocol.h")
+ABI = next(int(line.split()[2]) for line in open(PROTOCOL)
+           if line.startswith("#define FG_ABI_VERSION"))
 
 
 @contextlib.contextmanager
@@ -22,10 +27,13 @@ def pretended(next_of, count, version=b"", send=socket.socket.send):
         try:
             while True:
                 connection = listening.accept()[0]
-                magic, abi, from_, _ = struct.unpack("4I", connection.recv(16))
-                # struct fg_report
-                head = struct.pack("IIiIII32s", magic, abi, 0, next_of(from_), count, 0, version)
-                send(connection, head.ljust(224, b"\0") + bytes(count * 104))
+                said = connection.recv(16)
+                if said:  # `run` first looks whether anybody listens
+                    magic, abi, from_, _ = struct.unpack("4I", said)
+                    # struct fg_report
+                    head = struct.pack("IIiIII32s", magic, abi, 0, next_of(from_), count, 0,
+                                       version)
+                    send(connection, head.ljust(224, b"\0") + bytes(count * 104))
                 connection.close()
         except OSError:
             pass
@@ -58,6 +66,46 @@ def check_a_version_that_is_none():
             p = run(command, "--socket", name)
             same(f"{command}: {p.stderr}", p.returncode, 0)
             true(p.stdout, '1?[31m??}?1?flexguard_up?0' in p.stdout)
+
+
+def check_run_beside_another_version():
+    """The program would run on its fallback, and nobody would know why."""
+    def refuse(connection, packet):
+        """As fg_welcome of an older monitor, which takes a question for a bad hello."""
+        connection.send(struct.pack("IIiIII", 0x4b4c4746, ABI - 1, -93, 0, 0, 0))
+
+    def newer(connection, packet):
+        connection.send(packet[:4] + struct.pack("Ii", ABI + 1, -93) + packet[12:])
+
+    for how in refuse, newer:
+        with pretended(lambda n: 0, 0, send=how) as name:
+            p = run("run", "sh", "-c", "echo $FLEXGUARD_SOCKET", env={"FLEXGUARD_SOCKET": name})
+        same("the program runs", (p.returncode, p.stdout), (0, name + "\n"))
+        one_line(p.stderr)
+        true(p.stderr, "fallback" in p.stderr and f"{name} is of another version" in p.stderr)
+
+
+def check_run_beside_one_that_fits():
+    """Nothing is said; and what the command does about SIGURG for its question, on Linux before
+    6.16, the program does not have."""
+    def urgent():
+        signal.signal(signal.SIGURG, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])
+
+    look = "grep ^Sig[BI] /proc/self/status"
+    want = subprocess.run(["sh", "-c", look], preexec_fn=urgent, stdout=subprocess.PIPE, text=True)
+    with pretended(lambda n: 0, 0, b"1") as name:
+        p = run("run", "sh", "-c", look, env={"FLEXGUARD_SOCKET": name}, preexec_fn=urgent)
+    same("as without it", (p.returncode, p.stdout, p.stderr), (0, want.stdout, ""))
+
+
+def check_run_beside_one_that_is_silent():
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        name = f"@flexguard-test-{os.getpid()}-silent"
+        listening.bind("\0" + name[1:])
+        listening.listen(8)
+        p = run("run", "true", env={"FLEXGUARD_SOCKET": name})
+    same("nothing is said", (p.returncode, p.stdout, p.stderr), (0, "", ""))
 
 
 def send_what_lingers(connection, packet):

@@ -24,6 +24,7 @@
 #include "cli/common/library.h"
 #include "cli/common/message.h"
 #include "cli/common/names.h"
+#include "cli/common/query.h"
 #include "cli/launch/elf.h"
 #include "cli/launch/embed.h"
 #include "cli/launch/filter.h"
@@ -283,12 +284,21 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 	fg_exit_like(status);
 }
 
-/* `in_place`: the program is to be no child of ours, which a monitor of its own takes. */
-static void start_monitor(struct fg_embed *mon, const struct run *r, bool in_place)
+/*
+ * The one that listens already, or one of its own.  `in_place`: the program is to be no child of
+ * ours, which a monitor of its own takes.
+ */
+static void find_monitor(struct fg_embed *mon, const struct run *r, bool in_place)
 {
 	char why[600] = "the caller has record locks (fcntl), which a child does not have";
+	const char *path = fg_socket_path();
+	bool none;
 
-	if (in_place || fg_embed_start(mon, r->monitor_now, why, sizeof(why)))
+	if (fg_daemon_answers(path, r->monitor_now))
+		none = fg_monitor_is_another_version(path, why, sizeof(why));
+	else
+		none = in_place || fg_embed_start(mon, r->monitor_now, why, sizeof(why));
+	if (none)
 		fg_note("no preemption monitor, going on with the fallback: %s", why);
 }
 
@@ -330,8 +340,8 @@ int fg_cmd_run(int argc, char **argv)
 	if (locked && r.stats)
 		fg_note("the record locks (fcntl) of the caller end: with --stats the program is a "
 			"child, which has none of them");
-	if (monitor && !fg_daemon_answers(fg_socket_path(), r.monitor_now))
-		start_monitor(&mon, &r, locked && !r.stats);
+	if (monitor)
+		find_monitor(&mon, &r, locked && !r.stats);
 	/* Not earlier: neither we nor the monitor need them. */
 	if (set_preload(lock == FG_LOCK_GLIBC ? NULL : library, target.asan) ||
 	    (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +25,8 @@
 #include "monitor/clock.h"
 
 #define REPORT_WITHIN_NS 2000000000u /* not varied */
+/* As long as the program that comes then waits for its welcome (runtime/monitor_client.c). */
+#define VERSION_WITHIN_NS 250000000u
 
 /*
  * A stop (Ctrl-Z) ends calls that have a time limit, whatever is said of its signal, as does a
@@ -34,9 +37,10 @@ static bool again(ssize_t result)
 	return result < 0 && errno == EINTR && !fg_interrupted;
 }
 
-static int connect_to(const char *path)
+static int connect_to(const char *path, uint32_t within_ns)
 {
-	struct timeval patience = {.tv_sec = REPORT_WITHIN_NS / 1000000000u};
+	struct timeval patience = {.tv_sec = within_ns / 1000000000u,
+				   .tv_usec = within_ns % 1000000000u / 1000};
 	struct sockaddr_un un;
 	socklen_t size = fg_socket_address(&un, path);
 	int fd, err, r, yes = 1;
@@ -113,10 +117,10 @@ static ssize_t hear(int fd, struct fg_report *r, pid_t *pid)
 	return n;
 }
 
-static int ask(const char *path, uint32_t from, struct fg_report *r, pid_t *pid)
+static int ask(const char *path, uint32_t from, uint32_t within_ns, struct fg_report *r, pid_t *pid)
 {
 	struct fg_query q = {.magic = FG_QUERY_MAGIC, .abi = FG_ABI_VERSION, .from = from};
-	int fd = connect_to(path), err = 0;
+	int fd = connect_to(path, within_ns), err = 0;
 	ssize_t n;
 
 	if (fd < 0)
@@ -144,7 +148,7 @@ static int collect(const char *path, struct fg_answer *a)
 	do {
 		struct fg_report_process *more;
 
-		err = ask(path, from, &r, &a->pid);
+		err = ask(path, from, REPORT_WITHIN_NS, &r, &a->pid);
 		if (err)
 			return err;
 		/* No number twice: what pretends to be a monitor does not go on for ever. */
@@ -166,6 +170,37 @@ static int collect(const char *path, struct fg_answer *a)
 			*c = '?';
 	memcpy(&a->sum, &r, offsetof(struct fg_report, process));
 	return 0;
+}
+
+static bool is_another_version(int err)
+{
+	return err == -EPROTONOSUPPORT || err == -EPROTO;
+}
+
+static void say_another_version(const char *path, char *why, size_t size)
+{
+	snprintf(why, size, "the monitor on %s is of another version: restart it with this one",
+		 path);
+}
+
+bool fg_monitor_is_another_version(const char *path, char *why, size_t size)
+{
+	static struct fg_report r;
+	struct sigaction action;
+	sigset_t mask;
+	pid_t pid;
+	bool is;
+
+	/* What brief.h changes of SIGURG is not for the program that comes then. */
+	sigaction(SIGURG, NULL, &action);
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	/* From behind the last number: the answer has no processes. */
+	is = is_another_version(ask(path, FG_MOST_PROCESSES, VERSION_WITHIN_NS, &r, &pid));
+	sigaction(SIGURG, &action, NULL);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	if (is)
+		say_another_version(path, why, size);
+	return is;
 }
 
 /* Is a process of the pid namespace that /proc is of?  A line of as many numbers as it has. */
@@ -213,9 +248,8 @@ int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
 	if (err == -ENOENT || err == -ECONNREFUSED)
 		snprintf(why, size, "no monitor listens on %s: start one (flexguard monitor)",
 			 path);
-	else if (err == -EPROTONOSUPPORT || err == -EPROTO)
-		snprintf(why, size,
-			 "the monitor on %s is of another version: restart it with this one", path);
+	else if (is_another_version(err))
+		say_another_version(path, why, size);
 	else if (err == -EADDRNOTAVAIL)
 		snprintf(why, size,
 			 "'%s' is no socket's name: a path is wanted, or @NAME, of at "

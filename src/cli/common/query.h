@@ -25,6 +25,8 @@ struct fg_answer {
 
 /* 0, or -errno and one sentence in `why`. */
 int fg_query(const char *socket, struct fg_answer *a, char *why, size_t size);
+/* Whether who listens there refuses this version's programs; then one sentence in `why`. */
+bool fg_monitor_is_another_version(const char *socket, char *why, size_t size);
 void fg_answer_free(struct fg_answer *a);
 
 /* --socket was read: false if its value is missing (said). */
