@@ -26,16 +26,18 @@ static uint64_t number_in(const char *path)
 	return n;
 }
 
-/* The least in the file of that name of this cgroup, by its path, and of all above it. */
-static uint64_t least(const char *mount, char *cgroup, const char *name)
+/* The least in the files of these names of this cgroup, by its path, and of all above it. */
+static uint64_t least(const char *mount, char *cgroup, const char *const name[2])
 {
 	uint64_t result = UINT64_MAX, limit;
 	char path[PATH_MAX + 64], *end;
 
 	for (;;) {
-		snprintf(path, sizeof(path), "%s%s/%s", mount, cgroup, name);
-		limit = number_in(path);
-		result = limit < result ? limit : result;
+		for (int i = 0; i < 2 && name[i]; i++) {
+			snprintf(path, sizeof(path), "%s%s/%s", mount, cgroup, name[i]);
+			limit = number_in(path);
+			result = limit < result ? limit : result;
+		}
 		end = strrchr(cgroup, '/');
 		if (!end)
 			return result;
@@ -43,8 +45,14 @@ static uint64_t least(const char *mount, char *cgroup, const char *name)
 	}
 }
 
+/*
+ * Above memory.high the kernel kills nobody: who allocates waits there, for up to 2 s at a time,
+ * and clients take a monitor for dead after a quarter of that.
+ */
 uint64_t fg_cgroup_memory(const char *root)
 {
+	static const char *const v1[2] = {"memory.limit_in_bytes"};
+	static const char *const v2[2] = {"memory.max", "memory.high"};
 	char path[256], line[PATH_MAX - sizeof(path)];
 	uint64_t result = UINT64_MAX, limit;
 	FILE *f;
@@ -65,7 +73,7 @@ uint64_t fg_cgroup_memory(const char *root)
 		if (!unified && !strstr(controllers, "memory"))
 			continue;
 		snprintf(path, sizeof(path), "%s/sys/fs/cgroup%s", root, unified ? "" : "/memory");
-		limit = least(path, cgroup, unified ? "memory.max" : "memory.limit_in_bytes");
+		limit = least(path, cgroup, unified ? v2 : v1);
 		result = limit < result ? limit : result;
 	}
 	if (f)

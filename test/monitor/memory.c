@@ -136,6 +136,10 @@ static void of_cgroup(void)
 	CHECK(fg_cgroup_memory(root) == UINT64_MAX);
 	put("sys/fs/cgroup/system.slice/flexguardd.service/memory.max", "1073741824\n");
 	CHECK(fg_cgroup_memory(root) == 1u << 30);
+	put("sys/fs/cgroup/system.slice/flexguardd.service/memory.high", "max\n");
+	CHECK(fg_cgroup_memory(root) == 1u << 30);
+	put("sys/fs/cgroup/system.slice/flexguardd.service/memory.high", "67108864\n");
+	CHECK(fg_cgroup_memory(root) == 64u << 20);
 	put("sys/fs/cgroup/system.slice/memory.max", "1048576\n");
 	CHECK(fg_cgroup_memory(root) == 1u << 20);
 	put("proc/self/cgroup", "5:cpu,memory:/a/b\n0::/\n");
