@@ -102,42 +102,61 @@ static bool has_word(const char *list, size_t length, const char *word)
  */
 static bool is_outside(const char *path)
 {
-	return !strncmp(path, "/..", 3) && strchr("/\n", path[3]);
+	return !strncmp(path, "/..", 3) && (!path[3] || path[3] == '/');
 }
 
 /* A line is "number:controllers:path"; version 2's is "0::path". */
+static uint32_t of_line(const char *line, const char *mounted)
+{
+	char folder[PATH_SIZE] = "", *controllers = strchr(line, ':'), *path;
+	size_t root;
+	bool v2;
+
+	path = controllers ? strchr(controllers + 1, ':') : NULL;
+	if (!path)
+		return FG_QUOTA_NONE;
+	controllers++;
+	v2 = path == controllers;
+	if (!v2 && !has_word(controllers, (size_t)(path - controllers), "cpu"))
+		return FG_QUOTA_NONE;
+	path++;
+	if (is_outside(path))
+		return FG_QUOTA_NONE;
+	append(folder, mounted, strlen(mounted));
+	if (!v2)
+		append(folder, "/cpu", 4);
+	root = strlen(folder);
+	append(folder, path, strlen(path));
+	return lowest(folder, root, v2);
+}
+
+/* Version 1 has a line for each controller: in all they may be longer than `text`, no line is. */
 uint32_t fg_quota_read(const char *list, const char *mounted)
 {
-	uint32_t least = FG_QUOTA_NONE;
-	char text[4096], *line, *next;
+	long fd = fg_syscall6(SYS_openat, AT_FDCWD, (long)list, O_RDONLY | O_CLOEXEC, 0, 0, 0), n;
+	uint32_t least = FG_QUOTA_NONE, quota;
+	char text[4096 + 256], *line, *end;
+	size_t have = 0;
 
-	if (!read_file(list, text, sizeof(text)))
+	if (fd < 0)
 		return FG_QUOTA_NONE;
-	for (line = text; *line; line = next) {
-		char folder[PATH_SIZE] = "", *controllers = strchr(line, ':'), *path;
-		size_t length = strcspn(line, "\n"), root;
-		bool v2;
-		uint32_t quota;
-
-		next = line + length + (line[length] == '\n');
-		path = controllers ? strchr(controllers + 1, ':') : NULL;
-		if (!path || path > line + length)
-			continue;
-		controllers++;
-		v2 = path == controllers;
-		if (!v2 && !has_word(controllers, (size_t)(path - controllers), "cpu"))
-			continue;
-		path++;
-		if (is_outside(path))
-			continue;
-		append(folder, mounted, strlen(mounted));
-		if (!v2)
-			append(folder, "/cpu", 4);
-		root = strlen(folder);
-		append(folder, path, (size_t)(line + length - path));
-		quota = lowest(folder, root, v2);
-		least = quota < least ? quota : least;
-	}
+	do {
+		n = fg_syscall6(SYS_read, fd, (long)(text + have), (long)(sizeof(text) - 1 - have),
+				0, 0, 0);
+		have += n > 0 ? (size_t)n : 0;
+		text[have] = '\0';
+		/* The last one may have no end. */
+		for (line = text; (end = strchr(line, '\n')) || (n <= 0 && *line);
+		     line = end ? end + 1 : text + have) {
+			if (end)
+				*end = '\0';
+			quota = of_line(line, mounted);
+			least = quota < least ? quota : least;
+		}
+		have -= (size_t)(line - text);
+		memmove(text, line, have + 1);
+	} while (n > 0);
+	fg_syscall6(SYS_close, fd, 0, 0, 0, 0, 0);
 	return least;
 }
 

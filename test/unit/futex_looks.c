@@ -239,7 +239,8 @@ static void quotas(void)
 					    "a/b/cpu.max",
 					    "cpu/c/cpu.cfs_quota_us",
 					    "cpu/c/cpu.cfs_period_us"};
-	static char list[1000];
+	static char list[1000], lines[20000];
+	size_t n = 0;
 
 	CHECK(mkdtemp(folder) != NULL);
 	for (int i = 0; i < 4; i++)
@@ -276,6 +277,15 @@ static void quotas(void)
 	memset(list, 'x', sizeof list - 1);
 	memcpy(list, "0::/a/", 6);
 	CHECK_EQ(quota(list), 3500);
+	CHECK_EQ(unlink(in_folder("cpu.max")), 0);
+	/* Version 1 has a line for each controller: the last of many, with long paths. */
+	for (int i = 0; i < 13; i++)
+		n += (size_t)snprintf(lines + n, sizeof lines - n, "%d:name=%d:/%01000d\n", i, i,
+				      0);
+	strcpy(lines + n, "1:cpu:/c\n0::/\n");
+	CHECK_EQ(quota(lines), 5000);
+	strcpy(lines + n, "0::/a/b");
+	CHECK_EQ(quota(lines), 10);
 	write_file("cpu.max", "200000 100000\n");
 	/* What is beside the namespace's root, or above it, is not what is mounted. */
 	CHECK_EQ(quota("0::/..a\n"), 2000);
