@@ -72,6 +72,21 @@ def check_default_user_and_folder():
     default_folder("umask 077")
 
 
+def check_user_namespace():
+    """Root of such a one, with no other user in it, is told that it is not the machine's."""
+    need_daemon()
+    inside = ["unshare", "-U", "-r"]
+    need(not subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL).returncode,
+         "no user namespaces may be made here")
+    for path in SOCK, f"@flexguard-test-{os.getpid()}-inside":
+        p = subprocess.run([*inside, FLEXGUARD, "monitor", "--socket", path], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        same("status", p.returncode, 125)
+        one_line(p.stderr)
+        true(p.stderr, "user namespace" in p.stderr)
+        true("no socket stays behind", not os.path.exists(SOCK))
+
+
 def check_unprivileged_bpf():
     """Where any user may load eBPF programs, a client could write the counters: refused, in one
     sentence."""

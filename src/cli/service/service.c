@@ -172,6 +172,14 @@ static bool find_own_path(struct fg_service *s)
 	return true;
 }
 
+/* Why root may not do what it wants to here. */
+static const char *of_namespace(void)
+{
+	return fg_in_first_user_namespace() ? "" :
+					      ": it is root of a user namespace only, and needs "
+					      "the machine's";
+}
+
 static int listen_at(struct fg_service *s, char *why, size_t size)
 {
 	struct stat st;
@@ -211,7 +219,8 @@ static int listen_at(struct fg_service *s, char *why, size_t size)
 	if (s->own_path && s->change_user)
 		err = fg_monitor_give_away(s->socket, s->uid, s->gid);
 	if (err)
-		snprintf(why, size, "cannot give %s away: %s", s->socket, strerror(-err));
+		snprintf(why, size, "cannot give %s to user %d: %s%s", s->socket, (int)s->uid,
+			 strerror(-err), of_namespace());
 	return err;
 }
 
@@ -228,11 +237,7 @@ int fg_service_open(struct fg_service *s, char *why, size_t size)
 		err = become(s->uid, s->gid);
 		if (err)
 			snprintf(why, size, "cannot become user %d: %s%s", (int)s->uid,
-				 strerror(-err),
-				 fg_in_first_user_namespace() ?
-				     "" :
-				     ": it is root of a user namespace only, and needs the "
-				     "machine's");
+				 strerror(-err), of_namespace());
 	}
 	(void)!chdir("/");
 	if (!err && s->for_all && any_user_may_use_bpf()) {
