@@ -228,6 +228,21 @@ def check_module_in_a_closed_folder():
     shutil.rmtree(home)
 
 
+def check_without_proc():
+    """What cannot be executed there is said."""
+    need_monitor()
+    hidden = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if os.geteuid() or subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("/proc cannot be hidden here")
+    for _ in range(5):  # before or after the knock
+        p = subprocess.run([*hidden, FLEXGUARD, "run", "--monitor=now", "true"], text=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, timeout=60)
+        same("the program runs", (p.returncode, p.stdout), (0, ""))
+        one_line(p.stderr)
+        true(p.stderr, "/proc/self/exe" in p.stderr)
+
+
 def check_closed_standard_descriptors():
     """Whichever of them are closed at the start: the monitor serves, and the program finds them
     closed."""

@@ -183,6 +183,20 @@ static _Noreturn void become_monitor(const char *name, char **environment, bool 
 	_exit(1);
 }
 
+/*
+ * What the monitor says.  Before that comes an error where it has ended and had not taken in its
+ * secret.
+ */
+static bool hear(const struct fg_embed *e, struct fg_embedded_ready *r, int flags)
+{
+	ssize_t n;
+
+	do
+		n = recv(e->control, r, sizeof(*r), flags);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	return n == (ssize_t)sizeof(*r);
+}
+
 /* Wakes the monitor and waits for what it says. */
 static int wake(struct fg_embed *e, const struct sockaddr_un *un, socklen_t size, char *why,
 		size_t why_size)
@@ -194,9 +208,11 @@ static int wake(struct fg_embed *e, const struct sockaddr_un *un, socklen_t size
 
 	if (fd >= 0)
 		close(fd);
-	/* Looked at only: that it serves is asked again (serves). */
-	while (sent && recv(e->control, &r, sizeof(r), MSG_PEEK) < 0 && errno == EINTR)
-		;
+	/*
+	 * Looked at only: that it serves is asked again (serves).  One that does not hear the knock
+	 * any more has said why.
+	 */
+	hear(e, &r, MSG_PEEK | (sent ? 0 : MSG_DONTWAIT));
 	r.why[sizeof(r.why) - 1] = '\0';
 	if (r.err) {
 		snprintf(why, why_size, "%s", r.why[0] ? r.why : strerror(-r.err));
@@ -279,18 +295,17 @@ static bool serves(const struct fg_embed *e)
 {
 	struct fg_embedded_ready r;
 
-	return recv(e->control, &r, sizeof(r), MSG_DONTWAIT | MSG_PEEK) == (ssize_t)sizeof(r) &&
-	       !r.err;
+	return hear(e, &r, MSG_DONTWAIT | MSG_PEEK) && !r.err;
 }
 
 void fg_embed_ended(struct fg_embed *e)
 {
 	struct fg_embedded_ready r = {0};
-	ssize_t n = recv(e->control, &r, sizeof(r), MSG_DONTWAIT);
+	bool said = hear(e, &r, MSG_DONTWAIT);
 
 	e->pid = 0;
 	r.why[sizeof(r.why) - 1] = '\0';
-	if (n == (ssize_t)sizeof(r) && r.err)
+	if (said && r.err)
 		fg_note("no preemption monitor, going on with the fallback: %s",
 			r.why[0] ? r.why : strerror(-r.err));
 	else
