@@ -87,6 +87,17 @@ def check_user_namespace():
         true("no socket stays behind", not os.path.exists(SOCK))
 
 
+def check_without_proc():
+    """As in some chroots: its module is no file of /proc then."""
+    need_daemon()
+    hidden = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    need(not subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL).returncode,
+         "/proc cannot be hidden here")
+    with Daemon(prefix=hidden) as d:
+        same("served", answer(), 0)
+        d.stop()
+
+
 def check_unprivileged_bpf():
     """Where any user may load eBPF programs, a client could write the counters: refused, in one
     sentence."""

@@ -21,20 +21,19 @@
 static const struct fg_monitor_module *module;
 
 static int file = -1;
+static char *path;	  /* of the file */
 static char no_file[300]; /* why there is none */
 
 void fg_monitor_find(void)
 {
-	char *path;
-
 	if (file >= 0 || module)
 		return;
+	free(path);
 	path = fg_library(FG_MODULE_NAME, no_file, sizeof(no_file));
 	if (path)
 		file = open(path, O_RDONLY | O_CLOEXEC);
 	if (path && file < 0)
 		snprintf(no_file, sizeof(no_file), "cannot open %s: %s", path, strerror(errno));
-	free(path);
 }
 
 static int load(char *why, size_t why_size)
@@ -50,7 +49,8 @@ static int load(char *why, size_t why_size)
 		return -ENOENT;
 	}
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", file);
-	handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	/* Without /proc, as in some chroots: where its folder is not closed to us. */
+	handle = dlopen(access(name, F_OK) ? path : name, RTLD_NOW | RTLD_LOCAL);
 	close(file);
 	file = -1;
 	found = handle ? dlsym(handle, FG_MODULE_SYMBOL) : NULL;
