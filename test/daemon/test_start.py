@@ -312,6 +312,10 @@ def check_relative_path():
     try:
         with Daemon(path="rel.sock") as d:
             same("it has left", os.readlink(f"/proc/{d.p.pid}/cwd"), "/")
+            p = run("run", "sh", "-c", f"cd /; echo $FLEXGUARD_SOCKET; {FLEXGUARD} status",
+                    env={"FLEXGUARD_SOCKET": "rel.sock"})
+            same(f"programs in another folder find it: {p.stderr}",
+                 (p.stdout.splitlines()[0], p.returncode), (f"{folder}/rel.sock", 0))
             d.stop()
         same("nothing stays behind", os.listdir(folder), [])
         with Daemon(path="./rel.sock") as d:

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "abi/options.h"
 #include "abi/protocol.h"
+#include "abi/socket.h"
 #include "abi/stats.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/locks.h"
@@ -284,6 +286,23 @@ static int supervised(const struct run *r, const struct fg_target *t, struct fg_
 	fg_exit_like(status);
 }
 
+/* Processes of the program may begin in other folders.  False: no memory. */
+static bool keep_socket(const char *path)
+{
+	char here[PATH_MAX], *whole;
+	struct sockaddr_un un;
+	bool kept = true;
+
+	if (*path == '/' || *path == '@' || !getcwd(here, sizeof(here)))
+		return true;
+	if (asprintf(&whole, "%s/%s", here, path) < 0)
+		return false;
+	if (fg_socket_address(&un, whole))
+		kept = !setenv(FG_SOCKET_ENV, whole, 1);
+	free(whole);
+	return kept;
+}
+
 /*
  * The one that listens already, or one of its own.  `in_place`: the program is to be no child of
  * ours, which a monitor of its own takes.
@@ -347,7 +366,7 @@ int fg_cmd_run(int argc, char **argv)
 	    (r.lock && setenv(FG_LOCK_ENV, r.lock, 1)) ||
 	    (r.policy && setenv(FG_POLICY_ENV, r.policy, 1)) ||
 	    (r.futex && setenv(FG_FUTEX_ENV, r.futex, 1)) ||
-	    set_openmp(lock == FG_LOCK_FLEXGUARD) ||
+	    set_openmp(lock == FG_LOCK_FLEXGUARD) || (!mon.pid && !keep_socket(fg_socket_path())) ||
 	    (mon.pid &&
 	     (setenv(FG_SOCKET_ENV, mon.socket, 1) || setenv(FG_SECRET_ENV, mon.secret, 1)))) {
 		fg_error("cannot set the environment: %s", strerror(errno));
