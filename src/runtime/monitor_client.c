@@ -78,6 +78,20 @@ static void find_socket(void)
 	knock_size = address_size + sizeof(FG_KNOCK) - 1; /* such names are not terminated */
 }
 
+/* Of a path that begins in the current folder: the program may go to others, and anybody's. */
+static void keep_folder(void)
+{
+	char whole[sizeof(address.sun_path)], *path = address.sun_path; /* "": an abstract name */
+	size_t room = sizeof(whole) - 1 - strlen(path);
+	long n = *path && *path != '/' ? sys(SYS_getcwd, (long)whole, (long)room, 0, 0, 0, 0) : 0;
+
+	if (n < 2 || whole[0] != '/')
+		return;
+	whole[n - 1] = '/';
+	memcpy(whole + n, path, strlen(path) + 1);
+	address_size = fg_socket_address(&address, whole);
+}
+
 static bool is_trusted(long fd)
 {
 	struct ucred who;
@@ -468,6 +482,8 @@ void fg_monitor_register(void)
 	if (!fg_call_begins(0))
 		return;
 	filtered_at_start = sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
+	if (!filtered_at_start)
+		keep_folder();
 	fg_store_relaxed(&fg_monitor_retry_ns, token);
 	if (join_monitor(0, WELCOME_WITHIN_NS, token) == NOBODY && knock_size) {
 		fg_store_relaxed(&is_asleep, 1);

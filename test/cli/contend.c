@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads that fight for one mutex for a while, and then see that no increment was lost.  Usage:
- * contend MILLISECONDS [exit|_exit|kill|UID]: how to end, or whom to become after a while. SIGTERM
- * shortens the while.
+ * contend MILLISECONDS [exit|_exit|kill|UID|FOLDER]: how to end, whom to become after a while, or
+ * where to go first. SIGTERM shortens the while.
  * contend once FILE: begins its second thread when the file is there, and that waits a few times
  * for the mutex.  Says whether there is a monitor's map in the process then.  contend until FILE:
  * waits on until there is one, for a minute.
@@ -90,6 +90,8 @@ int main(int argc, char **argv)
 		return few_waits(argv[2], 5, 5);
 	if (argc > 2 && !strcmp(argv[1], "until"))
 		return few_waits(argv[2], 0, 3000);
+	if (*end == '/' && chdir(end))
+		return 2;
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &term, NULL);

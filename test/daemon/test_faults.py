@@ -70,6 +70,17 @@ def check_daemon_comes_later():
         d.stop()
 
 
+def check_relative_path_from_another_folder():
+    """The name that a program was given is that of a socket where it began."""
+    need_daemon()
+    p = program(CONTEND, "100000", "/", path=os.path.basename(SOCK), cwd=TMP)
+    same("ready", p.stdout.readline(), "ready\n")
+    with Daemon() as d:
+        registered(Counters(), 1)
+        end(p)
+        d.stop()
+
+
 def check_children_come_back():
     """Each process for itself: a shell's children after the shell."""
     need_daemon()
