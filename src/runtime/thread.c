@@ -245,4 +245,13 @@ void fg_threads_after_fork(void)
 		t->id = fg_id_renew(mine);
 		fg_store_relaxed(&t->slot->owner_id, t->id);
 	}
+	/*
+	 * The id of a thread without a slot is the kernel's, which is another one here.  Nobody
+	 * knows what it holds, so what it may hold is what its former id says (fg_former_id).
+	 */
+	if (!mine && t->id) {
+		if (!t->bind.check)
+			t->bind.check = t->id;
+		t->id = FG_ID_NO_SLOT | fg_tid();
+	}
 }

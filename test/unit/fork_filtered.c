@@ -3,7 +3,8 @@
  * A process with a monitor forks when its child can have no memory of its own in place of what the
  * parent shares with the monitor: there are as many mappings as the kernel allows, or there is a
  * seccomp filter.  The child writes nothing into that memory, and its own locks work.  Once by a
- * thread with a slot of the first piece, and once by one with a slot of the second.  Without a
+ * thread with a slot of the first piece, and once by one with a slot of the second.  In the child
+ * a new thread has none; it forks as well, and what it holds it can release there.  Without a
  * monitor only the locks are tested.
  */
 #include "../tools/check.h"
@@ -203,6 +204,65 @@ static void give_mappings_back(void)
 	mapping = NULL;
 }
 
+/* ---- a thread without a slot that forks ---------------------------------------------- */
+
+static pthread_mutex_t again, inheriting;
+static int waits;
+
+static void make_mutexes(void)
+{
+	pthread_mutexattr_t a;
+
+	mutex_of_type(&again, PTHREAD_MUTEX_RECURSIVE);
+	CHECK_EQ(pthread_mutexattr_init(&a), 0);
+	CHECK_EQ(pthread_mutexattr_setprotocol(&a, PTHREAD_PRIO_INHERIT), 0);
+	CHECK_EQ(pthread_mutex_init(&inheriting, &a), 0);
+}
+
+/* The wait is counted by the kernel's number of the thread. */
+static void *destroy_beside_waiter(void *arg)
+{
+	lock(&inheriting);
+	CHECK_EQ(waits, 1);
+	unlock(&inheriting);
+	CHECK_EQ(pthread_mutex_destroy(&inheriting), EBUSY);
+	lock(&inheriting);
+	waits = 0;
+	CHECK_EQ(pthread_cond_signal(&cond), 0);
+	unlock(&inheriting);
+	return arg;
+}
+
+static void *fork_beside(void *arg)
+{
+	pid_t pid;
+
+	lock(&again);
+	pid = check_fork();
+	if (!pid) {
+		pthread_t t;
+
+		if (getenv("CHECK_PRELOAD")) { /* glibc's knows its owner no more */
+			lock(&again);
+			unlock(&again);
+			CHECK_EQ(try_elsewhere(&again), EBUSY);
+			unlock(&again);
+			CHECK_EQ(try_elsewhere(&again), 0);
+		}
+		lock(&inheriting);
+		waits = 1;
+		t = start(destroy_beside_waiter, NULL);
+		while (waits)
+			CHECK_EQ(pthread_cond_wait(&cond, &inheriting), 0);
+		unlock(&inheriting);
+		join(t);
+		_exit(0);
+	}
+	check_child(pid);
+	unlock(&again);
+	return arg;
+}
+
 /* The parent's other threads sleep meanwhile, and it waits: nobody else writes either. */
 static void *fork_once(void *pieces)
 {
@@ -221,6 +281,7 @@ static void *fork_once(void *pieces)
 			_exit(0);
 		}
 		check_child(grandchild);
+		join(start(fork_beside, NULL));
 		all_locks();
 		_exit(0);
 	}
@@ -280,6 +341,7 @@ int main(int argc, char **argv)
 	unlock(&parking);
 	if (pieces)
 		pieces = wait_for_pieces(PIECES);
+	make_mutexes();
 	fork_when_full(&pieces);
 	join(start(fork_when_full, &pieces));
 	install_filter();
