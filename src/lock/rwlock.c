@@ -142,15 +142,17 @@ static __attribute__((noinline)) void withdraw(struct fg_rwlock *rw, struct fg_s
 
 /*
  * Acquire: a reader that finds the gate free sees what the last writer did.  So does one that has
- * seen that writer's id, and now finds that a reader has the gate after it: pairs with the release
- * in rdlock_contended().
+ * seen that writer's id, and now finds the tag of whoever had the gate after it: pairs with the
+ * release in set_tag().
  */
 static bool writer_at_gate(struct fg_rwlock *rw)
 {
+	uint32_t owner = fg_load_acquire(&rw->gate.word) & FG_WORD_ID;
+
 #ifdef FG_BROKEN_TAG /* a test proves that the tests notice */
-	return (fg_load_acquire(&rw->gate.word) & FG_WORD_ID) && fg_load_relaxed(&rw->gate.tag);
+	return owner && tag_says(fg_load_relaxed(&rw->gate.tag), owner) != NO_WRITER;
 #endif
-	return (fg_load_acquire(&rw->gate.word) & FG_WORD_ID) && fg_load_acquire(&rw->gate.tag);
+	return owner && tag_says(fg_load_acquire(&rw->gate.tag), owner) != NO_WRITER;
 }
 
 /*
@@ -305,10 +307,10 @@ static __attribute__((noinline)) int rdlock_contended(struct fg_rwlock *rw, stru
 			if (patient > FG_RW_PATIENCE_NS && fg_now_ns() - began >= patient)
 				fg_store_relaxed(&rw->patience, 0);
 			/*
-			 * No writer now, and none until we are counted.  Release: see
-			 * writer_at_gate().
+			 * No writer now, and none until we are counted; also if a signal handler
+			 * of this thread has been one meanwhile.
 			 */
-			fg_store_release(&rw->gate.tag, 0);
+			set_tag(rw, 0, NO_WRITER);
 			r = enter_counted(rw, t, true);
 			_fg_unlock(&rw->gate);
 			return r;
@@ -502,7 +504,7 @@ int _fg_rwlock_unlock(struct fg_rwlock *rw)
 	if (owner) { /* i_am_at_gate() */
 		if (fg_unlikely(owner == fg_former_id(t)))
 			return unlock_former(rw);
-		if (owner == t->id && writer_is_sure(rw))
+		if (owner == t->id && writer_is_sure(rw, owner))
 			return fg_likely(writer_leaves_fast(rw)) ? 0 : wrunlock(rw);
 	}
 	id = t->id;

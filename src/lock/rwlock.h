@@ -67,7 +67,7 @@ enum fg_rw_bias { FG_RW_UNBIASED, FG_RW_BIASED, FG_RW_ASYMMETRIC };
 enum fg_rw_table { FG_RW_TABLE_OLD, FG_RW_TABLE_SEEN_TO, FG_RW_TABLE_OWN };
 
 struct fg_rwlock {
-	struct fg_lock gate; /* gate.tag: enum at_gate, not 0 if its owner is a writer */
+	struct fg_lock gate; /* gate.tag: the latest writer, and what it is (rwlock_paths.h) */
 	uint32_t readers;
 	uint32_t shared; /* glibc's: not 0 if process-shared, and then not ours */
 	uint32_t bias;	 /* enum fg_rw_bias; cleared by the owner of the gate */

@@ -36,14 +36,52 @@ void _fg_rwlock_bias_cost(uint64_t ns);
 void _fg_rwlock_inhibit_bias(struct fg_rwlock *rw, uint64_t ns, uint32_t lines);
 
 /*
- * gate.tag: what its owner is.  A writer that waits for readers comes (drain); one that does not
- * says at once that it writes, and does so unless there is a bias.
+ * gate.tag: the id of a writer, and what it is.  One that waits for readers comes (drain); one that
+ * does not says at once that it writes, and does so unless there is a bias.  Of another owner of
+ * the gate the tag says nothing, so a writer leaves it behind: to clear it would let readers in,
+ * the last of which may free the lock, before the writer has released the gate.  Nor does the next
+ * reader at the gate look like a writer by it: it came for another one.  Without an id it is that
+ * of the owner, whose id changes.
  */
 enum at_gate { NO_WRITER, WRITES, COMES };
+#define TAG_STATE 28
+_Static_assert(FG_WORD_ID >> TAG_STATE == 0, "above the id");
 
-static inline bool writer_is_sure(const struct fg_rwlock *rw)
+static inline enum at_gate tag_says(uint32_t tag, uint32_t owner)
 {
-	return fg_load_relaxed(&rw->gate.tag) == WRITES && !fg_load_relaxed(&rw->bias);
+	uint32_t id = tag & FG_WORD_ID;
+
+#ifdef FG_BROKEN_OLD_TAG /* a test proves that the tests notice */
+	id = 0;
+#endif
+	return id && id != owner ? NO_WRITER : (enum at_gate)(tag >> TAG_STATE);
+}
+
+static inline uint32_t tag_of(uint32_t id, enum at_gate is)
+{
+	return id | (uint32_t)is << TAG_STATE;
+}
+
+/* By the owner of the gate.  Release: see writer_at_gate(). */
+static inline void set_tag(struct fg_rwlock *rw, uint32_t id, enum at_gate is)
+{
+	fg_store_release(&rw->gate.tag, tag_of(id, is));
+}
+
+static inline bool writer_is_sure(const struct fg_rwlock *rw, uint32_t owner)
+{
+	return fg_load_relaxed(&rw->gate.tag) == tag_of(owner, WRITES) &&
+	       !fg_load_relaxed(&rw->bias);
+}
+
+/* From now on by its new id. */
+static inline void adopt_gate(struct fg_rwlock *rw, const struct fg_self *t, uint32_t former)
+{
+	enum at_gate is = tag_says(fg_load_relaxed(&rw->gate.tag), former);
+
+	set_tag(rw, 0, is);
+	_fg_lock_adopt(&rw->gate, former);
+	set_tag(rw, is == NO_WRITER ? 0 : t->id, is);
 }
 
 /*
@@ -55,22 +93,18 @@ static inline enum at_gate i_am_at_gate(struct fg_rwlock *rw, const struct fg_se
 	uint32_t owner = fg_load_relaxed(&rw->gate.word) & FG_WORD_ID;
 
 	if (fg_unlikely(owner && owner == fg_former_id(t))) {
-		_fg_lock_adopt(&rw->gate, owner);
+		adopt_gate(rw, t, owner);
 		owner = t->id;
 	}
-	if (owner != t->id || !fg_load_relaxed(&rw->gate.tag))
+	if (owner != t->id || tag_says(fg_load_relaxed(&rw->gate.tag), owner) == NO_WRITER)
 		return NO_WRITER;
-	return writer_is_sure(rw) ? WRITES : COMES;
+	return writer_is_sure(rw, owner) ? WRITES : COMES;
 }
 
-/*
- * Not the reader that gets the gate next clears the tag: another one, whose time is over, would
- * take that one for a writer, and give up.  Release: as in rdlock_contended().  False: it has the
- * gate still, and has to release it the long way.
- */
+/* The last access.  False: it has the gate still, and has to release it the long way. */
 static inline bool writer_leaves_fast(struct fg_rwlock *rw)
 {
-#ifndef FG_BROKEN_OLD_TAG /* a test proves that the tests notice */
+#ifdef FG_BROKEN_LAST_ACCESS /* a test proves that the tests notice */
 	fg_store_release(&rw->gate.tag, 0);
 #endif
 	return _fg_unlock_fast(&rw->gate);

@@ -152,7 +152,7 @@ static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self 
 	uint32_t before = 0;
 	int r;
 
-	fg_store_relaxed(&rw->gate.tag, COMES);
+	set_tag(rw, t->id, COMES);
 	do {
 		/* Release: who passes sees what the last writer did (found by `fgsim --weak`). */
 		fg_and_release(&rw->readers, ~WRITER_IN);
@@ -169,7 +169,7 @@ static __attribute__((noinline)) int drain(struct fg_rwlock *rw, struct fg_self 
 			_fg_rwlock_set_bias(rw);
 	} while (!r && !(in && !fg_load_relaxed(&rw->bias)));
 	if (!r) {
-		fg_store_relaxed(&rw->gate.tag, WRITES);
+		set_tag(rw, t->id, WRITES);
 		wrote(rw);
 	}
 	return r;
@@ -188,7 +188,7 @@ int _fg_rwlock_wrlock_untraced(struct fg_rwlock *rw, const struct fg_deadline *d
 		if (r)
 			return r;
 	}
-	fg_store_relaxed(&rw->gate.tag, WRITES);
+	set_tag(rw, t->id, WRITES);
 	if (fg_likely(get_in(rw) && !fg_load_relaxed(&rw->bias))) {
 		wrote(rw);
 		return 0;
@@ -233,7 +233,7 @@ int _fg_rwlock_trywrlock(struct fg_rwlock *rw)
 
 	if (is_read(rw) || !_fg_trylock(&rw->gate))
 		return EBUSY;
-	fg_store_relaxed(&rw->gate.tag, WRITES);
+	set_tag(rw, t->id, WRITES);
 	if (!fg_load_relaxed(&rw->bias) && get_in(rw) && !fg_load_relaxed(&rw->bias)) {
 		wrote(rw);
 		return 0;

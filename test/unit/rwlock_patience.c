@@ -7,7 +7,7 @@
  */
 #include "../tools/check.h"
 
-#include "lock/rwlock.h"
+#include "lock/rwlock_paths.h"
 #include "runtime/decide.h"
 
 #define TRIES_NS 30000000000ll
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 	check_begin(argv[0], 60);
 	too_many();
 	fg_policy_set(FG_POLICY_BLOCK);
-	rw.gate.tag = 1;
+	set_tag(&rw, 0, WRITES); /* of whoever has the gate */
 	while (!patience_grows())
 		if (clock_ns(CLOCK_MONOTONIC) - began > TRIES_NS)
 			check_skip("this thread was kept off its CPU each time");

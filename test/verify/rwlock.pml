@@ -9,7 +9,8 @@
  * [rwlock_bias.c:_fg_rwlock_read_for_long], [rwlock.c:count_in], [rwlock.c:passes],
  * [rwlock.c:rdlock_contended]; rwlock_write.c:
  * [rwlock_write.c:wait_for_entry], [rwlock_write.c:revoke_bias], [rwlock_write.c:wait_for_count],
- * [rwlock_write.c:get_in], [rwlock_write.c:drain]; [rwlock_paths.h:writer_leaves]; and the table,
+ * [rwlock_write.c:get_in], [rwlock_write.c:drain]; [rwlock_paths.h:writer_leaves],
+ * [rwlock_paths.h:tag_says], [rwlock_paths.h:set_tag]; and the table,
  * visible.h and visible.c: [visible.h:fg_visible_enter], [visible.h:fg_visible_clear],
  * [visible.h:fg_visible_reads], [visible.h:_fg_visible_all_seen], [visible.c:_fg_visible_left],
  * [visible.c:_fg_visible_leave], [visible.c:wake_wanting], [visible.c:discount],
@@ -24,21 +25,20 @@
  *   readers meet in one entry of a line: readers take any of them, a
  *   writer its own; -DELSEWHERE: a reader's unlock is done by its thread, or by one without a line
  *
- * Asked: a writer is alone; nobody waits for ever; an unlock finds what a lock
- * made, and in the end nothing is left.  A reader's patience ends at
- * any time.  Mutants: MUT_NO_RECHECK (of the bias by a visible reader),
- * MUT_BIAS_ONCE (the writer does not look at it again), MUT_NO_WANTED (a visible reader that leaves
- * wakes nobody), MUT_NO_SLEEPS (nor does a counted one), MUT_NO_PASS (readers never
- * pass a waiting writer), MUT_LINES_EARLY (the writer looks how many lines there are before it
- * takes the bias back), MUT_UNSEEN_BIAS, MUT_UNSEEN_WANTED, MUT_UNSEEN_RELEASE (no barrier for all
- * after the bias has been taken back; before the writer sleeps; after an entry has been released
- * for its thread), MUT_BLIND (a reader that clears an entry does not look whether it has been
- * released),
- * MUT_KEEPS (a release that comes too late is not taken back), MUT_TAKEN_BACK (a writer that has
- * taken an entry for released does not look again when one has been taken back), MUT_FORGETS (nor
- * does the next, when it gives up), MUT_ANY_BIAS (a reader without a
- * barrier takes any bias for the one that it has begun with), MUT_OVER_BIAS (one is set over
- * another).
+ * Asked: a writer is alone, until its last access; nobody waits for ever; an unlock finds what a
+ * lock made, and in the end nothing is left.  A reader's patience ends at any time.  Mutants:
+ * MUT_NO_RECHECK (of the bias by a visible reader), MUT_BIAS_ONCE (the writer does not look at it
+ * again), MUT_NO_WANTED (a visible reader that leaves wakes nobody), MUT_NO_SLEEPS (nor does a
+ * counted one), MUT_NO_PASS (readers never pass a waiting writer), MUT_LINES_EARLY (the writer
+ * looks how many lines there are before it takes the bias back), MUT_UNSEEN_BIAS,
+ * MUT_UNSEEN_WANTED, MUT_UNSEEN_RELEASE (no barrier for all after the bias has been taken back;
+ * before the writer sleeps; after an entry has been released for its thread), MUT_BLIND (a reader
+ * that clears an entry does not look whether it has been released), MUT_KEEPS (a release that comes
+ * too late is not taken back), MUT_TAKEN_BACK (a writer that has taken an entry for released does
+ * not look again when one has been taken back), MUT_FORGETS (nor does the next, when it gives up),
+ * MUT_ANY_BIAS (a reader without a barrier takes any bias for the one that it has begun with),
+ * MUT_OVER_BIAS (one is set over another), MUT_LAST_ACCESS (a writer clears its tag before it
+ * releases the gate).
  */
 #ifndef READERS
 #define READERS 2
@@ -61,7 +61,8 @@
 
 /* By lock. */
 byte gate[LOCKS];      /* 0 or who: 1.. readers, then writers */
-bit tag[LOCKS];	       /* its owner is a writer */
+byte tag[LOCKS];       /* the latest writer: its owner, or one that was */
+bit leaving[LOCKS];    /* a writer has written, and has not released the gate yet */
 byte counted[LOCKS];
 bit writer_in[LOCKS], drainer_sleeps[LOCKS];
 byte bias[LOCKS]; /* 2: asymmetric */
@@ -290,9 +291,9 @@ inline leave()
 inline enter_counted(may_pass)
 {
 	atomic { seen_in = writer_in[l]; counted[l]++ };
-	atomic { busy = (gate[l] != 0) };
+	owner = gate[l];
 	if
-	:: busy -> busy = tag[l]
+	:: owner != 0 -> busy = (tag[l] == owner); owner = 0
 	:: else
 	fi;
 	if
@@ -396,7 +397,7 @@ inline rdunlock()
 proctype Reader(byte me)
 {
 	bit got, busy, have, seen_in, took, not_its, has_line, got_it;
-	byte began, rounds, depth, l, mine, w;
+	byte owner, began, rounds, depth, l, mine, w;
 #ifdef ELSEWHERE
 	byte i;
 #endif
@@ -421,7 +422,7 @@ proctype Reader(byte me)
 		rdlock();
 		depth = 1;
 		reading[l]++;
-		assert(!writing[l]);
+		assert(!writing[l] && !leaving[l]); /* it may be the last, and free the lock */
 #ifdef RECURSIVE
 		rdlock();
 		depth = 2;
@@ -477,7 +478,7 @@ proctype Writer(byte me)
 	:: rounds < R ->
 		rounds++;
 		atomic { gate[l] == 0 -> gate[l] = me + 1 };
-		tag[l] = 1;
+		tag[l] = me + 1;
 		get_in();
 		if
 		:: got -> again = (bias[l] != 0)
@@ -572,7 +573,7 @@ proctype Writer(byte me)
 		od;
 		writing[l]++;
 		assert(writing[l] == 1 && reading[l] == 0);
-		writing[l]--;
+		atomic { writing[l]--; leaving[l] = 1 };
 		revokes = 0;
 gave_up:
 #ifndef MUT_FORGETS
@@ -586,8 +587,10 @@ gave_up:
 		lines = 0;
 		got = 0;
 		again = 0;
+#ifdef MUT_LAST_ACCESS
 		tag[l] = 0;
-		gate[l] = 0 /* the last touch */
+#endif
+		atomic { gate[l] = 0; leaving[l] = 0 } /* the last access */
 	:: else -> break
 	od
 }
