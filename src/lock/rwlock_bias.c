@@ -93,7 +93,10 @@ static bool see_to_table(struct fg_rwlock *rw)
 		return true;
 	if (!fg_cas_acquire(&rw->table, &table, FG_RW_TABLE_SEEN_TO))
 		return table == FG_RW_TABLE_OWN;
-	_fg_visible_forget(rw);
+	if (!_fg_visible_forget(rw)) {
+		fg_store_release(&rw->table, FG_RW_TABLE_OLD); /* a later reader sees to it */
+		return false;
+	}
 	fg_store_release(&rw->table, FG_RW_TABLE_OWN);
 	return true;
 }

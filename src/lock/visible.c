@@ -121,14 +121,26 @@ enum fg_visible_release _fg_visible_release(const void *lock)
 	return all;
 }
 
-void _fg_visible_forget(const void *lock)
+/*
+ * Looks until another thread's release of another lock is taken back: a moment, unless that one is
+ * off its CPU, or below a signal handler of this thread.  Not varied.
+ */
+#define FORGET_LOOKS 200u
+
+bool _fg_visible_forget(const void *lock)
 {
+	uint32_t looks = 0;
+
 	for (uint32_t i = 0, lines = _fg_visible_lines(); i < lines; i++) {
 		struct fg_visible_line *line = &_fg_visible[i];
 
-		while (fg_unlikely(fg_visible_reads(line, lock)) && !discount(line, lock))
-			fg_pause(); /* for a moment, while a release of another lock is taken back */
+		while (fg_unlikely(fg_visible_reads(line, lock)) && !discount(line, lock)) {
+			if (++looks == FORGET_LOOKS)
+				return false;
+			fg_pause();
+		}
 	}
+	return true;
 }
 
 /* Of another thread. */

@@ -186,9 +186,10 @@ uint32_t _fg_visible_taken_back(void);
 
 /*
  * What is left of a lock that was at this address, whose readers have ended without an unlock, does
- * not count.  Nobody reads a lock there by the table meanwhile.
+ * not count.  Nobody reads a lock there by the table meanwhile.  False: it may, as another thread
+ * has not finished with an entry.
  */
-void _fg_visible_forget(const void *lock);
+bool _fg_visible_forget(const void *lock);
 
 /*
  * Whose entry is not seen after it has not passed its fg_fence_light(), and finds by its next look

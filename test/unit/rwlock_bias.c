@@ -2,14 +2,15 @@
 /*
  * Who gets the table of visible readers, at first and after a writer: one that reads for long, and
  * sooner readers that pull the lock's line from each other.  Not one that reads and writes in turn,
- * who would take it back each time.  At an odd address as well.  And that a lock which is only read
- * gets on without a barrier.
+ * who would take it back each time.  At an odd address as well.  Nor beside a release that another
+ * thread has not finished.  And that a lock which is only read gets on without a barrier.
  */
 #include "../tools/check.h"
 
 #include <stdbool.h>
 
 #include "lock/rwlock.h"
+#include "lock/visible.h"
 #include "sys/asymmetric.h"
 
 static struct fg_rwlock rw;
@@ -75,9 +76,35 @@ static void what_is_left_is_no_time(void)
 	CHECK_EQ(rw.bias, FG_RW_BIASED);
 }
 
+/*
+ * What an old lock left at this address does not count once somebody has seen to it.  Not while
+ * another thread has not finished a release in that column: then readers do without the bias.
+ */
+static void no_bias_beside_a_release(void)
+{
+	static struct fg_rwlock next, other;
+	uint32_t column = fg_visible_column(&next);
+	struct fg_visible_line *line = &_fg_visible[0]; /* nobody's */
+
+	line->entry[column] = (uintptr_t)&next;
+	line->released[column] = (uintptr_t)&other;
+	for (int n = 0; n < 1000; n++)
+		reads(&next);
+	CHECK_EQ(next.bias, 0);
+	line->released[column] = 0;
+	for (int n = 0; n < 1000; n++)
+		reads(&next);
+	CHECK_EQ(next.bias, FG_RW_BIASED);
+	CHECK_EQ(line->released[column], (uintptr_t)&next);
+	line->entry[column] = line->released[column] = 0;
+}
+
 int main(void)
 {
 	int n;
+
+	check_watchdog(60);
+	no_bias_beside_a_release();
 
 	CHECK(!reads_alone(50)); /* to take it back may cost more than they have lost */
 	CHECK(reads_alone(10000));
