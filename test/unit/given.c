@@ -191,13 +191,19 @@ static void release_in_child(void)
 	CHECK_EQ(status, 0);
 }
 
-/* Once the waiter's handler waits: what the interrupted wait has offered it cannot come for. */
+/*
+ * Until the waiter's handler waits: what the interrupted wait has offered it cannot come for.  What
+ * it is given before is its thread's, as if the signal had come right after it.  The handler's wait
+ * may offer as well, in a node of its own.
+ */
 static void interrupt(pthread_t t)
 {
+	const struct fg_slot *slot = fg_slot_look(fg_id_index(LOAD(waiter)));
+	uint64_t node = LOAD(slot->node);
+
 	CHECK_EQ(pthread_kill(t, SIGUSR1), 0);
 	UNTIL(LOAD(in_handler));
-	for (int i = 0; i < 20000 && offer_of(LOAD(waiter)); i++)
-		fg_pause();
+	UNTIL(!offer_of(LOAD(waiter)) || LOAD(slot->node) != node);
 }
 
 static void lock_in_handler(int sig)
