@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 	in_thread(look, NULL);
 	beside_others();
 	look(NULL);
-	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	pid = check_clone();
 	CHECK(pid >= 0);
 	if (!pid) {
 		int real = (int)syscall(SYS_gettid);
