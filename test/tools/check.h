@@ -189,7 +189,8 @@ static inline void check_begin(const char *argv0, unsigned seconds)
 		check_seed = strtoull(seed, NULL, 0);
 	check_watchdog(seconds);
 	if (preload && *preload) {
-		void *f = dlsym(RTLD_DEFAULT, "pthread_mutex_lock");
+		/* A program that is linked at a fixed place may find its own jump to it first. */
+		void *f = dlsym(RTLD_NEXT, "pthread_mutex_lock");
 
 		if (!f || !dladdr(f, &info) || !strstr(info.dli_fname, preload)) {
 			check_say("set up wrongly: pthread_mutex_lock does not come from %s",
