@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -94,6 +95,30 @@ static int vfork_shares(void)
 	return child > 0 && waitpid(child, NULL, 0) == child && seen;
 }
 
+static void end_here(int sig)
+{
+	(void)sig;
+	pthread_exit(NULL);
+}
+
+static void *pause_for_ever(void *unused)
+{
+	(void)unused;
+	for (;;)
+		pause();
+}
+
+/* A thread ends in a signal handler: the frame of the signal is unwound. */
+static int exit_in_handler(void)
+{
+	pthread_t t;
+
+	alarm(5);
+	signal(SIGUSR1, end_here);
+	return !pthread_create(&t, NULL, pause_for_ever, NULL) && !pthread_kill(t, SIGUSR1) &&
+	       !pthread_join(t, NULL);
+}
+
 /* Each in a process of its own: 0 where it works. */
 static void probe(const char *name, int (*works)(void))
 {
@@ -116,5 +141,6 @@ int main(void)
 	probe("pi-owner", pi_owner);
 	probe("memory-lock", memory_lock);
 	probe("vfork", vfork_shares);
+	probe("exit-in-handler", exit_in_handler);
 	return 0;
 }
