@@ -214,6 +214,9 @@ def run_tests(a):
     twins = {units.program(t): t for t in tests if units.on_glibc(t)}
     runs = Tests(a.cpu, twins, time.monotonic() + 60 * a.minutes, a.show)
     todo = [t for t in units.unit_tests(BUILD, a.only) if not units.on_glibc(t)]
+    if not todo:
+        say(f"{a.cpu}: no test has '{a.only}' in its name")
+        return 1
     under = [t for t in todo if limits.why(t)]
     runs.run(under if a.limits else [t for t in todo if t not in under], a.jobs)
     tell("skipped", runs.skipped)
