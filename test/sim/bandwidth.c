@@ -117,12 +117,14 @@ static const struct {
 } files[] = {{"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/cpu.max", "%llu %llu\n"}};
 #define FD(i) (100000 + (long)(i))
 #define FILES (long)(sizeof(files) / sizeof(*files))
+static bool at_end[FILES]; /* has been read since it was opened last */
 
 static bool opens(const char *path, long *result)
 {
 	for (long i = 0; i < FILES; i++)
 		if (!strcmp(path, files[i].path)) {
 			*result = quota_cpus > 0 ? FD(i) : -ENOENT;
+			at_end[i] = false;
 			return true;
 		}
 	return false;
@@ -137,8 +139,10 @@ bool quota_serves(long nr, long a, long b, long c, long *result)
 	if (i < 0 || i >= FILES || (nr != SYS_read && nr != SYS_close))
 		return false;
 	*result = 0;
-	if (nr == SYS_read)
+	if (nr == SYS_read && !at_end[i]) {
 		*result = snprintf((char *)b, (size_t)c, files[i].format, of_period() / US,
 				   PERIOD / US);
+		at_end[i] = true;
+	}
 	return true;
 }
