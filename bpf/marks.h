@@ -7,7 +7,7 @@
  * back twice, and a counter never goes below zero, whichever events are missed:
  *
  *	bits 0..3    kind: NONE, DEFERRED (not counted yet), PREEMPTED or BLOCKED
- *	bits 4..15   CPU that the thread is queued on
+ *	bits 4..15   CPU that the thread is queued on; all set: 4095 or above
  *	bits 16..31  domain
  *	bits 32..63  groups of CPUs that the thread may use; 0: any CPU
  *
@@ -58,7 +58,9 @@ const volatile __u32 cpu_shift = 0; /* up to 4: FG_MAX_CPUS CPUs in FG_CPU_GROUP
 
 static __always_inline __u64 make_mark(__u32 kind, __u32 cpu, __u32 domain, __u32 groups)
 {
-	return kind | (cpu & 0xfff) << 4 | (domain & 0xffff) << 16 | (__u64)groups << 32;
+	/* The highest stands for those above it, too: there is no counter for any of them. */
+	cpu = cpu < 0xfff ? cpu : 0xfff;
+	return kind | cpu << 4 | (domain & 0xffff) << 16 | (__u64)groups << 32;
 }
 
 static __always_inline __u32 mark_kind(__u64 mark)
