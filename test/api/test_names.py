@@ -24,8 +24,8 @@ RUNTIME = {
     "__register_atfork": START, "_dl_find_object": START, "dlopen": START, "dlsym": START,
     "dlvsym": START, "getauxval": START, "getenv": START, "secure_getenv": START,
     "pthread_key_create": START, "pthread_key_delete": START,
-    "strchr": START, "strcmp": START, "strcspn": START, "strlen": START, "strncmp": START,
-    "strnlen": START, "strrchr": START, "strtol": START, "strtoull": START,
+    "memmove": START, "strchr": START, "strcmp": START, "strcspn": START, "strlen": START,
+    "strncmp": START, "strnlen": START, "strrchr": START, "strtol": START, "strtoull": START,
     "writev": START,
     "open64": START, "close": START, "fstat64": START, "mmap64": START, "munmap": START,
 }

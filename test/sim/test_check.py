@@ -233,7 +233,8 @@ FOUND_BY = {
     "zoo": ["-l futex-fair", "-l hybrid-mcs", "-l cohort -m intel104 -c 8 -t 8",
             "-l cna -m intel104 -c 8 -t 8", "-l ulock-fair"],
 }
-ELSEWHERE = {"budget", "cond-shared", "defers", "futex", "native"}  # why: simulator.md
+# Why: simulator.md.
+ELSEWHERE = {"budget", "cond-shared", "defers", "futex", "last-access", "native"}
 
 
 def check_all_that_is_wrong_on_purpose_runs():
