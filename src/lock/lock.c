@@ -20,8 +20,9 @@
 #define YIELD_SLEEPS 3u
 
 /*
- * The common case while others sleep: this thread holds nothing and is back at once, and the lock
- * is free.  What barge_or_wait() would do, without the rest.  The release: unlock_again().
+ * The common case while others sleep (when they do: rounds.h): this thread holds nothing and is
+ * back at once, and the lock is free.  What barge_or_wait() would do, without the rest.  The
+ * release: unlock_again().
  */
 static inline bool lock_again(struct fg_lock *l, struct fg_self *t)
 {

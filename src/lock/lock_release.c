@@ -3,7 +3,8 @@
  * The slow paths of the FlexGuard lock (legend: lock.h): releasing it.  In contrast to the paper's
  * listing a release does not wake anybody as long as the threads that are awake keep the
  * lock busy: on a machine with N CPUs about N threads take the lock in turn without any
- * system call, and the others sleep.  Four things keep that honest:
+ * system call, and the others sleep.  (Where rounds are short only if they would do so too often:
+ * rounds.h.)  Four things keep that honest:
  *
  *   - sleepers are left asleep only while one of them, the designated waiter, sleeps
  *     with a time limit and checks the lock every few ms.  The spinning head is not enough: the
@@ -168,7 +169,7 @@ static bool release(struct fg_lock *l, struct fg_self *t, uint32_t w, bool given
 			continue;
 		}
 		if (!asked && (w & FG_WORD_DESIGNATED)) {
-			leave = leave_asleep(l, t, w, given);
+			leave = !_fg_rounds_wake_each_time(t) && leave_asleep(l, t, w, given);
 			asked = true;
 		}
 		if (leave && (w & FG_WORD_DESIGNATED)) {

@@ -397,7 +397,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 	int r;
 
 	a->may_be_designated = !tries_again(a) && fg_policy_now != FG_POLICY_BLOCK &&
-			       a->same <= SAME_OWNER;
+			       a->same <= SAME_OWNER && !_fg_rounds_wake_each_time(t);
 	asleep = prepare_sleep(l, t, a, &wakes);
 	a->makes_room = false;
 	if (!asleep)
@@ -424,6 +424,7 @@ static enum outcome sleep_on(struct fg_lock *l, struct fg_self *t, struct attemp
 		return UNDECIDED;
 	}
 	has_slept(t, until);
+	_fg_rounds_woken(t, until);
 	a->same = a->short_sleeps = 0;
 	a->in_vain = true;
 	return retake(l, t, a) ? ACQUIRED : UNDECIDED;

@@ -308,3 +308,42 @@ void _fg_native_round_took(struct fg_self *t, uint32_t ns)
 {
 	judge(t, ns <= SHORT_NATIVE_ROUND_NS);
 }
+
+/*
+ * Where threads share two CPUs by time slices, each of them sleeps at some of the ends of these,
+ * at which an owner loses its CPU in its section: once in some 8 ms.  Where an owner gives its CPU
+ * away in its section, whoever is woken has it, meets that lock, and sleeps again: a hundred times
+ * as often, and each time costs two switches.  So a thread of the process may sleep once in
+ * WOKEN_NS on average, and a few times at once.  That is a leaky bucket, by the time at which it
+ * will be empty (the virtual scheduling algorithm of ITU-T I.371): a hint of all threads, written
+ * by those that come from the kernel anyway.  2 and 8 ms: the same within noise ("Wake-ups where
+ * rounds are short").
+ */
+#define WOKEN_NS       4000000u
+#define WOKEN_AHEAD_NS (4ull * WOKEN_NS) /* not varied */
+
+/*
+ * More, all awake, run into each owner that has lost its CPU.  Empty sections, back at once, on 2
+ * CPUs: 1.8 of before with 64 threads, 1.3 with 96, 0.92 with 128.
+ */
+#define AWAKE_MOST 96u
+
+static uint64_t woken_until __attribute__((aligned(FG_CACHE_LINE)));
+
+bool _fg_rounds_wake_each_time(const struct fg_self *t)
+{
+	return rounds_are_short(t) && fg_threads_now() <= AWAKE_MOST &&
+	       fg_load_relaxed(&woken_until) < fg_now_ns() + WOKEN_AHEAD_NS;
+}
+
+void _fg_rounds_woken(const struct fg_self *t, uint64_t now)
+{
+	uint32_t threads = fg_threads_now();
+	uint64_t until;
+
+	if (!rounds_are_short(t))
+		return;
+	until = fg_load_relaxed(&woken_until);
+	fg_store_relaxed(&woken_until,
+			 (until > now ? until : now) + WOKEN_NS / (threads ? threads : 1));
+}

@@ -30,6 +30,15 @@ static inline uint32_t round_time(uint16_t since, uint64_t now)
 	return (uint16_t)(round_clock(now) - since) * FG_ROUND_UNIT_NS;
 }
 
+/*
+ * While others sleep for a lock its word is never 0, and each lock and each release goes a long
+ * way.  That is most of what a short round takes, so there a release that finds sleepers wakes one
+ * each time, and threads come and go by time slices; as long as few sleep.
+ */
+bool _fg_rounds_wake_each_time(const struct fg_self *t);
+/* This thread has been woken: `now`, by the clock. */
+void _fg_rounds_woken(const struct fg_self *t, uint64_t now);
+
 #define FG_PARTS 16 /* of a ns, in averages, so that they move at all */
 
 /* Moves the average by an eighth of the way; 0: there is none yet.  Not varied. */

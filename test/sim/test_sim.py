@@ -246,6 +246,18 @@ def check_sleepers_leave_the_lock_alone():
     assert any(n <= 4.4 for n in by_seed), "transfers of the lock's line a section, by three seeds"
 
 
+def check_sleepers_make_short_sections_no_longer():
+    # 63 to 69 accesses to memory a section where sleepers are left asleep while rounds are short,
+    # since each lock and each release goes the long way; 43 now, as with two threads, of whom none
+    # sleeps.
+    def accesses(*options):
+        r = figures("-m", "vm2", *options)
+        return r["hooks"] / r["sections"]
+    two, most = accesses("-t", "2"), max(accesses("-t", "8", "-d", "200", "-s", seed)
+                                         for seed in "135")
+    assert most <= 1.1 * two, f"accesses a section with 2 and 8 threads: {two:.1f}, {most:.1f}"
+
+
 def check_a_head_hands_its_role_over_while_it_waits():
     # 8.0 where it does so with the lock in hand, if nobody has told it anything; 5.5 where one that
     # has been told looks now and then whether somebody is behind it; 3.0 now.
