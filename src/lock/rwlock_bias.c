@@ -106,6 +106,8 @@ static __attribute__((noinline)) int have_bias(struct fg_rwlock *rw)
 {
 	if (see_to_table(rw))
 		_fg_rwlock_set_bias(rw);
+	else
+		fg_store_relaxed(&rw->inhibit, 0); /* as at first, not at each read */
 	return 0;
 }
 

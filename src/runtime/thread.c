@@ -247,7 +247,8 @@ void fg_threads_after_fork(void)
 	}
 	/*
 	 * The id of a thread without a slot is the kernel's, which is another one here.  Nobody
-	 * knows what it holds, so what it may hold is what its former id says (fg_former_id).
+	 * knows what it holds, so what it may hold is what its former id says (fg_former_id): the
+	 * first one that it had.
 	 */
 	if (!mine && t->id) {
 		if (!t->bind.check)

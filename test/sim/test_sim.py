@@ -157,7 +157,7 @@ def check_pipeline():
 
 def check_owners_that_give_their_cpu_away():
     # By a yield: whoever is awake has it then, and sleeps at the first lock that is held.  0.08 and
-    # 0.18 sleeps a section with a lock that wakes another at each release, 0.001 and 0.011 now.
+    # 0.18 sleeps a section with a lock that wakes another at each release, 0.002 and 0.012 now.
     for threads in "4", "16":
         r = figures("-m", "vm2", "-t", threads, "-L", "yields", "-d", "40")
         assert r["waits"] < 0.03, f"{threads} threads: {r['waits']} sleeps a section"
