@@ -4,12 +4,8 @@
  * task storage.  Counters go up only together with the store of a mark, and
  * down only with the removal of that mark (exchange or compare-and-swap), by
  * exactly what the mark says.  So nothing is counted twice, nothing is taken
- * back twice, and a counter never goes below zero, whichever events are missed:
- *
- *	bits 0..3    kind: NONE, DEFERRED (not counted yet), PREEMPTED or BLOCKED
- *	bits 4..15   CPU that the thread is queued on; all set: 4095 or above
- *	bits 16..31  domain
- *	bits 32..63  groups of CPUs that the thread may use; 0: any CPU
+ * back twice, and a counter never goes below zero, whichever events are missed.
+ * Its bits: mark_bits.h.
  *
  *	switch-out, critical   NONE -> PREEMPTED, BLOCKED, DEFERRED: by the thread's own CPU
  *	other user task runs   DEFERRED -> PREEMPTED: that CPU's next switch
@@ -30,14 +26,8 @@
 #include "compat.h"
 #include "../src/abi/protocol.h"
 #include "groups.h"
+#include "mark_bits.h"
 #include "once.h"
-
-enum mark_kind {
-	MARK_NONE = 0,
-	MARK_DEFERRED = 1,
-	MARK_PREEMPTED = 2,
-	MARK_BLOCKED = 3,
-};
 
 /* Frozen by the loader: user space can map it read-only and nothing else. */
 struct {
@@ -55,33 +45,6 @@ __u32 online_cpus = 1;
 const volatile __u8 cpu_near[FG_MAX_CPUS] = {}; /* enum fg_near */
 const volatile bool domains_only = false;	/* fg_counters.domains_only */
 const volatile __u32 cpu_shift = 0; /* up to 4: FG_MAX_CPUS CPUs in FG_CPU_GROUPS groups */
-
-static __always_inline __u64 make_mark(__u32 kind, __u32 cpu, __u32 domain, __u32 groups)
-{
-	/* The highest stands for those above it, too: there is no counter for any of them. */
-	cpu = cpu < 0xfff ? cpu : 0xfff;
-	return kind | cpu << 4 | (domain & 0xffff) << 16 | (__u64)groups << 32;
-}
-
-static __always_inline __u32 mark_kind(__u64 mark)
-{
-	return mark & 0xf;
-}
-
-static __always_inline __u32 mark_cpu(__u64 mark)
-{
-	return (__u32)mark >> 4 & 0xfff;
-}
-
-static __always_inline __u32 mark_domain(__u64 mark)
-{
-	return (__u32)mark >> 16;
-}
-
-static __always_inline __u32 mark_groups(__u64 mark)
-{
-	return mark >> 32;
-}
 
 /*
  * The groups of CPUs that a thread may use, by its affinity and its cpuset as they are now.  Most
