@@ -109,6 +109,42 @@ def check_zoo_skips():
     same("failed", judged(77, 77, 1, 77)[0], 1)
 
 
+def check_names_that_no_test_has():
+    """A typing mistake in --only is an error: nothing has been run, so nothing has passed."""
+    suite = ("import runpy, sys\nimport futexes, suites\n"
+             "class Suite(suites.Suite):\n"
+             "    name = 'made-up'\n"
+             "    def programs(self):\n"
+             "        return [suites.Program('something', ['true'])]\n"
+             "suites.ALL, futexes.ALL = {'made-up': Suite}, {}\n"
+             f"sys.argv = ['run', '{BUILD}', '--on', 'fallback', *sys.argv[1:]]\n"
+             f"runpy.run_path('{ROOT}/test/conformance/run', run_name='__main__')\n")
+    cross = ("import argparse, sys\nimport inside, units\n"
+             "class Limits:\n"
+             "    def __init__(self, triple): pass\n"
+             "    def stale(self, tests): return []\n"
+             "    def why(self, test): return None\n"
+             "test = {'name': 'something', 'cmd': ['true'], 'env': {}, 'workdir': '/'}\n"
+             "units.unit_tests = lambda build, only='': [test] if only in test['name'] else []\n"
+             "inside.sizes, inside.Limits = str, Limits\n"
+             "sys.exit(inside.run_tests(argparse.Namespace(\n"
+             "    cpu='cpu', triple='', only=sys.argv[2], jobs=1, minutes=1, show=False,\n"
+             "    limits=False)))\n")
+
+    def only(code, *args):
+        folders = ":".join(os.path.join(ROOT, "test", d) for d in ("conformance", "cross", "tools"))
+        p = subprocess.run([sys.executable, "-c", code, "--only", *args], timeout=60, text=True,
+                           env=dict(os.environ, PYTHONPATH=folders), stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT)
+        return p.returncode, p.stdout
+    for code, lists in (suite, ["--list"]), (cross, []):
+        for more in [], lists:
+            same("its name", only(code, "some", *more)[0], 0)
+            status, said = only(code, "smoe", *more)
+            same(said, status, 1)
+            true(said, "has 'smoe' in its name" in said)
+
+
 def check_choices_of_the_caller():
     """What he has chosen for his own programs is not what is tested."""
     if not shutil.which("meson"):
