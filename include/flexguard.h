@@ -265,7 +265,12 @@ typedef struct {
 } fg_sem_t;
 
 /* clang-format off */
-#define FG_SEM_INIT(value) { (value) } /* up to 2^31 - 1 */
+/* Up to 2^31 - 1; of any integer type: in braces C++ takes no int variable for an unsigned. */
+#ifdef __cplusplus
+#define FG_SEM_INIT(value) { static_cast<unsigned long long>(value) }
+#else
+#define FG_SEM_INIT(value) { (unsigned long long)(value) }
+#endif
 /* clang-format on */
 
 /* EINVAL: value above 2^31 - 1. */

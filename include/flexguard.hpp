@@ -455,7 +455,7 @@ template <std::ptrdiff_t LeastMax = 0x7fffffff> class counting_semaphore
 
 	// 0 <= desired <= max()
 	constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept
-	    : sem_ FG_SEM_INIT(static_cast<unsigned long long>(desired))
+	    : sem_ FG_SEM_INIT(desired)
 	{
 	}
 	counting_semaphore(const counting_semaphore &) = delete;

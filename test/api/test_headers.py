@@ -11,11 +11,13 @@ import tempfile
 INCLUDE = sys.argv[1]
 C = ["-std=c99", "-std=c11", "-std=gnu17", "-std=c2x"]
 CXX = ["-std=c++11", "-std=c++14", "-std=c++17", "-std=c++20", "-std=c++2b"]
-WARN = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wundef", "-Werror"]
+WARN = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion",
+        "-Wundef", "-Werror"]
 WARN_C = WARN + ["-Wstrict-prototypes", "-Wc++-compat"]
 WARN_CXX = WARN + ["-Wold-style-cast", "-Wzero-as-null-pointer-constant", "-Wnon-virtual-dtor"]
 
-# Twice, and before and after <time.h>; every initialiser; a call that strict C99 can make.
+# Twice, and before and after <time.h>; every initialiser, one with a variable; a call that strict
+# C99 can make.
 USE_C = """
 #include <flexguard.h>
 #include <flexguard_async.h>
@@ -29,6 +31,12 @@ int use(fg_mutex_t *m, const struct timespec *t);
 int use(fg_mutex_t *m, const struct timespec *t)
 {
 	return fg_mutex_init(m, FG_MUTEX_ERRORCHECK) + fg_mutex_timedlock(m, 1, t);
+}
+int at_most(int value, long l);
+int at_most(int value, long l)
+{
+	fg_sem_t places = FG_SEM_INIT(value), more = FG_SEM_INIT(l > 4 ? l : 4);
+	return fg_sem_trywait(&places) + fg_sem_trywait(&more);
 }
 """
 USE_HPP = """
