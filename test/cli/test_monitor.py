@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -241,6 +242,25 @@ def check_without_proc():
         same("the program runs", (p.returncode, p.stdout), (0, ""))
         one_line(p.stderr)
         true(p.stderr, "/proc/self/exe" in p.stderr)
+
+
+def check_few_descriptors():
+    """The line says what to raise.  Of the program's limit the monitor takes what it may."""
+    need_monitor()
+
+    def few(soft, hard):
+        return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    for n in 6, 8, 9, 10, 13, 20, 33:
+        p = run("run", "--monitor=now", "echo", "runs", preexec_fn=few(n, n))
+        same(f"{n}: {p.stderr}", (p.returncode, p.stdout), (0, "runs\n"))
+        one_line(p.stderr)
+        true(f"{n}: {p.stderr}", "raise `ulimit -n`" in p.stderr)
+    p = start("run", "sleep", "200", preexec_fn=few(9, 9))
+    said = p.stderr.readline()
+    true(f"asleep: {said}", "raise `ulimit -n`, which is 9" in said)
+    ends(p)
+    p = run("run", "--monitor=now", "sh", "-c", "ulimit -n", preexec_fn=few(9, 4096))
+    same(p.stderr, (p.returncode, p.stdout, p.stderr), (0, "9\n", ""))
 
 
 def check_closed_standard_descriptors():

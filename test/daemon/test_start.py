@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """flexguard monitor: its user, its capabilities, its socket, its beginning and its end."""
 import re
+import resource
 
 from daemonmod import *
 
@@ -359,6 +360,17 @@ def check_systemd():
     p.terminate()
     p.wait(60)
     listener.close()
+
+
+def check_few_descriptors():
+    """The line says what to raise."""
+    need_monitor()
+    for n in 4, 5, 6, 7, 8, 9, 12, 20, 33:
+        p = run("monitor", "--socket", f"@few-{os.getpid()}",
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+        same(f"{n}: {p.stderr}", p.returncode, 125)
+        one_line(p.stderr)
+        true(f"{n}: {p.stderr}", "raise `ulimit -n`" in p.stderr)
 
 
 def check_wrong_sockets():

@@ -242,7 +242,9 @@ int fg_cmd_monitor(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	stop_fd = signalfd(-1, &stop, SFD_CLOEXEC);
 	if (stop_fd < 0 || fg_service_open(&o.s, why, sizeof(why))) {
-		fg_error("%s", stop_fd < 0 ? "cannot wait for signals: too many open files" : why);
+		fg_error("%s", stop_fd < 0 ? "cannot wait for signals: too many open files: raise "
+					     "`ulimit -n`" :
+					     why);
 		return FG_EXIT_OWN;
 	}
 	fg_systemd_notify("READY=1\nSTATUS=Serving");

@@ -29,6 +29,7 @@
 #include "cli/launch/embed.h"
 #include "cli/launch/embedded.h"
 #include "cli/launch/told.h"
+#include "cli/service/service.h"
 #include "monitor/monitor.h"
 
 /* For the child to detach and end, then it is killed; looks every STOP_LOOK_NS.  Not varied. */
@@ -149,6 +150,12 @@ static char **little_environment(void)
 	return kept;
 }
 
+static _Noreturn void not_executed(int control, const struct fg_embedded_ready *r)
+{
+	(void)!write(control, r, sizeof(*r));
+	_exit(1);
+}
+
 /* The child: holds nothing of the user's, no terminal, pipe, lock file or mount. */
 static _Noreturn void become_monitor(const char *name, char **environment, bool verbose,
 				     int control, int knock, int listener)
@@ -157,6 +164,10 @@ static _Noreturn void become_monitor(const char *name, char **environment, bool 
 	struct fg_embedded_ready r = {0};
 	sigset_t none;
 
+	/* The program keeps the limit that it was given. */
+	r.err = fg_service_descriptors(r.why, sizeof(r.why));
+	if (r.err)
+		not_executed(control, &r);
 	setsid();
 	for (int s = 1; s < NSIG; s++)
 		signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
@@ -179,8 +190,7 @@ static _Noreturn void become_monitor(const char *name, char **environment, bool 
 	r.err = -errno;
 	snprintf(r.why, sizeof(r.why), "cannot execute the monitor (/proc/self/exe): %s",
 		 strerror(-r.err));
-	(void)!write(FG_EMBEDDED_CONTROL, &r, sizeof(r));
-	_exit(1);
+	not_executed(FG_EMBEDDED_CONTROL, &r);
 }
 
 /*
@@ -277,7 +287,8 @@ int fg_embed_start(struct fg_embed *e, bool now, char *why, size_t why_size)
 
 failed:
 	err = -errno;
-	snprintf(why, why_size, "cannot prepare the monitor: %s", strerror(-err));
+	snprintf(why, why_size, "cannot prepare the monitor: %s%s", strerror(-err),
+		 err == -EMFILE ? ": raise `ulimit -n`" : "");
 	for (int i = 0; i < 2; i++)
 		if (control[i] >= 0)
 			close(control[i]);

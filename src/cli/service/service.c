@@ -9,6 +9,7 @@
  * kernel asks for nothing more (Linux 6.18; test/daemon/test_start.py looks).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <stdint.h>
@@ -65,15 +66,31 @@ static void keep_for_serving(void)
 		set_caps(cap[0].permitted & CAP_TO_MASK(CAP_SYS_ADMIN), 0);
 }
 
-/* A registered process costs two descriptors, and one for each further piece of its slots. */
-static void raise_descriptors(void)
+/* To load takes 31, some of them for libbpf's libraries (Linux 6.18; not varied). */
+#define FILES_NEED 40u
+
+int fg_service_descriptors(char *why, size_t size)
 {
+	uint32_t have = 0;
 	struct rlimit r;
 
-	if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur < r.rlim_max) {
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		return 0;
+	/* A registered process costs two, and one for each further piece of its slots. */
+	if (r.rlim_cur < r.rlim_max) {
 		r.rlim_cur = r.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &r);
+		getrlimit(RLIMIT_NOFILE, &r);
 	}
+	for (rlim_t fd = 0; fd < r.rlim_cur && have < FILES_NEED; fd++)
+		have += fcntl((int)fd, F_GETFD) < 0;
+	if (have == FILES_NEED)
+		return 0;
+	snprintf(why, size,
+		 "the monitor needs %u free file descriptors, and has %u: raise `ulimit -n`, which "
+		 "is %llu",
+		 FILES_NEED, have, (unsigned long long)r.rlim_cur);
+	return -EMFILE;
 }
 
 /* Keep what loading needs, in the same way. */
@@ -92,7 +109,6 @@ static int keep_for_loading(void)
 
 void fg_service_give_up(void)
 {
-	raise_descriptors();
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	keep_for_loading();
 }
@@ -226,12 +242,11 @@ static int listen_at(struct fg_service *s, char *why, size_t size)
 
 int fg_service_open(struct fg_service *s, char *why, size_t size)
 {
-	int err = 0;
+	int err = fg_service_descriptors(why, size);
 
 	s->lock = FG_NO_LOCK;
 	fg_monitor_find(); /* while root may still look into a folder that is closed to others */
-	raise_descriptors();
-	if (s->listener < 0 && !s->listen_last)
+	if (!err && s->listener < 0 && !s->listen_last)
 		err = listen_at(s, why, size);
 	if (!err && s->change_user) {
 		err = become(s->uid, s->gid);

@@ -43,6 +43,11 @@ struct fg_service {
  */
 void fg_monitor_find(void);
 /*
+ * Raises the limit to what is allowed.  -EMFILE, and what to do in `why`: too few are left for a
+ * monitor.
+ */
+int fg_service_descriptors(char *why, size_t size);
+/*
  * Listens, gives up what is not needed, loads and attaches.  0, or -errno and one sentence in
  * `why`.
  */
