@@ -361,7 +361,7 @@ struct fg_report_process {
 	__u32 slots;
 	__u32 threads;		    /* that the program is bound to now */
 	__u32 runnable;		    /* of these, on a CPU or waiting for one */
-	__u64 since_ns;		    /* registered, CLOCK_MONOTONIC */
+	__u64 since_ns;		    /* registered, by up_ns */
 	__u64 preempted;	    /* times its threads lost the CPU while critical */
 	__u64 blocked;		    /* times they went to sleep while critical */
 	__u64 stats[FG_SLOT_STATS]; /* BLOCKED_NS in nanoseconds */
@@ -379,8 +379,8 @@ struct fg_report {
 	__u32 uid;   /* that the monitor runs as */
 	char version[32];
 	__u64 generation;
-	__u64 started_ns; /* CLOCK_MONOTONIC */
-	__u64 processes;  /* now, of all users */
+	__u64 up_ns;	 /* since it serves: its clock may be of another time namespace */
+	__u64 processes; /* now, of all users */
 	__u64 max_processes;
 	__u64 registered; /* hellos that were welcomed, since the start; not for further pieces */
 	__u64 refused;	  /* hellos that were not: quota, version, no room */

@@ -182,7 +182,8 @@ static uint32_t sample_if_due(struct fg_monitor *m, struct fg_process *p, uint64
 	return now < p->look_ns ? 0 : sample(m, p, now);
 }
 
-static void tell(const struct fg_process *p, struct fg_report_process *r)
+static void tell(const struct fg_monitor *m, const struct fg_process *p,
+		 struct fg_report_process *r)
 {
 	*r = (struct fg_report_process){
 	    .pid = p->pid,
@@ -191,7 +192,7 @@ static void tell(const struct fg_process *p, struct fg_report_process *r)
 	    .slots = p->slots,
 	    .threads = p->seen.threads,
 	    .runnable = p->seen.runnable,
-	    .since_ns = p->since_ns,
+	    .since_ns = p->since_ns - m->started_ns,
 	    .preempted = p->seen.preempted,
 	    .blocked = p->seen.blocked,
 	};
@@ -274,14 +275,14 @@ static void add_counts(const struct fg_counters *c, struct fg_report *r)
 	}
 }
 
-static void add_summary(const struct fg_monitor *m, struct fg_report *r)
+static void add_summary(const struct fg_monitor *m, uint64_t now, struct fg_report *r)
 {
 	const struct fg_counters *c = m->counters;
 
 	strncpy(r->version, FG_VERSION, sizeof(r->version) - 1);
 	r->uid = geteuid();
 	r->generation = c->generation;
-	r->started_ns = m->started_ns;
+	r->up_ns = now - m->started_ns;
 	r->processes = m->nr_processes;
 	r->max_processes = m->cfg.max_processes;
 	r->registered = m->registered;
@@ -352,12 +353,12 @@ void fg_report_answer(struct fg_monitor *m, int fd, const struct fg_query *q, ss
 			if (p->pidfd < 0 || (!all && p->uid != uid))
 				continue;
 			looked += all ? sample(m, p, now) : sample_if_due(m, p, now);
-			tell(p, &r.process[r.count++]);
+			tell(m, p, &r.process[r.count++]);
 		}
 		if (!all)
 			sample_all(m, now);
 		r.next = i < m->cfg.max_processes ? i : 0;
-		add_summary(m, &r);
+		add_summary(m, now, &r);
 	}
 	/* One that does not read its answer does not get one. */
 	send(fd, &r, offsetof(struct fg_report, process[r.count]), MSG_NOSIGNAL | MSG_DONTWAIT);

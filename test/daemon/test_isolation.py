@@ -239,6 +239,9 @@ def check_time_namespace():
             d.stop()
 
 
+HIDDEN = ["--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+
+
 def check_commands_in_a_time_namespace():
     """What they tell of times is by the monitor's clock, and a look at a program by the
     program's."""
@@ -252,13 +255,18 @@ def check_commands_in_a_time_namespace():
                 same("ready", p.stdout.readline(), "ready\n")
                 pid, = children(p.pid)
 
-                def told(*args):
-                    return json.loads(subprocess.run([*inside, FLEXGUARD, *args], text=True,
+                def told(*args, more=()):
+                    return json.loads(subprocess.run([*inside, *more, FLEXGUARD, *args], text=True,
                                                      stdout=subprocess.PIPE, check=True).stdout)
                 up = told("status", "--json", "--socket", SOCK)["uptime_seconds"]
                 true(f"up for {up} s", 0 < up < 1000)
                 top = told("top", "--json", "-n", "1", "-d", "0.1", "--socket", SOCK)
                 true(f"top: {top}", 0 < top["seconds"] < 1000)
+                # Nothing says there how far the clocks are apart.
+                up = told("status", "--json", "--socket", SOCK, more=HIDDEN)["uptime_seconds"]
+                true(f"without /proc up for {up} s", 0 < up < 1000)
+                top = told("top", "--json", "-n", "1", "-d", "0.1", "--socket", SOCK, more=HIDDEN)
+                true(f"without /proc: {top}", 0 < top["seconds"] < 1000)
                 look = "stat", str(pid), "-d", "0.5", "--json"
                 out = json.loads(run(*look).stdout)
                 true(f"from outside: {out}", out["contended"] > 0)

@@ -59,7 +59,7 @@ static void print_monitor(FILE *f, const struct fg_answer *a)
 	const struct metric m[] = {
 	    {"monitor_info", "gauge", "The monitor's version.", version, 1},
 	    {"uptime_seconds", "gauge", "Since the monitor was started.", NULL,
-	     (double)(a->at_ns - r->started_ns) / 1e9},
+	     (double)r->up_ns / 1e9},
 	    {"processes", "gauge", "Registered processes.", NULL, (double)r->processes},
 	    {"max_processes", "gauge", "Processes that may register.", NULL,
 	     (double)r->max_processes},

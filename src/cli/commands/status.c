@@ -115,7 +115,7 @@ static void print_monitor(const struct fg_answer *a, const char *path, const cha
 
 	fg_user_name(r->uid, user, sizeof(user));
 	put_field("monitor", "%s at %s, user %s, up %s", r->version, path, user,
-		  age_of(a->at_ns - r->started_ns, age, sizeof(age)));
+		  age_of(r->up_ns, age, sizeof(age)));
 	put_field("kernel", "Linux %s", kernel);
 	put_field("processes",
 		  "%llu of %llu at most; %llu registered since the start, %llu refused, %llu "
@@ -167,7 +167,7 @@ static void print_json(const struct fg_answer *a, const struct group *g, size_t 
 	fg_json_text(&j, "version", r->version);
 	fg_json_text(&j, "socket", path);
 	fg_json_count(&j, "uid", r->uid);
-	fg_json_real(&j, "uptime_seconds", 3, (double)(a->at_ns - r->started_ns) / 1e9);
+	fg_json_real(&j, "uptime_seconds", 3, (double)r->up_ns / 1e9);
 	fg_json_text(&j, "kernel", kernel);
 	fg_json_count(&j, "hidden_processes", hidden(a));
 	fg_json_count(&j, "processes", r->processes);

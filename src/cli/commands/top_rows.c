@@ -64,7 +64,7 @@ static void make_row(struct fg_top_row *r, const struct fg_report_process *p,
 		     const struct fg_answer *last, const struct fg_answer *now)
 {
 	const struct fg_report_process *was = before(last, p);
-	double s = (double)(now->at_ns - (was ? last->at_ns : p->since_ns)) / 1e9;
+	double s = (double)(now->sum.up_ns - (was ? last->sum.up_ns : p->since_ns)) / 1e9;
 	double rate[FG_SLOT_STATS];
 
 	for (int i = 0; i < FG_SLOT_STATS; i++)
@@ -107,7 +107,7 @@ int fg_top_sample(struct fg_top *t, char *why, size_t size)
 	same = t->last.sum.generation == a.sum.generation;
 	if (!same)
 		fg_answer_free(&t->last);
-	t->between_ns = a.at_ns - (same ? t->last.at_ns : a.sum.started_ns);
+	t->between_ns = a.sum.up_ns - (same ? t->last.sum.up_ns : 0);
 	t->preempted = t->between_ns ? (double)(a.sum.total_preempted -
 						(same ? t->last.sum.total_preempted : 0)) *
 					   1e9 / (double)t->between_ns :

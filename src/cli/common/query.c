@@ -240,7 +240,6 @@ int fg_query(const char *path, struct fg_answer *a, char *why, size_t size)
 	a->count = 0;
 	a->pid = 0;
 	err = collect(path, a);
-	a->at_ns = fg_now_ns() + (uint64_t)fg_clock_ahead_ns(a->pid);
 	a->same_numbers = !err && is_of_this_namespace(a->pid);
 	if (!err)
 		return 0;

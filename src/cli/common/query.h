@@ -17,8 +17,7 @@ struct fg_answer {
 	struct fg_report sum; /* the summary; its processes are below */
 	struct fg_report_process *process;
 	size_t count;
-	uint64_t at_ns; /* by the monitor's CLOCK_MONOTONIC */
-	pid_t pid;	/* of the process that has answered; 0: it cannot be seen from here */
+	pid_t pid; /* of the process that has answered; 0: it cannot be seen from here */
 	/* its numbers of processes are ours: it is neither outside of this container nor in one */
 	bool same_numbers;
 };
