@@ -41,10 +41,11 @@ static bool stays_refused(int fd, const struct sockaddr_un *addr, socklen_t len)
 }
 
 /*
- * A path that nobody listens on is left over from a monitor that was killed.  Unless we are alone
- * it may also be that of one which has just bound it.
+ * A path that nobody listens on is left over from a monitor that was killed, or that of one which
+ * has just bound it.  The lock below does not tell: a path is one for all network namespaces, and
+ * each has abstract names of its own.
  */
-static int remove_stale(const struct sockaddr_un *addr, socklen_t len, bool alone)
+static int remove_stale(const struct sockaddr_un *addr, socklen_t len)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct stat st;
@@ -54,7 +55,7 @@ static int remove_stale(const struct sockaddr_un *addr, socklen_t len, bool alon
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)addr, len) && !lstat(addr->sun_path, &st) &&
 	    S_ISSOCK(st.st_mode)) {
-		if (errno == ECONNREFUSED && (alone || stays_refused(fd, addr, len)))
+		if (errno == ECONNREFUSED && stays_refused(fd, addr, len))
 			err = unlink(addr->sun_path) ? FG_STALE : 0;
 		else if (errno == EACCES) /* nobody can tell whether somebody listens there */
 			err = -EACCES;
@@ -76,7 +77,7 @@ static int bind_as(int fd, const struct sockaddr_un *addr, socklen_t len, unsign
 	return err;
 }
 
-int fg_monitor_listen(const char *path, unsigned mode, bool alone)
+int fg_monitor_listen(const char *path, unsigned mode)
 {
 	struct sockaddr_un addr;
 	socklen_t len = fg_socket_address(&addr, path);
@@ -90,7 +91,7 @@ int fg_monitor_listen(const char *path, unsigned mode, bool alone)
 		return -errno;
 	err = bind_as(fd, &addr, len, mode);
 	if (err == -EADDRINUSE && !abstract) {
-		err = remove_stale(&addr, len, alone);
+		err = remove_stale(&addr, len);
 		if (!err)
 			err = bind_as(fd, &addr, len, mode);
 	}

@@ -94,11 +94,11 @@ void fg_monitor_close(struct fg_monitor *m);
 /*
  * Make a listening socket at `path` ('@' first: abstract), with these permissions.  Returns the
  * descriptor (CLOEXEC) or -errno; -EADDRINUSE if somebody listens there.  A path that nobody
- * listens on any more is replaced; FG_STALE if it cannot be removed.  `alone`: the lock below is
- * held; else that takes the time for which another may have bound it and not listen yet.  Before
- * there are threads that make files: it changes the umask, which is the process's, for a moment.
+ * listens on any more is replaced, after the time for which another may have bound it and not
+ * listen yet; FG_STALE if it cannot be removed.  Before there are threads that make files: it
+ * changes the umask, which is the process's, for a moment.
  */
-int fg_monitor_listen(const char *path, unsigned mode, bool alone);
+int fg_monitor_listen(const char *path, unsigned mode);
 #define FG_STALE (-1001)
 
 /*

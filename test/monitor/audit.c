@@ -95,7 +95,7 @@ int main(void)
 		skip("one CPU: the audit never sees another thread run");
 	m = monitor_open_or_skip(NULL);
 	snprintf(name, sizeof(name), "@flexguard-test-%d", getpid());
-	listen_fd = fg_monitor_listen(name, 0666, true);
+	listen_fd = fg_monitor_listen(name, 0666);
 	CHECK(listen_fd >= 0 && !pipe(stop));
 	pin(0, cpus[1]); /* and all threads that begin from here on */
 	CHECK(!pthread_create(&thread, NULL, serve, NULL));

@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 	syscall(SYS_close_range, 3, ~0u, 0);
 	m = monitor_open_or_skip(NULL);
 	snprintf(name, sizeof(name), "@flexguard-test-%d", getpid());
-	fd = fg_monitor_listen(name, 0666, true);
+	fd = fg_monitor_listen(name, 0666);
 	CHECK(fd >= 0 && !pipe(stop));
 	args[0] = m;
 	args[1] = &fd;

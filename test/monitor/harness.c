@@ -149,7 +149,7 @@ void monitor_start(struct monitor *m, const struct fg_monitor_config *cfg)
 	snprintf(m->name, sizeof(m->name), "@flexguard-test-%d-%llu", getpid(),
 		 (unsigned long long)fg_now_ns());
 	CHECK(!pipe2(stop, O_CLOEXEC) && !pipe2(ready, O_CLOEXEC));
-	s.listen_fd = fg_monitor_listen(m->name, 0666, true);
+	s.listen_fd = fg_monitor_listen(m->name, 0666);
 	CHECK(s.listen_fd >= 0);
 	s.stop_fd = stop[0];
 	s.ready_fd = ready[1];

@@ -89,7 +89,7 @@ static void serve(void *arg)
 {
 	struct start *s = arg;
 	struct fg_monitor *m = monitor_open_or_skip(NULL);
-	int listener = fg_monitor_listen(s->name, 0666, true), lock = fg_monitor_lock(s->folder);
+	int listener = fg_monitor_listen(s->name, 0666), lock = fg_monitor_lock(s->folder);
 
 	CHECK(listener >= 0 && lock >= 0);
 	close(s->stop[1]);

@@ -109,7 +109,7 @@ int main(void)
 		skip("only root can be several users");
 	m = monitor_open_or_skip(NULL);
 	snprintf(name, sizeof(name), "@flexguard-test-%d", getpid());
-	listener = fg_monitor_listen(name, 0666, true);
+	listener = fg_monitor_listen(name, 0666);
 	m->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	CHECK(listener >= 0 && m->epoll_fd >= 0 && !fg_monitor_tick(m, 0));
 	fg_pass_credentials(listener);

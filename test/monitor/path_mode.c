@@ -44,7 +44,7 @@ static unsigned mode_of(const char *file)
 
 static void listen_there(unsigned mode)
 {
-	int fd = fg_monitor_listen(path, mode, true);
+	int fd = fg_monitor_listen(path, mode);
 
 	CHECK(fd >= 0);
 	close(fd);

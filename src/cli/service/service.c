@@ -203,9 +203,8 @@ static int listen_at(struct fg_service *s, char *why, size_t size)
 
 	make_folder(s);
 	s->lock = fg_monitor_lock(s->socket);
-	fd = s->lock >= 0 || s->lock == FG_NO_LOCK ?
-		 fg_monitor_listen(s->socket, s->mode, s->lock >= 0) :
-		 s->lock;
+	fd = s->lock >= 0 || s->lock == FG_NO_LOCK ? fg_monitor_listen(s->socket, s->mode) :
+						     s->lock;
 	if (fd == -EADDRINUSE && s->socket[0] != '@' && !lstat(s->socket, &st) &&
 	    !S_ISSOCK(st.st_mode))
 		snprintf(why, size, "%s is no socket: give --socket another path", s->socket);
