@@ -121,6 +121,58 @@ def check_it_stays_for_those_who_outlive_the_command():
         wait_until("gone with the last", lambda: not {name, name + "/knock"} & names(), timeout=100)
 
 
+FORKS_TWICE = """
+import os, sys, time
+begins, done, leave = sys.argv[1:]
+end = time.monotonic() + 60
+def wait(is_so):
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.01)
+wait(lambda: os.path.exists(begins))
+first = os.getpid()
+if not os.fork():
+    wait(lambda: os.getppid() != first)
+    open(done, "w").close()
+    wait(lambda: os.path.exists(leave))
+"""
+
+
+def check_it_stays_for_one_that_forks_during_the_look():
+    """And ends then, as a daemon does when it begins: in the list there is the one that has ended,
+    and the other one has come after it."""
+    need_monitor()
+    begins, done, leave = (f"{TMP}/{name}-4" for name in ("begins", "done", "leave"))
+    p = run("run", "sh", "-c", f"setsid {sys.executable} -c '{FORKS_TWICE}' {begins} {done} "
+            f"{leave} </dev/null >/dev/null 2>&1 & echo $FLEXGUARD_SOCKET",
+            env={"LD_PRELOAD": BLOCKED, "BLOCKED_BEGINS": begins, "BLOCKED_UNTIL": done})
+    knock = p.stdout.strip() + "/knock"
+    true("it has forked", os.path.exists(done))
+    true("still there", knock in names())
+    open(leave, "w").close()
+    wait_until("gone with it", lambda: knock not in names())
+
+
+def check_it_stays_for_one_in_the_middle_of_an_exec():
+    """Which takes as long as its CPU or a disk is busy."""
+    need_monitor()
+    pid, stat, until = (f"{TMP}/{name}-5" for name in ("pid", "stat", "until"))
+    with open(stat, "w") as f:
+        f.write("1 (sleep) R" + " 0" * 49 + "\n")
+    p = run("run", "sh", "-c", "setsid sleep 100 </dev/null >/dev/null 2>&1 & "
+            f"echo $! >{pid}; echo $FLEXGUARD_SOCKET",
+            env={"LD_PRELOAD": BLOCKED, "BETWEEN_PID": pid, "BETWEEN_STAT": stat,
+                 "BETWEEN_UNTIL": until})
+    knock = p.stdout.strip() + "/knock"
+    try:
+        true("it may be wanted", knock in names())
+        open(until, "w").close()
+        time.sleep(1.2)
+        true("it is", knock in names())
+    finally:
+        os.kill(int(open(pid).read()), signal.SIGKILL)
+    wait_until("gone with it", lambda: knock not in names())
+
+
 def check_an_environment_without_end():
     """Another user's process says that its environment is a terabyte, and cannot keep the command
     from its end."""

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,10 @@
 
 #include "abi/protocol.h"
 
-/* How often, where that is not clear at once: an exec beside other work takes some ms. */
+/*
+ * How often, where that is not clear at once: an exec beside other work takes some ms, and longer
+ * where its CPU or a disk is busy: then it stays unclear.
+ */
 #define ENVIRON_LOOKS	8 /* not varied, as the time between two */
 #define ENVIRON_LOOK_NS 1000000
 
@@ -93,29 +97,33 @@ static bool others_have_entry(const char *pid, const char *entry)
 	return given;
 }
 
-/*
- * Whether the process was given `entry`, as NAME=VALUE.  False too where it may not be looked at.
- * *unclear: it has no environment, as for a moment in the middle of an exec; what has no executable
- * is no program, or the main thread of one that has ended.
- */
-static bool was_given(const char *pid, const char *entry, bool *unclear)
+enum told {
+	NOT_TOLD, /* or it may not be looked at */
+	TOLD,
+	NO_PROGRAM, /* it has ended, also since it was listed, or is one of the kernel */
+	BETWEEN	    /* in the middle of an exec it has no environment for a moment */
+};
+
+/* Whether the process was given `entry`, as NAME=VALUE. */
+static enum told was_given(const char *pid, const char *entry)
 {
 	char path[64], target[8];
 	bool any = false;
 
 	if (has_entry(pid, entry, &any))
-		return true;
-	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
+		return TOLD;
 	if (any)
-		return false;
-	if (readlink(path, target, sizeof(target)) <= 0)
-		return errno == ENOENT && others_have_entry(pid, entry);
-	if (is_between(pid)) {
-		*unclear = true;
-		return false;
+		return NOT_TOLD;
+	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
+	if (readlink(path, target, sizeof(target)) <= 0) {
+		if (errno != ENOENT)
+			return kill(atoi(pid), 0) && errno == ESRCH ? NO_PROGRAM : NOT_TOLD;
+		return others_have_entry(pid, entry) ? TOLD : NO_PROGRAM;
 	}
+	if (is_between(pid))
+		return BETWEEN;
 	/* The exec may have gone on since: from now on what is looked at is the new memory. */
-	return has_entry(pid, entry, &any);
+	return has_entry(pid, entry, &any) ? TOLD : NOT_TOLD;
 }
 
 /*
@@ -127,26 +135,55 @@ static bool is_of_the_kernel(bool in_session, const char *pid)
 	return in_session && !getsid(atoi(pid));
 }
 
+/* PID_MAX_LIMIT, include/linux/threads.h. */
+#define PIDS (4u << 20)
+
+/*
+ * One look at all processes that are not in `seen`.  Who has ended may have made another one since
+ * the list was read, as a daemon does that forks twice: *again.  So may who is in the middle of an
+ * exec be told: *unclear.
+ */
+static bool is_told_now(const char *entry, bool in_session, uint8_t *seen, bool *again,
+			bool *unclear)
+{
+	DIR *proc = opendir("/proc");
+	enum told told = NOT_TOLD;
+	struct dirent *d;
+
+	*again = *unclear = false;
+	while (proc && told != TOLD && (d = readdir(proc))) {
+		uint32_t pid = isdigit((unsigned char)d->d_name[0]) ? (uint32_t)atoi(d->d_name) : 0;
+
+		if (!pid || pid >= PIDS || seen[pid / 8] & 1u << pid % 8 ||
+		    is_of_the_kernel(in_session, d->d_name))
+			continue;
+		told = was_given(d->d_name, entry);
+		if (told == BETWEEN)
+			*unclear = true;
+		else
+			seen[pid / 8] |= (uint8_t)(1u << pid % 8);
+		*again |= told == BETWEEN || told == NO_PROGRAM;
+	}
+	if (proc)
+		closedir(proc);
+	return told == TOLD;
+}
+
 bool fg_is_told(const char *secret, bool in_session)
 {
 	char entry[sizeof(FG_SECRET_ENV) + 1 + FG_SECRET];
 	const struct timespec moment = {.tv_nsec = ENVIRON_LOOK_NS};
-	bool wanted = false, unclear = true;
+	bool told = false, again = true, unclear = false;
+	uint8_t *seen = calloc(1, PIDS / 8);
 
+	if (!seen)
+		return true;
 	snprintf(entry, sizeof(entry), FG_SECRET_ENV "=%s", secret);
-	for (int looks = 0; !wanted && unclear && looks < ENVIRON_LOOKS; looks++) {
-		DIR *proc = opendir("/proc");
-		struct dirent *d;
-
-		if (looks)
+	for (int looks = 0; !told && again && looks < ENVIRON_LOOKS; looks++) {
+		if (unclear)
 			nanosleep(&moment, NULL);
-		unclear = false;
-		while (proc && !wanted && (d = readdir(proc)))
-			wanted = isdigit((unsigned char)d->d_name[0]) &&
-				 !is_of_the_kernel(in_session, d->d_name) &&
-				 was_given(d->d_name, entry, &unclear);
-		if (proc)
-			closedir(proc);
+		told = is_told_now(entry, in_session, seen, &again, &unclear);
 	}
-	return wanted;
+	free(seen);
+	return told || unclear;
 }

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 
 /*
- * Is there a process left that was told of the monitor with this secret?  Daemons, and what a shell
- * has put in the background.  `in_session`: the command has been in a session with a number here.
- * May take as long as some process keeps its memory locked.
+ * Is there a process left that was told of the monitor with this secret, or may have been?
+ * Daemons, and what a shell has put in the background.  `in_session`: the command has been in a
+ * session with a number here.  May take as long as some process keeps its memory locked.
  */
 bool fg_is_told(const char *secret, bool in_session);
 
