@@ -101,8 +101,9 @@ static inline bool leave_counted(struct fg_rwlock *rw)
 /*
  * A thread that has locked for itself is found in the count at once.  Those that unlock for
  * others look several times: if two of them unlock at once, a reader may move to where one has
- * looked.  One that finds another at the same column waits for that, 0.1 s at most: it may be this
- * very thread, which a signal handler has interrupted.  Not varied.
+ * looked.  One that finds another at the same column waits until that is done.  In a signal handler
+ * that has interrupted such an unlock it may be this very thread, which goes on only afterwards: so
+ * there it gives up after 0.1 s.  Not varied.
  */
 #define ENTRY_LOOKS 8
 #define BUSY_NS	    50000u
@@ -117,17 +118,31 @@ static void wait_a_moment(void)
 	fg_futex_wait(&nobody, 0, FG_FUTEX_ANY, &soon);
 }
 
+/* More than one: a signal handler has interrupted it. */
+static __thread uint8_t fg_releasing;
+
+static enum fg_visible_release release(struct fg_rwlock *rw)
+{
+	enum fg_visible_release r;
+
+	fg_releasing++;
+	fg_fence_local();
+	r = _fg_visible_release(rw);
+	fg_fence_local();
+	fg_releasing--;
+	return r;
+}
+
 static __attribute__((noinline)) void leave(struct fg_rwlock *rw)
 {
 	uint32_t looks = 0, busy = 0;
 
 	while (looks < ENTRY_LOOKS && !leave_counted(rw)) {
-		enum fg_visible_release r = has_table(rw) ? _fg_visible_release(rw) :
-							    FG_VISIBLE_NOBODY;
+		enum fg_visible_release r = has_table(rw) ? release(rw) : FG_VISIBLE_NOBODY;
 
 		if (r == FG_VISIBLE_RELEASED)
 			return;
-		if (r == FG_VISIBLE_BUSY && busy++ < BUSY_LOOKS)
+		if (r == FG_VISIBLE_BUSY && (!fg_releasing || busy++ < BUSY_LOOKS))
 			wait_a_moment();
 		else
 			looks++;
