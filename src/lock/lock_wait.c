@@ -52,7 +52,8 @@
 
 /*
  * Everybody else checks periodically, at first after PERIODIC_NS and then at intervals four times
- * as long each time.  That is for the one thread that others rely on and that is kept off its CPU:
+ * as long each time; not after a sleep that somebody has ended, of which there may be dozens in a
+ * few ms.  That is for the one thread that others rely on and that is kept off its CPU:
  * the designated waiter; one that has been woken, until it takes the lock; one between a release
  * and its wake-up.  Above 4 ms a limit costs nothing ("Time limits by length"); not varied.
  */
@@ -253,7 +254,8 @@ static uint64_t time_for(struct attempt *a, enum reason reason)
 		return a->designated_ns;
 	case FOREIGN_OWNER: return FOREIGN_NS;
 	default:
-		a->check_ns = a->check_ns ? a->check_ns * 4 : (uint64_t)PERIODIC_NS * crowd();
+		if (!a->check_ns)
+			a->check_ns = (uint64_t)PERIODIC_NS * crowd();
 		if (a->check_ns > PERIODIC_MAX_NS)
 			a->check_ns = PERIODIC_MAX_NS;
 		return reason == LOST_WAITER && a->check_ns < LOST_NS ? LOST_NS : a->check_ns;
@@ -324,6 +326,8 @@ static enum outcome time_is_up(struct fg_lock *l, struct fg_self *t, struct atte
 {
 	bool room;
 
+	if (reason == PERIODIC_CHECK || reason == LOST_WAITER)
+		a->check_ns *= 4;
 	switch (reason) {
 	case DEADLINE: return TIMED_OUT;
 	case LOST_WAITER:
