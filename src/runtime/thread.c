@@ -143,6 +143,7 @@ static void thread_exit(void *arg)
 	/* not `arg`, which a program with a stray key may have set */
 	struct fg_self *t = &fg_self_tls;
 	uint32_t id = t->id, index = fg_id_index(id);
+	bool holds_nothing = !(t->only & ~(uint64_t)FG_ONLY_SLOWLY);
 	struct fg_slot *slot = t->slot;
 
 	(void)arg;
@@ -158,7 +159,8 @@ static void thread_exit(void *arg)
 	/* In an order in which a signal handler may lock after each step. */
 	t->bind.slot = 0;
 	fg_fence_local();
-	t->bind.check = id;
+	/* Of nothing it is the owner by that id, and the 2,048th thread after it has it, too. */
+	t->bind.check = holds_nothing ? FG_ID_NOBODYS : id;
 	fg_fence_local();
 	t->only = FG_ONLY_NOT_SET_UP;
 	fg_fence_local();
@@ -251,7 +253,7 @@ void fg_threads_after_fork(void)
 	 * first one that it had.
 	 */
 	if (!mine && t->id) {
-		if (!t->bind.check)
+		if (!t->bind.check || t->bind.check == FG_ID_NOBODYS)
 			t->bind.check = t->id;
 		t->id = FG_ID_NO_SLOT | fg_tid();
 	}

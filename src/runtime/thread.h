@@ -44,6 +44,7 @@
 #define FG_GEN_BITS   11
 #define FG_GEN_MASK   ((1u << FG_GEN_BITS) - 1)
 #define FG_ID_NO_SLOT 0x08000000u
+#define FG_ID_NOBODYS 0xffffffffu /* no lock word has it */
 
 /* In fg_thread.released; above them the generation of the index. */
 #define FG_RELEASED_COUNT  0x07ffffu
@@ -213,8 +214,8 @@ static inline struct fg_self *fg_self(void)
 
 /*
  * The id that this thread had until the first round of destructors of its thread-specific data:
- * what it held then it may still release in a later one.  From there on it has no index, so that
- * none is lost with it.
+ * what it held then it may still release in a later one.  FG_ID_NOBODYS: it held nothing.  From
+ * there on it has no index, so that none is lost with it.
  */
 static inline uint32_t fg_former_id(const struct fg_self *t)
 {
