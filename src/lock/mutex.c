@@ -9,10 +9,11 @@
  * glibc has the owner's tid in the third word.  That is none of a program's business, but Chromium,
  * and what is built on it, learns in this way, of a recursive mutex, what glibc takes for its tid:
  * it corrects that in a child of its own clone(2) in a new pid namespace, and ends where the two
- * differ.  So the tid is glibc's, as it is at that moment.  There is lock.prev, which nobody looks
- * at while this is the thread's only lock (held.h); beside others nothing is shown.  A release
- * leaves it there: to take it back costs a seventh of an acquisition and its release (uncontended),
- * and who looks then goes by the first word.
+ * differ.  So does Firefox, with the locks of its malloc held.  So the tid is glibc's, as it is at
+ * that moment.  There is lock.prev, which nobody looks at while this is one of two locks at most
+ * (held.h), nor of a thread that has forgotten the order of its locks.  A release leaves it there:
+ * to take it back costs a seventh of an acquisition and its release (uncontended), and who looks
+ * then goes by the first word.
  */
 static ptrdiff_t place; /* of it, from the thread pointer on; 0: not known */
 
@@ -21,7 +22,7 @@ void _fg_mutex_shows(ptrdiff_t tid_place)
 	place = tid_place;
 }
 
-/* This thread has taken it, and holds nothing else. */
+/* This thread has taken it, and does not need lock.prev. */
 static inline void show_owner(struct fg_mutex *m)
 {
 	const char *self = __builtin_thread_pointer();
@@ -33,9 +34,16 @@ static inline void show_owner(struct fg_mutex *m)
 				 fg_load_relaxed((const uint32_t *)(self + at)));
 }
 
-static inline bool is_only_lock(const struct fg_mutex *m)
+/* This thread has taken it, beside others perhaps: it forgets their order before lock.prev goes. */
+static inline void show_owner_beside(struct fg_mutex *m)
 {
-	return !has_several(&fg_self_tls) && pending_of(&fg_self_tls) == address(&m->lock);
+	struct fg_self *t = &fg_self_tls;
+
+	if (has_several(t) && t->held > 2 && _fg_kind_is_recursive(m->lock.tag) && place) {
+		t->unordered = 1;
+		fg_fence_local();
+	}
+	show_owner(m);
 }
 
 /* By the id that this thread had before. */
@@ -92,8 +100,8 @@ static __attribute__((noinline)) int lock_long_way(struct fg_mutex *m,
 		return _fg_kind_is_recursive(m->lock.tag) ? _fg_mutex_count_again(&m->count) :
 							    EDEADLK;
 	r = _fg_lock_slow(&m->lock, deadline);
-	if (!r && is_only_lock(m))
-		show_owner(m);
+	if (!r)
+		show_owner_beside(m);
 	return r;
 }
 
@@ -118,8 +126,7 @@ int _fg_mutex_trylock(struct fg_mutex *m)
 		return _fg_mutex_count_again(&m->count);
 	if (!_fg_trylock(&m->lock))
 		return EBUSY;
-	if (is_only_lock(m))
-		show_owner(m);
+	show_owner_beside(m);
 	return 0;
 }
 

@@ -140,8 +140,9 @@ struct fg_self {
 	uint8_t role : 2;      /* what slot->role says */
 	uint8_t turn_over : 1; /* sleep when I next have to wait (lock_paths.h) */
 	/*
-	 * locks were not released in reverse order: `prev` chains are stale; or treated so, to have
-	 * the releases come the long way (slice.h)
+	 * locks were not released in reverse order, or one has another use for its `prev`
+	 * (mutex.c): the chain is stale; or treated so, to have the releases come the long way
+	 * (slice.h)
 	 */
 	uint8_t unordered : 1;
 	uint8_t short_rounds : 2; /* of the timed ones, were most short? (rounds.h) */

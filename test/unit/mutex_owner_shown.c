@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recursive mutex, taken alone, shows what glibc takes for its owner's tid, also once a program
- * has corrected that in a child of its own clone(2): so does Chromium, and ends where it is not so.
+ * A recursive mutex shows what glibc takes for its owner's tid, alone and beside other locks, also
+ * once a program has corrected that in a child of its own clone(2): so do Chromium and, while it
+ * holds the locks of its malloc, Firefox; both end where it is not so.
  */
 #include <linux/sched.h>
 #include <sched.h>
@@ -34,6 +35,24 @@ static void *look(void *arg)
 	return arg;
 }
 
+enum { OTHERS = 5 };
+static pthread_mutex_t others[OTHERS];
+
+/* Beside some that are taken before it, and released in any order. */
+static void *look_beside(void *arg)
+{
+	for (int held = 1; held <= OTHERS; held++)
+		for (int first = 0; first < held; first++) {
+			for (int i = 0; i < held; i++)
+				lock(&others[i]);
+			CHECK_EQ(shown(), syscall(SYS_gettid));
+			for (int i = 0; i < held; i++)
+				unlock(&others[(first + i) % held]);
+			CHECK_EQ(shown(), syscall(SYS_gettid));
+		}
+	return arg;
+}
+
 /* Several locks, in any order of release: theirs are not disturbed by what is shown. */
 static void beside_others(void)
 {
@@ -63,8 +82,12 @@ int main(int argc, char **argv)
 		check_skip("this kernel does not say where the tid is");
 	look(NULL);
 	in_thread(look, NULL);
+	look_beside(NULL);
+	in_thread(look_beside, NULL);
 	beside_others();
 	look(NULL);
+	for (int i = 0; i < OTHERS; i++)
+		lock(&others[i]);
 	pid = check_clone();
 	CHECK(pid >= 0);
 	if (!pid) {
@@ -78,5 +101,8 @@ int main(int argc, char **argv)
 	}
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
+	for (int i = 0; i < OTHERS; i++)
+		unlock(&others[i]);
+	look(NULL);
 	return 0;
 }
