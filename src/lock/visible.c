@@ -155,11 +155,26 @@ static void empty(struct fg_visible_line *line, uint32_t column)
 		line->released[column] = 0;
 }
 
-/* What another thread has yet to take back it does not, here. */
+/*
+ * What another thread has yet to take back it does not, here.
+ *
+ * The calling thread may be in the middle of an unlock, which a signal handler has interrupted, and
+ * has cleared this entry.  Then it may look for itself in `released`, or have looked, and not
+ * again.  So that stays there, and as it may stay for good no entry comes beside it.
+ */
 static void settle(struct fg_visible_line *line, uint32_t column)
 {
-	if (line->released[column] && line->released[column] != line->entry[column])
+	uint64_t entry = line->entry[column], released = line->released[column];
+
+	if (!released)
+		return;
+	if (released == entry)
+		line->notice |=
+		    FG_NOTICE_RELEASED; /* who has released it may not have got so far */
+	else if (entry || fg_at_table != FG_TABLE_LEAVES)
 		line->released[column] = 0;
+	else
+		line->entry[column] = FG_VISIBLE_CLOSED;
 }
 
 void _fg_visible_after_fork(const struct fg_self *t)
@@ -170,7 +185,7 @@ void _fg_visible_after_fork(const struct fg_self *t)
 		for (uint32_t column = 0; column < FG_VISIBLE_COLUMNS; column++) {
 			if (&_fg_visible[i] != mine)
 				empty(&_fg_visible[i], column);
-			else if (!fg_at_table)
+			else
 				settle(&_fg_visible[i], column);
 		}
 }

@@ -45,7 +45,7 @@ enum {
 };
 
 struct fg_visible_line {
-	uint64_t entry[FG_VISIBLE_COLUMNS]; /* address of a lock, or 0 */
+	uint64_t entry[FG_VISIBLE_COLUMNS]; /* address of a lock, 0, or FG_VISIBLE_CLOSED */
 	uint32_t notice;
 	uint32_t gone;
 	uint64_t released[FG_VISIBLE_COLUMNS];
@@ -53,10 +53,14 @@ struct fg_visible_line {
 extern struct fg_visible_line _fg_visible[FG_VISIBLE_LINES] __attribute__((visibility("hidden")));
 
 /*
- * Its thread is between a look at an entry and a store to it.  A signal handler that comes then
- * keeps away from the line: it is counted, and unlocks as another thread would.
+ * Its thread is between a look at an entry and a store to it, or has cleared one and is about to
+ * see whether it counted.  A signal handler that comes then keeps away from the line: it is
+ * counted, and unlocks as another thread would.  If it forks, the child has to know which of them.
  */
+enum { FG_TABLE_ENTERS = 1, FG_TABLE_LEAVES };
 extern __thread uint8_t fg_at_table;
+
+#define FG_VISIBLE_CLOSED 1 /* an entry: no lock's, and none comes there (settle) */
 
 static inline uint32_t fg_visible_column(const void *lock)
 {
@@ -106,7 +110,7 @@ static inline bool fg_visible_enter(struct fg_self *t, uint32_t id, const void *
 	if (fg_unlikely(!line || fg_at_table))
 		return false;
 	entry = &line->entry[fg_visible_column(lock)];
-	fg_at_table = 1;
+	fg_at_table = FG_TABLE_ENTERS;
 	fg_fence_local();
 	if (fg_unlikely(
 		fg_load_relaxed(entry))) { /* read by this thread already, or another lock */
@@ -149,7 +153,7 @@ static inline enum fg_visible_leaves fg_visible_clear(struct fg_visible_line *li
 	 */
 	if (fg_load_relaxed(entry) != (uintptr_t)lock || fg_unlikely(fg_at_table))
 		return FG_VISIBLE_NOT_THERE;
-	fg_at_table = 1;
+	fg_at_table = FG_TABLE_LEAVES;
 	fg_fence_local();
 	if (fg_unlikely(fg_load_relaxed(entry) != (uintptr_t)lock)) {
 		fg_at_table = 0;
