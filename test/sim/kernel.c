@@ -63,6 +63,7 @@ void sim_restart(void)
 	mem_reset();
 	if (!chaos)
 		mon_reset(); /* after a check all threads are done, and it is at zero */
+	mon_machine();
 	if (monitor_on)
 		mon_tick();
 	memset(&kernel_stats, 0, sizeof(kernel_stats));

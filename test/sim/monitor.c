@@ -179,6 +179,10 @@ void mon_new(int id, int tid)
 void mon_reset(void)
 {
 	memset(&page, 0, sizeof(page));
+}
+
+void mon_machine(void)
+{
 	page.online_cpus = (uint64_t)M.cpus;
 	for (int i = 0; i < M.cpus && i < FG_MAX_CPUS; i++)
 		page.near[i] = (__u8)(cpus[i].socket << 5 | cpus[i].cluster % M.clusters % 32);

@@ -225,6 +225,7 @@ static inline __attribute__((no_sanitize("thread"))) uint64_t rng(void)
 extern bool monitor_on;
 void mon_setup(int nthreads, int cpus, int64_t tls_offset);
 void mon_reset(void);
+void mon_machine(void); /* the CPUs, and where they are */
 void mon_rseq(int id, void *area);
 /* -1: the idle task, -2: a kernel thread */
 void mon_switch(int cpu, int prev, bool prev_runnable, bool preempt, int next);

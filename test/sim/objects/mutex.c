@@ -349,13 +349,13 @@ static UNSEEN uint32_t told(uint32_t index)
 
 static UNSEEN void are_told(uint32_t *of)
 {
-	for (uint32_t i = 1; i <= 2 * CHECK_THREADS; i++)
+	for (uint32_t i = 1; i < FG_PIECE; i++)
 		of[i] = told(i);
 }
 
 static UNSEEN void nobody_else_is_told(const uint32_t *before, uint32_t owner)
 {
-	for (uint32_t i = 1; i <= 2 * CHECK_THREADS; i++)
+	for (uint32_t i = 1; i < FG_PIECE; i++)
 		if (i != owner && told(i) > before[i])
 			violation("another thread is told of the release");
 }
@@ -384,7 +384,7 @@ static void has_it_too(struct thread *t)
 
 static void release_for_others(struct thread *t)
 {
-	uint32_t before[2 * CHECK_THREADS + 1], owner;
+	uint32_t before[FG_PIECE], owner;
 	int which;
 
 	while (others_go_on()) {
