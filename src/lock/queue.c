@@ -2,74 +2,10 @@
 #include "lock/queue.h"
 
 #include "lock/held.h"
-#include "runtime/decide.h"
-
-/*
- * A node's number is thread index * FG_NODE_STEP + k; index 0 is nobody's, so 0 can
- * mean "none".  The tail has the epoch in front: after a fork the child's copy
- * of a queue names nodes of threads that it does not have.
- */
-#define NODE_BITS  18
-#define EPOCH_MASK ((1u << (32 - NODE_BITS)) - 1)
-#define FG_NODE_HANDED \
-	0xffffffffu /* in `next`: the owner has left; the thread that links here is the head */
-_Static_assert(FG_MAX_THREADS *FG_NODE_STEP == 1u << NODE_BITS, "node numbers fit into the tail");
-
-/*
- * A node's `next` names the successor, says where that one is (enum fg_near), and how often others
- * came past it while it was the first; each microsecond after the first that it waited for one of
- * them counts as LINK_PASSED_US more.
- */
-#define LINK_NODE	((1u << NODE_BITS) - 1)
-#define LINK_NEAR_SHIFT NODE_BITS
-#define LINK_PASSED	(1u << (NODE_BITS + 8))
-#define LINK_PASSED_MAX 62u /* 63 would be FG_NODE_HANDED */
-/*
- * With sections of 5 us three come past.  With 1 and 2 in its place, twelve and six, the longest
- * waits are a third and a sixth longer, and there are 0.3 % more sections
- * (docs/design/many-cpus.md, "Near first").
- */
-#define LINK_PASSED_US 4u
-
-/* Nodes that a head looks at behind its successor. */
-#define WALK_MAX 16u
+#include "lock/links.h"
 
 #define GIVES	    2u /* what an owner adds to the state of the node behind it */
 #define INCARNATION 8u /* one step of it in fg_node.state */
-
-static struct fg_node *node_at(uint32_t n)
-{
-	n &= LINK_NODE;
-	return &fg_thread_of(n / FG_NODE_STEP)->node[n % FG_NODE_STEP];
-}
-
-/* Where the calling thread is (enum fg_near).  False, and 0, if that is not known. */
-static bool find_near(const struct fg_self *t, uint32_t *near)
-{
-	uint32_t cpu = fg_load_relaxed(t->cpu);
-
-	*near = 0;
-	if (cpu >= FG_MAX_CPUS || !fg_policy_has_monitor())
-		return false;
-	*near = fg_load_relaxed(&fg_load_relaxed(&fg_counters)->near[cpu]) &
-		(FG_NEAR_NODE | FG_NEAR_CACHE);
-	return true;
-}
-
-static uint32_t tail_of(uint32_t n)
-{
-	return (fg_epoch & EPOCH_MASK) << NODE_BITS | n;
-}
-
-static uint32_t state_of(uint32_t state)
-{
-	return state & FG_NODE_STATE_MASK;
-}
-
-static uint32_t with_state(uint32_t state, enum fg_node_state s)
-{
-	return (state & ~FG_NODE_STATE_MASK) | s;
-}
 
 static bool node_cas(struct fg_node *node, uint32_t from, enum fg_node_state to)
 {
@@ -134,6 +70,7 @@ uint32_t _fg_queue_join(struct fg_lock *l, struct fg_self *t, uint32_t *behind)
 		return 0;
 	node = node_at(n);
 	fg_store_relaxed(&node->next, 0);
+	fg_store_relaxed(&node->aside, 0);
 	fg_store_relaxed(&fg_thread_mine(t)->notice, FG_NOTICE_NONE);
 	fg_store_relaxed(&node->state, with_state(node->state + INCARNATION, FG_NODE_WAITING));
 	fg_set_role(t, FG_ROLE_LINKING); /* first: a signal handler's wait puts both back */
@@ -230,72 +167,6 @@ void _fg_queue_look_behind(uint32_t n, struct fg_successor *behind)
 	}
 }
 
-/* No longer in the child of a fork that a signal handler made: all nodes are new there. */
-static bool is_head(uint32_t n)
-{
-	return state_of(fg_load_relaxed(&node_at(n)->state)) == FG_NODE_HEAD;
-}
-
-/* Of two links, is the first nearer to `mine`? */
-static bool is_nearer(uint32_t a, uint32_t b, uint32_t mine)
-{
-	a = a >> LINK_NEAR_SHIFT ^ mine;
-	b = b >> LINK_NEAR_SHIFT ^ mine;
-	if ((a ^ b) & FG_NEAR_NODE)
-		return !(a & FG_NEAR_NODE) && (b & FG_NEAR_NODE);
-	return !(a & (FG_NEAR_NODE | FG_NEAR_CACHE)) && (b & FG_NEAR_CACHE);
-}
-
-/* A link, from the thread that is at `mine`: to another cache? */
-static bool is_far(uint32_t link, uint32_t mine)
-{
-	return (link >> LINK_NEAR_SHIFT ^ mine) & (FG_NEAR_NODE | FG_NEAR_CACHE);
-}
-
-bool _fg_queue_next_is_far(const struct fg_self *t, uint32_t n)
-{
-	uint32_t next = fg_load_relaxed(&node_at(n)->next), mine;
-
-	return find_near(t, &mine) && next && is_far(next, mine);
-}
-
-/*
- * Only a head changes links that stand, and only to nodes that have a successor themselves: nobody
- * else writes to those.
- */
-void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *behind)
-{
-	uint32_t mine, first = behind->next, link, next;
-
-	if (!first || behind->walked == WALK_MAX || first / LINK_PASSED >= LINK_PASSED_MAX)
-		return;
-	find_near(t, &mine);
-	if (!is_far(first, mine))
-		return;
-	if (!behind->before)
-		behind->before = first & LINK_NODE;
-	link = fg_load_acquire(&node_at(behind->before)->next);
-	if (!link)
-		return;
-	next = fg_load_acquire(&node_at(link)->next);
-	if (!next)
-		return;
-	behind->walked++;
-	if (!is_nearer(link, first, mine) ||
-	    state_of(fg_load_relaxed(&node_at(link)->state)) != FG_NODE_WAITING) {
-		behind->before = link & LINK_NODE;
-		return;
-	}
-	if (!is_head(n))
-		return;
-	fg_store_relaxed(&node_at(behind->before)->next, next);
-	fg_store_relaxed(&node_at(link)->next, first + LINK_PASSED);
-	fg_store_relaxed(&node_at(n)->next, link);
-	behind->next = link;
-	behind->state = 0;
-	behind->more = false;
-}
-
 /*
  * The one that is granted the role now has been brought past the first waiter, and that one has
  * waited for long: it counts as several.  Before the grant, while the links are still ours.
@@ -343,6 +214,14 @@ static void promise(struct fg_thread *me, const struct fg_lock *l, uint32_t inde
 	me->notifies_of = part_of_address(address(l));
 }
 
+static uint32_t put_back(struct fg_lock *l, uint32_t n)
+{
+#ifdef FG_BROKEN_ASIDE /* a test proves that the tests notice */
+	return fg_load_acquire(&node_at(n)->next);
+#endif
+	return _fg_queue_put_back(l, n, true);
+}
+
 /*
  * Walks to the first successor that waits and runs.  Each node passed is FREE
  * for its owner from then on and not touched again.  `l`: NULL if it may be gone, and who joins
@@ -351,7 +230,8 @@ static void promise(struct fg_thread *me, const struct fg_lock *l, uint32_t inde
 static void pass_on(struct fg_lock *l, struct fg_self *t, uint32_t n,
 		    const struct fg_successor *behind)
 {
-	uint32_t at = n, next = fg_load_acquire(&node_at(n)->next), state = 0;
+	uint32_t at = n, next = put_back(l, n), state = 0;
+	bool is_out = is_head(n); /* or it is behind those that were aside */
 
 	if (next == behind->next)
 		state = behind->state;
@@ -373,7 +253,9 @@ static void pass_on(struct fg_lock *l, struct fg_self *t, uint32_t n,
 				break;
 			next = none;
 		}
-		node_free(here);
+		if (is_out)
+			node_free(here);
+		is_out = true;
 		at = next & LINK_NODE;
 		if (state_of(state) != FG_NODE_WAITING)
 			state = fg_load_acquire(&node_at(at)->state);
@@ -409,7 +291,8 @@ bool _fg_queue_keep(uint32_t n)
 		is_used_no_longer(n);
 		return false;
 	}
-	fg_store_relaxed(&node->state, with_state(fg_load_relaxed(&node->state), FG_NODE_KEPT));
+	/* Release: another thread that passes the role on sees what is aside. */
+	fg_store_release(&node->state, with_state(fg_load_relaxed(&node->state), FG_NODE_KEPT));
 	return true;
 }
 
@@ -426,9 +309,10 @@ static bool is_kept_no_longer(uint32_t n)
  * Blindly, by one access: what is behind a head is WAITING or LEFT, and stays there until the head
  * has gone past it.
  */
-static bool give_behind(uint32_t n)
+static bool give_behind(struct fg_lock *l, struct fg_self *t, uint32_t n)
 {
-	uint32_t next = fg_load_acquire(&node_at(n)->next), to = next & LINK_NODE, state;
+	uint32_t next = _fg_queue_choose(l, t, n), to = next & LINK_NODE, state;
+	uint64_t aside;
 
 	_Static_assert(FG_NODE_WAITING + GIVES == FG_NODE_HEAD, "given");
 	_Static_assert(FG_NODE_LEFT + GIVES == FG_NODE_LEFT_TWICE, "in vain");
@@ -439,11 +323,16 @@ static bool give_behind(uint32_t n)
 #endif
 	if (!next || !_fg_may_be_given(to / FG_NODE_STEP))
 		return false;
+	aside = fg_load_relaxed(&node_at(n)->aside);
+	if (fg_unlikely(aside))
+		fg_store_relaxed(&node_at(to)->aside, aside);
 	state = state_of(fg_add_acq_rel(&node_at(to)->state, GIVES));
 	if (state != FG_NODE_WAITING) {
-		/* A fork in between: it is of a thread that is not here. */
-		if (state == FG_NODE_FREE)
-			fg_add_relaxed(&node_at(to)->state, -GIVES);
+		/*
+		 * It stays in the queue, perhaps behind those that were aside, and may be given to
+		 * once more.  Or a fork in between: it is of a thread that is not here.
+		 */
+		fg_add_relaxed(&node_at(to)->state, -GIVES);
 		return false;
 	}
 	node_free(node_at(n));
@@ -456,7 +345,7 @@ bool _fg_queue_give(struct fg_lock *l, struct fg_self *t, uint32_t n, bool lock_
 	bool given = false;
 
 	if (is_kept_no_longer(n)) {
-		given = lock_as_well && give_behind(n);
+		given = lock_as_well && give_behind(l, t, n);
 		if (!given)
 			pass_on(l, t, n, &unknown);
 	}

@@ -13,7 +13,7 @@
  *   HEAD        its owner is the head                owner, by handing over -> FREE; -> KEPT
  *   KEPT        it is, and has the lock (offer.h)    whoever hands over for it -> HEAD
  *   LEFT        left behind in the queue             whoever hands over past it -> FREE
- *   LEFT_TWICE  and offered the lock in vain         the same
+ *   LEFT_TWICE  and offered the lock in vain         who offered it -> LEFT
  *
  * The state carries an incarnation number, so that a predecessor that was held
  * up cannot revoke a later use of the same node.  Nodes are numbers, not

@@ -54,6 +54,7 @@
 struct fg_node {
 	uint32_t next;	/* 0, the successor's number, or FG_NODE_HANDED */
 	uint32_t state; /* incarnation << 3 | enum fg_node_state */
+	uint64_t aside; /* of a head: those that wait beside the queue (src/lock/near.c) */
 };
 
 /*
@@ -76,8 +77,14 @@ enum {
 };
 
 struct fg_thread {
+	/*
+	 * A line that others write to while I wait in a queue, and read; what I note of myself is
+	 * in the other one, which stays here.
+	 */
 	struct fg_node node[FG_NODES];
-	uint64_t offer; /* to be given a lock; others write it, too */
+	uint8_t notice; /* to me as the head: enum fg_notice */
+	/* to be given a lock; others write it, too */
+	uint64_t offer __attribute__((aligned(FG_CACHE_LINE)));
 	/* bit k: node k is in use by a frame of this thread; only the thread writes it */
 	uint8_t nodes_used : FG_NODES;
 	/* my pauses as the head of late, of whatever lock, while it lay free (lock_spin.c) */
@@ -104,7 +111,6 @@ struct fg_thread {
 	uint16_t gens;
 	/* index of the head that my release tells; 0 = none (lock_spin.c) */
 	uint16_t notifies;
-	uint8_t notice;		/* to me as the head: enum fg_notice; others write it, too */
 	uint8_t slice : 2;	/* of mine: enum fg_slice (slice.h) */
 	uint8_t barges : 4;	/* counts values taken past sleepers, to time some (sem.c) */
 	uint8_t sleepers : 1;	/* others slept when I took the lock as the head (lock.c) */
@@ -123,7 +129,7 @@ struct fg_thread {
 	/* a timed round of a native lock: since when, in the same units; 0 = none is timed */
 	uint16_t native_since;
 } __attribute__((aligned(FG_CACHE_LINE)));
-_Static_assert(sizeof(struct fg_thread) == FG_CACHE_LINE, "one line a thread");
+_Static_assert(sizeof(struct fg_thread) == 2 * FG_CACHE_LINE, "two lines a thread");
 
 struct fg_self {
 	/* the eBPF program reads this once.  slot 0, check not: see fg_former_id() */
@@ -155,8 +161,8 @@ struct fg_self {
 };
 _Static_assert(sizeof(struct fg_self) + sizeof(uint32_t) + sizeof(uint16_t) +
 		       sizeof(struct fg_slot) + sizeof(struct fg_thread) <
-		   256,
-	       "promised: under 256 bytes a thread");
+		   320,
+	       "README says how many");
 
 /*
  * The fast paths serve a thread that holds one lock at a time, and know all that they need from

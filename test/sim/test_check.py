@@ -86,6 +86,15 @@ def check_readers_without_a_line():
     schedules(500, "-O", "rwlock", "--life", "2", program=UNWATCHED)
 
 
+def check_near_first():
+    # Of two sockets.
+    machine = ["-m", "intel104", "-c", "8", "-t", "8"]
+    for options in ([], ["--pct", "3"], ["--handlers"], ["--fork"], ["--weak"], ["--life", "2"]):
+        schedules(500, "-O", "mutex", *machine, *options)
+    schedules(200, "-O", "mutex", *machine, "--foreign")
+    schedules(100, "-O", "mutex", *machine, "-t", "16", "-c", "16", "--rounds", "12")
+
+
 def check_waits_may_be_as_long_as_the_program():
     # In nearly each somebody waits for more than 7 ms, while others have the mutex, and the items.
     schedules(50, "-O", "cond", "-m", "vm2", "-c", "2", "-t", "40")
@@ -219,6 +228,7 @@ FOUND_BY = {
     "wake": ["-O mutex", "-O cond"], "lock": ["-O mutex"],
     "late": ["-O mutex -c 2 -t 4", "-O mutex -c 1"], "leaves": ["-O mutex -c 2 -t 8"],
     "offer": ["-O mutex -c 8 -t 16"], "given": ["-O mutex"],
+    "aside": ["-O mutex -m intel104 -c 8 -t 8"],
     "cond": ["-O cond"], "due": ["-O cond"], "drain": ["-O cond"], "late-look": ["-O cond"],
     "history": ["-O cond"],
     "epoch": ["-O cond --fork"],

@@ -315,7 +315,7 @@ accept:		/* [lock_spin.c:accept] */
 		if
 		:: several -> settle(); head = (st[me] == HEAD); goto pass
 		:: !several -> settle() /* to learn whether others sleep */
-		:: !several && !offers -> /* [queue.c:_fg_queue_next_is_far] */
+		:: !several && !offers -> /* [near.c:_fg_queue_next_is_far] */
 			settle(); head = (st[me] == HEAD); goto pass
 		:: !several
 		fi;

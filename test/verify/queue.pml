@@ -100,7 +100,7 @@ inline wait() {
 }
 
 /*
- * [queue.c:_fg_queue_bring_near] with [queue.c:is_nearer], [queue.c:is_far].  `first` is what
+ * [near.c:_fg_queue_bring_near] with [near.c:is_nearer], [near.c:is_far].  `first` is what
  * [queue.c:_fg_queue_look_behind] has read; it does not change but here.
  */
 inline bring_near() {
