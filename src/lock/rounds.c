@@ -139,17 +139,18 @@ static uint32_t short_section_ns(void)
 }
 
 /*
- * After the first short one the next is timed as well: in a long queue a thread comes to its
- * sixteenth lock after some ms.
+ * After a short one the next is timed as well, until they surely are: in a long queue a thread
+ * comes to its sixteenth lock after some ms.  Nor does it go on for 16 rounds as if they were short
+ * after it has seen one that was not: where times vary one in four is, and two of these in a row
+ * are not rare (docs/design/many-cpus.md, "Times that vary").
  */
 static void judge(struct fg_self *t, bool is_short)
 {
-	if (!is_short) {
+	if (is_short)
+		t->short_rounds += t->short_rounds < SHORT_ROUNDS_MOST;
+	else
 		t->short_rounds -= t->short_rounds > 0;
-		return;
-	}
-	t->short_rounds += t->short_rounds < 3;
-	if (t->short_rounds < SHORT_ROUNDS)
+	if (is_short ? t->short_rounds < SHORT_ROUNDS_MOST : t->short_rounds == SHORT_ROUNDS)
 		t->times_head = 0;
 }
 

@@ -12,7 +12,8 @@
 
 #include "lock/held.h"
 
-#define SHORT_ROUNDS 2 /* of 3; not varied */
+#define SHORT_ROUNDS	  2u /* of 3 */
+#define SHORT_ROUNDS_MOST 3u
 
 static inline bool rounds_are_short(const struct fg_self *t)
 {

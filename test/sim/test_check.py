@@ -272,7 +272,8 @@ def check_what_is_wrong_is_found():
 def check_the_smallest_is_shown():
     # What is traced has to be one that fails, alone or with those before it.  Without time for a
     # smaller one it is the one that was found.
-    for name, options in (("wake", "-O mutex --search 60"), ("tag", "-O rwlock --weak --search 60"),
+    for name, options in (("wake", "-O mutex --search 60"),
+                          ("wanted", "-O rwlock --weak -p block --search 60"),
                           ("epoch", "-O cond --fork --search 60"),
                           ("sem", "-O sem --search 0.000001")):
         twin = next(t for t in TWINS if t.endswith(f"broken-{name}"))

@@ -229,7 +229,8 @@ inline pass_on(i) {
 			assert(st[at] == WAITING || st[at] == LEFT || st[at] == LEFT_TWICE);
 			if
 			:: st[at] == WAITING -> st[at] = GRANTED; heads--; break
-			:: st[at] == WAITING && at <= T -> st[at] = LEFT; waiting-- /* off its CPU */
+			/* off its CPU */
+			:: st[at] == WAITING && at <= T -> st[at] = LEFT; waiting--
 			:: st[at] != WAITING
 			fi
 		:: else
