@@ -102,23 +102,29 @@ static uint32_t last_of(uint64_t aside)
 uint32_t _fg_queue_put_back(struct fg_lock *l, uint32_t n, bool has_to_be)
 {
 	struct fg_node *node = node_at(n), *last;
-	uint32_t next = fg_load_acquire(&node->next), tail = tail_of(n);
+	uint32_t next = fg_load_acquire(&node->next), tail = tail_of(n), end, state;
 	uint64_t aside = fg_load_relaxed(&node->aside);
+	bool behind;
 
 	if (fg_likely(!aside))
 		return next;
 	last = node_at(last_of(aside));
+	end = (tail & ~LINK_NODE) | last_of(aside); /* of one epoch, if a signal handler forks */
 	fg_store_relaxed(&last->next, next);
-	if (!next && (!l || !fg_cas_acq_rel(&l->tail, &tail, tail_of(last_of(aside))))) {
-		if (!has_to_be)
-			return 0;
+	behind = !next && (!l || !fg_cas_acq_rel(&l->tail, &tail, end));
+	if (behind && !has_to_be)
+		return 0;
+	/* First: one that ends here loses some of the queue, and ties no knot in it. */
+	fg_store_relaxed(&node->aside, 0);
+	fg_fence_local();
+	if (behind) {
 		fg_store_relaxed(&last->next, n);
-		fg_store_relaxed(&node->state,
-				 with_state(fg_load_relaxed(&node->state), FG_NODE_LEFT));
+		state = fg_load_relaxed(&node->state);
+		if (state_of(state) == FG_NODE_HEAD) /* not after a fork */
+			fg_cas_relaxed(&node->state, &state, with_state(state, FG_NODE_LEFT));
 	} else {
 		fg_store_relaxed(&node->next, (uint32_t)aside);
 	}
-	fg_store_relaxed(&node->aside, 0);
 	return (uint32_t)aside;
 }
 
@@ -160,8 +166,10 @@ uint32_t _fg_queue_choose(struct fg_lock *l, struct fg_self *t, uint32_t n)
 		if (!link)
 			break;
 		if (!is_away(link, mine)) {
-			fg_store_relaxed(&node->aside, leave_aside(aside, next, at) + ASIDE_GIFT);
+			/* In this order, as in _fg_queue_put_back(). */
 			fg_store_relaxed(&node->next, link);
+			fg_fence_local();
+			fg_store_relaxed(&node->aside, leave_aside(aside, next, at) + ASIDE_GIFT);
 			return link;
 		}
 		at = link & LINK_NODE;

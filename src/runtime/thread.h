@@ -2,7 +2,7 @@
 /*
  * Threads: who I am, what I publish, and the queue nodes that serve all my locks.
  *
- * A thread has three pieces of memory, 254 bytes in all (and spinlocks, condition variables,
+ * A thread has three pieces of memory, 318 bytes in all (and spinlocks, condition variables,
  * events and reader-writer locks keep 35 more in thread-local storage, spin.c, cond.c, decide.c and
  * visible.h, these 128 in a table as well):
  *

@@ -141,6 +141,9 @@ def check_releases_by_others():
     schedules(3000, "-O", "mutex", "--foreign")
     schedules(2000, "-O", "mutex", "--foreign", "-n", "3")
     schedules(200, "-O", "mutex", "--foreign", "--handlers")
+    # Of owners that end meanwhile: a thread that passed on what another one did was found after
+    # 3,175.
+    schedules(4000, "-O", "mutex", "--foreign", "--rounds", "2", "-c", "8", "-t", "12")
 
 
 def check_memory_orders():

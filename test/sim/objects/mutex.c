@@ -8,6 +8,7 @@
 
 #include "lock/held.h"
 #include "lock/offer.h"
+#include "lock/queue.h"
 #include "zoo/zoo.h"
 
 static struct place {
@@ -439,8 +440,10 @@ static void check(struct thread *t)
 		some_work();
 	}
 	ends(t);
-	if (load.foreign && fg_has_slot(&fg_self_tls))
+	if (load.foreign && fg_has_slot(&fg_self_tls)) { /* _fg_lock_thread_ends() */
+		_fg_queue_thread_ends(&fg_self_tls);
 		_fg_offer_thread_ends(&fg_self_tls);
+	}
 }
 
 /* What others had of other mutexes is theirs for ever; there is one. */
