@@ -393,7 +393,7 @@ static void leave_at_end(struct fg_self *t, uint32_t n)
 void _fg_queue_thread_ends(struct fg_self *t)
 {
 	for (uint32_t k = 0; k < FG_NODES; k++)
-		/* Of one that is kept another thread may be passing the role on: settle_at_end(). */
+		/* A kept one: settle_at_end(), since another thread may be passing it on. */
 		if (fg_thread_mine(t)->nodes_used & 1u << k && fg_thread_mine(t)->kept != k + 1)
 			leave_at_end(t, fg_id_index(t->id) * FG_NODE_STEP + k);
 }
