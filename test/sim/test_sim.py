@@ -367,15 +367,12 @@ def check_hands_over_within_the_node():
 
 
 def check_hands_over_within_the_node_when_times_vary():
-    # 0.22 of the section's own lines came from the other socket when only heads that wait looked
-    # who is near (8 threads 0.37), now 0.08 (0.14).
+    # Of the section's own lines; when only heads that wait looked who is near, 0.28 and 0.4.
     for threads, most in ("26", 0.12), ("8", 0.2):
         r = figures("-m", "intel104", "-t", threads, "-w", "200", "-o", "1000", "--vary", "-d", "4")
         local, remote = r["transfers"]["data"]
-        assert remote <= most * (local + remote), \
-            f"{threads} threads: {remote:.2f} of {local + remote:.2f} lines from the other socket"
-        assert r["fairness"] <= 0.6 and r["max_wait_us"] <= 100, \
-            f"{threads} threads: {r['fairness']}, {r['max_wait_us']} us"
+        assert remote <= most * (local + remote), (threads, local, remote)
+        assert r["fairness"] <= 0.6 and r["max_wait_us"] <= 100, (threads, r)
 
 
 def check_a_bad_order_does_not_stay():
