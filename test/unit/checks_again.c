@@ -35,12 +35,14 @@ static void *sleep_for_it(void *arg)
 
 int main(int argc, char **argv)
 {
+	uint64_t began, limit;
 	pthread_t t;
 
 	(void)argc;
 	check_begin(argv[0], 20);
 	fg_policy_set(FG_POLICY_BLOCK);
 	_fg_lock(&l);
+	began = fg_now_ns();
 	t = start(sleep_for_it, NULL);
 	for (unsigned i = 1; i <= IN_VAIN; i++) {
 		/* It is on its way to sleep: a release, and another lock of the same thread. */
@@ -49,9 +51,9 @@ int main(int argc, char **argv)
 		fg_futex_wake(&l.wakes, 1, FG_FUTEX_ANY);
 	}
 	UNTIL(LOAD(sleeps) > IN_VAIN);
-	/* Its checks by itself may have come in between, where it has slept for that long. */
-	if (LOAD(sleeps) == IN_VAIN + 1)
-		CHECK_EQ(LOAD(longest), FIRST_NS);
+	/* On a slow machine its own checks have come in between, for which it has slept. */
+	limit = LOAD(longest);
+	CHECK(limit <= FIRST_NS || limit <= 4 * (fg_now_ns() - began));
 	_fg_unlock(&l);
 	join(t);
 	return 0;
