@@ -159,7 +159,7 @@ struct fg_monitor {
 
 	int epoll_fd;
 	uint32_t ticks;
-	uint64_t audit_next_ns;
+	uint64_t audit_next_ns, hooks_used_ns;
 	struct {
 		int fd;		   /* a timer */
 		uint64_t steal_ns; /* as it was told last; 0: not yet */
@@ -217,6 +217,10 @@ uint64_t fg_files_to_share(bool one_program);
 uint32_t fg_clients_at_once(void); /* FG_MAX_CLIENTS, or as many as there are descriptors for */
 /* what the cgroup of this process, or one above it, may have; UINT64_MAX: all there is */
 uint64_t fg_cgroup_memory(const char *root);
+
+/* hooks.c: before a process is known to the program; 0 or -errno, and then none is attached */
+int fg_hooks_attach(struct fg_monitor *m);
+void fg_hooks_tick(struct fg_monitor *m, uint64_t now);
 
 /* vcpus.c */
 void fg_vcpus_find(struct fg_monitor *m); /* while programs may be loaded */

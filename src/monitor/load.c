@@ -136,17 +136,6 @@ static int load(struct fg_monitor *m, char *why, size_t size)
 	return 0;
 }
 
-/* Links keep their programs; the descriptors are better used for clients. */
-static void close_attached(struct monitor_bpf *skel)
-{
-	struct bpf_program *const attached[] = {skel->progs.on_switch,	skel->progs.on_wakeup,
-						skel->progs.on_migrate, skel->progs.on_exit,
-						skel->progs.on_exec,	skel->progs.audit};
-
-	for (size_t i = 0; i < sizeof(attached) / sizeof(attached[0]); i++)
-		bpf_program__unload(attached[i]);
-}
-
 static int attach(struct fg_monitor *m, char *why, size_t size)
 {
 	int err;
@@ -159,13 +148,17 @@ static int attach(struct fg_monitor *m, char *why, size_t size)
 		snprintf(why, size, "cannot map the counters: %s", strerror(-err));
 		return err;
 	}
-	err = monitor_bpf__attach(m->skel);
+	err = fg_hooks_attach(m);
+	if (!err)
+		err = monitor_bpf__attach(m->skel); /* what is left */
 	if (err) {
 		snprintf(why, size, "cannot attach to the scheduler's tracepoints: %s",
 			 strerror(-err));
 		return err == -EPERM || err == -EACCES ? -EPERM : -ENOTSUP;
 	}
-	close_attached(m->skel);
+	/* Their links keep them; the descriptors are better used for clients. */
+	bpf_program__unload(m->skel->progs.audit);
+	bpf_program__unload(m->skel->progs.arrays);
 	if (m->cfg.domains_only) { /* not for one command: 31 ms, as much as all the rest */
 		fg_vcpus_find(m);
 		fg_arrays_find(m);

@@ -356,8 +356,11 @@ static bool is_same(struct fg_monitor *m, const struct fg_process *p, const stru
 static int enter(struct fg_monitor *m, uint32_t index, uint64_t id, const struct fg_peer *peer)
 {
 	struct fg_process *p = &m->processes[index];
-	int err, pidfd = fcntl(peer->pidfd, F_DUPFD_CLOEXEC, 3);
+	int pidfd, err = fg_hooks_attach(m);
 
+	if (err)
+		return err;
+	pidfd = fcntl(peer->pidfd, F_DUPFD_CLOEXEC, 3);
 	if (pidfd < 0)
 		return -errno;
 	p->id = id;

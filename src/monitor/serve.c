@@ -55,6 +55,7 @@ static int on_tick(struct fg_monitor *m, int timer_fd)
 	fg_unread_tick(m);
 	fg_client_expire(m, now);
 	fg_process_tick(m, now);
+	fg_hooks_tick(m, now);
 	fg_report_tick(m);
 	fg_arrays_collect(m);
 	audit_if_due(m, now);
