@@ -25,6 +25,7 @@ class Overhead(Suite):
     """What the monitor costs programs: those that use it and those that do not."""
     name = "overhead"
     title = "cost of the monitor for context switches (us or s, lower is better)"
+    # EMPTY: for less than the 10 s after which its programs are attached no longer
     NONE, EMPTY, INSIDE = "no monitor", "idle", "itself"
     ONE, MANY = "1 registered", "100 registered"
     REGISTERED = {EMPTY: 0, ONE: 1, MANY: 100, INSIDE: 0}
