@@ -98,17 +98,22 @@ void _fg_offer_keep(const struct fg_lock *l, struct fg_self *t, uint32_t n)
 }
 
 /* The node that the calling thread has kept; 0: none. */
+static uint32_t kept_node(const struct fg_self *t)
+{
+	uint32_t kept = fg_thread_mine(t)->kept;
+
+	return kept ? fg_id_index(t->id) * FG_NODE_STEP + kept - 1 : 0;
+}
+
 static uint32_t kept_no_longer(const struct fg_self *t)
 {
-	struct fg_thread *me = fg_thread_mine(t);
-	uint32_t kept = me->kept;
+	uint32_t n = kept_node(t);
 
-	if (!kept)
-		return 0;
 	/* First: of what a signal handler does with it in between the node's state tells. */
-	me->kept = 0;
+	if (n)
+		fg_thread_mine(t)->kept = 0;
 	fg_fence_local();
-	return fg_id_index(t->id) * FG_NODE_STEP + kept - 1;
+	return n;
 }
 
 /* To the one that it has promised to tell. */
@@ -200,17 +205,22 @@ void _fg_offer_put_away(struct fg_self *t)
 	uint32_t n;
 	bool is_mine;
 
-	if (!me->kept)
+	/* Or a signal handler waits on top of one that is at it. */
+	if (!me->kept || (me->offer & FG_OFFER_BITS) == (FG_OFFER_GIVEN | FG_OFFER_MADE))
 		return;
 	/* First: who releases the lock for this thread waits for that, and may destroy it then. */
 	is_mine = fg_cas64_acq_rel(&me->offer, &given, both);
-	n = kept_no_longer(t);
+	n = kept_node(t);
 	if (n && !lock) /* taken back, before or just while it kept the node */
 		_fg_queue_lost(n);
 	else if (n && (!is_mine || is_still_there(l))) /* taken back: it may go at any moment */
 		_fg_queue_give(l, t, n, false);
 	else if (n)
 		_fg_queue_forget(n);
+	/* Last: one that ends in between leaves the node to settle_at_end(). */
+	fg_fence_local();
+	me->kept = 0;
+	fg_fence_local();
 	if (is_mine) /* not if that one has waited for long enough */
 		fg_cas64_acq_rel(&me->offer, &both, lock | FG_OFFER_GIVEN);
 }
@@ -219,7 +229,7 @@ void _fg_offer_put_away(struct fg_self *t)
 static void settle_at_end(struct fg_lock *l, struct fg_self *t)
 {
 	struct fg_thread *me = fg_thread_mine(t);
-	uint64_t given = address(l) | FG_OFFER_GIVEN, all = ~0ull, before;
+	uint64_t given = address(l) | FG_OFFER_GIVEN, offer = given, all = ~0ull, before;
 	bool may_call = fg_call_begins(t->id), is_mine, is_there;
 	uint32_t n;
 
@@ -227,7 +237,10 @@ static void settle_at_end(struct fg_lock *l, struct fg_self *t)
 		fg_syscall6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof(all),
 			    0, 0);
 	/* Nobody takes it back, and frees it, before that. */
-	is_mine = fg_cas64_acq_rel(&me->offer, &given, given | FG_OFFER_ENDS);
+	is_mine = fg_cas64_acq_rel(&me->offer, &offer, given | FG_OFFER_ENDS) ||
+		  /* it ends while it puts the role away */
+		  (offer == (given | FG_OFFER_MADE) &&
+		   fg_cas64_acq_rel(&me->offer, &offer, given | FG_OFFER_ENDS));
 	is_there = !is_mine || is_still_there(l);
 	n = kept_no_longer(t);
 	if (n && is_there)

@@ -345,6 +345,9 @@ bool _fg_queue_give(struct fg_lock *l, struct fg_self *t, uint32_t n, bool lock_
 	bool given = false;
 
 	if (is_kept_no_longer(n)) {
+		/* Nobody else passes it on: if this thread ends now, leave_at_end() does. */
+		fg_thread_mine(t)->kept = 0;
+		fg_fence_local();
 		given = lock_as_well && give_behind(l, t, n);
 		if (!given)
 			pass_on(l, t, n, &unknown);
@@ -386,6 +389,9 @@ static void leave_at_end(struct fg_self *t, uint32_t n)
 		state = fg_load_acquire(&node->state);
 	if (state_of(state) == FG_NODE_GRANTED)
 		node_cas(node, state, FG_NODE_HEAD);
+	/* Not by fg_thread.kept: it was about to pass the role on. */
+	if (state_of(state) == FG_NODE_KEPT && !node_cas(node, state, FG_NODE_HEAD))
+		return;
 	if (is_head(n) && fg_load_relaxed(&node->next) != FG_NODE_HANDED)
 		pass_on(NULL, t, n, &unknown);
 }

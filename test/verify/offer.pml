@@ -147,13 +147,15 @@ inline put_away() {
 #ifndef BROKEN_UNMARKED
 		atomic { if :: offer[me] == GIVEN -> offer[me] = BOTH; gave = 1 :: else fi };
 #endif
-		kept[me] = 0;
-		is_kept_no_longer(me);
+		is_kept_no_longer(me); /* [offer.c:kept_node] */
 		if
-		:: mine -> passes[me] = 1; pass_on(me); atomic { passes[me] = 0; to = 0 }
+		:: mine ->
+			kept[me] = 0; /* [queue.c:_fg_queue_give] */
+			passes[me] = 1; pass_on(me); atomic { passes[me] = 0; to = 0 }
 		:: else
 		fi;
 		mine = 0;
+		kept[me] = 0;
 		if :: gave -> atomic { offer[me] = GIVEN; gave = 0 } :: else fi
 	:: else
 	fi
