@@ -171,7 +171,8 @@ static void settle(struct fg_visible_line *line, uint32_t column)
 	if (released == entry)
 		line->notice |=
 		    FG_NOTICE_RELEASED; /* who has released it may not have got so far */
-	else if (entry || fg_at_table != FG_TABLE_LEAVES)
+	/* Closed by an earlier fork under the same unlock: as that left it. */
+	else if ((entry && entry != FG_VISIBLE_CLOSED) || fg_at_table != FG_TABLE_LEAVES)
 		line->released[column] = 0;
 	else
 		line->entry[column] = FG_VISIBLE_CLOSED;

@@ -4,7 +4,8 @@
  * another thread has unlocked for somebody, and has said so beside the entry of this one, but has
  * yet to see that this one had left; or it has indeed released that entry.  In the child, where it
  * is not, what the interrupted thread reads counts, and what it has unlocked does not; so it is
- * with what it reads later; and who unlocks for it there waits for nobody.
+ * with what it reads later; and who unlocks for it there waits for nobody.  And in a child of that
+ * child, which the same handler forks.
  */
 #include "../tools/step.h"
 
@@ -49,6 +50,10 @@ static void forks(void)
 	if (!pid) {
 		is_child = true;
 		check_end_after(20);
+		pid = fork();
+		CHECK(pid >= 0);
+		if (pid)
+			CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 		return;
 	}
 	CHECK(pid > 0);
