@@ -113,10 +113,10 @@ static int lock_by(int (*lock)(struct fg_rwlock *, const struct fg_deadline *, c
 
 	/* The headers say that it is not NULL; glibc's code does not mind. */
 	__asm__("" : "+r"(at));
-	if (!fg_valid_clock(clock) || (at && !fg_valid_timespec(at)))
-		return EINVAL;
-	if (!at) /* as glibc's */
+	if (!at) /* as glibc's, whatever the clock */
 		return lock(rwlock_of(rwlock), NULL, caller);
+	if (!fg_valid_clock(clock) || !fg_valid_timespec(at))
+		return EINVAL;
 	deadline.at = *at;
 	return lock(rwlock_of(rwlock), &deadline, caller);
 }
