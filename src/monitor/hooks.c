@@ -68,10 +68,23 @@ int fg_hooks_attach(struct fg_monitor *m)
 	return 0;
 }
 
+/* Should a count be left, against what is said above: whatever takes it back is not detached. */
+static bool counts(const struct fg_counters *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t d = 0; d < FG_MAX_DOMAINS; d++)
+		n |= c->dom[d].preempted | c->dom[d].blocked;
+	for (uint32_t cpu = 0; cpu < FG_MAX_CPUS; cpu++)
+		n |= c->cpu[cpu].preempted;
+	return n;
+}
+
 void fg_hooks_tick(struct fg_monitor *m, uint64_t now)
 {
 	if (m->nr_processes)
 		m->hooks_used_ns = now;
-	else if (m->skel->links.on_switch && now - m->hooks_used_ns >= IDLE_NS)
+	else if (m->skel->links.on_switch && now - m->hooks_used_ns >= IDLE_NS &&
+		 !counts(m->counters))
 		detach(m);
 }

@@ -182,15 +182,22 @@ static void leave_pieces(struct fg_monitor *m, uint32_t index, uint32_t from)
 /*
  * Has it executed another program since the program was told of it?  Then its other threads are
  * gone, and what the one that is left was bound to (on_exec, bpf/monitor.bpf.c).  An entry that we
- * took back ourselves says nothing.
+ * took back ourselves says nothing.  A thread that is not the leader takes its place, which has no
+ * owner, some time before that, for as long as its io_uring has requests under way: what it is
+ * bound to is there until then, and may count.
  */
 static void notice_exec(struct fg_monitor *m, struct fg_process *p)
 {
+	const struct bpf_map *threads = m->skel->maps.threads;
 	struct fg_owner owner;
+	uint64_t thread[32];
 
 	if (!p->owned ||
 	    !bpf_map_lookup_elem(bpf_map__fd(m->skel->maps.owners), &p->pidfd, &owner) ||
 	    errno != ENOENT)
+		return;
+	if (bpf_map__value_size(threads) > sizeof(thread) ||
+	    !bpf_map_lookup_elem(bpf_map__fd(threads), &p->pidfd, thread))
 		return;
 	p->owned = p->bound = false;
 	domains_put(m, p, 1ull << p->domain);

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """flexguard monitor: its user, its capabilities, its socket, its beginning and its end."""
+import contextlib
+import json
 import re
 import resource
 
@@ -26,6 +28,30 @@ def check_keeps_one_capability():
         true("no lock file stays behind", not os.path.exists(SOCK + ".lock"))
     with Daemon(env=dict(os.environ, FLEXGUARD_VERBOSE="0")) as d:
         same("silenced", d.stop(), "")
+
+
+def hooks(pid):
+    """Tracepoints that programs of the monitor are on."""
+    n = 0
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/fdinfo/{fd}") as f:
+            n += "tp_name:" in f.read()
+    return n
+
+
+def check_attaches_again():
+    """With the one capability: what it has detached when nobody had been there for long."""
+    need_daemon()
+    need_root()
+    with Daemon(ready=False) as d:  # to ask it would register this program
+        wait_until("it has hooks", lambda: hooks(d.p.pid) >= 5)
+        had = hooks(d.p.pid)
+        wait_until("no hook is left", lambda: not hooks(d.p.pid))
+        p = contend(100000)
+        wait_until("all are back", lambda: hooks(d.p.pid) == had)
+        out = run("status", "--json", "--socket", SOCK).stdout
+        same(out, json.loads(out)["processes"], 1)
+        finish(p)
 
 
 def check_user_option():
