@@ -17,8 +17,8 @@
 #include <sys/syscall.h>
 #include "harness.h"
 
-#define FILE_ID	 2
-#define SIZE	 (1 << 20)
+#define FILE_ID 2
+#define SIZE	(1 << 20)
 /* By then it would be forgotten, at the second look: EXEC_NS, LOOK_NS, src/monitor/process.c. */
 #define FORGET_S 13
 
