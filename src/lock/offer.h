@@ -21,7 +21,8 @@
  * In the last two who releases the lock in its place waits for the end of that.
  *
  * Its thread goes from 0 to MADE, back by compare-and-swap, and from GIVEN to 0; from GIVEN to both
- * and back by compare-and-swap; the owner of the lock goes from MADE to GIVEN by compare-and-swap.
+ * and back by compare-and-swap; at its end from either to GIVEN | ENDS, and its node stays in
+ * fg_thread.kept until the role has gone; the owner of the lock goes from MADE to GIVEN by compare-and-swap.
  * The address makes that exact however late it comes: whoever is the owner may give the lock to
  * anybody who waits for it.  Who releases it in the owner's place goes from GIVEN to 0 by
  * compare-and-swap, and from both if it has waited for long enough.

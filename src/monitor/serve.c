@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The monitor's loop: clients, ends of processes, and the heartbeat with the
- * audit behind it.  Nothing in it blocks.
+ * audit behind it.  Nothing in it blocks, but for some ms to attach or detach (hooks.c).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -297,7 +297,7 @@ def check_memory_limit():
 def check_few_descriptors():
     """Without descriptors for one more client the daemon goes on; later ones are served again."""
     need_daemon()
-    # 40 when idle; thirty clients want more
+    # 38 when idle; thirty clients want more
     few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
     with Daemon(preexec_fn=few) as d:
         c = Counters()
