@@ -22,10 +22,10 @@
  *
  * Its thread goes from 0 to MADE, back by compare-and-swap, and from GIVEN to 0; from GIVEN to both
  * and back by compare-and-swap; at its end from either to GIVEN | ENDS, and its node stays in
- * fg_thread.kept until the role has gone; the owner of the lock goes from MADE to GIVEN by compare-and-swap.
- * The address makes that exact however late it comes: whoever is the owner may give the lock to
- * anybody who waits for it.  Who releases it in the owner's place goes from GIVEN to 0 by
- * compare-and-swap, and from both if it has waited for long enough.
+ * fg_thread.kept until the role has gone.  The owner of the lock goes from MADE to GIVEN by
+ * compare-and-swap.  The address makes that exact however late it comes: whoever is the owner may
+ * give the lock to anybody who waits for it.  Who releases it in the owner's place goes from GIVEN
+ * to 0 by compare-and-swap, and from both if it has waited for long enough.
  *
  * The word goes on saying "held", but not by whom, until an owner settles it.  So these are locks
  * whose owner nobody asks the word for, but as a hint.  Why all that is safe: docs/design/lock.md,
