@@ -24,7 +24,10 @@
 
 static struct monitor m;
 static char folder[] = "/tmp/fg-exec-held-XXXXXX";
-static uint32_t *asked; /* shared: the server has the read */
+static struct shared {
+	uint32_t asked;	   /* the server has the read */
+	uint32_t executes; /* the thread that is about to execute another program */
+} *shared;
 
 /* ---- a file whose server never answers a read ---- */
 
@@ -62,7 +65,7 @@ static void answer_or_not(int fuse, const struct fuse_in_header *in)
 	case FUSE_LOOKUP: answer(fuse, in->unique, 0, &entry, sizeof(entry)); break;
 	case FUSE_GETATTR: answer(fuse, in->unique, 0, &attributes, sizeof(attributes)); break;
 	case FUSE_OPEN: answer(fuse, in->unique, 0, &direct, sizeof(direct)); break;
-	case FUSE_READ: __atomic_store_n(asked, 1, __ATOMIC_RELEASE); break;
+	case FUSE_READ: __atomic_store_n(&shared->asked, 1, __ATOMIC_RELEASE); break;
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
 	case FUSE_INTERRUPT: break;
@@ -133,7 +136,8 @@ static void *become(void *arg)
 	bind_thread(c, 2);
 	WAIT_FOR(c->slots[2].bound == (uint32_t)gettid());
 	read_under_way(ring, &p);
-	WAIT_FOR(__atomic_load_n(asked, __ATOMIC_ACQUIRE));
+	WAIT_FOR(__atomic_load_n(&shared->asked, __ATOMIC_ACQUIRE));
+	__atomic_store_n(&shared->executes, (uint32_t)gettid(), __ATOMIC_RELEASE);
 	execl("/proc/self/exe", "exec_held", "image", NULL);
 	fail("exec");
 }
@@ -160,6 +164,35 @@ static bool is_alone(pid_t pid)
 	return st.st_nlink == 3;
 }
 
+/*
+ * The kernel waits for the read before it lets the thread have the leader's place, as Linux 6.12
+ * does: what is tried here cannot come about.
+ */
+static bool waits_first(pid_t pid)
+{
+	uint32_t thread = __atomic_load_n(&shared->executes, __ATOMIC_ACQUIRE);
+	char path[64], in[64] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/wchan", pid, thread);
+	f = thread ? fopen(path, "re") : NULL;
+	if (f) {
+		(void)!fgets(in, sizeof(in), f);
+		fclose(f);
+	}
+	return !strncmp(in, "io_uring_cancel", strlen("io_uring_cancel")) && !is_alone(pid);
+}
+
+static void end(pid_t pid, pid_t server)
+{
+	CHECK(!kill(pid, SIGKILL));
+	CHECK(!kill(server, SIGKILL) && waitpid(server, NULL, 0) == server);
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	umount2(folder, MNT_DETACH);
+	rmdir(folder);
+	monitor_stop(&m);
+}
+
 static bool has_io_uring(void)
 {
 	struct io_uring_params p = {0};
@@ -181,20 +214,21 @@ int main(int argc, char **argv)
 	test_begin();
 	if (!has_io_uring())
 		skip("no io_uring: %s", strerror(errno));
-	asked = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(asked != MAP_FAILED);
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
 	server = mount_file();
 	monitor_start(&m, NULL);
 	pid = spawn(child, NULL);
-	WAIT_FOR(*asked && is_alone(pid));
+	WAIT_FOR(__atomic_load_n(&shared->executes, __ATOMIC_ACQUIRE));
+	WAIT_FOR(is_alone(pid) || waits_first(pid));
+	if (!is_alone(pid)) {
+		end(pid, server);
+		skip("this kernel waits for io_uring before a thread takes the leader's place");
+	}
 	for (until = fg_now_ns() + FORGET_S * 1000000000ull; fg_now_ns() < until; usleep(100000))
 		CHECK(monitor_report(m.name).processes == 1);
 	kill(server, SIGKILL); /* the read fails, and the exec goes on */
-	CHECK(waitpid(server, NULL, 0) == server);
 	WAIT_FOR(monitor_report(m.name).processes == 0);
-	CHECK(!kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid);
-	umount2(folder, MNT_DETACH);
-	rmdir(folder);
-	monitor_stop(&m);
+	end(pid, server);
 	return 0;
 }
