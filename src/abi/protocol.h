@@ -377,7 +377,9 @@ struct fg_report {
 	__u32 next;  /* what to ask for next; 0: that was all */
 	__u32 count; /* entries of process[] */
 	__u32 uid;   /* that the monitor runs as */
-	char version[32];
+	char version[28];
+	/* -errno: its programs are on no tracepoint, and the kernel took them back last; or 0 */
+	__s32 unattached;
 	__u64 generation;
 	__u64 up_ns;	 /* since it serves: its clock may be of another time namespace */
 	__u64 processes; /* now, of all users */

@@ -6,6 +6,8 @@
  * and nothing is counted: no mark is missed.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <bpf/libbpf.h>
 #include "monitor/internal.h"
 #include "monitor.skel.h"
@@ -66,6 +68,26 @@ int fg_hooks_attach(struct fg_monitor *m)
 		}
 	}
 	return 0;
+}
+
+/* Nobody hears of one refusal after the other; in between reports tell (fg_report.unattached). */
+int fg_hooks_attach_again(struct fg_monitor *m)
+{
+	int err = fg_hooks_attach(m), before = m->unattached;
+	char sentence[200];
+
+	m->unattached = err;
+	if (!m->cfg.note || !err == !before)
+		return err;
+	if (err)
+		snprintf(sentence, sizeof(sentence),
+			 "the kernel does not attach the eBPF programs again: %s: who comes runs "
+			 "on the fallback until it does",
+			 strerror(-err));
+	else
+		snprintf(sentence, sizeof(sentence), "the eBPF programs are attached again");
+	m->cfg.note(sentence);
+	return err;
 }
 
 /* Should a count be left, against what is said above: whatever takes it back is not detached. */

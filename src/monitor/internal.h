@@ -160,6 +160,7 @@ struct fg_monitor {
 	int epoll_fd;
 	uint32_t ticks;
 	uint64_t audit_next_ns, hooks_used_ns;
+	int unattached; /* -errno of the last attempt to attach; 0: it did not fail */
 	struct {
 		int fd;		   /* a timer */
 		uint64_t steal_ns; /* as it was told last; 0: not yet */
@@ -220,6 +221,7 @@ uint64_t fg_cgroup_memory(const char *root);
 
 /* hooks.c: before a process is known to the program; 0 or -errno, and then none is attached */
 int fg_hooks_attach(struct fg_monitor *m);
+int fg_hooks_attach_again(struct fg_monitor *m); /* while it serves: people are told */
 void fg_hooks_tick(struct fg_monitor *m, uint64_t now);
 
 /* vcpus.c */

@@ -51,6 +51,8 @@ struct fg_monitor_config {
 	bool domains_only; /* as fg_counters.domains_only */
 	enum fg_holder_test holder_test;
 	enum fg_kernel_threads kernel_threads;
+	/* NULL: nobody hears; what changes while it serves and people should know */
+	void (*note)(const char *sentence);
 	bool early_storage; /* as on a kernel before 6.4 (bpf/compat.h); for tests */
 };
 

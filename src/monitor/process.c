@@ -363,7 +363,7 @@ static bool is_same(struct fg_monitor *m, const struct fg_process *p, const stru
 static int enter(struct fg_monitor *m, uint32_t index, uint64_t id, const struct fg_peer *peer)
 {
 	struct fg_process *p = &m->processes[index];
-	int pidfd, err = fg_hooks_attach(m);
+	int pidfd, err = fg_hooks_attach_again(m);
 
 	if (err)
 		return err;

@@ -281,6 +281,7 @@ static void add_summary(const struct fg_monitor *m, uint64_t now, struct fg_repo
 
 	strncpy(r->version, FG_VERSION, sizeof(r->version) - 1);
 	r->uid = geteuid();
+	r->unattached = m->unattached;
 	r->generation = c->generation;
 	r->up_ns = now - m->started_ns;
 	r->processes = m->nr_processes;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What only pretends to be a monitor neither keeps a command that asks it nor speaks through it."""
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ ABI = next(int(line.split()[2]) for line in open(PROTOCOL)
 
 
 @contextlib.contextmanager
-def pretended(next_of, count, version=b"", send=socket.socket.send):
+def pretended(next_of, count, version=b"", send=socket.socket.send, unattached=0):
     """What only pretends to be a monitor, at a name that anybody may have."""
     name = f"@flexguard-test-{os.getpid()}-pretended"
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -31,8 +32,8 @@ def pretended(next_of, count, version=b"", send=socket.socket.send):
                 if said:  # `run` first looks whether anybody listens
                     magic, abi, from_, _ = struct.unpack("4I", said)
                     # struct fg_report
-                    head = struct.pack("IIiIII32s", magic, abi, 0, next_of(from_), count, 0,
-                                       version)
+                    head = struct.pack("IIiIII28si", magic, abi, 0, next_of(from_), count, 0,
+                                       version, unattached)
                     send(connection, head.ljust(224, b"\0") + bytes(count * 104))
                 connection.close()
         except OSError:
@@ -66,6 +67,17 @@ def check_a_version_that_is_none():
             p = run(command, "--socket", name)
             same(f"{command}: {p.stderr}", p.returncode, 0)
             true(p.stdout, '1?[31m??}?1?flexguard_up?0' in p.stdout)
+
+
+def check_programs_that_the_kernel_does_not_take_back():
+    for unattached, why in (0, None), (-12, "Cannot allocate memory"), (12, None), (-1 << 31, None):
+        with pretended(lambda n: 0, 0, b"1", unattached=unattached) as name:
+            p = run("status", "--socket", name)
+            q = run("status", "--json", "--socket", name)
+        same("status", (p.returncode, q.returncode), (0, 0))
+        same(p.stdout, "fallback" in p.stdout, why is not None)
+        true(p.stdout, not why or why in p.stdout)
+        same(q.stdout, json.loads(q.stdout)["attach_error"], why)
 
 
 def check_run_beside_another_version():

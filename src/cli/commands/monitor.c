@@ -195,6 +195,12 @@ static const char *name_of_signal(int fd)
 	return si.ssi_signo == SIGTERM ? "SIGTERM" : si.ssi_signo == SIGINT ? "SIGINT" : "SIGHUP";
 }
 
+/* What happens while it serves. */
+static void note(const char *sentence)
+{
+	fg_note("%s", sentence);
+}
+
 /* Else one user's programs run on the fallback, and nobody knows why. */
 static void note_descriptors(const struct options *o)
 {
@@ -222,6 +228,7 @@ int fg_cmd_monitor(int argc, char **argv)
 	bool passed;
 
 	o.s.cfg.max_per_uid = DAEMON_PROCESSES_PER_UID;
+	o.s.cfg.note = note;
 	err = parse(&o, argc, argv);
 	if (err)
 		return err - 1;

@@ -102,6 +102,12 @@ static void put_field(const char *name, const char *fmt, ...)
 	printf("%-9s  %s\n", name, folded);
 }
 
+/* NULL: the kernel has not refused it, or the answer is none. */
+static const char *why_unattached(const struct fg_report *r)
+{
+	return r->unattached < 0 && r->unattached > -4096 ? strerror(-r->unattached) : NULL;
+}
+
 /* Of other users, about which the monitor says nothing. */
 static unsigned long long hidden(const struct fg_answer *a)
 {
@@ -130,6 +136,11 @@ static void print_monitor(const struct fg_answer *a, const char *path, const cha
 			  fg_human_count(c1, sizeof(c1), (double)r->cost_samples));
 	else
 		put_field("cost", "not known yet: one switch of %d is timed", FG_COST_EVERY);
+	if (why_unattached(r))
+		put_field("fallback",
+			  "the kernel did not attach the eBPF programs again when it was asked "
+			  "last: %s: who comes runs on the fallback until it does",
+			  why_unattached(r));
 	if (hidden(a))
 		put_field("not shown", "%llu process%s of other users: root sees all", hidden(a),
 			  hidden(a) == 1 ? "" : "es");
@@ -181,6 +192,7 @@ static void print_json(const struct fg_answer *a, const struct group *g, size_t 
 	fg_json_count(&j, "preempted_total", r->total_preempted);
 	fg_json_count(&j, "asleep_total", r->total_blocked);
 	fg_json_close(&j, '}');
+	fg_json_text(&j, "attach_error", why_unattached(r));
 	fg_json_count(&j, "missed_events", r->missed);
 	fg_json_real(&j, "switch_cost_ns", 1, r->cost_samples ? cost_of(r) : NAN);
 	fg_json_count(&j, "switches_timed", r->cost_samples);

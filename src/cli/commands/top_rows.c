@@ -120,7 +120,7 @@ int fg_top_sample(struct fg_top *t, char *why, size_t size)
 	t->monitored = a.sum.processes;
 	t->hidden = a.sum.processes > a.count ? a.sum.processes - a.count : 0;
 	t->cost_ns = a.sum.cost_samples ? (double)a.sum.cost_ns / (double)a.sum.cost_samples : 0;
-	memcpy(t->version, a.sum.version, sizeof(t->version));
+	snprintf(t->version, sizeof(t->version), "%s", a.sum.version);
 	fg_answer_free(&t->last);
 	t->last = a;
 	fg_top_sort(t);
