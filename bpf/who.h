@@ -137,11 +137,12 @@ static __always_inline bool sees_all(__u32 fd)
  * The user whose quota a process counts against.  As a rule the real one: a setuid program counts
  * as its caller's.  In a user namespace it is the user that made the outermost one, whichever
  * subordinate id a process has there.  One that root made, for a container, counts as the user's
- * that is its root.
+ * that is its root; if it has none, as that of the first line of its map.
  */
 static __always_inline __u32 account_of(const struct cred *cred)
 {
 	struct user_namespace *ns = BPF_CORE_READ(cred, user_ns), *parent, *outermost = NULL;
+	struct uid_gid_extent line[5];
 	struct user_namespace *at;
 	__u32 owner, root = 0;
 	int i;
@@ -159,9 +160,15 @@ static __always_inline __u32 account_of(const struct cred *cred)
 	if (owner)
 		return owner;
 	if (BPF_CORE_READ(outermost, uid_map.nr_extents) <= 5) {
-		root = BPF_CORE_READ(outermost, uid_map.extent[0].lower_first);
+		/* in the order in which they were written; those that are none have no count */
+		bpf_core_read(line, sizeof(line), &outermost->uid_map.extent);
+		root = line[0].lower_first;
+#pragma unroll
+		for (i = 1; i < 5; i++)
+			if (!line[i].first && line[i].count)
+				root = line[i].lower_first;
 	} else {
-		/* as if they were those that are embedded there */
+		/* in the order of the ids inside; as if they were those that are embedded there */
 		at = (void *)BPF_CORE_READ(outermost, uid_map.forward) -
 		     bpf_core_field_offset(struct user_namespace, uid_map.extent[0]);
 		root = BPF_CORE_READ(at, uid_map.extent[0].lower_first);

@@ -26,6 +26,7 @@ struct who {
 	/* user who makes a namespace, and the id there; inside 0: no namespace */
 	uid_t maker, inside;
 	uid_t root; /* of the namespace, outside */
+	bool last;  /* root's line is the last of the map */
 	uid_t real; /* then this as the real user id */
 };
 
@@ -75,7 +76,10 @@ static pid_t start(struct who w)
 			usleep(100);
 		}
 		snprintf(folder, sizeof(folder), "/proc/%d", pid);
-		snprintf(map, sizeof(map), "0 %u 1\n1 %u 60000\n", w.root, SUB);
+		if (w.last)
+			snprintf(map, sizeof(map), "1 %u 60000\n0 %u 1\n", SUB, w.root);
+		else
+			snprintf(map, sizeof(map), "0 %u 1\n1 %u 60000\n", w.root, SUB);
 		CHECK(write_file(folder, "uid_map", map));
 		__atomic_store_n(&shared->mapped, 1, __ATOMIC_RELEASE);
 	}
@@ -93,7 +97,7 @@ static void one_user(void)
 {
 	struct fg_monitor_config cfg = {.max_per_uid = 4};
 	uint32_t domain;
-	pid_t pid[6];
+	pid_t pid[7];
 
 	monitor_start(&m, &cfg);
 	pid[0] = start((struct who){.maker = USER});
@@ -114,7 +118,10 @@ static void one_user(void)
 	domain = shared->domain;
 	pid[5] = start((struct who){.inside = 6, .root = 400000});
 	CHECK(!shared->error && shared->domain == domain);
-	for (int i = 0; i < 6; i++)
+	/* whichever line of the map comes first */
+	pid[6] = start((struct who){.inside = 7, .root = 400000, .last = true});
+	CHECK(!shared->error && shared->domain == domain);
+	for (int i = 0; i < 7; i++)
 		end(pid[i]);
 	monitor_stop(&m);
 }
