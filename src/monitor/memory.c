@@ -81,6 +81,8 @@ uint64_t fg_cgroup_memory(const char *root)
 	return result;
 }
 
+#define OWN_FILES 256u /* the monitor's own are below; not varied */
+
 /*
  * The other half is for connections, a part of them with answers that were not read (unread.c): of
  * many users.  Of one program they need a quarter.
@@ -88,16 +90,14 @@ uint64_t fg_cgroup_memory(const char *root)
 uint64_t fg_files_to_share(bool one_program)
 {
 	struct rlimit files;
-	int fd, taken = 0;
+	rlim_t taken = 0;
 
 	if (getrlimit(RLIMIT_NOFILE, &files))
 		return UINT64_MAX;
-	fd = open("/", O_PATH | O_CLOEXEC); /* the lowest that is free */
-	if (fd >= 0) {
-		taken = fd;
-		close(fd);
-	}
-	files.rlim_cur -= (rlim_t)taken;
+	/* Not up to the lowest that is free: libbpf leaves gaps. */
+	for (rlim_t fd = 0; fd < OWN_FILES && fd < files.rlim_cur; fd++)
+		taken += fcntl((int)fd, F_GETFD) >= 0;
+	files.rlim_cur -= taken;
 	return files.rlim_cur - files.rlim_cur / (one_program ? 4 : 2);
 }
 
