@@ -131,6 +131,11 @@ def check_script():
                        ("envquote", '-S "sh" -e')):
         path = script(name, f"#!/usr/bin/env {line}\nexit 8\n")
         same(line, run("run", "--policy=block", path).returncode, 8)
+    elsewhere = f"PATH={TMP}/elsewhere:/bin"
+    os.makedirs(f"{TMP}/elsewhere", exist_ok=True)
+    script("elsewhere/only-there", "#!/bin/sh\nexit 9\n")
+    path = script("envPATH", f"#!/usr/bin/env -S {elsewhere} only-there\n")
+    same(elsewhere, run("run", "--policy=block", path).returncode, 9)
     inner = script("inner", "#!/bin/sh\nexit 7\n")
     same("chain", run("run", "--policy=block", script("outer", f"#!{inner}\n")).returncode, 7)
 

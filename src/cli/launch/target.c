@@ -125,8 +125,8 @@ static char *interpreter(char *line, char *name, size_t name_size, int *err)
 	if (!found || strcmp(basename(file), "env"))
 		return found;
 	while ((arg = strtok_r(NULL, " \t", &save)) && (*arg == '-' || strchr(arg, '=')))
-		if (*arg == '-' && !stands_alone(arg))
-			return found;
+		if ((*arg == '-' && !stands_alone(arg)) || !strncmp(arg, "PATH=", 5))
+			return found; /* behind PATH= it looks elsewhere than we would */
 	if (!arg || strpbrk(arg, "\"'\\$"))
 		return found;
 	snprintf(name, name_size, "%s", arg);
