@@ -44,7 +44,7 @@ static uint32_t *val_of(struct zoo_mutex *m)
 	return &m->s.u32[0];
 }
 
-/* Id of the head of the queue, or of a late one. */
+/* Id of the head of the queue; 0: none, or it has not said so yet. */
 static uint32_t *head_of(struct zoo_mutex *m)
 {
 	return &m->s.u32[1];
@@ -228,6 +228,11 @@ INLINE struct zoo_node *enter_queue(struct zoo_mutex *m, struct fg_self *t, unsi
 INLINE void leave_queue(struct zoo_mutex *m, struct fg_self *t, struct zoo_node *me,
 			const struct published *was, unsigned variant)
 {
+	uint32_t id = t->id;
+
+	/* Or wherever it goes to sleep later, the head of this lock would be off its CPU. */
+	if (variant & PER_LOCK)
+		fg_cas_relaxed(head_of(m), &id, 0);
 	mcs_exit(m, t, me, variant);
 	if (!(variant & AS_BUILT))
 		publish(t, was->role, was->node);

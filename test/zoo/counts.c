@@ -23,7 +23,7 @@ struct user {
 	const struct zoo_lock *z;
 	struct zoo_mutex *m;
 	struct fg_slot *slot; /* when it is about to lock */
-	int locked, release;
+	int locked, release, unlocked, stay;
 	pthread_t thread;
 };
 
@@ -37,6 +37,9 @@ static void *use(void *arg)
 	while (!LOAD(u->release))
 		sched_yield();
 	u->z->unlock(u->m);
+	STORE(u->unlocked, 1);
+	while (LOAD(u->stay))
+		sched_yield();
 	return NULL;
 }
 
@@ -146,6 +149,39 @@ static void no_monitor(const struct zoo_lock *z)
 	end(&b);
 }
 
+/*
+ * A counter a lock: others' owners are off their CPUs, and so is one that was the head, and has
+ * nothing to do with the lock any more.
+ */
+static void former_head_sleeps(const struct zoo_lock *z)
+{
+	struct zoo_mutex m = {0};
+	struct user a, b, c;
+
+	monitor(true);
+	begin(&a, z, &m);
+	AWAIT(LOAD(a.locked));
+	begin(&b, z, &m);
+	STORE(b.stay, 1);
+	AWAIT(tail(&m) && critical(b.slot));
+	end(&a);
+	STORE(b.release, 1);
+	AWAIT(LOAD(b.unlocked));
+	STORE(b.slot->state, FG_STATE_SLEEP);
+	STORE(counters.dom[FG_DOMAIN_ALL].preempted, 1);
+	begin(&a, z, &m);
+	AWAIT(LOAD(a.locked));
+	begin(&c, z, &m);
+	AWAIT(tail(&m) || LOAD(m.s.u32[0]) == 2); /* it waits, or is about to sleep */
+	CHECK(tail(&m));
+	end(&a);
+	end(&c);
+	STORE(counters.dom[FG_DOMAIN_ALL].preempted, 0);
+	STORE(b.slot->state, FG_STATE_ON);
+	STORE(b.stay, 0);
+	join(b.thread);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct zoo_lock *const locks[] = {&zoo_paper, &zoo_paperperlock,
@@ -157,5 +193,6 @@ int main(int argc, char **argv)
 		monitor_dies(locks[i]);
 		no_monitor(locks[i]);
 	}
+	former_head_sleeps(&zoo_paperperlock);
 	return 0;
 }
