@@ -37,8 +37,8 @@ __attribute__((noinline, cold)) void zoo_renew(struct zoo_mutex *m, const struct
 	if (!zoo_is_parents(m)) {
 		/* Another thread has been here. */
 	} else if (z->glibcs) {
-		zoo_glibc_renew(m);
-		fg_store_release(&m->kind, fresh);
+		if (zoo_glibc_renew(m))
+			fg_store_release(&m->kind, fresh);
 	} else {
 		m->s.u64[0] = m->s.u64[1] = 0;
 		m->node = NULL;

@@ -18,7 +18,10 @@
 
 #include "lock/mutex.h"
 #include "preload/native.h"
-#include "zoo/zoo.h"
+#include "zoo/fork.h"
+
+/* Between two looks at whether the thread that forked has come.  Not varied. */
+#define PARENTS_SLEEP_NS 100000u
 
 static pthread_mutex_t *as_glibcs(struct zoo_mutex *m, const struct zoo_lock *z)
 {
@@ -60,6 +63,12 @@ int zoo_glibc_lock(struct zoo_mutex *mutex, const struct zoo_lock *z,
 	pthread_mutex_t *m = as_glibcs(mutex, z);
 	int r;
 
+	/* Its word is not one to sleep on yet (zoo_glibc_renew). */
+	while (zoo_is_parents(mutex) && !zoo_is_shared(mutex)) {
+		if (fg_deadline_passed(deadline))
+			return ETIMEDOUT;
+		zoo_sleep_ns(PARENTS_SLEEP_NS);
+	}
 	if (!deadline)
 		return recover(m, fg_native_pthread_mutex_lock()(m));
 	r = fg_native_pthread_mutex_clocklock()(m, deadline->clock, &deadline->at);
@@ -80,16 +89,31 @@ int zoo_glibc_unlock(struct zoo_mutex *mutex, const struct zoo_lock *z)
 	return fg_native_pthread_mutex_unlock()(as_glibcs(mutex, z));
 }
 
-/* A child's copy of one that was held (fork, mutex.c). */
-void zoo_glibc_renew(struct zoo_mutex *m)
+static bool knows_owner(uint32_t kind)
+{
+	return _fg_kind_knows_owner(kind) || kind & (FG_KIND_ROBUST | FG_KIND_INHERIT);
+}
+
+/*
+ * A child's copy of one that was held (fork, mutex.c).  Whoever locks it again is its owner: that
+ * is the thread that forked, the child's first.  Another one finds it held, as it is, until then.
+ */
+bool zoo_glibc_renew(struct zoo_mutex *m)
 {
 	bool held = m->s.u32[0] & FUTEX_TID_MASK;
+	uint32_t *count = &m->s.u32[1], was = *count; /* glibc's place */
 
+	if (held && knows_owner(m->kind) &&
+	    zoo_tid() != (uint32_t)fg_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0))
+		return false;
 	m->s.u64[0] = m->s.u64[1] = 0;
 	m->owner = m->count = m->holder = 0;
 	m->node = NULL;
-	if (held)
+	if (held) {
 		fg_native_pthread_mutex_lock()((pthread_mutex_t *)m);
+		*count = was;
+	}
+	return true;
 }
 
 const struct zoo_lock zoo_plain = {.glibcs = true};

@@ -88,7 +88,7 @@ int zoo_glibc_lock(struct zoo_mutex *m, const struct zoo_lock *z,
 int zoo_glibc_try(struct zoo_mutex *m, const struct zoo_lock *z);
 int zoo_glibc_unlock(struct zoo_mutex *m, const struct zoo_lock *z);
 int zoo_glibc_end(struct zoo_mutex *m, const struct zoo_lock *z);
-void zoo_glibc_renew(struct zoo_mutex *m);
+bool zoo_glibc_renew(struct zoo_mutex *m); /* false: it stays the parent's for now */
 
 /*
  * ---- nodes (node.c): one cache line each, never given back to the system, so that a late look is

@@ -53,9 +53,48 @@ static void in_the_child(int of_parent)
 	CHECK(descriptors() <= (inherited > of_parent ? inherited : of_parent));
 }
 
+static pthread_mutex_t again = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static void *find_it_held(void *arg)
+{
+	CHECK_EQ(pthread_mutex_trylock(&again), EBUSY);
+	return arg;
+}
+
+/* The first that comes to them in the child is not the thread that has them. */
+static void others_come_first(void)
+{
+	pthread_t t;
+	int status;
+	pid_t child;
+
+	STORE(waits, 0);
+	lock(&m);
+	lock(&again);
+	lock(&again);
+	child = fork();
+	if (!child) {
+		join(start(find_it_held, NULL));
+		pthread_mutex_unlock(&again); /* once of twice; EPERM, as with glibc's own */
+		join(start(find_it_held, NULL));
+		t = start(wait_for_it, NULL);
+		UNTIL(LOAD(waits));
+		usleep(1000);
+		unlock(&m);
+		join(t);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	unlock(&again);
+	unlock(&again);
+	unlock(&m);
+}
+
 int main(int argc, char **argv)
 {
 	check_begin(argv[0], 60);
+	others_come_first();
 	for (int i = 0; i < 50; i++) {
 		pthread_t t;
 		int status, of_parent;
