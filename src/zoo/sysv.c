@@ -38,10 +38,12 @@
 #define KEY_OF_GROUP  ((key_t)0x80000000u)
 
 /*
- * For everybody: each operation checks the process's present credentials, and programs drop
- * privileges.
+ * Each operation checks the process's present credentials.  Those of root's programs change, which
+ * drop privileges, and a process-shared mutex may have several users.  So their sets are for
+ * everybody, also for who would undo their exclusion; others' are not.
  */
-#define MODE 0666
+#define FOR_ALL	   0666
+#define FOR_MYSELF 0600
 
 /* What a mutex has: id of the set + 1, number in the set. */
 #define NAME(set, number) ((uint64_t)((set) + 1) << 32 | (number))
@@ -103,9 +105,9 @@ static bool is_of_my_namespace(int id)
 	return namespace != 0;
 }
 
-static int create(key_t key)
+static int create(key_t key, int mode)
 {
-	int id = semget(key, ALL, IPC_CREAT | IPC_EXCL | MODE);
+	int id = semget(key, ALL, IPC_CREAT | IPC_EXCL | mode);
 
 	for (uint32_t i = 0; id >= 0 && i < OF_NS; i++)
 		semctl(id, (int)(IN_SET + i), SETVAL, ns_part(i));
@@ -115,10 +117,11 @@ static int create(key_t key)
 static bool is_left_behind(int id, const struct semid_ds *ds)
 {
 	key_t key = ds->sem_perm.__key, of_group = key & KEY_OF_GROUP;
+	int mode = ds->sem_perm.mode & 0777;
 	pid_t pid = KEY_PID(key);
 
 	return key == (KEY(pid, key & 0xff) | of_group) && ds->sem_nsems == ALL &&
-	       (ds->sem_perm.mode & 0777) == MODE && ds->sem_perm.uid == geteuid() &&
+	       (mode == FOR_ALL || mode == FOR_MYSELF) && ds->sem_perm.uid == geteuid() &&
 	       is_of_my_namespace(id) && pid != getpid() && kill(of_group ? -pid : pid, 0) &&
 	       errno == ESRCH;
 }
@@ -224,21 +227,29 @@ static bool is_own(int id, uint32_t used)
 	return false;
 }
 
+static bool may_change_user(void)
+{
+	uid_t real = 0, effective = 0, saved = 0;
+
+	fg_syscall6(SYS_getresuid, (long)&real, (long)&effective, (long)&saved, 0, 0, 0);
+	return !real || !effective || !saved;
+}
+
 static int new_set(void)
 {
-	int id = -1, old;
+	int id = -1, old, mode = may_change_user() ? FOR_ALL : FOR_MYSELF;
 
 	for (uint32_t i = 0; i < SETS && id < 0; i++) {
 		key_t key = KEY(getpid(), i);
 
-		id = create(key);
+		id = create(key, mode);
 		if (id >= 0 || errno != EEXIST)
 			break;
 		/* mine, before I called exec, or of one whose pid I have now */
-		old = semget(key, ALL, MODE);
+		old = semget(key, ALL, FOR_MYSELF);
 		if (old >= 0 && !is_own(old, own.used - 1) && is_of_my_namespace(old)) {
 			semctl(old, 0, IPC_RMID);
-			id = create(key);
+			id = create(key, mode);
 		}
 	}
 	return id;
@@ -250,7 +261,7 @@ static int new_shared_set(void)
 	int id = -1;
 
 	for (uint32_t i = 0; i < SETS && id < 0; i++) {
-		id = create(KEY(getpgrp(), i) | KEY_OF_GROUP);
+		id = create(KEY(getpgrp(), i) | KEY_OF_GROUP, FOR_ALL);
 		if (id < 0 && errno != EEXIST)
 			break;
 	}
