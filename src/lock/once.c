@@ -10,7 +10,7 @@
 /* In bits 2 to 31.  A thread of the parent that was at it does not exist in the child of a fork. */
 static uint32_t running(void)
 {
-	return fg_epoch << 2 | RUNNING;
+	return fg_load_relaxed(&fg_epoch) << 2 | RUNNING;
 }
 
 /* Release: a thread that finds it done sees what the routine did. */
@@ -26,7 +26,34 @@ static void undone(void *once)
 	set(once, 0);
 }
 
-static void wait_for(uint32_t *once, uint32_t value)
+struct wait {
+	uint32_t *once;
+	uint32_t value;
+	struct wait *outer; /* which a signal handler has interrupted */
+};
+
+/* The innermost wait of this thread. */
+static __thread struct wait *waiting __attribute__((tls_model("initial-exec")));
+
+/*
+ * A signal handler has forked, and this is the child: whoever was at the routine is not here.  The
+ * waiter finds out before it is `waiting`; later it sees the word change, asleep as well.
+ */
+void _fg_once_after_fork(void)
+{
+	for (struct wait *w = waiting; w; w = w->outer) {
+		uint32_t value = w->value;
+
+		fg_cas_relaxed(w->once, &value, 0);
+	}
+}
+
+static void left(void *wait)
+{
+	waiting = ((struct wait *)wait)->outer;
+}
+
+static void sleep_on(uint32_t *once, uint32_t value)
 {
 	static fg_spin_history history;
 	struct fg_wait w = fg_wait_for_event(fg_self(), &history);
@@ -37,6 +64,18 @@ static void wait_for(uint32_t *once, uint32_t value)
 		return;
 	fg_count(w.self, FG_STAT_PARKS, 1);
 	fg_futex_wait(once, value, FG_FUTEX_ANY, NULL);
+}
+
+static void wait_for(uint32_t *once, uint32_t value)
+{
+	struct wait w = {once, value, waiting};
+
+	fg_cleanup_push(left, &w);
+	fg_store_relaxed(&waiting, &w);
+	fg_fence_local();
+	if (value == running())
+		sleep_on(once, value);
+	fg_cleanup_pop(1);
 }
 
 void _fg_once_slow(uint32_t *once, void (*routine)(void))

@@ -17,6 +17,7 @@
 enum { FG_ONCE_DONE = 2 };
 
 void _fg_once_slow(uint32_t *once, void (*routine)(void));
+void _fg_once_after_fork(void); /* in the child, by its only thread */
 
 /*
  * Calls `routine` unless it has been called, and has returned, for this word.

@@ -21,6 +21,7 @@
 #include "lock/epoch.h"
 #include "lock/gate.h"
 #include "lock/offer.h"
+#include "lock/once.h"
 #include "lock/spin.h"
 #include "lock/visible.h"
 #include "runtime/cpus.h"
@@ -57,6 +58,7 @@ static void child_of_fork_unregistered(void)
 		fg_set_cs(&fg_self_tls, 0);
 	_fg_epoch_after_fork();
 	_fg_cond_after_fork();
+	_fg_once_after_fork();
 	_fg_spin_after_fork();
 	_fg_gates_after_fork();
 }

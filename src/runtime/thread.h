@@ -2,9 +2,9 @@
 /*
  * Threads: who I am, what I publish, and the queue nodes that serve all my locks.
  *
- * A thread has three pieces of memory, 318 bytes in all (and spinlocks, condition variables,
- * events and reader-writer locks keep 35 more in thread-local storage, spin.c, cond.c, decide.c and
- * visible.h, these 128 in a table as well):
+ * A thread has three pieces of memory, 318 bytes in all (and spinlocks, condition variables, things
+ * done once, events and reader-writer locks keep 43 more in thread-local storage, spin.c, cond.c,
+ * once.c, decide.c and visible.h, these 128 in a table as well):
  *
  *   fg_self    in its thread-local storage, as fg_sections: the truth about itself
  *   fg_slot    in the page that the monitor sees: a copy of what matters.  The

@@ -2,8 +2,9 @@
 /*
  * pthread_once and call_once: one call however many threads come at once, none
  * returns before it has; a cancelled routine has not been called; the child of a fork
- * in the middle of it calls it itself; one inside the other; and one call where another thread has
- * come, called it and gone between any two instructions of a first.
+ * in the middle of it calls it itself, also one by a signal handler of a thread that waits for it,
+ * in any instruction of the wait; one inside the other; and one call where another thread has come,
+ * called it and gone between any two instructions of a first.
  */
 #define STEP_OR_ELSE
 #include "../tools/step.h"
@@ -123,6 +124,63 @@ static void *stepwise(void *arg)
 }
 #endif
 
+#ifdef STEP_SUPPORTED
+static pid_t child_of_wait;
+static int is_child, was_done;
+
+static void waits_for_fork(void)
+{
+	ADD(calls, 1);
+	STORE(inside, 1);
+	/* A waiter that is asleep takes no steps. */
+	for (int ms = 0; ms < 20 && !LOAD(child_of_wait); ms++)
+		sleep_us(1000);
+}
+
+static void *at_it(void *arg)
+{
+	CHECK_EQ(pthread_once(&once_, waits_for_fork), 0);
+	return arg;
+}
+
+static void fork_once(void)
+{
+	pid_t pid;
+
+	if (step_count != at)
+		return;
+	pid = check_fork();
+	is_child = !pid;
+	was_done = LOAD(once_) == 2;
+	STORE(child_of_wait, pid);
+	step_ending = 1;
+}
+
+/* 0: it has fewer steps. */
+static int wait_and_fork(void)
+{
+	pthread_t t;
+
+	once_ = PTHREAD_ONCE_INIT;
+	child_of_wait = inside = calls = 0;
+	t = start(at_it, NULL);
+	UNTIL(LOAD(inside));
+	step_begin(fork_once);
+	CHECK_EQ(pthread_once(&once_, nothing), 0);
+	step_end();
+	if (is_child) {
+		CHECK_EQ(calls, was_done ? 1 : 2);
+		CHECK_EQ(LOAD(once_), 2);
+		_exit(0);
+	}
+	join(t);
+	CHECK_EQ(calls, 1);
+	if (child_of_wait)
+		check_child(child_of_wait);
+	return child_of_wait != 0;
+}
+#endif
+
 static void forks(void)
 {
 	pid_t child = check_fork();
@@ -147,6 +205,9 @@ int main(int argc, char **argv)
 	cancelled();
 #ifdef STEP_SUPPORTED
 	join(start(stepwise, NULL));
+	if (getenv("CHECK_PRELOAD")) /* asleep, glibc's child waits for ever */
+		for (at = 1; at < 500 && wait_and_fork(); at += 3)
+			;
 #endif
 	once_ = PTHREAD_ONCE_INIT;
 	calls = 0;
