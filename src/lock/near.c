@@ -11,14 +11,19 @@
 
 /*
  * An owner that gives looks at so many behind its own node, and leaves some aside for so many gifts
- * at most (docs/design/many-cpus.md, "Near first along a chain of gifts").
+ * at most.  A look is a journey of a line, with the lock in hand.  Where some are aside those
+ * behind are mostly near; and where few are of this socket, which have come in a row, more are
+ * worth it than after so many gifts (docs/design/many-cpus.md, "Near first along a chain of
+ * gifts").
  */
-#define ASIDE_LOOKS 4u
-#define ASIDE_MOST  16u
+#define ASIDE_LOOKS	  4u
+#define ASIDE_LOOKS_LATER 1u
+#define ASIDE_LATER	  5u
+#define ASIDE_MOST	  16u
 
 /*
  * fg_node.aside: the link to the first, the number of the last, and how many gifts have gone past
- * them; 0: nobody.
+ * them; without a link nobody, and how many have gone from one to the other of this socket.
  */
 #define ASIDE_LAST_SHIFT 32
 #define ASIDE_GIFT	 (1ull << (ASIDE_LAST_SHIFT + NODE_BITS))
@@ -89,6 +94,11 @@ void _fg_queue_bring_near(struct fg_self *t, uint32_t n, struct fg_successor *be
 	behind->more = false;
 }
 
+static bool is_anybody(uint64_t aside)
+{
+	return (uint32_t)aside;
+}
+
 static uint32_t last_of(uint64_t aside)
 {
 	return (uint32_t)(aside >> ASIDE_LAST_SHIFT) & LINK_NODE;
@@ -106,7 +116,7 @@ uint32_t _fg_queue_put_back(struct fg_lock *l, uint32_t n, bool has_to_be)
 	uint64_t aside = fg_load_relaxed(&node->aside);
 	bool behind;
 
-	if (fg_likely(!aside))
+	if (fg_likely(!is_anybody(aside)))
 		return next;
 	last = node_at(last_of(aside));
 	end = (tail & ~LINK_NODE) | last_of(aside); /* of one epoch, if a signal handler forks */
@@ -151,16 +161,23 @@ uint32_t _fg_queue_choose(struct fg_lock *l, struct fg_self *t, uint32_t n)
 {
 	struct fg_node *node = node_at(n);
 	uint32_t next = fg_load_acquire(&node->next), at = next & LINK_NODE, link, mine;
-	uint64_t aside = fg_load_relaxed(&node->aside);
+	uint64_t aside = fg_load_relaxed(&node->aside), gifts = aside / ASIDE_GIFT;
+	uint32_t most = ASIDE_LOOKS;
 
-	if (!find_near(t, &mine) || aside / ASIDE_GIFT >= ASIDE_MOST)
+	if (!find_near(t, &mine) || (is_anybody(aside) && gifts >= ASIDE_MOST))
 		return _fg_queue_put_back(l, n, false);
 	if (next && !is_away(next, mine)) {
-		if (fg_unlikely(aside))
+		if (gifts < ASIDE_MOST)
 			fg_store_relaxed(&node->aside, aside + ASIDE_GIFT);
 		return next;
 	}
-	for (uint32_t looks = 0; at && looks < ASIDE_LOOKS; looks++) {
+	if (gifts && !is_anybody(aside)) {
+		if (gifts >= ASIDE_LATER)
+			most = ASIDE_LOOKS_LATER;
+		aside = 0;
+		fg_store_relaxed(&node->aside, 0);
+	}
+	for (uint32_t looks = 0; at && looks < most; looks++) {
 		/* One without a successor stays: who joins links there. */
 		link = fg_load_acquire(&node_at(at)->next);
 		if (!link)

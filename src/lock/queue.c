@@ -324,7 +324,7 @@ static bool give_behind(struct fg_lock *l, struct fg_self *t, uint32_t n)
 	if (!next || !_fg_may_be_given(to / FG_NODE_STEP))
 		return false;
 	aside = fg_load_relaxed(&node_at(n)->aside);
-	if (fg_unlikely(aside))
+	if (aside)
 		fg_store_relaxed(&node_at(to)->aside, aside);
 	state = state_of(fg_add_acq_rel(&node_at(to)->state, GIVES));
 	if (state != FG_NODE_WAITING) {

@@ -10,7 +10,7 @@
  *   N threads, one node each, R acquisitions each (R1: of thread 1)
  *   T          the first T of them may leave while they wait, or be passed over
  *   BOUND      how many gifts may go past those that are aside
- *   LOOKS      how many nodes an owner looks at
+ *   LOOKS      how many nodes an owner looks at, at most
  *   -DWATCH    also of thread N: how many come past it in all
  *   -DFOREIGN  an owner may leave its release to another thread, and comes back for the lock
  *
@@ -284,7 +284,7 @@ inline choose() {
 					back = 1;
 #endif
 					break
-				:: nx[at] != 0 && k == LOOKS -> back = 1; break
+				:: nx[at] != 0 && k != 0 -> back = 1; break
 				:: nx[at] != 0 && k < LOOKS ->
 					if
 					:: IS_NEAR(nx[at]) -> moves = 1; break
