@@ -378,7 +378,7 @@ struct fg_report {
 	__u32 count; /* entries of process[] */
 	__u32 uid;   /* that the monitor runs as */
 	char version[28];
-	/* -errno: its programs are on no tracepoint, and the kernel took them back last; or 0 */
+	/* -errno: the kernel refused to attach its programs again, when it was asked last; or 0 */
 	__s32 unattached;
 	__u64 generation;
 	__u64 up_ns;	 /* since it serves: its clock may be of another time namespace */

@@ -11,10 +11,10 @@
 
 /*
  * An owner that gives looks at so many behind its own node, and leaves some aside for so many gifts
- * at most.  A look is a journey of a line, with the lock in hand.  Where some are aside those
- * behind are mostly near; and where few are of this socket, which have come in a row, more are
- * worth it than after so many gifts (docs/design/many-cpus.md, "Near first along a chain of
- * gifts").
+ * at most.  Each look is a journey of a line, with the lock in hand.  Where some are aside already,
+ * those behind them are mostly near.  Where nobody is, and the lock has gone from one to the next
+ * of this socket ASIDE_LATER times, those who wait stand in rows anyway, and four looks mostly find
+ * nobody (docs/design/many-cpus.md, "Near first along a chain of gifts").
  */
 #define ASIDE_LOOKS	  4u
 #define ASIDE_LOOKS_LATER 1u
@@ -23,7 +23,7 @@
 
 /*
  * fg_node.aside: the link to the first, the number of the last, and how many gifts have gone past
- * them; without a link nobody, and how many have gone from one to the other of this socket.
+ * them; without a link nobody, and how many have gone from one to the next of this socket.
  */
 #define ASIDE_LAST_SHIFT 32
 #define ASIDE_GIFT	 (1ull << (ASIDE_LAST_SHIFT + NODE_BITS))

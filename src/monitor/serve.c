@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The monitor's loop: clients, ends of processes, and the heartbeat with the
- * audit behind it.  Nothing in it blocks, but for some ms to attach or detach (hooks.c).
+ * audit behind it.  Nothing in it blocks, but for some ms to attach or detach, and to say where
+ * that fails (hooks.c).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -88,7 +88,8 @@ int zoo_glibc_lock(struct zoo_mutex *m, const struct zoo_lock *z,
 int zoo_glibc_try(struct zoo_mutex *m, const struct zoo_lock *z);
 int zoo_glibc_unlock(struct zoo_mutex *m, const struct zoo_lock *z);
 int zoo_glibc_end(struct zoo_mutex *m, const struct zoo_lock *z);
-bool zoo_glibc_renew(struct zoo_mutex *m); /* false: it stays the parent's for now */
+/* False: the parent's still, since the thread that forked, its owner, has to come first. */
+bool zoo_glibc_renew(struct zoo_mutex *m);
 
 /*
  * ---- nodes (node.c): one cache line each, never given back to the system, so that a late look is
